@@ -1,0 +1,33 @@
+"""The two embedded architectures as open_clip describes them."""
+
+TEXT = {
+    "context_length": 32,
+    "vocab_size": 49408,
+    "width": 128,
+    "heads": 4,
+    "layers": 2,
+}
+ARCHITECTURES = {
+    "tiny-vit": {
+        "embed_dim": 128,
+        "vision_cfg": {
+            "image_size": 96,
+            "layers": 6,
+            "width": 192,
+            "head_width": 32,
+            "patch_size": 12,
+        },
+        "text_cfg": TEXT,
+    },
+    "tiny-rn": {
+        "embed_dim": 128,
+        "vision_cfg": {
+            "image_size": 96,
+            "layers": [2, 2, 2, 1],
+            "width": 24,
+            "head_width": 64,
+            "patch_size": None,
+        },
+        "text_cfg": TEXT,
+    },
+}
