@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from architectures import ARCHITECTURES
 from open_clip.model import CLIP
 from open_clip.tokenizer import SimpleTokenizer
 from safetensors.torch import save_file
 from torch import Tensor
 
+from architectures import ARCHITECTURES
 from surelabel.data.captions import captions
 from surelabel.data.emoji import draw_sprites
 from surelabel.data.scenes import Sampler, compose
@@ -98,7 +98,9 @@ def top1(model: CLIP, tokens: Tokens, sprites: Any, count: int, side: int) -> fl
     words = all_words()
     sampler = Sampler(words, seed=TEST_SEED)
     model.eval()
-    texts = F.normalize(model.encode_text(tokens([f"a photo of a {w.name}." for w in words])), dim=-1)
+    texts = F.normalize(
+        model.encode_text(tokens([f"a photo of a {w.name}." for w in words])), dim=-1
+    )
     hits = 0
     for start in range(0, count, BATCH):
         scenes = [sampler(i) for i in range(start, min(start + BATCH, count))]
@@ -111,7 +113,9 @@ def top1(model: CLIP, tokens: Tokens, sprites: Any, count: int, side: int) -> fl
 
 def export(model: CLIP, tokens: Tokens, name: str, folder: Path) -> None:
     """Write fp16 weights with the token rows in use and their ids, and the architecture."""
-    state = {k: v.half().contiguous() for k, v in model.state_dict().items() if v.ndim or "scale" in k}
+    state = {
+        k: v.half().contiguous() for k, v in model.state_dict().items() if v.ndim or "scale" in k
+    }
     state["token_ids"] = tokens.ids.to(torch.int32)
     save_file(state, folder / f"{name}.safetensors")
     about = {

@@ -24,6 +24,7 @@ FONT_PATHS = (
     "~/Library/Fonts/NotoColorEmoji.ttf",
 )
 BITMAP_SIZE = 109  # the only size that the bitmaps of this font have
+NO_CHARACTER = "\U0010ffff"  # what a font draws for it, it draws for all that it lacks
 SIDES = (128, 64, 32)  # the levels of the pyramid, in pixels
 
 
@@ -66,7 +67,11 @@ def find_font(font: str | Path | None = None) -> Path:
 
 
 def draw_sprites(words: Sequence[Word], font: str | Path | None = None) -> Sprites:
-    """Draw every word once and shrink it to each level of the pyramid."""
+    """Draw every word once and shrink it to each level of the pyramid.
+
+    Raises:
+        MissingPart: there is no such font, or it lacks the picture of a word.
+    """
     path = find_font(font)
     try:
         face = ImageFont.truetype(str(path), BITMAP_SIZE)
@@ -75,21 +80,27 @@ def draw_sprites(words: Sequence[Word], font: str | Path | None = None) -> Sprit
             f"{path} cannot draw colour bitmaps of {BITMAP_SIZE} pixels ({error}). "
             "Use NotoColorEmoji.ttf in its bitmap form, as Debian packages it."
         ) from error
-    largest = torch.stack([_draw(word, face) for word in words])
+    missing = _glyph(NO_CHARACTER, face)
+    largest = torch.stack([_draw(word, face, missing) for word in words])
     levels = [largest]
     for side in SIDES[1:]:
         levels.append(F.interpolate(largest, size=side, mode="area"))
     return Sprites(tuple(levels), largest[:, 3].mean(dim=(1, 2)))
 
 
-def _draw(word: Word, face: ImageFont.FreeTypeFont) -> Tensor:
+def _glyph(character: str, face: ImageFont.FreeTypeFont) -> Image.Image:
     canvas = Image.new("RGBA", (2 * BITMAP_SIZE, 2 * BITMAP_SIZE), (0, 0, 0, 0))
-    ImageDraw.Draw(canvas).text((20, 20), word.character, font=face, embedded_color=True)
+    ImageDraw.Draw(canvas).text((20, 20), character, font=face, embedded_color=True)
+    return canvas
+
+
+def _draw(word: Word, face: ImageFont.FreeTypeFont, missing: Image.Image) -> Tensor:
+    canvas = _glyph(word.character, face)
     box = canvas.getbbox()
-    if box is None:
+    if box is None or canvas == missing:
         raise MissingPart(
             f"The font has no picture for {word.name!r} ({word.character}). "
-            "Install a newer fonts-noto-color-emoji."
+            "Install a newer fonts-noto-color-emoji, or name its NotoColorEmoji.ttf with --font."
         )
     side = SIDES[0]
     drawn = canvas.crop(box)

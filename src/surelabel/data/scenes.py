@@ -80,8 +80,7 @@ class Sampler:
         self.words, self.seed = words, seed
         self._themes = list(dict.fromkeys(w.theme for w in words))
         self._members = [
-            np.array([i for i, w in enumerate(words) if w.theme == theme])
-            for theme in self._themes
+            np.array([i for i, w in enumerate(words) if w.theme == theme]) for theme in self._themes
         ]
         self._theme_chance = _zipf(len(self._themes), long_tail)
         if not long_tail:  # every word equally often the main object
@@ -138,14 +137,14 @@ def compose(scenes: Sequence[Scene], sprites: Sprites, pixels: int) -> Pictures:
             rows, objects = _at(layer, level, scenes, orders, sprites, pixels)
             if not rows:
                 continue
-            words = torch.tensor([int(scenes[r].words[o]) for r, o in zip(rows, objects)])
-            drawn = _place([(scenes[r], o) for r, o in zip(rows, objects)],
-                           sprites.levels[level][words], pixels)
+            things = [(scenes[r], o) for r, o in zip(rows, objects, strict=True)]
+            words = torch.tensor([int(s.words[o]) for s, o in things])
+            drawn = _place(things, sprites.levels[level][words], pixels)
             here = torch.tensor(rows)
             shown = drawn * open_[here]
             picture[here] += shown[:, :3]
             open_[here] *= 1 - drawn[:, 3:]
-            sides = torch.tensor([float(scenes[r].sides[o]) for r, o in zip(rows, objects)])
+            sides = torch.tensor([float(s.sides[o]) for s, o in things])
             full = sprites.coverage[words] * (sides * pixels) ** 2
             seen[here, objects] = (shown[:, 3].sum(dim=(1, 2)) / full).clamp(max=1)
             boxes[here, objects] = _boxes(shown[:, 3] > 0.25)
@@ -239,7 +238,6 @@ def _backgrounds(scenes: Sequence[Scene], pixels: int) -> Tensor:
     wave = np.stack([r.normal(0, 9, 2) for r in rngs]).astype(np.float32) * 2 * np.pi
     height = np.stack([r.uniform(-0.18, 0.18, (3, 1, 1)) for r in rngs]).astype(np.float32)
     across, down = torch.from_numpy(wave[:, :, None, None]).unbind(1)
-    picture += torch.from_numpy(height) * torch.sin(
-        across * place[None, None, :] + down * place[None, :, None]
-    )[:, None]
+    stripes = torch.sin(across * place[None, None, :] + down * place[None, :, None])
+    picture += torch.from_numpy(height) * stripes[:, None]
     return picture.clamp(0, 1)

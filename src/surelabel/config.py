@@ -1,0 +1,143 @@
+"""A run is one TOML file: a [section] for each choice, ``name`` plus its settings."""
+
+import json
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from surelabel.backbones import BACKBONES
+from surelabel.calibration import CALIBRATORS
+from surelabel.errors import ConfigError, DataError
+from surelabel.losses import LOSSES
+from surelabel.methods import METHODS
+from surelabel.tables import choose
+
+TABLES: dict[str, Mapping[str, Callable[..., Any]]] = {
+    "backbone": BACKBONES,
+    "method": METHODS,
+    "loss": LOSSES,
+    "calibrator": CALIBRATORS,
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A name from a table and the settings that differ from its defaults."""
+
+    name: str
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Run:
+    """All that is needed to repeat a run.
+
+    Attributes:
+        backbone: An embedded encoder, or any that ``load_backbone`` takes.
+        method: From features to scores.
+        loss: What fitting makes small.
+        calibrator: What ``calibrate`` fits on held-out pictures.
+        epochs: Passes over the labelled pictures.
+        batch: Pictures a step.
+        learning_rate: Largest step size of AdamW; it falls to zero along a cosine.
+        weight_decay: Of AdamW, on matrices only.
+        seed: Of everything that is drawn.
+    """
+
+    backbone: Choice = Choice("tiny-vit")
+    method: Choice = Choice("clip_adapter")
+    loss: Choice = Choice("binary")
+    calibrator: Choice = Choice("platt")
+    epochs: int = 30
+    batch: int = 64
+    learning_rate: float = 0.003
+    weight_decay: float = 0.01
+    seed: int = 0
+
+    def make(self, part: str) -> Callable[..., Any]:
+        """The chosen entry of ``part`` with its settings fixed."""
+        choice = getattr(self, part)
+        return choose(TABLES[part], choice.name, **choice.settings)
+
+
+def load_run(path: str | Path | None = None, overrides: Sequence[str] = ()) -> Run:
+    """Read a TOML file, then apply ``section.setting=value`` overrides.
+
+    Raises:
+        UnknownName, ConfigError: at once, before any data or weights are read.
+        DataError: the file cannot be read as TOML.
+    """
+    tree = _read(path) if path else {}
+    for text in overrides:
+        _apply(tree, text)
+    known = {f.name: f for f in fields(Run)}
+    unknown = sorted(tree.keys() - known.keys())
+    if unknown:
+        raise ConfigError(f"A run has no {', '.join(unknown)}. It has: {', '.join(known)}.")
+    parts = {k: _choice(k, v) if k in TABLES else _number(k, v) for k, v in tree.items()}
+    run = Run(**parts)
+    for part in TABLES.keys() - {
+        "backbone"
+    }:  # a backbone may also be a folder or an open_clip name
+        run.make(part)
+    if run.backbone.settings:
+        raise ConfigError(f"A backbone has a name only. Got {run.backbone.settings}.")
+    return run
+
+
+def run_as_toml(run: Run) -> str:
+    """The whole run as text that ``load_run`` reads back."""
+    numbers = [f"{f.name} = {getattr(run, f.name)!r}" for f in fields(Run) if f.name not in TABLES]
+    sections = [
+        "\n".join(
+            [f"\n[{part}]", f"name = {json.dumps(choice.name, ensure_ascii=False)}"]
+            + [f"{k} = {json.dumps(v, ensure_ascii=False)}" for k, v in choice.settings.items()]
+        )
+        for part, choice in ((part, getattr(run, part)) for part in TABLES)
+    ]
+    return "\n".join(numbers + sections) + "\n"
+
+
+def _read(path: str | Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is not TOML: {error}.") from error
+
+
+def _choice(part: str, section: Any) -> Choice:
+    if not isinstance(section, dict):
+        raise ConfigError(
+            f'{part} is a section with a name, such as {part}.name="…". Got {section!r}.'
+        )
+    rest = dict(section)
+    default: Choice = Run.__dataclass_fields__[part].default
+    return Choice(rest.pop("name", default.name), rest)
+
+
+def _number(key: str, value: Any) -> int | float:
+    kind = type(Run.__dataclass_fields__[key].default)
+    smallest = 0 if key in ("seed", "weight_decay") else 1 if kind is int else 1e-12
+    allowed = (int,) if kind is int else (int, float)
+    if isinstance(value, bool) or not isinstance(value, allowed) or value < smallest:
+        raise ConfigError(f"{key} must be {kind.__name__} and at least {smallest}. Got {value!r}.")
+    return kind(value)
+
+
+def _apply(tree: dict[str, Any], text: str) -> None:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(f"--set needs key=value, such as loss.name=binary. Got {text!r}.")
+    *path, last = key.strip().split(".")
+    for part in path:
+        tree = tree.setdefault(part, {})
+        if not isinstance(tree, dict):
+            raise ConfigError(f"--set {text}: {part} is a single value and has no settings.")
+    try:
+        tree[last] = tomllib.loads(f"x = {value}")["x"]
+    except tomllib.TOMLDecodeError:
+        tree[last] = value.strip()

@@ -1,0 +1,204 @@
+"""Pictures on disk become features: decoded in worker processes, encoded once, cached for good."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from surelabel.backbones import Backbone
+from surelabel.data.cache import FeatureCache, content_hash
+from surelabel.data.pictures import open_picture
+from surelabel.errors import DataError, InputError
+from surelabel.records import Features, Skipped
+
+FEW = 64  # below this many pictures worker processes cost more than they give
+KEPT_EVERY = 1024  # pictures between two writes to the cache, so that a killed run loses little
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Features of the pictures that could be read.
+
+    Attributes:
+        features: Of ``n`` pictures, in the order given, on the CPU.
+        rows: For each of them its place in the paths given, ``(n,)``.
+        skipped: The others, with the reason.
+        cached: How many came from the cache.
+        decode_seconds: Spent decoding, summed over workers.
+        model_seconds: Spent in the encoder.
+    """
+
+    features: Features
+    rows: npt.NDArray[np.int64]
+    skipped: tuple[Skipped, ...]
+    cached: int
+    decode_seconds: float
+    model_seconds: float
+
+
+def encode(
+    backbone: Backbone,
+    paths: Sequence[str],
+    *,
+    part: str = "images",
+    cache: FeatureCache | None = None,
+    batch: int = 64,
+    workers: int | None = None,
+    strict: bool = False,
+    progress: Progress | None = None,
+) -> Encoded:
+    """Encode pictures, reading what was encoded before from the cache.
+
+    Args:
+        backbone: The encoder.
+        paths: Picture files.
+        part: ``images`` for pooled vectors, ``patches`` or ``self_aware`` for patches as well.
+        cache: Where features are kept; None keeps nothing.
+        batch: Pictures the encoder sees at once.
+        workers: Decoding processes; by default none for a few pictures, else one a core.
+        strict: An unreadable picture is an error instead of being skipped.
+        progress: Called with the number of pictures done and their total.
+
+    Raises:
+        DataError: no picture could be read, or ``strict`` and one could not.
+    """
+    if not paths:
+        raise InputError("There are no pictures to encode. Name files or folders with pictures.")
+    if workers is None:
+        workers = 0 if len(paths) < FEW else min(8, os.cpu_count() or 1)
+    known = cache.keys(backbone.fingerprint, part) if cache else frozenset[str]()
+    loader = DataLoader(
+        _Pictures(paths, backbone, known),
+        batch_size=batch,
+        num_workers=workers,
+        collate_fn=list,
+        multiprocessing_context="fork" if workers else None,
+    )
+    run = _Run(backbone, part, cache, paths)
+    for done, loaded in enumerate(loader, 1):
+        run.take(loaded)
+        failed = [item for item in loaded if item.reason]
+        if failed and strict:
+            raise DataError(f"{paths[failed[0].row]} cannot be read: {failed[0].reason}")
+        if progress:
+            progress(min(done * batch, len(paths)), len(paths))
+    return run.result()
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """One picture from a worker: its pixels, or None where the cache has it or it is bad."""
+
+    row: int
+    key: str
+    pixels: Tensor | None
+    reason: str
+    seconds: float
+
+
+class _Pictures(Dataset[_Loaded]):
+    def __init__(self, paths: Sequence[str], backbone: Backbone, known: frozenset[str]):
+        self._paths, self._backbone, self._known = paths, backbone, known
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __getitem__(self, row: int) -> _Loaded:
+        start, path = time.perf_counter(), self._paths[row]
+        try:
+            key = content_hash(path)
+            pixels = None
+            if key not in self._known:
+                side = self._backbone.least_side
+                pixels = self._backbone.prepare(open_picture(path, least_side=side))
+        except DataError as error:
+            return _Loaded(row, "", None, str(error), time.perf_counter() - start)
+        return _Loaded(row, key, pixels, "", time.perf_counter() - start)
+
+
+class _Run:
+    """What one call to ``encode`` gathers."""
+
+    def __init__(
+        self, backbone: Backbone, part: str, cache: FeatureCache | None, paths: Sequence[str]
+    ):
+        self._backbone, self._part, self._cache, self._paths = backbone, part, cache, paths
+        self._found: dict[str, npt.NDArray[np.float16]] = {}
+        self._fresh: dict[str, npt.NDArray[np.float16]] = {}
+        self._keys: dict[int, str] = {}
+        self._reasons: dict[int, str] = {}
+        self._cached = 0
+        self._decode_seconds = self._model_seconds = 0.0
+        self._grid: tuple[int, int] | None = None
+
+    def take(self, loaded: Sequence[_Loaded]) -> None:
+        """Encode one batch from the workers and note what the cache will give."""
+        new = {i.key: i.pixels for i in loaded if i.pixels is not None and i.key not in self._found}
+        if new:
+            self._encode(list(new), torch.stack([p for p in new.values() if p is not None]))
+        waiting = {i.key: i.row for i in loaded if i.key and i.key not in self._found}
+        if waiting and self._cache:
+            self._found |= self._cache.get(self._backbone.fingerprint, self._part, sorted(waiting))
+        for key in waiting.keys() - self._found.keys():  # dropped from the cache meanwhile
+            again = open_picture(self._paths[waiting[key]], least_side=self._backbone.least_side)
+            self._encode([key], self._backbone.prepare(again)[None])
+        for item in loaded:
+            self._decode_seconds += item.seconds
+            if item.reason:
+                self._reasons[item.row] = item.reason
+            else:
+                self._keys[item.row] = item.key
+                self._cached += item.pixels is None
+        if len(self._fresh) >= KEPT_EVERY:
+            self._keep()
+
+    def result(self) -> Encoded:
+        """All features in the order of the paths."""
+        self._keep()
+        paths = self._paths
+        skipped = tuple(Skipped(paths[row], self._reasons[row]) for row in sorted(self._reasons))
+        if not self._keys:
+            raise DataError(
+                f"None of {len(paths)} pictures could be read; the first: {skipped[0].reason}"
+            )
+        rows = sorted(self._keys)
+        stacked = torch.from_numpy(np.stack([self._found[self._keys[r]] for r in rows])).float()
+        return Encoded(
+            features=self._as_features(stacked),
+            rows=np.array(rows),
+            skipped=skipped,
+            cached=self._cached,
+            decode_seconds=self._decode_seconds,
+            model_seconds=self._model_seconds,
+        )
+
+    def _encode(self, keys: Sequence[str], pixels: Tensor) -> None:
+        start = time.perf_counter()
+        seen: Features = getattr(self._backbone, self._part)(pixels)
+        rows = (
+            seen.pooled[:, None]
+            if seen.patches is None
+            else torch.cat([seen.pooled[:, None], seen.patches], 1)
+        )
+        arrays = rows.cpu().numpy().astype(np.float16)
+        self._fresh |= dict(zip(keys, arrays, strict=True))
+        self._found |= {key: self._fresh[key] for key in keys}
+        self._model_seconds += time.perf_counter() - start
+
+    def _keep(self) -> None:
+        if self._cache and self._fresh:
+            self._cache.put(self._backbone.fingerprint, self._part, self._fresh)
+        self._fresh = {}
+
+    def _as_features(self, rows: Tensor) -> Features:
+        if rows.shape[1] == 1:
+            return Features(pooled=rows[:, 0])
+        return Features(pooled=rows[:, 0], patches=rows[:, 1:], grid=self._backbone.grid)

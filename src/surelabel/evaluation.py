@@ -1,0 +1,187 @@
+"""Predictions held against the truth."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel import metrics
+from surelabel.errors import InputError
+from surelabel.records import Array, LabelledImages, Mask, Predictions
+
+EXAMPLES = 6  # pictures shown at each end
+TAGS = 6  # labels shown of each
+FLOORS = ("ece", "ace", "mce")  # metrics that chance alone keeps away from zero
+
+
+@dataclass(frozen=True)
+class Tag:
+    """One label of one picture.
+
+    Attributes:
+        name: The label.
+        value: Its probability, or its score where nothing is calibrated.
+        present: Whether it is there; None where unknown.
+    """
+
+    name: str
+    value: float
+    present: bool | None
+
+
+@dataclass(frozen=True)
+class Example:
+    """A picture that is worth a look.
+
+    Attributes:
+        path: The file.
+        tags: Its likeliest labels, likeliest first.
+        missed: Labels that are there and not among ``tags``.
+        loss: Mean log loss of its labels, or 1 - average precision without probabilities.
+        where: For some labels how strongly each patch speaks for them, ``(down, across)``.
+    """
+
+    path: str
+    tags: tuple[Tag, ...]
+    missed: tuple[str, ...]
+    loss: float
+    where: Mapping[str, Array] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How good and how honest predictions are.
+
+    Attributes:
+        predictions: What was judged.
+        targets: The truth, ``(n, c)``.
+        known: What is known of it, ``(n, c)``.
+        summary: Metric → pooled value.
+        per_class: Metric → ``(c,)``, NaN where undefined.
+        undefined: Metric → how many classes are undefined.
+        floor: Metric → what a perfectly calibrated recognizer would show by chance alone.
+        worst: Pictures with the highest loss.
+        best: Pictures with two labels or more and the lowest loss.
+    """
+
+    predictions: Predictions
+    targets: Array
+    known: Mask
+    summary: dict[str, float]
+    per_class: dict[str, Array]
+    undefined: dict[str, int]
+    floor: dict[str, float]
+    worst: tuple[Example, ...]
+    best: tuple[Example, ...]
+
+
+def rows_of(predictions: Predictions, labelled: LabelledImages) -> npt.NDArray[np.int64]:
+    """For each prediction the row of its picture among the labelled ones.
+
+    Raises:
+        InputError: a predicted picture has no labels, or the names differ.
+    """
+    if list(predictions.names) != list(labelled.names):
+        raise InputError(
+            f"Predictions and labels must have the same names in the same order. Got "
+            f"{list(predictions.names)[:5]} … and {list(labelled.names)[:5]} …."
+        )
+    place = {path: row for row, path in enumerate(labelled.paths)}
+    strange = [p for p in predictions.paths if p not in place]
+    if strange:
+        raise InputError(
+            f"{len(strange)} of {len(predictions)} predicted pictures have no labels, "
+            f"such as {strange[0]}."
+        )
+    return np.array([place[p] for p in predictions.paths])
+
+
+def judge(predictions: Predictions, labelled: LabelledImages) -> Evaluation:
+    """Hold predictions against the truth of the same pictures.
+
+    Ranking metrics always; probability metrics, with what chance alone would give, only where
+    something calibrated the predictions.
+
+    Raises:
+        InputError: names differ, a picture has no labels, or nothing at all is known.
+    """
+    rows = rows_of(predictions, labelled)
+    targets, known = labelled.targets[rows], labelled.known[rows]
+    if not known.any():
+        raise InputError(
+            "No label of these pictures is known, so there is nothing to judge. "
+            "Check that the label file and the names agree."
+        )
+    scores = predictions.scores.astype(np.float64)
+    summary = {name: metric(scores, targets, known) for name, metric in metrics.RANKING.items()}
+    per_class = {
+        name: metric(scores, targets, known) for name, metric in metrics.RANKING_PER_CLASS.items()
+    }
+    floor = {}
+    if predictions.calibration is not None:
+        chance = predictions.probabilities
+        for name, metric in metrics.PROBABILITY.items():
+            summary[name] = metric(chance, targets, known)
+        for name, metric in metrics.PROBABILITY_PER_CLASS.items():
+            per_class[name] = metric(chance, targets, known)
+        for name in FLOORS:
+            floor[name] = metrics.noise_floor(metrics.PROBABILITY[name], chance, known)
+    worst, best = _examples(predictions, targets, known)
+    return Evaluation(
+        predictions=predictions,
+        targets=targets,
+        known=known,
+        summary=summary,
+        per_class=per_class,
+        undefined={name: int(np.isnan(values).sum()) for name, values in per_class.items()},
+        floor=floor,
+        worst=worst,
+        best=best,
+    )
+
+
+def _examples(
+    predictions: Predictions, targets: Array, known: Mask
+) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
+    losses = _losses(predictions, targets, known)
+    order = np.argsort(losses, kind="stable")
+    order = order[~np.isnan(losses[order])]
+    several = [r for r in order if (targets[r] * known[r]).sum() >= 2]
+    best = several[:EXAMPLES]
+    worst = [r for r in order[::-1] if r not in set(best)][:EXAMPLES]
+    shown = [
+        [_example(predictions, targets, known, losses, r) for r in rows] for rows in (worst, best)
+    ]
+    return tuple(shown[0]), tuple(shown[1])
+
+
+def _losses(predictions: Predictions, targets: Array, known: Mask) -> Array:
+    if predictions.calibration is None:
+        scores = predictions.scores.astype(np.float64)
+        return 1 - metrics.average_precision_per_image(scores, targets, known)
+    logits = predictions.logits.astype(np.float64)  # type: ignore[union-attr]
+    elements = np.where(known, np.logaddexp(0, logits) - targets * logits, 0)
+    with np.errstate(invalid="ignore"):
+        losses: Array = elements.sum(axis=1) / known.sum(axis=1)
+    return losses
+
+
+def _example(
+    predictions: Predictions, targets: Array, known: Mask, losses: Array, row: int
+) -> Example:
+    calibrated = predictions.calibration is not None
+    values = predictions.probabilities[row] if calibrated else predictions.scores[row]
+    order = np.argsort(-values, kind="stable")
+    present = [bool(targets[row, c] >= 0.5) if known[row, c] else None for c in order]
+    tags = [
+        Tag(predictions.names[c], float(values[c]), there)
+        for c, there in zip(order[:TAGS], present, strict=False)
+    ]
+    missed = [predictions.names[c] for c, there in zip(order, present, strict=True) if there]
+    return Example(
+        path=predictions.paths[row],
+        tags=tuple(tags),
+        missed=tuple(name for name in missed if name not in {t.name for t in tags}),
+        loss=float(losses[row]),
+    )

@@ -1,0 +1,69 @@
+"""A small residual network on frozen image vectors."""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from surelabel.backbones import Backbone
+from surelabel.methods.zero_shot import ZeroShot, against_reference
+from surelabel.records import Features
+
+
+class ClipAdapter(nn.Module):
+    """Blend a picture's vector with a two-layer network of it, then compare as zero-shot does.
+
+        x' = unit(ratio · relu(W2 relu(W1 x)) + (1 - ratio) · x)
+        score = a · zero_shot(x') + b
+
+    Args:
+        backbone: Gives the texts and their scale.
+        names: What to look for; others may be asked for later.
+        ratio: Share of the network in the blend (alpha in the paper), in [0, 1].
+        reduction: The hidden layer is this many times narrower than the vector.
+        templates: As of ``zero_shot``.
+
+    Source:
+        Gao et al., CLIP-Adapter: Better Vision-Language Models with Feature Adapters, IJCV 2024,
+        arXiv:2110.04544, section 3.2, the visual adapter.
+
+    Differs:
+        Many labels a picture, so the softmax is gone: a and b, shared by all names, turn the
+        score into one that a proper loss can calibrate. No text adapter.
+    """
+
+    learns_from = "labels"
+    needs: tuple[str, ...] = ()
+    open_vocabulary = True
+
+    def __init__(
+        self,
+        backbone: Backbone,
+        names: Sequence[str],
+        *,
+        ratio: float = 0.5,
+        reduction: int = 2,
+        templates: str = "one",
+    ):
+        super().__init__()
+        self.ratio = ratio
+        self.zero_shot = ZeroShot(backbone, names, templates=templates)
+        hidden = max(1, backbone.width // reduction)
+        self.network = nn.Sequential(
+            nn.Linear(backbone.width, hidden, bias=False),
+            nn.ReLU(),
+            nn.Linear(hidden, backbone.width, bias=False),
+            nn.ReLU(),
+        )
+        self.log_slope = nn.Parameter(torch.zeros(()))
+        self.level = nn.Parameter(torch.zeros(()))
+
+    def forward(self, features: Features) -> Tensor:
+        """Scores ``(n, c)`` of ``features.pooled`` ``(n, d)``."""
+        pooled, head = features.pooled, self.zero_shot
+        mixed = self.ratio * self.network(pooled) + (1 - self.ratio) * pooled
+        scores = against_reference(
+            F.normalize(mixed, dim=-1), head.texts, head.reference, head.scale
+        )
+        return self.log_slope.exp() * scores + self.level

@@ -1,0 +1,176 @@
+"""A saved recognizer: a folder that is whole, or an error that names what is missing.
+
+run.toml             every choice, as resolved
+names.txt            one label a line, in the order of the columns
+link.json            from scores to log-odds
+calibration.json     the fitted calibrator and on what it was fitted
+weights.safetensors  what the method learnt
+backbone/            the encoder with its preprocessing, or the name of an embedded one
+about.json           versions and fingerprint
+README.md            the model card
+"""
+
+import json
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from surelabel.backbones import Backbone, load_saved
+from surelabel.config import Run, load_run, run_as_toml
+from surelabel.errors import DataError
+from surelabel.files import new_folder
+
+FORMAT = 1
+PARTS = (
+    "run.toml",
+    "names.txt",
+    "link.json",
+    "calibration.json",
+    "weights.safetensors",
+    "backbone",
+    "about.json",
+)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a saved recognizer is made of.
+
+    Attributes:
+        run: Every choice.
+        spellings: Names with their aliases.
+        backbone: The encoder.
+        link: Loss whose link turns scores into log-odds; None without one.
+        calibration: ``calibrator``, ``state`` and ``about``; None without one.
+        weights: Of the method.
+        fingerprint: Of the recognizer.
+    """
+
+    run: Run
+    spellings: list[str]
+    backbone: Backbone
+    link: str | None
+    calibration: dict[str, Any] | None
+    weights: dict[str, Tensor]
+    fingerprint: str
+
+
+def write_parts(folder: str | Path, parts: Parts) -> None:
+    """Write all parts at once: the folder appears whole or not at all.
+
+    Raises:
+        DataError: the folder cannot be written, or holds something else than a recognizer.
+    """
+    folder = Path(folder)
+    if folder.exists() and (not folder.is_dir() or _holds_something_else(folder)):
+        raise DataError(
+            f"{folder} exists and is no saved recognizer, so it is left alone. "
+            "Name a new folder, or remove this one first."
+        )
+    with new_folder(folder) as new:
+        parts.backbone.save(new / "backbone")
+        save_file(
+            {k: v.contiguous() for k, v in parts.weights.items()}, new / "weights.safetensors"
+        )
+        texts = {
+            "run.toml": run_as_toml(parts.run),
+            "names.txt": "\n".join(parts.spellings) + "\n",
+            "link.json": _json({"loss": parts.link}),
+            "calibration.json": _json(parts.calibration),
+            "about.json": _json(
+                {
+                    "format": FORMAT,
+                    "surelabel": version("surelabel"),
+                    "fingerprint": parts.fingerprint,
+                }
+            ),
+            "README.md": _card(parts),
+        }
+        for name, text in texts.items():
+            (new / name).write_text(text, encoding="utf-8")
+
+
+def read_parts(folder: str | Path, *, device: str = "cpu") -> Parts:
+    """Read what ``write_parts`` wrote, with no network.
+
+    Raises:
+        DataError: a part is missing, damaged, or from a newer version.
+    """
+    folder = Path(folder)
+    missing = [part for part in PARTS if not (folder / part).exists()]
+    if missing:
+        raise DataError(
+            f"{folder} is no whole recognizer: {', '.join(missing)} is missing. "
+            "Copy the whole folder again, or save the recognizer anew."
+        )
+    about = _object(folder / "about.json")
+    if int(about.get("format", 0)) > FORMAT:
+        raise DataError(
+            f"{folder} was saved by surelabel {about.get('surelabel')}, in a format that this "
+            f"version ({version('surelabel')}) does not know. Upgrade surelabel to load it."
+        )
+    weights = folder / "weights.safetensors"
+    try:
+        state = load_file(weights)
+    except (SafetensorError, OSError) as error:
+        raise DataError(
+            f"{weights} is damaged ({error}). Copy it again, or save the recognizer anew."
+        ) from error
+    try:
+        names = (folder / "names.txt").read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{folder / 'names.txt'} cannot be read: {error}.") from error
+    return Parts(
+        run=load_run(folder / "run.toml"),
+        spellings=names,
+        backbone=load_saved(folder / "backbone", device=device),
+        link=_object(folder / "link.json").get("loss"),
+        calibration=_object(folder / "calibration.json") or None,
+        weights=state,
+        fingerprint=str(about.get("fingerprint", "")),
+    )
+
+
+def _holds_something_else(folder: Path) -> bool:
+    return any(folder.iterdir()) and not (folder / "about.json").exists()
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def _object(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"{path} is damaged ({error}). Copy it again, or save the recognizer anew."
+        ) from error
+    return value if isinstance(value, dict) else {}
+
+
+def _card(parts: Parts) -> str:
+    calibrated = (parts.calibration or {}).get("about")
+    shown = ", ".join(parts.spellings[:20]) + (" …" if len(parts.spellings) > 20 else "")
+    return f"""# A recognizer of {len(parts.spellings)} labels
+
+Labels: {shown}
+
+| | |
+|---|---|
+| encoder | {parts.backbone.name} |
+| its world | {parts.backbone.world or "see the encoder's own card"} |
+| method | {parts.run.method.name} {parts.run.method.settings or ""} |
+| loss | {parts.run.loss.name if parts.link else "none: nothing was fitted"} |
+| calibration | {calibrated or "none on held-out pictures"} |
+| made with | surelabel {version("surelabel")} |
+
+Load it with `surelabel.Recognizer.load(folder)` or name this folder after `--model`.
+Its probabilities hold for pictures like those it was calibrated on; measure them on your own
+labelled pictures with `surelabel evaluate` before you rely on them.
+"""

@@ -1,0 +1,93 @@
+"""Tags as people know them: a label, its score, its probability."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from surelabel.errors import InputError
+from surelabel.recognizer.recognizer import Recognizer
+from surelabel.records import Predictions
+
+
+def tag(
+    images: str | Path | Image.Image | Sequence[str | Path | Image.Image],
+    labels: Sequence[str],
+    *,
+    model: str = "tiny-vit",
+    device: str = "cpu",
+) -> list[list[dict[str, Any]]]:
+    """Tag pictures in one line: every label with its own probability.
+
+    Args:
+        images: Paths or pictures in memory.
+        labels: What to look for; one is enough.
+        model: The encoder.
+        device: Where it runs.
+
+    Returns:
+        For each picture its labels, likeliest first, as ``{"label", "score", "probability"}``;
+        the probability is None while nothing calibrates the model.
+
+    Raises:
+        DataError: a picture cannot be read.
+
+    Example:
+        >>> import surelabel as sl
+        >>> picture = sl.collection("scenes-80", split="test").paths[0]
+        >>> [sorted(found) for found in sl.tag(picture, labels=["lion"])[0]]
+        [['label', 'probability', 'score']]
+    """
+    several = [images] if isinstance(images, str | Path | Image.Image) else list(images)
+    recognizer = Recognizer.zero_shot(model, labels, device=device)
+    opened = [p for p in several if isinstance(p, Image.Image)]
+    if opened and len(opened) < len(several):
+        raise InputError("images must be all paths or all pictures in memory, not a mixture.")
+    if opened:
+        predictions = recognizer.predict_pictures(opened)
+    else:
+        predictions = recognizer.predict([str(p) for p in several], strict=True)
+    return tags_of(predictions)
+
+
+def tags_of(
+    predictions: Predictions, *, threshold: float | None = None, top_k: int | None = None
+) -> list[list[dict[str, Any]]]:
+    """The labels of each picture, likeliest first.
+
+    Args:
+        predictions: Of a recognizer.
+        threshold: Only labels with this probability or more, in [0, 1].
+        top_k: At most so many.
+
+    Raises:
+        NotFitted: a threshold needs probabilities and there are none.
+        InputError: ``threshold`` or ``top_k`` is out of range.
+    """
+    if threshold is not None and not 0 <= threshold <= 1:
+        raise InputError(f"threshold is a probability in [0, 1]. Got {threshold}.")
+    if top_k is not None and top_k < 1:
+        raise InputError(f"top_k must be 1 or more. Got {top_k}.")
+    known = predictions.calibration is not None
+    probabilities = predictions.probabilities if known or threshold is not None else None
+    found = []
+    for row, scores in enumerate(predictions.scores):
+        order = np.argsort(-scores, kind="stable")
+        if probabilities is not None:
+            order = order[np.argsort(-probabilities[row][order], kind="stable")]
+            order = order[probabilities[row][order] >= (threshold or 0)]
+        found.append(
+            [
+                {
+                    "label": predictions.names[c],
+                    "score": round(float(scores[c]), 6),
+                    "probability": None
+                    if probabilities is None
+                    else round(float(probabilities[row, c]), 6),
+                }
+                for c in order[:top_k]
+            ]
+        )
+    return found

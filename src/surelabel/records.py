@@ -1,0 +1,203 @@
+"""The frozen dataclasses that travel between the rooms. Checked once, when they are made.
+
+Axes: ``n`` images, ``c`` classes, ``d`` feature width, ``w`` tower width, ``p`` patches.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+from torch import Tensor
+
+from surelabel.errors import InputError, NotFitted
+from surelabel.shapes import check_shapes
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+LOGIT_LIMIT = (
+    40.0  # logits are kept inside [-40, 40], where a float64 sigmoid still tells them apart
+)
+
+
+@dataclass(frozen=True)
+class Features:
+    """What a backbone saw in a batch of pictures; unit vectors where the space is joint.
+
+    Attributes:
+        pooled: One vector a picture, ``(n, d)``.
+        patches: One vector a patch, ``(n, p, d)``, row by row of the grid.
+        grid: Patches down and across.
+        layers: Tokens after chosen layers of the tower, each ``(n, p, w)``.
+        pixels: The prepared pictures, ``(n, 3, h, w)``, where a trainable part needs them.
+    """
+
+    pooled: Tensor
+    patches: Tensor | None = None
+    grid: tuple[int, int] | None = None
+    layers: dict[int, Tensor] | None = None
+    pixels: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One training step, as regularizers see it.
+
+    Attributes:
+        scores: Of the method, ``(n, c)``.
+        logits: Log-odds of the scores through the link, ``(n, c)``; None where the loss has none.
+        targets: In [0, 1], ``(n, c)``.
+        known: True where the target is known, ``(n, c)``.
+        texts: Unit vectors of the names, ``(c, d)``.
+        features: Of the pictures.
+    """
+
+    scores: Tensor
+    logits: Tensor | None
+    targets: Tensor
+    known: Tensor
+    texts: Tensor | None
+    features: Features
+
+
+@dataclass(frozen=True)
+class Images:
+    """Pictures without labels.
+
+    Attributes:
+        paths: One file each.
+    """
+
+    paths: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+
+@dataclass(frozen=True)
+class LabelledImages:
+    """Pictures with labels.
+
+    Attributes:
+        paths: One file each.
+        names: The labels.
+        targets: 1 where present, 0 where absent, in [0, 1], ``(n, c)``.
+        known: True where the target is known, ``(n, c)``; all of them when left out.
+    """
+
+    paths: Sequence[str]
+    names: Sequence[str]
+    targets: Array
+    known: Mask = None  # type: ignore[assignment]  # filled below; never None afterwards
+
+    def __post_init__(self) -> None:
+        targets, known = checked_targets(self.targets, self.known)
+        if targets.shape != (len(self.paths), len(self.names)):
+            raise InputError(
+                f"targets must have one row a picture and one column a name, "
+                f"({len(self.paths)}, {len(self.names)}). Got {targets.shape}."
+            )
+        object.__setattr__(self, "targets", targets)
+        object.__setattr__(self, "known", known)
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def take(self, rows: Sequence[int] | npt.NDArray[np.int64]) -> "LabelledImages":
+        """Only the pictures with these row numbers, in this order."""
+        rows = np.asarray(rows, dtype=int)
+        paths = [self.paths[r] for r in rows]
+        return LabelledImages(paths, self.names, self.targets[rows], self.known[rows])
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A picture that could not be used, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a recognizer says of a set of pictures.
+
+    Attributes:
+        paths: One file each.
+        names: The labels.
+        scores: Only their order means something; they break ties between logits, ``(n, c)``.
+        logits: Log-odds in [-40, 40], ``(n, c)``; None when nothing gives log-odds.
+        calibration: What made the logits trustworthy, in words; None when nothing did.
+        model: Fingerprint of the recognizer that made them.
+        features: Image vectors for search by sentence, ``(n, d)`` fp16, or None.
+        skipped: Pictures that could not be read.
+    """
+
+    paths: Sequence[str]
+    names: Sequence[str]
+    scores: npt.NDArray[np.float32]
+    logits: npt.NDArray[np.float32] | None = None
+    calibration: str | None = None
+    model: str = ""
+    features: npt.NDArray[np.float16] | None = None
+    skipped: Sequence[Skipped] = field(default=())
+
+    def __post_init__(self) -> None:
+        check_shapes(
+            scores=(self.scores, "n c"),
+            logits=(self.logits, "n c"),
+            features=(self.features, "n d"),
+        )
+        if self.scores.shape != (len(self.paths), len(self.names)):
+            raise InputError(
+                f"scores must be ({len(self.paths)}, {len(self.names)}), one row a path and one "
+                f"column a name. Got {self.scores.shape}."
+            )
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    @property
+    def probabilities(self) -> Array:
+        """Sigmoid of the logits, ``(n, c)``.
+
+        Raises:
+            NotFitted: nothing calibrated these predictions.
+        """
+        if self.logits is None or self.calibration is None:
+            raise NotFitted(
+                "These predictions have scores but no probabilities: nothing calibrated them. "
+                "Calibrate the recognizer on labelled pictures (`surelabel calibrate`, or "
+                "`recognizer.calibrate(held_out)`) and predict again, or use the scores."
+            )
+        probabilities: Array = expit(self.logits.astype(np.float64))
+        return probabilities
+
+    def with_paths(self, paths: Sequence[str]) -> "Predictions":
+        """The same predictions under other file names."""
+        return replace(self, paths=list(paths))
+
+
+def checked_targets(targets: npt.ArrayLike, known: npt.ArrayLike | None) -> tuple[Array, Mask]:
+    """Targets as float64 in [0, 1] and what is known of them; NaN counts as unknown.
+
+    Returns:
+        ``targets`` ``(n, c)`` with 0 at unknown places, and ``known`` ``(n, c)``.
+
+    Raises:
+        InputError: a known target lies outside [0, 1], or the shapes differ.
+    """
+    wanted = np.asarray(targets, dtype=np.float64)
+    given = ~np.isnan(wanted)
+    if known is not None:
+        given = given & np.asarray(known, dtype=bool)
+    check_shapes(targets=(wanted, "n c"), known=(given, "n c"))
+    wanted = np.where(given, wanted, 0.0)
+    if ((wanted < 0) | (wanted > 1)).any():
+        bad = wanted[(wanted < 0) | (wanted > 1)][0]
+        raise InputError(
+            f"targets must lie in [0, 1], 1 = present; NaN, or known=False, means unknown. "
+            f"Got {bad}."
+        )
+    return wanted, given

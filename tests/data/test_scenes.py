@@ -1,0 +1,229 @@
+"""Scenes: what is sampled, what is painted, and what is true of it."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from surelabel.data.emoji import draw_sprites
+from surelabel.data.scenes import HIDDEN, MOST_OBJECTS, Sampler, Scene, compose, labels
+from surelabel.data.words import vocabulary
+
+WORDS = vocabulary("scenes-80")
+NAMES = [w.name for w in WORDS]
+SIDE = 64
+
+
+@pytest.fixture(scope="module")
+def sprites():
+    return draw_sprites(WORDS)
+
+
+@pytest.fixture(scope="module")
+def scenes():
+    sample = Sampler(WORDS, seed=3)
+    return [sample(i) for i in range(192)]
+
+
+@pytest.fixture(scope="module")
+def pictures(scenes, sprites):
+    return compose(scenes, sprites, SIDE)
+
+
+def by_hand(*things):
+    """A scene of upright things: (name, x, y, side, depth)."""
+    names, x, y, sides, depths = zip(*things, strict=True)
+    k = len(things)
+    return Scene(
+        words=np.array([NAMES.index(name) for name in names]),
+        centres=np.array([x, y], dtype=np.float32).T,
+        sides=np.array(sides, dtype=np.float32),
+        angles=np.zeros(k, dtype=np.float32),
+        mirrored=np.zeros(k, dtype=bool),
+        tints=np.ones((k, 3), dtype=np.float32),
+        depths=np.array(depths, dtype=np.float32),
+        theme="by hand",
+        background=1,
+    )
+
+
+def without(scene, k):
+    """The same scene with its object ``k`` moved far out of the picture."""
+    centres = scene.centres.copy()
+    centres[k] = 9
+    return replace(scene, centres=centres)
+
+
+def same(one, other):
+    return all(
+        np.array_equal(getattr(one, name), getattr(other, name))
+        for name in one.__dataclass_fields__
+    )
+
+
+def test_the_same_seed_and_index_give_the_same_scene(scenes):
+    again = Sampler(WORDS, seed=3)
+    assert all(same(again(i), scenes[i]) for i in (191, 7, 0, 64))
+
+
+def test_another_seed_gives_other_scenes(scenes):
+    other = Sampler(WORDS, seed=4)
+    assert not any(same(other(i), scenes[i]) for i in range(20))
+
+
+def test_a_scene_has_one_large_object_and_up_to_six_small_ones(scenes):
+    counts = Counter(len(s.words) for s in scenes)
+    assert set(counts) == set(range(1, MOST_OBJECTS + 1))
+    assert all(0.42 <= s.sides[0] <= 0.60 for s in scenes)
+    assert all((s.sides[1:] <= 0.28).all() for s in scenes)
+
+
+def test_the_main_object_is_of_the_theme(scenes):
+    assert all(WORDS[s.words[0]].theme == s.theme for s in scenes)
+
+
+def test_things_of_one_theme_meet_far_more_often_than_by_chance():
+    sample = Sampler(WORDS, seed=5)
+    drawn = [sample(i) for i in range(1500)]
+    pairs = [(s.theme, WORDS[w].theme) for s in drawn for w in s.words[1:]]
+    together = np.mean([main == small for main, small in pairs])
+    mains, smalls = (Counter(side) for side in zip(*pairs, strict=True))
+    chance = sum(mains[t] * smalls[t] for t in mains) / len(pairs) ** 2
+    assert chance < 0.15
+    assert together > 0.65
+
+
+def test_every_word_is_the_main_object_equally_often():
+    sample = Sampler(WORDS, seed=6)
+    count = np.bincount([sample(i).words[0] for i in range(4000)], minlength=len(WORDS))
+    spread = ((count - 50) ** 2 / 50).sum()  # chi-square with 79 degrees of freedom
+    assert spread < 124  # its 0.999 quantile
+
+
+def test_with_a_long_tail_few_words_are_frequent_and_many_are_rare():
+    sample = Sampler(WORDS, seed=6, long_tail=True)
+    count = np.bincount([sample(i).words[0] for i in range(4000)], minlength=len(WORDS))
+    count.sort()
+    assert count[-8:].sum() > count.sum() * 0.35
+    assert count[:40].sum() < count.sum() * 0.25
+
+
+def test_pictures_do_not_depend_on_their_batch(scenes, sprites, pictures):
+    for start, stop in [(0, 1), (1, 4), (100, 117)]:
+        alone = compose(scenes[start:stop], sprites, SIDE)
+        assert torch.allclose(alone.pixels, pictures.pixels[start:stop], atol=1e-5)
+        assert torch.allclose(alone.seen, pictures.seen[start:stop], atol=1e-5)
+
+
+def test_composing_twice_gives_the_same_bits(scenes, sprites):
+    one, other = (compose(scenes[:32], sprites, SIDE) for _ in range(2))
+    assert torch.equal(one.pixels, other.pixels)
+    assert torch.equal(one.seen, other.seen)
+
+
+def test_pixels_and_shares_lie_between_0_and_1(pictures):
+    assert 0 <= pictures.pixels.min() <= pictures.pixels.max() <= 1
+    assert 0 <= pictures.seen.min() <= pictures.seen.max() <= 1
+
+
+def test_nothing_is_seen_beyond_the_last_object(scenes, pictures):
+    for scene, seen, boxes in zip(scenes, pictures.seen, pictures.boxes, strict=True):
+        assert (seen[len(scene.words) :] == 0).all()
+        assert boxes[len(scene.words) :].isnan().all()
+
+
+def test_boxes_lie_inside_the_picture_and_every_label_has_one(pictures):
+    there = ~pictures.boxes.isnan().any(dim=-1)
+    boxes = pictures.boxes[there]
+    assert boxes.min() >= 0
+    assert boxes.max() <= 1
+    assert (boxes[:, 0] < boxes[:, 2]).all()
+    assert (boxes[:, 1] < boxes[:, 3]).all()
+    assert there[pictures.seen >= HIDDEN].all()
+
+
+def test_taking_an_object_away_changes_the_picture_inside_its_box_only(scenes, sprites):
+    chosen = [(s, k) for s in scenes[:24] for k in range(len(s.words))]
+    whole = compose([s for s, _ in chosen], sprites, SIDE)
+    lacking = compose([without(s, k) for s, k in chosen], sprites, SIDE)
+    changed = (whole.pixels - lacking.pixels).abs().amax(dim=1) > 0.26  # a box starts at alpha 0.25
+    rows, ys, xs = changed.nonzero(as_tuple=True)
+    assert len(rows) > 10_000
+    left, top, right, bottom = whole.boxes[rows, [chosen[r][1] for r in rows]].T * SIDE
+    assert (xs >= left).all()
+    assert (xs + 1 <= right).all()
+    assert (ys >= top).all()
+    assert (ys + 1 <= bottom).all()
+
+
+def test_the_box_of_an_upright_ball_is_where_it_was_put(sprites):
+    made = compose([by_hand(("soccer ball", 0.4, 0.6, 0.5, 0.5))], sprites, 128)
+    assert made.boxes[0, 0].tolist() == pytest.approx([0.15, 0.35, 0.65, 0.85], abs=0.02)
+    assert made.seen[0, 0] == pytest.approx(1, abs=0.02)
+
+
+def test_a_box_ends_at_the_edge_of_the_picture_and_half_a_ball_is_half_seen(sprites):
+    made = compose([by_hand(("soccer ball", 0.0, 0.5, 0.5, 0.5))], sprites, 128)
+    assert made.boxes[0, 0].tolist() == pytest.approx([0, 0.25, 0.25, 0.75], abs=0.02)
+    assert made.seen[0, 0] == pytest.approx(0.5, abs=0.02)
+
+
+def test_a_mirrored_object_is_the_mirror_image(sprites):
+    scene = by_hand(("key", 0.5, 0.5, 0.5, 0.5))
+    mirrored = replace(scene, mirrored=np.array([True]))
+    empty = without(scene, 0)
+    one, other, ground = compose([scene, mirrored, empty], sprites, SIDE).pixels
+    shape = (one - ground).abs().amax(0) > 0.3
+    flipped = (other - ground).abs().amax(0) > 0.3
+    assert shape.sum() > 100
+    assert (shape.flip(1) != flipped).sum() < 0.2 * (shape != flipped).sum()
+
+
+def test_a_small_object_behind_the_main_one_is_no_label(sprites):
+    main, small = ("soccer ball", 0.5, 0.5, 0.6, 0.5), ("key", 0.5, 0.5, 0.2, 0.9)
+    made = compose([by_hand(main, small)], sprites, 128)
+    assert made.seen[0, 1] < 0.05
+    assert present(made, by_hand(main, small)) == {"soccer ball"}
+
+
+def test_the_same_object_in_front_is_a_label(sprites):
+    scene = by_hand(("soccer ball", 0.5, 0.5, 0.6, 0.5), ("key", 0.5, 0.5, 0.2, 0.1))
+    made = compose([scene], sprites, 128)
+    assert made.seen[0, 1] > 0.95
+    assert present(made, scene) == {"soccer ball", "key"}
+
+
+def test_an_object_that_peeps_out_is_a_label_when_three_tenths_of_it_are_seen(sprites):
+    scenes = [
+        by_hand(("television", 0.5, 0.5, 0.6, 0.5), ("soccer ball", x, 0.55, 0.2, 0.9))
+        for x in np.linspace(0.5, 0.88, 12)
+    ]
+    made = compose(scenes, sprites, 128)
+    shares = made.seen[:, 1].tolist()
+    assert shares == sorted(shares)
+    assert shares[0] < HIDDEN < shares[-1]
+    there = labels(scenes, made.seen, len(WORDS))[:, NAMES.index("soccer ball")]
+    assert there.tolist() == [share >= HIDDEN for share in shares]
+
+
+def present(made, scene):
+    row = labels([scene], made.seen, len(WORDS))[0]
+    return {NAMES[i] for i in np.flatnonzero(row)}
+
+
+def test_a_word_shown_twice_is_a_label_when_one_of_the_two_is_seen():
+    scene = by_hand(("lion", 0.5, 0.5, 0.5, 0.5), ("key", 0, 0, 0.2, 1), ("key", 1, 1, 0.2, 1))
+    assert labels([scene], torch.tensor([[1.0, 0.1, 0.3]]), 80).sum() == 2
+    assert labels([scene], torch.tensor([[1.0, 0.1, 0.29]]), 80).sum() == 1
+
+
+@pytest.mark.parametrize("name", ["scenes-80", "scenes-all"])
+def test_a_picture_has_about_three_labels(name):
+    words = vocabulary(name)
+    sample = Sampler(words, seed=8)
+    drawn = [sample(i) for i in range(384)]
+    targets = labels(drawn, compose(drawn, draw_sprites(words), 32).seen, len(words))
+    assert 2.5 < targets.sum(axis=1).mean() < 3.5
+    assert targets.any(axis=1).all()

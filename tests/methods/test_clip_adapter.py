@@ -1,0 +1,23 @@
+import torch
+import torch.nn.functional as F
+
+from surelabel.backbones import load_backbone
+from surelabel.methods import ClipAdapter, ZeroShot
+from surelabel.records import Features
+
+
+def test_with_ratio_zero_it_is_zero_shot():
+    backbone, names = load_backbone("tiny-vit"), ["lion", "guitar"]
+    features = Features(F.normalize(torch.randn(5, backbone.width), dim=-1))
+    adapted, plain = ClipAdapter(backbone, names, ratio=0.0), ZeroShot(backbone, names)
+    torch.testing.assert_close(adapted(features), plain(features))
+
+
+def test_the_blend_is_that_of_the_paper():
+    backbone = load_backbone("tiny-vit")
+    it = ClipAdapter(backbone, ["lion"], ratio=0.3)
+    x = F.normalize(torch.randn(1, backbone.width), dim=-1)
+    first, second = it.network[0].weight, it.network[2].weight
+    mixed = 0.3 * (second @ (first @ x[0]).clamp(min=0)).clamp(min=0) + 0.7 * x[0]
+    expected = ZeroShot(backbone, ["lion"])(Features(F.normalize(mixed, dim=-1)[None]))
+    torch.testing.assert_close(it(Features(x)), expected)

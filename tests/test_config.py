@@ -1,0 +1,59 @@
+import pytest
+
+from surelabel.config import Run, load_run, run_as_toml
+from surelabel.errors import ConfigError, DataError, UnknownName
+
+
+def test_a_file_names_only_what_differs_from_the_defaults(tmp_path):
+    (tmp_path / "run.toml").write_text('seed = 3\n[loss]\nname = "asymmetric"\ngamma_neg = 2.0\n')
+    run = load_run(tmp_path / "run.toml", ["method.ratio=0.2", "epochs=7"])
+    assert (run.seed, run.epochs) == (3, 7)
+    assert run.loss.settings == {"gamma_neg": 2.0}
+    assert run.make("method").keywords == {"ratio": 0.2}
+
+
+def test_a_run_survives_being_written_and_read(tmp_path):
+    run = load_run(
+        overrides=[
+            "method.templates=a drawing of a “{}”",
+            "loss.name=asymmetric",
+            "loss.clip=0",
+            "learning_rate=1e-5",
+        ]
+    )
+    (tmp_path / "run.toml").write_text(run_as_toml(run), encoding="utf-8")
+    assert load_run(tmp_path / "run.toml") == run
+    (tmp_path / "run.toml").write_text(run_as_toml(Run()))
+    assert load_run(tmp_path / "run.toml") == Run()
+
+
+@pytest.mark.parametrize(
+    ("override", "error", "says"),
+    [
+        ("loss.name=asymetric", UnknownName, "Did you mean 'asymmetric'"),
+        ("loss.name=asymmetric loss.gama=1", ConfigError, "gamma_neg"),
+        ("optimiser.lr=1", ConfigError, "learning_rate"),
+        ("seed", ConfigError, "key=value"),
+        ("epochs=0", ConfigError, "at least 1"),
+        ("epochs=many", ConfigError, "int"),
+        ("learning_rate=-1", ConfigError, "learning_rate"),
+        ("loss=binary", ConfigError, "loss is a section"),
+        ("seed.deep=1", ConfigError, "seed"),
+        ("backbone.size=3", ConfigError, "name only"),
+    ],
+)
+def test_a_mistake_is_told_before_anything_runs(override, error, says):
+    with pytest.raises(error, match=says):
+        load_run(overrides=override.split())
+
+
+@pytest.mark.parametrize("content", [b"seed = ", b"\xff\xfe"])
+def test_a_damaged_file_is_named(tmp_path, content):
+    (tmp_path / "run.toml").write_bytes(content)
+    with pytest.raises(DataError, match=r"run\.toml is not TOML"):
+        load_run(tmp_path / "run.toml")
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"nowhere\.toml cannot be read"):
+        load_run(tmp_path / "nowhere.toml")

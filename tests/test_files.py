@@ -1,0 +1,42 @@
+import pytest
+
+from surelabel.errors import DataError
+from surelabel.files import new_file, new_folder
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+    with pytest.raises(ZeroDivisionError), new_file(target) as new:
+        new.write_text("half")
+        raise ZeroDivisionError
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+    assert target.read_text() == "old"
+
+
+def test_a_failed_write_leaves_the_old_folder(tmp_path):
+    target = tmp_path / "folder"
+    with new_folder(target) as new:
+        (new / "a").write_text("old")
+    with pytest.raises(ZeroDivisionError), new_folder(target) as new:
+        (new / "a").write_text("half")
+        raise ZeroDivisionError
+    assert [p.name for p in tmp_path.iterdir()] == ["folder"]
+    assert (target / "a").read_text() == "old"
+
+
+def test_a_new_folder_takes_the_place_of_the_old_one_whole(tmp_path):
+    for name in ("a", "b"):
+        with new_folder(tmp_path / "folder") as new:
+            (new / name).write_text(name)
+    assert [p.name for p in (tmp_path / "folder").iterdir()] == ["b"]
+
+
+@pytest.mark.parametrize("place", [new_file, new_folder])
+def test_a_place_that_cannot_be_written_is_named(tmp_path, place):
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(DataError, match="below cannot be written"),
+        place(tmp_path / "file" / "below"),
+    ):
+        pass

@@ -1,0 +1,90 @@
+"""Imports point down only. To move something, change this list on purpose."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "surelabel"
+LAYERS = [
+    {"errors"},
+    {"shapes", "tables", "files"},
+    {"records"},
+    {"transport", "links"},
+    {"losses", "regularizers", "metrics", "calibration"},
+    {"backbones", "data", "retrieval"},
+    {"views", "encoding"},
+    {"pseudolabels"},
+    {"methods"},
+    {"config"},
+    {"training", "evaluation"},
+    {"recognizer"},
+    {"report"},
+    {"cluster"},
+    {"cli", "web"},
+    {"__main__"},
+]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+FILES = sorted(f for f in SOURCE.rglob("*.py") if f != SOURCE / "__init__.py")
+
+
+def part(file):
+    return file.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imported(code):
+    """Dotted names of all that is imported, wherever it stands; "." when the import is relative."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.ImportFrom):
+            yield "." if node.level else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def wrong_imports(here, code):
+    """One sentence for each import that does not point down."""
+    for module in imported(code):
+        package, _, rest = module.partition(".")
+        there = rest.split(".")[0]
+        if module == ".":
+            yield f"{here} must import by the full name"
+        elif package == "surelabel" and not there:
+            yield f"{here} must not import the package root"
+        elif package == "surelabel" and there not in LEVEL:
+            yield f"{here} imports {there}, which has no level"
+        elif package == "surelabel" and there != here and LEVEL[there] >= LEVEL[here]:
+            yield f"{here} must not import {there}"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(SOURCE)))
+def test_imports_point_down(file):
+    assert part(file) in LEVEL, f"{part(file)} has no level yet"
+    assert not list(wrong_imports(part(file), file.read_text(encoding="utf-8")))
+
+
+def test_there_are_sources_to_look_at():
+    assert len(FILES) > 10
+
+
+@pytest.mark.parametrize(
+    ("code", "complaint"),
+    [
+        ("from surelabel.config import Run", "losses must not import config"),
+        ("import surelabel.metrics.ranking", "losses must not import metrics"),
+        ("def f():\n    from surelabel.cli import main", "losses must not import cli"),
+        ("from surelabel import records", "losses must not import the package root"),
+        ("import surelabel", "losses must not import the package root"),
+        ("from . import binary", "losses must import by the full name"),
+        ("from surelabel.utils import helper", "losses imports utils, which has no level"),
+    ],
+)
+def test_an_import_that_does_not_point_down_is_seen(code, complaint):
+    assert list(wrong_imports("losses", code)) == [complaint]
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["import torch", "from surelabel.shapes import check_shapes", "import surelabel.losses.binary"],
+)
+def test_what_points_down_or_outside_or_home_is_allowed(code):
+    assert not list(wrong_imports("losses", code))
