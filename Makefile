@@ -1,0 +1,62 @@
+# One verb, one job. Each makes what it needs first, and is quick the second time.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+FONTS := /usr/share/fonts ~/.fonts ~/.local/share/fonts ~/Library/Fonts
+TRAINED := build/weights
+SHIPPED := src/surelabel/backbones/weights
+CORES := $(shell getconf _NPROCESSORS_ONLN)
+
+.PHONY: setup demo test check fix docs weights collection
+
+# Install the package and its tools, with the pinned versions, into .venv.
+setup: $(INSTALLED)
+	@find -L $(FONTS) -name NotoColorEmoji.ttf 2>/dev/null | grep -q . || echo \
+	"The font NotoColorEmoji.ttf is missing: tagging works, drawing scenes and the tests of it do not." \
+	"Install it (Debian and Ubuntu: apt-get install fonts-noto-color-emoji)."
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints.txt --editable ".[dev]"
+	@touch $@
+
+# Tag, calibrate, measure, report and search the shipped collection.
+demo: $(INSTALLED)
+	$(BIN)/surelabel demo
+
+# The whole suite.
+test: setup
+	$(BIN)/python -m pytest
+
+# All that is not a test: style, types, generated pages, the wheel.
+check: $(INSTALLED)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/python docs/generate.py --check
+	$(BIN)/python .ci/wheel.py
+
+# Put right what a machine can put right.
+fix: $(INSTALLED)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+# Write the generated pages anew.
+docs: $(INSTALLED)
+	$(BIN)/python docs/generate.py
+
+# Train both embedded encoders, then measure them and fit what they ship with. Takes hours;
+# stop it at any time: it goes on where it was.
+weights: setup
+	for name in tiny-vit tiny-rn; do \
+		$(BIN)/python training/tiny.py $$name --out $(TRAINED) --threads $(CORES) && \
+		cp $(TRAINED)/$$name.safetensors $(TRAINED)/$$name.json $(SHIPPED) || exit 1; \
+	done
+	$(BIN)/python training/world.py
+	$(BIN)/python training/calibrate.py
+	$(BIN)/python training/card.py
+
+# Draw the pictures inside the package again.
+collection: setup
+	$(BIN)/python training/collection.py

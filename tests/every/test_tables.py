@@ -1,0 +1,93 @@
+"""No orphan: every module is in its table, every entry has its docstring and its test file."""
+
+from importlib import import_module
+from inspect import getdoc, ismodule
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TABLES = {  # where it stands
+    "BACKBONES": "backbones",
+    "CALIBRATORS": "calibration",
+    "DOMAINS": "data.domains",
+    "FORMATS": "data.labels",
+    "LINKS": "links",
+    "LOSSES": "losses",
+    "METHODS": "methods",
+    "METRICS": "metrics",
+    "PER_CLASS": "metrics",
+}
+HELPERS = {  # folders of tables, and their modules that hold no entry
+    "backbones": {
+        "dense",
+        "familiarity",
+        "fingerprint",
+        "hub",
+        "loading",
+        "positions",
+        "preparation",
+        "protocol",
+        "reference",
+        "templates",
+        "towers",
+    },
+    "calibration": {"checked", "protocol"},
+    "data.labels": {"aligning", "reading", "resolving"},
+    "links": {"protocol"},
+    "losses": set(),
+    "methods": {"protocol"},
+    "metrics": {"checked", "noise_floor", "ratio", "reliability"},
+}
+SOURCE_IS_NAMED = {"CALIBRATORS", "LINKS", "LOSSES", "METHODS", "METRICS", "PER_CLASS"}
+
+
+def table(name):
+    return getattr(import_module(f"surelabel.{TABLES[name]}"), name)
+
+
+def home(entry):
+    """The path of the module that an entry is written in, from the package on."""
+    module = entry.__name__ if ismodule(entry) else entry.__module__
+    return Path(*module.split(".")[1:])
+
+
+ENTRIES = [
+    pytest.param(name, entry, id=f"{name}-{key}")
+    for name in TABLES
+    for key, entry in table(name).items()
+]
+FORMULAS = [entry for entry in ENTRIES if entry.values[0] in SOURCE_IS_NAMED]
+
+
+@pytest.mark.parametrize("folder", HELPERS)
+def test_every_module_of_a_folder_is_in_its_table_or_known_as_a_helper(folder):
+    modules = {
+        f.stem for f in (ROOT / "src/surelabel" / Path(*folder.split("."))).glob("[a-z]*.py")
+    }
+    tables = [table(name) for name, where in TABLES.items() if where == folder]
+    entries = {home(entry).name for entries in tables for entry in entries.values()}
+    assert modules == entries | HELPERS[folder]
+    assert not entries & HELPERS[folder]
+
+
+@pytest.mark.parametrize(("name", "entry"), ENTRIES)
+def test_every_entry_says_what_it_is(name, entry):
+    first = (getdoc(entry) or "").split("\n\n")[0]
+    assert first.endswith(".")
+    assert not first.startswith("Implementation")
+
+
+@pytest.mark.parametrize(("name", "entry"), FORMULAS)
+def test_every_formula_names_its_source(name, entry):
+    assert "\nSource:\n" in getdoc(entry)
+
+
+@pytest.mark.parametrize(("name", "entry"), ENTRIES)
+def test_every_entry_has_its_own_test_file(name, entry):
+    mirrored = ROOT / "tests" / home(entry).with_name(f"test_{home(entry).name}.py")
+    assert mirrored.exists()
+
+
+def test_a_number_for_each_class_is_named_after_the_number_for_all():
+    assert table("PER_CLASS").keys() <= table("METRICS").keys()
