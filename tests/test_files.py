@@ -7,9 +7,8 @@ from surelabel.files import new_file, new_folder
 def test_a_failed_write_leaves_the_old_file(tmp_path):
     target = tmp_path / "a.txt"
     target.write_text("old")
-    with pytest.raises(ZeroDivisionError), new_file(target) as new:
-        new.write_text("half")
-        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError, match="by zero"), new_file(target) as new:
+        new.write_text("half" * (1 // 0))
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
     assert target.read_text() == "old"
 
@@ -18,9 +17,8 @@ def test_a_failed_write_leaves_the_old_folder(tmp_path):
     target = tmp_path / "folder"
     with new_folder(target) as new:
         (new / "a").write_text("old")
-    with pytest.raises(ZeroDivisionError), new_folder(target) as new:
-        (new / "a").write_text("half")
-        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError, match="by zero"), new_folder(target) as new:
+        (new / "a").write_text("half" * (1 // 0))
     assert [p.name for p in tmp_path.iterdir()] == ["folder"]
     assert (target / "a").read_text() == "old"
 

@@ -5,7 +5,7 @@ SurelabelError
 ├── UnknownName     (LookupError)  no such loss, method, metric, label …
 ├── ConfigError     (ValueError)   a setting that does not exist or does not fit
 ├── DataError       (ValueError)   a file that cannot be read as what it claims to be
-├── MissingPart     (ImportError)  an optional package or a system font; the message says how to install it
+├── MissingPart     (ImportError)  an optional package or a font; the message says how to install it
 └── NotFitted       (RuntimeError) predict before fit, or probabilities before calibration
 """
 

@@ -120,6 +120,21 @@ class Skipped:
 
 
 @dataclass(frozen=True)
+class Work:
+    """What it took to encode pictures.
+
+    Attributes:
+        cached: How many came from the cache.
+        decode_seconds: Spent decoding, summed over workers.
+        model_seconds: Spent in the encoder.
+    """
+
+    cached: int
+    decode_seconds: float
+    model_seconds: float
+
+
+@dataclass(frozen=True)
 class Predictions:
     """What a recognizer says of a set of pictures.
 
@@ -132,6 +147,7 @@ class Predictions:
         model: Fingerprint of the recognizer that made them.
         features: Image vectors for search by sentence, ``(n, d)`` fp16, or None.
         skipped: Pictures that could not be read.
+        work: What it took, or None where nothing was encoded.
     """
 
     paths: Sequence[str]
@@ -142,6 +158,7 @@ class Predictions:
     model: str = ""
     features: npt.NDArray[np.float16] | None = None
     skipped: Sequence[Skipped] = field(default=())
+    work: Work | None = None
 
     def __post_init__(self) -> None:
         check_shapes(
@@ -188,13 +205,14 @@ def checked_targets(targets: npt.ArrayLike, known: npt.ArrayLike | None) -> tupl
     Raises:
         InputError: a known target lies outside [0, 1], or the shapes differ.
     """
-    wanted = np.asarray(targets, dtype=np.float64)
+    wanted = np.array(targets, dtype=np.float64)
     given = ~np.isnan(wanted)
     if known is not None:
         given = given & np.asarray(known, dtype=bool)
     check_shapes(targets=(wanted, "n c"), known=(given, "n c"))
-    wanted = np.where(given, wanted, 0.0)
-    if ((wanted < 0) | (wanted > 1)).any():
+    if not given.all():
+        wanted[~given] = 0
+    if wanted.size and (wanted.min() < 0 or wanted.max() > 1):
         bad = wanted[(wanted < 0) | (wanted > 1)][0]
         raise InputError(
             f"targets must lie in [0, 1], 1 = present; NaN, or known=False, means unknown. "

@@ -1,0 +1,45 @@
+"""What a calibrator can do."""
+
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy.typing as npt
+
+from surelabel.records import Array
+
+
+class Calibrator(Protocol):
+    """Fitted on held-out decisions, it turns logits or raw scores into logits to be trusted.
+
+    Fitted attributes end in an underscore. It also speaks scikit-learn.
+
+    Attributes:
+        keeps_order: Whether two logits of one label never tie that did not before, short of
+            the limits of -40 and 40.
+        shared: Whether all labels share the parameters, so that they hold for new names.
+    """
+
+    keeps_order: ClassVar[bool]
+    shared: ClassVar[bool]
+
+    def fit(
+        self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
+    ) -> Self:
+        """Fit on held-out logits and targets, ``(n, c)``; NaN in targets is unknown."""
+
+    def logits(self, logits: npt.ArrayLike) -> Array:
+        """Calibrated log-odds in [-40, 40], ``(n, c)``."""
+
+    def predict_proba(self, logits: npt.ArrayLike) -> Array:
+        """Sigmoid of the calibrated log-odds, ``(n, c)``."""
+
+    def state(self) -> dict[str, float]:
+        """The fitted parameters, ready for JSON."""
+
+    def restore(self, state: dict[str, Any]) -> Self:
+        """Take fitted parameters back from ``state``."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The settings, as scikit-learn asks for them."""
+
+    def set_params(self, **params: Any) -> Self:
+        """Change settings, as scikit-learn does."""

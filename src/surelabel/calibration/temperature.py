@@ -1,0 +1,111 @@
+"""Temperature scaling."""
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import brentq
+from scipy.special import expit
+
+from surelabel.calibration.checked import checked_logits, checked_state, known_decisions
+from surelabel.errors import ConfigError, DataError, NotFitted
+from surelabel.records import LOGIT_LIMIT, Array
+
+COLDEST, HOTTEST = 1e-3, 1e3
+
+
+class Temperature:
+    """Divide all logits by one number, found by maximum likelihood.
+
+        logit = x / T
+
+    It corrects how sure a model is, not how often it says yes: where the level is wrong too, and
+    for raw scores that have none, take ``Platt``.
+
+    Attributes:
+        temperature_: The fitted T, in [0.001, 1000]. Decisions that are all right ask for less
+            and those no better than chance for more; they get the end of the range.
+
+    Source:
+        Guo et al., On Calibration of Modern Neural Networks, ICML 2017, arXiv:1706.04599,
+        section 4.2.
+
+    Differs:
+        The sigmoid of every label in place of the softmax over classes; all labels share T.
+
+    Example:
+        >>> found = Temperature().fit([[3.0], [3.0], [-3.0], [-3.0]], [[1], [0.5], [0], [0.5]])
+        >>> round(found.temperature_, 4), found.logits([[6.0]]).round(4)
+        (2.7307, array([[2.1972]]))
+    """
+
+    keeps_order: ClassVar[bool] = True
+    shared: ClassVar[bool] = True
+
+    def fit(
+        self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
+    ) -> Self:
+        """Fit on held-out decisions.
+
+        Args:
+            logits: Log-odds, ``(n, c)``, finite.
+            targets: In [0, 1], 1 = present, NaN where unknown, ``(n, c)``.
+            known: True where the target is known, ``(n, c)``; all of them when left out.
+
+        Raises:
+            InputError: a value is not what it must be, or no decision is present, or none absent.
+        """
+        x, y = known_decisions(logits, targets, known)
+
+        def slope(log_t: float) -> float:  # of the likelihood in 1 / T, which is concave
+            return float((y - expit(x / np.exp(log_t))) @ x)
+
+        low, high = np.log(COLDEST), np.log(HOTTEST)
+        if not x.any():
+            self.temperature_ = 1.0
+        elif slope(low) >= 0:
+            self.temperature_ = COLDEST
+        elif slope(high) <= 0:
+            self.temperature_ = HOTTEST
+        else:
+            self.temperature_ = float(np.exp(brentq(slope, low, high, xtol=1e-10)))
+        return self
+
+    def logits(self, logits: npt.ArrayLike) -> Array:
+        """Calibrated log-odds of ``logits`` ``(n, c)``, in [-40, 40]."""
+        self._check_fitted()
+        return np.clip(checked_logits(logits) / self.temperature_, -LOGIT_LIMIT, LOGIT_LIMIT)
+
+    def predict_proba(self, logits: npt.ArrayLike) -> Array:
+        """Calibrated probabilities of ``logits``, ``(n, c)``."""
+        probabilities: Array = expit(self.logits(logits))
+        return probabilities
+
+    def state(self) -> dict[str, float]:
+        """The fitted temperature, ready for JSON."""
+        self._check_fitted()
+        return {"temperature": self.temperature_}
+
+    def restore(self, state: dict[str, Any]) -> Self:
+        """Take a fitted temperature back from ``state``."""
+        temperature = checked_state(state, "temperature")["temperature"]
+        if temperature <= 0:
+            raise DataError(
+                f"A saved temperature must be above 0. Got {temperature}; calibrate again."
+            )
+        self.temperature_ = temperature
+        return self
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """No settings."""
+        return {}
+
+    def set_params(self, **params: Any) -> Self:
+        """No settings to change."""
+        if params:
+            raise ConfigError(f"Temperature has no settings. Got {', '.join(sorted(params))}.")
+        return self
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "temperature_"):
+            raise NotFitted("Temperature needs fit(logits, targets), or restore(state), first.")

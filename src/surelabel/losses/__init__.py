@@ -1,0 +1,17 @@
+"""Losses: ``loss(scores, targets, *, settings) -> (n, c)``. Add one line to each table here.
+
+``LINK_OF[name](**settings of the loss)`` is the link that turns the scores of a head trained with
+that loss into log-odds; None where no link can.
+"""
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+from surelabel.links import Link, Sigmoid
+from surelabel.losses.binary import binary
+
+LOSSES: dict[str, Callable[..., Tensor]] = {"binary": binary}
+LINK_OF: dict[str, Callable[..., Link] | None] = {"binary": Sigmoid}
+
+__all__ = ["LINK_OF", "LOSSES", "binary"]

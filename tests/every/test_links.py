@@ -1,0 +1,65 @@
+"""What every link must do. A new line in LINKS is tested here with no more work."""
+
+import numpy as np
+import pytest
+import torch
+
+from surelabel.links import LINKS
+
+every = pytest.mark.parametrize("link", [make() for make in LINKS.values()], ids=LINKS.keys())
+EXTREMES = [-3.4e38, -1e4, -100.0, -1.0, -1e-38, 0.0, 1.0, 100.0, 1e4, 3.4e38]
+
+
+@every
+def test_arrays_stay_arrays_and_tensors_tensors(link):
+    array = np.linspace(-3, 3, 6).reshape(2, 3)
+    tensor = torch.from_numpy(array)
+    for there in (link.logits, link.scores):
+        assert isinstance(there(array), np.ndarray)
+        assert there(array).dtype == np.float64
+        assert there(tensor).dtype == torch.float64
+        np.testing.assert_array_equal(there(array), there(tensor).numpy())
+        assert there(array).shape == (2, 3)
+
+
+@every
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
+def test_logits_and_their_gradient_are_finite_whatever_the_score(link, dtype):
+    scores = torch.tensor(EXTREMES, dtype=dtype).clip(-3e38, 3e38).requires_grad_()
+    logits = link.logits(scores)
+    logits.sum().backward()
+    assert (logits.abs() <= 40).all()
+    assert scores.grad.isfinite().all()
+
+
+@every
+def test_a_greater_score_never_has_a_lesser_logit(link):
+    logits = link.logits(np.linspace(-80, 80, 4001))
+    assert (np.diff(logits) >= 0).all()
+    assert logits[-1] > logits[0]
+
+
+@every
+def test_logits_lead_to_scores_and_back(link):
+    logits = link.logits(np.linspace(-6, 6, 41))
+    np.testing.assert_allclose(link.logits(link.scores(logits)), logits, atol=1e-9)
+
+
+@every
+def test_each_element_is_on_its_own(link):
+    scores = np.linspace(-9, 9, 12).reshape(3, 4)
+    np.testing.assert_array_equal(link.logits(scores)[1:, 2], link.logits(scores[1:, 2]))
+
+
+@every
+def test_what_comes_in_is_left_alone(link):
+    scores = np.linspace(-99, 99, 12)
+    before = scores.copy()
+    link.logits(scores)
+    link.scores(scores)
+    np.testing.assert_array_equal(scores, before)
+
+
+@every
+def test_links_with_the_same_settings_are_equal(link):
+    assert link == type(link)(**vars(link))

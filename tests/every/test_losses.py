@@ -1,0 +1,123 @@
+"""What every loss must do. A new line in LOSSES is tested here with no more work."""
+
+import pytest
+import torch
+
+from surelabel.errors import InputError
+from surelabel.losses import LINK_OF, LOSSES
+from surelabel.tables import settings
+
+DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
+every = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+linked = pytest.mark.parametrize("name", [name for name, link in LINK_OF.items() if link])
+
+
+@pytest.fixture
+def batch():
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randn(6, 5, generator=generator)
+    return scores, torch.randint(2, (6, 5), generator=generator).float()
+
+
+def test_every_loss_has_a_link_or_says_that_it_has_none():
+    assert LINK_OF.keys() == LOSSES.keys()
+
+
+@every
+def test_returns_one_number_for_each_element(loss, batch):
+    assert loss(*batch).shape == (6, 5)
+    assert (loss(*batch) >= 0).all()
+
+
+@every
+def test_each_image_is_independent(loss, batch):
+    scores, targets = batch
+    torch.testing.assert_close(loss(scores, targets)[:2], loss(scores[:2], targets[:2]))
+
+
+@every
+def test_graded_targets_mix_present_and_absent(loss, batch):
+    scores, share = batch[0], torch.full((6, 5), 0.3)
+    mixed = 0.3 * loss(scores, torch.ones(6, 5)) + 0.7 * loss(scores, torch.zeros(6, 5))
+    torch.testing.assert_close(loss(scores, share), mixed)
+
+
+@every
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("size", [0.0, 1.0, 20.0, 100.0, 1e4])
+def test_value_and_gradient_stay_finite(loss, dtype, size):
+    scores = torch.tensor([[size, -size, size, -size]], dtype=dtype, requires_grad=True)
+    value = loss(scores, torch.tensor([[1.0, 1.0, 0.0, 0.0]], dtype=dtype))
+    value.sum().backward()
+    assert value.isfinite().all()
+    assert scores.grad.isfinite().all()
+
+
+@every
+def test_a_confident_mistake_still_has_a_gradient(loss):
+    scores = torch.full((1, 1), -30.0, requires_grad=True)
+    loss(scores, torch.ones(1, 1)).sum().backward()
+    assert scores.grad.item() < -0.1
+
+
+@every
+def test_gradient_is_correct(loss, batch):
+    scores, targets = (t.double() for t in batch)
+    assert torch.autograd.gradcheck(lambda x: loss(x, targets), scores.requires_grad_())
+
+
+@every
+def test_ten_steps_raise_present_and_lower_absent(loss):
+    scores, targets = torch.zeros(1, 2, requires_grad=True), torch.tensor([[1.0, 0.0]])
+    before = loss(scores, targets).sum().item()
+    for _ in range(10):
+        (gradient,) = torch.autograd.grad(loss(scores, targets).sum(), scores)
+        scores = (scores - gradient).detach().requires_grad_()
+    assert scores[0, 0] > 0.1
+    assert scores[0, 1] < -0.1
+    assert loss(scores, targets).sum().item() < before
+
+
+@every
+def test_changes_nothing_outside_itself(loss, batch):
+    scores, targets = batch
+    before = scores.clone(), targets.clone(), torch.get_rng_state()
+    with torch.no_grad():
+        loss(scores, targets)
+        assert not torch.is_grad_enabled()
+    loss(scores, targets)
+    assert torch.is_grad_enabled()
+    assert torch.equal(before[0], scores)
+    assert torch.equal(before[1], targets)
+    assert torch.equal(before[2], torch.get_rng_state())
+
+
+@every
+def test_says_both_shapes_when_they_differ(loss):
+    with pytest.raises(InputError, match=r"\(2, 3\).*\(2, 4\)"):
+        loss(torch.zeros(2, 3), torch.zeros(2, 4))
+
+
+@every
+def test_unknown_labels_have_no_influence_on_known_ones(loss, batch):
+    scores, targets = batch
+    known = torch.rand(6, 5, generator=torch.Generator().manual_seed(1)) > 0.4
+    lies = torch.where(known, targets, 1 - targets)
+    assert torch.equal(loss(scores, targets)[known], loss(scores, lies)[known])
+
+
+@linked
+def test_the_link_takes_the_settings_of_the_loss(name):
+    assert settings(LINK_OF[name]).items() <= settings(LOSSES[name]).items()
+
+
+@linked
+def test_the_best_score_is_the_true_probability_through_the_link(name):
+    eta = torch.tensor([[0.01, 0.05, 0.2, 0.5, 0.8, 0.95]], dtype=torch.float64)
+    low, high = torch.full_like(eta, -40), torch.full_like(eta, 40)
+    for _ in range(80):
+        middle = ((low + high) / 2).requires_grad_()
+        LOSSES[name](middle, eta).sum().backward()
+        rising, middle = middle.grad > 0, middle.detach()
+        low, high = torch.where(rising, low, middle), torch.where(rising, middle, high)
+    torch.testing.assert_close(LINK_OF[name]().logits(low).sigmoid(), eta, atol=1e-9, rtol=1e-7)

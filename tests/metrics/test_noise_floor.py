@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+from surelabel.errors import ConfigError
+from surelabel.metrics import brier, ece, ece_per_class, noise_floor
+
+
+@pytest.fixture
+def probabilities():
+    return np.random.default_rng(0).random((400, 3))
+
+
+def test_a_calibrated_model_is_at_its_floor_and_a_bad_one_is_not(probabilities):
+    rng = np.random.default_rng(1)
+    targets = rng.random(probabilities.shape) < probabilities
+    floor = noise_floor(ece, probabilities)
+    assert 0.5 * floor < ece(probabilities, targets) < 2 * floor
+    assert ece(probabilities**2, targets) > 4 * noise_floor(ece, probabilities**2)
+
+
+def test_is_the_expectation_of_the_metric(probabilities):
+    expected = (probabilities * (1 - probabilities)).mean()
+    assert noise_floor(brier, probabilities, draws=200) == pytest.approx(expected, rel=0.01)
+
+
+def test_probabilities_that_the_same_seed_made_get_no_special_floor(probabilities):
+    floors = [noise_floor(ece, probabilities, seed=seed) for seed in range(5)]
+    assert floors[0] == pytest.approx(np.mean(floors[1:]), rel=0.1)
+
+
+def test_only_known_decisions_are_drawn_in(probabilities):
+    known = np.zeros(probabilities.shape, dtype=bool)
+    known[:, 1] = True
+    expected = noise_floor(brier, probabilities[:, [1]], draws=300)
+    assert noise_floor(brier, probabilities, known, draws=300) == pytest.approx(expected, rel=0.02)
+
+
+def test_is_repeatable_and_moves_with_the_seed(probabilities):
+    assert noise_floor(ece, probabilities) == noise_floor(ece, probabilities)
+    assert noise_floor(ece, probabilities) != noise_floor(ece, probabilities, seed=1)
+
+
+def test_a_metric_of_each_class_gives_a_floor_for_each_class(probabilities):
+    floors = noise_floor(ece_per_class, probabilities)
+    assert floors.shape == (3,)
+    assert (floors > noise_floor(ece, probabilities)).all()
+
+
+def test_there_must_be_draws(probabilities):
+    with pytest.raises(ConfigError, match=r"draws must be .* Got 0"):
+        noise_floor(ece, probabilities, draws=0)

@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.metrics import average_precision_score
+
+from surelabel.errors import InputError
+from surelabel.metrics import (
+    average_precision,
+    average_precision_per_class,
+    average_precision_per_image,
+    mean_average_precision,
+    mean_average_precision_per_image,
+    ranking,
+)
+
+few = st.sampled_from([-3.0, 0.0, 0.1, 0.5, 0.5, 1e6])
+scores = arrays(float, (9, 5), elements=few)
+targets = arrays(float, (9, 5), elements=st.sampled_from([0.0, 1.0]))
+known = arrays(bool, (9, 5))
+
+
+def by_scikit_learn(score, target, known):
+    if not target[known].any():
+        return np.nan
+    return average_precision_score(target[known], score[known])
+
+
+@given(scores, targets, known)
+@settings(max_examples=40)
+def test_equals_scikit_learn_with_ties_and_unknown_targets(s, t, k):
+    columns = [by_scikit_learn(s[:, c], t[:, c], k[:, c]) for c in range(5)]
+    rows = [by_scikit_learn(s[n], t[n], k[n]) for n in range(9)]
+    np.testing.assert_allclose(average_precision_per_class(s, t, k), columns)
+    np.testing.assert_allclose(average_precision_per_image(s, t, k), rows)
+    np.testing.assert_allclose(average_precision(s, t, k), by_scikit_learn(s, t, k))
+
+
+def test_means_leave_out_what_is_undefined():
+    s = np.array([[0.9, 0.2, 0.1], [0.8, 0.3, 0.7], [0.1, 0.4, 0.2]])
+    t = np.array([[0, 0, 1], [1, 0, 0], [0, 0, 0]])
+    assert mean_average_precision(s, t) == pytest.approx((1 / 2 + 1 / 3) / 2)
+    assert mean_average_precision_per_image(s, t) == pytest.approx((1 / 3 + 1) / 2)
+
+
+def test_a_class_without_positives_is_undefined_not_zero():
+    assert np.isnan(average_precision_per_class([[0.3], [0.6]], [[0], [0]])).all()
+    assert np.isnan(mean_average_precision([[0.3], [0.6]], [[0], [0]]))
+
+
+def test_all_tied_is_the_share_of_positives():
+    assert average_precision([[0.5] * 4], [[1, 0, 0, 0]]) == 0.25
+
+
+def test_the_answer_does_not_depend_on_how_many_pictures_are_compared_at_a_time(monkeypatch):
+    rng = np.random.default_rng(0)
+    s, t = rng.random((50, 6)), rng.integers(0, 2, (50, 6))
+    whole = average_precision_per_image(s, t)
+    monkeypatch.setattr(ranking, "ROWS", 7)
+    np.testing.assert_array_equal(average_precision_per_image(s, t), whole)
+
+
+def test_graded_targets_are_refused():
+    with pytest.raises(InputError, match=r"0 or 1\. Got 0\.5"):
+        average_precision([[0.1, 0.2]], [[1, 0.5]])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_scores_that_are_not_numbers_are_refused(bad):
+    with pytest.raises(InputError, match="scores must be finite"):
+        average_precision([[0.1, bad]], [[1, 0]])
