@@ -8,10 +8,11 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from surelabel.links import Link, Sigmoid
+from surelabel.links import Focal, Link, Sigmoid
+from surelabel.losses.asymmetric import asymmetric
 from surelabel.losses.binary import binary
 
-LOSSES: dict[str, Callable[..., Tensor]] = {"binary": binary}
-LINK_OF: dict[str, Callable[..., Link] | None] = {"binary": Sigmoid}
+LOSSES: dict[str, Callable[..., Tensor]] = {"asymmetric": asymmetric, "binary": binary}
+LINK_OF: dict[str, Callable[..., Link] | None] = {"asymmetric": Focal, "binary": Sigmoid}
 
-__all__ = ["LINK_OF", "LOSSES", "binary"]
+__all__ = ["LINK_OF", "LOSSES", "asymmetric", "binary"]
