@@ -1,0 +1,30 @@
+"""Pictures, labels and scenes from disk; features and predictions kept there."""
+
+from surelabel.data.cache import FeatureCache, default_folder
+from surelabel.data.collections import COLLECTIONS, collection
+from surelabel.data.domains import DOMAINS
+from surelabel.data.generate import read_scenes, write_scenes
+from surelabel.data.labels import FORMATS, align, read_labels
+from surelabel.data.pictures import open_picture, upright
+from surelabel.data.predictions import read_predictions, write_predictions
+from surelabel.data.sources import checked_names, find_pictures, read_names
+
+__all__ = [
+    "COLLECTIONS",
+    "DOMAINS",
+    "FORMATS",
+    "FeatureCache",
+    "align",
+    "checked_names",
+    "collection",
+    "default_folder",
+    "find_pictures",
+    "open_picture",
+    "read_labels",
+    "read_names",
+    "read_predictions",
+    "read_scenes",
+    "upright",
+    "write_predictions",
+    "write_scenes",
+]

@@ -1,0 +1,77 @@
+import json
+
+import pytest
+
+from surelabel.data.labels import coco
+from surelabel.errors import DataError
+
+
+def content(**changes):
+    return {
+        "images": [
+            {"id": 7, "file_name": "a.jpg"},
+            {"id": 3, "file_name": "b.jpg"},
+            {"id": 5, "file_name": "sub/c d.jpg"},
+        ],
+        "categories": [{"id": 90, "name": "toothbrush"}, {"id": 1, "name": "person"}],
+        "annotations": [
+            {"image_id": 7, "category_id": 1, "iscrowd": 1},
+            {"image_id": 7, "category_id": 1, "iscrowd": 0},
+            {"image_id": 5, "category_id": 90, "iscrowd": 0},
+            {"image_id": 5, "category_id": 1, "iscrowd": 0},
+        ],
+    } | changes
+
+
+def read(folder, value, **options):
+    path = folder / "instances.json"
+    path.write_text(value if isinstance(value, str) else json.dumps(value))
+    return coco.read(path, **options)
+
+
+def test_instances_become_labels_crowds_count_and_the_rest_is_absent(folder):
+    labelled = read(folder, content())
+    assert labelled.names == ["toothbrush", "person"]
+    assert labelled.paths == [str(folder / p) for p in ("a.jpg", "b.jpg", "sub/c d.jpg")]
+    assert labelled.targets.tolist() == [[0, 1], [0, 0], [1, 1]]
+    assert labelled.known.all()
+
+
+def test_names_order_the_categories_and_others_are_unknown(folder):
+    labelled = read(folder, content(), names=["person", "zebra", "toothbrush"])
+    assert labelled.targets.tolist() == [[1, 0, 0], [0, 0, 0], [1, 0, 1]]
+    assert labelled.known.tolist() == [[True, False, True]] * 3
+    with pytest.raises(DataError, match="1 labels that are not among the 1 names given: 'tooth"):
+        read(folder, content(), names=["person"])
+
+
+def test_no_annotation_at_all_is_all_absent(folder):
+    assert not read(folder, content(annotations=[])).targets.any()
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("{", "must be a COCO file in JSON. Got: Expecting"),
+        ("[1]", "one JSON object. Got a <class 'list'>"),
+        ({}, "must be a COCO file with images.*Missing or of another kind: 'categories'"),
+        (content(images=[{"id": 1}]), "Missing or of another kind: 'file_name'"),
+        (content(images=3), "Missing or of another kind: 'int' object"),
+        (content(images=[{"id": [1], "file_name": "a.jpg"}]), "another kind: .*unhashable"),
+        (content(images=[]), "4 annotations of images or categories that it does not list"),
+        (content(categories=[{"id": 1, "name": "person"}]), "first: image 5, category 90"),
+        (
+            content(categories=[{"id": 1, "name": "cat"}, {"id": 90, "name": "cat"}]),
+            "categories of different names",
+        ),
+        (content(images=[], annotations=[]), "holds no picture"),
+    ],
+)
+def test_a_file_that_is_not_coco_is_refused(folder, value, message):
+    with pytest.raises(DataError, match=rf"instances\.json.*{message}"):
+        read(folder, value)
+
+
+def test_pictures_that_do_not_exist_are_refused(folder):
+    with pytest.raises(DataError, match=r"3 of 3 pictures that do not exist.*start at .*sub"):
+        read(folder, content(), pictures_root=folder / "sub")

@@ -1,0 +1,157 @@
+import csv as standard
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surelabel.data.labels import csv
+from surelabel.errors import DataError, InputError
+from surelabel.records import LabelledImages
+
+
+def written(folder, text, name="labels.csv"):
+    path = folder / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def by_nan(labelled):
+    return np.where(labelled.known, labelled.targets, np.nan).tolist()
+
+
+NAN = pytest.approx(np.nan, nan_ok=True)
+
+
+def test_wide_has_a_column_a_label_and_empty_is_unknown(folder):
+    path = written(folder, "path,dog,cat\na.jpg,1,0\nb.jpg,,0.25\nsub/c d.jpg,0,1\n")
+    labelled = csv.read(path)
+    assert labelled.names == ["dog", "cat"]
+    assert labelled.paths == [str(folder / p) for p in ("a.jpg", "b.jpg", "sub/c d.jpg")]
+    assert by_nan(labelled) == [[1, 0], [NAN, 0.25], [0, 1]]
+
+
+def test_byte_order_mark_crlf_and_quotes_are_understood(folder):
+    text = '\ufeffpath,"hot dog","cat, black"\r\n"sub/c d.jpg","1",""\r\n"a.jpg",0,1\r\n'
+    labelled = csv.read(written(folder, text))
+    assert labelled.names == ["hot dog", "cat, black"]
+    assert by_nan(labelled) == [[1, NAN], [0, 1]]
+
+
+def test_long_has_a_list_of_labels_and_lines_of_one_picture_add_up(folder):
+    path = written(folder, "path,label\na.jpg,dog; hot dog\nb.jpg,\na.jpg,cat\n")
+    labelled = csv.read(path)
+    assert labelled.names == ["cat", "dog", "hot dog"]
+    assert by_nan(labelled) == [[1, 1, 1], [0, 0, 0]]
+
+
+def test_a_wide_file_of_one_column_is_not_taken_for_a_long_one(folder):
+    labelled = csv.read(written(folder, "path,dog\na.jpg,1\nb.jpg,\n"))
+    assert by_nan(labelled) == [[1], [NAN]]
+
+
+def test_names_choose_and_order_the_columns(folder):
+    wide = written(folder, "path,dog,cat\na.jpg,1,0\n")
+    assert by_nan(csv.read(wide, names=["cat", "owl", "dog"])) == [[0, NAN, 1]]
+    long = written(folder, "path,labels\na.jpg,dog\n", "long.csv")
+    assert by_nan(csv.read(long, names=["cat", "dog"])) == [[0, 1]]
+    for path in (wide, long):
+        with pytest.raises(
+            DataError, match=r"labels that are not among the 1 names given: .*'dog'"
+        ):
+            csv.read(path, names=["owl"])
+
+
+def test_pictures_root_is_where_relative_paths_start(folder, tmp_path_factory):
+    path = written(tmp_path_factory.mktemp("elsewhere"), f"path,dog\na.jpg,1\n{folder}/b.jpg,0\n")
+    found = csv.read(path, pictures_root=folder)
+    assert found.paths == [str(folder / "a.jpg"), str(folder / "b.jpg")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"first line must be path,dog,cat.* Got '' on line 1"),
+        ("path\na.jpg\n", "Got 'path' on line 1"),
+        ("picture,dog\na.jpg,1\n", "Got 'picture,dog' on line 1"),
+        ("path;dog\na.jpg;1\n", "Got 'path;dog' on line 1"),
+        ("path,dog,path\na.jpg,1,0\n", "a label cannot be called 'path'"),
+        ("path,label\na.jpg,dog\nb.jpg,cat;path\n", "line 3: a label cannot be called 'path'"),
+        ("path,label\na.jpg,NaN\n", "line 2: a label cannot be called 'NaN'"),
+        ("path,dog,dog\na.jpg,1,0\n", "Got 'dog' on line 1 2 times"),
+        ("path,dog,\na.jpg,1,0\n", "Got '' on line 1 1 times"),
+        ("path,dog,cat\na.jpg,1,0\nb.jpg,1\n", "line 3: expected 3 columns .* got 2"),
+        ('path,dog,cat\n"a\n.jpg",1,0\nb.jpg,1,0,1\n', "line 4: expected 3 columns .* got 4"),
+        ("path,label\na.jpg,dog,cat\n", "line 2: expected 2 columns.*got 3: 'a.jpg,dog,cat'"),
+        ("path,dog\na.jpg,1\nb.jpg,NaN\n", "line 3: 'dog' must be 1 .*Got 'NaN'"),
+        ("path,dog\na.jpg,1\nb.jpg,nan\n", "line 3: 'dog' must be 1 .*Got 'nan'"),
+        ("path,dog\na.jpg,inf\n", "line 2: 'dog' must be 1 .*Got 'inf'"),
+        ("path,dog,cat\na.jpg,1,2\n", "line 2: 'cat' must be 1 .*Got '2'"),
+        ("path,dog\n\na.jpg,yes\n", "line 3: 'dog' must be 1 .*Got 'yes'"),
+        ("path,dog\na.jpg,-1\n", "line 2: 'dog' must be 1 .*Got '-1'"),
+        ("path,dog\n,1\n", "line 2: expected a path, got nothing"),
+        ("path,dog\n", "holds no picture"),
+        ("path,label\n", "holds no picture"),
+        ("path,dog\na.jpg,1\na.jpg,0\n", "each picture once. Got 1 again: 'a.jpg'"),
+        (b"path,caf\xe9\na.jpg,1\n", "must be a CSV file in UTF-8"),
+        (b"path,dog\ncaf\xe9.jpg,1\n", "must be a CSV file in UTF-8"),
+        ('path,dog\n"a.jpg,1\n', "must be a CSV file in UTF-8, with commas. Got: unexpected end"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(folder, text, message):
+    with pytest.raises(DataError, match=rf"labels\.csv.*{message}"):
+        csv.read(written(folder, text))
+
+
+def test_pictures_that_do_not_exist_are_counted_and_named(folder):
+    lines = "".join(f"lost{n}.jpg,1\n" for n in range(5))
+    with pytest.raises(
+        DataError,
+        match=r"labels for 5 of 6 pictures that do not exist: '.*lost0\.jpg', .*lost2\.jpg', …",
+    ):
+        csv.read(written(folder, "path,dog\na.jpg,1\n" + lines))
+
+
+def test_a_file_that_is_not_there_is_named(folder):
+    with pytest.raises(DataError, match=r"none\.csv must be a CSV file.*No such file"):
+        csv.read(folder / "none.csv")
+
+
+def test_what_is_written_is_read_again(folder):
+    paths = [str(folder / "a.jpg"), str(folder / "sub/c d.jpg")]
+    targets = [[1, 0, np.nan], [0.25, np.nan, 1]]
+    labelled = LabelledImages(paths, ["dog", 'the "cat"', "a,b"], targets)
+    csv.write(labelled, folder / "new.csv")
+    again = csv.read(folder / "new.csv")
+    assert (again.paths, again.names) == (paths, labelled.names)
+    assert np.array_equal(again.targets, labelled.targets)
+    assert np.array_equal(again.known, labelled.known)
+    with (folder / "new.csv").open(newline="") as file:
+        rows = list(standard.reader(file))
+    assert rows[1:] == [["a.jpg", "1", "0", ""], ["sub/c d.jpg", "0.25", "", "1"]]
+
+
+@pytest.mark.parametrize("names", [["path", "dog"], ["label"]])
+def test_labels_that_a_csv_cannot_hold_are_refused(folder, names):
+    labelled = LabelledImages([str(folder / "a.jpg")], names, np.ones((1, len(names))))
+    with pytest.raises(InputError, match=r"Write JSON lines \(\.jsonl\) instead"):
+        csv.write(labelled, folder / "new.csv")
+    assert not (folder / "new.csv").exists()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_random_tables_agree_with_the_standard_reader(tmp_path_factory, data):
+    values = st.sampled_from(["0", "1", "", "0.5"])
+    rows = data.draw(st.lists(st.tuples(values, values, values), min_size=1, max_size=6))
+    folder = tmp_path_factory.getbasetemp()
+    for number in range(len(rows)):
+        (folder / f"{number}.jpg").touch()
+    path = folder / "random.csv"
+    with path.open("w", newline="") as file:
+        quoting = data.draw(st.sampled_from([standard.QUOTE_ALL, standard.QUOTE_MINIMAL]))
+        writer = standard.writer(file, quoting=quoting)
+        writer.writerow(["path", "x", "y", "z"])
+        writer.writerows([f"{number}.jpg", *row] for number, row in enumerate(rows))
+    expected = [[float(value) if value else NAN for value in row] for row in rows]
+    assert by_nan(csv.read(path)) == expected

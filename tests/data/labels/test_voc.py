@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+
+from surelabel.data.labels import voc
+from surelabel.errors import DataError
+
+NAN = pytest.approx(np.nan, nan_ok=True)
+
+
+def xml(filename, *objects):
+    things = "".join(
+        f"<object><name>{name}</name><difficult>{difficult}</difficult>"
+        "<part><name>head</name></part></object>"
+        for name, difficult in objects
+    )
+    return f"<annotation><filename>{filename}</filename>{things}</annotation>"
+
+
+@pytest.fixture
+def annotations(folder):
+    (folder / "0.xml").write_text(xml("a.jpg", ("dog", 0), ("dog", 1), ("cat", 1)))
+    (folder / "1.xml").write_text(xml("b.jpg"), encoding="utf-8-sig")
+    (folder / "2.xml").write_text(
+        "<annotation><filename> sub/c d.jpg </filename><object><name>cat</name></object>"
+        "</annotation>"
+    )
+    return folder
+
+
+def by_nan(labelled):
+    return np.where(labelled.known, labelled.targets, np.nan).tolist()
+
+
+def test_objects_become_labels_and_only_difficult_ones_are_unknown(annotations):
+    labelled = voc.read(annotations)
+    assert labelled.names == ["cat", "dog"]
+    assert labelled.paths == [str(annotations / p) for p in ("a.jpg", "b.jpg", "sub/c d.jpg")]
+    assert by_nan(labelled) == [[NAN, 1], [0, 0], [1, 0]]
+
+
+def test_names_never_mentioned_are_absent_and_labels_beyond_them_refused(annotations):
+    assert by_nan(voc.read(annotations, names=["dog", "owl", "cat"]))[0] == [1, 0, NAN]
+    with pytest.raises(DataError, match="1 labels that are not among the 1 names given: 'cat'"):
+        voc.read(annotations, names=["dog"])
+
+
+def test_the_usual_folders_are_found(tmp_path):
+    for name in ("Annotations", "JPEGImages"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "JPEGImages" / "x.jpg").touch()
+    (tmp_path / "Annotations" / "x.xml").write_text(xml("x.jpg", ("dog", 0)))
+    expected = [str(tmp_path / "JPEGImages" / "x.jpg")]
+    assert voc.read(tmp_path).paths == expected
+    assert voc.read(tmp_path / "Annotations").paths == expected
+
+
+BOMB = '<!DOCTYPE a [<!ENTITY b "bbbb">]><annotation><filename>&b;</filename></annotation>'
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (BOMB.encode(), "declares a document type or an entity, which is refused as unsafe"),
+        (BOMB.encode("utf-16"), "must be an XML file in UTF-8"),
+        (b"<annotation>", "must be an XML file in UTF-8. Got: no element found"),
+        (b"", "must be an XML file in UTF-8. Got: no element found"),
+        (b"<svg><filename>a.jpg</filename></svg>", "must be a VOC annotation.*Got <svg>"),
+        (b"<annotation/>", "must be a VOC annotation with a filename"),
+        (xml("a.jpg", (" ", 0)).encode(), "an object has no name"),
+    ],
+)
+def test_a_file_that_is_not_voc_or_not_safe_is_refused(annotations, data, message):
+    (annotations / "1.xml").write_bytes(data)
+    with pytest.raises(DataError, match=rf"1\.xml.*{message}"):
+        voc.read(annotations)
+
+
+def test_an_empty_folder_and_missing_pictures_are_refused(annotations):
+    with pytest.raises(DataError, match=r"must be a folder of VOC annotations \(\*\.xml\)"):
+        voc.read(annotations / "sub")
+    (annotations / "a.jpg").unlink()
+    with pytest.raises(DataError, match=r"labels for 1 of 3 pictures that do not exist: '.*a\.jpg"):
+        voc.read(annotations)

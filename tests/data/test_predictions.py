@@ -1,0 +1,211 @@
+import csv
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surelabel.data.predictions import read_predictions, write_predictions
+from surelabel.errors import DataError, InputError
+from surelabel.records import Predictions, Skipped
+
+SUFFIXES = [".parquet", ".csv", ".jsonl"]
+NAMES = ["dog", 'the "black" cat', "a,b", "café"]
+
+
+def predictions(count=3, *, logits=True, calibration="platt on 500 pictures", names=NAMES):
+    generator = np.random.default_rng(count)
+    values = generator.normal(0, 4, (count, len(names))).astype(np.float32)
+    return Predictions(
+        paths=[f"album/{n}, ü.jpg" for n in range(count)],
+        names=names,
+        scores=generator.normal(size=values.shape).astype(np.float32),
+        logits=values if logits else None,
+        calibration=calibration if logits else None,
+        model="0123abcd",
+        skipped=(Skipped("album/cut.jpg", "truncated file"),),
+    )
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_what_is_written_is_read_again(tmp_path, suffix):
+    wanted, path = predictions(), tmp_path / f"tags{suffix}"
+    write_predictions(wanted, path)
+    found = read_predictions(path)
+    assert (list(found.paths), list(found.names)) == (wanted.paths, NAMES)
+    assert list(found.skipped) == [Skipped("album/cut.jpg", "truncated file")]
+    assert np.array_equal(found.scores, wanted.scores)
+    assert np.allclose(found.logits, wanted.logits, rtol=1e-6)
+    assert np.allclose(found.probabilities, wanted.probabilities, rtol=1e-6)
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_parquet_keeps_every_bit_and_who_made_it(tmp_path):
+    wanted = predictions()
+    write_predictions(wanted, tmp_path / "tags.PARQUET")
+    found = read_predictions(tmp_path / "tags.PARQUET")
+    assert np.array_equal(found.logits, wanted.logits)
+    assert (found.calibration, found.model) == ("platt on 500 pictures", "0123abcd")
+
+
+def test_parquet_has_one_column_a_label_under_a_prefix_for_any_reader(tmp_path):
+    wanted = predictions(names=["dog", "path"])
+    write_predictions(wanted, tmp_path / "tags.parquet")
+    table = pq.read_table(tmp_path / "tags.parquet")
+    assert table.column_names == ["path"] + [
+        f"{kind}:{name}" for name in ("dog", "path") for kind in ("score", "logit", "probability")
+    ]
+    assert {str(kind) for kind in table.schema.types} == {"string", "float"}
+    assert np.allclose(table["probability:dog"], 1 / (1 + np.exp(-wanted.logits[:, 0])))
+    about = json.loads(table.schema.metadata[b"surelabel"])
+    assert about["names"] == ["dog", "path"]
+    assert about["version"]
+    assert about["skipped"] == [["album/cut.jpg", "truncated file"]]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("logits", [True, False])
+def test_without_calibration_there_are_no_probabilities(tmp_path, suffix, logits):
+    wanted, path = predictions(logits=logits, calibration=None), tmp_path / f"tags{suffix}"
+    write_predictions(wanted, path)
+    found = read_predictions(path)
+    assert found.calibration is None
+    assert np.array_equal(found.scores, wanted.scores)
+    assert (found.logits is not None) == (logits and suffix != ".jsonl")
+    assert b"probability:" not in path.read_bytes()
+
+
+def test_json_lines_say_label_score_and_probability(tmp_path):
+    wanted = predictions(1)
+    write_predictions(wanted, tmp_path / "tags.jsonl")
+    first, second = map(json.loads, (tmp_path / "tags.jsonl").read_text().splitlines())
+    assert first["path"] == "album/0, ü.jpg"
+    assert [label["label"] for label in first["labels"]] == NAMES
+    assert first["labels"][1] == {
+        "label": NAMES[1],
+        "score": float(wanted.scores[0, 1]),
+        "probability": float(wanted.probabilities[0, 1]),
+    }
+    assert second == {"path": "album/cut.jpg", "skipped": "truncated file"}
+    write_predictions(predictions(1, logits=False), tmp_path / "tags.jsonl")
+    first = json.loads((tmp_path / "tags.jsonl").read_text().splitlines()[0])
+    assert first["labels"][0]["probability"] is None
+
+
+def test_csv_names_the_skipped_pictures_with_empty_numbers(tmp_path):
+    write_predictions(predictions(1, names=["dog"]), tmp_path / "tags.csv")
+    with (tmp_path / "tags.csv").open(newline="") as file:
+        header, read, skipped = csv.reader(file)
+    assert header == ["path", "score:dog", "logit:dog", "probability:dog", "skipped"]
+    assert (read[0], read[-1]) == ("album/0, ü.jpg", "")
+    assert skipped == ["album/cut.jpg", "", "", "", "truncated file"]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("extreme", [-40.0, 40.0, 1e-6])
+def test_extreme_logits_survive(tmp_path, suffix, extreme):
+    values = np.full((1, 1), extreme, dtype=np.float32)
+    wanted = Predictions(["a.jpg"], ["dog"], values, values, calibration="platt")
+    write_predictions(wanted, tmp_path / f"tags{suffix}")
+    assert np.allclose(read_predictions(tmp_path / f"tags{suffix}").logits, extreme, atol=1e-6)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_no_picture_read_is_still_a_file(tmp_path, suffix):
+    write_predictions(predictions(0), tmp_path / f"tags{suffix}")
+    found = read_predictions(tmp_path / f"tags{suffix}")
+    assert len(found) == 0
+    assert [s.reason for s in found.skipped] == ["truncated file"]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_path_that_is_no_text_is_written_with_its_odd_bytes_spelt_out(tmp_path, suffix):
+    values = np.zeros((1, 1), dtype=np.float32)
+    odd = Skipped("b\udce9.jpg", "empty file")
+    wanted = Predictions(["a\udce9.jpg"], ["dog"], values, skipped=[odd])
+    write_predictions(wanted, tmp_path / f"tags{suffix}")
+    found = read_predictions(tmp_path / f"tags{suffix}")
+    assert found.paths[0].encode("utf-8", "backslashreplace") == rb"a\udce9.jpg"
+    assert found.skipped[0].path.encode("utf-8", "backslashreplace") == rb"b\udce9.jpg"
+
+
+def test_another_suffix_is_refused_with_the_three():
+    for act in (lambda path: write_predictions(predictions(), path), read_predictions):
+        with pytest.raises(InputError, match=r"as \.parquet, \.csv, \.jsonl\. Got 'tags\.xlsx'"):
+            act("tags.xlsx")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_numbers_that_are_not_finite_are_refused_and_the_old_file_stays(tmp_path, suffix):
+    path = tmp_path / f"tags{suffix}"
+    path.write_text("old")
+    values = np.float32([[1, 2], [3, np.nan]])
+    bad = Predictions(["a.jpg", "b.jpg"], ["dog", "cat"], values)
+    with pytest.raises(InputError, match=r"every score must be finite\. Got nan for 'cat' in b"):
+        write_predictions(bad, path)
+    assert path.read_text() == "old"
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_place_that_cannot_be_written_is_named(tmp_path, suffix):
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match=rf"file/tags\{suffix} cannot be written"):
+        write_predictions(predictions(), tmp_path / "file" / f"tags{suffix}")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("x.parquet", b"", "Got: .*Parquet"),
+        ("x.parquet", b"PAR1 nonsense PAR1", "Got: "),
+        ("x.csv", b"", "Got: a first line without path"),
+        ("x.csv", b"path,dog\na.jpg,1\n", "Got: a first line without path"),
+        ("x.csv", b"path,score:dog,skipped\na.jpg,yes,\n", "Got: .*CSV conversion error"),
+        ("x.csv", b"path,score:dog,skipped\na.jpg,,\n", "an empty cell in the row"),
+        ("x.csv", b"path,score:dog,skipped\na.jpg,1\n", "Got: .*Expected 3 columns, got 2"),
+        ("x.csv", b"\xff\xfe", "Got: .*decode"),
+        ("x.jsonl", b'{"path": "a.jpg", "labels": [', "no JSON on line 1"),
+        ("x.jsonl", b"[]", "no path with labels on line 1"),
+        ("x.jsonl", b'{"path": "a.jpg", "labels": [{"label": "dog"}]}', "Got: 'score'"),
+        (
+            "x.jsonl",
+            b'{"path": "a", "labels": []}\n'
+            b'{"path": "b", "labels": [{"label": "dog", "score": 1, "probability": null}]}',
+            "other labels for b than for a",
+        ),
+    ],
+)
+def test_a_file_of_something_else_is_refused_with_what_to_do(tmp_path, name, data, message):
+    (tmp_path / name).write_bytes(data)
+    expected = rf"{name} must hold predictions of surelabel\. .*{message}.*Write it again.*--out"
+    with pytest.raises(DataError, match=expected):
+        read_predictions(tmp_path / name)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_missing_file_is_named(tmp_path, suffix):
+    with pytest.raises(DataError, match=rf"none\{suffix} must hold.*No such file"):
+        read_predictions(tmp_path / f"none{suffix}")
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_damaged_parquet_is_refused_or_read_right(tmp_path_factory, data):
+    path = tmp_path_factory.getbasetemp() / "damaged.parquet"
+    wanted = predictions(40)
+    write_predictions(wanted, path)
+    whole = bytearray(path.read_bytes())
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    place = data.draw(st.integers(4, footer - 1))
+    if data.draw(st.booleans()):
+        whole[place] ^= 1 << data.draw(st.integers(0, 7))
+    else:
+        del whole[place:]
+    path.write_bytes(whole)
+    try:
+        found = read_predictions(path)
+    except DataError:
+        return
+    assert np.array_equal(found.scores, wanted.scores)

@@ -1,0 +1,139 @@
+import io
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surelabel.data.sources import checked_names, find_pictures, read_names
+from surelabel.errors import DataError, InputError
+
+
+@pytest.fixture
+def album(tmp_path):
+    for name in ["b.JPG", "a.png", "notes.md", ".hidden.jpg", "sub/c.webp", ".git/d.jpg"]:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    return tmp_path
+
+
+def below(folder, paths):
+    return [Path(p).relative_to(folder).as_posix() for p in paths]
+
+
+def test_a_folder_gives_its_pictures_sorted_without_hidden_ones(album):
+    assert below(album, find_pictures([album])) == ["a.png", "b.JPG", "sub/c.webp"]
+
+
+def test_the_same_picture_by_two_ways_comes_once(album, monkeypatch):
+    monkeypatch.chdir(album)
+    assert find_pictures(["b.JPG", "./b.JPG", "sub/../b.JPG", album]) == [
+        "b.JPG",
+        str(album / "a.png"),
+        str(album / "sub/c.webp"),
+    ]
+
+
+def test_a_list_is_relative_to_its_folder_or_the_working_directory(album, tmp_path, monkeypatch):
+    monkeypatch.chdir(album / "sub")
+    chosen = album / "chosen.txt"
+    chosen.write_bytes(b"\xef\xbb\xbfsub/c.webp\r\n\r\n  a.png \nc.webp\nlost.jpg\n")
+    found = find_pictures([chosen])
+    assert found == [str(album / "sub/c.webp"), str(album / "a.png"), "lost.jpg"]
+
+
+def test_a_dash_reads_the_list_from_standard_input(album, monkeypatch):
+    monkeypatch.chdir(album)
+    monkeypatch.setattr("sys.stdin", io.StringIO("a.png\nb.JPG\na.png\n"))
+    assert find_pictures(["-"]) == ["a.png", "b.JPG"]
+
+
+def test_a_file_named_outright_is_taken_whatever_its_suffix(album):
+    assert below(album, find_pictures([album / "notes.md"])) == ["notes.md"]
+
+
+def test_nothing_found_says_what_was_looked_for_and_where(tmp_path):
+    for number in range(12):
+        (tmp_path / f"{number}.csv").touch()
+    with pytest.raises(DataError, match=r"\(\.apng .* \.webp\), found 0 of 12 files in .*Give a"):
+        find_pictures([tmp_path])
+    with pytest.raises(DataError, match=r"expected pictures .* found no place to look in"):
+        find_pictures([])
+
+
+def test_a_place_that_does_not_exist_is_named(album):
+    with pytest.raises(DataError, match="nowhere: no such file or folder"):
+        find_pictures([album, album / "nowhere"])
+
+
+def test_a_list_that_is_no_text_is_refused(album):
+    (album / "list.txt").write_bytes(b"caf\xe9.jpg\n")
+    with pytest.raises(DataError, match=r"list\.txt must be text in UTF-8"):
+        find_pictures([album / "list.txt"])
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_list_without_permission_is_refused(album):
+    (album / "list.txt").touch(mode=0)
+    with pytest.raises(DataError, match=r"list\.txt cannot be read: Permission denied"):
+        find_pictures([album / "list.txt"])
+
+
+def test_names_come_from_words_a_file_or_standard_input(tmp_path, monkeypatch):
+    assert read_names("dog, hot dog,bicycle") == ["dog", "hot dog", "bicycle"]
+    (tmp_path / "names.txt").write_bytes("\ufeffdog\r\n\r\n café \r\n".encode())
+    assert read_names(tmp_path / "names.txt") == ["dog", "", "café"]
+    assert read_names(str(tmp_path / "names.txt")) == ["dog", "", "café"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("dog\ncat\n"))
+    assert read_names("-") == ["dog", "cat"]
+
+
+def test_many_names_in_words_are_not_taken_for_a_file():
+    assert len(read_names(", ".join(f"label {n}" for n in range(2000)))) == 2000
+
+
+def test_a_file_of_names_that_is_not_there_is_no_label():
+    with pytest.raises(DataError, match=r"labels\.txt: no such file"):
+        read_names("labels.txt")
+
+
+def test_aliases_are_taken_apart():
+    names, aliases = checked_names(["sofa | couch|settee", "", " dog "])
+    assert names == ["sofa", "dog"]
+    assert aliases == {"sofa": ("sofa", "couch", "settee"), "dog": ("dog",)}
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ([], "expected label names, got none"),
+        (["", "  "], "expected label names, got none"),
+        (["dog", "", "cat", " Dog"], "'Dog' on line 1 and again on line 4"),
+        (["sofa|couch", "Couch"], "'Couch' on line 1 and again on line 2"),
+        (["sofa|sofa"], "'sofa' on line 1 and again on line 1"),
+        (["sofa|Sofa"], "'Sofa' on line 1 and again on line 1"),
+        (["dog", "x" * 300], "'x{40}…' on line 2 has 300 characters; at most 200"),
+        (["dog", "hot\tdog"], r"'hot\\tdog' on line 2 has a control character"),
+        (["sofa|"], "'' on line 1 is empty beside a |"),
+    ],
+)
+def test_a_bad_name_is_refused_with_its_line(names, message):
+    with pytest.raises(InputError, match=message):
+        checked_names(names)
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(max_size=8)))
+def test_checked_names_are_different_and_hold_all_spellings(entries):
+    try:
+        names, aliases = checked_names(entries)
+    except InputError:
+        return
+    spellings = [s for name in names for s in aliases[name]]
+    assert len({s.casefold() for s in spellings}) == len(spellings)
+    assert list(aliases) == names
+    assert sorted(spellings) == sorted(
+        s.strip() for e in entries if e.strip() for s in e.split("|")
+    )
