@@ -1,0 +1,389 @@
+"""The index: a folder that survives what folders go through."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from surelabel.errors import DataError, InputError, NotFitted, UnknownName
+from surelabel.records import Predictions, Skipped
+from surelabel.retrieval import Index, Query
+
+NAMES = ["apple", "fork", "knife", "süße 🍎"]
+
+
+def predictions(n=30, seed=0, *, start=0, names=NAMES, folder="nowhere", features=True):
+    """Random calibrated predictions for pictures numbered from ``start``."""
+    random = np.random.default_rng(seed)
+    logits = (3 * random.standard_normal((n, len(names)))).astype(np.float32)
+    return Predictions(
+        paths=[f"{folder}/{start + row:03}.jpg" for row in range(n)],
+        names=names,
+        scores=(logits / 10).astype(np.float32),
+        logits=logits,
+        calibration="platt on 500 pictures",
+        model="abc123",
+        features=random.standard_normal((n, 6)).astype(np.float16) if features else None,
+    )
+
+
+def photographs(folder, n):
+    """Predictions of files that exist, each with its number as its content."""
+    made = predictions(n, folder=folder)
+    for row, path in enumerate(made.paths):
+        with open(path, "w") as file:
+            file.write(str(row))
+    return made
+
+
+def by_hand(made, query, k):
+    """Paths and probabilities by multiplying probabilities, for all pictures."""
+    product = np.ones(len(made))
+    for name in query.wanted:
+        product *= made.probabilities[:, made.names.index(name)]
+    for name in query.unwanted:
+        product *= 1 - made.probabilities[:, made.names.index(name)]
+    best = np.argsort(-product, kind="stable")[:k]
+    return [(made.paths[row], product[row]) for row in best]
+
+
+def assert_finds(index, made, k=7):
+    for query in (Query(("apple",)), Query((), ("fork",)), Query(("apple", "fork"), ("knife",))):
+        hits = index.search(query, k)
+        expected = by_hand(made, query, k)
+        assert [hit.path for hit in hits] == [path for path, _ in expected]
+        np.testing.assert_allclose(
+            [hit.probability for hit in hits], [p for _, p in expected], rtol=1e-6
+        )
+
+
+def joined(*parts):
+    return replace(
+        parts[0],
+        paths=[path for part in parts for path in part.paths],
+        scores=np.concatenate([part.scores for part in parts]),
+        logits=np.concatenate([part.logits for part in parts]),
+        features=np.concatenate([part.features for part in parts]),
+    )
+
+
+def files_of(folder):
+    return sorted(file.name for file in folder.iterdir())
+
+
+def test_a_search_finds_what_multiplying_all_probabilities_finds(tmp_path):
+    made = predictions()
+    assert_finds(Index.create(tmp_path / "index", made), made)
+    index = Index.open(tmp_path / "index")
+    assert_finds(index, made)
+    assert_finds(index, made, k=1000)
+    assert (len(index), index.names, index.model) == (30, NAMES, "abc123")
+    assert index.calibration == "platt on 500 pictures"
+
+
+def test_each_hit_carries_the_probability_of_every_label_asked_for(tmp_path):
+    made = predictions()
+    index = Index.create(tmp_path / "index", made)
+    for hit in index.search('apple & !"süße 🍎"', 5):
+        row = made.paths.index(hit.path)
+        z = made.logits[row].astype(float)
+        assert hit.terms == pytest.approx({"apple": expit(z[0]), "süße 🍎": expit(z[3])})
+        assert hit.probability == pytest.approx(expit(z[0]) * expit(-z[3]))
+
+
+def test_pictures_are_added_replaced_and_removed(tmp_path):
+    index = Index.create(tmp_path / "index", predictions(30))
+    more = predictions(10, seed=1, start=30)
+    index.add(more)
+    assert_finds(index, joined(predictions(30), more))
+    again = predictions(5, seed=2, start=28)
+    index.add(again)
+    kept = joined(predictions(30), more)
+    rows = [r for r, path in enumerate(kept.paths) if path not in set(again.paths)]
+    now = joined(
+        replace(
+            kept,
+            paths=[kept.paths[r] for r in rows],
+            logits=kept.logits[rows],
+            scores=kept.scores[rows],
+            features=kept.features[rows],
+        ),
+        again,
+    )
+    assert len(index) == 40
+    assert_finds(index, now)
+    assert_finds(Index.open(tmp_path / "index"), now, k=100)
+    index.remove(now.paths[:25])
+    left = predictions(30)
+    assert sorted(index.paths) == sorted(now.paths[25:])
+    assert not set(index.paths) & set(left.paths[:25])
+    index.remove(index.paths)
+    assert (len(index), index.search("apple")) == (0, [])
+    index.add(left)
+    assert_finds(index, left)
+
+
+def test_many_small_additions_leave_few_shards_and_the_same_rows(tmp_path):
+    index = Index.create(tmp_path / "index", predictions(0))
+    parts = [predictions(1, seed=row, start=row) for row in range(13)]
+    for part in parts:
+        index.add(part)
+    assert_finds(Index.open(tmp_path / "index"), joined(*parts), k=13)
+    assert index.paths == joined(*parts).paths
+    assert len(list((tmp_path / "index").glob("logits-*.npy"))) <= 4
+
+
+def test_features_are_kept_row_by_row(tmp_path):
+    index = Index.create(tmp_path / "index", predictions(3))
+    index.add(predictions(5, seed=1, start=3))
+    stored = np.load(next((tmp_path / "index").glob("features-*.npy")))
+    expected = joined(predictions(3), predictions(5, seed=1, start=3)).features
+    assert np.array_equal(stored, expected)
+
+
+def test_the_files_are_plain_and_label_major(tmp_path):
+    made = predictions(5)
+    Index.create(tmp_path, made)
+    assert files_of(tmp_path) == [
+        "features-000.npy",
+        "index.json",
+        "logits-000.npy",
+        "order-000.npy",
+        "rows-000.parquet",
+        "scores-000.npy",
+    ]
+    logits, order = np.load(tmp_path / "logits-000.npy"), np.load(tmp_path / "order-000.npy")
+    assert np.array_equal(logits, made.logits.T)
+    assert (np.diff(np.take_along_axis(logits, order, axis=1)) <= 0).all()
+
+
+def test_changed_gone_and_missing_pictures_are_told_with_the_reason(tmp_path):
+    made = photographs(tmp_path, 6)
+    broken = tmp_path / "broken.jpg"
+    broken.write_text("no picture")
+    skipped = [Skipped(str(broken), "truncated"), Skipped(str(tmp_path / "was.jpg"), "empty")]
+    index = Index.create(tmp_path / "index", replace(made, skipped=skipped))
+    assert index.stale() == []
+    with open(made.paths[1], "w") as file:
+        file.write("another")
+    os.utime(made.paths[2], ns=(1, 1))  # touched, not changed
+    os.unlink(made.paths[3])
+    new = tmp_path / "new.jpg"
+    new.write_text("new")
+    status = Index.open(tmp_path / "index").status([*made.paths, str(new), str(broken)])
+    assert status.rows == 6
+    assert status.changed == {made.paths[1]: "its content changed after it was indexed"}
+    assert status.gone == {made.paths[3]: "its file is not there any more"}
+    assert status.missing == {
+        str(broken): "truncated",
+        str(new): "it was never predicted and indexed",
+    }
+
+
+def test_a_change_of_the_same_size_is_found_by_its_time(tmp_path):
+    made = photographs(tmp_path, 2)
+    index = Index.create(tmp_path / "index", made)
+    with open(made.paths[0], "w") as file:
+        file.write("9")
+    os.utime(made.paths[0], ns=(5, 5))
+    assert index.stale() == [made.paths[0]]
+    index.add(
+        replace(
+            made,
+            paths=made.paths[:1],
+            logits=made.logits[:1],
+            scores=made.scores[:1],
+            features=made.features[:1],
+        )
+    )
+    assert index.stale() == []
+
+
+def test_a_picture_that_can_no_longer_be_read_leaves_the_index(tmp_path):
+    made = photographs(tmp_path, 3)
+    index = Index.create(tmp_path / "index", made)
+    index.add(replace(predictions(0), skipped=[Skipped(made.paths[1], "truncated")]))
+    assert index.paths == [made.paths[0], made.paths[2]]
+    assert index.status().missing == {made.paths[1]: "truncated"}
+    index.add(
+        replace(
+            made,
+            paths=made.paths[1:2],
+            logits=made.logits[:1],
+            scores=made.scores[:1],
+            features=made.features[:1],
+        )
+    )
+    assert index.status().missing == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": "other"}, "Its model: 'abc123'; that of these predictions: 'other'"),
+        ({"calibration": "temperature"}, "Its calibration: 'platt on 500 pictures'"),
+        ({"names": NAMES[::-1]}, "Its names: 'apple', 'fork'"),
+        ({"features": None}, "Its width of vectors: '6'; that of these predictions: '0'"),
+    ],
+)
+def test_predictions_of_another_recognizer_are_refused(tmp_path, change, message):
+    index = Index.create(tmp_path / "index", predictions())
+    before = files_of(tmp_path / "index")
+    with pytest.raises(InputError, match=message):
+        index.add(replace(predictions(start=50), **change))
+    assert files_of(tmp_path / "index") == before
+    assert_finds(index, predictions())
+
+
+@pytest.mark.parametrize("change", [{"logits": None}, {"calibration": None}])
+def test_without_calibration_there_is_no_index(tmp_path, change):
+    with pytest.raises(NotFitted, match=r"needs calibrated log-odds.*surelabel calibrate"):
+        Index.create(tmp_path / "index", replace(predictions(), **change))
+    assert not (tmp_path / "index").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"names": ["a", "b", "a", "c"]}, "Got 'a', 'a'"),
+        ({"names": ["a", "b", "", "c"]}, "none empty"),
+        ({"paths": ["x.jpg"] * 30}, "'x.jpg' comes twice"),
+        ({"paths": [f"{row}\udcff.jpg" for row in range(30)]}, "must be valid Unicode"),
+        ({"logits": np.full((30, 4), np.nan, np.float32)}, "has log-odds nan"),
+        ({"logits": np.full((30, 4), 41, np.float32)}, r"must lie in \[-40, 40\]"),
+        ({"scores": np.full((30, 4), np.inf, np.float32)}, "score inf for 'apple'"),
+    ],
+)
+def test_predictions_that_cannot_be_searched_are_refused(tmp_path, change, message):
+    with pytest.raises(InputError, match=message):
+        Index.create(tmp_path / "index", replace(predictions(), **change))
+    assert not (tmp_path / "index").exists()
+
+
+@pytest.mark.parametrize("k", [0, -3, 2.5])
+def test_k_must_be_a_positive_number(tmp_path, k):
+    with pytest.raises(InputError, match=f"at least 1. Got {k}"):
+        Index.create(tmp_path / "index", predictions()).search("apple", k)
+
+
+def test_unknown_labels_and_pictures_are_refused(tmp_path):
+    index = Index.create(tmp_path / "index", predictions())
+    with pytest.raises(UnknownName, match="Did you mean 'apple'"):
+        index.search("appel & fork")
+    with pytest.raises(UnknownName, match=r"1 of 2 are not, such as 'x\.jpg'"):
+        index.remove([predictions().paths[0], "x.jpg"])
+    assert len(index) == 30
+
+
+def test_a_folder_with_other_things_is_left_alone(tmp_path):
+    (tmp_path / "holiday.jpg").write_text("dear")
+    with pytest.raises(DataError, match=r"holds holiday\.jpg: choose another folder"):
+        Index.create(tmp_path, predictions())
+    assert files_of(tmp_path) == ["holiday.jpg"]
+    with pytest.raises(DataError, match="choose another folder"):
+        Index.create(tmp_path / "holiday.jpg", predictions())
+
+
+def test_an_index_is_replaced_by_a_whole_new_one(tmp_path):
+    old = Index.create(tmp_path, predictions(30))
+    new = predictions(8, seed=5, names=[*NAMES, "spoon"])
+    assert_finds(Index.create(tmp_path, new), new)
+    assert len(files_of(tmp_path)) == 6
+    with pytest.raises(DataError, match="changed by another process"):
+        old.add(predictions(1, start=99))
+    assert_finds(old, predictions(30))  # what was opened stays readable
+    assert_finds(Index.open(tmp_path), new)
+
+
+def test_leftovers_of_a_killed_writer_do_no_harm_and_are_swept(tmp_path):
+    index = Index.create(tmp_path, predictions())
+    leftovers = ["logits-001.npy", "rows-001.parquet", ".order-001.npy.77.new", ".index.json.7.new"]
+    for name in leftovers:
+        (tmp_path / name).write_text("half")
+    (tmp_path / "notes.txt").write_text("mine")
+    assert_finds(Index.open(tmp_path), predictions())
+    index.add(predictions(40, seed=1, start=30))
+    assert not set(leftovers) & set(files_of(tmp_path))
+    assert (tmp_path / "notes.txt").exists()
+    assert len(Index.open(tmp_path)) == 70
+
+
+WRITER = """
+import sys
+import numpy as np
+from surelabel.records import Predictions
+from surelabel.retrieval import Index
+logits = np.zeros((500, 3), np.float32)
+for turn in range(1000):
+    paths = [f"{turn}-{row}.jpg" for row in range(500)]
+    made = Predictions(paths, ["a", "b", "c"], logits, logits, f"turn {turn}")
+    Index.create(sys.argv[1], made)
+    print(turn, flush=True)
+"""
+
+
+def test_a_killed_writer_leaves_a_whole_index(tmp_path):
+    folder = tmp_path / "index"
+    command = [sys.executable, "-c", WRITER, str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
+        for _ in range(2):
+            writer.stdout.readline()
+        writer.send_signal(signal.SIGKILL)
+    index = Index.open(folder)
+    turn = index.calibration.removeprefix("turn ")
+    assert int(turn) >= 1
+    assert index.paths == [f"{turn}-{row}.jpg" for row in range(500)]
+    assert len(index.search("a", 5)) == 5
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["features-000.npy", "logits-000.npy", "order-000.npy", "rows-000.parquet", "scores-000.npy"],
+)
+def test_a_damaged_or_missing_file_is_named(tmp_path, name):
+    Index.create(tmp_path, predictions())
+    whole = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(whole[:-7])
+    with pytest.raises(DataError, match=f"{name} is damaged: expected {len(whole)} bytes"):
+        Index.open(tmp_path)
+    (tmp_path / name).write_bytes(bytes(len(whole)))
+    with pytest.raises(DataError, match=f"{name} is damaged: it cannot be read"):
+        Index.open(tmp_path)
+    (tmp_path / name).unlink()
+    with pytest.raises(DataError, match=f"{name} is damaged: .* found nothing.*Put the file back"):
+        Index.open(tmp_path)
+
+
+def test_arrays_of_another_index_are_refused(tmp_path):
+    Index.create(tmp_path / "one", predictions(10))
+    Index.create(tmp_path / "two", predictions(10, names=["a", "b"]))
+    os.replace(tmp_path / "two" / "index.json", tmp_path / "one" / "index.json")
+    with pytest.raises(DataError, match=r"-000\.npy is damaged: expected"):
+        Index.open(tmp_path / "one")
+
+
+def test_no_index_a_newer_one_and_a_broken_list_are_told_apart(tmp_path):
+    with pytest.raises(DataError, match="must be an index, a folder with"):
+        Index.open(tmp_path / "nowhere")
+    Index.create(tmp_path, predictions())
+    listed = tmp_path / "index.json"
+    fields = json.loads(listed.read_text())
+    listed.write_text(json.dumps(fields | {"version": 2}))
+    with pytest.raises(DataError, match="has version 2, this package reads up to 1"):
+        Index.open(tmp_path)
+    for broken in ("", "[]", '{"version": 1}', listed.read_text()[:-20], '{"version": "x"}'):
+        listed.write_text(broken)
+        with pytest.raises(DataError, match=r"index\.json is damaged.*build the index again"):
+            Index.open(tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(DataError, match="cannot be written"):
+        Index.create(tmp_path / "file" / "index", predictions())
