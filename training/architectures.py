@@ -1,13 +1,15 @@
 """The two embedded architectures as open_clip describes them."""
 
-TEXT = {
+from typing import Any
+
+TEXT: dict[str, Any] = {
     "context_length": 32,
     "vocab_size": 49408,
     "width": 128,
     "heads": 4,
     "layers": 2,
 }
-ARCHITECTURES = {
+ARCHITECTURES: dict[str, dict[str, Any]] = {
     "tiny-vit": {
         "embed_dim": 128,
         "vision_cfg": {

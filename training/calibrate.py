@@ -33,7 +33,8 @@ def main() -> None:
                 "about": f"platt, shared by all names, on {COUNT:,} generated scenes of 80 words",
             }
             print(name, templates, fitted[templates]["state"])
-        text = json.dumps(fitted, indent=2) + "\n"
+        stored = {"fingerprint": backbone.fingerprint, "templates": fitted}
+        text = json.dumps(stored, indent=2) + "\n"
         (WEIGHTS / f"{name}.calibration.json").write_text(text)
 
 

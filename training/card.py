@@ -14,7 +14,7 @@ from surelabel.data.scenes import Sampler, Scene, compose
 from surelabel.data.words import vocabulary
 from surelabel.losses import binary
 from surelabel.methods import Linear, ZeroShot
-from surelabel.metrics import average_precision_per_class
+from surelabel.metrics import PER_CLASS
 from surelabel.training import Labelled, fit, tensors
 
 WEIGHTS = Path(__file__).parents[1] / "src" / "surelabel" / "backbones" / "weights"
@@ -25,7 +25,7 @@ DECAYS = (0.0, 0.01, 0.1)
 
 def mean_ap(scores: torch.Tensor, scenes: EncodedScenes) -> float:
     """Mean average precision over classes, in percent."""
-    return 100 * float(np.nanmean(average_precision_per_class(scores.numpy(), scenes.targets)))
+    return 100 * float(np.nanmean(PER_CLASS["average_precision"](scores.numpy(), scenes.targets)))
 
 
 def recall_at_count(scores: torch.Tensor, scenes: EncodedScenes) -> dict[str, float]:

@@ -120,7 +120,12 @@ def export(model: CLIP, tokens: Tokens, name: str, folder: Path) -> None:
     save_file(state, folder / f"{name}.safetensors")
     about = {
         "model_cfg": ARCHITECTURES[name],
-        "preprocess_cfg": {"mean": MEAN, "std": STD, "interpolation": "bicubic"},
+        "preprocess_cfg": {
+            "mean": MEAN,
+            "std": STD,
+            "interpolation": "bicubic",
+            "resize_mode": "squash",
+        },
     }
     (folder / f"{name}.json").write_text(json.dumps(about, indent=2) + "\n")
 

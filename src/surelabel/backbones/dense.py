@@ -1,0 +1,183 @@
+"""Patch vectors in the joint space: what the encoder sees where."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from open_clip.model import TimmModel, VisionTransformer
+from open_clip.modified_resnet import ModifiedResNet
+from torch import Tensor, nn
+
+from surelabel.errors import ConfigError
+from surelabel.records import Features
+
+
+def plain(visual: Any, pixels: Tensor) -> Features:
+    """Pooled and patch vectors of a tower as it is.
+
+    ViT: tokens of the last layer through the closing norm and projection.
+    CLIP ResNet: every place through the value and output projections of attention pooling, so
+    that the pooled vector is, head by head, a weighted mean of what is returned here.
+    timm: every place alone through the pooling and projection that the whole picture takes.
+
+    Args:
+        visual: The image tower of an open_clip model.
+        pixels: Prepared pictures, ``(n, 3, h, w)``.
+
+    Returns:
+        Unit vectors ``pooled`` ``(n, d)`` and ``patches`` ``(n, p, d)``, and the grid.
+
+    Raises:
+        ConfigError: the tower pools so that single patches have no place in the joint space.
+
+    Source:
+        Values as dense features: Zhou et al., Extract Free Dense Labels from CLIP, ECCV 2022,
+        arXiv:2112.01071, section 3.2.
+
+    Differs:
+        The position table stays added before the value projection, as in pooling itself.
+    """
+    if isinstance(visual, VisionTransformer):
+        _check_poolable(visual)
+        seen = visual.forward_intermediates(
+            pixels, indices=1, normalize_intermediates=True, output_fmt="NLC"
+        )
+        patches = seen["image_intermediates"][-1] @ visual.proj
+        return _features(seen["image_features"], patches, visual.grid_size)
+    if isinstance(visual, ModifiedResNet):
+        pooled, places, grid = _last_map(visual, pixels)
+        values = visual.attnpool.v_proj(places)[:, 1:]
+        return _features(pooled, visual.attnpool.c_proj(values), grid)
+    if isinstance(visual, TimmModel):
+        return _place_by_place(visual, pixels)
+    raise ConfigError(
+        f"Patch vectors come from ViT, CLIP ResNet and timm towers. Got {type(visual).__name__}; "
+        "use a method that needs the pooled vector only."
+    )
+
+
+def self_aware(visual: Any, pixels: Tensor) -> Features:
+    """The same, where the last attention compares values with values.
+
+        a = W_o [ softmax(v v' / sqrt(head width)) v ] + b_o        v = W_v LN(x) + b_v
+
+    ViT: x + a goes through the closing norm and projection; x enters the last block, whose MLP
+    is left out. CLIP ResNet: a of attention pooling; it has no residual.
+
+    Args:
+        visual: The image tower of an open_clip model.
+        pixels: Prepared pictures, ``(n, 3, h, w)``.
+
+    Returns:
+        Unit vectors ``pooled`` ``(n, d)``, unchanged, and ``patches`` ``(n, p, d)``, and the grid.
+
+    Raises:
+        ConfigError: the tower is no ViT of plain blocks and no CLIP ResNet.
+
+    Source:
+        Recover and Match (CVPR 2025), section 4.2, self-aware attention; Li et al., CLIP Surgery,
+        arXiv:2304.05653, section 3.2 (value to value, no MLP).
+
+    Differs:
+        The last layer only. Both papers sum such attention over several layers beside the main
+        stream.
+    """
+    if isinstance(visual, ModifiedResNet):
+        pooled, places, grid = _last_map(visual, pixels)
+        pool = visual.attnpool
+        attended = pool.c_proj(_value_to_value(pool.v_proj(places), pool.num_heads))
+        return _features(pooled, attended[:, 1:], grid)
+    blocks = visual.transformer.resblocks if isinstance(visual, VisionTransformer) else []
+    if len(blocks) < 2 or not isinstance(blocks[-1].attn, nn.MultiheadAttention):
+        raise ConfigError(
+            "Self-aware patches need a ViT of two or more plain blocks or a CLIP ResNet. "
+            f"Got {type(visual).__name__}; use plain patches."
+        )
+    _check_poolable(visual)
+    seen = visual.forward_intermediates(
+        pixels, indices=2, output_fmt="NLC", output_extra_tokens=True
+    )
+    before = torch.cat(
+        [seen["image_intermediates_prefix"][0], seen["image_intermediates"][0]], dim=1
+    )
+    tokens = before + _self_attended(blocks[-1], before)
+    patches = visual.ln_post(tokens)[:, 1:] @ visual.proj
+    return _features(seen["image_features"], patches, visual.grid_size)
+
+
+def _self_attended(block: Any, tokens: Tensor) -> Tensor:
+    weight = block.attn.in_proj_weight.chunk(3)[2]
+    bias = block.attn.in_proj_bias.chunk(3)[2]
+    values = F.linear(block.ln_1(tokens), weight, bias)
+    attended: Tensor = block.ls_1(
+        block.attn.out_proj(_value_to_value(values, block.attn.num_heads))
+    )
+    return attended
+
+
+def _value_to_value(values: Tensor, heads: int) -> Tensor:
+    split = values.unflatten(-1, (heads, -1)).transpose(1, 2)
+    attended = F.scaled_dot_product_attention(split, split, split)
+    return attended.transpose(1, 2).flatten(2)
+
+
+def _last_map(visual: ModifiedResNet, pixels: Tensor) -> tuple[Tensor, Tensor, tuple[int, int]]:
+    """Pooled vectors, and what attention pooling sees: the mean, then every place."""
+    seen = visual.forward_intermediates(pixels, indices=1)
+    last: Tensor = seen["image_intermediates"][-1]
+    places = last.flatten(2).transpose(1, 2)
+    places = torch.cat([places.mean(dim=1, keepdim=True), places], dim=1)
+    down, across = last.shape[2:]
+    return seen["image_features"], places + visual.attnpool.positional_embedding, (down, across)
+
+
+def _place_by_place(visual: TimmModel, pixels: Tensor) -> Features:
+    """Each place alone through the pooling and head of a timm trunk.
+
+    Tokens are repeated as often as the trunk has class tokens, so that class-token, mean and
+    attention pooling all find the one patch they are given.
+    """
+    trunk: Any = visual.trunk
+    seen = trunk.forward_features(pixels)
+    pooled = visual.head(trunk.forward_head(seen))
+    if "pool" in dict(visual.head.named_children()) or not _understood(trunk, seen):
+        raise ConfigError(
+            f"The timm trunk {type(trunk).__name__} gives no patch vectors in the joint space. "
+            "Use a method that needs the pooled vector only, or a ViT or CLIP ResNet."
+        )
+    if seen.ndim == 4:
+        grid = tuple(seen.shape[2:])
+        alone = seen.flatten(2).transpose(1, 2).flatten(0, 1)[:, :, None, None]
+    else:
+        grid = tuple(trunk.patch_embed.grid_size)
+        extra = trunk.num_prefix_tokens
+        alone = seen[:, extra:].flatten(0, 1)[:, None].expand(-1, extra + 1, -1)
+    patches = visual.head(trunk.forward_head(alone))
+    return _features(pooled, patches.unflatten(0, (len(pixels), -1)), grid)
+
+
+def _understood(trunk: Any, seen: Tensor) -> bool:
+    """True for maps with channels first, and for tokens whose grid is known."""
+    if seen.ndim == 4:
+        return bool(seen.shape[1] == trunk.num_features)
+    grid = getattr(getattr(trunk, "patch_embed", None), "grid_size", None)
+    extra = getattr(trunk, "num_prefix_tokens", None)
+    return grid is not None and extra is not None and seen.shape[1] - extra == grid[0] * grid[1]
+
+
+def _check_poolable(visual: VisionTransformer) -> None:
+    if visual.attn_pool is not None:
+        raise ConfigError(
+            "Patch vectors need a ViT that pools its class token or the mean of its patches; "
+            "this one (CoCa) pools by learnt queries. Use a method that needs the pooled vector "
+            "only."
+        )
+
+
+def _features(pooled: Tensor, patches: Tensor, grid: tuple[int, ...]) -> Features:
+    down, across = grid
+    return Features(
+        pooled=F.normalize(pooled, dim=-1),
+        patches=F.normalize(patches, dim=-1),
+        grid=(down, across),
+    )

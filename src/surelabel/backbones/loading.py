@@ -1,0 +1,227 @@
+"""From the name of a backbone to the backbone."""
+
+import importlib.util
+import json
+import pickle
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import open_clip
+import torch
+from open_clip.constants import HF_CONFIG_NAME, HF_SAFE_WEIGHTS_NAME, HF_WEIGHTS_NAME
+from open_clip.pretrained import get_pretrained_cfg, list_pretrained_tags_by_model
+from safetensors import SafetensorError
+
+from surelabel.backbones.embedded import BACKBONES
+from surelabel.backbones.hub import hub_file
+from surelabel.backbones.preparation import check_complete
+from surelabel.backbones.towers import CONFIG_FILE, EMBEDDED_FILE, WEIGHTS_FILE, Towers
+from surelabel.errors import ConfigError, DataError, MissingPart, UnknownName
+
+FOLDER, HUB = "local-dir:", "hf-hub:"
+SAFE_SUFFIXES, OTHER_SUFFIXES = (".safetensors", ".pt"), (".bin", ".pth", ".ckpt", ".pkl", ".npz")
+UNREADABLE = (
+    SafetensorError,
+    pickle.UnpicklingError,
+    AttributeError,
+    EOFError,
+    KeyError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
+def load_backbone(name: str, *, device: str = "cpu") -> Towers:
+    """Load a frozen encoder by its name.
+
+    Args:
+        name: One of these:
+            ``tiny-vit``, ``tiny-rn``: inside the package; emoji are all they know.
+            ``ARCHITECTURE/PRETRAINED``: names of open_clip, such as ``ViT-B-16/openai``.
+            ``ARCHITECTURE/FILE``: weights in a ``.safetensors`` or ``.pt`` file; a ``.json`` of
+            the same name beside it holds their ``preprocess_cfg``.
+            ``hf-hub:OWNER/NAME``: an open_clip model on the Hugging Face hub.
+            ``local-dir:FOLDER``: ``open_clip_config.json`` and ``open_clip_model.safetensors``.
+        device: ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
+
+    Raises:
+        UnknownName: no such architecture or pretrained name; the nearest are offered.
+        DataError: a file that is missing, damaged, of another model, or cannot be downloaded.
+        ConfigError: preprocessing that is not stated, a device that is not there.
+        MissingPart: a tokenizer or text tower that needs the package transformers.
+    """
+    check_device(device)
+    if name in BACKBONES:
+        return BACKBONES[name](device=device)
+    if name.startswith(FOLDER):
+        return _from_folder(name, Path(name.removeprefix(FOLDER)).expanduser(), device)
+    if name.startswith(HUB):
+        return _from_hub(name, device)
+    architecture, _, weights = name.partition("/")
+    if architecture not in open_clip.list_models():
+        raise UnknownName(_no_architecture(architecture))
+    if Path(weights).suffix in SAFE_SUFFIXES + OTHER_SUFFIXES:
+        return _from_file(name, architecture, Path(weights).expanduser(), device)
+    return _from_tag(name, architecture, weights, device)
+
+
+def check_device(device: str) -> None:
+    """Refuse a device that torch does not have here.
+
+    Raises:
+        ConfigError: the name means nothing, or there is no such device on this machine.
+    """
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(
+            f"device must be one that torch finds here, such as cpu, cuda or mps. "
+            f"Got {device!r}: {reason}"
+        ) from error
+
+
+def _from_folder(name: str, folder: Path, device: str) -> Towers:
+    embedded = folder / EMBEDDED_FILE
+    if embedded.is_file():
+        return _from_package(embedded, device)
+    config, weights = folder / CONFIG_FILE, folder / WEIGHTS_FILE
+    missing = [file.name for file in (config, weights) if not file.is_file()]
+    if missing:
+        raise DataError(
+            f"{folder} must hold {CONFIG_FILE} and {WEIGHTS_FILE}. Missing: {', '.join(missing)}. "
+            "Pickle files (.bin, .pth) are not read: convert them to safetensors."
+        )
+    about = _json(config)
+    if "model_cfg" not in about:
+        raise DataError(f"{config} must hold model_cfg, the architecture. It has: {sorted(about)}.")
+    check_complete(about.get("preprocess_cfg", {}), str(config))
+    return _built(name, f"{FOLDER}{folder}", about["model_cfg"], device)
+
+
+def _from_package(file: Path, device: str) -> Towers:
+    about = _json(file)
+    if about.get("embedded") not in BACKBONES:
+        raise DataError(f"{file} must name one of {', '.join(BACKBONES)} as embedded. Got {about}.")
+    towers = BACKBONES[about["embedded"]](device=device)
+    towers = towers.at(about.get("size", towers.preprocess["size"][0]))
+    if towers.fingerprint != about.get("fingerprint"):
+        raise DataError(
+            f"{file} was made with weights {about.get('fingerprint')} of {about['embedded']}, but "
+            f"this version of surelabel has {towers.fingerprint}. Install the version that made "
+            "it, or make it again."
+        )
+    return towers
+
+
+def _from_hub(name: str, device: str) -> Towers:
+    repository = name.removeprefix(HUB)
+    config = hub_file(repository, [HF_CONFIG_NAME], asked_for=name)
+    hub_file(repository, [HF_SAFE_WEIGHTS_NAME, HF_WEIGHTS_NAME], asked_for=name)
+    about = _json(config)
+    if "model_cfg" not in about:
+        raise DataError(f"{name} must be an open_clip model; its {config.name} has no model_cfg.")
+    return _built(name, name, about["model_cfg"], device)
+
+
+def _from_tag(name: str, architecture: str, tag: str, device: str) -> Towers:
+    settings = get_pretrained_cfg(architecture, tag)
+    if not settings:
+        tags = list_pretrained_tags_by_model(architecture)
+        near = get_close_matches(tag, tags, n=1, cutoff=0.3)
+        hint = f" Did you mean {architecture}/{near[0]}?" if near else ""
+        raise UnknownName(
+            f"{architecture} needs weights with a name, or a file: {architecture}/PRETRAINED. "
+            f"Got {name!r}.{hint} Known: {', '.join(tags) or 'none; give a file'}."
+        )
+    repository = settings["hf_hub"].rpartition("/")[0]
+    weights = hub_file(repository, [HF_SAFE_WEIGHTS_NAME, HF_WEIGHTS_NAME], asked_for=name)
+    config = open_clip.get_model_config(architecture)
+    if settings.get("quick_gelu"):
+        config["quick_gelu"] = True  # a matter of the weights; the bare architecture leaves it out
+    return _built(name, architecture, config, device, weights=weights, preprocess=settings)
+
+
+def _from_file(name: str, architecture: str, weights: Path, device: str) -> Towers:
+    if weights.suffix not in SAFE_SUFFIXES:
+        raise DataError(
+            f"Weights are read from .safetensors, or from a .pt that holds tensors only. Got "
+            f"{weights}; convert it to safetensors, since reading a pickle runs its code."
+        )
+    if not weights.is_file():
+        raise DataError(f"{name} must name a file of weights. There is no {weights}.")
+    beside = weights.with_suffix(".json")
+    settings = _json(beside).get("preprocess_cfg", {}) if beside.is_file() else {}
+    check_complete(settings, str(beside))
+    config = open_clip.get_model_config(architecture)
+    return _built(name, architecture, config, device, weights=weights, preprocess=settings)
+
+
+def _built(
+    name: str,
+    source: str,
+    config: dict[str, Any],
+    device: str,
+    *,
+    weights: Path | None = None,
+    preprocess: dict[str, Any] | None = None,
+) -> Towers:
+    """Let open_clip build ``source`` and load its weights."""
+    _check_transformers(name, config)
+    try:
+        model = open_clip.create_model(
+            source,
+            pretrained=str(weights) if weights else None,
+            force_quick_gelu=bool(config.get("quick_gelu")),
+            force_preprocess_cfg=preprocess,
+            require_pretrained=True,
+        )
+        tokenizer = open_clip.get_tokenizer(source)
+    except UNREADABLE as error:
+        reason = " ".join(str(error).split())[:300]
+        raise DataError(
+            f"{name} must hold whole weights of the architecture it states. They cannot be "
+            f"loaded ({type(error).__name__}: {reason}). Copy them again, or convert them to "
+            "safetensors of that architecture."
+        ) from error
+    return Towers(
+        model.to(device),
+        tokenizer,
+        name=name,
+        config=config,
+        preprocess=model.visual.preprocess_cfg,
+    )
+
+
+def _check_transformers(name: str, config: dict[str, Any]) -> None:
+    text = config.get("text_cfg", {})
+    wants = "hf_model_name" in text or "hf_tokenizer_name" in text or "siglip" in name.lower()
+    if wants and importlib.util.find_spec("transformers") is None:
+        raise MissingPart(
+            f"{name} reads text with the package transformers, which is not installed. "
+            "Install it: pip install transformers."
+        )
+
+
+def _json(file: Path) -> dict[str, Any]:
+    try:
+        about = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file} cannot be read as JSON: {error}. Copy it again.") from error
+    if not isinstance(about, dict):
+        raise DataError(f"{file} must hold a JSON object. Got {type(about).__name__}.")
+    return about
+
+
+def _no_architecture(architecture: str) -> str:
+    known = [*BACKBONES, *open_clip.list_models()]
+    near = get_close_matches(architecture, known, n=3, cutoff=0.4)
+    hint = f" Nearest: {', '.join(near)}." if near else ""
+    return (
+        f"{architecture!r} is no backbone.{hint} Use {', '.join(BACKBONES)}, "
+        "ARCHITECTURE/PRETRAINED of open_clip (such as ViT-B-16/openai), hf-hub:OWNER/NAME or "
+        "local-dir:FOLDER."
+    )

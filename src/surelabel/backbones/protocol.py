@@ -1,0 +1,62 @@
+"""What a frozen encoder can do."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from PIL import Image
+from torch import Tensor
+
+from surelabel.records import Features
+
+
+class Backbone(Protocol):
+    """A frozen encoder of images and texts into one space.
+
+    Attributes:
+        name: As it was asked for: ``tiny-vit``, ``ViT-B-16/openai``, ``local-dir:…``.
+        fingerprint: Changes with the weights or the preprocessing; keys every cache.
+        width: Size ``d`` of the joint space.
+        scale: What the encoder multiplies cosines with (exp of its learnt log scale).
+        world: What its training pictures were, in a few words; empty when unknown.
+        least_side: Pictures may be decoded smaller than they are, down to this many pixels.
+    """
+
+    name: str
+    fingerprint: str
+    width: int
+    scale: float
+    world: str
+
+    @property
+    def least_side(self) -> int: ...
+
+    def prepare(self, picture: Image.Image) -> Tensor:
+        """One upright RGB picture, resized and normalised, ``(3, h, w)``. Safe in a worker."""
+
+    def images(self, pixels: Tensor) -> Features:
+        """``pooled`` unit vectors of prepared pictures ``(n, 3, h, w)``; nothing else."""
+
+    def patches(self, pixels: Tensor) -> Features:
+        """The same, with plain patch vectors of the last layer in the joint space."""
+
+    def self_aware(self, pixels: Tensor) -> Features:
+        """The same, with patches whose last layer attends by value to value."""
+
+    def texts(self, names: Sequence[str], templates: Sequence[str]) -> Tensor:
+        """Unit vectors ``(c, d)``: for each name the mean over templates with one ``{}``."""
+
+    def sentences(self, sentences: Sequence[str]) -> Tensor:
+        """Unit vectors ``(s, d)`` of sentences as they are."""
+
+    def untrained(self, names: Sequence[str]) -> list[str]:
+        """Those of ``names`` that hold a token the encoder was never trained on."""
+
+    def strangeness(self, pooled: Tensor) -> float:
+        """How little a set of pictures looks like the training; above 1 is foreign, NaN unknown."""
+
+    def dense(self) -> "Backbone":
+        """The same encoder at the input size that patches ask for."""
+
+    def save(self, folder: Path) -> None:
+        """Write all that loading it again without a network takes."""

@@ -1,0 +1,78 @@
+import pickle
+
+import numpy as np
+import open_clip
+import pytest
+import torch
+from PIL import Image
+
+from surelabel.backbones.preparation import Preparation, check_complete
+from surelabel.errors import ConfigError
+
+SETTINGS = {
+    "size": 24,
+    "mean": [0.4, 0.5, 0.6],
+    "std": [0.2, 0.25, 0.3],
+    "interpolation": "bicubic",
+    "resize_mode": "squash",
+}
+
+
+def picture(width, height):
+    values = np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8)
+    return Image.fromarray(values)
+
+
+def normalised(image):
+    pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1) / 255
+    mean, std = (torch.tensor(SETTINGS[k])[:, None, None] for k in ("mean", "std"))
+    return (pixels - mean) / std
+
+
+def test_squash_keeps_everything_and_shortest_crops_the_middle():
+    image = picture(60, 30)
+    squashed = image.resize((24, 24), Image.Resampling.BICUBIC)
+    torch.testing.assert_close(Preparation(SETTINGS)(image), normalised(squashed))
+    cropped = image.resize((48, 24), Image.Resampling.BILINEAR).crop((12, 0, 36, 24))
+    shortest = {**SETTINGS, "resize_mode": "shortest", "interpolation": "bilinear"}
+    torch.testing.assert_close(Preparation(shortest)(image), normalised(cropped))
+
+
+@pytest.mark.parametrize("resize_mode", ["shortest", "longest", "squash"])
+@pytest.mark.parametrize("interpolation", ["bicubic", "bilinear"])
+def test_pictures_are_prepared_as_open_clip_prepares_them(resize_mode, interpolation):
+    settings = {**SETTINGS, "resize_mode": resize_mode, "interpolation": interpolation}
+    arguments = {k: v for k, v in settings.items() if k != "size"}
+    theirs = open_clip.image_transform(24, is_train=False, **arguments)
+    for size in ((31, 77), (24, 24), (10, 9)):
+        image = picture(*size)
+        assert torch.equal(Preparation(settings)(image), theirs(image))
+
+
+def test_a_worker_gets_a_small_copy_that_does_the_same():
+    ours = Preparation(SETTINGS)
+    copy = pickle.dumps(ours)
+    assert len(copy) < 4000
+    assert torch.equal(pickle.loads(copy)(picture(9, 9)), ours(picture(9, 9)))
+
+
+@pytest.mark.parametrize("missing", ["mean", "std", "interpolation", "resize_mode"])
+def test_a_setting_that_is_missing_is_demanded(missing):
+    left = {k: v for k, v in SETTINGS.items() if k != missing}
+    with pytest.raises(ConfigError, match=f"here must say how .* lacks {missing}. Nothing is gue"):
+        check_complete(left, "here")
+    check_complete(SETTINGS, "here")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"resize_mode": "fit"}, "resize_mode in here must be one of shortest, .* Got 'fit'"),
+        ({"interpolation": "nearest"}, "interpolation in here must be one of bicubic, bilinear"),
+        ({"mean": 0.5}, "mean in here must be three numbers"),
+        ({"std": [1, 2]}, "std in here must be three numbers"),
+    ],
+)
+def test_a_setting_that_nobody_knows_is_refused(wrong, sentence):
+    with pytest.raises(ConfigError, match=sentence):
+        check_complete({**SETTINGS, **wrong}, "here")
