@@ -76,7 +76,9 @@ def load_run(path: str | Path | None = None, overrides: Sequence[str] = ()) -> R
     unknown = sorted(tree.keys() - known.keys())
     if unknown:
         raise ConfigError(f"A run has no {', '.join(unknown)}. It has: {', '.join(known)}.")
-    parts = {k: _choice(k, v) if k in TABLES else _number(k, v) for k, v in tree.items()}
+    parts: dict[str, Any] = {
+        k: _choice(k, v) if k in TABLES else _number(k, v) for k, v in tree.items()
+    }
     run = Run(**parts)
     for part in TABLES.keys() - {
         "backbone"
@@ -115,12 +117,11 @@ def _choice(part: str, section: Any) -> Choice:
             f'{part} is a section with a name, such as {part}.name="…". Got {section!r}.'
         )
     rest = dict(section)
-    default: Choice = Run.__dataclass_fields__[part].default
-    return Choice(rest.pop("name", default.name), rest)
+    return Choice(rest.pop("name", getattr(Run(), part).name), rest)
 
 
 def _number(key: str, value: Any) -> int | float:
-    kind = type(Run.__dataclass_fields__[key].default)
+    kind: type[int] | type[float] = type(getattr(Run(), key))
     smallest = 0 if key in ("seed", "weight_decay") else 1 if kind is int else 1e-12
     allowed = (int,) if kind is int else (int, float)
     if isinstance(value, bool) or not isinstance(value, allowed) or value < smallest:

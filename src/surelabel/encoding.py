@@ -1,5 +1,6 @@
 """Pictures on disk become features: decoded in worker processes, encoded once, cached for good."""
 
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -83,13 +84,16 @@ def encode(
         multiprocessing_context="fork" if workers else None,
     )
     run = _Run(backbone, part, cache, paths)
-    for done, loaded in enumerate(loader, 1):
-        run.take(loaded)
-        failed = [item for item in loaded if item.reason]
-        if failed and strict:
-            raise DataError(f"{paths[failed[0].row]} cannot be read: {failed[0].reason}")
-        if progress:
-            progress(min(done * batch, len(paths)), len(paths))
+    try:
+        for done, loaded in enumerate(loader, 1):
+            run.take(loaded)
+            failed = [item for item in loaded if item.reason]
+            if failed and strict:
+                raise DataError(f"{paths[failed[0].row]}: {failed[0].reason}")
+            if progress:
+                progress(min(done * batch, len(paths)), len(paths))
+    finally:
+        run.keep()
     return run.result()
 
 
@@ -120,7 +124,8 @@ class _Pictures(Dataset[_Loaded]):
                 side = self._backbone.least_side
                 pixels = self._backbone.prepare(open_picture(path, least_side=side))
         except DataError as error:
-            return _Loaded(row, "", None, str(error), time.perf_counter() - start)
+            reason = str(error).removeprefix(f"{path}: ")
+            return _Loaded(row, "", None, reason, time.perf_counter() - start)
         return _Loaded(row, key, pixels, "", time.perf_counter() - start)
 
 
@@ -137,7 +142,6 @@ class _Run:
         self._reasons: dict[int, str] = {}
         self._cached = 0
         self._decode_seconds = self._model_seconds = 0.0
-        self._grid: tuple[int, int] | None = None
 
     def take(self, loaded: Sequence[_Loaded]) -> None:
         """Encode one batch from the workers and note what the cache will give."""
@@ -158,17 +162,21 @@ class _Run:
                 self._keys[item.row] = item.key
                 self._cached += item.pixels is None
         if len(self._fresh) >= KEPT_EVERY:
-            self._keep()
+            self.keep()
+
+    def keep(self) -> None:
+        """Write what is new to the cache, also when a run ends early."""
+        if self._cache and self._fresh:
+            self._cache.put(self._backbone.fingerprint, self._part, self._fresh)
+        self._fresh = {}
 
     def result(self) -> Encoded:
         """All features in the order of the paths."""
-        self._keep()
         paths = self._paths
         skipped = tuple(Skipped(paths[row], self._reasons[row]) for row in sorted(self._reasons))
         if not self._keys:
-            raise DataError(
-                f"None of {len(paths)} pictures could be read; the first: {skipped[0].reason}"
-            )
+            first = f"{skipped[0].path}: {skipped[0].reason}"
+            raise DataError(f"None of {len(paths)} pictures could be read; the first: {first}.")
         rows = sorted(self._keys)
         stacked = torch.from_numpy(np.stack([self._found[self._keys[r]] for r in rows])).float()
         return Encoded(
@@ -193,12 +201,8 @@ class _Run:
         self._found |= {key: self._fresh[key] for key in keys}
         self._model_seconds += time.perf_counter() - start
 
-    def _keep(self) -> None:
-        if self._cache and self._fresh:
-            self._cache.put(self._backbone.fingerprint, self._part, self._fresh)
-        self._fresh = {}
-
     def _as_features(self, rows: Tensor) -> Features:
         if rows.shape[1] == 1:
             return Features(pooled=rows[:, 0])
-        return Features(pooled=rows[:, 0], patches=rows[:, 1:], grid=self._backbone.grid)
+        side = math.isqrt(rows.shape[1] - 1)  # pictures are prepared square
+        return Features(pooled=rows[:, 0], patches=rows[:, 1:], grid=(side, side))

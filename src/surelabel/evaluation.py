@@ -6,12 +6,20 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from surelabel import metrics
 from surelabel.errors import InputError
+from surelabel.metrics import (
+    PROBABILITY,
+    PROBABILITY_PER_CLASS,
+    RANKING,
+    RANKING_PER_CLASS,
+    average_precision_per_image,
+    noise_floor,
+)
 from surelabel.records import Array, LabelledImages, Mask, Predictions
 
 EXAMPLES = 6  # pictures shown at each end
 TAGS = 6  # labels shown of each
+NEXT = 5  # labels named that need more labelled pictures
 FLOORS = ("ece", "ace", "mce")  # metrics that chance alone keeps away from zero
 
 
@@ -114,19 +122,14 @@ def judge(predictions: Predictions, labelled: LabelledImages) -> Evaluation:
             "Check that the label file and the names agree."
         )
     scores = predictions.scores.astype(np.float64)
-    summary = {name: metric(scores, targets, known) for name, metric in metrics.RANKING.items()}
-    per_class = {
-        name: metric(scores, targets, known) for name, metric in metrics.RANKING_PER_CLASS.items()
-    }
-    floor = {}
+    summary = {name: metric(scores, targets, known) for name, metric in RANKING.items()}
+    per_class = {name: m(scores, targets, known) for name, m in RANKING_PER_CLASS.items()}
+    floor: dict[str, float] = {}
     if predictions.calibration is not None:
         chance = predictions.probabilities
-        for name, metric in metrics.PROBABILITY.items():
-            summary[name] = metric(chance, targets, known)
-        for name, metric in metrics.PROBABILITY_PER_CLASS.items():
-            per_class[name] = metric(chance, targets, known)
-        for name in FLOORS:
-            floor[name] = metrics.noise_floor(metrics.PROBABILITY[name], chance, known)
+        summary |= {name: metric(chance, targets, known) for name, metric in PROBABILITY.items()}
+        per_class |= {name: m(chance, targets, known) for name, m in PROBABILITY_PER_CLASS.items()}
+        floor = {name: noise_floor(PROBABILITY[name], chance, known) for name in FLOORS}
     worst, best = _examples(predictions, targets, known)
     return Evaluation(
         predictions=predictions,
@@ -139,6 +142,32 @@ def judge(predictions: Predictions, labelled: LabelledImages) -> Evaluation:
         worst=worst,
         best=best,
     )
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How well labelled pictures cover their labels.
+
+    Attributes:
+        positives: Label → pictures that are known to have it.
+        fewest: Labels with the fewest positives, those to label next.
+    """
+
+    positives: dict[str, int]
+    fewest: list[str]
+
+
+def coverage(labelled: LabelledImages) -> Coverage:
+    """Count the positives of each label.
+
+    Example:
+        >>> from surelabel.records import LabelledImages
+        >>> coverage(LabelledImages(["a.jpg", "b.jpg"], ["dog", "cat"], [[1, 0], [1, 1]]))
+        Coverage(positives={'dog': 2, 'cat': 1}, fewest=['cat', 'dog'])
+    """
+    counts = ((labelled.targets >= 0.5) & labelled.known).sum(axis=0).tolist()
+    positives = dict(zip(labelled.names, counts, strict=True))
+    return Coverage(positives, sorted(positives, key=lambda name: positives[name])[:NEXT])
 
 
 def _examples(
@@ -159,7 +188,7 @@ def _examples(
 def _losses(predictions: Predictions, targets: Array, known: Mask) -> Array:
     if predictions.calibration is None:
         scores = predictions.scores.astype(np.float64)
-        return 1 - metrics.average_precision_per_image(scores, targets, known)
+        return 1 - average_precision_per_image(scores, targets, known)
     logits = predictions.logits.astype(np.float64)  # type: ignore[union-attr]
     elements = np.where(known, np.logaddexp(0, logits) - targets * logits, 0)
     with np.errstate(invalid="ignore"):

@@ -123,10 +123,10 @@ def fit(
             known = batch.known.to(elements.dtype)
             value = (elements * known).sum() / known.sum().clamp(min=1)
             optimizer.zero_grad()
-            value.backward()  # type: ignore[no-untyped-call]
+            value.backward()
             optimizer.step()
             schedule.step()
-            total, count = total + float(value) * float(known.sum()), count + float(known.sum())
+            total, count = total + value.item() * known.sum().item(), count + known.sum().item()
         history.append(total / max(count, 1))
         if progress:
             progress(epoch + 1, epochs, history[-1])

@@ -12,10 +12,14 @@ def test_equals_the_formula():
     with torch.no_grad():
         it.weight.normal_()
         it.level.normal_()
+        weight, level = it.weight.tolist(), it.level.tolist()
     x = F.normalize(torch.randn(3, backbone.width), dim=-1)
     root = backbone.width**0.5
     expected = [
-        [root * float(r @ w) + float(b) for w, b in zip(it.weight, it.level, strict=True)]
-        for r in x
+        [
+            root * sum(a * b for a, b in zip(r, w, strict=True)) + v
+            for w, v in zip(weight, level, strict=True)
+        ]
+        for r in x.tolist()
     ]
     torch.testing.assert_close(it(Features(x)), torch.tensor(expected))

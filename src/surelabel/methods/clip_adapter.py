@@ -1,5 +1,6 @@
 """A small residual network on frozen image vectors."""
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -7,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from surelabel.backbones import Backbone
+from surelabel.calibration import Platt
 from surelabel.methods.zero_shot import ZeroShot, against_reference
 from surelabel.records import Features
 
@@ -58,6 +60,17 @@ class ClipAdapter(nn.Module):
         )
         self.log_slope = nn.Parameter(torch.zeros(()))
         self.level = nn.Parameter(torch.zeros(()))
+
+    @torch.no_grad()
+    def start(self, features: Features, targets: Tensor, known: Tensor) -> None:
+        """Let a and b begin where the zero-shot scores are log-odds of ``targets`` ``(n, c)``.
+
+        From a = 1 and b = 0 the first steps would bend the network to mend the level.
+        """
+        scores = self.zero_shot(features)
+        found = Platt().fit(scores.numpy(), targets.numpy(), known.numpy())
+        self.log_slope.fill_(math.log(found.slope_))
+        self.level.fill_(found.shift_)
 
     def forward(self, features: Features) -> Tensor:
         """Scores ``(n, c)`` of ``features.pooled`` ``(n, d)``."""

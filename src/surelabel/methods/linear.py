@@ -38,6 +38,12 @@ class Linear(nn.Module):
         self.weight = nn.Parameter(torch.zeros(len(names), backbone.width))
         self.level = nn.Parameter(torch.zeros(len(names)))
 
+    @torch.no_grad()
+    def start(self, features: Features, targets: Tensor, known: Tensor) -> None:
+        """Let b begin at the log-odds of how common each label is in ``targets`` ``(n, c)``."""
+        present = (targets * known).sum(dim=0) + 0.5
+        self.level.copy_((present / (known.sum(dim=0) + 0.5 - present + 0.5)).log())
+
     def forward(self, features: Features) -> Tensor:
         """Scores ``(n, c)`` of ``features.pooled`` ``(n, d)``."""
         return self.scale * features.pooled @ self.weight.T + self.level

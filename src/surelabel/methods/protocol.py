@@ -23,7 +23,11 @@ class Method(Protocol):
     open_vocabulary: bool
 
     def __call__(self, backbone: Backbone, names: Sequence[str]) -> nn.Module:
-        """A module whose ``forward(features)`` gives scores ``(n, c)``."""
+        """A module whose ``forward(features)`` gives scores ``(n, c)``.
+
+        One that learns from labels has ``start(features, targets, known)`` as well: where its
+        few shared or single numbers begin, so that fitting need not find them first.
+        """
 
 
 def of_patches(method: nn.Module, features: Features) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from surelabel.backbones import Backbone, prompts, reference_names
+from surelabel.backbones import Backbone, prompt_templates, reference_names
 from surelabel.records import Features
 
 
@@ -43,7 +43,7 @@ class ZeroShot(nn.Module):
 
     def __init__(self, backbone: Backbone, names: Sequence[str], *, templates: str = "one"):
         super().__init__()
-        sentences = prompts(templates)
+        sentences = prompt_templates(templates)
         self.scale = backbone.scale
         self.register_buffer("texts", spelled(backbone, names, sentences), persistent=False)
         self.register_buffer(
