@@ -1,0 +1,144 @@
+"""The page of a report: one HTML file that needs no other file, no script and no network."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from surelabel.evaluation import Evaluation, Example
+from surelabel.report.figures import Plot
+from surelabel.report.gallery import Search, examples, legend, searched
+from surelabel.report.labels import label_table
+from surelabel.report.markup import Markup, element
+from surelabel.report.overview import (
+    conventions,
+    headlines,
+    judged,
+    metric_table,
+    skipped_pictures,
+    undefined_labels,
+)
+from surelabel.report.pictures import data_uri
+
+ALLOWED = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+WHERE = (
+    "Below each picture: where its likeliest labels are seen. Colours run from the weakest to the "
+    "strongest part of that one picture, so they cannot be compared between pictures, and a label "
+    "that is not there has a strongest part too. Shown is the middle of the picture, which is what "
+    "most encoders look at."
+)
+
+
+def page(
+    evaluation: Evaluation,
+    *,
+    before: Evaluation | None,
+    honesty: Sequence[Plot],
+    by_label: Sequence[Plot],
+    searches: Sequence[Search],
+) -> str:
+    """The whole file."""
+    sections = [
+        _summary(evaluation, before),
+        _honesty(honesty),
+        _labels(evaluation, by_label),
+        _pictures(evaluation),
+        _searches(searches),
+    ]
+    names = [("summary", "Summary"), ("honesty", "Honesty"), ("labels", "Labels")]
+    names += [("pictures", "Pictures"), ("searches", "Searches")]
+    shown = [(anchor, name) for (anchor, name), s in zip(names, sections, strict=True) if s]
+    links = [element("a", name, href=f"#{anchor}") for anchor, name in shown]
+    title = element("h1", "How good, and how honest?")
+    body = element(
+        "body",
+        element("header", title, judged(evaluation), element("nav", *links, aria_label="Sections")),
+        element("main", *sections),
+        element("footer", "Made by Surelabel. This file stands alone: it may be moved and sent."),
+    )
+    return "<!doctype html>\n" + element("html", _head(), body, lang="en") + "\n"
+
+
+def _head() -> Markup:
+    style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+    return element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", http_equiv="Content-Security-Policy", content=ALLOWED),
+        element("meta", name="generator", content="Surelabel"),
+        element("title", "Surelabel report"),
+        element("style", Markup(style)),
+    )
+
+
+def _section(anchor: str, title: str, *children: str) -> Markup:
+    return element("section", element("h2", title), *children, id=anchor)
+
+
+def _summary(evaluation: Evaluation, before: Evaluation | None) -> Markup:
+    return _section(
+        "summary",
+        "Summary",
+        headlines(evaluation),
+        skipped_pictures(evaluation),
+        metric_table(evaluation, before),
+        conventions(evaluation),
+        undefined_labels(evaluation),
+    )
+
+
+def _honesty(plots: Sequence[Plot]) -> Markup:
+    return (
+        _section("honesty", "How honest its probabilities are", _plots(plots))
+        if plots
+        else Markup("")
+    )
+
+
+def _labels(evaluation: Evaluation, plots: Sequence[Plot]) -> Markup:
+    about = element("p", "In the table the label that is sorted worst stands first.", class_="soft")
+    drawn = [_plot(plot) for plot in plots]
+    beside = element("div", *drawn, label_table(evaluation), class_="beside")
+    return _section("labels", "Label by label", about, beside)
+
+
+def _pictures(evaluation: Evaluation) -> Markup:
+    if not evaluation.best and not evaluation.worst:
+        return Markup("")
+    colours = element("span", "", class_="scale", role="img", aria_label="from purple to yellow")
+    scale = element("span", "Weak ", colours, " strong", class_="together")
+    return _section(
+        "pictures",
+        "The best and the worst pictures",
+        legend(evaluation),
+        element("p", WHERE, " ", scale, class_="soft"),
+        *_examples("The worst", evaluation, evaluation.worst),
+        *_examples("The best, among those with two labels or more", evaluation, evaluation.best),
+    )
+
+
+def _examples(title: str, evaluation: Evaluation, chosen: Sequence[Example]) -> list[Markup]:
+    return [element("h3", title), examples(evaluation, chosen)] if chosen else []
+
+
+def _searches(searches: Sequence[Search]) -> Markup:
+    if not searches:
+        return Markup("")
+    about = (
+        "Under each picture: the probability that all terms of the query hold, taking the labels "
+        "as independent, and the probability that each label is there. ! means: not wanted."
+    )
+    return _section("searches", "Searches", element("p", about, class_="soft"), searched(searches))
+
+
+def _plots(plots: Sequence[Plot]) -> Markup:
+    return element("div", *(_plot(p) for p in plots), class_="plots")
+
+
+def _plot(plot: Plot) -> Markup:
+    return element(
+        "figure",
+        element("strong", plot.title),
+        element("img", src=data_uri(plot.png, "png"), alt=plot.alt),
+        element("figcaption", plot.caption),
+        class_="card",
+    )

@@ -1,0 +1,107 @@
+"""Small pictures for a page: thumbnails, and where in a picture a label is seen."""
+
+import base64
+from io import BytesIO
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from surelabel.data.pictures import open_picture
+from surelabel.errors import DataError
+from surelabel.records import Array
+
+SIDE = 192  # pixels of a thumbnail's longer side
+MAP_SIDE = 128  # the same with a heat map
+QUALITY = 80  # of the JPEG
+WEAK, STRONG = 0.3, 0.7  # how much the colour covers the picture, at both ends of the scale
+Pixels = npt.NDArray[np.float64]
+
+# Colours at nine even steps of viridis (CC0), from weak to strong: brighter is always more.
+VIRIDIS = np.array(
+    [
+        [68, 1, 84],
+        [71, 45, 123],
+        [59, 82, 139],
+        [44, 114, 142],
+        [33, 145, 140],
+        [40, 174, 128],
+        [94, 201, 98],
+        [173, 220, 48],
+        [253, 231, 37],
+    ],
+    dtype=np.float64,
+)
+
+
+def data_uri(file: bytes, kind: str) -> str:
+    """The bytes of an image file as an address that needs no file."""
+    return f"data:image/{kind};base64,{base64.b64encode(file).decode()}"
+
+
+def thumbnail(path: str, *, side: int = SIDE) -> Image.Image | None:
+    """The picture, upright, its longer side at most ``side``; None where it cannot be read."""
+    try:
+        picture = open_picture(path, least_side=side)
+    except DataError:
+        return None
+    picture.thumbnail((side, side), Image.Resampling.LANCZOS)
+    return picture
+
+
+def jpeg(picture: Image.Image) -> str:
+    """A picture as the address of a JPEG."""
+    file = BytesIO()
+    picture.save(file, "JPEG", quality=QUALITY, optimize=True)
+    return data_uri(file.getvalue(), "jpeg")
+
+
+def heat_map(picture: Image.Image, strength: Array) -> Image.Image:
+    """Colour the part of a picture that the patches cover: the brighter, the stronger the label.
+
+    Args:
+        picture: RGB.
+        strength: One number a patch, ``(down, across)``; only their order means something.
+
+    Returns:
+        The largest central part with the shape of the grid, which is what an encoder that
+        crops has seen, in grey under the colours.
+    """
+    seen = middle(picture, strength.shape[1] / strength.shape[0])
+    share = enlarged(shares(strength), seen.size)
+    grey = np.asarray(seen.convert("L"), dtype=np.float64)[:, :, None]
+    cover = WEAK + (STRONG - WEAK) * share[:, :, None]
+    mixed = grey * (1 - cover) + colours(share) * cover
+    return Image.fromarray(np.rint(mixed).astype(np.uint8))
+
+
+def middle(picture: Image.Image, ratio: float) -> Image.Image:
+    """The largest central part whose width is ``ratio`` times its height."""
+    width = min(picture.width, max(1, round(picture.height * ratio)))
+    height = min(picture.height, max(1, round(picture.width / ratio)))
+    left, top = (picture.width - width) // 2, (picture.height - height) // 2
+    return picture.crop((left, top, left + width, top + height))
+
+
+def shares(strength: Array) -> Array:
+    """From 0 at the weakest patch to 1 at the strongest; 0 everywhere when all are equal.
+
+    Example:
+        >>> shares(np.array([[-1.0, 1.0, 3.0]]))
+        array([[0. , 0.5, 1. ]])
+    """
+    width = strength.max() - strength.min()
+    scaled: Array = (strength - strength.min()) / (width or 1.0)
+    return scaled
+
+
+def enlarged(share: Array, size: tuple[int, int]) -> Array:
+    """Patches spread bilinearly over ``size`` (width, height) pixels, ``(height, width)``."""
+    patches = Image.fromarray(share.astype(np.float32))
+    return np.asarray(patches.resize(size, Image.Resampling.BILINEAR), dtype=np.float64).clip(0, 1)
+
+
+def colours(share: Array) -> Pixels:
+    """The colour of each number in [0, 1], red, green and blue up to 255, ``(h, w, 3)``."""
+    steps = np.linspace(0, 1, len(VIRIDIS))
+    return np.stack([np.interp(share, steps, VIRIDIS[:, i]) for i in range(3)], axis=-1)

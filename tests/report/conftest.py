@@ -1,0 +1,117 @@
+"""Evaluations made by hand: random pictures, and truth drawn from the probabilities themselves."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy.special import expit
+
+from surelabel import metrics
+from surelabel.evaluation import FLOORS, Evaluation, Example, Tag
+from surelabel.records import Predictions
+
+RANKING = ("mean_average_precision", "mean_average_precision_per_image", "average_precision")
+OTHERS = ("brier_skill", "brier", "log_loss", "ece", "ece_of_candidates", "ace", "mce")
+
+
+def example(path, names, values, targets, known):
+    order = np.argsort(-values)
+    tags = [
+        Tag(names[c], float(values[c]), bool(targets[c]) if known[c] else None) for c in order[:6]
+    ]
+    missed = [names[c] for c in order[6:] if targets[c] and known[c]]
+    rows = np.linspace(-1, 1, 49).reshape(7, 7)
+    where = {tag.name: rows * np.cos(i + rows.T * 3) for i, tag in enumerate(tags[:3])}
+    return Example(path, tuple(tags), tuple(missed), loss=0.1, where=where)
+
+
+def evaluation(paths, names, *, seed=0, calibrated=True, sharpness=2.0, claimed=1.0, unknown=0.0):
+    """Honest when ``claimed`` is 1: the truth is drawn from the probabilities."""
+    random = np.random.default_rng(seed)
+    shape = (len(paths), len(names))
+    offset = random.normal(-3, 1, len(names))
+    logits = (offset + random.normal(0, sharpness, shape)).clip(-40, 40)
+    targets = (random.random(shape) < expit(logits)).astype(float)
+    known = random.random(shape) >= unknown
+    made = Predictions(
+        paths,
+        names,
+        scores=logits.astype(np.float32),
+        logits=(claimed * logits).astype(np.float32),
+        calibration="platt on 500 labelled pictures" if calibrated else None,
+        model="tiny-vit-0f3a",
+    )
+    summary = {m: metrics.METRICS[m](logits, targets, known) for m in RANKING}
+    per_class = {"average_precision": metrics.average_precision_per_class(logits, targets, known)}
+    floor = {}
+    if calibrated:
+        p = made.probabilities
+        summary |= {m: metrics.METRICS[m](p, targets, known) for m in OTHERS}
+        per_class |= {m: metrics.PER_CLASS[m](p, targets, known) for m in OTHERS}
+        floor = {m: metrics.noise_floor(metrics.METRICS[m], p, known, draws=3) for m in FLOORS}
+    values = made.probabilities if calibrated else logits
+    shown = [
+        example(path, names, *row)
+        for path, *row in zip(paths[:12], values, targets, known, strict=False)
+    ]
+    return Evaluation(
+        predictions=made,
+        targets=targets,
+        known=known,
+        summary=summary,
+        per_class=per_class,
+        undefined={m: int(np.isnan(values).sum()) for m, values in per_class.items()},
+        floor=floor,
+        worst=tuple(shown[:6]),
+        best=tuple(shown[6:]),
+    )
+
+
+@pytest.fixture(scope="session")
+def evaluation_of():
+    """``evaluation``, for fixtures that live longer than a test."""
+    return evaluation
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """Makes files of noise, some of them oblong."""
+
+    def drawn(count, side=64):
+        random = np.random.default_rng(1)
+        (tmp_path / "pictures").mkdir(exist_ok=True)
+        paths = [str(tmp_path / "pictures" / f"{i:04}.png") for i in range(count)]
+        for i, path in enumerate(paths[:12]):
+            pixels = random.integers(0, 256, (8, 8 + i % 3 * 4, 3), dtype=np.uint8)
+            size = (side + i % 3 * side // 2, side)
+            Image.fromarray(pixels).resize(size, Image.Resampling.BICUBIC).save(path)
+        return paths
+
+    return drawn
+
+
+@pytest.fixture
+def judged(pictures):
+    """Makes an evaluation; the first twelve pictures lie on disk."""
+
+    def made(count=60, labels=8, **settings):
+        names = settings.pop("names", None) or [f"label {i}" for i in range(labels)]
+        return evaluation(pictures(count), names, **settings)
+
+    return made
+
+
+@pytest.fixture
+def elsewhere():
+    """Makes the same evaluation with other paths."""
+
+    def moved(found, paths):
+        swap = dict(zip(found.predictions.paths, paths, strict=False))
+        ends = {
+            end: tuple(replace(e, path=swap.get(e.path, e.path)) for e in getattr(found, end))
+            for end in ("worst", "best")
+        }
+        return replace(found, predictions=found.predictions.with_paths(paths), **ends)
+
+    return moved

@@ -1,0 +1,84 @@
+import re
+from dataclasses import replace
+
+import numpy as np
+
+from surelabel.records import Skipped
+from surelabel.report.overview import (
+    headlines,
+    metric_table,
+    skipped_pictures,
+    undefined_labels,
+)
+from surelabel.report.overview import (
+    judged as about,
+)
+
+
+def test_it_says_how_much_was_judged_and_on_what_it_was_calibrated(judged):
+    found = judged(labels=5, unknown=0.25)
+    known = int(found.known.sum())
+    text = about(found)
+    assert f"60 pictures with 5 labels: {known:,} decisions are judged" in text
+    assert f"In {300 - known:,} places the truth is unknown" in text
+    assert "Calibration: platt on 500 labelled pictures." in text
+
+
+def test_the_table_shows_value_before_and_chance(judged):
+    found = judged()
+    earlier = replace(found, summary={**found.summary, "ece": 0.1234})
+    row = re.search(r"<tr><th[^>]*>ECE<.*?</tr>", metric_table(found, earlier))[0]
+    value, chance = (f"{100 * table['ece']:.2f}" for table in (found.summary, found.floor))
+    assert re.findall(r"<td>([^<]*)</td>", row) == [value, "12.34", chance]
+
+
+def test_a_metric_says_its_unit_and_its_settings(judged):
+    found = replace(judged(), summary={"ece": 0.1, "precision_at_k": 0.5, "my_own": 2.0})
+    table = metric_table(found, None)
+    assert "ECE<span> in points, bins = 15</span>" in table
+    assert "Precision at k<span> in %, k = 3</span>" in table
+    assert "my own" in table
+
+
+def test_a_metric_that_was_not_judged_before_is_left_blank(judged):
+    table = metric_table(judged(), judged(calibrated=False))
+    row = re.search(r"<tr><th[^>]*>Log loss<.*?</tr>", table)[0]
+    assert re.findall(r"<td>([^<]*)</td>", row)[1] == "–"
+
+
+def test_of_its_confident_claims_it_says_how_many_were_right(judged):
+    found = judged(count=400)
+    p = found.predictions.probabilities
+    sure = [(r, c) for r in range(400) for c in range(8) if p[r, c] >= 0.8 and found.known[r, c]]
+    right = sum(found.targets[r, c] for r, c in sure) / len(sure)
+    assert f"{100 * right:.1f} %" in headlines(found)
+    assert f"of its {len(sure):,} claims of 80 % or more" in headlines(found)
+
+
+def test_a_recognizer_that_is_never_sure_can_be_shown(judged):
+    assert "No probability reaches 80 %" in headlines(judged(claimed=0.0))
+
+
+def test_guessing_reaches_the_mean_share_of_the_labels_that_are_there(judged):
+    found = judged(labels=4)
+    found.targets[:] = np.arange(60)[:, None] < [6, 12, 0, 60]
+    share = (6 / 60 + 12 / 60 + 1) / 3
+    assert f"guessing reaches about {100 * share:.1f} %" in headlines(found)
+
+
+def test_undefined_labels_are_counted(judged):
+    found = replace(judged(), undefined={"average_precision": 3, "ece": 0})
+    assert "Average precision for 3" in undefined_labels(found)
+    assert "ECE" not in undefined_labels(found)
+    assert not undefined_labels(replace(found, undefined={"ece": 0}))
+
+
+def test_pictures_that_were_skipped_are_named_with_the_reason(judged):
+    found = judged()
+    skipped = [Skipped(f"bad/{i}.jpg", "truncated file") for i in range(60)]
+    found = replace(found, predictions=replace(found.predictions, skipped=skipped))
+    text = skipped_pictures(found)
+    assert "60 pictures could not be read" in text
+    assert "bad/0.jpg</code> — truncated file" in text
+    assert "and 10 more" in text
+    assert not skipped_pictures(judged())

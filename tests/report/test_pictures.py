@@ -1,0 +1,88 @@
+import base64
+from io import BytesIO
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from surelabel.report.pictures import (
+    VIRIDIS,
+    colours,
+    enlarged,
+    heat_map,
+    jpeg,
+    middle,
+    shares,
+    thumbnail,
+)
+
+
+def test_a_thumbnail_keeps_the_shape_and_is_never_larger_than_asked(tmp_path):
+    Image.new("RGB", (600, 300), "red").save(tmp_path / "wide.png")
+    assert thumbnail(str(tmp_path / "wide.png")).size == (192, 96)
+
+
+def test_a_small_picture_is_not_enlarged(tmp_path):
+    Image.new("RGB", (20, 30), "red").save(tmp_path / "small.png")
+    assert thumbnail(str(tmp_path / "small.png")).size == (20, 30)
+
+
+def test_a_picture_that_cannot_be_read_has_no_thumbnail(tmp_path):
+    (tmp_path / "text.png").write_text("no picture")
+    assert thumbnail(str(tmp_path / "text.png")) is None
+    assert thumbnail(str(tmp_path / "gone.png")) is None
+
+
+def test_the_address_of_a_jpeg_holds_the_picture():
+    kind, _, data = jpeg(Image.new("RGB", (16, 8), (0, 0, 255))).partition(",")
+    assert kind == "data:image/jpeg;base64"
+    pixels = np.asarray(Image.open(BytesIO(base64.b64decode(data))))
+    assert pixels.shape == (8, 16, 3)
+    assert np.abs(pixels[4, 8].astype(int) - [0, 0, 255]).max() < 6
+
+
+def test_a_heat_map_is_brightest_where_the_patch_is_strongest():
+    strength = np.zeros((4, 4))
+    strength[1, 2] = 5.0
+    pixels = np.asarray(heat_map(Image.new("RGB", (64, 64), "grey"), strength).convert("L"))
+    down, across = np.unravel_index(pixels.argmax(), pixels.shape)
+    assert 16 <= down < 32
+    assert 32 <= across < 48
+
+
+def test_a_heat_map_does_not_change_when_scores_are_shifted_and_scaled():
+    picture = Image.effect_noise((40, 40), 60).convert("RGB")
+    strength = np.arange(12.0).reshape(3, 4)
+    first, second = heat_map(picture, strength), heat_map(picture, strength * 100 - 7)
+    assert np.array_equal(np.asarray(first), np.asarray(second))
+
+
+def test_equal_patches_are_all_weak():
+    assert np.array_equal(shares(np.full((2, 3), 4.0)), np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("size", "grid", "seen"),
+    [((100, 60), (7, 7), (60, 60)), ((60, 100), (7, 7), (60, 60)), ((100, 100), (2, 4), (100, 50))],
+)
+def test_the_map_covers_the_central_part_with_the_shape_of_the_grid(size, grid, seen):
+    assert heat_map(Image.new("RGB", size), np.random.default_rng(0).random(grid)).size == seen
+
+
+def test_the_central_part_is_central():
+    pixels = np.zeros((2, 6, 3), dtype=np.uint8)
+    pixels[:, 2:4] = 255
+    assert (np.asarray(middle(Image.fromarray(pixels), 1.0)) == 255).all()
+
+
+def test_patches_are_spread_bilinearly():
+    spread = enlarged(np.array([[0.0, 1.0]]), (8, 1))[0]
+    # the middle of pixel x lies at (x + 0.5) / 4 - 0.5 patches, held inside the outer middles
+    places = np.clip((np.arange(8) + 0.5) / 4 - 0.5, 0, 1)
+    assert np.allclose(spread, places, atol=1e-6)
+
+
+def test_the_colours_get_brighter_all_the_way():
+    grey = colours(np.linspace(0, 1, 101)[None])[0] @ [0.299, 0.587, 0.114]
+    assert (np.diff(grey) > 0).all()
+    assert np.array_equal(colours(np.array([[0.0, 1.0]]))[0], VIRIDIS[[0, -1]])
