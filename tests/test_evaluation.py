@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from surelabel.errors import InputError
-from surelabel.evaluation import judge
+from surelabel.evaluation import coverage, judge
 from surelabel.records import LabelledImages, Predictions
 
 RNG = np.random.default_rng(0)
@@ -81,3 +81,15 @@ def test_nothing_known_is_refused(labelled):
     nothing = LabelledImages(labelled.paths, NAMES, np.full((40, 3), np.nan))
     with pytest.raises(InputError, match="No label"):
         judge(predictions(nothing, RNG.normal(size=(40, 3))), nothing)
+
+
+def test_coverage_counts_known_positives_and_names_the_rarest():
+    labelled = LabelledImages(
+        ["a.jpg", "b.jpg", "c.jpg"],
+        ["dog", "cat", "cow"],
+        [[1, 1, 0], [1, 0, 0], [1, 1, 1]],
+        [[True, True, True], [True, True, True], [False, True, False]],
+    )
+    found = coverage(labelled)
+    assert found.positives == {"dog": 2, "cat": 2, "cow": 0}
+    assert found.fewest == ["cow", "dog", "cat"]

@@ -38,3 +38,11 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path, place):
         place(tmp_path / "file" / "below"),
     ):
         pass
+
+
+def test_others_can_read_what_a_strict_writer_wrote(tmp_path):
+    usual = tmp_path / "usual"
+    usual.write_text("")
+    with new_folder(tmp_path / "folder") as new:
+        (new / "a").touch(mode=0o600)
+    assert (tmp_path / "folder" / "a").stat().st_mode == usual.stat().st_mode

@@ -1,0 +1,77 @@
+"""Every label in the picture, and how sure: multi-label recognition with honest probabilities."""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from surelabel.config import Run, load_run
+    from surelabel.data import collection, find_pictures, read_labels
+    from surelabel.errors import SurelabelError
+    from surelabel.evaluation import Evaluation
+    from surelabel.recognizer import Recognizer, evaluate, tag
+    from surelabel.records import Images, LabelledImages, Predictions
+    from surelabel.report import report
+    from surelabel.retrieval import Index
+
+    __version__: str
+
+_HOME = {
+    "Evaluation": "evaluation",
+    "Images": "records",
+    "Index": "retrieval",
+    "LabelledImages": "records",
+    "Predictions": "records",
+    "Recognizer": "recognizer",
+    "Run": "config",
+    "SurelabelError": "errors",
+    "collection": "data",
+    "evaluate": "recognizer",
+    "find_pictures": "data",
+    "load_run": "config",
+    "read_labels": "data",
+    "report": "report",
+    "tag": "recognizer",
+}
+__all__ = [
+    "Evaluation",
+    "Images",
+    "Index",
+    "LabelledImages",
+    "Predictions",
+    "Recognizer",
+    "Run",
+    "SurelabelError",
+    "__version__",
+    "collection",
+    "evaluate",
+    "find_pictures",
+    "load_run",
+    "read_labels",
+    "report",
+    "tag",
+]
+
+
+class _Package(ModuleType):
+    """Keeps ``surelabel.report`` the function when the folder of that name is imported as well."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _HOME and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("surelabel")
+    if name not in _HOME:
+        raise AttributeError(f"module 'surelabel' has no attribute {name!r}")
+    return getattr(import_module(f"surelabel.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -48,6 +48,7 @@ class Example:
         missed: Labels that are there and not among ``tags``.
         loss: Mean log loss of its labels, or 1 - average precision without probabilities.
         where: For some labels how strongly each patch speaks for them, ``(down, across)``.
+        whole: True where the patches cover the whole picture, False for its central square.
     """
 
     path: str
@@ -55,6 +56,7 @@ class Example:
     missed: tuple[str, ...]
     loss: float
     where: Mapping[str, Array] = field(default_factory=dict)
+    whole: bool = True
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,10 @@ from pathlib import Path
 
 from surelabel.errors import DataError
 
+_UMASK = os.umask(0)
+os.umask(_UMASK)
+_MODE = 0o666 & ~_UMASK  # some writers leave files that only their owner can read
+
 
 @contextmanager
 def new_file(path: str | Path) -> Iterator[Path]:
@@ -21,8 +25,7 @@ def new_file(path: str | Path) -> Iterator[Path]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
+        _settle(temporary)
         temporary.replace(path)
     except OSError as error:
         raise DataError(f"{path} cannot be written: {_reason(error)}.") from error
@@ -48,8 +51,7 @@ def new_folder(path: str | Path) -> Iterator[Path]:
         yield temporary
         for file in temporary.rglob("*"):
             if file.is_file():
-                with file.open("rb") as written:
-                    os.fsync(written.fileno())
+                _settle(file)
         if path.exists():
             path.replace(old)
         temporary.replace(path)
@@ -60,6 +62,12 @@ def new_folder(path: str | Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _settle(file: Path) -> None:
+    file.chmod(_MODE)
+    with file.open("rb") as written:
+        os.fsync(written.fileno())
 
 
 def _reason(error: OSError) -> str:

@@ -2,6 +2,7 @@ import torch
 import torch.nn.functional as F
 
 from surelabel.backbones import load_backbone
+from surelabel.calibration import Platt
 from surelabel.methods import ClipAdapter, ZeroShot
 from surelabel.records import Features
 
@@ -21,3 +22,14 @@ def test_the_blend_is_that_of_the_paper():
     mixed = 0.3 * (second @ (first @ x[0]).clamp(min=0)).clamp(min=0) + 0.7 * x[0]
     expected = ZeroShot(backbone, ["lion"])(Features(F.normalize(mixed, dim=-1)[None]))
     torch.testing.assert_close(it(Features(x)), expected)
+
+
+def test_it_starts_where_zero_shot_scores_are_log_odds():
+    backbone, names = load_backbone("tiny-vit"), ["lion", "guitar"]
+    features = Features(F.normalize(torch.randn(40, backbone.width), dim=-1))
+    targets = (torch.rand(40, 2) < 0.2).float()
+    it = ClipAdapter(backbone, names, ratio=0.0)
+    it.start(features, targets, torch.ones(40, 2, dtype=torch.bool))
+    found = Platt().fit(ZeroShot(backbone, names)(features).numpy(), targets.numpy())
+    expected = torch.as_tensor(found.logits(ZeroShot(backbone, names)(features).numpy()))
+    torch.testing.assert_close(it(features).double(), expected, atol=1e-3, rtol=1e-3)

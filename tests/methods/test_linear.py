@@ -23,3 +23,12 @@ def test_equals_the_formula():
         for r in x.tolist()
     ]
     torch.testing.assert_close(it(Features(x)), torch.tensor(expected))
+
+
+def test_it_starts_at_how_common_each_label_is():
+    it = Linear(load_backbone("tiny-vit"), ["lion", "guitar"])
+    targets = torch.tensor([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    known = torch.tensor([[True, True], [True, True], [True, False], [True, True]])
+    it.start(Features(torch.zeros(4, it.weight.shape[1])), targets, known)
+    expected = torch.tensor([1.5 / 3.5, 0.5 / 3.5]).log()  # half a picture more on either side
+    torch.testing.assert_close(it.level.detach(), expected)

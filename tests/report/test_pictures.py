@@ -44,7 +44,9 @@ def test_the_address_of_a_jpeg_holds_the_picture():
 def test_a_heat_map_is_brightest_where_the_patch_is_strongest():
     strength = np.zeros((4, 4))
     strength[1, 2] = 5.0
-    pixels = np.asarray(heat_map(Image.new("RGB", (64, 64), "grey"), strength).convert("L"))
+    pixels = np.asarray(
+        heat_map(Image.new("RGB", (64, 64), "grey"), strength, whole=True).convert("L")
+    )
     down, across = np.unravel_index(pixels.argmax(), pixels.shape)
     assert 16 <= down < 32
     assert 32 <= across < 48
@@ -53,7 +55,7 @@ def test_a_heat_map_is_brightest_where_the_patch_is_strongest():
 def test_a_heat_map_does_not_change_when_scores_are_shifted_and_scaled():
     picture = Image.effect_noise((40, 40), 60).convert("RGB")
     strength = np.arange(12.0).reshape(3, 4)
-    first, second = heat_map(picture, strength), heat_map(picture, strength * 100 - 7)
+    first, second = (heat_map(picture, s, whole=True) for s in (strength, strength * 100 - 7))
     assert np.array_equal(np.asarray(first), np.asarray(second))
 
 
@@ -66,7 +68,9 @@ def test_equal_patches_are_all_weak():
     [((100, 60), (7, 7), (60, 60)), ((60, 100), (7, 7), (60, 60)), ((100, 100), (2, 4), (100, 50))],
 )
 def test_the_map_covers_the_central_part_with_the_shape_of_the_grid(size, grid, seen):
-    assert heat_map(Image.new("RGB", size), np.random.default_rng(0).random(grid)).size == seen
+    strength = np.random.default_rng(0).random(grid)
+    assert heat_map(Image.new("RGB", size), strength, whole=False).size == seen
+    assert heat_map(Image.new("RGB", size), strength, whole=True).size == size
 
 
 def test_the_central_part_is_central():

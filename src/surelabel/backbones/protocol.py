@@ -20,6 +20,7 @@ class Backbone(Protocol):
         scale: What the encoder multiplies cosines with (exp of its learnt log scale).
         world: What its training pictures were, in a few words; empty when unknown.
         least_side: Pictures may be decoded smaller than they are, down to this many pixels.
+        sees_whole: True where an oblong picture is squashed, False where its middle is cut out.
     """
 
     name: str
@@ -30,6 +31,9 @@ class Backbone(Protocol):
 
     @property
     def least_side(self) -> int: ...
+
+    @property
+    def sees_whole(self) -> bool: ...
 
     def prepare(self, picture: Image.Image) -> Tensor:
         """One upright RGB picture, resized and normalised, ``(3, h, w)``. Safe in a worker."""

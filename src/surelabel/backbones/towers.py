@@ -175,6 +175,11 @@ class Towers:
         """Shorter side below which a picture would have to be enlarged, in pixels."""
         return int(max(self.preprocess["size"]))
 
+    @property
+    def sees_whole(self) -> bool:
+        """True where an oblong picture is squashed to a square, False where its middle is cut."""
+        return bool(self.preprocess["resize_mode"] == "squash")
+
     def dense(self) -> "Towers":
         """The same towers at the size that patches ask for.
 

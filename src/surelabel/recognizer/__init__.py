@@ -1,6 +1,19 @@
-"""The recognizer: fit, calibrate, predict, save, load; and tagging in one line."""
+"""The recognizer: fit, calibrate, predict, save, load; and what people do with it."""
 
-from surelabel.recognizer.recognizer import Recognizer, evaluate
-from surelabel.recognizer.tagging import tag, tags_of
+from surelabel.recognizer.indexing import Refreshed, index_pictures, indexed_names
+from surelabel.recognizer.opening import open_recognizer
+from surelabel.recognizer.recognizer import Recognizer, evaluate, judged
+from surelabel.recognizer.tagging import check_choice, tag, tags_of
 
-__all__ = ["Recognizer", "evaluate", "tag", "tags_of"]
+__all__ = [
+    "Recognizer",
+    "Refreshed",
+    "check_choice",
+    "evaluate",
+    "index_pictures",
+    "indexed_names",
+    "judged",
+    "open_recognizer",
+    "tag",
+    "tags_of",
+]

@@ -11,23 +11,30 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from PIL import Image
-from torch import Tensor, nn
+from torch import Tensor
 
 from surelabel.backbones import Backbone, load_backbone, shared_calibration
 from surelabel.calibration import CALIBRATORS
 from surelabel.config import Choice, Run
 from surelabel.data import FeatureCache, align, checked_names, default_folder, upright
-from surelabel.encoding import Encoded, Progress, encode
+from surelabel.encoding import Encoded, Progress, encode, remembering
 from surelabel.errors import ConfigError, DataError, InputError
 from surelabel.evaluation import Evaluation, Example, judge
 from surelabel.losses import LINK_OF
 from surelabel.methods import of_patches
 from surelabel.recognizer.saving import Parts, read_parts, write_parts
-from surelabel.records import LOGIT_LIMIT, Array, Features, Images, LabelledImages, Predictions
+from surelabel.records import (
+    LOGIT_LIMIT,
+    Array,
+    Features,
+    Images,
+    LabelledImages,
+    Predictions,
+    Work,
+)
 from surelabel.training import Labelled, fit, tensors
 
 Source = Images | LabelledImages | Sequence[str | Path]
-FOREIGN_SHARE = 0.5  # warn when more than this share of the pictures is foreign to the encoder
 
 
 @dataclass(frozen=True)
@@ -79,11 +86,12 @@ class Recognizer:
     ):
         self.run, self.spellings = run, list(names)
         self.names, self.aliases = checked_names(names)
-        self.backbone = backbone or load_backbone(run.backbone.name, device=device)
         self.cache = cache or FeatureCache(default_folder())
+        loaded = backbone or load_backbone(run.backbone.name, device=device)
+        self.backbone = remembering(loaded, self.cache)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(run.seed)
-            self.method: nn.Module = run.make("method")(self.backbone, self.spellings).eval()
+            self.method: Any = run.make("method")(self.backbone, self.spellings).eval()
         self.link: Any = None
         self.calibration = self._shared()
         self._warn_of_untrained()
@@ -116,9 +124,11 @@ class Recognizer:
                 f"{self.run.method.name} learns from {self.method.learns_from}, so it cannot be "
                 "fitted. Choose method.name=clip_adapter or linear, or calibrate it."
             )
-        labelled = align(source, self.names, self.aliases)
+        labelled = self.aligned(source)
         encoded = self._encode(labelled.paths, progress=progress)
+        _warn_of_skipped(encoded)
         targets, known = tensors(labelled.targets[encoded.rows], labelled.known[encoded.rows])
+        self.method.start(encoded.features, targets, known)
         steps = Labelled(encoded.features, targets, known, size=self.run.batch)
         fit(
             self.method,
@@ -137,8 +147,9 @@ class Recognizer:
         self, held_out: LabelledImages, *, progress: Progress | None = None
     ) -> "Recognizer":
         """Fit the calibrator of the run on labelled pictures that fitting has not seen."""
-        labelled = align(held_out, self.names, self.aliases)
+        labelled = self.aligned(held_out)
         encoded = self._encode(labelled.paths, progress=progress)
+        _warn_of_skipped(encoded)
         raw = self._linked(self._scores(encoded.features))
         targets, known = labelled.targets[encoded.rows], labelled.known[encoded.rows]
         fitted = self.run.make("calibrator")().fit(raw, targets, known)
@@ -193,7 +204,8 @@ class Recognizer:
         encoded = self._encode(paths, workers=workers, strict=strict, progress=progress)
         self._warn_of_foreign(encoded.features)
         made = self._predictions([paths[r] for r in encoded.rows], encoded.features)
-        return replace(made, skipped=encoded.skipped)
+        work = Work(encoded.cached, encoded.decode_seconds, encoded.model_seconds)
+        return replace(made, skipped=encoded.skipped, work=work)
 
     def predict_pictures(self, pictures: Sequence[Image.Image]) -> Predictions:
         """The same for pictures in memory; nothing is cached."""
@@ -203,6 +215,10 @@ class Recognizer:
         features = self.backbone.images(prepared)
         self._warn_of_foreign(features)
         return self._predictions([f"picture {i}" for i in range(len(pictures))], features)
+
+    def aligned(self, labelled: LabelledImages) -> LabelledImages:
+        """The same pictures with the targets of ``names``, found by any of their spellings."""
+        return align(labelled, self.names, self.aliases)[0]
 
     def where(self, source: Source) -> tuple[list[str], Array]:
         """How strongly each label is seen in each patch.
@@ -331,10 +347,9 @@ class Recognizer:
             )
 
     def _warn_of_foreign(self, features: Features) -> None:
-        foreign = self.backbone.foreign(features.pooled)
-        if foreign is not None and float(foreign.float().mean()) > FOREIGN_SHARE:
+        if self.backbone.strangeness(features.pooled) > 1:
             warnings.warn(
-                f"{int(foreign.sum())} of {len(foreign)} pictures look like nothing that "
+                f"These {len(features.pooled)} pictures look like nothing that "
                 f"{self.backbone.name} was trained on: it knows {self.backbone.world}. For "
                 "photographs take a larger encoder, such as --model ViT-B-16/openai.",
                 stacklevel=3,
@@ -359,12 +374,31 @@ def paths_of(source: Source) -> list[str]:
     return [str(p) for p in paths]
 
 
+def _warn_of_skipped(encoded: Encoded) -> None:
+    if encoded.skipped:
+        total = len(encoded.skipped) + len(encoded.rows)
+        shown = "; ".join(f"{s.path}: {s.reason}" for s in encoded.skipped[:3])
+        more = "; …" if len(encoded.skipped) > 3 else ""
+        warnings.warn(
+            f"{len(encoded.skipped)} of {total} labelled pictures cannot be read and are left "
+            f"out: {shown}{more}",
+            stacklevel=3,
+        )
+
+
+def judged(
+    recognizer: Recognizer, test: LabelledImages, *, progress: Progress | None = None
+) -> Evaluation:
+    """Predict labelled pictures and judge the predictions; ``evaluate`` shows places as well."""
+    predictions = recognizer.predict(test, progress=progress)
+    return judge(predictions, recognizer.aligned(test))
+
+
 def evaluate(
     recognizer: Recognizer, test: LabelledImages, *, progress: Progress | None = None
 ) -> Evaluation:
     """Predict labelled pictures and judge the predictions; examples show where labels are seen."""
-    predictions = recognizer.predict(test, progress=progress)
-    found = judge(predictions, align(test, recognizer.names, recognizer.aliases))
+    found = judged(recognizer, test, progress=progress)
     shown = {e.path for e in (*found.worst, *found.best)}
     paths, maps = recognizer.where(sorted(shown))
     places = dict(zip(paths, maps, strict=True))
@@ -372,7 +406,8 @@ def evaluate(
 
     def located(example: Example) -> Example:
         names = [tag.name for tag in example.tags[:3]]
-        return replace(example, where={n: places[example.path][column[n]] for n in names})
+        where = {n: places[example.path][column[n]] for n in names}
+        return replace(example, where=where, whole=recognizer.backbone.sees_whole)
 
     return replace(
         found,

@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from surelabel.backbones import Backbone, load_saved
+from surelabel.backbones import Backbone, load_backbone
 from surelabel.config import Run, load_run, run_as_toml
 from surelabel.errors import DataError
 from surelabel.files import new_folder
@@ -128,7 +128,7 @@ def read_parts(folder: str | Path, *, device: str = "cpu") -> Parts:
     return Parts(
         run=load_run(folder / "run.toml"),
         spellings=names,
-        backbone=load_saved(folder / "backbone", device=device),
+        backbone=load_backbone(f"local-dir:{folder / 'backbone'}", device=device),
         link=_object(folder / "link.json").get("loss"),
         calibration=_object(folder / "calibration.json") or None,
         weights=state,

@@ -66,10 +66,7 @@ def tags_of(
         NotFitted: a threshold needs probabilities and there are none.
         InputError: ``threshold`` or ``top_k`` is out of range.
     """
-    if threshold is not None and not 0 <= threshold <= 1:
-        raise InputError(f"threshold is a probability in [0, 1]. Got {threshold}.")
-    if top_k is not None and top_k < 1:
-        raise InputError(f"top_k must be 1 or more. Got {top_k}.")
+    check_choice(threshold=threshold, top_k=top_k)
     known = predictions.calibration is not None
     probabilities = predictions.probabilities if known or threshold is not None else None
     found = []
@@ -91,3 +88,15 @@ def tags_of(
             ]
         )
     return found
+
+
+def check_choice(*, threshold: float | None = None, top_k: int | None = None) -> None:
+    """Refuse what ``tags_of`` would refuse, before any work is done.
+
+    Raises:
+        InputError: ``threshold`` or ``top_k`` is out of range.
+    """
+    if threshold is not None and not 0 <= threshold <= 1:
+        raise InputError(f"threshold is a probability in [0, 1]. Got {threshold}.")
+    if top_k is not None and top_k < 1:
+        raise InputError(f"top_k must be 1 or more. Got {top_k}.")

@@ -117,7 +117,10 @@ def _where(example: Example) -> Markup:
     maps = [
         element(
             "figure",
-            _image(jpeg(heat_map(seen, strength)), f"where {name} is seen in {example.path}"),
+            _image(
+                jpeg(heat_map(seen, strength, whole=example.whole)),
+                f"where {name} is seen in {example.path}",
+            ),
             element("figcaption", name),
         )
         for name, strength in list(example.where.items())[:MAPS]

@@ -22,8 +22,7 @@ ALLOWED = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 WHERE = (
     "Below each picture: where its likeliest labels are seen. Colours run from the weakest to the "
     "strongest part of that one picture, so they cannot be compared between pictures, and a label "
-    "that is not there has a strongest part too. Shown is the middle of the picture, which is what "
-    "most encoders look at."
+    "that is not there has a strongest part too. Shown is the part that the encoder looked at."
 )
 
 

@@ -56,18 +56,19 @@ def jpeg(picture: Image.Image) -> str:
     return data_uri(file.getvalue(), "jpeg")
 
 
-def heat_map(picture: Image.Image, strength: Array) -> Image.Image:
+def heat_map(picture: Image.Image, strength: Array, *, whole: bool) -> Image.Image:
     """Colour the part of a picture that the patches cover: the brighter, the stronger the label.
 
     Args:
         picture: RGB.
         strength: One number a patch, ``(down, across)``; only their order means something.
+        whole: The patches cover the whole picture; if not, its largest central part with the
+            shape of the grid.
 
     Returns:
-        The largest central part with the shape of the grid, which is what an encoder that
-        crops has seen, in grey under the colours.
+        That part in grey under the colours.
     """
-    seen = middle(picture, strength.shape[1] / strength.shape[0])
+    seen = picture if whole else middle(picture, strength.shape[1] / strength.shape[0])
     share = enlarged(shares(strength), seen.size)
     grey = np.asarray(seen.convert("L"), dtype=np.float64)[:, :, None]
     cover = WEAK + (STRONG - WEAK) * share[:, :, None]

@@ -1,0 +1,81 @@
+"""``surelabel calibrate``."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from surelabel.cli.measures import HONESTY, metric_table
+from surelabel.cli.sources import labelled_images, labels_option, names_of, pictures_option
+from surelabel.cli.terminal import Terminal, output, table, with_terminal
+
+if TYPE_CHECKING:
+    from surelabel.evaluation import Coverage, Evaluation
+
+
+@click.command()
+@click.argument("model")
+@click.argument("labels")
+@click.option("--out", callback=output, metavar="FOLDER", help="Where to save it.")
+@click.option("--test", metavar="LABELS", help="Other labelled pictures to measure on.")
+@pictures_option
+@labels_option
+@with_terminal
+def calibrate(
+    terminal: Terminal,
+    model: str,
+    labels: str,
+    out: str | None,
+    test: str | None,
+    pictures: str | None,
+    names: str | None,
+) -> None:
+    """Make probabilities honest with held-out labelled pictures.
+
+    MODEL is a saved recognizer or an encoder; LABELS is a label file or a part of a collection,
+    such as scenes-80:validation, that fitting has not seen. Says what to label next.
+    """
+    from surelabel.evaluation import coverage
+    from surelabel.recognizer import judged, open_recognizer
+
+    held_out = labelled_images(labels, pictures)
+    tested = labelled_images(test, pictures) if test else held_out
+    recognizer = open_recognizer(
+        model, names_of(names), otherwise=held_out.names, device=terminal.device
+    )
+    with terminal.progress("Encoding") as progress:
+        before = judged(recognizer, tested, progress=progress)
+    with terminal.progress("Calibrating") as progress:
+        recognizer.calibrate(held_out, progress=progress)
+    if out:
+        recognizer.save(out)
+    found = coverage(recognizer.aligned(held_out))
+    show_change(terminal, before, judged(recognizer, tested), found, test, out)
+
+
+def show_change(
+    terminal: Terminal,
+    before: "Evaluation",
+    after: "Evaluation",
+    found: "Coverage",
+    test: str | None,
+    out: str | None,
+) -> None:
+    """Positives of each label, the change, and what to label next."""
+    where = test or "the same pictures, which flatters it; give others with --test LABELS"
+    text = [
+        table(["label", "positives"], list(found.positives.items())),
+        "",
+        metric_table({"before": before, "after": after}, HONESTY),
+        f"Measured on {where}.",
+        f"Label next: {', '.join(found.fewest)} (they have the fewest positives).",
+        f"Saved in {out}." if out else "Nothing was saved; --out FOLDER saves it.",
+    ]
+    value = {
+        "positives": found.positives,
+        "label_next": found.fewest,
+        "before": {"summary": before.summary, "floor": before.floor},
+        "after": {"summary": after.summary, "floor": after.floor},
+        "measured_on": where,
+        "recognizer": out,
+    }
+    terminal.show(value, "\n".join(text))

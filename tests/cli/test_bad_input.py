@@ -1,0 +1,247 @@
+"""What a user can get wrong gets one line, exit code 1, and changes nothing on disk."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from surelabel.data import collection
+
+
+def contents(folder):
+    """Every file below a folder and its bytes."""
+    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def empty_folder(home):
+    (home / "empty").mkdir()
+    return ["tag", "empty", "--labels", "lion"]
+
+
+def only_broken_pictures(home):
+    (home / "broken").mkdir()
+    (home / "broken" / "one.jpg").write_bytes(b"no picture")
+    return ["tag", "broken", "--labels", "lion"]
+
+
+def one_broken_picture_when_strict(home):
+    (home / "pictures" / "broken.jpg").write_bytes(b"no picture")
+    return ["tag", "pictures", "--labels", "lion", "--strict"]
+
+
+def empty_names_file(home):
+    (home / "nothing.txt").write_text("\n\n")
+    return ["tag", "pictures", "--labels", "nothing.txt"]
+
+
+def twice_in_a_file(home):
+    (home / "twice.txt").write_text("lion\nbear\nlion\n")
+    return ["tag", "pictures", "--labels", "twice.txt"]
+
+
+def label_file(text):
+    def made(home):
+        (home / "bad.csv").write_text(text)
+        return ["fit", "bad.csv", "--out", "recognizer"]
+
+    return made
+
+
+def newer_recognizer(home):
+    about = home / "recognizer" / "about.json"
+    about.write_text(json.dumps(json.loads(about.read_text()) | {"format": 99}))
+    return ["tag", "pictures", "--model", "recognizer"]
+
+
+def without(name):
+    def made(home):
+        (home / "recognizer" / name).unlink()
+        return ["tag", "pictures", "--model", "recognizer"]
+
+    return made
+
+
+def truncated(name):
+    def made(home):
+        file = home / "recognizer" / name
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+        return ["tag", "pictures", "--model", "recognizer"]
+
+    return made
+
+
+def newer_index(home):
+    index = home / "index" / "index.json"
+    index.write_text(json.dumps(json.loads(index.read_text()) | {"version": 99}))
+    return ["search", "index", "lion"]
+
+
+def truncated_index(home):
+    file = next((home / "index").glob("logits-*.npy"))
+    file.write_bytes(file.read_bytes()[:-8])
+    return ["search", "index", "lion"]
+
+
+def search(query, *more):
+    return ["search", "index", query, *more]
+
+
+FIT = ["fit", "labels.csv", "--set", "method.name=linear", "--set", "epochs=1"]
+BELOW_A_FILE = "names.txt/below"
+CASES = {
+    "an empty folder": (empty_folder, "expected pictures .* found 0 of 0 files in empty"),
+    "a folder that is not there": (["tag", "nowhere", "--labels", "lion"], "nowhere: no such file"),
+    "only broken pictures": (only_broken_pictures, "None of 1 pictures could be read.*one.jpg"),
+    "a broken picture when strict": (one_broken_picture_when_strict, "broken.jpg: not a picture"),
+    "no label names": (["tag", "pictures"], "needs names to look for and got none"),
+    "an empty label name": (["tag", "pictures", "--labels", ""], "expected label names, got none"),
+    "an empty file of names": (empty_names_file, "expected label names, got none"),
+    "duplicate names": (["tag", "pictures", "--labels", "lion, bear, lion"], "must differ.*'lion'"),
+    "duplicate names in a file": (twice_in_a_file, "'lion' on line 1 and again on line 3"),
+    "a name of 300 characters": (
+        ["tag", "pictures", "--labels", "a" * 300],
+        "has 300 characters; at most 200",
+    ),
+    "a file of names that is not there": (
+        ["tag", "pictures", "--labels", "gone.txt"],
+        "gone.txt: no such file",
+    ),
+    "labels for pictures that do not exist": (
+        label_file("path,lion\npictures/gone.jpg,1\n"),
+        "labels for 1 of 1 pictures that do not exist: .*gone.jpg",
+    ),
+    "a wrong column count": (
+        label_file("path,lion\npictures/00000.jpg,1\npictures/00001.jpg,1,0\n"),
+        "bad.csv, line 3: expected 2 columns as in the header, got 3",
+    ),
+    "NaN in a label": (
+        label_file("path,lion\npictures/00000.jpg,1\npictures/00001.jpg,NaN\n"),
+        "bad.csv, line 3: 'lion' must be 1 .* Got 'NaN'",
+    ),
+    "a label called path": (
+        label_file("path,path\npictures/00000.jpg,1\n"),
+        "a label cannot be called 'path'",
+    ),
+    "a label file that is not there": (["evaluate", "tiny-vit", "gone.csv"], "gone.csv: no such"),
+    "a split that is not there": (
+        ["evaluate", "tiny-vit", "scenes-80:tests"],
+        "has no split 'tests'. It has: train",
+    ),
+    "an unknown name in a query": (search("lion & guitr"), "'guitr'.* Did you mean 'guitar'"),
+    "an empty query": (search(" "), "A query must name at least one label"),
+    "unbalanced quotes": (search('"lion'), "Every opening quote needs a closing one"),
+    "k = 0": (search("lion", "-k", "0"), "at least 1. Got 0"),
+    "no index": (["search", "pictures", "lion"], "pictures must be an index"),
+    "an index from a newer version": (newer_index, "version 99.*install a newer surelabel"),
+    "a truncated index": (truncated_index, "logits-.*npy"),
+    "an index of another recognizer": (
+        ["index", "index", "pictures", "--model", "tiny-vit"],
+        "An index holds predictions of one recognizer",
+    ),
+    "a threshold above 1": (
+        ["tag", "pictures", "--labels", "lion", "--threshold", "2"],
+        r"threshold is a probability in \[0, 1\]. Got 2.0",
+    ),
+    "no labels at most": (
+        ["tag", "pictures", "--labels", "lion", "--top-k", "0"],
+        "top_k must be 1 or more. Got 0",
+    ),
+    "an unknown model": (
+        ["tag", "pictures", "--labels", "lion", "--model", "tiny-vitt"],
+        "'tiny-vitt' is no backbone. Nearest: tiny-vit",
+    ),
+    "an unknown device": (
+        ["tag", "pictures", "--labels", "lion", "--device", "gpu"],
+        "device must be one that torch finds here.*'gpu'",
+    ),
+    "an unknown output format": (
+        ["tag", "pictures", "--labels", "lion", "--out", "tags.xlsx"],
+        "tags.xlsx",
+    ),
+    "an unknown setting": (["check", "--set", "loss.gama=1"], "binary has no setting gama"),
+    "a recognizer from a newer version": (newer_recognizer, "Upgrade surelabel to load it"),
+    "a recognizer without its weights": (
+        without("weights.safetensors"),
+        "recognizer is no whole recognizer: weights.safetensors is missing",
+    ),
+    "a recognizer without its names": (without("names.txt"), "names.txt is missing"),
+    "truncated weights": (truncated("weights.safetensors"), "weights.safetensors is damaged"),
+    "a truncated calibration": (truncated("calibration.json"), "calibration.json is damaged"),
+    "truncated names": (truncated("names.txt"), "has been changed since it was saved"),
+    "tags that cannot be written": (
+        ["tag", "pictures", "--labels", "lion", "--out", f"{BELOW_A_FILE}/tags.csv"],
+        "below/tags.csv cannot be written: .*names.txt is a file",
+    ),
+    "a recognizer that cannot be written": ([*FIT, "--out", BELOW_A_FILE], "cannot be written"),
+    "a recognizer over something else": ([*FIT, "--out", "pictures"], "is no saved recognizer"),
+    "a calibration that cannot be written": (
+        ["calibrate", "tiny-vit", "labels.csv", "--out", BELOW_A_FILE],
+        "cannot be written",
+    ),
+    "a report that cannot be written": (
+        ["evaluate", "recognizer", "labels.csv", "--report", BELOW_A_FILE],
+        "cannot be written",
+    ),
+    "a report over something else": (
+        ["evaluate", "recognizer", "labels.csv", "--report", "pictures"],
+        "pictures holds something that is not a report",
+    ),
+    "an index that cannot be written": (
+        ["index", BELOW_A_FILE, "pictures", "--labels", "lion"],
+        "cannot be written",
+    ),
+    "an index over something else": (
+        ["index", "pictures", "pictures", "--labels", "lion"],
+        "pictures holds",
+    ),
+    "scenes that cannot be written": (
+        ["scenes", BELOW_A_FILE, "--count", "2"],
+        "cannot be written",
+    ),
+    "a demo that cannot be written": (["demo", "--out", BELOW_A_FILE], "cannot be written"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_mistake_is_one_line_and_exit_code_1_and_changes_nothing(case, home, run):
+    prepared, complaint = CASES[case]
+    arguments = prepared(home) if callable(prepared) else prepared
+    before = contents(home)
+    done = run(*arguments)
+    errors = [line for line in done.err.splitlines() if not line.startswith("Note: ")]
+    assert (done.code, done.out) == (1, "")
+    assert len(errors) == 1
+    assert errors[0].startswith("Error: ")
+    assert re.search(complaint, errors[0])
+    assert contents(home) == before
+
+
+def test_ctrl_c_says_in_one_line_that_a_rerun_goes_on_and_it_does(tmp_path, run, monkeypatch):
+    monkeypatch.setenv("SURELABEL_CACHE", str(tmp_path / "cache"))
+    pictures = tmp_path / "list.txt"
+    pictures.write_text("\n".join(collection("scenes-80", split="test").paths[:256]))
+    line = ["tag", str(pictures), "--labels", "lion", "--out", str(tmp_path / "tags.csv")]
+    started = subprocess.Popen(
+        [sys.executable, "-m", "surelabel", *line],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    with started:
+        assert started.stderr.readline().startswith("Tagging: 64 of 256")
+        os.killpg(started.pid, signal.SIGINT)  # as a terminal does: to the workers as well
+        said = started.stderr.read().splitlines()
+    assert started.returncode == 130
+    assert [line for line in said if line.startswith("Interrupted. What was encoded is kept")]
+    assert len(said) == 1
+    assert not Path(tmp_path / "tags.csv").exists()
+    done = run(*line)
+    assert done.code == 0
+    assert int(re.search(r"(\d+) came from the cache", done.err)[1]) >= 64

@@ -1,0 +1,39 @@
+import json
+
+import pytest
+
+from surelabel.data import collection
+from surelabel.recognizer import Recognizer
+
+LINEAR = ["--set", "method.name=linear", "--set", "epochs=3"]
+
+
+def test_calibration_counts_positives_and_says_what_to_label_next(home, run):
+    done = run("calibrate", "recognizer", "labels.csv", "--json")
+    found = json.loads(done.out)
+    names = ["lion", "coffee", "guitar", "rocket"]
+    test = collection("scenes-80", split="test")
+    columns = [list(test.names).index(name) for name in names]
+    rows = test.targets[:, columns].any(axis=1).nonzero()[0][:24]
+    counts = test.targets[rows][:, columns].sum(axis=0).astype(int).tolist()
+    assert found["positives"] == dict(zip(names, counts, strict=True))
+    assert found["label_next"] == sorted(names, key=lambda n: found["positives"][n])
+    assert found["recognizer"] is None
+
+
+def test_calibration_says_on_what_it_was_measured(home, run):
+    done = run("calibrate", "recognizer", "labels.csv")
+    assert "Measured on the same pictures, which flatters it" in done.out
+    assert "Nothing was saved; --out FOLDER saves it." in done.out
+    done = run("calibrate", "recognizer", "labels.csv", "--test", "labels.csv", "--out", "again")
+    assert "Measured on labels.csv." in done.out
+    assert "Saved in again." in done.out
+    assert Recognizer.load("again").calibrated_on == "platt on 24 labelled pictures"
+
+
+def test_calibration_makes_fitted_pictures_no_less_likely(home, run):
+    run("fit", "labels.csv", "--out", "fitted", *LINEAR)
+    found = json.loads(run("calibrate", "fitted", "labels.csv", "--json").out)
+    before, after = found["before"]["summary"], found["after"]["summary"]
+    assert after["log_loss"] <= before["log_loss"] + 0.05
+    assert after["mean_average_precision"] == pytest.approx(before["mean_average_precision"])

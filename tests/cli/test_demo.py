@@ -1,0 +1,50 @@
+import pytest
+
+from surelabel.cli.demo import (
+    COLLECTION,
+    QUERIES,
+    as_result,
+    matches,
+    next_steps,
+    searched,
+    truth,
+    zero_shot,
+)
+from surelabel.cli.terminal import Terminal, plain
+from surelabel.data import collection
+
+
+@pytest.fixture(scope="module")
+def labelled():
+    return collection(COLLECTION, split="test")
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_each_query_has_true_answers_and_some_that_only_the_unwanted_label_keeps_out(
+    query, labelled
+):
+    wanted, unwanted = query.split(" & !")
+    truths = [(path, truth(labelled, path).split(", ")) for path in labelled.paths]
+    all_wanted = {p: there for p, there in truths if set(wanted.split(" & ")) <= set(there)}
+    right = {path for path, there in all_wanted.items() if unwanted not in there}
+    assert matches(labelled, query) == right
+    assert len(right) >= 5
+    assert len(all_wanted) - len(right) >= 5
+
+
+def test_tags_stand_beside_the_truth_and_three_searches_are_answered(labelled, tmp_path, capsys):
+    few = labelled.take(range(24))
+    found = zero_shot(Terminal(quiet=True), few)
+    searches = searched(Terminal(quiet=True), tmp_path / "index", found, few)
+    said = capsys.readouterr().out
+    assert said.count("(true: ") == 6 + 3 * 6
+    assert f"(true: {truth(few, few.paths[0])})" in said
+    assert all(title in said for title in ("mAP", "Brier skill", "ECE", "chance alone"))
+    assert [s.query for s in searches] == list(QUERIES)
+    result = plain(as_result(found, found, searches, tmp_path))
+    assert len(result["searches"][0]["hits"]) == 12
+    assert set(result) == {"before", "after", "searches", "report"}
+
+
+def test_it_ends_with_three_commands_to_try():
+    assert next_steps("here").count("\n  surelabel ") == 3

@@ -1,0 +1,29 @@
+import json
+
+
+def test_evaluation_prints_every_metric_and_writes_a_report(home, run):
+    done = run("evaluate", "recognizer", "labels.csv", "--report", "report")
+    assert done.code == 0
+    for title in ("mAP ", "mAP by picture", "Brier skill", "Log loss", "ECE ", "ACE", "MCE"):
+        assert f"\n{title}" in done.out
+    assert all(f"{what} at k" in done.out for what in ("Precision", "Recall", "F1"))
+    assert "Labels where a metric is undefined: none." in done.out
+    assert (home / "report" / "index.html").exists()
+    assert "Report: report/index.html" in done.err
+
+
+def test_evaluation_as_json_says_what_chance_alone_gives(home, run):
+    found = json.loads(run("evaluate", "recognizer", "labels.csv", "--json").out)
+    assert (found["pictures"], found["calibration"]) == (24, "platt on 24 labelled pictures")
+    assert set(found["floor"]) == {"ece", "ace", "mce"}
+    assert 0 <= found["summary"]["mean_average_precision"] <= 1
+
+
+def test_an_encoder_is_evaluated_for_the_labels_of_the_file(home, run):
+    done = run("evaluate", "tiny-vit", "labels.csv")
+    assert done.out.startswith("24 pictures, 4 labels; ")
+
+
+def test_undefined_labels_are_counted(home, run):
+    line = ["evaluate", "tiny-vit", "labels.csv", "--labels", "lion, bear"]
+    assert "average_precision 1" in run(*line).out

@@ -1,0 +1,57 @@
+import json
+import re
+
+from surelabel.recognizer import Recognizer
+
+LINEAR = ["--set", "method.name=linear", "--set", "epochs=3"]
+
+
+def test_a_fitted_recognizer_is_saved_and_the_next_command_named(home, run):
+    done = run("fit", "labels.csv", "--out", "fitted", *LINEAR)
+    assert done.code == 0
+    assert done.out.startswith("Fitted linear on 24 pictures for 4 labels and saved it in fitted.")
+    assert Recognizer.load("fitted").names == ["lion", "coffee", "guitar", "rocket"]
+
+
+def test_options_and_the_run_file_are_what_is_saved(home, run):
+    (home / "run.toml").write_text('seed = 3\nepochs = 2\n[method]\nname = "linear"\n')
+    run("fit", "labels.csv", "--out", "first", "--run", "run.toml")
+    run("fit", "labels.csv", "--out", "second", "--run", "run.toml", "--seed", "4")
+    first, second = Recognizer.load("first").run, Recognizer.load("second").run
+    assert (first.seed, first.epochs, first.method.name) == (3, 2, "linear")
+    assert second.seed == 4
+
+
+def test_the_same_seed_gives_the_same_recognizer_and_another_one_another(home, run):
+    for out, seed in (("first", 1), ("second", 1), ("third", 2)):
+        run("fit", "labels.csv", "--out", out, "--seed", seed, *LINEAR, "--set", "batch=4")
+    first, second, third = (Recognizer.load(n).fingerprint for n in ("first", "second", "third"))
+    assert first == second
+    assert first != third
+
+
+def test_only_the_names_asked_for_are_learnt(home, run):
+    done = run("fit", "labels.csv", "--out", "fitted", "--labels", "rocket", "--json", *LINEAR)
+    assert json.loads(done.out) == {"recognizer": "fitted", "names": ["rocket"], "pictures": 24}
+
+
+def test_pictures_lie_under_the_root_that_is_given(home, run):
+    (home / "elsewhere").mkdir()
+    (home / "labels.csv").rename(home / "elsewhere" / "labels.csv")
+    line = ["fit", "elsewhere/labels.csv", "--out", "fitted", *LINEAR]
+    assert run(*line).code == 1
+    assert run(*line, "--pictures", ".").code == 0
+
+
+def test_a_picture_that_cannot_be_read_is_named(home, run):
+    broken = sorted((home / "pictures").iterdir())[0]
+    broken.write_bytes(b"")
+    done = run("fit", "labels.csv", "--out", "fitted", *LINEAR)
+    assert done.code == 0
+    assert re.search(f"Note: 1 of 24 labelled pictures.*{broken.name}: empty file", done.err)
+
+
+def test_a_method_that_learns_nothing_is_refused(home, run):
+    done = run("fit", "labels.csv", "--out", "fitted", "--set", "method.name=zero_shot")
+    assert done.code == 1
+    assert "zero_shot learns from nothing" in done.err

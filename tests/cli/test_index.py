@@ -1,0 +1,38 @@
+import json
+import shutil
+
+
+def test_a_new_index_has_all_pictures(home, run):
+    done = run("index", "new", "pictures", "--model", "recognizer")
+    assert done.code == 0
+    assert done.out == (
+        "new has 24 pictures and 4 labels: 24 added, 0 changed, 0 removed, 0 skipped.\n"
+    )
+
+
+def test_a_refresh_adds_changes_and_removes(home, run):
+    first, second, third = sorted((home / "pictures").iterdir())[:3]
+    first.unlink()
+    shutil.copy(third, second)
+    shutil.copy(third, home / "pictures" / "new.jpg")
+    done = run("index", "index", "pictures", "--model", "recognizer", "--json")
+    assert json.loads(done.out) == {
+        "index": "index",
+        "pictures": 24,
+        "added": 1,
+        "changed": 1,
+        "removed": 1,
+        "skipped": 0,
+    }
+    again = json.loads(run("index", "index", "pictures", "--model", "recognizer", "--json").out)
+    assert (again["added"], again["changed"], again["removed"]) == (0, 0, 0)
+
+
+def test_a_broken_new_picture_is_skipped_and_named_at_every_refresh(home, run):
+    (home / "pictures" / "broken.jpg").write_bytes(b"")
+    for _ in range(2):
+        done = run("index", "index", "pictures", "--model", "recognizer")
+        assert done.code == 0
+        assert "24 pictures" in done.out
+        assert "0 added, 0 changed, 0 removed, 1 skipped" in done.out
+        assert "broken.jpg" in done.err

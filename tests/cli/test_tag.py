@@ -1,0 +1,113 @@
+import json
+import re
+
+import pytest
+
+from surelabel.cli.tag import words
+from surelabel.data import read_predictions
+from surelabel.recognizer import Recognizer
+
+
+def test_a_line_a_picture_with_what_is_likelier_than_not(home, run):
+    done = run("tag", "pictures", "--model", "recognizer")
+    found = Recognizer.load("recognizer").predict(sorted(map(str, (home / "pictures").iterdir())))
+    lines = done.out.splitlines()
+    assert done.code == 0
+    assert len(lines) == len(found)
+    for line, probabilities in zip(lines, found.probabilities, strict=True):
+        path, _, tags = line.partition(": ")
+        assert (home / path).exists()
+        expected = {n for n, p in zip(found.names, probabilities, strict=True) if p >= 0.5}
+        assert set(re.findall(r"([a-z]+) \d\.\d\d", tags)) == expected
+        assert tags == "-" or expected
+
+
+def test_the_closing_line_says_how_fast_and_how_many_came_from_the_cache(home, run):
+    said = run("tag", "pictures", "--model", "recognizer").err
+    assert re.fullmatch(
+        r"24 pictures in \d+\.\d s, \d+ a second: decoding \d+\.\d s, encoder 0\.0 s; 24 came from "
+        r"the cache\.\n",
+        said,
+    )
+
+
+def test_quiet_leaves_the_closing_line_out_but_names_what_was_skipped(home, run):
+    (home / "pictures" / "broken.jpg").write_bytes(b"")
+    done = run("tag", "pictures", "--model", "recognizer", "--quiet")
+    assert done.code == 0
+    assert done.err == "Skipped 1 that cannot be read:\n  pictures/broken.jpg: empty file\n"
+    assert len(done.out.splitlines()) == 24
+
+
+def test_json_has_the_path_and_every_tag(home, run):
+    done = run("tag", "pictures", "--model", "recognizer", "--top-k", "2", "--json", "--quiet")
+    found = json.loads(done.out)
+    assert len(found) == 24
+    assert [sorted(tag) for tag in found[0]["tags"]] == [["label", "probability", "score"]] * 2
+    assert found[0]["tags"][0]["probability"] >= found[0]["tags"][1]["probability"]
+
+
+def test_a_threshold_keeps_only_what_reaches_it(home, run):
+    done = run("tag", "pictures", "--model", "recognizer", "--threshold", "0.9", "--json")
+    values = [tag["probability"] for picture in json.loads(done.out) for tag in picture["tags"]]
+    assert all(value >= 0.9 for value in values)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
+def test_a_file_holds_all_labels_of_all_pictures(suffix, home, run):
+    done = run("tag", "pictures", "--model", "recognizer", "--out", f"tags.{suffix}")
+    assert (done.code, done.out) == (0, "")
+    assert read_predictions(f"tags.{suffix}").scores.shape == (24, 4)
+
+
+def test_names_come_from_standard_input_and_pictures_from_a_list(home, run):
+    (home / "list.txt").write_text("\n".join(sorted(map(str, (home / "pictures").iterdir()))[:3]))
+    done = run("tag", "list.txt", "--labels", "-", "--top-k", "1", stdin="lion\nrocket\n")
+    assert done.code == 0
+    assert re.findall(r": (lion|rocket) ", done.out)
+    assert len(done.out.splitlines()) == 3
+
+
+def test_pictures_come_from_standard_input(home, run):
+    paths = "\n".join(sorted(map(str, (home / "pictures").iterdir()))[:2])
+    done = run("tag", "-", "--labels", "lion", "--top-k", "1", stdin=paths)
+    assert len(done.out.splitlines()) == 2
+
+
+def test_without_calibration_five_scores_are_shown_and_it_is_said(home, run):
+    names = "lion,coffee,guitar,rocket,apple,bear"
+    line = ["tag", "pictures", "--labels", names, "--template", "a drawing of a {}", "--json"]
+    done = run(*line)
+    tags = [picture["tags"] for picture in json.loads(done.out)]
+    assert {len(found) for found in tags} == {5}
+    assert {tag["probability"] for found in tags for tag in found} == {None}
+    assert "only their order means something" in done.err
+
+
+def test_an_untrained_name_is_one_note(home, run):
+    done = run("tag", "pictures", "--labels", "lion, archaeopteryx", "--quiet")
+    assert done.err.startswith("Note: tiny-vit has never met 1 of 2 names (archaeopteryx)")
+    assert done.err.count("\n") == 1
+
+
+def test_other_names_for_a_saved_recognizer(home, run):
+    done = run(
+        "tag", "pictures", "--model", "recognizer", "--labels", "bear", "--json", "--top-k", "1"
+    )
+    assert {picture["tags"][0]["label"] for picture in json.loads(done.out)} == {"bear"}
+
+
+def test_a_saved_recognizer_keeps_its_template(home, run):
+    done = run("tag", "pictures", "--model", "recognizer", "--template", "ensemble")
+    assert (done.code, done.out) == (1, "")
+    assert "keeps the template it was saved with" in done.err
+
+
+def test_tags_in_words():
+    found = [
+        {"label": "lion", "score": 3.0, "probability": 0.972},
+        {"label": "hot dog", "score": 1.0, "probability": 0.5},
+    ]
+    assert words(found) == "lion 0.97, hot dog 0.50"
+    assert words([{"label": "lion", "score": -1.239, "probability": None}]) == "lion -1.24"
+    assert words([]) == "-"

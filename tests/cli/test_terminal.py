@@ -1,0 +1,86 @@
+import json
+import sys
+import warnings
+
+import pytest
+
+from surelabel import recognizer
+from surelabel.cli import terminal
+from surelabel.cli.terminal import Terminal, figure, notes, one_line, output, plain, table
+from surelabel.errors import DataError
+
+
+def test_a_table_stands_in_columns():
+    assert table(["label", "n"], [["hot dog", 12], ["lion", 3]]) == (
+        "label    n\nhot dog  12\nlion     3"
+    )
+
+
+def test_undefined_numbers_are_null_in_json_and_a_dash_in_text(capsys):
+    Terminal(as_json=True).show({"a": [1, float("nan"), None, True, "x"], 2: 0.5}, "text")
+    assert json.loads(capsys.readouterr().out) == {"a": [1, None, None, True, "x"], "2": 0.5}
+    assert [figure(v) for v in (0.12345, float("nan"), None)] == ["0.1235", "-", "-"]
+
+
+def test_numpy_numbers_are_plain():
+    np = pytest.importorskip("numpy")
+    assert plain({"a": np.float64(0.5), "b": np.arange(2)}) == {"a": 0.5, "b": [0, 1]}
+
+
+def test_quiet_says_nothing_but_shows_results(capsys):
+    quiet = Terminal(quiet=True)
+    quiet.say("how it goes")
+    quiet.show({}, "result")
+    with quiet.progress("Tagging") as progress:
+        assert progress is None
+    assert capsys.readouterr() == ("result\n", "")
+
+
+def test_progress_without_a_terminal_is_a_line_now_and_then(capsys, monkeypatch):
+    clock = iter([0.0, 1.0, 2.0, 7.0, 8.0])
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: next(clock))
+    with Terminal().progress("Tagging") as progress:
+        for done in (10, 20, 70, 100):
+            progress(done, 100)
+    assert capsys.readouterr().err.splitlines() == [
+        "Tagging: 10 of 100, 10/s, 9 s left",
+        "Tagging: 70 of 100, 10/s, 3 s left",
+    ]
+
+
+def test_progress_on_a_terminal_is_a_bar_that_leaves_nothing(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with Terminal().progress("Tagging") as progress:
+        progress(10, 100)
+        during = capsys.readouterr().err
+    assert "Tagging" in during
+    assert "10/100" in during
+    assert capsys.readouterr().out == ""
+
+
+def test_a_warning_of_ours_is_a_note_on_one_line(capsys):
+    with notes():
+        warnings.warn_explicit("two\n  lines", UserWarning, recognizer.__file__, 1, "surelabel.x")
+    assert capsys.readouterr().err == "Note: two lines\n"
+
+
+def test_a_warning_of_others_stays_what_it_is():
+    with pytest.warns(UserWarning, match="of others"), notes():
+        warnings.warn_explicit("of others", UserWarning, "elsewhere.py", 1, "elsewhere")
+
+
+def test_one_line_keeps_spaces_inside_a_line():
+    assert one_line("a  path.jpg is\n   gone") == "a  path.jpg is gone"
+
+
+def test_a_place_below_a_file_is_refused_at_once(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="file is a file; name another place"):
+        output(None, None, str(tmp_path / "file" / "deep" / "below"))
+
+
+@pytest.mark.parametrize("place", ["new/deeper", "file", "."])
+def test_a_place_that_can_be_written_or_replaced_passes(place, tmp_path):
+    (tmp_path / "file").write_text("")
+    assert output(None, None, str(tmp_path / place)) == str(tmp_path / place)

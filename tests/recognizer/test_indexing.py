@@ -1,0 +1,57 @@
+import shutil
+
+import pytest
+
+from surelabel.data import collection
+from surelabel.errors import InputError
+from surelabel.recognizer import Recognizer, index_pictures, indexed_names
+
+
+@pytest.fixture
+def pictures(tmp_path, monkeypatch):
+    monkeypatch.setenv("SURELABEL_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "pictures").mkdir()
+    few = collection("scenes-80", split="test").paths[:4]
+    return [str(shutil.copy(path, tmp_path / "pictures")) for path in few]
+
+
+@pytest.fixture
+def recognizer():
+    return Recognizer.zero_shot("tiny-vit", ["lion", "guitar"])
+
+
+def test_what_was_indexed_is_what_was_predicted(pictures, recognizer, tmp_path):
+    made = index_pictures(tmp_path / "index", recognizer, pictures)
+    assert (made.added, made.changed, made.removed, made.index.paths) == (4, 0, 0, pictures)
+    found = {hit.path: hit.probability for hit in made.index.search("lion")}
+    predicted = recognizer.predict(pictures)
+    expected = dict(zip(pictures, predicted.probabilities[:, 0], strict=True))
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
+def test_pictures_that_are_not_named_again_stay(pictures, recognizer, tmp_path):
+    index_pictures(tmp_path / "index", recognizer, pictures[:2])
+    made = index_pictures(tmp_path / "index", recognizer, pictures[2:])
+    assert (made.added, len(made.index)) == (2, 4)
+
+
+def test_when_nothing_new_can_be_read_the_index_lives_on(pictures, recognizer, tmp_path):
+    index_pictures(tmp_path / "index", recognizer, pictures)
+    broken = tmp_path / "broken.jpg"
+    broken.write_bytes(b"")
+    made = index_pictures(tmp_path / "index", recognizer, [str(broken)])
+    assert (made.added, len(made.index)) == (0, 4)
+    assert [skipped.path for skipped in made.skipped] == [str(broken)]
+
+
+def test_another_recognizer_is_refused_before_any_picture_is_read(pictures, recognizer, tmp_path):
+    index_pictures(tmp_path / "index", recognizer, pictures)
+    other = Recognizer.zero_shot("tiny-vit", ["lion", "bear"])
+    with pytest.raises(InputError, match="An index holds predictions of one recognizer"):
+        index_pictures(tmp_path / "index", other, ["nowhere.jpg"])
+
+
+def test_the_names_of_an_index_are_known_once_it_is_there(pictures, recognizer, tmp_path):
+    assert indexed_names(tmp_path / "index") is None
+    index_pictures(tmp_path / "index", recognizer, pictures)
+    assert indexed_names(tmp_path / "index") == ["lion", "guitar"]

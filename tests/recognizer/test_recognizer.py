@@ -1,0 +1,137 @@
+import numpy as np
+import pytest
+from PIL import Image
+
+from surelabel.config import load_run
+from surelabel.data import collection
+from surelabel.errors import ConfigError, InputError, NotFitted
+from surelabel.recognizer import Recognizer, evaluate
+from surelabel.records import LabelledImages
+
+NAMES = ["lion", "guitar", "car", "airplane"]
+
+
+@pytest.fixture(scope="module")
+def test():
+    return collection("scenes-80", split="test").take(range(40))
+
+
+@pytest.fixture(scope="module")
+def train():
+    return collection("scenes-80", split="train").take(range(120))
+
+
+@pytest.fixture(scope="module")
+def zero_shot():
+    return Recognizer.zero_shot("tiny-vit", NAMES)
+
+
+def fitted(train, method="linear", **settings):
+    sets = [f"{k}={v}" for k, v in settings.items()]
+    return Recognizer(load_run(overrides=[f"method.name={method}", "epochs=5", *sets]), NAMES).fit(
+        train
+    )
+
+
+def test_zero_shot_gives_probabilities_at_once(zero_shot, test):
+    found = zero_shot.predict(test)
+    assert found.probabilities.shape == (40, 4)
+    assert "generated scenes" in found.calibration
+
+
+def test_a_name_alone_has_the_same_probability_as_among_others(zero_shot, test):
+    alone = Recognizer.zero_shot("tiny-vit", NAMES[:1]).predict(test).probabilities
+    np.testing.assert_allclose(alone[:, 0], zero_shot.predict(test).probabilities[:, 0], atol=1e-5)
+
+
+def test_present_labels_are_likelier_than_absent_ones(zero_shot, test):
+    wanted = zero_shot.aligned(test)
+    probabilities = zero_shot.predict(test).probabilities
+    there, not_there = (probabilities[wanted.targets == v].mean() for v in (1, 0))
+    assert there > 2 * not_there
+
+
+def test_zero_shot_cannot_be_fitted(zero_shot, train):
+    with pytest.raises(ConfigError, match="learns from nothing"):
+        zero_shot.fit(train)
+
+
+def test_other_prompts_have_no_shipped_calibration(test):
+    recognizer = Recognizer.zero_shot("tiny-vit", NAMES, templates="a drawing of {}")
+    with pytest.raises(NotFitted, match="nothing calibrated"):
+        _ = recognizer.predict(test).probabilities
+
+
+@pytest.mark.parametrize("loss", ["binary", "asymmetric"])
+def test_fitting_helps_and_calibrating_replaces_what_made_the_probabilities(train, test, loss):
+    recognizer = fitted(train, **{"loss.name": loss, "epochs": 30})
+    before = recognizer.predict(train)
+    truth = recognizer.aligned(train).targets
+    present, absent = (before.scores[truth == v].mean() for v in (1, 0))
+    assert present > absent + 0.5
+    assert before.calibration == f"by its loss alone ({loss})"
+    after = recognizer.calibrate(test).predict(train)
+    assert after.calibration == "platt on 40 labelled pictures"
+    assert not np.allclose(before.logits, after.logits)
+    np.testing.assert_array_equal(before.scores, after.scores)
+
+
+def test_labels_in_another_order_and_unknown_ones_are_aligned(train):
+    turned = LabelledImages(train.paths, train.names[::-1], train.targets[:, ::-1])
+    first, second = (fitted(source).predict(train) for source in (train, turned))
+    np.testing.assert_array_equal(first.scores, second.scores)
+
+
+def test_fitting_twice_from_the_same_seed_is_the_same(train):
+    first, second = (fitted(train, method="clip_adapter").predict(train) for _ in range(2))
+    np.testing.assert_array_equal(first.logits, second.logits)
+
+
+def test_labels_of_other_things_are_refused(train):
+    others = LabelledImages(train.paths, ["spam"], np.zeros((len(train), 1)))
+    with pytest.raises(InputError, match="needs known labels"):
+        fitted(others)
+
+
+def test_new_names_keep_what_all_labels_share(train, test):
+    recognizer = fitted(train, method="clip_adapter").calibrate(test)
+    more = recognizer.with_names([*NAMES, "crab"])
+    assert more.names == [*NAMES, "crab"]
+    old, new = recognizer.predict(test), more.predict(test)
+    np.testing.assert_allclose(new.logits[:, :4], old.logits, atol=1e-5)
+    assert new.calibration == old.calibration
+
+
+def test_a_linear_head_takes_no_new_names(train):
+    with pytest.raises(ConfigError, match="knows only the names"):
+        fitted(train).with_names(["crab"])
+
+
+def test_unknown_words_and_foreign_pictures_give_one_warning_each(tmp_path):
+    with pytest.warns(UserWarning, match=r"never met 1 of 2 names \(xylophone\)"):
+        recognizer = Recognizer.zero_shot("tiny-vit", ["lion", "xylophone"])
+    rng = np.random.default_rng(0)
+    for i in range(8):
+        noise = rng.integers(0, 256, (120, 160, 3), dtype=np.uint8)
+        Image.fromarray(noise).save(tmp_path / f"{i}.png")
+    with pytest.warns(UserWarning, match="8 pictures look like nothing"):
+        recognizer.predict(sorted(str(p) for p in tmp_path.iterdir()))
+
+
+def test_places_show_every_label_on_the_grid(zero_shot, test):
+    paths, maps = zero_shot.where(test.paths[:3])
+    assert paths == list(test.paths[:3])
+    assert maps.shape == (3, 4, 8, 8)
+
+
+def test_the_evaluation_shows_where_its_examples_have_their_labels(zero_shot, test):
+    found = evaluate(zero_shot, test)
+    for example in (*found.worst, *found.best):
+        assert list(example.where) == [tag.name for tag in example.tags[:3]]
+
+
+def test_the_fingerprint_follows_whatever_changes_a_prediction(train, test):
+    recognizer = fitted(train)
+    marks = [recognizer.fingerprint, fitted(train, epochs=6).fingerprint]
+    marks.append(recognizer.calibrate(test).fingerprint)
+    assert len(set(marks)) == 3

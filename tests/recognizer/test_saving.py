@@ -1,0 +1,89 @@
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from surelabel.config import load_run
+from surelabel.data import collection
+from surelabel.errors import DataError
+from surelabel.recognizer import Recognizer
+from surelabel.recognizer.saving import PARTS
+
+NAMES = ["lion", "guitar|drum", "car"]
+
+
+@pytest.fixture(scope="module")
+def recognizer():
+    train = collection("scenes-80", split="train").take(range(80))
+    run = load_run(overrides=["method.name=clip_adapter", "loss.name=asymmetric", "epochs=2"])
+    return Recognizer(run, NAMES).fit(train).calibrate(train)
+
+
+@pytest.fixture
+def saved(recognizer, tmp_path):
+    recognizer.save(tmp_path / "saved")
+    return tmp_path / "saved"
+
+
+def test_what_is_loaded_predicts_the_same(recognizer, saved):
+    test = collection("scenes-80", split="test").take(range(10))
+    before, after = recognizer.predict(test), Recognizer.load(saved).predict(test)
+    np.testing.assert_array_equal(before.scores, after.scores)
+    np.testing.assert_array_equal(before.logits, after.logits)
+    assert (before.names, before.calibration, before.model) == (
+        after.names,
+        after.calibration,
+        after.model,
+    )
+
+
+def test_zero_shot_without_any_calibration_survives_too(tmp_path):
+    first = Recognizer.zero_shot("tiny-rn", ["lion"], templates="a {} on a table")
+    first.save(tmp_path / "saved")
+    second = Recognizer.load(tmp_path / "saved")
+    assert second.calibrated_on is None
+    assert second.fingerprint == first.fingerprint
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_missing_part_is_named(saved, part):
+    target = saved / part
+    shutil.rmtree(target) if target.is_dir() else target.unlink()
+    with pytest.raises(DataError, match=rf"no whole recognizer: {part} is missing"):
+        Recognizer.load(saved)
+
+
+@pytest.mark.parametrize("part", ["weights.safetensors", "calibration.json", "about.json"])
+def test_a_truncated_part_is_named(saved, part):
+    content = (saved / part).read_bytes()
+    (saved / part).write_bytes(content[: len(content) // 2])
+    with pytest.raises(DataError, match=rf"{part} is damaged"):
+        Recognizer.load(saved)
+
+
+def test_a_newer_format_is_refused(saved):
+    about = json.loads((saved / "about.json").read_text())
+    (saved / "about.json").write_text(json.dumps(about | {"format": 99, "surelabel": "9.0"}))
+    with pytest.raises(DataError, match=r"saved by surelabel 9\.0"):
+        Recognizer.load(saved)
+
+
+def test_changed_names_are_noticed(saved):
+    (saved / "names.txt").write_text("lion\ncrab\ncar\n")
+    with pytest.raises(DataError, match="changed since it was saved"):
+        Recognizer.load(saved)
+
+
+def test_a_folder_with_something_else_is_left_alone(recognizer, tmp_path):
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "a.txt").write_text("precious")
+    with pytest.raises(DataError, match="left alone"):
+        recognizer.save(tmp_path / "photos")
+    assert (tmp_path / "photos" / "a.txt").read_text() == "precious"
+
+
+def test_saving_over_an_older_recognizer_replaces_it_whole(recognizer, saved):
+    (saved / "leftover").write_text("")
+    recognizer.save(saved)
+    assert not (saved / "leftover").exists()

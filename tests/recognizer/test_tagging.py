@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+from PIL import Image
+
+from surelabel.data import collection
+from surelabel.errors import DataError, InputError, NotFitted
+from surelabel.recognizer import tag, tags_of
+from surelabel.records import Predictions
+
+SCORES = np.array([[1.0, 3.0, 2.0]], np.float32)
+
+
+def predictions(calibration):
+    logits = np.array([[2.0, 0.0, 0.0]], np.float32)
+    return Predictions(["a.jpg"], ["x", "y", "z"], SCORES, logits, calibration)
+
+
+def test_the_likeliest_comes_first_and_the_score_breaks_ties():
+    assert [t["label"] for t in tags_of(predictions("platt"))[0]] == ["x", "y", "z"]
+    assert [t["label"] for t in tags_of(predictions(None))[0]] == ["y", "z", "x"]
+
+
+def test_a_threshold_and_a_count_cut_the_list():
+    assert [t["label"] for t in tags_of(predictions("platt"), threshold=0.6)[0]] == ["x"]
+    assert [t["label"] for t in tags_of(predictions("platt"), top_k=2)[0]] == ["x", "y"]
+
+
+def test_without_calibration_the_probability_is_none_and_a_threshold_an_error():
+    assert {t["probability"] for t in tags_of(predictions(None))[0]} == {None}
+    with pytest.raises(NotFitted, match="nothing calibrated"):
+        tags_of(predictions(None), threshold=0.5)
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"), [({"threshold": 1.5}, r"\[0, 1\]"), ({"top_k": 0}, "1 or more")]
+)
+def test_settings_out_of_range_are_refused(setting, says):
+    with pytest.raises(InputError, match=says):
+        tags_of(predictions("platt"), **setting)
+
+
+def test_paths_and_pictures_in_memory_give_the_same():
+    path = collection("scenes-80", split="test").paths[0]
+    with Image.open(path) as picture:
+        shown = tag(picture, labels=["lion", "car"])
+    assert [
+        {
+            **t,
+            "score": pytest.approx(t["score"], abs=0.05),
+            "probability": pytest.approx(t["probability"], abs=0.01),
+        }
+        for t in tag([path], labels=["lion", "car"])[0]
+    ] == shown[0]
+
+
+def test_one_label_is_enough_and_has_its_own_probability():
+    path = collection("scenes-80", split="test").paths[0]
+    (found,) = tag(path, labels=["lion"])
+    assert len(found) == 1
+    assert 0 < found[0]["probability"] < 1
+
+
+def test_a_path_that_is_no_picture_is_an_error(tmp_path):
+    with pytest.raises(DataError, match=r"gone\.jpg"):
+        tag(tmp_path / "gone.jpg", labels=["lion"])
+    with pytest.raises(InputError, match="not a mixture"):
+        tag([tmp_path / "gone.jpg", Image.new("RGB", (9, 9))], labels=["lion"])
