@@ -53,7 +53,7 @@ def test_plain_patches_of_a_vit_are_what_pooling_their_mean_would_average():
     torch.testing.assert_close(plain(visual, pixels).pooled, pooled, atol=1e-5, rtol=0)
 
 
-def test_self_aware_patches_are_a_last_block_whose_queries_and_keys_are_values_without_mlp():
+def test_self_aware_patches_are_what_a_last_attention_of_values_adds():
     visual, pixels = tower(**VIT), pictures(32)
     changed = copy.deepcopy(visual)
     block = changed.transformer.resblocks[-1]
@@ -62,8 +62,12 @@ def test_self_aware_patches_are_a_last_block_whose_queries_and_keys_are_values_w
     block.attn.in_proj_bias.copy_(torch.cat([bias[2]] * 3))
     block.mlp.c_proj.weight.zero_()
     block.mlp.c_proj.bias.zero_()
+    added = []
+    block.register_forward_hook(lambda _, inputs, output: added.append(output - inputs[0]))
+    changed(pixels)
+    expected = F.normalize(visual.ln_post(added[0])[:, 1:] @ visual.proj, dim=-1)
     ours = self_aware(visual, pixels).patches
-    torch.testing.assert_close(ours, plain(changed, pixels).patches, atol=1e-5, rtol=0)
+    torch.testing.assert_close(ours, expected, atol=1e-4, rtol=0)
     assert not torch.allclose(ours, plain(visual, pixels).patches, atol=1e-2)
 
 

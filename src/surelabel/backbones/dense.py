@@ -61,8 +61,8 @@ def self_aware(visual: Any, pixels: Tensor) -> Features:
 
         a = W_o [ softmax(v v' / sqrt(head width)) v ] + b_o        v = W_v LN(x) + b_v
 
-    ViT: x + a goes through the closing norm and projection; x enters the last block, whose MLP
-    is left out. CLIP ResNet: a of attention pooling; it has no residual.
+    ViT: a alone goes through the closing norm and projection; x enters the last block. CLIP
+    ResNet: a of attention pooling.
 
     Args:
         visual: The image tower of an open_clip model.
@@ -79,8 +79,9 @@ def self_aware(visual: Any, pixels: Tensor) -> Features:
         arXiv:2304.05653, section 3.2 (value to value, no MLP).
 
     Differs:
-        The last layer only. Both papers sum such attention over several layers beside the main
-        stream.
+        The last layer only, where both papers sum such attention over several, and without the
+        residual x of Recover and Match: with it, labels of Scenes are strongest beside their
+        object (docs/models.md).
     """
     if isinstance(visual, ModifiedResNet):
         pooled, places, grid = _last_map(visual, pixels)
@@ -100,8 +101,8 @@ def self_aware(visual: Any, pixels: Tensor) -> Features:
     before = torch.cat(
         [seen["image_intermediates_prefix"][0], seen["image_intermediates"][0]], dim=1
     )
-    tokens = before + _self_attended(blocks[-1], before)
-    patches = visual.ln_post(tokens)[:, 1:] @ visual.proj
+    attended = _self_attended(blocks[-1], before)
+    patches = visual.ln_post(attended)[:, 1:] @ visual.proj
     return _features(seen["image_features"], patches, visual.grid_size)
 
 
