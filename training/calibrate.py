@@ -12,6 +12,7 @@ import torch
 from encoded_scenes import encode_scenes
 from surelabel.backbones import load_backbone
 from surelabel.calibration import Platt
+from surelabel.data.words import vocabulary
 from surelabel.methods import ZeroShot
 
 WEIGHTS = Path(__file__).parents[1] / "src" / "surelabel" / "backbones" / "weights"
@@ -22,7 +23,7 @@ SEED, COUNT = 2, 5000
 def main() -> None:
     for name in sys.argv[1:] or ["tiny-vit", "tiny-rn"]:
         backbone = load_backbone(name)
-        scenes = encode_scenes(backbone, "scenes-80", seed=SEED, count=COUNT)
+        scenes = encode_scenes(backbone, vocabulary("scenes-80"), seed=SEED, count=COUNT)
         names = [w.name for w in scenes.words]
         fitted = {}
         for templates in ("one", "ensemble"):

@@ -11,7 +11,7 @@ from encoded_scenes import EncodedScenes, encode_pixels, encode_scenes
 from surelabel.backbones import Backbone, load_backbone
 from surelabel.data.emoji import draw_sprites
 from surelabel.data.scenes import Sampler, Scene, compose
-from surelabel.data.words import vocabulary
+from surelabel.data.words import all_words, vocabulary
 from surelabel.losses import binary
 from surelabel.methods import Linear, ZeroShot
 from surelabel.metrics import PER_CLASS
@@ -55,7 +55,7 @@ def probe(
 
 def crowding(backbone: Backbone, count: int = 1000) -> dict[str, float]:
     """Cosine of the main word alone, and after five other objects were added to the picture."""
-    words = vocabulary("scenes-all")
+    words = all_words()
     sampler, sprites = Sampler(words, seed=6), draw_sprites(words)
     crowded = [s for s in map(sampler, range(20 * count)) if len(s.words) == 6][:count]
     texts = backbone.texts([w.name for w in words], ["a photo of a {}."])
@@ -87,11 +87,11 @@ def _alone(scene: Scene) -> Scene:
 @torch.no_grad()
 def measure(name: str) -> dict[str, object]:
     backbone = load_backbone(name)
-    everything = encode_scenes(backbone, "scenes-all", seed=MAIN_SEED, count=MAIN_COUNT)
+    everything = encode_scenes(backbone, all_words(), seed=MAIN_SEED, count=MAIN_COUNT)
     all_texts = backbone.texts([w.name for w in everything.words], ["a photo of a {}."])
     best = (everything.features.pooled @ all_texts.T).argmax(1).numpy()
     train, held, test = (
-        encode_scenes(backbone, "scenes-80", seed=seed, count=count)
+        encode_scenes(backbone, vocabulary("scenes-80"), seed=seed, count=count)
         for seed, count in (TRAIN, VALIDATION, TEST)
     )
     names = [w.name for w in test.words]

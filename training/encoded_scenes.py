@@ -1,5 +1,6 @@
 """Generated scenes straight to image vectors, without going through files."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from PIL import Image
 from surelabel.backbones import Backbone
 from surelabel.data.emoji import draw_sprites
 from surelabel.data.scenes import Sampler, Scene, compose, labels
-from surelabel.data.words import Word, vocabulary
+from surelabel.data.words import Word
 from surelabel.records import Features
 
 PIXELS = 128  # as the pictures that `surelabel scenes` writes
@@ -31,12 +32,13 @@ class EncodedScenes:
     features: Features
     targets: npt.NDArray[np.bool_]
     main: npt.NDArray[np.int64]
-    words: tuple[Word, ...]
+    words: Sequence[Word]
 
 
-def encode_scenes(backbone: Backbone, name: str, *, seed: int, count: int) -> EncodedScenes:
-    """Sample, compose and encode ``count`` scenes of the vocabulary ``name``."""
-    words = vocabulary(name)
+def encode_scenes(
+    backbone: Backbone, words: Sequence[Word], *, seed: int, count: int
+) -> EncodedScenes:
+    """Sample, compose and encode ``count`` scenes of ``words``."""
     sampler, sprites = Sampler(words, seed=seed), draw_sprites(words)
     pooled, targets, main = [], [], []
     for start in range(0, count, BATCH):
