@@ -22,12 +22,21 @@ def test_no_other_temperature_is_likelier():
     logits = 3 * rng.normal(size=(50, 3)) - 1
     targets = rng.random((50, 3)) < expit(logits / 2)
     found = Temperature().fit(logits, targets).temperature_
-    best = minimize_scalar(lambda t: log_loss_of_logits(logits / np.exp(t), targets))
+    present = targets.sum()
+    smoothed = np.where(targets, (present + 1) / (present + 2), 1 / (150 - present + 2))
+    best = minimize_scalar(lambda t: log_loss_of_logits(logits / np.exp(t), smoothed))
     assert found == pytest.approx(np.exp(best.x), rel=1e-4)
 
 
-def test_decisions_that_are_all_right_get_the_coldest():
-    assert Temperature().fit([[1.0, -1.0]], [[1, 0]]).temperature_ == 0.001
+def test_a_few_decisions_that_are_all_right_make_nothing_certain():
+    fitted = Temperature().fit([[1.0, -1.0]], [[1, 0]])
+    assert fitted.predict_proba([[1.0]]) == pytest.approx(2 / 3)  # one of two, as Laplace has it
+
+
+def test_many_decisions_that_are_all_right_make_nearly_certain():
+    rng = np.random.default_rng(2)
+    logits = rng.normal(size=(5000, 2))
+    assert Temperature().fit(logits, logits > 0).temperature_ < 0.05
 
 
 def test_decisions_that_are_all_wrong_get_the_hottest():

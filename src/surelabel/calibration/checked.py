@@ -47,6 +47,18 @@ def known_decisions(
     return x, y
 
 
+def smoothed(y: Array) -> Array:
+    """Targets a little away from 0 and 1, so that a few decisions make nothing certain.
+
+    Present counts as (P + 1) / (P + 2) and absent as 1 / (N + 2), with P present and N absent
+    decisions; graded targets lie between the two.
+    """
+    present = y.sum()
+    most, least = (present + 1) / (present + 2), 1 / (y.size - present + 2)
+    shrunk: Array = least + (most - least) * y
+    return shrunk
+
+
 def checked_state(state: dict[str, Any], *names: str) -> dict[str, float]:
     """The numbers of these names in a saved state.
 

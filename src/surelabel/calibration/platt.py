@@ -7,7 +7,12 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from surelabel.calibration.checked import checked_logits, checked_state, known_decisions
+from surelabel.calibration.checked import (
+    checked_logits,
+    checked_state,
+    known_decisions,
+    smoothed,
+)
 from surelabel.errors import ConfigError, DataError, NotFitted
 from surelabel.records import LOGIT_LIMIT, Array
 
@@ -58,7 +63,7 @@ class Platt:
             InputError: a value is not what it must be, or no decision is present, or none absent.
         """
         x, y = known_decisions(logits, targets, known)
-        y = _smoothed(y)
+        y = smoothed(y)
         centre, spread = float(x.mean()), float(x.std())
         if spread <= 1e-12 * abs(centre):
             self.slope_, self.shift_ = 1.0, float(logit(y.mean())) - centre
@@ -106,13 +111,6 @@ class Platt:
     def _check_fitted(self) -> None:
         if not hasattr(self, "slope_"):
             raise NotFitted("Platt needs fit(logits, targets), or restore(state), first.")
-
-
-def _smoothed(y: Array) -> Array:
-    present = y.sum()
-    most, least = (present + 1) / (present + 2), 1 / (y.size - present + 2)
-    smoothed: Array = least + (most - least) * y
-    return smoothed
 
 
 def _likeliest_line(x: Array, y: Array) -> tuple[float, float]:

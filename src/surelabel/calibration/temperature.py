@@ -7,7 +7,12 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from surelabel.calibration.checked import checked_logits, checked_state, known_decisions
+from surelabel.calibration.checked import (
+    checked_logits,
+    checked_state,
+    known_decisions,
+    smoothed,
+)
 from surelabel.errors import ConfigError, DataError, NotFitted
 from surelabel.records import LOGIT_LIMIT, Array
 
@@ -23,20 +28,21 @@ class Temperature:
     for raw scores that have none, take ``Platt``.
 
     Attributes:
-        temperature_: The fitted T, in [0.001, 1000]. Decisions that are all right ask for less
-            and those no better than chance for more; they get the end of the range.
+        temperature_: The fitted T, in [0.001, 1000]. Decisions no better than chance ask for
+            more; they get the end of the range.
 
     Source:
-        Guo et al., On Calibration of Modern Neural Networks, ICML 2017, arXiv:1706.04599,
-        section 4.2.
+        Guo et al., On Calibration of Modern Neural Networks, ICML 2017, arXiv:1706.04599.
 
     Differs:
         The sigmoid of every label in place of the softmax over classes; all labels share T.
+        Targets are smoothed as Platt's are, so that a few decisions that are all right make
+        nothing certain.
 
     Example:
         >>> found = Temperature().fit([[3.0], [3.0], [-3.0], [-3.0]], [[1], [0.5], [0], [0.5]])
         >>> round(found.temperature_, 4), found.logits([[6.0]]).round(4)
-        (2.7307, array([[2.1972]]))
+        (5.8728, array([[1.0217]]))
     """
 
     keeps_order: ClassVar[bool] = True
@@ -56,6 +62,7 @@ class Temperature:
             InputError: a value is not what it must be, or no decision is present, or none absent.
         """
         x, y = known_decisions(logits, targets, known)
+        y = smoothed(y)
 
         def slope(log_t: float) -> float:  # of the likelihood in 1 / T, which is concave
             return float((y - expit(x / np.exp(log_t))) @ x)
