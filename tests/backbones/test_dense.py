@@ -132,6 +132,21 @@ def test_places_of_timm_trunks_go_alone_through_their_own_pooling(trunk, side, g
     torch.testing.assert_close(seen.patches.norm(dim=-1), torch.ones(2, grid[0] * grid[1]))
 
 
+def test_a_place_of_a_convnext_is_its_own_norm_and_projection():
+    visual = tower(
+        timm_model_name="test_convnext", timm_pool="", timm_proj="linear", image_size=160
+    )
+    norm, projection = visual.trunk.head.norm, visual.head.proj
+    last = visual.trunk.forward_features(pictures(160))
+    vectors = plain(visual, pictures(160)).patches
+    for picture, y, x in [(0, 0, 0), (0, 3, 1), (1, 4, 4)]:
+        place = last[picture, :, y, x]
+        centred = place - place.mean()
+        even = centred / (centred.square().mean() + norm.eps).sqrt()
+        expected = F.normalize(projection.weight @ (even * norm.weight + norm.bias), dim=0)
+        torch.testing.assert_close(vectors[picture, 5 * y + x], expected, atol=1e-5, rtol=0)
+
+
 def test_the_mean_of_the_places_of_a_mean_pooled_trunk_is_its_pooled_vector():
     visual = tower(
         timm_model_name="test_resnet", timm_pool="avg", timm_proj="linear", image_size=160

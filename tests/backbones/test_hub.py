@@ -1,11 +1,29 @@
+import json
+import socket
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
+import open_clip
 import pytest
 from huggingface_hub import constants
+from safetensors.torch import save_file
 
 from surelabel.backbones.hub import hub_file
 from surelabel.backbones.loading import load_backbone
-from surelabel.errors import DataError
+from surelabel.errors import ConfigError, DataError
+
+CONFIG = {
+    "embed_dim": 24,
+    "vision_cfg": {"image_size": 32, "patch_size": 8, "width": 32, "head_width": 8, "layers": 1},
+    "text_cfg": {"context_length": 16, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1},
+}
+PREPROCESS = {
+    "mean": [0.5, 0.4, 0.3],
+    "std": [0.25, 0.25, 0.2],
+    "interpolation": "bilinear",
+    "resize_mode": "squash",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -38,15 +56,102 @@ def test_a_name_that_the_hub_cannot_have_is_one_sentence_too():
     with pytest.raises(
         DataError, match=r"needs the file a of a/b/c .* cannot be downloaded \(Repo"
     ):
-        hub_file("a/b/c", ["a"], asked_for="hf-hub:a/b/c")
+        hub_file("a/b/c", "a", asked_for="hf-hub:a/b/c")
 
 
-def test_a_cached_file_needs_no_network(tmp_path):
+@pytest.fixture
+def snapshot(tmp_path):
+    """The folder where the hub's client keeps the files of ``somebody/model``."""
     snapshot = tmp_path / "models--somebody--model" / "snapshots" / "abc"
     snapshot.mkdir(parents=True)
-    (snapshot / "second.txt").write_text("")
     refs = snapshot.parents[1] / "refs"
     refs.mkdir()
     (refs / "main").write_text("abc")
-    found = hub_file("somebody/model", ["first.txt", "second.txt"], asked_for="model")
-    assert found == snapshot / "second.txt"
+    return snapshot
+
+
+def test_a_cached_file_needs_no_network(snapshot):
+    (snapshot / "file.txt").write_text("")
+    found = hub_file("somebody/model", "file.txt", asked_for="model")
+    assert found == snapshot / "file.txt"
+
+
+def kept(snapshot, **parts):
+    about = {"model_cfg": CONFIG, "preprocess_cfg": PREPROCESS, **parts}
+    (snapshot / "open_clip_config.json").write_text(json.dumps(about))
+    save_file(open_clip.CLIP(**CONFIG).state_dict(), snapshot / "open_clip_model.safetensors")
+
+
+def test_a_model_that_is_cached_is_built_from_its_files_and_asks_nobody(snapshot, monkeypatch):
+    kept(snapshot)
+    asked = []
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *address, **more: asked.append(address))
+    found = load_backbone("hf-hub:somebody/model")
+    assert asked == []
+    assert found.name == "hf-hub:somebody/model"
+    assert found.preprocess == {**PREPROCESS, "size": [32, 32], "fill_color": 0}
+    assert found.fingerprint == load_backbone(f"local-dir:{snapshot}").fingerprint
+
+
+def test_preprocessing_that_a_repository_leaves_out_is_never_guessed(snapshot):
+    kept(snapshot, preprocess_cfg={})
+    with pytest.raises(ConfigError, match=r"lacks mean, std, .* Nothing is guessed"):
+        load_backbone("hf-hub:somebody/model")
+    kept(snapshot, model_cfg=None)
+    with pytest.raises(DataError, match="must hold model_cfg"):
+        load_backbone("hf-hub:somebody/model")
+
+
+def test_weights_in_a_pickle_are_not_even_looked_for(snapshot):
+    kept(snapshot)
+    (snapshot / "open_clip_model.safetensors").rename(snapshot / "open_clip_pytorch_model.bin")
+    with pytest.raises(DataError, match=r"needs the file open_clip_model\.safetensors"):
+        load_backbone("hf-hub:somebody/model")
+
+
+def test_a_named_model_that_is_kept_as_a_pickle_is_refused_with_the_reason():
+    expected = r"pytorch_model\.bin of jienengchen/ViTamin-S, a pickle.* ViTamin-S/FILE\.safet"
+    with pytest.raises(DataError, match=expected):
+        load_backbone("ViTamin-S/datacomp1b")
+
+
+class _Hub(BaseHTTPRequestHandler):
+    """A hub that is there and has no file; somebody/broken it cannot even look into."""
+
+    def do_GET(self):
+        status = 200 if self.path == "/" else 403 if "broken" in self.path else 404
+        self.send_response(status)
+        if status == 404:
+            self.send_header("X-Error-Code", "EntryNotFound")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_HEAD = do_GET
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def empty_hub(monkeypatch):
+    with HTTPServer(("127.0.0.1", 0), _Hub) as server:
+        threading.Thread(target=server.serve_forever).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        monkeypatch.setattr(constants, "ENDPOINT", address)
+        files = f"{address}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", files)
+        yield
+        server.shutdown()
+
+
+def test_a_repository_without_the_file_says_what_is_read_and_what_is_not(empty_hub, snapshot):
+    kept(snapshot)
+    (snapshot / "open_clip_model.safetensors").unlink()
+    expected = r"open_clip_model\.safetensors of somebody/model, which has none.* pickle"
+    with pytest.raises(DataError, match=expected):
+        load_backbone("hf-hub:somebody/model")
+
+
+def test_a_hub_that_refuses_is_not_taken_for_one_without_the_file(empty_hub):
+    with pytest.raises(DataError, match=r"cannot be downloaded \(An error .* use local-dir:FOLDER"):
+        load_backbone("hf-hub:somebody/broken")

@@ -1,3 +1,4 @@
+import importlib.util
 import json
 
 import open_clip
@@ -74,12 +75,36 @@ def test_preprocessing_that_is_not_stated_is_demanded_and_never_guessed(folder):
     [
         {"model_cfg": {**CONFIG, "embed_dim": 25}},
         {"model_cfg": {**CONFIG, "surprise": 1}},
-        {"model_cfg": {"embed_dim": 24}},
+        {"model_cfg": {**CONFIG, "text_cfg": {}}},
     ],
 )
 def test_weights_of_another_architecture_are_refused(folder, damage):
     with pytest.raises(DataError, match="must hold whole weights of the architecture"):
         load_backbone(changed(folder, **damage))
+
+
+@pytest.mark.parametrize(
+    ("damage", "key"),
+    [
+        ({"model_cfg": None}, "model_cfg"),
+        ({"model_cfg": "ViT-B-16"}, "model_cfg"),
+        ({"model_cfg": {"embed_dim": 24}}, "vision_cfg"),
+        ({"model_cfg": {**CONFIG, "vision_cfg": [32, 8]}}, "vision_cfg"),
+        ({"model_cfg": {**CONFIG, "text_cfg": None}}, "text_cfg"),
+    ],
+)
+def test_a_config_whose_parts_are_no_objects_says_which(folder, damage, key):
+    with pytest.raises(DataError, match=rf"open_clip_config\.json must hold {key}, an object"):
+        load_backbone(changed(folder, **damage))
+
+
+@pytest.mark.parametrize("nothing", [None, "bicubic", [0.5]])
+def test_preprocessing_that_is_no_object_is_refused(folder, architecture, nothing):
+    with pytest.raises(ConfigError, match=r"open_clip_config\.json must hold preprocess_cfg"):
+        load_backbone(changed(folder, preprocess_cfg=nothing))
+    (folder / "open_clip_model.json").write_text(json.dumps({"preprocess_cfg": nothing}))
+    with pytest.raises(ConfigError, match=r"open_clip_model\.json must hold preprocess_cfg"):
+        load_backbone(f"{architecture}/{folder}/open_clip_model.safetensors")
 
 
 def test_damaged_files_are_refused_by_name(folder):
@@ -103,6 +128,18 @@ def test_a_text_tower_that_needs_another_package_says_how_to_install_it(folder, 
     text = {**TEXT, "hf_tokenizer_name": "somebody/tokenizer"}
     with pytest.raises(MissingPart, match="pip install transformers"):
         load_backbone(changed(folder, model_cfg={**CONFIG, "text_cfg": text}))
+
+
+def test_the_name_of_a_folder_says_nothing_about_the_text_tower(folder, monkeypatch):
+    find = importlib.util.find_spec
+    missing = lambda name, *rest: None if name == "transformers" else find(name, *rest)  # noqa: E731
+    monkeypatch.setattr("importlib.util.find_spec", missing)
+    renamed = folder.rename(folder.with_name("siglip-vs-clip"))
+    assert load_backbone(f"local-dir:{renamed}").width == 24
+    about = json.dumps({"preprocess_cfg": PREPROCESS})
+    (renamed / "open_clip_model.json").write_text(about)
+    with pytest.raises(MissingPart, match="pip install transformers"):
+        load_backbone(f"ViT-B-16-SigLIP/{renamed}/open_clip_model.safetensors")
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".pt"])

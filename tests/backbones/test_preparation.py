@@ -1,3 +1,4 @@
+import math
 import pickle
 
 import numpy as np
@@ -49,6 +50,32 @@ def test_pictures_are_prepared_as_open_clip_prepares_them(resize_mode, interpola
         assert torch.equal(Preparation(settings)(image), theirs(image))
 
 
+@pytest.mark.parametrize("size", [(8 * 10, 10), (10, 8 * 10 + 1), (75, 10)])
+def test_up_to_eight_times_as_long_as_wide_nothing_is_cut_before(size):
+    settings = {**SETTINGS, "resize_mode": "shortest"}
+    arguments = {k: v for k, v in settings.items() if k != "size"}
+    theirs = open_clip.image_transform(24, is_train=False, **arguments)
+    assert torch.equal(Preparation(settings)(picture(*size)), theirs(picture(*size)))
+
+
+@pytest.mark.parametrize("size", [(3000, 6), (5, 999), (4001, 30)])
+@pytest.mark.parametrize("towers_size", [24, (24, 24), (16, 24), (24, 16)])
+def test_of_a_very_oblong_picture_the_middle_is_prepared_almost_as_before(size, towers_size):
+    settings = {**SETTINGS, "size": towers_size, "resize_mode": "shortest"}
+    arguments = {k: v for k, v in settings.items() if k != "size"}
+    theirs = open_clip.image_transform(towers_size, is_train=False, **arguments)
+    smooth = picture(7, 7).resize(size, Image.Resampling.BICUBIC)
+    torch.testing.assert_close(Preparation(settings)(smooth), theirs(smooth), atol=0.1, rtol=0)
+
+
+def test_a_thread_of_a_picture_needs_little_memory():
+    settings = {**SETTINGS, "size": 224, "resize_mode": "shortest"}
+    prepare, sizes = Preparation(settings), []
+    prepare._transform.transforms.insert(1, lambda resized: sizes.append(resized.size) or resized)
+    prepare(picture(20_000, 2))
+    assert sizes == [(1792, 224)]
+
+
 def test_a_worker_gets_a_small_copy_that_does_the_same():
     ours = Preparation(SETTINGS)
     copy = pickle.dumps(ours)
@@ -71,6 +98,12 @@ def test_a_setting_that_is_missing_is_demanded(missing):
         ({"interpolation": "nearest"}, "interpolation in here must be one of bicubic, bilinear"),
         ({"mean": 0.5}, "mean in here must be three numbers"),
         ({"std": [1, 2]}, "std in here must be three numbers"),
+        ({"std": [0, 0, 0]}, r"std in here must be three numbers above 0.* Got \[0, 0, 0\]"),
+        ({"std": [0.2, 0.2, -0.2]}, "std in here must be three numbers above 0"),
+        ({"mean": ["a", "b", "c"]}, "mean in here must be three numbers"),
+        ({"mean": [0.5, math.nan, 0.5]}, "mean in here must be three numbers"),
+        ({"mean": [0.5, math.inf, 0.5]}, "mean in here must be three numbers"),
+        ({"mean": [True, 0.5, 0.5]}, "mean in here must be three numbers"),
     ],
 )
 def test_a_setting_that_nobody_knows_is_refused(wrong, sentence):

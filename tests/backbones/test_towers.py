@@ -5,6 +5,7 @@ import pytest
 import torch
 from open_clip.model import CLIP
 from open_clip.tokenizer import SimpleTokenizer
+from PIL import Image
 
 from surelabel.backbones.loading import load_backbone
 from surelabel.backbones.templates import TEMPLATES
@@ -26,8 +27,9 @@ PREPROCESS = {
 def towers(**more):
     torch.manual_seed(0)
     config = {**CONFIG, **more}
+    preprocess = {**PREPROCESS, "size": config["vision_cfg"]["image_size"]}
     tokenizer = SimpleTokenizer(context_length=16)
-    return Towers(CLIP(**config), tokenizer, name="small", config=config, preprocess=PREPROCESS)
+    return Towers(CLIP(**config), tokenizer, name="small", config=config, preprocess=preprocess)
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +102,51 @@ def test_pictures_may_be_decoded_down_to_the_input_size(small):
     assert small.least_side == 32
     assert small.at(64).least_side == 64
     assert small.dense() is small
+
+
+@pytest.mark.parametrize(
+    ("vision", "parts"),
+    [
+        (VIT, ("self_aware", "patches")),
+        ({**VIT, "layers": 1}, ("patches",)),
+        ({"timm_model_name": "test_vit", "image_size": 160}, ("patches",)),
+        ({"timm_model_name": "test_convnext", "timm_pool": "", "image_size": 64}, ("patches",)),
+        ({"timm_model_name": "test_byobnet", "timm_pool": "rot_attn", "image_size": 160}, ()),
+        ({**VIT, "attentional_pool": True, "attn_pooler_heads": 4}, ()),
+    ],
+)
+def test_a_tower_says_which_patches_it_gives_and_gives_them(vision, parts):
+    some = towers(vision_cfg=vision)
+    assert some.dense_parts == parts
+    pixels = torch.randn(1, 3, vision["image_size"], vision["image_size"])
+    for part in parts:
+        seen = getattr(some, part)(pixels)
+        assert seen.patches.shape == (1, seen.grid[0] * seen.grid[1], 24)
+
+
+@pytest.mark.parametrize(
+    ("resize_mode", "cover"), [("squash", "whole"), ("shortest", "middle"), ("longest", "padded")]
+)
+def test_what_of_a_picture_is_seen_follows_from_how_it_is_resized(small, resize_mode, cover):
+    other = Towers(
+        small.model,
+        small.tokenizer,
+        name="other",
+        config=CONFIG,
+        preprocess={**PREPROCESS, "resize_mode": resize_mode},
+    )
+    assert other.cover == cover
+    wide = Image.new("RGB", (64, 32), (255, 255, 255))
+    wide.paste((0, 0, 0), (0, 0, 16, 32))  # black left quarter, cut off by "middle" alone
+    black, white = -2.0, 2.0
+    pixels = other.prepare(wide)[0]
+    assert pixels[16, 2] == (white if cover == "middle" else black)
+    assert pixels[2, 28] == (black if cover == "padded" else white)
+    assert pixels[16, 28] == white
+
+
+def test_the_same_weights_with_another_activation_share_no_cache_entry(small):
+    assert towers(quick_gelu=True).fingerprint != small.fingerprint
 
 
 def test_what_is_strange_to_an_unknown_encoder_is_unknown(small):

@@ -116,6 +116,12 @@ def test_patches_fill_the_grid_that_is_given(backbone, pixels):
         assert getattr(larger, see.__name__)(twice).grid == (2 * down, 2 * across)
 
 
+def test_patches_of_the_best_kind_that_is_named_are_given(backbone, pixels):
+    assert backbone.dense_parts == ("self_aware", "patches")
+    assert getattr(backbone, backbone.dense_parts[0])(pixels).patches is not None
+    assert backbone.cover in ("whole", "middle", "padded")
+
+
 def test_a_text_does_not_depend_on_the_other_texts(backbone):
     together = backbone.texts(NAMES, TEMPLATES["one"])
     alone = torch.cat([backbone.texts([name], TEMPLATES["one"]) for name in NAMES])

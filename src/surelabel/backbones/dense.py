@@ -32,7 +32,7 @@ def plain(visual: Any, pixels: Tensor) -> Features:
 
     Source:
         Values as dense features: Zhou et al., Extract Free Dense Labels from CLIP, ECCV 2022,
-        arXiv:2112.01071, section 3.2.
+        arXiv:2112.01071.
 
     Differs:
         The position table stays added before the value projection, as in pooling itself.
@@ -76,7 +76,7 @@ def self_aware(visual: Any, pixels: Tensor) -> Features:
 
     Source:
         Recover and Match (CVPR 2025), section 4.2, self-aware attention; Li et al., CLIP Surgery,
-        arXiv:2304.05653, section 3.2 (value to value, no MLP).
+        arXiv:2304.05653 (value to value, no MLP).
 
     Differs:
         The last layer only, where both papers sum such attention over several, and without the

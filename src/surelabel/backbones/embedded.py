@@ -1,6 +1,7 @@
 """The two encoders inside the package. Emoji scenes are all they know."""
 
 import json
+from collections.abc import Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,9 @@ def _stored(name: str, device: str) -> Towers:
     return towers.knowing(known)
 
 
-def shared_calibration(backbone: Backbone, *, templates: str = "one") -> dict[str, Any] | None:
+def shared_calibration(
+    backbone: Backbone, *, templates: str | Sequence[str] = "one"
+) -> dict[str, Any] | None:
     """The calibration of zero-shot scores that an embedded encoder ships with.
 
     Args:
@@ -52,7 +55,7 @@ def shared_calibration(backbone: Backbone, *, templates: str = "one") -> dict[st
     Raises:
         DataError: it was made for other weights.
     """
-    if backbone.name not in BACKBONES:
+    if backbone.name not in BACKBONES or not isinstance(templates, str):
         return None
     file = files("surelabel.backbones").joinpath("weights", f"{backbone.name}.calibration.json")
     stored = json.loads(file.read_text(encoding="utf-8"))

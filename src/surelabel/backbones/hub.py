@@ -2,11 +2,15 @@
 
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
 from pathlib import Path
 
 from huggingface_hub import constants, hf_hub_download, try_to_load_from_cache
-from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, HFValidationError
+from huggingface_hub.errors import (
+    EntryNotFoundError,
+    HfHubHTTPError,
+    HFValidationError,
+    LocalEntryNotFoundError,
+)
 
 from surelabel.errors import DataError
 
@@ -15,47 +19,48 @@ SECONDS = 5.0  # to reach the hub at all, before any file is asked for
 BROKEN: tuple[type[Exception], ...] = (
     OSError,
     HfHubHTTPError.__bases__[0],
-    EntryNotFoundError,
     HFValidationError,
 )
 
 
-def hub_file(repository: str, files: Sequence[str], *, asked_for: str) -> Path:
-    """The first of ``files`` that the repository has, on this disk.
+def hub_file(repository: str, file: str, *, asked_for: str) -> Path:
+    """A file of the repository, on this disk. What is there already costs no request.
 
     Args:
         repository: ``owner/name`` on the hub.
-        files: Names of files, the best first.
+        file: Its name there.
         asked_for: The backbone as the user wrote it, for messages.
 
     Raises:
-        DataError: it is not on this disk and cannot be downloaded.
+        DataError: it is not on this disk and cannot be downloaded, or there is no such file.
     """
     try:
-        for file in files:
-            cached = try_to_load_from_cache(repository, file)
-            if isinstance(cached, str):
-                return Path(cached)
+        cached = try_to_load_from_cache(repository, file)
+        if isinstance(cached, str):
+            return Path(cached)
         reason = _unreachable()
         if reason is None:
-            return _downloaded(repository, files)
+            return Path(hf_hub_download(repository, file))
+    except LocalEntryNotFoundError as error:
+        reason = _first_line(error)
+    except EntryNotFoundError as error:
+        raise DataError(
+            f"{asked_for} needs the file {file} of {repository}, which has none. Weights in a "
+            "pickle (.bin, .pt) are not read from the hub, since reading one runs its code: "
+            "convert them to safetensors and use local-dir:FOLDER."
+        ) from error
     except BROKEN as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        reason = _first_line(error)
     raise DataError(
-        f"{asked_for} needs the file {files[0]} of {repository} from {constants.ENDPOINT}, which "
+        f"{asked_for} needs the file {file} of {repository} from {constants.ENDPOINT}, which "
         f"cannot be downloaded ({reason.rstrip('.')}). Where there is a network, put the files "
         "open_clip_config.json and open_clip_model.safetensors of that repository into one "
         "folder, bring it here and use local-dir:FOLDER."
     )
 
 
-def _downloaded(repository: str, files: Sequence[str]) -> Path:
-    for file in files[:-1]:
-        try:
-            return Path(hf_hub_download(repository, file))
-        except EntryNotFoundError:
-            continue
-    return Path(hf_hub_download(repository, files[-1]))
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 def _unreachable() -> str | None:

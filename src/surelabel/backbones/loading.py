@@ -9,7 +9,6 @@ from typing import Any
 
 import open_clip
 import torch
-from open_clip.constants import HF_CONFIG_NAME, HF_SAFE_WEIGHTS_NAME, HF_WEIGHTS_NAME
 from open_clip.pretrained import get_pretrained_cfg, list_pretrained_tags_by_model
 from safetensors import SafetensorError
 
@@ -24,6 +23,7 @@ SAFE_SUFFIXES, OTHER_SUFFIXES = (".safetensors", ".pt"), (".bin", ".pth", ".ckpt
 UNREADABLE = (
     SafetensorError,
     pickle.UnpicklingError,
+    AssertionError,
     AttributeError,
     EOFError,
     KeyError,
@@ -43,7 +43,7 @@ def load_backbone(name: str, *, device: str = "cpu") -> Towers:
             ``ARCHITECTURE/PRETRAINED``: names of open_clip, such as ``ViT-B-16/openai``.
             ``ARCHITECTURE/FILE``: weights in a ``.safetensors`` or ``.pt`` file; a ``.json`` of
             the same name beside it holds their ``preprocess_cfg``.
-            ``hf-hub:OWNER/NAME``: an open_clip model on the Hugging Face hub.
+            ``hf-hub:OWNER/NAME``: an open_clip model, in safetensors, on the Hugging Face hub.
             ``local-dir:FOLDER``: ``open_clip_config.json`` and ``open_clip_model.safetensors``.
         device: ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
 
@@ -95,11 +95,7 @@ def _from_folder(name: str, folder: Path, device: str) -> Towers:
             f"{folder} must hold {CONFIG_FILE} and {WEIGHTS_FILE}. Missing: {', '.join(missing)}. "
             "Pickle files (.bin, .pth) are not read: convert them to safetensors."
         )
-    about = _json(config)
-    if "model_cfg" not in about:
-        raise DataError(f"{config} must hold model_cfg, the architecture. It has: {sorted(about)}.")
-    check_complete(about.get("preprocess_cfg", {}), str(config))
-    return _built(name, f"{FOLDER}{folder}", about["model_cfg"], device)
+    return _built(name, f"{FOLDER}{folder}", _architecture(config), device)
 
 
 def _from_package(file: Path, device: str) -> Towers:
@@ -119,12 +115,12 @@ def _from_package(file: Path, device: str) -> Towers:
 
 def _from_hub(name: str, device: str) -> Towers:
     repository = name.removeprefix(HUB)
-    config = hub_file(repository, [HF_CONFIG_NAME], asked_for=name)
-    hub_file(repository, [HF_SAFE_WEIGHTS_NAME, HF_WEIGHTS_NAME], asked_for=name)
-    about = _json(config)
-    if "model_cfg" not in about:
-        raise DataError(f"{name} must be an open_clip model; its {config.name} has no model_cfg.")
-    return _built(name, name, about["model_cfg"], device)
+    config = _architecture(hub_file(repository, CONFIG_FILE, asked_for=name))
+    weights = hub_file(repository, WEIGHTS_FILE, asked_for=name)
+    folder = f"{FOLDER}{weights.parent}"
+    # A tokenizer of transformers may lie in another repository, from where it is fetched.
+    tokenizer_source = name if "hf_tokenizer_name" in config["text_cfg"] else folder
+    return _built(name, folder, config, device, tokenizer_source=tokenizer_source)
 
 
 def _from_tag(name: str, architecture: str, tag: str, device: str) -> Towers:
@@ -137,8 +133,13 @@ def _from_tag(name: str, architecture: str, tag: str, device: str) -> Towers:
             f"{architecture} needs weights with a name, or a file: {architecture}/PRETRAINED. "
             f"Got {name!r}.{hint} Known: {', '.join(tags) or 'none; give a file'}."
         )
-    repository = settings["hf_hub"].rpartition("/")[0]
-    weights = hub_file(repository, [HF_SAFE_WEIGHTS_NAME, HF_WEIGHTS_NAME], asked_for=name)
+    repository, _, stated = settings["hf_hub"].rpartition("/")
+    if stated and Path(stated).suffix != ".safetensors":
+        raise DataError(
+            f"{name} is kept as {stated} of {repository}, a pickle, and reading one runs its "
+            f"code. Convert it to safetensors and use {architecture}/FILE.safetensors."
+        )
+    weights = hub_file(repository, stated or WEIGHTS_FILE, asked_for=name)
     config = open_clip.get_model_config(architecture)
     if settings.get("quick_gelu"):
         config["quick_gelu"] = True  # a matter of the weights; the bare architecture leaves it out
@@ -168,8 +169,9 @@ def _built(
     *,
     weights: Path | None = None,
     preprocess: dict[str, Any] | None = None,
+    tokenizer_source: str | None = None,
 ) -> Towers:
-    """Let open_clip build ``source`` and load its weights."""
+    """Let open_clip build ``source``, load its weights, and find the tokenizer."""
     _check_transformers(name, config)
     try:
         model = open_clip.create_model(
@@ -179,7 +181,7 @@ def _built(
             force_preprocess_cfg=preprocess,
             require_pretrained=True,
         )
-        tokenizer = open_clip.get_tokenizer(source)
+        tokenizer = open_clip.get_tokenizer(tokenizer_source or source)
     except UNREADABLE as error:
         reason = " ".join(str(error).split())[:300]
         raise DataError(
@@ -197,13 +199,33 @@ def _built(
 
 
 def _check_transformers(name: str, config: dict[str, Any]) -> None:
-    text = config.get("text_cfg", {})
-    wants = "hf_model_name" in text or "hf_tokenizer_name" in text or "siglip" in name.lower()
+    text = config["text_cfg"]
+    wants = "hf_model_name" in text or "hf_tokenizer_name" in text
     if wants and importlib.util.find_spec("transformers") is None:
         raise MissingPart(
             f"{name} reads text with the package transformers, which is not installed. "
             "Install it: pip install transformers."
         )
+
+
+def _architecture(file: Path) -> dict[str, Any]:
+    """``model_cfg`` of a config beside its weights, whose ``preprocess_cfg`` is complete."""
+    about = _json(file)
+    config = _object(about, "model_cfg", file)
+    for tower in ("vision_cfg", "text_cfg"):
+        _object(config, tower, file)
+    check_complete(about.get("preprocess_cfg", {}), str(file))
+    return config
+
+
+def _object(about: dict[str, Any], key: str, file: Path) -> dict[str, Any]:
+    found = about.get(key)
+    if not isinstance(found, dict):
+        raise DataError(
+            f"{file} must hold {key}, an object that states the architecture. Got {found!r}; copy "
+            "the file that belongs to the weights."
+        )
+    return found
 
 
 def _json(file: Path) -> dict[str, Any]:

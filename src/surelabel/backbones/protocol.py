@@ -15,12 +15,14 @@ class Backbone(Protocol):
 
     Attributes:
         name: As it was asked for: ``tiny-vit``, ``ViT-B-16/openai``, ``local-dir:…``.
-        fingerprint: Changes with the weights or the preprocessing; keys every cache.
+        fingerprint: Changes with weights, architecture and preprocessing; keys every cache.
         width: Size ``d`` of the joint space.
         scale: What the encoder multiplies cosines with (exp of its learnt log scale).
         world: What its training pictures were, in a few words; empty when unknown.
         least_side: Pictures may be decoded smaller than they are, down to this many pixels.
-        sees_whole: True where an oblong picture is squashed, False where its middle is cut out.
+        cover: What of an oblong picture is seen: ``whole`` where it is squashed, ``middle`` where
+            that is cut out, ``padded`` where the whole gets margins.
+        dense_parts: Which of ``self_aware`` and ``patches`` the tower gives, the best first.
     """
 
     name: str
@@ -33,7 +35,10 @@ class Backbone(Protocol):
     def least_side(self) -> int: ...
 
     @property
-    def sees_whole(self) -> bool: ...
+    def cover(self) -> str: ...
+
+    @property
+    def dense_parts(self) -> tuple[str, ...]: ...
 
     def prepare(self, picture: Image.Image) -> Tensor:
         """One upright RGB picture, resized and normalised, ``(3, h, w)``. Safe in a worker."""

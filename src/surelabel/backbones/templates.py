@@ -1,5 +1,6 @@
 """Prompt templates: sentences with one ``{}`` where the name goes."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from open_clip.zero_shot_metadata import OPENAI_IMAGENET_TEMPLATES
@@ -12,11 +13,12 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
 }
 
 
-def prompt_templates(choice: str | Path) -> tuple[str, ...]:
+def prompt_templates(choice: str | Path | Sequence[str]) -> tuple[str, ...]:
     """The templates of a table entry, a sentence of one's own, or a file with one a line.
 
     Args:
-        choice: ``one``, ``ensemble`` (the 80 of CLIP), a sentence with one ``{}``, or a file.
+        choice: ``one``, ``ensemble`` (the 80 of CLIP), a sentence with one ``{}``, a file,
+            or several sentences.
 
     Raises:
         ConfigError: a template without exactly one ``{}``, that is no name and no file either.
@@ -26,6 +28,8 @@ def prompt_templates(choice: str | Path) -> tuple[str, ...]:
         >>> prompt_templates("a drawing of a {}.")
         ('a drawing of a {}.',)
     """
+    if not isinstance(choice, str | Path):
+        return check_templates(tuple(choice))
     if str(choice) in TEMPLATES:
         return TEMPLATES[str(choice)]
     if "{" not in str(choice):

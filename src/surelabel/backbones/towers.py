@@ -21,13 +21,14 @@ from surelabel.backbones.fingerprint import fingerprint
 from surelabel.backbones.positions import at_size
 from surelabel.backbones.preparation import Preparation
 from surelabel.backbones.templates import check_templates
-from surelabel.errors import InputError
+from surelabel.errors import ConfigError, InputError
 from surelabel.files import new_folder
 from surelabel.records import Features
 from surelabel.shapes import check_shapes
 
 TEXTS_AT_ONCE = 256
 DENSE_SIDE = 256  # pixels; 8 by 8 places of a ResNet
+COVERS = {"squash": "whole", "shortest": "middle", "longest": "padded"}
 CONFIG_FILE, WEIGHTS_FILE = "open_clip_config.json", "open_clip_model.safetensors"
 EMBEDDED_FILE = "surelabel_backbone.json"
 
@@ -76,7 +77,9 @@ class Towers:
         self.name, self.config, self.schooling = name, config, schooling
         self.prepare = Preparation(preprocess)
         self.preprocess = self.prepare.settings
-        self.fingerprint = fingerprint(model.state_dict(), self.preprocess)
+        self.fingerprint = fingerprint(
+            model.state_dict(), config=config, preprocess=self.preprocess
+        )
         self.width = int(config["embed_dim"])
         log_scale = model.get_parameter("logit_scale")
         self.scale, self.device = float(log_scale.exp()), log_scale.device
@@ -176,9 +179,18 @@ class Towers:
         return int(max(self.preprocess["size"]))
 
     @property
-    def sees_whole(self) -> bool:
-        """True where an oblong picture is squashed to a square, False where its middle is cut."""
-        return bool(self.preprocess["resize_mode"] == "squash")
+    def cover(self) -> str:
+        """What of an oblong picture is seen: ``whole``, ``middle``, or ``padded`` with margins."""
+        return COVERS[self.preprocess["resize_mode"]]
+
+    @property
+    def dense_parts(self) -> tuple[str, ...]:
+        """Which of ``self_aware`` and ``patches`` the tower gives, the best first.
+
+        It is found by looking at one blank picture, which takes as long as a picture does.
+        """
+        blank = torch.zeros(1, 3, *self.preprocess["size"])
+        return tuple(part for part in ("self_aware", "patches") if self._gives(part, blank))
 
     def dense(self) -> "Towers":
         """The same towers at the size that patches ask for.
@@ -213,6 +225,13 @@ class Towers:
             save_file({k: v.cpu().contiguous() for k, v in state.items()}, new / WEIGHTS_FILE)
             if not isinstance(self.tokenizer, SimpleTokenizer):
                 self.tokenizer.save_pretrained(new)
+
+    def _gives(self, part: str, pixels: Tensor) -> bool:
+        try:
+            getattr(self, part)(pixels)
+        except ConfigError:
+            return False
+        return True
 
     def _checked(self, pixels: Tensor) -> Tensor:
         check_shapes(pixels=(pixels, "n rgb h w"))
