@@ -93,3 +93,11 @@ def test_coverage_counts_known_positives_and_names_the_rarest():
     found = coverage(labelled)
     assert found.positives == {"dog": 2, "cat": 2, "cow": 0}
     assert found.fewest == ["cow", "dog", "cat"]
+
+
+def test_means_of_classes_leave_the_undefined_out_and_have_a_floor_of_their_own(labelled):
+    empty = LabelledImages(labelled.paths, NAMES, labelled.targets * [1, 1, 0])
+    found = judge(predictions(empty, RNG.normal(size=(40, 3))), empty)
+    values = found.per_class["average_precision"]
+    assert found.class_means["average_precision"] == pytest.approx(values[:2].mean())
+    assert found.class_floor["ece"] > found.floor["ece"] > 0

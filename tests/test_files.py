@@ -1,7 +1,7 @@
 import pytest
 
 from surelabel.errors import DataError
-from surelabel.files import new_file, new_folder
+from surelabel.files import check_replaceable, new_file, new_folder, utf8
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):
@@ -46,3 +46,33 @@ def test_others_can_read_what_a_strict_writer_wrote(tmp_path):
     with new_folder(tmp_path / "folder") as new:
         (new / "a").touch(mode=0o600)
     assert (tmp_path / "folder" / "a").stat().st_mode == usual.stat().st_mode
+
+
+def test_a_path_without_a_name_of_its_own_is_written_all_the_same(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with new_folder("../here/../there") as new:
+        (new / "a").write_text("a")
+    assert (tmp_path / "there" / "a").read_text() == "a"
+    with (
+        pytest.raises(DataError, match=r"^\. cannot be written: Is a directory"),
+        new_file(".") as new,
+    ):
+        new.write_text("a")
+
+
+@pytest.mark.parametrize("place", [".", "..", "../here", "../../"])
+def test_the_current_folder_is_not_replaced_under_whoever_stands_in_it(
+    place, tmp_path, monkeypatch
+):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "mine").write_text("precious")
+    monkeypatch.chdir(tmp_path / "here")
+    for act in (check_replaceable, lambda p: new_folder(p).__enter__()):
+        with pytest.raises(DataError, match=r"the current folder is in it\. Name another"):
+            act(place)
+    assert [p.name for p in tmp_path.rglob("*")] == ["here", "mine"]
+
+
+def test_odd_bytes_of_a_path_are_spelt_out():
+    assert utf8("caf\udce9, ü.jpg") == r"caf\udce9, ü.jpg"

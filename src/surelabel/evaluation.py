@@ -1,6 +1,6 @@
 """Predictions held against the truth."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,7 +20,12 @@ from surelabel.records import Array, LabelledImages, Mask, Predictions
 EXAMPLES = 6  # pictures shown at each end
 TAGS = 6  # labels shown of each
 NEXT = 5  # labels named that need more labelled pictures
-FLOORS = ("ece", "ace", "mce")  # metrics that chance alone keeps away from zero
+FLOORS = (
+    "ece",
+    "ece_of_candidates",
+    "ace",
+    "mce",
+)  # metrics that chance alone keeps away from zero
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ class Example:
         missed: Labels that are there and not among ``tags``.
         loss: Mean log loss of its labels, or 1 - average precision without probabilities.
         where: For some labels how strongly each patch speaks for them, ``(down, across)``.
-        whole: True where the patches cover the whole picture, False for its central square.
+        cover: What the patches cover: ``whole`` picture, its ``middle``, or it ``padded``.
     """
 
     path: str
@@ -56,7 +61,7 @@ class Example:
     missed: tuple[str, ...]
     loss: float
     where: Mapping[str, Array] = field(default_factory=dict)
-    whole: bool = True
+    cover: str = "whole"
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,7 @@ class Evaluation:
         per_class: Metric → ``(c,)``, NaN where undefined.
         undefined: Metric → how many classes are undefined.
         floor: Metric → what a perfectly calibrated recognizer would show by chance alone.
+        class_floor: The same of the mean over classes.
         worst: Pictures with the highest loss.
         best: Pictures with two labels or more and the lowest loss.
     """
@@ -82,8 +88,15 @@ class Evaluation:
     per_class: dict[str, Array]
     undefined: dict[str, int]
     floor: dict[str, float]
+    class_floor: dict[str, float]
     worst: tuple[Example, ...]
     best: tuple[Example, ...]
+
+    @property
+    def class_means(self) -> dict[str, float]:
+        """Metric → mean over the classes for which it is defined; NaN when there is none."""
+        defined = {name: values[~np.isnan(values)] for name, values in self.per_class.items()}
+        return {name: float(v.mean()) if v.size else np.nan for name, v in defined.items()}
 
 
 def rows_of(predictions: Predictions, labelled: LabelledImages) -> npt.NDArray[np.int64]:
@@ -127,11 +140,17 @@ def judge(predictions: Predictions, labelled: LabelledImages) -> Evaluation:
     summary = {name: metric(scores, targets, known) for name, metric in RANKING.items()}
     per_class = {name: m(scores, targets, known) for name, m in RANKING_PER_CLASS.items()}
     floor: dict[str, float] = {}
+    class_floor: dict[str, float] = {}
     if predictions.calibration is not None:
-        chance = predictions.probabilities
-        summary |= {name: metric(chance, targets, known) for name, metric in PROBABILITY.items()}
-        per_class |= {name: m(chance, targets, known) for name, m in PROBABILITY_PER_CLASS.items()}
-        floor = {name: noise_floor(PROBABILITY[name], chance, known) for name in FLOORS}
+        probabilities = predictions.probabilities
+        summary |= {
+            name: metric(probabilities, targets, known) for name, metric in PROBABILITY.items()
+        }
+        per_class |= {
+            name: m(probabilities, targets, known) for name, m in PROBABILITY_PER_CLASS.items()
+        }
+        floor = {name: noise_floor(PROBABILITY[name], probabilities, known) for name in FLOORS}
+        class_floor = {name: noise_floor(_mean_of(name), probabilities, known) for name in FLOORS}
     worst, best = _examples(predictions, targets, known)
     return Evaluation(
         predictions=predictions,
@@ -141,6 +160,7 @@ def judge(predictions: Predictions, labelled: LabelledImages) -> Evaluation:
         per_class=per_class,
         undefined={name: int(np.isnan(values).sum()) for name, values in per_class.items()},
         floor=floor,
+        class_floor=class_floor,
         worst=worst,
         best=best,
     )
@@ -170,6 +190,14 @@ def coverage(labelled: LabelledImages) -> Coverage:
     counts = ((labelled.targets >= 0.5) & labelled.known).sum(axis=0).tolist()
     positives = dict(zip(labelled.names, counts, strict=True))
     return Coverage(positives, sorted(positives, key=lambda name: positives[name])[:NEXT])
+
+
+def _mean_of(metric: str) -> Callable[[Array, Array, Mask], float]:
+    def mean(probabilities: Array, targets: Array, known: Mask) -> float:
+        values = PROBABILITY_PER_CLASS[metric](probabilities, targets, known)
+        return float(values[~np.isnan(values)].mean()) if not np.isnan(values).all() else np.nan
+
+    return mean
 
 
 def _examples(

@@ -13,6 +13,31 @@ os.umask(_UMASK)
 _MODE = 0o666 & ~_UMASK  # some writers leave files that only their owner can read
 
 
+def utf8(path: str) -> str:
+    """A path that is no text, as Unix allows, with its odd bytes written out.
+
+    Example:
+        >>> utf8("caf\\udce9.jpg")
+        'caf\\\\udce9.jpg'
+    """
+    return path.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def check_replaceable(folder: str | Path) -> None:
+    """Refuse the current folder and those around it, which a new one must not replace.
+
+    Whoever stands in a folder that is replaced stays behind in the old one, which is gone.
+
+    Raises:
+        DataError: the current folder is ``folder``, or lies in it.
+    """
+    if Path.cwd().is_relative_to(Path(folder).resolve()):
+        raise DataError(
+            f"{folder} cannot be replaced by a new folder: the current folder is in it. Name "
+            "another one, such as a new folder here."
+        )
+
+
 @contextmanager
 def new_file(path: str | Path) -> Iterator[Path]:
     """Give a temporary path beside ``path``; it takes the name of ``path`` when all went well.
@@ -20,13 +45,13 @@ def new_file(path: str | Path) -> Iterator[Path]:
     Raises:
         DataError: the place cannot be written. What was there before is untouched.
     """
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
+    place = Path(os.path.abspath(path))  # "." and ".." have no name that others can go beside
+    temporary = place.with_name(f".{place.name}.{os.getpid()}.new")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        place.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
         _settle(temporary)
-        temporary.replace(path)
+        temporary.replace(place)
     except OSError as error:
         raise DataError(f"{path} cannot be written: {_reason(error)}.") from error
     finally:
@@ -41,23 +66,25 @@ def new_folder(path: str | Path) -> Iterator[Path]:
     An older folder of that name stays until the new one is whole.
 
     Raises:
-        DataError: the place cannot be written. What was there before is untouched.
+        DataError: the place cannot be written, or the current folder is in it. What was there
+            before is untouched.
     """
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    old = path.with_name(f".{path.name}.{os.getpid()}.old")
+    check_replaceable(path)
+    place = Path(os.path.abspath(path))
+    temporary = place.with_name(f".{place.name}.{os.getpid()}.new")
+    old = place.with_name(f".{place.name}.{os.getpid()}.old")
     try:
         temporary.mkdir(parents=True)
         yield temporary
         for file in temporary.rglob("*"):
             if file.is_file():
                 _settle(file)
-        if path.exists():
-            path.replace(old)
-        temporary.replace(path)
+        if place.exists():
+            place.replace(old)
+        temporary.replace(place)
     except OSError as error:
-        if old.exists() and not path.exists():
-            old.replace(path)
+        if old.exists() and not place.exists():
+            old.replace(place)
         raise DataError(f"{path} cannot be written: {_reason(error)}.") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -75,3 +75,11 @@ def run():
         )
 
     return command
+
+
+@pytest.fixture
+def indexed(home, run):
+    """The home, with an index of its own pictures: that of the template knows the template's."""
+    shutil.rmtree(home / "index")
+    assert run("index", "index", "pictures", "--model", "recognizer").code == 0
+    return home

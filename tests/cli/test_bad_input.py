@@ -87,6 +87,12 @@ def truncated_index(home):
     return ["search", "index", "lion"]
 
 
+def demo_over_something_else(home):
+    (home / "shown" / "recognizer").mkdir(parents=True)
+    (home / "shown" / "recognizer" / "mine").write_text("precious")
+    return ["demo", "--out", "shown"]
+
+
 def search(query, *more):
     return ["search", "index", query, *more]
 
@@ -155,13 +161,17 @@ CASES = {
         ["tag", "pictures", "--labels", "lion", "--model", "tiny-vitt"],
         "'tiny-vitt' is no backbone. Nearest: tiny-vit",
     ),
+    "a mistyped folder of a recognizer": (
+        ["evaluate", "recogniser", "labels.csv"],
+        "'recogniser' is no backbone.*The folder of a saved recognizer is taken too; there is none",
+    ),
     "an unknown device": (
         ["tag", "pictures", "--labels", "lion", "--device", "gpu"],
         "device must be one that torch finds here.*'gpu'",
     ),
     "an unknown output format": (
-        ["tag", "pictures", "--labels", "lion", "--out", "tags.xlsx"],
-        "tags.xlsx",
+        ["tag", "nowhere", "--labels", "lion", "--out", "tags.xlsx"],
+        "are written as .parquet, .csv, .jsonl. Got 'tags.xlsx'",
     ),
     "an unknown setting": (["check", "--set", "loss.gama=1"], "binary has no setting gama"),
     "a recognizer from a newer version": (newer_recognizer, "Upgrade surelabel to load it"),
@@ -178,7 +188,18 @@ CASES = {
         "below/tags.csv cannot be written: .*names.txt is a file",
     ),
     "a recognizer that cannot be written": ([*FIT, "--out", BELOW_A_FILE], "cannot be written"),
-    "a recognizer over something else": ([*FIT, "--out", "pictures"], "is no saved recognizer"),
+    "a recognizer over something else": (
+        ["fit", "gone.csv", "--out", "pictures"],
+        "is no saved recognizer",
+    ),
+    "a recognizer over the current folder": (
+        ["fit", "gone.csv", "--out", "."],
+        "the current folder is in it",
+    ),
+    "a calibration over something else": (
+        ["calibrate", "tiny-vit", "gone.csv", "--out", "pictures"],
+        "is no saved recognizer",
+    ),
     "a calibration that cannot be written": (
         ["calibrate", "tiny-vit", "labels.csv", "--out", BELOW_A_FILE],
         "cannot be written",
@@ -188,9 +209,14 @@ CASES = {
         "cannot be written",
     ),
     "a report over something else": (
-        ["evaluate", "recognizer", "labels.csv", "--report", "pictures"],
+        ["evaluate", "recognizer", "gone.csv", "--report", "pictures"],
         "pictures holds something that is not a report",
     ),
+    "a report over the current folder": (
+        ["evaluate", "recognizer", "gone.csv", "--report", "."],
+        "the current folder is in it",
+    ),
+    "a demo over something else": (demo_over_something_else, "recognizer exists and is no saved"),
     "an index that cannot be written": (
         ["index", BELOW_A_FILE, "pictures", "--labels", "lion"],
         "cannot be written",

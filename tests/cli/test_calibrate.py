@@ -37,3 +37,19 @@ def test_calibration_makes_fitted_pictures_no_less_likely(home, run):
     before, after = found["before"]["summary"], found["after"]["summary"]
     assert after["log_loss"] <= before["log_loss"] + 0.05
     assert after["mean_average_precision"] == pytest.approx(before["mean_average_precision"])
+
+
+def test_all_pictures_that_cannot_be_read_are_named_once_at_the_end(home, run):
+    pictures = sorted((home / "pictures").iterdir())
+    for picture in pictures[:5]:
+        picture.write_bytes(b"")
+    header, *rows = (home / "labels.csv").read_text().splitlines()
+    for name, part in (("held-out.csv", rows[:10]), ("test.csv", rows[4:])):
+        (home / name).write_text("\n".join([header, *sorted(part)]) + "\n")
+    for line in (["labels.csv"], ["held-out.csv", "--test", "test.csv"]):
+        done = run("calibrate", "recognizer", *line)
+        assert done.code == 0
+        *_, named = done.err.partition("Skipped 5 that cannot be read:\n")
+        assert sorted(named.splitlines()) == [
+            f"  ./pictures/{picture.name}: empty file" for picture in pictures[:5]
+        ]

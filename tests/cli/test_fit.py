@@ -43,12 +43,19 @@ def test_pictures_lie_under_the_root_that_is_given(home, run):
     assert run(*line, "--pictures", ".").code == 0
 
 
-def test_a_picture_that_cannot_be_read_is_named(home, run):
-    broken = sorted((home / "pictures").iterdir())[0]
-    broken.write_bytes(b"")
+def test_all_pictures_that_cannot_be_read_are_named_at_the_end(home, run):
+    broken = sorted((home / "pictures").iterdir())[:5]
+    for picture in broken:
+        picture.write_bytes(b"")
     done = run("fit", "labels.csv", "--out", "fitted", *LINEAR)
     assert done.code == 0
-    assert re.search(f"Note: 1 of 24 labelled pictures.*{broken.name}: empty file", done.err)
+    assert re.search(f"Note: 5 of 24 labelled pictures.*{broken[0].name}: empty file", done.err)
+    *_, title, one, two, three, four, five = done.err.splitlines()
+    assert title == "Skipped 5 that cannot be read:"
+    assert sorted([one, two, three, four, five]) == [
+        f"  ./pictures/{picture.name}: empty file" for picture in broken
+    ]
+    assert done.out.startswith("Fitted linear on 19 pictures")
 
 
 def test_a_method_that_learns_nothing_is_refused(home, run):

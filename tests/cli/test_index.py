@@ -10,11 +10,11 @@ def test_a_new_index_has_all_pictures(home, run):
     )
 
 
-def test_a_refresh_adds_changes_and_removes(home, run):
-    first, second, third = sorted((home / "pictures").iterdir())[:3]
+def test_a_refresh_adds_changes_and_removes(indexed, run):
+    first, second, third = sorted((indexed / "pictures").iterdir())[:3]
     first.unlink()
     shutil.copy(third, second)
-    shutil.copy(third, home / "pictures" / "new.jpg")
+    shutil.copy(third, indexed / "pictures" / "new.jpg")
     done = run("index", "index", "pictures", "--model", "recognizer", "--json")
     assert json.loads(done.out) == {
         "index": "index",
@@ -28,11 +28,32 @@ def test_a_refresh_adds_changes_and_removes(home, run):
     assert (again["added"], again["changed"], again["removed"]) == (0, 0, 0)
 
 
-def test_a_broken_new_picture_is_skipped_and_named_at_every_refresh(home, run):
-    (home / "pictures" / "broken.jpg").write_bytes(b"")
+def test_a_broken_new_picture_is_skipped_and_named_at_every_refresh(indexed, run):
+    (indexed / "pictures" / "broken.jpg").write_bytes(b"")
     for _ in range(2):
         done = run("index", "index", "pictures", "--model", "recognizer")
         assert done.code == 0
         assert "24 pictures" in done.out
         assert "0 added, 0 changed, 0 removed, 1 skipped" in done.out
         assert "broken.jpg" in done.err
+
+
+def test_an_index_whose_pictures_all_vanished_is_kept_and_the_remedy_told(indexed, run):
+    (indexed / "pictures").rename(indexed / "elsewhere")
+    done = run("index", "index", "elsewhere", "--model", "recognizer")
+    assert done.code == 1
+    assert "24 pictures of index should still be there. All are gone" in done.err
+    assert len(json.loads(run("search", "index", "lion", "-k", "99", "--json").out)) == 24
+
+
+def test_the_folder_a_command_runs_in_changes_nothing(indexed, run, monkeypatch):
+    monkeypatch.chdir(indexed / "pictures")
+    done = run("index", "../index", ".", "--model", "../recognizer", "--json")
+    assert json.loads(done.out) | {"index": ""} == {
+        "index": "",
+        "pictures": 24,
+        "added": 0,
+        "changed": 0,
+        "removed": 0,
+        "skipped": 0,
+    }

@@ -1,5 +1,6 @@
 import json
 import re
+import sys
 
 import pytest
 
@@ -58,6 +59,34 @@ def test_a_file_holds_all_labels_of_all_pictures(suffix, home, run):
     done = run("tag", "pictures", "--model", "recognizer", "--out", f"tags.{suffix}")
     assert (done.code, done.out) == (0, "")
     assert read_predictions(f"tags.{suffix}").scores.shape == (24, 4)
+
+
+def test_json_is_printed_beside_the_file(home, run):
+    line = ["tag", "pictures", "--model", "recognizer", "--json"]
+    beside, alone = run(*line, "--out", "tags.csv"), run(*line)
+    assert len(json.loads(beside.out)) == len(read_predictions("tags.csv")) == 24
+    assert beside.out == alone.out
+
+
+@pytest.mark.parametrize("choice", [("--threshold", "0.9"), ("--top-k", "0"), ("--threshold", "0")])
+def test_a_file_of_all_labels_and_a_choice_of_labels_are_not_asked_for_together(choice, home, run):
+    done = run("tag", "nowhere", "--model", "recognizer", "--out", "tags.csv", *choice)
+    assert (done.code, done.out) == (2, "")
+    assert "--out writes all labels, so it goes with neither --threshold nor --top-k" in done.err
+    assert not (home / "tags.csv").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all file names are Unicode")
+def test_a_file_name_that_is_not_unicode_is_tagged_and_written_with_escapes(home, run):
+    whole, broken = (home / "pictures" / name for name in ("caf\udce9.jpg", "b\udce9.jpg"))
+    sorted((home / "pictures").iterdir())[0].rename(whole)
+    broken.write_bytes(b"")
+    done = run("tag", "pictures", "--model", "recognizer")
+    assert (done.code, done.exception) == (0, None)
+    assert r"pictures/caf\udce9.jpg: " in done.out
+    assert r"pictures/b\udce9.jpg: empty file" in done.err
+    found = json.loads(run("tag", "pictures", "--model", "recognizer", "--json").out)
+    assert "pictures/caf\udce9.jpg" in [picture["path"] for picture in found]
 
 
 def test_names_come_from_standard_input_and_pictures_from_a_list(home, run):

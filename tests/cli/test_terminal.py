@@ -6,7 +6,15 @@ import pytest
 
 from surelabel import recognizer
 from surelabel.cli import terminal
-from surelabel.cli.terminal import Terminal, figure, notes, one_line, output, plain, table
+from surelabel.cli.terminal import (
+    Terminal,
+    notes,
+    one_line,
+    output,
+    plain,
+    table,
+    whole_folder,
+)
 from surelabel.errors import DataError
 
 
@@ -16,10 +24,9 @@ def test_a_table_stands_in_columns():
     )
 
 
-def test_undefined_numbers_are_null_in_json_and_a_dash_in_text(capsys):
+def test_undefined_numbers_are_null_in_json(capsys):
     Terminal(as_json=True).show({"a": [1, float("nan"), None, True, "x"], 2: 0.5}, "text")
     assert json.loads(capsys.readouterr().out) == {"a": [1, None, None, True, "x"], "2": 0.5}
-    assert [figure(v) for v in (0.12345, float("nan"), None)] == ["0.1235", "-", "-"]
 
 
 def test_numpy_numbers_are_plain():
@@ -34,6 +41,19 @@ def test_quiet_says_nothing_but_shows_results(capsys):
     with quiet.progress("Tagging") as progress:
         assert progress is None
     assert capsys.readouterr() == ("result\n", "")
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_odd_bytes_of_a_file_name_are_spelt_out(as_json, capsys):
+    shown = Terminal(as_json=as_json)
+    shown.show({"path": "caf\udce9, ü.jpg"}, "caf\udce9, ü.jpg")
+    shown.tell("tell \udce9")
+    shown.say("say \udce9")
+    out, err = capsys.readouterr()
+    assert out.splitlines()[0].count(r"caf\udce9, ü.jpg") == 1
+    assert (r"tell \udce9" in out) is not as_json
+    assert err == "say \\udce9\n"
+    assert not as_json or json.loads(out) == {"path": "caf\udce9, ü.jpg"}
 
 
 def test_progress_without_a_terminal_is_a_line_now_and_then(capsys, monkeypatch):
@@ -78,6 +98,14 @@ def test_a_place_below_a_file_is_refused_at_once(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="file is a file; name another place"):
         output(None, None, str(tmp_path / "file" / "deep" / "below"))
+
+
+def test_a_folder_that_is_written_whole_cannot_be_the_current_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match="the current folder is in it"):
+        whole_folder(None, None, ".")
+    assert whole_folder(None, None, "new") == "new"
+    assert whole_folder(None, None, None) is None
 
 
 @pytest.mark.parametrize("place", ["new/deeper", "file", "."])

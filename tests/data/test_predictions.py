@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surelabel.data.predictions import read_predictions, write_predictions
+from surelabel.data.predictions import check_suffix, read_predictions, write_predictions
 from surelabel.errors import DataError, InputError
 from surelabel.records import Predictions, Skipped
 
@@ -132,7 +132,8 @@ def test_a_path_that_is_no_text_is_written_with_its_odd_bytes_spelt_out(tmp_path
 
 
 def test_another_suffix_is_refused_with_the_three():
-    for act in (lambda path: write_predictions(predictions(), path), read_predictions):
+    acts = (lambda path: write_predictions(predictions(), path), read_predictions, check_suffix)
+    for act in acts:
         with pytest.raises(InputError, match=r"as \.parquet, \.csv, \.jsonl\. Got 'tags\.xlsx'"):
             act("tags.xlsx")
 

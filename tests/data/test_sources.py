@@ -94,9 +94,15 @@ def test_many_names_in_words_are_not_taken_for_a_file():
     assert len(read_names(", ".join(f"label {n}" for n in range(2000)))) == 2000
 
 
-def test_a_file_of_names_that_is_not_there_is_no_label():
-    with pytest.raises(DataError, match=r"labels\.txt: no such file"):
-        read_names("labels.txt")
+@pytest.mark.parametrize("name", ["labels.txt", "Labels.CSV", "my.lst", "lists/labels", "a.names"])
+def test_a_file_of_names_that_is_not_there_is_no_label(name):
+    with pytest.raises(DataError, match=f"{name}: no such file"):
+        read_names(name)
+
+
+@pytest.mark.parametrize("text", ["St. Bernard", "tv/monitor, dog", "dog, names.txt", "a.k.a."])
+def test_words_with_a_dot_or_several_names_are_no_file(text):
+    assert read_names(text) == text.split(", ")
 
 
 def test_aliases_are_taken_apart():
@@ -122,6 +128,12 @@ def test_aliases_are_taken_apart():
 def test_a_bad_name_is_refused_with_its_line(names, message):
     with pytest.raises(InputError, match=message):
         checked_names(names)
+
+
+def test_one_text_is_no_list_of_names():
+    message = r"names is a list of labels; got the text 'dog'; write \['dog'\]"
+    with pytest.raises(InputError, match=message):
+        checked_names("dog")
 
 
 @settings(deadline=None)

@@ -63,6 +63,7 @@ def evaluation(paths, names, *, seed=0, calibrated=True, sharpness=2.0, claimed=
         per_class=per_class,
         undefined={m: int(np.isnan(values).sum()) for m, values in per_class.items()},
         floor=floor,
+        class_floor={m: 2 * v for m, v in floor.items()},
         worst=tuple(shown[:6]),
         best=tuple(shown[6:]),
     )
@@ -112,6 +113,6 @@ def elsewhere():
             end: tuple(replace(e, path=swap.get(e.path, e.path)) for e in getattr(found, end))
             for end in ("worst", "best")
         }
-        return replace(found, predictions=found.predictions.with_paths(paths), **ends)
+        return replace(found, predictions=replace(found.predictions, paths=paths), **ends)
 
     return moved

@@ -28,8 +28,9 @@ def test_the_table_shows_value_before_and_chance(judged):
     found = judged()
     earlier = replace(found, summary={**found.summary, "ece": 0.1234})
     row = re.search(r"<tr><th[^>]*>ECE<.*?</tr>", metric_table(found, earlier))[0]
-    value, chance = (f"{100 * table['ece']:.2f}" for table in (found.summary, found.floor))
-    assert re.findall(r"<td>([^<]*)</td>", row) == [value, "12.34", chance]
+    tables = (found.summary, found.floor, found.class_means, found.class_floor)
+    value, *others = (f"{100 * table['ece']:.2f}" for table in tables)
+    assert re.findall(r"<td>([^<]*)</td>", row) == [value, "12.34", *others]
 
 
 def test_a_metric_says_its_unit_and_its_settings(judged):

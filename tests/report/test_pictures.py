@@ -45,7 +45,7 @@ def test_a_heat_map_is_brightest_where_the_patch_is_strongest():
     strength = np.zeros((4, 4))
     strength[1, 2] = 5.0
     pixels = np.asarray(
-        heat_map(Image.new("RGB", (64, 64), "grey"), strength, whole=True).convert("L")
+        heat_map(Image.new("RGB", (64, 64), "grey"), strength, cover="whole").convert("L")
     )
     down, across = np.unravel_index(pixels.argmax(), pixels.shape)
     assert 16 <= down < 32
@@ -55,7 +55,7 @@ def test_a_heat_map_is_brightest_where_the_patch_is_strongest():
 def test_a_heat_map_does_not_change_when_scores_are_shifted_and_scaled():
     picture = Image.effect_noise((40, 40), 60).convert("RGB")
     strength = np.arange(12.0).reshape(3, 4)
-    first, second = (heat_map(picture, s, whole=True) for s in (strength, strength * 100 - 7))
+    first, second = (heat_map(picture, s, cover="whole") for s in (strength, strength * 100 - 7))
     assert np.array_equal(np.asarray(first), np.asarray(second))
 
 
@@ -69,8 +69,44 @@ def test_equal_patches_are_all_weak():
 )
 def test_the_map_covers_the_central_part_with_the_shape_of_the_grid(size, grid, seen):
     strength = np.random.default_rng(0).random(grid)
-    assert heat_map(Image.new("RGB", size), strength, whole=False).size == seen
-    assert heat_map(Image.new("RGB", size), strength, whole=True).size == size
+    assert heat_map(Image.new("RGB", size), strength, cover="middle").size == seen
+    assert heat_map(Image.new("RGB", size), strength, cover="whole").size == size
+
+
+@pytest.mark.parametrize(
+    ("size", "grid", "inside"),
+    [
+        ((90, 30), (6, 6), np.s_[2:4, :]),
+        ((30, 90), (6, 6), np.s_[:, 2:4]),
+        ((60, 60), (6, 6), np.s_[:, :]),
+        ((80, 80), (2, 4), np.s_[:, 1:3]),
+        ((77, 33), (7, 7), np.s_[2:5, :]),
+    ],
+)
+def test_the_map_of_a_padded_picture_leaves_out_the_patches_of_the_padding(size, grid, inside):
+    strength = np.random.default_rng(0).random(grid)
+    padding = np.full(grid, 100.0)
+    padding[inside] = strength[inside]
+    picture = Image.effect_noise(size, 60).convert("RGB")
+    seen = heat_map(picture, padding, cover="padded")
+    alone = heat_map(picture, strength[inside], cover="whole")
+    assert seen.size == size
+    assert np.array_equal(np.asarray(seen), np.asarray(alone))
+
+
+def test_a_patch_that_is_half_padding_colours_only_its_half_of_the_picture():
+    strength = np.zeros((4, 4))
+    strength[0] = 1.0  # of 100 by 75 pixels, the first and last half patch are padding
+    pixels = heat_map(Image.new("RGB", (100, 75), "grey"), strength, cover="padded")
+    brightness = np.asarray(pixels.convert("L"), dtype=float).mean(axis=1)
+    assert brightness.argmax() == 0
+    # the edge of the picture is the middle of the first row: full strength; the next middle is 25
+    assert np.allclose(brightness[25:], brightness[-1], atol=1.5)
+    assert brightness[0] > brightness[12] > brightness[24]
+
+
+def test_a_sliver_of_a_picture_has_a_map_too():
+    assert heat_map(Image.new("RGB", (128, 1)), np.eye(4), cover="padded").size == (128, 1)
 
 
 def test_the_central_part_is_central():
@@ -80,7 +116,7 @@ def test_the_central_part_is_central():
 
 
 def test_patches_are_spread_bilinearly():
-    spread = enlarged(np.array([[0.0, 1.0]]), (8, 1))[0]
+    spread = enlarged(np.array([[0.0, 1.0]]), (8, 1), (0, 0, 2, 1))[0]
     # the middle of pixel x lies at (x + 0.5) / 4 - 0.5 patches, held inside the outer middles
     places = np.clip((np.arange(8) + 0.5) / 4 - 0.5, 0, 1)
     assert np.allclose(spread, places, atol=1e-6)

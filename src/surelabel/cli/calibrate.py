@@ -5,8 +5,15 @@ from typing import TYPE_CHECKING
 import click
 
 from surelabel.cli.measures import HONESTY, metric_table
-from surelabel.cli.sources import labelled_images, labels_option, names_of, pictures_option
-from surelabel.cli.terminal import Terminal, output, table, with_terminal
+from surelabel.cli.sources import (
+    labelled_images,
+    labels_option,
+    names_of,
+    pictures_option,
+    unreadable,
+)
+from surelabel.cli.tag import tell_skipped
+from surelabel.cli.terminal import Terminal, table, whole_folder, with_terminal
 
 if TYPE_CHECKING:
     from surelabel.evaluation import Coverage, Evaluation
@@ -15,7 +22,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("model")
 @click.argument("labels")
-@click.option("--out", callback=output, metavar="FOLDER", help="Where to save it.")
+@click.option("--out", callback=whole_folder, metavar="FOLDER", help="Where to save it.")
 @click.option("--test", metavar="LABELS", help="Other labelled pictures to measure on.")
 @pictures_option
 @labels_option
@@ -35,8 +42,10 @@ def calibrate(
     such as scenes-80:validation, that fitting has not seen. Says what to label next.
     """
     from surelabel.evaluation import coverage
-    from surelabel.recognizer import judged, open_recognizer
+    from surelabel.recognizer import check_free, judged, open_recognizer
 
+    if out:
+        check_free(out)
     held_out = labelled_images(labels, pictures)
     tested = labelled_images(test, pictures) if test else held_out
     recognizer = open_recognizer(
@@ -50,6 +59,8 @@ def calibrate(
         recognizer.save(out)
     found = coverage(recognizer.aligned(held_out))
     show_change(terminal, before, judged(recognizer, tested), found, test, out)
+    others = unreadable(recognizer, held_out) if test else ()
+    tell_skipped(list(dict.fromkeys([*before.predictions.skipped, *others])))
 
 
 def show_change(

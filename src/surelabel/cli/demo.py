@@ -40,8 +40,11 @@ def demo(terminal: Terminal, out: str) -> None:
     report with three searches. It needs no download and takes a minute or two.
     """
     from surelabel.data import collection
-    from surelabel.report import report
+    from surelabel.recognizer import check_free
+    from surelabel.report import check_place, report
 
+    check_free(Path(out) / "recognizer")
+    check_place(Path(out) / "report")
     test = collection(COLLECTION, split="test")
     terminal.tell(
         f"1. {COLLECTION} has {len(test)} test pictures, composed of emoji, and {len(test.names)} "

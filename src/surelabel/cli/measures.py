@@ -18,6 +18,8 @@ def as_value(evaluation: "Evaluation") -> dict[str, Any]:
         "calibration": evaluation.predictions.calibration,
         "summary": evaluation.summary,
         "floor": evaluation.floor,
+        "class_means": evaluation.class_means,
+        "class_floor": evaluation.class_floor,
         "undefined": evaluation.undefined,
     }
 

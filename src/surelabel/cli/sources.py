@@ -1,12 +1,13 @@
 """Where labels, names and recognizers come from, in the words of the command line."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from surelabel.records import LabelledImages
+    from surelabel.recognizer import Recognizer
+    from surelabel.records import LabelledImages, Skipped
 
 Command = Callable[..., None]
 
@@ -57,6 +58,13 @@ def labelled_images(source: str, pictures: str | None = None) -> "LabelledImages
     if colon and name in COLLECTIONS:
         return collection(name, split=split)
     return read_labels(source, pictures_root=pictures)
+
+
+def unreadable(recognizer: "Recognizer", labelled: "LabelledImages") -> "Sequence[Skipped]":
+    """The pictures that were skipped; the others were encoded and come from the cache."""
+    from surelabel.encoding import encode
+
+    return encode(recognizer.backbone, labelled.paths, cache=recognizer.cache).skipped
 
 
 def overrides(settings: tuple[str, ...], **given: Any) -> list[str]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--out",
     callback=output,
     metavar="FILE.{parquet,csv,jsonl}",
-    help="Write all labels of all pictures to a file instead; the suffix decides the format.",
+    help="Write all labels of all pictures to a file; the suffix decides the format.",
 )
 @click.option("--strict", is_flag=True, help="A picture that cannot be read is an error.")
 @click.option("--workers", type=click.IntRange(0), help="Decoding processes.")
@@ -47,9 +47,9 @@ def tag(
     standard input. A run that was stopped goes on where it was: give the same command again.
     """
     from surelabel.data import find_pictures, write_predictions
-    from surelabel.recognizer import check_choice, open_recognizer
+    from surelabel.recognizer import open_recognizer
 
-    check_choice(threshold=threshold, top_k=top_k)
+    check_wishes(threshold, top_k, out)
     paths, wanted = find_pictures(pictures), names_of(names)
     recognizer = open_recognizer(model, wanted, template=template, device=terminal.device)
     start = time.perf_counter()
@@ -59,9 +59,23 @@ def tag(
     if out:
         write_predictions(predictions, out)
         terminal.say(f"Written: {out}")
-    else:
+    if terminal.as_json or not out:
         show_tags(terminal, predictions, threshold, top_k)
     close(terminal, predictions, seconds)
+
+
+def check_wishes(threshold: float | None, top_k: int | None, out: str | None) -> None:
+    """Refuse, before any work is done, what cannot be shown or written."""
+    from surelabel.data import check_suffix
+    from surelabel.recognizer import check_choice
+
+    if out:
+        check_suffix(out)
+        if threshold is not None or top_k is not None:
+            raise click.UsageError(
+                "--out writes all labels, so it goes with neither --threshold nor --top-k."
+            )
+    check_choice(threshold=threshold, top_k=top_k)
 
 
 def show_tags(

@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from surelabel.errors import DataError
+from surelabel.files import check_replaceable, utf8
 
 Progress = Callable[[int, int], None]
 PACKAGE = Path(__file__).parents[1]
@@ -39,17 +40,18 @@ class Terminal:
 
     def show(self, value: Any, text: str) -> None:
         """Print a result: ``value`` as JSON where that was asked for, else ``text``."""
-        click.echo(json.dumps(plain(value), ensure_ascii=False) if self.as_json else text)
+        shown = json.dumps(plain(value), ensure_ascii=False) if self.as_json else text
+        click.echo(utf8(shown))  # a file name need not be Unicode; what is not becomes an escape
 
     def tell(self, text: str) -> None:
         """Print a step of a longer story, which JSON leaves out."""
         if not self.as_json:
-            click.echo(text)
+            click.echo(utf8(text))
 
     def say(self, text: str) -> None:
         """Say on stderr how it goes."""
         if not self.quiet:
-            click.echo(text, err=True)
+            click.echo(utf8(text), err=True)
 
     @contextmanager
     def progress(self, what: str) -> Iterator[Progress | None]:
@@ -91,6 +93,13 @@ def output(_: click.Context, __: click.Parameter, path: str | None) -> str | Non
     return path
 
 
+def whole_folder(context: click.Context, option: click.Parameter, path: str | None) -> str | None:
+    """The same for a folder that is written as a whole: it cannot be the current one."""
+    if path is not None:
+        check_replaceable(path)
+    return output(context, option, path)
+
+
 @contextmanager
 def notes() -> Iterator[None]:
     """Show a warning of this package as one line, ``Note: …``, on stderr."""
@@ -119,11 +128,6 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     padded = ([c.ljust(w) for c, w in zip(line, widths, strict=True)] for line in lines)
     return "\n".join("  ".join(cells).rstrip() for cells in padded)
-
-
-def figure(value: float | None) -> str:
-    """A measured number, or a dash where it is undefined."""
-    return "-" if value is None or isnan(value) else f"{value:.4f}"
 
 
 def plain(value: Any) -> Any:

@@ -6,7 +6,7 @@ from surelabel.data.domains import DOMAINS
 from surelabel.data.generate import read_scenes, write_scenes
 from surelabel.data.labels import FORMATS, align, read_labels
 from surelabel.data.pictures import open_picture, upright
-from surelabel.data.predictions import read_predictions, write_predictions
+from surelabel.data.predictions import check_suffix, read_predictions, write_predictions
 from surelabel.data.sources import checked_names, find_pictures, read_names
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "FORMATS",
     "FeatureCache",
     "align",
+    "check_suffix",
     "checked_names",
     "collection",
     "default_folder",

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from scipy.special import logit
 
 from surelabel.errors import DataError, InputError
-from surelabel.files import new_file
+from surelabel.files import new_file, utf8
 from surelabel.records import LOGIT_LIMIT, Predictions, Skipped
 
 SCORE, LOGIT, PROBABILITY = "score:", "logit:", "probability:"  # prefixes of the columns of a name
@@ -80,6 +80,15 @@ def read_predictions(path: str | Path) -> Predictions:
         ) from error
 
 
+def check_suffix(path: str | Path) -> None:
+    """Refuse what ``write_predictions`` would refuse for its name, before any work is done.
+
+    Raises:
+        InputError: the suffix is not ``.parquet``, ``.csv`` or ``.jsonl``.
+    """
+    _format_of(path)
+
+
 def _format_of(
     path: str | Path,
 ) -> tuple[Callable[[Predictions, Path], None], Callable[[Path], Predictions]]:
@@ -103,16 +112,11 @@ def _columns(predictions: Predictions) -> dict[str, pa.Array]:
         parts[LOGIT] = predictions.logits
     if predictions.calibration is not None and predictions.logits is not None:
         parts[PROBABILITY] = predictions.probabilities
-    columns = {"path": pa.array(map(_utf8, predictions.paths), pa.string())}
+    columns = {"path": pa.array(map(utf8, predictions.paths), pa.string())}
     for place, name in enumerate(predictions.names):
         for prefix, values in parts.items():
             columns[prefix + name] = pa.array(values[:, place].astype(np.float32))
     return columns
-
-
-def _utf8(path: str) -> str:
-    """A path that is no text, as Unix allows, with its odd bytes written out."""
-    return path.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _stacked(table: pa.Table, prefix: str, names: Sequence[str]) -> npt.NDArray[np.float32] | None:
@@ -131,7 +135,7 @@ def _write_parquet(predictions: Predictions, path: Path) -> None:
         "calibration": predictions.calibration,
         "model": predictions.model,
         "version": version("surelabel"),
-        "skipped": [[_utf8(s.path), s.reason] for s in predictions.skipped],
+        "skipped": [[utf8(s.path), s.reason] for s in predictions.skipped],
     }
     table = pa.table(_columns(predictions)).replace_schema_metadata({_METADATA: json.dumps(about)})
     pq.write_table(table, path, compression="zstd", write_page_checksum=True)
@@ -161,7 +165,7 @@ def _write_csv(predictions: Predictions, path: Path) -> None:
     count, skipped = len(predictions.skipped), predictions.skipped
     table = pa.table(columns | {"skipped": pa.nulls(len(predictions), pa.string())})
     lost = {name: pa.nulls(count, column.type) for name, column in columns.items()} | {
-        "path": pa.array([_utf8(s.path) for s in skipped], pa.string()),
+        "path": pa.array([utf8(s.path) for s in skipped], pa.string()),
         "skipped": pa.array([s.reason for s in skipped], pa.string()),
     }
     pacsv.write_csv(pa.concat_tables([table, pa.table(lost)]), path)

@@ -10,6 +10,7 @@ from surelabel.data.pictures import SUFFIXES
 from surelabel.errors import DataError, InputError
 
 NAME_LIMIT = 200  # characters of a label name
+LISTS = (".txt", ".csv", ".tsv", ".lst", ".list", ".names")  # what files of names are called
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -59,17 +60,18 @@ def read_names(source: str | Path) -> list[str]:
         place of a name is its line; :func:`checked_names` leaves it out.
 
     Raises:
-        DataError: the file does not exist or is not text.
+        DataError: the file does not exist or is not text. One word that ends as files of names
+            do, or has a / in it, is taken for a file.
     """
     text = str(source)
     if text == "-":
         return _lines(_standard_input())
     if os.path.isfile(text):
         return _lines(_text(text))
-    if isinstance(source, Path) or text.endswith(".txt"):
+    if isinstance(source, Path) or _is_called_like_a_file(text):
         raise DataError(
             f"{text}: no such file. Give a file with one label name a line, or the names "
-            'themselves: "dog, bicycle".'
+            'themselves: "dog, bicycle". A single name with a / in it goes into a file.'
         )
     return [name.strip() for name in re.split(r"[,\n]", text)]
 
@@ -85,14 +87,16 @@ def checked_names(names: Sequence[str]) -> tuple[list[str], dict[str, tuple[str,
         The names, and for each name all its spellings, itself first.
 
     Raises:
-        InputError: no name at all, two alike (whatever their case), one above 200
-            characters, one with a control character, or an empty alias. The message says
-            which, by its line.
+        InputError: a text instead of a list, no name at all, two alike (whatever their case),
+            one above 200 characters, one with a control character, or an empty alias. The
+            message says which, by its line.
 
     Example:
         >>> checked_names(["sofa|couch", "dog"])
         (['sofa', 'dog'], {'sofa': ('sofa', 'couch'), 'dog': ('dog',)})
     """
+    if isinstance(names, str):
+        raise InputError(f"names is a list of labels; got the text {names!r}; write [{names!r}]")
     aliases: dict[str, tuple[str, ...]] = {}
     lines: dict[str, int] = {}
     for line, entry in enumerate(names, start=1):
@@ -115,6 +119,12 @@ def checked_names(names: Sequence[str]) -> tuple[list[str], dict[str, tuple[str,
             "one name a line."
         )
     return list(aliases), aliases
+
+
+def _is_called_like_a_file(text: str) -> bool:
+    if "," in text or "\n" in text:
+        return False
+    return text.lower().endswith(LISTS) or "/" in text or os.sep in text
 
 
 def _check_name(name: str, line: int) -> None:

@@ -34,11 +34,6 @@ def all_words() -> tuple[Word, ...]:
     return tuple(Word(r["word"], r["character"], r["theme"], r["scenes_80"]) for r in rows)
 
 
-def part_of_scenes_80(part: str) -> tuple[Word, ...]:
-    """The words of ``scenes-80`` that are ``seen`` (48), ``unseen`` (17) or ``unused`` (15)."""
-    return tuple(w for w in all_words() if w.part == part)
-
-
 def vocabulary(name: str | Path) -> tuple[Word, ...]:
     """The words of ``scenes-80``, ``scenes-all``, or of a file with one word a line.
 

@@ -118,7 +118,7 @@ def _where(example: Example) -> Markup:
         element(
             "figure",
             _image(
-                jpeg(heat_map(seen, strength, whole=example.whole)),
+                jpeg(heat_map(seen, strength, cover=example.cover)),
                 f"where {name} is seen in {example.path}",
             ),
             element("figcaption", name),

@@ -25,6 +25,8 @@ def numbers(evaluation: Evaluation, before: Evaluation | None) -> str:
         "names": list(predictions.names),
         "summary": evaluation.summary,
         "floor": evaluation.floor,
+        "class_means": evaluation.class_means,
+        "class_floor": evaluation.class_floor,
         "undefined": evaluation.undefined,
         "before": before and _brief(before),
         "per_class": {

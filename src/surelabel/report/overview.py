@@ -89,9 +89,12 @@ def _card(value: str, title: str, about: str) -> Markup:
 
 
 def metric_table(evaluation: Evaluation, before: Evaluation | None) -> Markup:
-    """Every metric: what it means, its value, that before, and what chance alone would show."""
+    """Every metric: what it means, its value, that before, what chance alone would show.
+
+    Then the mean over single labels, where chance alone does far more, and its share of that.
+    """
     earlier, floor = ["before"] * bool(before), ["chance alone"] * bool(evaluation.floor)
-    heads = ["metric", "value", *earlier, *floor]
+    heads = ["metric", "value", *earlier, *floor, "mean of labels", *floor]
     rows = [_row(metric, evaluation, before) for metric in in_order(evaluation.summary)]
     return element(
         "div",
@@ -115,7 +118,9 @@ def _row(metric: str, evaluation: Evaluation, before: Evaluation | None) -> Mark
     about = element("div", meaning.text + better)
     earlier = [before.summary.get(metric)] if before else []
     floor = [evaluation.floor.get(metric)] if evaluation.floor else []
-    values = [evaluation.summary[metric], *earlier, *floor]
+    single = [evaluation.class_means.get(metric)]
+    single += [evaluation.class_floor.get(metric)] if evaluation.floor else []
+    values = [evaluation.summary[metric], *earlier, *floor, *single]
     return element(
         "tr",
         element(
@@ -140,9 +145,9 @@ def undefined_labels(evaluation: Evaluation) -> Markup:
     if not counted:
         return Markup("")
     text = (
-        f"Of the {len(evaluation.predictions.names):,} labels some cannot be judged one by one, "
-        f"because no known picture has them, or lacks them: {', '.join(counted)}. "
-        f"Means over labels leave them out."
+        f"Some of the {len(evaluation.predictions.names):,} labels cannot be judged one by one, "
+        "because no known picture has them or lacks them, or because they never come among the "
+        f"first k or above the threshold: {', '.join(counted)}. Means of labels leave them out."
     )
     return element("p", text)
 

@@ -1,6 +1,7 @@
 """Small pictures for a page: thumbnails, and where in a picture a label is seen."""
 
 import base64
+import math
 from io import BytesIO
 
 import numpy as np
@@ -15,6 +16,7 @@ SIDE = 192  # pixels of a thumbnail's longer side
 MAP_SIDE = 128  # the same with a heat map
 QUALITY = 80  # of the JPEG
 WEAK, STRONG = 0.3, 0.7  # how much the colour covers the picture, at both ends of the scale
+Box = tuple[float, float, float, float]
 Pixels = npt.NDArray[np.float64]
 
 # Colours at nine even steps of viridis (CC0), from weak to strong: brighter is always more.
@@ -56,23 +58,28 @@ def jpeg(picture: Image.Image) -> str:
     return data_uri(file.getvalue(), "jpeg")
 
 
-def heat_map(picture: Image.Image, strength: Array, *, whole: bool) -> Image.Image:
+def heat_map(picture: Image.Image, strength: Array, *, cover: str) -> Image.Image:
     """Colour the part of a picture that the patches cover: the brighter, the stronger the label.
 
     Args:
         picture: RGB.
         strength: One number a patch, ``(down, across)``; only their order means something.
-        whole: The patches cover the whole picture; if not, its largest central part with the
-            shape of the grid.
+        cover: What the patches cover: the ``whole`` picture, its ``middle`` (the largest central
+            part with the shape of the grid), or the picture ``padded`` to that shape.
 
     Returns:
-        That part in grey under the colours.
+        That part in grey under the colours, without any padding.
     """
-    seen = picture if whole else middle(picture, strength.shape[1] / strength.shape[0])
-    share = enlarged(shares(strength), seen.size)
-    grey = np.asarray(seen.convert("L"), dtype=np.float64)[:, :, None]
-    cover = WEAK + (STRONG - WEAK) * share[:, :, None]
-    mixed = grey * (1 - cover) + colours(share) * cover
+    down, across = strength.shape
+    box = (0.0, 0.0, float(across), float(down))
+    if cover == "middle":
+        picture = middle(picture, across / down)
+    if cover == "padded":
+        strength, box = unpadded(strength, picture.size)
+    share = enlarged(shares(strength), picture.size, box)
+    grey = np.asarray(picture.convert("L"), dtype=np.float64)[:, :, None]
+    opaque = WEAK + (STRONG - WEAK) * share[:, :, None]
+    mixed = grey * (1 - opaque) + colours(share) * opaque
     return Image.fromarray(np.rint(mixed).astype(np.uint8))
 
 
@@ -82,6 +89,25 @@ def middle(picture: Image.Image, ratio: float) -> Image.Image:
     height = min(picture.height, max(1, round(picture.width / ratio)))
     left, top = (picture.width - width) // 2, (picture.height - height) // 2
     return picture.crop((left, top, left + width, top + height))
+
+
+def unpadded(strength: Array, size: tuple[int, int]) -> tuple[Array, Box]:
+    """The patches that hold some of a picture with equal margins on two sides.
+
+    Args:
+        strength: Of all patches, ``(down, across)``.
+        size: Width and height of the picture; it fills the grid one way.
+
+    Returns:
+        Those patches, and the edges of the picture among them: left, top, right, bottom.
+    """
+    down, across = strength.shape
+    width, height = min(across, down * size[0] / size[1]), min(down, across * size[1] / size[0])
+    left, top = (across - width) / 2, (down - height) / 2
+    first, above = math.floor(left), math.floor(top)
+    inside = strength[above : math.ceil(top + height), first : math.ceil(left + width)]
+    left, top = left - first, top - above
+    return inside, (left, top, left + width, top + height)
 
 
 def shares(strength: Array) -> Array:
@@ -96,10 +122,20 @@ def shares(strength: Array) -> Array:
     return scaled
 
 
-def enlarged(share: Array, size: tuple[int, int]) -> Array:
-    """Patches spread bilinearly over ``size`` (width, height) pixels, ``(height, width)``."""
+def enlarged(share: Array, size: tuple[int, int], box: Box) -> Array:
+    """Patches inside the edges of ``box`` spread bilinearly over ``size`` (width, height) pixels.
+
+    Args:
+        share: Of each patch, ``(down, across)``.
+        size: Of what is wanted.
+        box: Left, top, right and bottom edge of what is spread, in patches.
+
+    Returns:
+        In [0, 1], ``(height, width)``.
+    """
     patches = Image.fromarray(share.astype(np.float32))
-    return np.asarray(patches.resize(size, Image.Resampling.BILINEAR), dtype=np.float64).clip(0, 1)
+    spread = patches.resize(size, Image.Resampling.BILINEAR, box=box)
+    return np.asarray(spread, dtype=np.float64).clip(0, 1)
 
 
 def colours(share: Array) -> Pixels:

@@ -45,7 +45,7 @@ def report(
     """
     _check_same(evaluation, before)
     place = Path(folder)
-    _check_place(place)
+    check_place(place)
     honesty, by_label = honesty_plots(evaluation, before), label_plots(evaluation)
     whole = page(evaluation, before=before, honesty=honesty, by_label=by_label, searches=searches)
     text = numbers(evaluation, before)
@@ -59,20 +59,13 @@ def report(
     return place / PAGE
 
 
-def _check_same(evaluation: Evaluation, before: Evaluation | None) -> None:
-    if before is None:
-        return
-    now, then = evaluation.predictions, before.predictions
-    if list(now.paths) != list(then.paths) or list(now.names) != list(then.names):
-        raise InputError(
-            f"before must judge the same pictures and labels in the same order. Got {len(then)} "
-            f"pictures and {len(then.names)} labels before, {len(now)} and {len(now.names)} now: "
-            f"evaluate both on the same labelled pictures."
-        )
+def check_place(folder: str | Path) -> None:
+    """Refuse a folder that holds anything that a report did not write, before any work is done.
 
-
-def _check_place(place: Path) -> None:
-    """Refuse a folder that holds anything that a report did not write."""
+    Raises:
+        DataError: it does, or is a file.
+    """
+    place = Path(folder)
     if not place.exists():
         return
     if not place.is_dir():
@@ -85,6 +78,18 @@ def _check_place(place: Path) -> None:
         raise DataError(
             f"{place} holds something that is not a report of ours, such as {strange[0]}; it was "
             f"left alone. Give a new or empty folder."
+        )
+
+
+def _check_same(evaluation: Evaluation, before: Evaluation | None) -> None:
+    if before is None:
+        return
+    now, then = evaluation.predictions, before.predictions
+    if list(now.paths) != list(then.paths) or list(now.names) != list(then.names):
+        raise InputError(
+            f"before must judge the same pictures and labels in the same order. Got {len(then)} "
+            f"pictures and {len(then.names)} labels before, {len(now)} and {len(now.names)} now: "
+            f"evaluate both on the same labelled pictures."
         )
 
 

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surelabel.data.labels import align
+from surelabel.errors import InputError
 from surelabel.records import LabelledImages
 
 NAN = pytest.approx(np.nan, nan_ok=True)
@@ -29,6 +30,20 @@ def test_several_labels_of_one_name_are_joined():
     aligned, dropped = align(labelled, ["sofa"], {"sofa": ("sofa", "couch")})
     assert by_nan(aligned) == [[1], [NAN], [0], [0.5], [NAN]]
     assert dropped == []
+
+
+@pytest.mark.parametrize("name", ["guitar", "Banjo", "lute|banjo", "guitar|banjo"])
+def test_a_label_written_with_its_aliases_is_found_by_any_of_them(name):
+    labelled = LabelledImages(["a", "b"], ["guitar | banjo", "lamp"], [[1, 0], [0, 1]])
+    aligned, dropped = align(labelled, [name])
+    assert by_nan(aligned) == [[1], [0]]
+    assert dropped == ["lamp"]
+
+
+def test_a_label_that_spells_two_names_is_refused():
+    labelled = LabelledImages(["a"], ["guitar|banjo"], [[1]])
+    with pytest.raises(InputError, match=r"'guitar\|banjo' spells two names, 'banjo' and 'guitar'"):
+        align(labelled, ["banjo", "guitar"])
 
 
 @settings(deadline=None)

@@ -65,6 +65,16 @@ def test_no_annotation_at_all_is_all_absent(folder):
             "categories of different names",
         ),
         (content(images=[], annotations=[]), "holds no picture"),
+        (
+            content(
+                images=[{"id": i, "file_name": f"{n}.jpg"} for n, i in enumerate([7, 3, 5, 7])]
+            ),
+            "must give each of its images an id of its own. Got 7 again.",
+        ),
+        (
+            content(categories=[{"id": i, "name": f"{n}"} for n, i in enumerate([90, 1, 90])]),
+            "must give each of its categories an id of its own. Got 90 again.",
+        ),
     ],
 )
 def test_a_file_that_is_not_coco_is_refused(folder, value, message):

@@ -30,14 +30,14 @@ def read(
             that is no category is unknown.
 
     Raises:
-        DataError: the file is no COCO file, an annotation points nowhere, pictures do not
-            exist, or categories are not in ``names``.
+        DataError: the file is no COCO file, an id comes twice, an annotation points nowhere,
+            pictures do not exist, or categories are not in ``names``.
     """
     path = Path(path)
     content = _content(path)
     try:
-        categories = {c["id"]: str(c["name"]) for c in content["categories"]}
-        pictures = {i["id"]: str(i["file_name"]) for i in content["images"]}
+        categories = _by_id(path, "categories", content["categories"], "name")
+        pictures = _by_id(path, "images", content["images"], "file_name")
         pairs = [(a["image_id"], a["category_id"]) for a in content["annotations"]]
         places = _places(path, pictures, categories, pairs)
     except (KeyError, TypeError) as error:
@@ -63,6 +63,18 @@ def _content(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise DataError(f"{path} must be a COCO file: one JSON object. Got a {type(content)}.")
     return content
+
+
+def _by_id(path: Path, kind: str, entries: list[dict[str, Any]], key: str) -> dict[Any, str]:
+    found: dict[Any, str] = {}
+    for entry in entries:
+        if entry["id"] in found:
+            raise DataError(
+                f"{path} must give each of its {kind} an id of its own. Got {entry['id']!r} again. "
+                "Take the repeated entries out, or number them anew."
+            )
+        found[entry["id"]] = str(entry[key])
+    return found
 
 
 def _places(
