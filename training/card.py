@@ -18,14 +18,15 @@ from surelabel.metrics import PER_CLASS
 from surelabel.training import Labelled, fit, tensors
 
 WEIGHTS = Path(__file__).parents[1] / "src" / "surelabel" / "backbones" / "weights"
-TRAIN, VALIDATION, TEST = (3, 20_000), (4, 5_000), (5, 10_000)  # seed and count of each set
+TRAIN, VALIDATION, TEST = (3, 10_000), (4, 2_000), (5, 5_000)  # seed and count of each set
 MAIN_SEED, MAIN_COUNT = 1, 5_000
 DECAYS = (0.0, 0.01, 0.1)
 
 
 def mean_ap(scores: torch.Tensor, scenes: EncodedScenes) -> float:
     """Mean average precision over classes, in percent."""
-    return 100 * float(np.nanmean(PER_CLASS["average_precision"](scores.numpy(), scenes.targets)))
+    values = PER_CLASS["average_precision"](scores.detach().numpy(), scenes.targets)
+    return 100 * float(np.nanmean(values))
 
 
 def recall_at_count(scores: torch.Tensor, scenes: EncodedScenes) -> dict[str, float]:

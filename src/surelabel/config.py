@@ -4,6 +4,7 @@ import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ TABLES: dict[str, Mapping[str, Callable[..., Any]]] = {
     "loss": LOSSES,
     "calibrator": CALIBRATORS,
 }
+
+
+LARGEST = 2**31  # of any number of a run; a seed must fit into every generator
 
 
 @dataclass(frozen=True)
@@ -124,8 +128,11 @@ def _number(key: str, value: Any) -> int | float:
     kind: type[int] | type[float] = type(getattr(Run(), key))
     smallest = 0 if key in ("seed", "weight_decay") else 1 if kind is int else 1e-12
     allowed = (int,) if kind is int else (int, float)
-    if isinstance(value, bool) or not isinstance(value, allowed) or value < smallest:
-        raise ConfigError(f"{key} must be {kind.__name__} and at least {smallest}. Got {value!r}.")
+    right = isinstance(value, allowed) and not isinstance(value, bool) and isfinite(value)
+    if not right or not smallest <= value < LARGEST:
+        raise ConfigError(
+            f"{key} must be {kind.__name__} and from {smallest} to {LARGEST}. Got {value!r}."
+        )
     return kind(value)
 
 

@@ -4,7 +4,7 @@ Axes: ``n`` images, ``c`` classes, ``d`` feature width, ``w`` tower width, ``p``
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -38,27 +38,6 @@ class Features:
     grid: tuple[int, int] | None = None
     layers: dict[int, Tensor] | None = None
     pixels: Tensor | None = None
-
-
-@dataclass(frozen=True)
-class Step:
-    """One training step, as regularizers see it.
-
-    Attributes:
-        scores: Of the method, ``(n, c)``.
-        logits: Log-odds of the scores through the link, ``(n, c)``; None where the loss has none.
-        targets: In [0, 1], ``(n, c)``.
-        known: True where the target is known, ``(n, c)``.
-        texts: Unit vectors of the names, ``(c, d)``.
-        features: Of the pictures.
-    """
-
-    scores: Tensor
-    logits: Tensor | None
-    targets: Tensor
-    known: Tensor
-    texts: Tensor | None
-    features: Features
 
 
 @dataclass(frozen=True)
@@ -148,6 +127,7 @@ class Predictions:
         features: Image vectors for search by sentence, ``(n, d)`` fp16, or None.
         skipped: Pictures that could not be read.
         work: What it took, or None where nothing was encoded.
+        hashes: Of what each file held when it was read, or None where that is not known.
     """
 
     paths: Sequence[str]
@@ -159,6 +139,7 @@ class Predictions:
     features: npt.NDArray[np.float16] | None = None
     skipped: Sequence[Skipped] = field(default=())
     work: Work | None = None
+    hashes: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         check_shapes(
@@ -170,6 +151,10 @@ class Predictions:
             raise InputError(
                 f"scores must be ({len(self.paths)}, {len(self.names)}), one row a path and one "
                 f"column a name. Got {self.scores.shape}."
+            )
+        if self.hashes is not None and len(self.hashes) != len(self.paths):
+            raise InputError(
+                f"hashes must be one a path, {len(self.paths)}. Got {len(self.hashes)}."
             )
 
     def __len__(self) -> int:
@@ -190,10 +175,6 @@ class Predictions:
             )
         probabilities: Array = expit(self.logits.astype(np.float64))
         return probabilities
-
-    def with_paths(self, paths: Sequence[str]) -> "Predictions":
-        """The same predictions under other file names."""
-        return replace(self, paths=list(paths))
 
 
 def checked_targets(targets: npt.ArrayLike, known: npt.ArrayLike | None) -> tuple[Array, Mask]:

@@ -87,7 +87,7 @@ def fit(
     learning_rate: float,
     weight_decay: float = 0.0,
     seed: int = 0,
-    progress: Callable[[int, int, float], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> list[float]:
     """Train ``method`` on ``source`` with AdamW and a cosine step size.
 
@@ -99,7 +99,7 @@ def fit(
         learning_rate: Largest step size.
         weight_decay: On matrices only.
         seed: Of the order of the pictures.
-        progress: Called after each pass with the pass, their number and the mean loss.
+        progress: Called after each pass with the passes done and their number.
 
     Returns:
         Mean loss of each pass, in nats a label.
@@ -129,7 +129,7 @@ def fit(
             total, count = total + value.item() * known.sum().item(), count + known.sum().item()
         history.append(total / max(count, 1))
         if progress:
-            progress(epoch + 1, epochs, history[-1])
+            progress(epoch + 1, epochs)
     method.eval()
     return history
 

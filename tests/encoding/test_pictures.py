@@ -5,6 +5,7 @@ from PIL import Image
 
 from surelabel.backbones import load_backbone
 from surelabel.data import FeatureCache, collection, open_picture
+from surelabel.data.cache import content_hash
 from surelabel.encoding import encode
 from surelabel.errors import DataError, InputError
 
@@ -74,6 +75,12 @@ def test_a_bad_picture_is_skipped_named_and_leaves_the_others_alone(backbone, pa
     assert "not a picture" in found.skipped[0].reason
     expected = encode(backbone, paths[:2]).features.pooled
     assert torch.equal(found.features.pooled, expected)
+
+
+def test_each_vector_comes_with_the_hash_of_its_file(backbone, paths, tmp_path):
+    (tmp_path / "bad.jpg").write_bytes(b"")
+    found = encode(backbone, [paths[0], str(tmp_path / "bad.jpg"), paths[1]])
+    assert found.hashes == (content_hash(paths[0]), content_hash(paths[1]))
 
 
 def test_with_strict_a_bad_picture_is_an_error(backbone, paths, tmp_path):

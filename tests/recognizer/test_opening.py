@@ -1,13 +1,13 @@
 import pytest
 
-from surelabel.errors import InputError
+from surelabel.errors import InputError, UnknownName
 from surelabel.recognizer import Recognizer, open_recognizer
 
 
 @pytest.fixture
 def saved(tmp_path):
     folder = tmp_path / "saved"
-    Recognizer.zero_shot("tiny-vit", ["lion", "violin|fiddle"]).save(folder)
+    Recognizer.zero_shot("tiny-vit", ["lion", "violin|guitar"]).save(folder)
     return str(folder)
 
 
@@ -28,7 +28,7 @@ def test_a_saved_recognizer_keeps_its_names_unless_others_are_given(saved):
 
 
 def test_the_same_names_give_the_same_recognizer(saved):
-    again = open_recognizer(saved, ["lion", "violin|fiddle"])
+    again = open_recognizer(saved, ["lion", "violin|guitar"])
     assert again.fingerprint == Recognizer.load(saved).fingerprint
 
 
@@ -37,3 +37,8 @@ def test_a_template_is_for_an_encoder_only(saved):
     assert given.run.method.settings == {"templates": "a drawing of a {}"}
     with pytest.raises(InputError, match="keeps the template it was saved with"):
         open_recognizer(saved, template="ensemble")
+
+
+def test_what_is_neither_folder_nor_encoder_is_told_that_both_are_taken():
+    with pytest.raises(UnknownName, match=r"no backbone.*saved recognizer is taken too; there is"):
+        open_recognizer("tiny-vitt", ["lion"])

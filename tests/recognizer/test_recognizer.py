@@ -1,8 +1,12 @@
 import numpy as np
 import pytest
+import torch
+from open_clip.model import CLIP
+from open_clip.tokenizer import SimpleTokenizer
 from PIL import Image
 
-from surelabel.config import load_run
+from surelabel.backbones import Towers
+from surelabel.config import Choice, Run, load_run
 from surelabel.data import collection
 from surelabel.errors import ConfigError, InputError, NotFitted
 from surelabel.recognizer import Recognizer, evaluate
@@ -89,7 +93,10 @@ def test_fitting_twice_from_the_same_seed_is_the_same(train):
 
 def test_labels_of_other_things_are_refused(train):
     others = LabelledImages(train.paths, ["spam"], np.zeros((len(train), 1)))
-    with pytest.raises(InputError, match="needs known labels"):
+    with (
+        pytest.warns(UserWarning, match="say nothing about 4 of 4 names"),
+        pytest.raises(InputError, match="needs known labels"),
+    ):
         fitted(others)
 
 
@@ -130,8 +137,66 @@ def test_the_evaluation_shows_where_its_examples_have_their_labels(zero_shot, te
         assert list(example.where) == [tag.name for tag in example.tags[:3]]
 
 
+@pytest.mark.parametrize(
+    ("vision", "grid"),
+    [
+        ({"timm_model_name": "test_convnext", "timm_pool": "", "image_size": 64}, (2, 2)),
+        ({"patch_size": 16, "width": 32, "head_width": 8, "layers": 2}, (2, 2)),
+        ({"patch_size": 16, "width": 64, "layers": 1, "attentional_pool": True}, None),
+    ],
+)
+def test_every_tower_is_evaluated_and_shows_what_patches_it_has(vision, grid, test):
+    recognizer = Recognizer(Run(method=Choice("zero_shot")), NAMES, backbone=untrained(**vision))
+    found = evaluate(recognizer, test)
+    shown = {example.where[example.tags[0].name].shape for example in found.worst if example.where}
+    assert shown == ({grid} if grid else set())
+    assert {example.cover for example in found.worst if example.where} <= {"padded"}
+    if grid is None:
+        with pytest.raises(ConfigError, match=r"untrained gives no patch vectors .* ViT-B-16/op"):
+            recognizer.where(test)
+
+
+def untrained(**vision):
+    """Towers of any kind, whose pictures are padded."""
+    torch.manual_seed(0)
+    text = {"context_length": 16, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1}
+    vision = {"image_size": 32, **vision}
+    config = {"embed_dim": 24, "vision_cfg": vision, "text_cfg": text}
+    half = {"mean": [0.5] * 3, "std": [0.5] * 3, "interpolation": "bicubic"}
+    return Towers(
+        CLIP(**config),
+        SimpleTokenizer(context_length=16),
+        name="untrained",
+        config=config,
+        preprocess={**half, "resize_mode": "longest", "size": vision["image_size"]},
+    )
+
+
 def test_the_fingerprint_follows_whatever_changes_a_prediction(train, test):
     recognizer = fitted(train)
     marks = [recognizer.fingerprint, fitted(train, epochs=6).fingerprint]
     marks.append(recognizer.calibrate(test).fingerprint)
     assert len(set(marks)) == 3
+
+
+def test_an_unfitted_head_says_so_instead_of_guessing(test):
+    unfitted = Recognizer(load_run(overrides=["method.name=linear"]), NAMES)
+    with pytest.raises(NotFitted, match="has not been fitted yet"):
+        unfitted.predict(test)
+
+
+def test_fitting_again_starts_anew(train, test):
+    once, twice = fitted(train), fitted(train).fit(train)
+    np.testing.assert_array_equal(once.predict(test).scores, twice.predict(test).scores)
+
+
+def test_empty_entries_and_spaces_around_aliases_change_nothing(test):
+    first = Recognizer.zero_shot("tiny-vit", ["lion", "car | taxi", ""])
+    second = Recognizer.zero_shot("tiny-vit", ["lion", "car|taxi"])
+    assert first.fingerprint == second.fingerprint
+    assert first.predict(test).names == ["lion", "car"]
+
+
+def test_an_untrained_alias_is_told():
+    with pytest.warns(UserWarning, match=r"never met 1 of 2 names \(xylophone\)"):
+        Recognizer.zero_shot("tiny-vit", ["lion|xylophone"])

@@ -69,6 +69,29 @@ def test_a_newer_format_is_refused(saved):
         Recognizer.load(saved)
 
 
+@pytest.mark.parametrize(
+    ("part", "content", "says"),
+    [
+        ("about.json", '{"format": null}', "state its format"),
+        ("calibration.json", '{"calibrator": "beta", "state": {}, "about": ""}', "beta"),
+        ("link.json", "{}", "changed since it was saved"),
+        ("run.toml", '[method]\nname = "clip_adapter"\n', "changed since it was saved"),
+    ],
+)
+def test_what_reads_well_and_is_wrong_is_refused(saved, part, content, says):
+    (saved / part).write_text(content)
+    with pytest.raises(DataError, match=says):
+        Recognizer.load(saved)
+
+
+def test_a_prompt_file_is_needed_no_more(tmp_path):
+    (tmp_path / "prompts.txt").write_text("a {} here\na drawing of a {}\n")
+    first = Recognizer.zero_shot("tiny-vit", ["lion"], templates=str(tmp_path / "prompts.txt"))
+    first.save(tmp_path / "saved")
+    (tmp_path / "prompts.txt").unlink()
+    assert Recognizer.load(tmp_path / "saved").fingerprint == first.fingerprint
+
+
 def test_changed_names_are_noticed(saved):
     (saved / "names.txt").write_text("lion\ncrab\ncar\n")
     with pytest.raises(DataError, match="changed since it was saved"):

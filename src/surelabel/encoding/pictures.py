@@ -35,6 +35,7 @@ class Encoded:
         cached: How many came from the cache.
         decode_seconds: Spent decoding, summed over workers.
         model_seconds: Spent in the encoder.
+        hashes: Of the content that each of the ``n`` files had; see :func:`content_hash`.
     """
 
     features: Features
@@ -43,6 +44,7 @@ class Encoded:
     cached: int
     decode_seconds: float
     model_seconds: float
+    hashes: tuple[str, ...]
 
 
 def encode(
@@ -186,6 +188,7 @@ class _Run:
             cached=self._cached,
             decode_seconds=self._decode_seconds,
             model_seconds=self._model_seconds,
+            hashes=tuple(self._keys[r] for r in rows),
         )
 
     def _encode(self, keys: Sequence[str], pixels: Tensor) -> None:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from surelabel.backbones import Backbone
 from surelabel.calibration import Platt
+from surelabel.errors import ConfigError
 from surelabel.methods.zero_shot import ZeroShot, against_reference
 from surelabel.records import Features
 
@@ -28,7 +29,7 @@ class ClipAdapter(nn.Module):
 
     Source:
         Gao et al., CLIP-Adapter: Better Vision-Language Models with Feature Adapters, IJCV 2024,
-        arXiv:2110.04544, section 3.2, the visual adapter.
+        arXiv:2110.04544, the visual adapter.
 
     Differs:
         Many labels a picture, so the softmax is gone: a and b, shared by all names, turn the
@@ -46,9 +47,13 @@ class ClipAdapter(nn.Module):
         *,
         ratio: float = 0.5,
         reduction: int = 2,
-        templates: str = "one",
+        templates: str | Sequence[str] = "one",
     ):
         super().__init__()
+        if not 0 <= ratio <= 1:
+            raise ConfigError(f"ratio is a share in [0, 1]. Got {ratio}.")
+        if reduction < 1:
+            raise ConfigError(f"reduction must be 1 or more. Got {reduction}.")
         self.ratio = ratio
         self.zero_shot = ZeroShot(backbone, names, templates=templates)
         hidden = max(1, backbone.width // reduction)

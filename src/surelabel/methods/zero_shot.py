@@ -23,11 +23,11 @@ class ZeroShot(nn.Module):
     Args:
         backbone: Gives the texts and tau.
         names: What to look for; ``sofa|couch`` are two spellings of one label.
-        templates: Sentences around a name: ``one``, ``ensemble``, or one of your own with ``{}``.
+        templates: Sentences around a name: ``one``, ``ensemble``, or your own with ``{}``.
 
     Source:
         Radford et al., Learning Transferable Visual Models From Natural Language Supervision,
-        ICML 2021, arXiv:2103.00020, section 3.1, for the prompts and tau; the reference term is
+        ICML 2021, arXiv:2103.00020, for the prompts and tau; the reference term is
         ours (docs/decisions.md).
 
     Differs:
@@ -41,14 +41,14 @@ class ZeroShot(nn.Module):
     texts: Tensor
     reference: Tensor
 
-    def __init__(self, backbone: Backbone, names: Sequence[str], *, templates: str = "one"):
+    def __init__(
+        self, backbone: Backbone, names: Sequence[str], *, templates: str | Sequence[str] = "one"
+    ):
         super().__init__()
         sentences = prompt_templates(templates)
         self.scale = backbone.scale
         self.register_buffer("texts", spelled(backbone, names, sentences), persistent=False)
-        self.register_buffer(
-            "reference", backbone.texts(reference_names(), sentences), persistent=False
-        )
+        self.register_buffer("reference", backbone.texts(reference_names(), sentences))
 
     def forward(self, features: Features) -> Tensor:
         """Scores ``(n, c)`` of ``features.pooled`` ``(n, d)``."""

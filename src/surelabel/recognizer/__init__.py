@@ -3,12 +3,14 @@
 from surelabel.recognizer.indexing import Refreshed, index_pictures, indexed_names
 from surelabel.recognizer.opening import open_recognizer
 from surelabel.recognizer.recognizer import Recognizer, evaluate, judged
+from surelabel.recognizer.saving import check_free
 from surelabel.recognizer.tagging import check_choice, tag, tags_of
 
 __all__ = [
     "Recognizer",
     "Refreshed",
     "check_choice",
+    "check_free",
     "evaluate",
     "index_pictures",
     "indexed_names",

@@ -1,5 +1,6 @@
 """An index of pictures, made or brought up to date."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +9,7 @@ from surelabel.encoding import Progress
 from surelabel.errors import DataError, InputError
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.records import Predictions, Skipped
-from surelabel.retrieval import Index
+from surelabel.retrieval import Index, Status
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,15 @@ def index_pictures(
     """Make an index of pictures, or bring one that is there up to date with them.
 
     Pictures that the index has and ``pictures`` does not name stay in it while their files do.
+    Paths are made whole, so that it does not matter from which folder this is done.
 
     Raises:
         InputError: the index was made by another recognizer.
         NotFitted: nothing calibrated the recognizer.
-        DataError: no picture can be read, or the folder holds something else.
+        DataError: no picture can be read, the folder holds something else or is being written,
+            or the files of all pictures of the index are gone at once.
     """
+    pictures = list(dict.fromkeys(map(os.path.abspath, pictures)))
     if not (Path(folder) / "index.json").exists():
         predictions = recognizer.predict(pictures, progress=progress)
         index = Index.create(folder, predictions)
@@ -53,6 +57,7 @@ def index_pictures(
     index = Index.open(folder)
     _check_same(index, recognizer)
     status = index.status(pictures)
+    _check_some_left(index, status)
     if status.gone:
         index.remove(status.gone)
     wanted = [*status.missing, *status.changed]
@@ -75,6 +80,15 @@ def _check_same(index: Index, recognizer: Recognizer) -> None:
             f"An index holds predictions of one recognizer: {index.folder} those of {index.model}. "
             f"Got {recognizer.fingerprint}: give the same --model and --labels as before, or "
             "choose a new folder."
+        )
+
+
+def _check_some_left(index: Index, status: Status) -> None:
+    if status.gone and len(status.gone) == status.rows:
+        raise DataError(
+            f"Some of the {status.rows} pictures of {index.folder} should still be there. All are "
+            f"gone, such as {next(iter(status.gone))!r}: if a disk is not mounted, mount it and "
+            "run again; if they are gone for good, delete the index and make a new one."
         )
 
 

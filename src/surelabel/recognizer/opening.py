@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from surelabel.errors import InputError
+from surelabel.errors import InputError, UnknownName
 from surelabel.recognizer.recognizer import Recognizer
 
 
@@ -26,6 +26,7 @@ def open_recognizer(
 
     Raises:
         InputError: an encoder without names, or a saved recognizer with a template.
+        UnknownName: it is neither a folder nor an encoder.
         DataError: the saved recognizer is not whole.
     """
     if not Path(model).is_dir():
@@ -35,7 +36,12 @@ def open_recognizer(
                 f"{model} needs names to look for and got none. Give them with --labels: in words "
                 '("dog, bicycle"), in a file with one name a line, or - for standard input.'
             )
-        return Recognizer.zero_shot(model, wanted, templates=template or "one", device=device)
+        try:
+            return Recognizer.zero_shot(model, wanted, templates=template or "one", device=device)
+        except UnknownName as error:
+            raise UnknownName(
+                f"{error} The folder of a saved recognizer is taken too; there is none at {model}."
+            ) from error
     if template is not None:
         raise InputError(
             f"{model} is a saved recognizer and keeps the template it was saved with. Leave "

@@ -13,12 +13,18 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from surelabel.backbones import Backbone, load_backbone, shared_calibration
+from surelabel.backbones import (
+    TEMPLATES,
+    Backbone,
+    load_backbone,
+    prompt_templates,
+    shared_calibration,
+)
 from surelabel.calibration import CALIBRATORS
 from surelabel.config import Choice, Run
 from surelabel.data import FeatureCache, align, checked_names, default_folder, upright
 from surelabel.encoding import Encoded, Progress, encode, remembering
-from surelabel.errors import ConfigError, DataError, InputError
+from surelabel.errors import ConfigError, DataError, InputError, NotFitted
 from surelabel.evaluation import Evaluation, Example, judge
 from surelabel.losses import LINK_OF
 from surelabel.methods import of_patches
@@ -84,16 +90,16 @@ class Recognizer:
         backbone: Backbone | None = None,
         cache: FeatureCache | None = None,
     ):
-        self.run, self.spellings = run, list(names)
+        self.run = run = _resolved(run)
         self.names, self.aliases = checked_names(names)
+        self.spellings = ["|".join(self.aliases[name]) for name in self.names]
         self.cache = cache or FeatureCache(default_folder())
         loaded = backbone or load_backbone(run.backbone.name, device=device)
         self.backbone = remembering(loaded, self.cache)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(run.seed)
-            self.method: Any = run.make("method")(self.backbone, self.spellings).eval()
+        self.method: Any = self._new_method()
         self.link: Any = None
         self.calibration = self._shared()
+        self._fitted = self.method.learns_from == "nothing"
         self._warn_of_untrained()
 
     @classmethod
@@ -113,7 +119,11 @@ class Recognizer:
         return cls(run, names, device=device)
 
     def fit(self, source: LabelledImages, *, progress: Progress | None = None) -> "Recognizer":
-        """Fit the method on labelled pictures; an older calibration is dropped.
+        """Fit the method on labelled pictures, from the start; an older calibration is dropped.
+
+        Args:
+            source: Pictures with labels.
+            progress: Called with pictures encoded and their total, then with passes and theirs.
 
         Raises:
             ConfigError: the method learns nothing from labels.
@@ -128,6 +138,8 @@ class Recognizer:
         encoded = self._encode(labelled.paths, progress=progress)
         _warn_of_skipped(encoded)
         targets, known = tensors(labelled.targets[encoded.rows], labelled.known[encoded.rows])
+        self.method, self.link, self.calibration = self._new_method(), None, None
+        self._fitted = False
         self.method.start(encoded.features, targets, known)
         steps = Labelled(encoded.features, targets, known, size=self.run.batch)
         fit(
@@ -138,9 +150,9 @@ class Recognizer:
             learning_rate=self.run.learning_rate,
             weight_decay=self.run.weight_decay,
             seed=self.run.seed,
+            progress=progress,
         )
-        self.link = _link(self.run)
-        self.calibration = None
+        self.link, self._fitted = _link(self.run), True
         return self
 
     def calibrate(
@@ -174,7 +186,7 @@ class Recognizer:
             )
         other = Recognizer(self.run, names, backbone=self.backbone, cache=self.cache)
         other.method.load_state_dict(self.method.state_dict())
-        other.link, other.calibration = self.link, self.calibration
+        other.link, other.calibration, other._fitted = self.link, self.calibration, self._fitted
         if self.calibration and not self.calibration.fitted.shared:
             warnings.warn(
                 f"The calibration ({self.calibration.name}) belongs to single labels and is "
@@ -205,20 +217,31 @@ class Recognizer:
         self._warn_of_foreign(encoded.features)
         made = self._predictions([paths[r] for r in encoded.rows], encoded.features)
         work = Work(encoded.cached, encoded.decode_seconds, encoded.model_seconds)
-        return replace(made, skipped=encoded.skipped, work=work)
+        return replace(made, skipped=encoded.skipped, work=work, hashes=encoded.hashes)
 
     def predict_pictures(self, pictures: Sequence[Image.Image]) -> Predictions:
         """The same for pictures in memory; nothing is cached."""
         if not pictures:
             raise InputError("There are no pictures to tag.")
-        prepared = torch.stack([self.backbone.prepare(upright(p)) for p in pictures])
-        features = self.backbone.images(prepared)
+        pooled = [
+            self.backbone.images(self.backbone.prepare(upright(p))[None]).pooled for p in pictures
+        ]
+        features = Features(torch.cat(pooled).cpu())
         self._warn_of_foreign(features)
         return self._predictions([f"picture {i}" for i in range(len(pictures))], features)
 
     def aligned(self, labelled: LabelledImages) -> LabelledImages:
         """The same pictures with the targets of ``names``, found by any of their spellings."""
-        return align(labelled, self.names, self.aliases)[0]
+        found, _ = align(labelled, self.names, self.aliases)
+        unheard = [n for n, known in zip(self.names, found.known.T, strict=True) if not known.any()]
+        if unheard:
+            shown = ", ".join(unheard[:5]) + (" …" if len(unheard) > 5 else "")
+            warnings.warn(
+                f"The labels say nothing about {len(unheard)} of {len(self.names)} names "
+                f"({shown}).",
+                stacklevel=3,
+            )
+        return found
 
     def where(self, source: Source) -> tuple[list[str], Array]:
         """How strongly each label is seen in each patch.
@@ -226,9 +249,17 @@ class Recognizer:
         Returns:
             The paths that could be read, and raw scores of patches
             ``(n, c, down, across)``: only their order inside a picture means something.
+
+        Raises:
+            ConfigError: the encoder gives no patch vectors in the joint space.
         """
-        paths = paths_of(source)
-        encoded = encode(self.backbone.dense(), paths, part="self_aware", cache=self.cache)
+        paths, parts = paths_of(source), self.backbone.dense_parts
+        if not parts:
+            raise ConfigError(
+                f"{self.backbone.name} gives no patch vectors in the joint space, so it cannot "
+                "show where a label is. Take an encoder that does, such as ViT-B-16/openai."
+            )
+        encoded = encode(self.backbone.dense(), paths, part=parts[0], cache=self.cache)
         with torch.no_grad():
             scores = of_patches(self.method, encoded.features)
         down, across = encoded.features.grid or (1, 1)
@@ -236,7 +267,13 @@ class Recognizer:
         return [paths[r] for r in encoded.rows], maps.numpy().astype(np.float64)
 
     def save(self, folder: str | Path) -> None:
-        """Write a folder that loads anywhere, with the network off."""
+        """Write a folder that loads anywhere, with the network off.
+
+        Raises:
+            NotFitted: it learns from labels and has not been fitted.
+            DataError: the folder cannot be written, or holds something else.
+        """
+        self._check_fitted()
         found = self.calibration
         write_parts(
             folder,
@@ -274,7 +311,7 @@ class Recognizer:
                 "Copy the whole folder again, or save the recognizer anew."
             ) from error
         made.link = _link(parts.run) if parts.link else None
-        made.calibration = _restored(parts.calibration)
+        made.calibration, made._fitted = _restored(parts.calibration), True
         if made.fingerprint != parts.fingerprint:
             raise DataError(
                 f"{folder} has been changed since it was saved: its parts do not give the "
@@ -286,7 +323,7 @@ class Recognizer:
     def fingerprint(self) -> str:
         """Changes with anything that changes a prediction; an index keeps it."""
         text = hashlib.sha256(self.backbone.fingerprint.encode())
-        text.update(repr((self.run.method, self.spellings)).encode())
+        text.update(repr((self.run.method, self.spellings, self.link)).encode())
         for name, tensor in sorted(self.method.state_dict().items()):
             text.update(name.encode() + tensor.cpu().numpy().tobytes())
         if self.calibration:
@@ -301,10 +338,24 @@ class Recognizer:
         return f"by its loss alone ({self.run.loss.name})" if self.link else None
 
     def _encode(self, paths: Sequence[str], **options: Any) -> Encoded:
-        return encode(self.backbone, paths, cache=self.cache, **options)
+        part = "patches" if "patches" in self.method.needs else "images"
+        return encode(self.backbone, paths, part=part, cache=self.cache, **options)
+
+    def _new_method(self) -> Any:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.run.seed)
+            return self.run.make("method")(self.backbone, self.spellings).eval()
+
+    def _check_fitted(self) -> None:
+        if not self._fitted:
+            raise NotFitted(
+                f"{self.run.method.name} learns from labels and has not been fitted yet: "
+                "call fit(labelled_pictures) first, or take zero_shot, which needs none."
+            )
 
     @torch.no_grad()
     def _scores(self, features: Features) -> npt.NDArray[np.float32]:
+        self._check_fitted()
         scores: Tensor = self.method(features)
         made: npt.NDArray[np.float32] = scores.cpu().numpy().astype(np.float32)
         return made
@@ -336,11 +387,12 @@ class Recognizer:
         return _restored(shared_calibration(self.backbone, **self.run.method.settings))
 
     def _warn_of_untrained(self) -> None:
-        strange = self.backbone.untrained(self.names) if self.method.open_vocabulary else []
+        asked = [one for spelt in self.aliases.values() for one in spelt]
+        strange = self.backbone.untrained(asked) if self.method.open_vocabulary else []
         if strange:
             shown = ", ".join(strange[:5]) + (" …" if len(strange) > 5 else "")
             warnings.warn(
-                f"{self.backbone.name} has never met {len(strange)} of {len(self.names)} names "
+                f"{self.backbone.name} has never met {len(strange)} of {len(asked)} names "
                 f"({shown}): it knows {self.backbone.world}. Their scores mean little; for "
                 "photographs take a larger encoder, such as --model ViT-B-16/openai.",
                 stacklevel=3,
@@ -361,9 +413,23 @@ def _link(run: Run) -> Any:
     return make(**run.loss.settings) if make else None
 
 
+def _resolved(run: Run) -> Run:
+    """The run with the sentences of a prompt file in it, so that it needs the file no more."""
+    choice = run.method.settings.get("templates")
+    if not isinstance(choice, str) or choice in TEMPLATES or "{}" in choice:
+        return run
+    settings = run.method.settings | {"templates": list(prompt_templates(choice))}
+    return replace(run, method=replace(run.method, settings=settings))
+
+
 def _restored(found: dict[str, Any] | None) -> Calibration | None:
     if found is None:
         return None
+    if found.get("calibrator") not in CALIBRATORS or not {"state", "about"} <= found.keys():
+        raise DataError(
+            f"calibration.json must hold one of {', '.join(CALIBRATORS)} with its state. Got "
+            f"{found.get('calibrator')!r}. Calibrate again, or install the version that saved it."
+        )
     fitted = CALIBRATORS[found["calibrator"]]().restore(found["state"])
     return Calibration(found["calibrator"], fitted, found["about"])
 
@@ -397,8 +463,13 @@ def judged(
 def evaluate(
     recognizer: Recognizer, test: LabelledImages, *, progress: Progress | None = None
 ) -> Evaluation:
-    """Predict labelled pictures and judge the predictions; examples show where labels are seen."""
+    """Predict labelled pictures and judge the predictions; examples show where labels are seen.
+
+    Where the encoder gives no patch vectors, nothing is shown of places.
+    """
     found = judged(recognizer, test, progress=progress)
+    if not recognizer.backbone.dense_parts:
+        return found
     shown = {e.path for e in (*found.worst, *found.best)}
     paths, maps = recognizer.where(sorted(shown))
     places = dict(zip(paths, maps, strict=True))
@@ -407,7 +478,7 @@ def evaluate(
     def located(example: Example) -> Example:
         names = [tag.name for tag in example.tags[:3]]
         where = {n: places[example.path][column[n]] for n in names}
-        return replace(example, where=where, whole=recognizer.backbone.sees_whole)
+        return replace(example, where=where, cover=recognizer.backbone.cover)
 
     return replace(
         found,

@@ -60,18 +60,28 @@ class Parts:
     fingerprint: str
 
 
+def check_free(folder: str | Path) -> None:
+    """Refuse a folder that holds something else than a recognizer.
+
+    Raises:
+        DataError: it does; nothing in it is touched.
+    """
+    folder = Path(folder)
+    ours = folder.is_dir() and ((folder / "about.json").exists() or not any(folder.iterdir()))
+    if folder.exists() and not ours:
+        raise DataError(
+            f"{folder} exists and is no saved recognizer, so it is left alone. "
+            "Name a new folder, or remove this one first."
+        )
+
+
 def write_parts(folder: str | Path, parts: Parts) -> None:
     """Write all parts at once: the folder appears whole or not at all.
 
     Raises:
         DataError: the folder cannot be written, or holds something else than a recognizer.
     """
-    folder = Path(folder)
-    if folder.exists() and (not folder.is_dir() or _holds_something_else(folder)):
-        raise DataError(
-            f"{folder} exists and is no saved recognizer, so it is left alone. "
-            "Name a new folder, or remove this one first."
-        )
+    check_free(folder)
     with new_folder(folder) as new:
         parts.backbone.save(new / "backbone")
         save_file(
@@ -109,7 +119,12 @@ def read_parts(folder: str | Path, *, device: str = "cpu") -> Parts:
             "Copy the whole folder again, or save the recognizer anew."
         )
     about = _object(folder / "about.json")
-    if int(about.get("format", 0)) > FORMAT:
+    if not isinstance(about.get("format"), int):
+        raise DataError(
+            f"{folder / 'about.json'} must state its format as a number. Got "
+            f"{about.get('format')!r}. Copy the whole folder again, or save the recognizer anew."
+        )
+    if about["format"] > FORMAT:
         raise DataError(
             f"{folder} was saved by surelabel {about.get('surelabel')}, in a format that this "
             f"version ({version('surelabel')}) does not know. Upgrade surelabel to load it."
@@ -134,10 +149,6 @@ def read_parts(folder: str | Path, *, device: str = "cpu") -> Parts:
         weights=state,
         fingerprint=str(about.get("fingerprint", "")),
     )
-
-
-def _holds_something_else(folder: Path) -> bool:
-    return any(folder.iterdir()) and not (folder / "about.json").exists()
 
 
 def _json(value: Any) -> str:
