@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from surelabel.retrieval import Index, Query
 NAMES = ["apple", "fork", "knife", "süße 🍎"]
 
 
-def predictions(n=30, seed=0, *, start=0, names=NAMES, folder="nowhere", features=True):
+def predictions(n=30, seed=0, *, start=0, names=NAMES, folder="/nowhere", features=True):
     """Random calibrated predictions for pictures numbered from ``start``."""
     random = np.random.default_rng(seed)
     logits = (3 * random.standard_normal((n, len(names)))).astype(np.float32)
@@ -151,8 +152,10 @@ def test_the_files_are_plain_and_label_major(tmp_path):
     made = predictions(5)
     Index.create(tmp_path, made)
     assert files_of(tmp_path) == [
+        "checksums-000.npy",
         "features-000.npy",
         "index.json",
+        "index.lock",
         "logits-000.npy",
         "order-000.npy",
         "rows-000.parquet",
@@ -178,7 +181,7 @@ def test_changed_gone_and_missing_pictures_are_told_with_the_reason(tmp_path):
     new.write_text("new")
     status = Index.open(tmp_path / "index").status([*made.paths, str(new), str(broken)])
     assert status.rows == 6
-    assert status.changed == {made.paths[1]: "its content changed after it was indexed"}
+    assert status.changed == {made.paths[1]: "its content changed after it was predicted"}
     assert status.gone == {made.paths[3]: "its file is not there any more"}
     assert status.missing == {
         str(broken): "truncated",
@@ -253,7 +256,7 @@ def test_without_calibration_there_is_no_index(tmp_path, change):
     [
         ({"names": ["a", "b", "a", "c"]}, "Got 'a', 'a'"),
         ({"names": ["a", "b", "", "c"]}, "none empty"),
-        ({"paths": ["x.jpg"] * 30}, "'x.jpg' comes twice"),
+        ({"paths": ["x.jpg"] * 30}, "x.jpg' comes twice"),
         ({"paths": [f"{row}\udcff.jpg" for row in range(30)]}, "must be valid Unicode"),
         ({"logits": np.full((30, 4), np.nan, np.float32)}, "has log-odds nan"),
         ({"logits": np.full((30, 4), 41, np.float32)}, r"must lie in \[-40, 40\]"),
@@ -276,7 +279,7 @@ def test_unknown_labels_and_pictures_are_refused(tmp_path):
     index = Index.create(tmp_path / "index", predictions())
     with pytest.raises(UnknownName, match="Did you mean 'apple'"):
         index.search("appel & fork")
-    with pytest.raises(UnknownName, match=r"1 of 2 are not, such as 'x\.jpg'"):
+    with pytest.raises(UnknownName, match=r"1 of 2 are not, such as '.*/x\.jpg'"):
         index.remove([predictions().paths[0], "x.jpg"])
     assert len(index) == 30
 
@@ -294,7 +297,7 @@ def test_an_index_is_replaced_by_a_whole_new_one(tmp_path):
     old = Index.create(tmp_path, predictions(30))
     new = predictions(8, seed=5, names=[*NAMES, "spoon"])
     assert_finds(Index.create(tmp_path, new), new)
-    assert len(files_of(tmp_path)) == 6
+    assert len(files_of(tmp_path)) == 8
     with pytest.raises(DataError, match="changed by another process"):
         old.add(predictions(1, start=99))
     assert_finds(old, predictions(30))  # what was opened stays readable
@@ -338,13 +341,104 @@ def test_a_killed_writer_leaves_a_whole_index(tmp_path):
     index = Index.open(folder)
     turn = index.calibration.removeprefix("turn ")
     assert int(turn) >= 1
-    assert index.paths == [f"{turn}-{row}.jpg" for row in range(500)]
+    assert index.paths == [os.path.abspath(f"{turn}-{row}.jpg") for row in range(500)]
     assert len(index.search("a", 5)) == 5
+
+
+ADDER = """
+import sys
+import numpy as np
+from surelabel.errors import DataError
+from surelabel.records import Predictions
+from surelabel.retrieval import Index
+print("ready", flush=True)
+sys.stdin.readline()
+for turn in range(20):
+    logits = np.zeros((1, 1), np.float32)
+    made = Predictions([f"/{sys.argv[2]}-{turn}.jpg"], ["a"], logits, logits, "by hand")
+    while True:
+        try:
+            Index.open(sys.argv[1]).add(made)
+            break
+        except DataError as error:
+            assert "another process" in str(error).lower(), error
+"""
+
+
+def test_two_processes_that_write_at_once_lose_nothing_and_a_reader_sees_no_damage(tmp_path):
+    nothing = np.zeros((0, 1), np.float32)
+    Index.create(tmp_path, Predictions([], ["a"], nothing, nothing, "by hand"))
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    commands = [[sys.executable, "-c", ADDER, str(tmp_path), who] for who in "xy"]
+    sizes = []
+    with ExitStack() as stack:
+        adders = [stack.enter_context(subprocess.Popen(line, **pipes)) for line in commands]
+        for adder in adders:
+            stack.callback(adder.kill)
+            assert adder.stdout.readline() == b"ready\n"
+        for adder in adders:
+            adder.stdin.write(b"go\n")
+            adder.stdin.flush()
+        while any(adder.poll() is None for adder in adders):
+            sizes.append(len(Index.open(tmp_path)))
+        assert [adder.returncode for adder in adders] == [0, 0]
+    assert sizes == sorted(sizes)
+    expected = {f"/{who}-{turn}.jpg" for who in "xy" for turn in range(20)}
+    assert set(Index.open(tmp_path).paths) == expected
+
+
+def test_a_path_that_is_no_text_cannot_be_read_twice_nor_removed(tmp_path):
+    made = photographs(tmp_path, 2)
+    odd = Skipped(f"{tmp_path}/\udcff.jpg", "truncated")
+    index = Index.create(tmp_path / "index", replace(made, skipped=[odd]))
+    index.add(replace(predictions(0), skipped=[odd]))
+    assert Index.open(tmp_path / "index").paths == made.paths
+    with pytest.raises(UnknownName, match=r"1 of 1 are not, such as .*udcff"):
+        index.remove([odd.path])
+
+
+def test_an_index_means_the_same_from_every_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = photographs(".", 2)
+    Index.create("index", replace(made, skipped=[Skipped("odd.jpg", "truncated")]))
+    (tmp_path / "odd.jpg").write_text("no picture")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    index = Index.open("../index")
+    paths = [str(tmp_path / "000.jpg"), str(tmp_path / "001.jpg")]
+    assert index.paths == paths
+    status = index.status(["../000.jpg", "../odd.jpg"])
+    assert (status.gone, status.changed) == ({}, {})
+    assert status.missing == {str(tmp_path / "odd.jpg"): "truncated"}
+    index.remove(["../000.jpg"])
+    assert index.paths == paths[1:]
+
+
+@pytest.mark.parametrize("name", ["logits", "order"])
+def test_one_flipped_bit_is_found_by_the_first_search_that_reads_its_label(tmp_path, name):
+    Index.create(tmp_path, predictions())
+    file = tmp_path / f"{name}-000.npy"
+    data = bytearray(file.read_bytes())
+    data[-5 * 4] ^= 16  # in the last label
+    file.write_bytes(data)
+    index = Index.open(tmp_path)
+    assert len(index.search("apple & !fork")) == 20
+    with pytest.raises(DataError, match=f"{name}-000.npy is damaged: label 3 is not what was"):
+        index.search('apple & "süße 🍎"')
+    with pytest.raises(DataError, match="label 3 is not what was written"):
+        index.add(predictions(40, start=40))  # which would write the damaged line anew
 
 
 @pytest.mark.parametrize(
     "name",
-    ["features-000.npy", "logits-000.npy", "order-000.npy", "rows-000.parquet", "scores-000.npy"],
+    [
+        "checksums-000.npy",
+        "features-000.npy",
+        "logits-000.npy",
+        "order-000.npy",
+        "rows-000.parquet",
+        "scores-000.npy",
+    ],
 )
 def test_a_damaged_or_missing_file_is_named(tmp_path, name):
     Index.create(tmp_path, predictions())

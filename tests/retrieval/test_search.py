@@ -86,6 +86,29 @@ def test_a_large_table_gives_the_rows_of_scoring_every_row(signs):
     assert found.rows.tolist() == best.tolist()
 
 
+@pytest.mark.parametrize("few", [0.0, 1.0])
+@pytest.mark.parametrize("k", [1, 2])
+def test_queries_of_eight_to_twelve_labels_are_exact(few, k, monkeypatch):
+    monkeypatch.setattr(search, "HEAD", 2)
+    monkeypatch.setattr(search, "BLOCK", 16)
+    monkeypatch.setattr(search, "FEW", few)
+    for seed in range(50):
+        random = np.random.default_rng(seed)
+        signs = random.choice([1, 1, -1], 8 + seed % 5)
+        table = random_table(random, 60, len(signs), "spread")
+        literals = [(column, int(sign)) for column, sign in enumerate(signs)]
+        expected = [row for *_, row in by_hand(table, literals)[:k]]
+        assert top_k(table, literals, k).rows.tolist() == expected
+
+
+def test_a_row_has_the_same_score_alone_and_among_others():
+    table = table_of(np.random.default_rng(0).standard_normal((12, 500)))
+    literals = [(column, 1) for column in range(12)]
+    together = conjunction(table.logits, literals, slice(None))
+    alone = [conjunction(table.logits, literals, np.array([row]))[0] for row in range(500)]
+    assert together.tolist() == alone
+
+
 def test_the_recorded_queries_find_the_recorded_pictures():
     table = table_of(np.array(GOLDEN["log_odds"]).T)
     for example in GOLDEN["examples"]:

@@ -2,5 +2,6 @@
 
 from surelabel.retrieval.index import Hit, Index
 from surelabel.retrieval.query import Query, parse
+from surelabel.retrieval.status import Status
 
-__all__ = ["Hit", "Index", "Query", "parse"]
+__all__ = ["Hit", "Index", "Query", "Status", "parse"]

@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from surelabel.errors import DataError
 from surelabel.files import new_file
+from surelabel.retrieval.lock import LOCK
 from surelabel.retrieval.shards import Shard
 
 VERSION = 1
 _OURS = re.compile(
-    r"\.?(?:(?:rows|logits|scores|order|features)-(\d{3,})\.(?:parquet|npy)|index\.json)"
-    r"(?:\.\d+\.new)?"
+    r"\.?(?:(?:rows|logits|scores|order|checksums|features)-(\d{3,})\.(?:parquet|npy)|index\.json)"
+    r"(?:\.\d+\.new)?|" + re.escape(LOCK)
 )
 
 
@@ -55,7 +57,7 @@ def save(folder: Path, contents: Contents) -> None:
     }
     with new_file(folder / "index.json") as file:
         file.write_text(json.dumps(fields, indent=1), encoding="ascii")
-    keep = {"index.json"}.union(*(shard.files for shard in contents.shards))
+    keep = {"index.json", LOCK}.union(*(shard.files for shard in contents.shards))
     for leftover in (file for file in _own_files(folder) if file.name not in keep):
         with suppress(PermissionError):  # mapped by a reader on Windows: the next writer sweeps it
             leftover.unlink(missing_ok=True)
@@ -80,21 +82,38 @@ def load(folder: Path) -> Contents:
                 f"{file} has version {fields['version']}, this package reads up to {VERSION}: "
                 f"install a newer surelabel."
             )
-        return Contents(
-            tuple(fields["names"]),
-            fields["model"],
-            fields["calibration"],
-            tuple(Shard.from_entry(folder, entry) for entry in fields["shards"]),
-            fields["skipped"],
-            fields["revision"],
-        )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return _checked(folder, fields)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, DataError):
             raise
+        what = f"{error} is missing" if isinstance(error, KeyError) else error
         raise DataError(
-            f"{file} is damaged: {error!r}. Put the file back, or build the index again "
+            f"{file} is damaged: {what}. Put the file back, or build the index again "
             f"(`surelabel index`)."
         ) from error
+
+
+def _checked(folder: Path, fields: dict[str, Any]) -> Contents:
+    """Contents whose every part has the right type and range; raises ValueError else."""
+    words = [fields[name] for name in ("model", "calibration", "revision")]
+    names, skipped, entries = fields["names"], fields["skipped"], fields["shards"]
+    if not _are_texts(words):
+        raise ValueError("model, calibration and revision must be texts")
+    if not _are_texts(names) or not all(names) or len(set(names)) < len(names):
+        raise ValueError("names must be a list of texts, each once")
+    if not isinstance(skipped, dict) or not _are_texts([*skipped.values()]):
+        raise ValueError("skipped must say a reason for each path")
+    if not isinstance(entries, list):
+        raise ValueError("shards must be a list")
+    shards = tuple(Shard.from_entry(folder, entry) for entry in entries)
+    if len({shard.number for shard in shards}) < len(shards):
+        raise ValueError("a shard is listed twice")
+    model, calibration, revision = words
+    return Contents(tuple(names), model, calibration, shards, skipped, revision)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 def check_usable(folder: Path) -> None:

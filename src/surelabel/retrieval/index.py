@@ -1,6 +1,7 @@
 """An index: a folder of pictures' log-odds that is searched without reading any picture."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,9 +12,11 @@ from surelabel.errors import DataError, InputError, UnknownName
 from surelabel.records import Predictions
 from surelabel.retrieval.contents import Contents, check_usable, free_number, load, save
 from surelabel.retrieval.intake import batch_of, check_same_recognizer, new_contents, skipped_of
+from surelabel.retrieval.lock import only_writer
 from surelabel.retrieval.query import Query, parse, resolve
 from surelabel.retrieval.search import Floats, Literal, Rows, joined, top_k
 from surelabel.retrieval.shards import Batch, Shard, write
+from surelabel.retrieval.stamps import whole
 from surelabel.retrieval.status import Status, compare
 
 
@@ -22,7 +25,7 @@ class Hit:
     """A picture that a search found.
 
     Attributes:
-        path: As it was indexed.
+        path: The whole path of its file.
         probability: That every term of the query holds, taking the labels as independent given
             the picture: the product of theirs.
         terms: For each label of the query, wanted or not, the probability that it is in the
@@ -35,11 +38,11 @@ class Hit:
 
 
 class Index:
-    """Pictures by their labels; made by `create` or `open`. One writer at a time.
+    """Pictures by their labels; made by `create` or `open`. One writer at a time, by a lock.
 
     New files are written first and ``index.json`` is replaced last, so a killed writer leaves the
-    index as it was; what it left behind is swept away by the next one. Relative paths are seen
-    from the current folder.
+    index as it was; what it left behind is swept away by the next one. Paths are kept whole, so
+    that an index means the same from every folder.
     """
 
     def __init__(self, folder: Path, contents: Contents) -> None:
@@ -57,11 +60,13 @@ class Index:
         Raises:
             NotFitted: the predictions have no calibrated log-odds.
             InputError: a name or path comes twice, or a log-odds is outside [-40, 40].
-            DataError: the folder holds something else, or cannot be written.
+            DataError: the folder holds something else, cannot be written, or is being written.
         """
         check_usable(Path(folder))
         index = cls(Path(folder), new_contents(predictions))
-        index._write([], batch_of(predictions), skipped_of(predictions))
+        batch = batch_of(predictions)
+        with only_writer(index.folder):
+            index._write([], batch, skipped_of(predictions))
         return index
 
     @classmethod
@@ -72,9 +77,17 @@ class Index:
             DataError: it is no index, comes from a newer version, or a file is missing or damaged.
         """
         contents = load(Path(folder))
-        for shard in contents.shards:
-            shard.check(len(contents.names))
-        return cls(Path(folder), contents)
+        while True:
+            try:
+                for shard in contents.shards:
+                    shard.check(len(contents.names))
+            except DataError:
+                now = load(Path(folder))
+                if now.revision == contents.revision:
+                    raise
+                contents = now  # a writer was here meanwhile and swept the older files
+            else:
+                return cls(Path(folder), contents)
 
     def __len__(self) -> int:
         return sum(len(shard) for shard in self._contents.shards)
@@ -113,12 +126,15 @@ class Index:
         Raises:
             InputError: the query breaks the grammar, or ``k`` is below 1.
             UnknownName: the query names a label that the index does not have.
+            DataError: what the index says of one of these labels was damaged on disk.
         """
         if not isinstance(k, int | np.integer) or k < 1:
             raise InputError(f"k is how many pictures to find, at least 1. Got {k}.")
         query = parse(query) if isinstance(query, str) else query
         literals = resolve(query, self._contents.names)
         shards = self._contents.shards
+        for shard in shards:
+            shard.check_labels([column for column, _ in literals])
         starts = np.cumsum([0] + [shard.size for shard in shards])
         parts = [top_k(shard.sorted, literals, k) for shard in shards]
         best = joined(parts, starts.tolist()).best(k)
@@ -138,40 +154,42 @@ class Index:
             InputError: the predictions come from another recognizer or calibration, have other
                 names, or break what `create` demands.
             NotFitted: they have no calibrated log-odds.
-            DataError: the index was changed by another process, or cannot be written.
+            DataError: the index was changed by another process, is being changed, is damaged, or
+                cannot be written.
         """
-        self._check_unchanged()
         ours = self._contents
         check_same_recognizer(ours, predictions)
-        unreadable = skipped_of(predictions)
-        renewed = {*predictions.paths, *unreadable}
-        shards = [shard.without(shard.places(list(renewed))) for shard in ours.shards]
-        skipped = {path: why for path, why in ours.skipped.items() if path not in renewed}
-        self._write(shards, batch_of(predictions), skipped | unreadable)
+        batch, unreadable = batch_of(predictions), skipped_of(predictions)
+        renewed = {*whole(predictions.paths), *unreadable}
+        with self._unchanged():
+            shards = [shard.without(shard.places(list(renewed))) for shard in ours.shards]
+            skipped = {path: why for path, why in ours.skipped.items() if path not in renewed}
+            self._write(shards, batch, skipped | unreadable)
 
     def remove(self, paths: Iterable[str]) -> None:
         """Take pictures out of the index; their files are not touched.
 
         Raises:
             UnknownName: one of them is not in the index. Nothing is removed then.
-            DataError: the index was changed by another process, or cannot be written.
+            DataError: the index was changed by another process, is being changed, is damaged, or
+                cannot be written.
         """
-        self._check_unchanged()
-        wanted = list(dict.fromkeys(paths))
-        places = [shard.places(wanted) for shard in self._contents.shards]
-        if sum(map(len, places)) < len(wanted):
-            there = set(self.paths)
-            lost = [path for path in wanted if path not in there]
-            raise UnknownName(
-                f"Pictures to remove must be in the index. {len(lost)} of {len(wanted)} are not, "
-                f"such as {lost[0]!r}: leave them out."
-            )
-        pairs = zip(self._contents.shards, places, strict=True)
-        shards = [shard.without(rows) for shard, rows in pairs]
-        self._write(shards, None, self._contents.skipped)
+        wanted = list(dict.fromkeys(whole(paths)))
+        with self._unchanged():
+            places = [shard.places(wanted) for shard in self._contents.shards]
+            if sum(map(len, places)) < len(wanted):
+                there = set(self.paths)
+                lost = [path for path in wanted if path not in there]
+                raise UnknownName(
+                    f"Pictures to remove must be in the index. {len(lost)} of {len(wanted)} are "
+                    f"not, such as {lost[0]!r}: leave them out."
+                )
+            pairs = zip(self._contents.shards, places, strict=True)
+            shards = [shard.without(rows) for shard, rows in pairs]
+            self._write(shards, None, self._contents.skipped)
 
     def stale(self) -> list[str]:
-        """Pictures whose file changed after it was indexed: predict them again and `add` them."""
+        """Pictures whose file changed after it was predicted: predict them again and `add` them."""
         return list(self.status().changed)
 
     def status(self, pictures: Iterable[str] | None = None) -> Status:
@@ -195,12 +213,17 @@ class Index:
         save(self.folder, contents)
         self._contents = contents
 
-    def _check_unchanged(self) -> None:
-        if load(self.folder).revision != self._contents.revision:
-            raise DataError(
-                f"{self.folder} was changed by another process after it was opened here: open it "
-                f"again and repeat the change."
-            )
+    @contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        """Hold the lock; what is on disk is what was opened here, and stays so."""
+        load(self.folder)  # so that no lock is left where there is no index
+        with only_writer(self.folder):
+            if load(self.folder).revision != self._contents.revision:
+                raise DataError(
+                    f"{self.folder} was changed by another process after it was opened here: "
+                    f"open it again and repeat the change."
+                )
+            yield
 
     def _hits(
         self, shard: Shard, rows: Rows, scores: Floats, literals: Sequence[Literal]

@@ -9,7 +9,7 @@ from surelabel.errors import InputError, NotFitted
 from surelabel.records import LOGIT_LIMIT, Predictions
 from surelabel.retrieval.contents import Contents
 from surelabel.retrieval.shards import Batch
-from surelabel.retrieval.stamps import stamped
+from surelabel.retrieval.stamps import stamped, whole
 
 
 def new_contents(predictions: Predictions) -> Contents:
@@ -36,7 +36,7 @@ def new_contents(predictions: Predictions) -> Contents:
 
 
 def batch_of(predictions: Predictions) -> Batch:
-    """The rows of these predictions, with the stamps of their files as they are now.
+    """The rows of these predictions, with the stamps of their files as they were predicted.
 
     Raises:
         InputError: a log-odds is outside [-40, 40], a score is not finite, or a path comes twice.
@@ -51,12 +51,14 @@ def batch_of(predictions: Predictions) -> Batch:
             f"{predictions.paths[row]!r} has log-odds {logits[row, column]} and score "
             f"{scores[row, column]} for {predictions.names[column]!r}: predict it again."
         )
-    return Batch(stamped(predictions.paths), logits.T, scores.T, predictions.features)
+    table = stamped(predictions.paths, predictions.hashes)
+    return Batch(table, logits.T, scores.T, predictions.features)
 
 
 def skipped_of(predictions: Predictions) -> dict[str, str]:
     """Pictures that could not be read, and why."""
-    return {skipped.path: skipped.reason for skipped in predictions.skipped}
+    paths = whole(skipped.path for skipped in predictions.skipped)
+    return dict(zip(paths, (skipped.reason for skipped in predictions.skipped), strict=True))
 
 
 def check_same_recognizer(ours: Contents, predictions: Predictions) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.errors import InputError
+from surelabel.metrics.ranking import average_precision
 from surelabel.records import Mask
 from surelabel.retrieval.search import Floats, log_sigmoid
 from surelabel.shapes import check_shapes
@@ -91,7 +92,7 @@ def mean_average_precision_of_queries(
     lengths = range(1, min(most_literals, logits.shape[1]) + 1)
     precisions: dict[int, list[float]] = {length: [] for length in lengths}
     for length, scores, relevant in _queries(logits, targets > 0, len(lengths)):
-        precisions[length].append(_average_precision(scores, relevant))
+        precisions[length].append(average_precision(scores[:, None], relevant[:, None]))
     everything = [value for values in precisions.values() for value in values]
     queries = {length: len(values) for length, values in precisions.items()}
     return QueryPrecision(
@@ -128,14 +129,6 @@ def _queries(logits: Floats, present: Mask, most: int) -> Iterator[tuple[int, Fl
                     yield from longer(column + 1, length + 1, wanted + sign, total, left)
 
     yield from longer(0, 1, 0, np.zeros(n), np.ones(n, bool))
-
-
-def _average_precision(scores: npt.NDArray[np.float64], relevant: npt.NDArray[np.bool_]) -> float:
-    """Mean over the relevant of: relevant ones at or above their score, among all at or above."""
-    mine = np.sort(scores[relevant])
-    above = len(scores) - np.searchsorted(np.sort(scores), mine, side="left")
-    relevant_above = len(mine) - np.searchsorted(mine, mine, side="left")
-    return float(np.mean(relevant_above / above))
 
 
 def _mean(values: list[float]) -> float:

@@ -110,9 +110,8 @@ def conjunction(
     Differs:
         From log-odds, never from probabilities, which are all 1 in float32 above a log-odds of 17.
     """
-    terms = [log_sigmoid(sign * logits[column, rows]) for column, sign in literals]
-    total: Floats = np.sum(terms, axis=0)
-    return total
+    terms = (log_sigmoid(sign * logits[column, rows]) for column, sign in literals)
+    return np.asarray(sum(terms))  # one after the other: np.sum adds one row in another order
 
 
 def top_k(table: Sorted, literals: Sequence[Literal], k: int) -> Found:
@@ -222,7 +221,8 @@ def _hopeful(
         z = logits[column] if sign > 0 else np.negative(logits[column], out=signed)
         np.minimum(lowest, z, out=lowest)
         bound += np.minimum(z, zero, out=capped)  # four times as fast as with a scalar
-    return np.flatnonzero((lowest >= _least(floor)) & (bound >= floor * (1 + 1e-5)))
+    margin = 1e-5 + len(literals) * float(np.finfo(np.float32).eps)  # rounding, which adds up
+    return np.flatnonzero((lowest >= _least(floor)) & (bound >= floor * (1 + margin)))
 
 
 def _kept(

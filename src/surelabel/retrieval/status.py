@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from surelabel.retrieval.shards import Shard
-from surelabel.retrieval.stamps import Stamp, change
+from surelabel.retrieval.stamps import Stamp, change, whole
 
 
 @dataclass(frozen=True)
 class Status:
-    """How an index stands to the pictures on disk. Each table is path to reason.
+    """How an index stands to the pictures on disk. Each table is whole path to reason.
 
     Attributes:
         rows: Pictures in the index.
@@ -37,13 +37,13 @@ def compare(shards: Sequence[Shard], skipped: Mapping[str, str], pictures: Itera
     for shard in shards:
         for row in shard.living_table.to_pylist():
             path = row.pop("path")
-            here.add(os.path.abspath(path))
+            here.add(path)
             if not os.path.isfile(path):
                 gone[path] = "its file is not there any more"
             elif why := change(path, None if row["hash"] is None else Stamp(**row)):
                 changed[path] = why
     missing = {path: why for path, why in skipped.items() if os.path.isfile(path)}
-    for path in pictures:
-        if os.path.abspath(path) not in here:
+    for path in whole(pictures):
+        if path not in here:
             missing.setdefault(path, "it was never predicted and indexed")
     return Status(sum(map(len, shards)), missing, changed, gone)

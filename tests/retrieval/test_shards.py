@@ -1,0 +1,118 @@
+"""Rows on disk: they come back as they were, and damage or a full disk is told."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surelabel.errors import DataError
+from surelabel.retrieval.shards import Batch, Shard, checksum, write, write_array
+from surelabel.retrieval.stamps import stamped
+
+
+def batch(n, c=3, *, start=0):
+    random = np.random.default_rng(start)
+    logits, scores = random.standard_normal((2, c, n)).astype(np.float32)
+    table = stamped([f"/nowhere/{start + row}.jpg" for row in range(n)])
+    return Batch(table, logits, scores, random.standard_normal((n, 4)).astype(np.float16))
+
+
+def test_batches_come_back_as_one_without_the_removed_rows(tmp_path):
+    parts = [batch(5), batch(7, start=5)]
+    shard = Shard.from_entry(tmp_path, write(tmp_path, 12, parts).entry)
+    shard.check(3)
+    left = shard.without([0, 11]).batch()
+    assert left.table["path"].to_pylist() == [f"/nowhere/{row}.jpg" for row in range(1, 11)]
+    for name, axis in (("logits", 1), ("scores", 1), ("features", 0)):
+        both = np.concatenate([getattr(part, name) for part in parts], axis)
+        assert np.array_equal(getattr(left, name), np.delete(both, [0, 11], axis))
+
+
+def test_places_are_those_of_living_rows(tmp_path):
+    shard = write(tmp_path, 0, [batch(5)]).without([1])
+    wanted = ["/nowhere/3.jpg", "/nowhere/1.jpg", "/nowhere/\udcff.jpg", "elsewhere"]
+    assert shard.places(wanted).tolist() == [3]
+
+
+def test_an_array_grows_as_it_is_written_and_is_what_numpy_writes(tmp_path):
+    array = np.arange(2**18, dtype=np.int32).reshape(4, -1)
+    sizes = []
+
+    def lines():
+        for line in array:
+            yield line
+            sizes.append(next(tmp_path.glob(".*.new")).stat().st_size)
+
+    write_array(tmp_path / "mine.npy", array.shape, np.int32, lines())
+    np.save(tmp_path / "numpy.npy", array)
+    whole = (tmp_path / "numpy.npy").read_bytes()
+    assert (tmp_path / "mine.npy").read_bytes() == whole
+    assert sizes[0] < len(whole) / 3  # no file of holes, whose filling a full disk would kill
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+from surelabel.errors import DataError
+from surelabel.retrieval.shards import write_array
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+try:
+    write_array(Path(sys.argv[1]), (4, 1 << 18), np.float32, np.zeros((4, 1 << 18)))
+except DataError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit of file sizes")
+def test_a_disk_that_takes_no_more_is_told_and_nothing_is_left(tmp_path):
+    command = [sys.executable, "-c", FULL, str(tmp_path / "a.npy")]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert told == f"{tmp_path}/a.npy cannot be written: File too large.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@given(
+    n=st.sampled_from([1, 30, 2048, 2049, 5000]), place=st.integers(0, 4999), bit=st.integers(0, 31)
+)
+def test_a_checksum_changes_with_every_bit(n, place, bit):
+    line = np.random.default_rng(n).standard_normal(n).astype(np.float32)
+    other = line.copy()
+    other.view(np.uint32)[place % n] ^= np.uint32(1 << bit)
+    assert checksum(line) != checksum(other)
+    assert checksum(line) == checksum(line.copy())
+
+
+def test_a_label_is_compared_once(tmp_path):
+    shard = write(tmp_path, 0, [batch(50)])
+    shard.check(3)
+    shard.check_labels([0])
+    with (tmp_path / "logits-000.npy").open("r+b") as file:
+        file.seek(128)
+        file.write(bytes(600))
+    shard.check_labels([0])
+    with pytest.raises(DataError, match=r"logits-000\.npy is damaged: label 0 is not what was"):
+        Shard.from_entry(tmp_path, shard.entry).check_labels([2, 0])
+
+
+@pytest.mark.parametrize("name", ["logits", "scores", "order", "checksums"])
+def test_numbers_of_another_kind_are_refused(tmp_path, name):
+    shard = write(tmp_path, 0, [batch(50)])
+    file = tmp_path / f"{name}-000.npy"
+    file.write_bytes(file.read_bytes().replace(b"<", b">", 1))  # one bit: the order of bytes
+    with pytest.raises(DataError, match=rf"{name}-000\.npy is damaged: expected .*, found .* of >"):
+        shard.check(3)
+
+
+def test_a_flipped_byte_among_the_paths_is_found(tmp_path):
+    shard = write(tmp_path, 0, [batch(500)])
+    file = tmp_path / "rows-000.parquet"
+    data = bytearray(file.read_bytes())
+    data[os.path.getsize(file) // 8] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(DataError, match=r"rows-000\.parquet is damaged: it cannot be read"):
+        _ = Shard.from_entry(tmp_path, shard.entry).table
