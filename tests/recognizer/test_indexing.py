@@ -46,6 +46,15 @@ def test_when_nothing_new_can_be_read_the_index_lives_on(pictures, recognizer, t
     assert [skipped.path for skipped in made.skipped] == [str(broken)]
 
 
+def test_a_picture_that_was_spoilt_leaves_the_index(pictures, recognizer, tmp_path):
+    index_pictures(tmp_path / "index", recognizer, pictures)
+    Path(pictures[0]).write_bytes(b"no picture any more")
+    made = index_pictures(tmp_path / "index", recognizer, pictures)
+    assert [skipped.path for skipped in made.skipped] == pictures[:1]
+    assert [hit.path for hit in made.index.search("lion", k=9) if hit.path == pictures[0]] == []
+    assert len(made.index) == 3
+
+
 def test_another_recognizer_is_refused_before_any_picture_is_read(pictures, recognizer, tmp_path):
     index_pictures(tmp_path / "index", recognizer, pictures)
     other = Recognizer.zero_shot("tiny-vit", ["lion", "bear"])

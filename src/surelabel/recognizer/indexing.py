@@ -66,6 +66,9 @@ def index_pictures(
         index.add(found)
     paths = set(found.paths) if found else set()
     changed = len(paths & set(status.changed))
+    spoilt = [path for path in status.changed if path not in paths and path in index.paths]
+    if spoilt:  # what the index says of them is of a picture that is no more
+        index.remove(spoilt)
     return Refreshed(index, len(paths) - changed, changed, len(status.gone), skipped)
 
 
