@@ -15,7 +15,7 @@ from surelabel.metrics import (
     average_precision_per_image,
     noise_floor,
 )
-from surelabel.records import Array, LabelledImages, Mask, Predictions
+from surelabel.records import Array, Flags, LabelledImages, Predictions
 
 EXAMPLES = 6  # pictures shown at each end
 TAGS = 6  # labels shown of each
@@ -83,7 +83,7 @@ class Evaluation:
 
     predictions: Predictions
     targets: Array
-    known: Mask
+    known: Flags
     summary: dict[str, float]
     per_class: dict[str, Array]
     undefined: dict[str, int]
@@ -192,8 +192,8 @@ def coverage(labelled: LabelledImages) -> Coverage:
     return Coverage(positives, sorted(positives, key=lambda name: positives[name])[:NEXT])
 
 
-def _mean_of(metric: str) -> Callable[[Array, Array, Mask], float]:
-    def mean(probabilities: Array, targets: Array, known: Mask) -> float:
+def _mean_of(metric: str) -> Callable[[Array, Array, Flags], float]:
+    def mean(probabilities: Array, targets: Array, known: Flags) -> float:
         values = PROBABILITY_PER_CLASS[metric](probabilities, targets, known)
         return float(values[~np.isnan(values)].mean()) if not np.isnan(values).all() else np.nan
 
@@ -201,7 +201,7 @@ def _mean_of(metric: str) -> Callable[[Array, Array, Mask], float]:
 
 
 def _examples(
-    predictions: Predictions, targets: Array, known: Mask
+    predictions: Predictions, targets: Array, known: Flags
 ) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
     losses = _losses(predictions, targets, known)
     order = np.argsort(losses, kind="stable")
@@ -215,7 +215,7 @@ def _examples(
     return tuple(shown[0]), tuple(shown[1])
 
 
-def _losses(predictions: Predictions, targets: Array, known: Mask) -> Array:
+def _losses(predictions: Predictions, targets: Array, known: Flags) -> Array:
     if predictions.calibration is None:
         scores = predictions.scores.astype(np.float64)
         return 1 - average_precision_per_image(scores, targets, known)
@@ -227,7 +227,7 @@ def _losses(predictions: Predictions, targets: Array, known: Mask) -> Array:
 
 
 def _example(
-    predictions: Predictions, targets: Array, known: Mask, losses: Array, row: int
+    predictions: Predictions, targets: Array, known: Flags, losses: Array, row: int
 ) -> Example:
     calibrated = predictions.calibration is not None
     values = predictions.probabilities[row] if calibrated else predictions.scores[row]

@@ -15,7 +15,7 @@ from surelabel.errors import InputError, NotFitted
 from surelabel.shapes import check_shapes
 
 Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+Flags = npt.NDArray[np.bool_]
 LOGIT_LIMIT = (
     40.0  # logits are kept inside [-40, 40], where a float64 sigmoid still tells them apart
 )
@@ -68,7 +68,7 @@ class LabelledImages:
     paths: Sequence[str]
     names: Sequence[str]
     targets: Array
-    known: Mask = None  # type: ignore[assignment]  # filled below; never None afterwards
+    known: Flags = None  # type: ignore[assignment]  # filled below; never None afterwards
 
     def __post_init__(self) -> None:
         targets, known = checked_targets(self.targets, self.known)
@@ -177,7 +177,7 @@ class Predictions:
         return probabilities
 
 
-def checked_targets(targets: npt.ArrayLike, known: npt.ArrayLike | None) -> tuple[Array, Mask]:
+def checked_targets(targets: npt.ArrayLike, known: npt.ArrayLike | None) -> tuple[Array, Flags]:
     """Targets as float64 in [0, 1] and what is known of them; NaN counts as unknown.
 
     Returns:

@@ -4,13 +4,13 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.errors import InputError
-from surelabel.records import Array, Mask, checked_targets
+from surelabel.records import Array, Flags, checked_targets
 from surelabel.shapes import check_shapes
 
 
 def checked_scores(
     scores: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None
-) -> tuple[Array, Mask, Mask]:
+) -> tuple[Array, Flags, Flags]:
     """Scores, what is present and what is known, each ``(n, c)``; present implies known.
 
     Raises:
@@ -35,7 +35,7 @@ def checked_scores(
 
 def checked_probabilities(
     probabilities: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None
-) -> tuple[Array, Array, Mask]:
+) -> tuple[Array, Array, Flags]:
     """Probabilities, targets (0 where unknown) and what is known, each ``(n, c)``.
 
     Raises:

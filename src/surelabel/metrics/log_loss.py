@@ -6,7 +6,7 @@ import numpy.typing as npt
 from surelabel.errors import InputError
 from surelabel.metrics.checked import checked_probabilities
 from surelabel.metrics.ratio import ratio
-from surelabel.records import LOGIT_LIMIT, Array, Mask, checked_targets
+from surelabel.records import LOGIT_LIMIT, Array, Flags, checked_targets
 from surelabel.shapes import check_shapes
 
 
@@ -94,7 +94,7 @@ def log_loss_of_logits(
 
 def _elements(
     probabilities: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None
-) -> tuple[Array, Mask]:
+) -> tuple[Array, Flags]:
     """The loss of every decision, 0 where unknown, and what is known."""
     p, y, known = checked_probabilities(probabilities, targets, known)
     with np.errstate(divide="ignore"):  # log 0 is raised to -40 below

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from surelabel.metrics.checked import checked_scores
 from surelabel.metrics.ratio import ratio
-from surelabel.records import Array, Mask
+from surelabel.records import Array, Flags
 
 ROWS = 4096  # pictures compared at a time, so that memory does not grow with the data
 
@@ -159,7 +159,7 @@ def mean_average_precision_per_image(
     return _mean(average_precision_per_image(scores, targets, known))
 
 
-def _average_precision(scores: Array, present: Mask) -> float:
+def _average_precision(scores: Array, present: Flags) -> float:
     """Sort once, then look the positives up."""
     if not present.any():
         return float("nan")
@@ -169,7 +169,7 @@ def _average_precision(scores: Array, present: Mask) -> float:
     return float((found / listed).mean())
 
 
-def _average_precision_of_rows(scores: Array, present: Mask, known: Mask) -> Array:
+def _average_precision_of_rows(scores: Array, present: Flags, known: Flags) -> Array:
     """Compare each positive with its row: rows are short and positives are few."""
     row, column = np.nonzero(present)
     above = scores[row] >= scores[row, column][:, None]

@@ -1,8 +1,9 @@
 """The recognizer: fit, calibrate, predict, save, load; and what people do with it."""
 
 from surelabel.recognizer.indexing import Refreshed, index_pictures, indexed_names
+from surelabel.recognizer.judging import evaluate, judged
 from surelabel.recognizer.opening import open_recognizer
-from surelabel.recognizer.recognizer import Recognizer, evaluate, judged
+from surelabel.recognizer.recognizer import Recognizer
 from surelabel.recognizer.saving import check_free
 from surelabel.recognizer.tagging import check_choice, tag, tags_of
 

@@ -25,9 +25,14 @@ from surelabel.config import Choice, Run
 from surelabel.data import FeatureCache, align, checked_names, default_folder, upright
 from surelabel.encoding import Encoded, Progress, encode, remembering
 from surelabel.errors import ConfigError, DataError, InputError, NotFitted
-from surelabel.evaluation import Evaluation, Example, judge
 from surelabel.losses import LINK_OF
 from surelabel.methods import of_patches
+from surelabel.recognizer.notes import (
+    note_foreign,
+    note_skipped,
+    note_unheard,
+    note_untrained,
+)
 from surelabel.recognizer.saving import Parts, read_parts, write_parts
 from surelabel.records import (
     LOGIT_LIMIT,
@@ -100,7 +105,8 @@ class Recognizer:
         self.link: Any = None
         self.calibration = self._shared()
         self._fitted = self.method.learns_from == "nothing"
-        self._warn_of_untrained()
+        if self.method.open_vocabulary:
+            note_untrained(self.backbone, [o for spelt in self.aliases.values() for o in spelt])
 
     @classmethod
     def zero_shot(
@@ -136,7 +142,7 @@ class Recognizer:
             )
         labelled = self.aligned(source)
         encoded = self._encode(labelled.paths, progress=progress)
-        _warn_of_skipped(encoded)
+        note_skipped(encoded)
         targets, known = tensors(labelled.targets[encoded.rows], labelled.known[encoded.rows])
         self.method, self.link, self.calibration = self._new_method(), None, None
         self._fitted = False
@@ -161,7 +167,7 @@ class Recognizer:
         """Fit the calibrator of the run on labelled pictures that fitting has not seen."""
         labelled = self.aligned(held_out)
         encoded = self._encode(labelled.paths, progress=progress)
-        _warn_of_skipped(encoded)
+        note_skipped(encoded)
         raw = self._linked(self._scores(encoded.features))
         targets, known = labelled.targets[encoded.rows], labelled.known[encoded.rows]
         fitted = self.run.make("calibrator")().fit(raw, targets, known)
@@ -214,7 +220,7 @@ class Recognizer:
         """
         paths = paths_of(source)
         encoded = self._encode(paths, workers=workers, strict=strict, progress=progress)
-        self._warn_of_foreign(encoded.features)
+        note_foreign(self.backbone, encoded.features.pooled)
         made = self._predictions([paths[r] for r in encoded.rows], encoded.features)
         work = Work(encoded.cached, encoded.decode_seconds, encoded.model_seconds)
         return replace(made, skipped=encoded.skipped, work=work, hashes=encoded.hashes)
@@ -227,20 +233,13 @@ class Recognizer:
             self.backbone.images(self.backbone.prepare(upright(p))[None]).pooled for p in pictures
         ]
         features = Features(torch.cat(pooled).cpu())
-        self._warn_of_foreign(features)
+        note_foreign(self.backbone, features.pooled)
         return self._predictions([f"picture {i}" for i in range(len(pictures))], features)
 
     def aligned(self, labelled: LabelledImages) -> LabelledImages:
         """The same pictures with the targets of ``names``, found by any of their spellings."""
         found, _ = align(labelled, self.names, self.aliases)
-        unheard = [n for n, known in zip(self.names, found.known.T, strict=True) if not known.any()]
-        if unheard:
-            shown = ", ".join(unheard[:5]) + (" …" if len(unheard) > 5 else "")
-            warnings.warn(
-                f"The labels say nothing about {len(unheard)} of {len(self.names)} names "
-                f"({shown}).",
-                stacklevel=3,
-            )
+        note_unheard(self.names, found.known)
         return found
 
     def where(self, source: Source) -> tuple[list[str], Array]:
@@ -386,27 +385,6 @@ class Recognizer:
             return None
         return _restored(shared_calibration(self.backbone, **self.run.method.settings))
 
-    def _warn_of_untrained(self) -> None:
-        asked = [one for spelt in self.aliases.values() for one in spelt]
-        strange = self.backbone.untrained(asked) if self.method.open_vocabulary else []
-        if strange:
-            shown = ", ".join(strange[:5]) + (" …" if len(strange) > 5 else "")
-            warnings.warn(
-                f"{self.backbone.name} has never met {len(strange)} of {len(asked)} names "
-                f"({shown}): it knows {self.backbone.world}. Their scores mean little; for "
-                "photographs take a larger encoder, such as --model ViT-B-16/openai.",
-                stacklevel=3,
-            )
-
-    def _warn_of_foreign(self, features: Features) -> None:
-        if self.backbone.strangeness(features.pooled) > 1:
-            warnings.warn(
-                f"These {len(features.pooled)} pictures look like nothing that "
-                f"{self.backbone.name} was trained on: it knows {self.backbone.world}. For "
-                "photographs take a larger encoder, such as --model ViT-B-16/openai.",
-                stacklevel=3,
-            )
-
 
 def _link(run: Run) -> Any:
     make = LINK_OF[run.loss.name]
@@ -438,50 +416,3 @@ def paths_of(source: Source) -> list[str]:
     """The picture files of any source."""
     paths = source.paths if isinstance(source, Images | LabelledImages) else source
     return [str(p) for p in paths]
-
-
-def _warn_of_skipped(encoded: Encoded) -> None:
-    if encoded.skipped:
-        total = len(encoded.skipped) + len(encoded.rows)
-        shown = "; ".join(f"{s.path}: {s.reason}" for s in encoded.skipped[:3])
-        more = "; …" if len(encoded.skipped) > 3 else ""
-        warnings.warn(
-            f"{len(encoded.skipped)} of {total} labelled pictures cannot be read and are left "
-            f"out: {shown}{more}",
-            stacklevel=3,
-        )
-
-
-def judged(
-    recognizer: Recognizer, test: LabelledImages, *, progress: Progress | None = None
-) -> Evaluation:
-    """Predict labelled pictures and judge the predictions; ``evaluate`` shows places as well."""
-    predictions = recognizer.predict(test, progress=progress)
-    return judge(predictions, recognizer.aligned(test))
-
-
-def evaluate(
-    recognizer: Recognizer, test: LabelledImages, *, progress: Progress | None = None
-) -> Evaluation:
-    """Predict labelled pictures and judge the predictions; examples show where labels are seen.
-
-    Where the encoder gives no patch vectors, nothing is shown of places.
-    """
-    found = judged(recognizer, test, progress=progress)
-    if not recognizer.backbone.dense_parts:
-        return found
-    shown = {e.path for e in (*found.worst, *found.best)}
-    paths, maps = recognizer.where(sorted(shown))
-    places = dict(zip(paths, maps, strict=True))
-    column = {name: i for i, name in enumerate(recognizer.names)}
-
-    def located(example: Example) -> Example:
-        names = [tag.name for tag in example.tags[:3]]
-        where = {n: places[example.path][column[n]] for n in names}
-        return replace(example, where=where, cover=recognizer.backbone.cover)
-
-    return replace(
-        found,
-        worst=tuple(map(located, found.worst)),
-        best=tuple(map(located, found.best)),
-    )

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from surelabel.errors import InputError
 from surelabel.metrics.ranking import average_precision
-from surelabel.records import Mask
+from surelabel.records import Flags
 from surelabel.retrieval.search import Floats, log_sigmoid
 from surelabel.shapes import check_shapes
 
@@ -103,7 +103,7 @@ def mean_average_precision_of_queries(
     )
 
 
-def _queries(logits: Floats, present: Mask, most: int) -> Iterator[tuple[int, Floats, Mask]]:
+def _queries(logits: Floats, present: Flags, most: int) -> Iterator[tuple[int, Floats, Flags]]:
     """Length, scores ``(n,)`` and relevance ``(n,)`` of each query that some picture fulfils.
 
     Depth first, so that a longer query starts from the sums of a shorter one, and none is tried
@@ -116,8 +116,8 @@ def _queries(logits: Floats, present: Mask, most: int) -> Iterator[tuple[int, Fl
     )
 
     def longer(
-        first: int, length: int, wanted: int, scores: Floats, relevant: Mask
-    ) -> Iterator[tuple[int, Floats, Mask]]:
+        first: int, length: int, wanted: int, scores: Floats, relevant: Flags
+    ) -> Iterator[tuple[int, Floats, Flags]]:
         for column in range(first, c):
             for sign, logs, holds in signs:
                 total, left = scores + logs[column], relevant & holds[column]
