@@ -51,7 +51,8 @@ docs: $(INSTALLED)
 weights: setup
 	for name in tiny-vit tiny-rn; do \
 		$(BIN)/python training/tiny.py $$name --out $(TRAINED) --threads $(CORES) && \
-		cp $(TRAINED)/$$name.safetensors $(TRAINED)/$$name.json $(SHIPPED) || exit 1; \
+		cp $(TRAINED)/$$name.safetensors $(TRAINED)/$$name.json $(SHIPPED) && \
+		cp $(TRAINED)/$$name.jsonl $(SHIPPED)/$$name.curve.jsonl || exit 1; \
 	done
 	$(BIN)/python training/world.py
 	$(BIN)/python training/calibrate.py

@@ -26,6 +26,7 @@ from surelabel.data.scenes import Sampler, compose
 from surelabel.data.words import all_words
 
 BATCH = 128
+PICTURES = {"tiny-vit": 332_800, "tiny-rn": 230_400}
 ICONIC_SHARE = 0.7
 DECAY_SHARE = 0.3  # the last part of training, in which the step size falls and no patch is dropped
 WARM_UP = 100  # steps
@@ -134,7 +135,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", choices=ARCHITECTURES)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--pictures", type=int, default=480_000)
+    parser.add_argument("--pictures", type=int, help="in all; by default as the shipped ones")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--every", type=int, default=200, help="steps between checkpoints")
     options = parser.parse_args()
@@ -156,7 +157,8 @@ def main() -> None:
             optimizer.load_state_dict(old)
         first, seconds = state["step"], state["seconds"]
 
-    steps, started, smooth = options.pictures // BATCH, time.time(), math.nan
+    steps = (options.pictures or PICTURES[options.name]) // BATCH
+    started, smooth = time.time(), math.nan
     for step in range(first, steps):
         share = pace(step, steps)
         for optimizer, rates in zip(both, full_rates, strict=True):
