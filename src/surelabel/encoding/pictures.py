@@ -2,6 +2,7 @@
 
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -84,6 +85,7 @@ def encode(
         num_workers=workers,
         collate_fn=list,
         multiprocessing_context="fork" if workers else None,
+        worker_init_fn=_hush,
     )
     run = _Run(backbone, part, cache, paths)
     try:
@@ -97,6 +99,15 @@ def encode(
     finally:
         run.keep()
     return run.result()
+
+
+def _hush(_: int) -> None:
+    """Let the threads of a worker end without a word.
+
+    What is wrong with a picture comes back in its row, and a fault of ours is raised again in the
+    main process; but when a run is stopped, a thread that was sending pixels finds its pipe broken.
+    """
+    sys.excepthook = lambda *_: None
 
 
 @dataclass(frozen=True)
