@@ -13,6 +13,7 @@ from surelabel.links import Focal, Sigmoid
 from surelabel.losses import asymmetric, binary
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/asymmetric.json").read_text())
+PAIRS = json.loads((Path(__file__).parents[1] / "golden/losses.json").read_text())["pairs"]
 CASES = pytest.mark.parametrize(
     "case", GOLDEN["cases"], ids=lambda c: "{gamma_neg}-{gamma_pos}-{clip}".format(**c)
 )
@@ -75,6 +76,13 @@ def test_equals_the_authors_code_in_value_and_gradient(case, variant):
     torch.testing.assert_close(loss, double(case["own_formula8_elementwise"]))
     assert loss.sum().item() == pytest.approx(case["value_sum"], rel=1e-12)
     torch.testing.assert_close(scores.grad, double(case[GRADIENT[variant]]), atol=1e-8, rtol=1e-7)
+
+
+def test_equals_the_code_for_pairs_of_prompts_on_what_is_known():
+    absent, present = double(PAIRS["logits"]).unbind(1)
+    labels = double(PAIRS["labels"])
+    loss = asymmetric(present - absent, labels.clip(0, 1), gamma_pos=1, gamma_neg=2, clip=0.05)
+    assert loss[labels >= 0].sum().item() == pytest.approx(PAIRS["value_sum"], rel=1e-12)
 
 
 @pytest.mark.parametrize(

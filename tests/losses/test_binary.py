@@ -1,9 +1,13 @@
+import json
 import math
+from pathlib import Path
 
 import pytest
 import torch
 
 from surelabel.losses import binary
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden/losses.json").read_text())
 
 
 def test_equals_the_formula():
@@ -16,3 +20,15 @@ def test_equals_the_formula():
 
 def test_a_certain_mistake_costs_its_log_odds():
     assert binary(torch.tensor([[1e4]]), torch.zeros(1, 1)).item() == pytest.approx(1e4)
+
+
+def test_equals_the_recorded_numbers_in_value_and_gradient():
+    double = {"dtype": torch.float64}
+    scores = torch.tensor(GOLDEN["logits"], **double, requires_grad=True)
+    loss = binary(scores, torch.tensor(GOLDEN["labels"], **double))
+    loss.mean().backward()
+    torch.testing.assert_close(loss, torch.tensor(GOLDEN["bce"]["elementwise"], **double))
+    assert loss.mean().item() == pytest.approx(GOLDEN["bce"]["mean"], rel=1e-14)
+    torch.testing.assert_close(
+        scores.grad, torch.tensor(GOLDEN["bce"]["grad_of_mean"], **double), atol=1e-16, rtol=1e-9
+    )

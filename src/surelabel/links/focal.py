@@ -1,16 +1,15 @@
 """The link of focal and asymmetric losses, whose scores are not log-odds."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from surelabel.errors import ConfigError
+from surelabel.links.arrays import in_torch
 from surelabel.links.protocol import Values
 from surelabel.records import LOGIT_LIMIT
 
@@ -80,6 +79,8 @@ class Focal:
         array([-4.77  , -1.4448,  0.8228])
     """
 
+    strict: ClassVar[bool] = False
+
     gamma_pos: float = 0.0
     gamma_neg: float = 4.0
     clip: float = 0.05
@@ -88,13 +89,17 @@ class Focal:
     def __post_init__(self) -> None:
         check_focus(self.gamma_pos, self.gamma_neg, self.clip, self.variant)
 
+    def log_odds(self, scores: Values) -> Values:
+        """Log-odds of scores of any shape, without limits: -inf where a negative cost nothing."""
+        return in_torch(self._log_odds, scores)
+
     def logits(self, scores: Values) -> Values:
-        """Log-odds of scores of any shape; never less for a greater score.
+        """Log-odds in [-40, 40] of scores of any shape; never less for a greater score.
 
         Returns:
             The same kind, Tensor or array; float32, or float64 if the scores were.
         """
-        return _in_torch(self._logits, scores)
+        return self.log_odds(scores).clip(-LOGIT_LIMIT, LOGIT_LIMIT)
 
     def scores(self, logits: Values) -> Values:
         """Scores with these log-odds, found by bisection; the inverse of ``logits``.
@@ -103,9 +108,9 @@ class Focal:
             The same kind, inside [-60, 60]: the greatest score whose logit is not above the one
             asked for, which is the corner of the clip for -40 and 60 for what none reaches.
         """
-        return _in_torch(self._scores, logits)
+        return in_torch(self._scores, logits)
 
-    def _logits(self, scores: Tensor) -> Tensor:
+    def _log_odds(self, scores: Tensor) -> Tensor:
         x = scores.clip(-SCORE_LIMIT, SCORE_LIMIT)
         corner = math.log(self.clip / (1 - self.clip)) if self.clip > 0 else -math.inf
         kept = x > corner
@@ -114,9 +119,9 @@ class Focal:
         # q - clip = q · (1 - clip) · (1 - exp(corner - x)), without cancellation
         log_u = log_q + math.log1p(-self.clip) + torch.log(-torch.expm1(corner - x))
         not_u = log_not_q.exp() + self.clip
-        logits = self._log_h(log_u, not_u, self.gamma_neg)
-        logits = logits - self._log_h(log_not_q, log_q.exp(), self.gamma_pos)
-        return torch.where(kept, logits, -LOGIT_LIMIT).clip(-LOGIT_LIMIT, LOGIT_LIMIT)
+        log_odds = self._log_h(log_u, not_u, self.gamma_neg)
+        log_odds = log_odds - self._log_h(log_not_q, log_q.exp(), self.gamma_pos)
+        return torch.where(kept, log_odds, -torch.inf)
 
     def _log_h(self, log_z: Tensor, not_z: Tensor, gamma: float) -> Tensor:
         """Log of h at z, from log z and 1 - z, each exact where the other is near 1."""
@@ -132,13 +137,6 @@ class Focal:
         low, high = torch.full_like(wanted, -SCORE_LIMIT), torch.full_like(wanted, SCORE_LIMIT)
         for _ in range(HALVINGS):
             middle = (low + high) / 2
-            reached = self._logits(middle) <= wanted
+            reached = self._log_odds(middle).clip(-LOGIT_LIMIT, LOGIT_LIMIT) <= wanted
             low, high = torch.where(reached, middle, low), torch.where(reached, high, middle)
         return low
-
-
-def _in_torch(formula: Callable[[Tensor], Tensor], values: Values) -> Values:
-    """Apply a torch formula to a tensor or an array, in float32 at least."""
-    if isinstance(values, Tensor):
-        return formula(values.to(torch.promote_types(values.dtype, torch.float32)))
-    return _in_torch(formula, torch.from_numpy(np.array(values))).numpy()

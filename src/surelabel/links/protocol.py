@@ -1,6 +1,6 @@
 """What a link can do."""
 
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy.typing as npt
 from torch import Tensor
@@ -9,7 +9,17 @@ Values = TypeVar("Values", Tensor, npt.NDArray[Any])
 
 
 class Link(Protocol):
-    """A rising map between scores and log-odds, element by element; it has nothing to fit."""
+    """A rising map between scores and log-odds, element by element; it has nothing to fit.
+
+    Attributes:
+        strict: Whether log-odds rise with a slope everywhere, so that gradients may go through
+            ``log_odds`` in training.
+    """
+
+    strict: ClassVar[bool]
+
+    def log_odds(self, scores: Values) -> Values:
+        """Log-odds without limits, of the same kind and shape as ``scores``."""
 
     def logits(self, scores: Values) -> Values:
         """Log-odds in [-40, 40], of the same kind and shape as ``scores``."""

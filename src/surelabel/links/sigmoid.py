@@ -1,7 +1,9 @@
 """The link of a head whose scores already are log-odds."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+from surelabel.links.arrays import in_torch
 from surelabel.links.protocol import Values
 from surelabel.records import LOGIT_LIMIT
 
@@ -22,10 +24,16 @@ class Sigmoid:
         array([-40. ,   0.5])
     """
 
+    strict: ClassVar[bool] = True
+
+    def log_odds(self, scores: Values) -> Values:
+        """The scores themselves, wherever they are; Tensor or array, any shape."""
+        return in_torch(lambda x: x, scores)
+
     def logits(self, scores: Values) -> Values:
         """The scores themselves, inside [-40, 40]; Tensor or array, any shape."""
-        return scores.clip(-LOGIT_LIMIT, LOGIT_LIMIT)
+        return in_torch(lambda x: x.clip(-LOGIT_LIMIT, LOGIT_LIMIT), scores)
 
     def scores(self, logits: Values) -> Values:
-        """The logits themselves; Tensor or array, any shape."""
-        return logits.clip(-LOGIT_LIMIT, LOGIT_LIMIT)
+        """The logits themselves, inside [-40, 40]; Tensor or array, any shape."""
+        return self.logits(logits)

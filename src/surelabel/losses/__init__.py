@@ -1,5 +1,8 @@
 """Losses: ``loss(scores, targets, *, settings) -> (n, c)``. Add one line to each table here.
 
+``SET_LOSSES`` compare labels with each other, so they need to know which ones count:
+``loss(scores, targets, known, *, settings) -> ()``.
+
 ``LINK_OF[name](**settings of the loss)`` is the link that turns the scores of a head trained with
 that loss into log-odds; None where no link can.
 """
@@ -8,11 +11,39 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from surelabel.links import Focal, Link, Sigmoid
+from surelabel.links import SPA, Focal, Link, Sigmoid
 from surelabel.losses.asymmetric import asymmetric
 from surelabel.losses.binary import binary
+from surelabel.losses.focal import focal, focal_link
+from surelabel.losses.ranking import ranking
+from surelabel.losses.spa import spa
+from surelabel.losses.two_way import two_way
 
-LOSSES: dict[str, Callable[..., Tensor]] = {"asymmetric": asymmetric, "binary": binary}
-LINK_OF: dict[str, Callable[..., Link] | None] = {"asymmetric": Focal, "binary": Sigmoid}
+LOSSES: dict[str, Callable[..., Tensor]] = {
+    "asymmetric": asymmetric,
+    "binary": binary,
+    "focal": focal,
+    "spa": spa,
+}
+SET_LOSSES: dict[str, Callable[..., Tensor]] = {"ranking": ranking, "two_way": two_way}
+LINK_OF: dict[str, Callable[..., Link] | None] = {
+    "asymmetric": Focal,
+    "binary": Sigmoid,
+    "focal": focal_link,
+    "ranking": None,
+    "spa": SPA,
+    "two_way": None,
+}
 
-__all__ = ["LINK_OF", "LOSSES", "asymmetric", "binary"]
+__all__ = [
+    "LINK_OF",
+    "LOSSES",
+    "SET_LOSSES",
+    "asymmetric",
+    "binary",
+    "focal",
+    "focal_link",
+    "ranking",
+    "spa",
+    "two_way",
+]
