@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from surelabel.errors import InputError, NotFitted
-from surelabel.records import LabelledImages, Predictions
+from surelabel.records import LabelledFeatures, LabelledImages, Predictions
 
 
 def test_nan_and_known_false_both_mean_unknown():
@@ -31,3 +31,25 @@ def test_probabilities_need_something_that_calibrated_them():
     with pytest.raises(NotFitted, match="nothing calibrated"):
         _ = Predictions(["a"], ["x"], scores, scores).probabilities
     assert Predictions(["a"], ["x"], scores, scores, "platt").probabilities == [[0.5]]
+
+
+def test_rows_of_vectors_are_called_by_their_number():
+    it = LabelledFeatures([[1, 2], [3, 4]], ["x"], [[1], [np.nan]])
+    assert it.paths == ["row 0", "row 1"]
+    assert it.features.dtype == np.float32
+    assert it.known.tolist() == [[True], [False]]
+    assert it.take([1]).paths == ["row 1"]
+
+
+@pytest.mark.parametrize(
+    ("features", "names", "targets", "complaint"),
+    [
+        ([[1.0, np.nan]], ["x"], [[1]], "finite numbers. Got 1"),
+        ([[1.0, 2.0]], ["x", "y"], [[1]], r"one column a name, 2. Got 1"),
+        ([[1.0, 2.0]], ["x"], [[1], [0]], r"axes|n"),
+        ([1.0, 2.0], ["x"], [[1]], r"n d"),
+    ],
+)
+def test_vectors_that_do_not_fit_their_labels_are_refused(features, names, targets, complaint):
+    with pytest.raises(InputError, match=complaint):
+        LabelledFeatures(features, names, targets)

@@ -41,6 +41,28 @@ class Features:
 
 
 @dataclass(frozen=True)
+class Step:
+    """One training step, as a regularizer sees it. Gradients flow through scores and logits.
+
+    Attributes:
+        scores: What the head gave, ``(n, c)``.
+        logits: Their log-odds, not clipped, ``(n, c)``; None where the loss has no link that rises
+            with a slope everywhere (focal, asymmetric, set losses): take the scores there.
+        targets: In [0, 1], 1 = present, ``(n, c)``; 0 where unknown.
+        known: True where the target is known, ``(n, c)``.
+        texts: Unit vectors of the names from the frozen encoder, ``(c, d)``; None without any.
+        features: What the pictures gave, ``(n, d)``; None where the step has none.
+    """
+
+    scores: Tensor
+    logits: Tensor | None
+    targets: Tensor
+    known: Tensor
+    texts: Tensor | None = None
+    features: Tensor | None = None
+
+
+@dataclass(frozen=True)
 class Images:
     """Pictures without labels.
 
@@ -88,6 +110,63 @@ class LabelledImages:
         rows = np.asarray(rows, dtype=int)
         paths = [self.paths[r] for r in rows]
         return LabelledImages(paths, self.names, self.targets[rows], self.known[rows])
+
+
+@dataclass(frozen=True)
+class LabelledFeatures:
+    """Ready-made vectors with labels, for those who have arrays and no pictures.
+
+    Attributes:
+        features: One vector a row, any length but zero, ``(n, d)``.
+        names: The labels.
+        targets: 1 where present, 0 where absent, in [0, 1], ``(n, c)``.
+        known: True where the target is known, ``(n, c)``; all of them when left out.
+        paths: What each row is called; ``row 0``, ``row 1`` … when left out.
+    """
+
+    features: npt.NDArray[np.float32]
+    names: Sequence[str]
+    targets: Array
+    known: Flags = None  # type: ignore[assignment]  # filled below; never None afterwards
+    paths: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        features = np.asarray(self.features, dtype=np.float32)
+        targets, known = checked_targets(self.targets, self.known)
+        check_shapes(features=(features, "n d"), targets=(targets, "n c"))
+        if targets.shape[1] != len(self.names):
+            raise InputError(
+                f"targets must have one column a name, {len(self.names)}. Got {targets.shape[1]}."
+            )
+        if not np.isfinite(features).all():
+            raise InputError(
+                f"features must be finite numbers. Got {(~np.isfinite(features)).sum()} that are "
+                "not; drop those rows."
+            )
+        paths = list(self.paths) or [f"row {i}" for i in range(len(features))]
+        if len(paths) != len(features):
+            raise InputError(f"paths must be one a row, {len(features)}. Got {len(paths)}.")
+        for name, value in (
+            ("features", features),
+            ("targets", targets),
+            ("known", known),
+            ("paths", paths),
+        ):
+            object.__setattr__(self, name, value)
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def take(self, rows: Sequence[int] | npt.NDArray[np.int64]) -> "LabelledFeatures":
+        """Only these rows, in this order."""
+        rows = np.asarray(rows, dtype=int)
+        return LabelledFeatures(
+            self.features[rows],
+            self.names,
+            self.targets[rows],
+            self.known[rows],
+            [self.paths[r] for r in rows],
+        )
 
 
 @dataclass(frozen=True)

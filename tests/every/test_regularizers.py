@@ -1,0 +1,177 @@
+"""What every regularizer must do. A new line in REGULARIZERS is tested here with no more work."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from surelabel.errors import InputError
+from surelabel.records import Step
+from surelabel.regularizers import REGULARIZERS
+
+DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
+every = pytest.mark.parametrize("regularizer", REGULARIZERS.values(), ids=REGULARIZERS.keys())
+
+
+def step_of(scores, targets, known=None, texts=None):
+    """A step whose scores are log-odds; all is known and the names are at random, if not said."""
+    if known is None:
+        known = torch.ones_like(targets, dtype=torch.bool)
+    if texts is None:
+        generator = torch.Generator().manual_seed(7)
+        texts = torch.randn(scores.shape[1], 8, generator=generator, dtype=torch.float64)
+        texts = torch.nn.functional.normalize(texts, dim=1)
+    return Step(scores, scores, torch.where(known, targets, 0), known, texts)
+
+
+@pytest.fixture
+def step():
+    """Sixteen pictures of five labels, two thirds absent, a fifth unknown."""
+    generator = torch.Generator().manual_seed(0)
+    scores = 2 * torch.randn(16, 5, generator=generator, dtype=torch.float64)
+    targets = (torch.rand(16, 5, generator=generator, dtype=torch.float64) > 0.65).double()
+    return step_of(scores, targets, torch.rand(16, 5, generator=generator) > 0.2)
+
+
+def value_and_gradient(regularizer, step):
+    scores = step.scores.detach().requires_grad_()
+    value = regularizer(replace(step, scores=scores, logits=scores))
+    (gradient,) = torch.autograd.grad(value, scores)
+    return value.detach(), gradient
+
+
+@every
+def test_returns_one_number_not_below_zero(regularizer, step):
+    value = regularizer(step)
+    assert value.shape == ()
+    assert value.dtype == torch.float64
+    assert value > 0
+
+
+@every
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("size", [0.0, 1.0, 20.0, 100.0, 1e4])
+def test_value_and_gradient_stay_finite(regularizer, dtype, size):
+    signs = torch.tensor([[1.0, 1.0, -1.0], [1.0, -1.0, 1.0]]).repeat(4, 1)
+    targets = torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]).repeat(4, 1)
+    step = step_of((size * signs).to(dtype), targets.to(dtype))
+    value, gradient = value_and_gradient(regularizer, step)
+    assert value.isfinite()
+    assert gradient.isfinite().all()
+    assert value.dtype == torch.promote_types(dtype, torch.float32)
+    assert gradient.dtype == dtype
+
+
+@every
+def test_gradient_is_correct(regularizer, step):
+    def of(scores):
+        return regularizer(replace(step, scores=scores, logits=scores))
+
+    assert torch.autograd.gradcheck(of, step.scores.requires_grad_())
+
+
+@every
+def test_gradient_is_correct_with_graded_targets(regularizer, step):
+    generator = torch.Generator().manual_seed(3)
+    share = torch.rand(step.targets.shape, generator=generator, dtype=torch.float64)
+    targets = torch.where(step.known, share, 0.0)
+
+    def of(scores):
+        return regularizer(replace(step, scores=scores, logits=scores, targets=targets))
+
+    assert torch.autograd.gradcheck(of, step.scores.requires_grad_())
+
+
+@every
+def test_log_odds_go_before_scores_and_scores_stand_in_for_none(regularizer, step):
+    other = torch.zeros_like(step.scores)
+    assert torch.equal(regularizer(replace(step, scores=other)), regularizer(step))
+    assert torch.equal(regularizer(replace(step, logits=None)), regularizer(step))
+
+
+@every
+def test_unknown_labels_have_no_influence_and_no_gradient(regularizer, step):
+    lies = torch.where(step.known, step.scores, 99.0)
+    wrong = torch.where(step.known, step.targets, 1.0)
+    other = replace(step, scores=lies, logits=lies, targets=wrong)
+    value, gradient = value_and_gradient(regularizer, other)
+    expected = value_and_gradient(regularizer, step)
+    torch.testing.assert_close((value, gradient), expected, rtol=0, atol=1e-14)
+    assert not gradient[~step.known].any()
+
+
+@every
+def test_a_picture_of_which_nothing_is_known_has_no_influence(regularizer, step):
+    def longer(values, fill):
+        return torch.cat([values, torch.full((1, 5), fill, dtype=values.dtype)])
+
+    scores = longer(step.scores, 3.0)
+    more = replace(
+        step,
+        scores=scores,
+        logits=scores,
+        targets=longer(step.targets, 0.0),
+        known=longer(step.known, False),
+    )
+    torch.testing.assert_close(regularizer(more), regularizer(step))
+
+
+@every
+def test_where_nothing_is_known_nothing_is_charged(regularizer, step):
+    value, gradient = value_and_gradient(
+        regularizer, replace(step, known=torch.zeros_like(step.known))
+    )
+    assert value == 0
+    assert not gradient.any()
+
+
+@every
+def test_order_of_pictures_and_of_labels_does_not_matter(regularizer, step):
+    rows, columns = torch.randperm(16), torch.randperm(5)
+    scores, targets, known = (
+        part[rows][:, columns] for part in (step.scores, step.targets, step.known)
+    )
+    moved = step_of(scores, targets, known, step.texts[columns])
+    value, gradient = value_and_gradient(regularizer, step)
+    expected = value, gradient[rows][:, columns]
+    torch.testing.assert_close(value_and_gradient(regularizer, moved), expected)
+
+
+@every
+def test_a_batch_of_one_and_constant_scores_are_finite(regularizer, step):
+    one = step_of(step.scores[:1], step.targets[:1])
+    same = step_of(torch.full_like(step.scores, -2.0), step.targets)
+    for odd in (one, same):
+        value, gradient = value_and_gradient(regularizer, odd)
+        assert value.isfinite()
+        assert gradient.isfinite().all()
+
+
+@every
+@pytest.mark.parametrize("shape", [(0, 4), (3, 1)], ids=["no picture", "one label"])
+def test_no_picture_and_a_single_label_are_finite(regularizer, shape):
+    step = step_of(torch.ones(shape), torch.zeros(shape))
+    value, gradient = value_and_gradient(regularizer, step)
+    assert value.isfinite()
+    assert gradient.shape == shape
+
+
+@every
+def test_changes_nothing_outside_itself(regularizer, step):
+    before = step.scores.clone(), step.targets.clone(), step.known.clone()
+    with torch.no_grad():
+        regularizer(step)
+        assert not torch.is_grad_enabled()
+    regularizer(step)
+    assert torch.is_grad_enabled()
+    for was, now in zip(before, (step.scores, step.targets, step.known), strict=True):
+        assert torch.equal(was, now)
+
+
+@every
+def test_says_all_shapes_when_they_differ(regularizer):
+    step = Step(
+        torch.zeros(2, 3), None, torch.zeros(2, 4), torch.ones(2, 4) > 0, texts=torch.eye(3)
+    )
+    with pytest.raises(InputError, match=r"\(2, 3\).*\(2, 4\)"):
+        regularizer(step)
