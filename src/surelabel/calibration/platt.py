@@ -7,19 +7,16 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from surelabel.calibration.checked import (
-    checked_logits,
-    checked_state,
-    known_decisions,
-    smoothed,
-)
-from surelabel.errors import ConfigError, DataError, NotFitted
-from surelabel.records import LOGIT_LIMIT, Array
+from surelabel.calibration.checked import checked_state, known_decisions, smoothed
+from surelabel.calibration.estimator import Estimator
+from surelabel.calibration.protocol import Order
+from surelabel.errors import DataError
+from surelabel.records import Array
 
 FLATTEST = 1e-3  # least slope, for scores of standard deviation 1
 
 
-class Platt:
+class Platt(Estimator):
     """Stretch and shift all logits, or raw scores, by two numbers found by maximum likelihood.
 
         logit = a · x + b,   a > 0
@@ -46,7 +43,8 @@ class Platt:
         (4.1147, -1.0287)
     """
 
-    keeps_order: ClassVar[bool] = True
+    keeps_order: ClassVar[Order] = "strictly"
+    sets_level: ClassVar[bool] = True
     shared: ClassVar[bool] = True
 
     def fit(
@@ -72,17 +70,6 @@ class Platt:
         self.slope_, self.shift_ = slope / spread, shift - slope * centre / spread
         return self
 
-    def logits(self, logits: npt.ArrayLike) -> Array:
-        """Calibrated log-odds of ``logits`` ``(n, c)``, in [-40, 40]."""
-        self._check_fitted()
-        x = checked_logits(logits)
-        return np.clip(self.slope_ * x + self.shift_, -LOGIT_LIMIT, LOGIT_LIMIT)
-
-    def predict_proba(self, logits: npt.ArrayLike) -> Array:
-        """Calibrated probabilities of ``logits``, ``(n, c)``."""
-        probabilities: Array = expit(self.logits(logits))
-        return probabilities
-
     def state(self) -> dict[str, float]:
         """The fitted slope and shift, ready for JSON."""
         self._check_fitted()
@@ -90,27 +77,15 @@ class Platt:
 
     def restore(self, state: dict[str, Any]) -> Self:
         """Take fitted slope and shift back from ``state``."""
-        numbers = checked_state(state, "slope", "shift")
-        if numbers["slope"] <= 0:
-            raise DataError(
-                f"A saved slope must be above 0. Got {numbers['slope']}; calibrate again."
-            )
-        self.slope_, self.shift_ = numbers["slope"], numbers["shift"]
+        numbers = checked_state(state, slope="", shift="")
+        slope, shift = float(numbers["slope"]), float(numbers["shift"])
+        if slope <= 0:
+            raise DataError(f"A saved slope must be above 0. Got {slope}; calibrate again.")
+        self.slope_, self.shift_ = slope, shift
         return self
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """No settings."""
-        return {}
-
-    def set_params(self, **params: Any) -> Self:
-        """No settings to change."""
-        if params:
-            raise ConfigError(f"Platt has no settings. Got {', '.join(sorted(params))}.")
-        return self
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "slope_"):
-            raise NotFitted("Platt needs fit(logits, targets), or restore(state), first.")
+    def _log_odds(self, x: Array) -> Array:
+        return self.slope_ * x + self.shift_
 
 
 def _likeliest_line(x: Array, y: Array) -> tuple[float, float]:

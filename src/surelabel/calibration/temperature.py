@@ -7,19 +7,16 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from surelabel.calibration.checked import (
-    checked_logits,
-    checked_state,
-    known_decisions,
-    smoothed,
-)
-from surelabel.errors import ConfigError, DataError, NotFitted
-from surelabel.records import LOGIT_LIMIT, Array
+from surelabel.calibration.checked import checked_state, known_decisions, smoothed
+from surelabel.calibration.estimator import Estimator
+from surelabel.calibration.protocol import Order
+from surelabel.errors import DataError
+from surelabel.records import Array
 
 COLDEST, HOTTEST = 1e-3, 1e3
 
 
-class Temperature:
+class Temperature(Estimator):
     """Divide all logits by one number, found by maximum likelihood.
 
         logit = x / T
@@ -45,7 +42,8 @@ class Temperature:
         (5.8728, array([[1.0217]]))
     """
 
-    keeps_order: ClassVar[bool] = True
+    keeps_order: ClassVar[Order] = "strictly"
+    sets_level: ClassVar[bool] = False
     shared: ClassVar[bool] = True
 
     def fit(
@@ -78,16 +76,6 @@ class Temperature:
             self.temperature_ = float(np.exp(brentq(slope, low, high, xtol=1e-10)))
         return self
 
-    def logits(self, logits: npt.ArrayLike) -> Array:
-        """Calibrated log-odds of ``logits`` ``(n, c)``, in [-40, 40]."""
-        self._check_fitted()
-        return np.clip(checked_logits(logits) / self.temperature_, -LOGIT_LIMIT, LOGIT_LIMIT)
-
-    def predict_proba(self, logits: npt.ArrayLike) -> Array:
-        """Calibrated probabilities of ``logits``, ``(n, c)``."""
-        probabilities: Array = expit(self.logits(logits))
-        return probabilities
-
     def state(self) -> dict[str, float]:
         """The fitted temperature, ready for JSON."""
         self._check_fitted()
@@ -95,7 +83,7 @@ class Temperature:
 
     def restore(self, state: dict[str, Any]) -> Self:
         """Take a fitted temperature back from ``state``."""
-        temperature = checked_state(state, "temperature")["temperature"]
+        temperature = float(checked_state(state, temperature="")["temperature"])
         if temperature <= 0:
             raise DataError(
                 f"A saved temperature must be above 0. Got {temperature}; calibrate again."
@@ -103,16 +91,5 @@ class Temperature:
         self.temperature_ = temperature
         return self
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """No settings."""
-        return {}
-
-    def set_params(self, **params: Any) -> Self:
-        """No settings to change."""
-        if params:
-            raise ConfigError(f"Temperature has no settings. Got {', '.join(sorted(params))}.")
-        return self
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "temperature_"):
-            raise NotFitted("Temperature needs fit(logits, targets), or restore(state), first.")
+    def _log_odds(self, x: Array) -> Array:
+        return x / self.temperature_
