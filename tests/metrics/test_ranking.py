@@ -37,6 +37,26 @@ def test_equals_scikit_learn_with_ties_and_unknown_targets(s, t, k):
     np.testing.assert_allclose(average_precision(s, t, k), by_scikit_learn(s, t, k))
 
 
+@pytest.mark.parametrize(
+    "spread",
+    [
+        lambda s: s,
+        lambda s: np.exp(9 * s),
+        lambda s: 1 + 1e-12 * s,  # all the same in float32
+        lambda s: 1e300 * s,  # infinite in float32
+        lambda s: np.round(s, 1) * 0.0 * np.sign(s),  # 0 and -0 are the same score
+        lambda s: np.round(2 * s),
+        lambda s: np.r_[s[:-1], 1e9],
+    ],
+)
+def test_any_spread_of_scores_equals_scikit_learn(spread):
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal(3000)
+    s, t = spread(z), rng.random(3000) < 1 / (1 + np.exp(3 - 2 * z))
+    expected = average_precision_score(t, s)
+    assert average_precision(s[:, None], t[:, None]) == pytest.approx(expected, abs=1e-14)
+
+
 def test_means_leave_out_what_is_undefined():
     s = np.array([[0.9, 0.2, 0.1], [0.8, 0.3, 0.7], [0.1, 0.4, 0.2]])
     t = np.array([[0, 0, 1], [1, 0, 0], [0, 0, 0]])

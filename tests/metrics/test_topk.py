@@ -42,6 +42,14 @@ def test_equals_counting_over_every_way_to_break_the_ties(k):
     assert f1_at_k(*args, k=k) == pytest.approx(2 * hits.sum() / (chosen + present).sum())
 
 
+def test_many_pictures_are_the_sum_of_few():
+    rng = np.random.default_rng(4)
+    s, t = rng.integers(0, 9, (1300, 6)), rng.integers(0, 2, (1300, 6))
+    parts = [f1_at_k(s[i : i + 1], t[i : i + 1], k=2) for i in range(1300)]
+    weights = 2 + t.sum(axis=1)
+    assert f1_at_k(s, t, k=2) == pytest.approx(np.average(parts, weights=weights))
+
+
 def test_f1_is_the_harmonic_mean_of_precision_and_recall():
     rng = np.random.default_rng(0)
     args = rng.random((30, 6)), rng.integers(0, 2, (30, 6))

@@ -3,6 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.metrics.blocks import blocks
 from surelabel.metrics.checked import checked_probabilities
 from surelabel.metrics.ratio import ratio
 from surelabel.records import Array
@@ -103,11 +104,13 @@ def _sums(
 ) -> tuple[Array, Array, Array]:
     """Of each class ``(c,)``: squared errors, those of its prevalence, and known decisions."""
     p, y, known = checked_probabilities(probabilities, targets, known)
-    difference = p - y
-    if not known.all():
-        difference *= known
-    errors = np.einsum("nc,nc->c", difference, difference)
-    count, total, squares = known.sum(axis=0), y.sum(axis=0), np.einsum("nc,nc->c", y, y)
+    errors, total, squares = np.zeros((3, p.shape[1]))
+    count = known.sum(axis=0, dtype=float)
+    for some_p, some_y, some_known in blocks(p, y, known):
+        difference = (some_p - some_y) * some_known
+        errors += np.einsum("nc,nc->c", difference, difference)
+        squares += np.einsum("nc,nc->c", some_y, some_y)
+        total += some_y.sum(axis=0)
     reference = squares - total * ratio(total, count)
     reference[~(reference > 1e-12 * squares)] = 0  # rounding, where all targets are the same
-    return errors, reference, count.astype(float)
+    return errors, reference, count

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.errors import InputError
+from surelabel.metrics.blocks import blocks
 from surelabel.metrics.checked import checked_probabilities
 from surelabel.metrics.ratio import ratio
 from surelabel.records import LOGIT_LIMIT, Array, Flags, checked_targets
@@ -39,8 +40,8 @@ def log_loss(
         >>> round(log_loss([[0.5, 0.25]], [[1, 0]]), 4)
         0.4904
     """
-    loss, known = _elements(probabilities, targets, known)
-    return float(ratio(loss.sum(), known.sum()))
+    loss, count = _sums(probabilities, targets, known)
+    return float(ratio(loss.sum(), count.sum()))
 
 
 def log_loss_per_class(
@@ -51,8 +52,7 @@ def log_loss_per_class(
     Source:
         As ``log_loss``, class by class.
     """
-    loss, known = _elements(probabilities, targets, known)
-    return ratio(loss.sum(axis=0), known.sum(axis=0))
+    return ratio(*_sums(probabilities, targets, known))
 
 
 def log_loss_of_logits(
@@ -92,11 +92,19 @@ def log_loss_of_logits(
     return float(ratio(loss[known].sum(), known.sum()))
 
 
-def _elements(
+def _sums(
     probabilities: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None
-) -> tuple[Array, Flags]:
-    """The loss of every decision, 0 where unknown, and what is known."""
+) -> tuple[Array, Array]:
+    """Of each class ``(c,)``: the losses together, and how many decisions are known."""
     p, y, known = checked_probabilities(probabilities, targets, known)
+    loss = np.zeros(p.shape[1])
+    for block in blocks(p, y, known):
+        loss += _losses(*block).sum(axis=0)
+    return loss, known.sum(axis=0, dtype=float)
+
+
+def _losses(p: Array, y: Array, known: Flags) -> Array:
+    """The loss of every decision, 0 where unknown, ``(n, c)``."""
     with np.errstate(divide="ignore"):  # log 0 is raised to -40 below
         log_p, log_not_p = np.log(p), np.log1p(-p)
     log_p, log_not_p = (np.maximum(log, -LOGIT_LIMIT, out=log) for log in (log_p, log_not_p))
@@ -106,4 +114,4 @@ def _elements(
     loss = np.negative(log_p, out=log_p)
     if not known.all():
         loss *= known
-    return loss, known
+    return loss

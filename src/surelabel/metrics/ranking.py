@@ -8,11 +8,13 @@ over recall. Ties therefore count as one threshold, and no order among them is i
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.metrics.blocks import blocks
 from surelabel.metrics.checked import checked_scores
 from surelabel.metrics.ratio import ratio
 from surelabel.records import Array, Flags
 
-ROWS = 4096  # pictures compared at a time, so that memory does not grow with the data
+ROWS = 1024  # pictures compared at a time: what they need stays in the processor's cache
+BUCKETS = 16  # bits: as many buckets of scores as fit into the second-level cache
 
 
 def average_precision(
@@ -97,8 +99,9 @@ def average_precision_per_image(
         array([1. , 0.5])
     """
     scores, present, known = checked_scores(scores, targets, known)
-    parts = [slice(start, start + ROWS) for start in range(0, len(scores), ROWS)]
-    each = [_average_precision_of_rows(scores[p], present[p], known[p]) for p in parts]
+    each = [
+        _average_precision_of_rows(*block) for block in blocks(scores, present, known, rows=ROWS)
+    ]
     return np.concatenate([*each, np.empty(0)])
 
 
@@ -160,21 +163,52 @@ def mean_average_precision_per_image(
 
 
 def _average_precision(scores: Array, present: Flags) -> float:
-    """Sort once, then look the positives up."""
+    """Of one list: for each positive, how many positives and how many in all score as high."""
     if not present.any():
         return float("nan")
     positives = np.sort(scores[present])
     found = len(positives) - np.searchsorted(positives, positives, side="left")
-    listed = len(scores) - np.searchsorted(np.sort(scores), positives, side="left")
-    return float((found / listed).mean())
+    return float((found / _as_high(scores, present, positives)).mean())
+
+
+def _as_high(scores: Array, present: Flags, positives: Array) -> npt.NDArray[np.int64]:
+    """For each of the sorted positives, how many scores are at least as high.
+
+    Sorting everything would take most of the time. Instead all scores go into buckets by rough
+    size; only those that share a bucket with a positive are sorted, the others are just counted.
+    """
+    bucket = _bucket(scores)
+    counts = np.bincount(bucket)
+    own = np.sort(bucket[present])
+    shared = np.zeros(len(counts), bool)
+    shared[own] = True
+    close = np.sort(scores[shared[bucket]])
+    counts[shared] = 0
+    above = counts[::-1].cumsum()[::-1]
+    listed: npt.NDArray[np.int64] = above[own] + len(close) - np.searchsorted(close, positives)
+    return listed
+
+
+def _bucket(scores: Array) -> npt.NDArray[np.int64]:
+    """A number from 0 for each score that never falls where the score rises.
+
+    The bits of a float, read as an integer, rise with it once those of negative ones are turned.
+    """
+    with np.errstate(over="ignore"):  # infinity is a bucket as good as any
+        bits = (scores.astype(np.float32) + np.float32(0)).view(np.int32)  # + 0 makes -0 to 0
+    bits ^= (bits >> 31) & 0x7FFFFFFF
+    place = bits.astype(np.int64)
+    place -= place.min()
+    place >>= max(0, int(place.max()).bit_length() - BUCKETS)
+    return place
 
 
 def _average_precision_of_rows(scores: Array, present: Flags, known: Flags) -> Array:
     """Compare each positive with its row: rows are short and positives are few."""
     row, column = np.nonzero(present)
     above = scores[row] >= scores[row, column][:, None]
-    listed = np.count_nonzero(above & known[row], axis=1)
     found = np.count_nonzero(above & present[row], axis=1)
+    listed = np.count_nonzero(above if known.all() else above & known[row], axis=1)
     return ratio(np.bincount(row, found / listed, len(scores)), present.sum(axis=1))
 
 

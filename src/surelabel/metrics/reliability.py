@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.errors import ConfigError
+from surelabel.metrics.blocks import blocks
 from surelabel.metrics.checked import checked_probabilities
 from surelabel.metrics.ratio import ratio
-from surelabel.records import Array
+from surelabel.records import Array, Flags
 
 
 @dataclass(frozen=True)
@@ -88,15 +89,23 @@ def _sums(
     if bins != int(bins) or bins < 1:
         raise ConfigError(f"bins must be a whole number of at least 1. Got {bins}.")
     p, y, known = checked_probabilities(probabilities, targets, known)
+    sums = np.zeros((3, p.shape[1], int(bins)))
+    for block in blocks(p, y, known):
+        sums += _sums_of_rows(*block, bins=int(bins))
+    return sums
+
+
+def _sums_of_rows(p: Array, y: Array, known: Flags, *, bins: int) -> Array:
+    """As ``_sums``, of a few pictures."""
     classes = p.shape[1]
-    cell = _bin(p, int(bins))
-    cell += np.arange(classes) * int(bins)
+    cell = _bin(p, bins)
+    cell += np.arange(classes) * bins
     if known.all():
         cell, p, y = cell.ravel(), p.ravel(), y.ravel()
     else:
         cell, p, y = cell[known], p[known], y[known]
-    sums = [np.bincount(cell, weights, classes * int(bins)) for weights in (None, p, y)]
-    return np.array(sums, dtype=float).reshape(3, classes, int(bins))
+    sums = [np.bincount(cell, weights, classes * bins) for weights in (None, p, y)]
+    return np.array(sums, dtype=float).reshape(3, classes, bins)
 
 
 def _bin(p: Array, bins: int) -> npt.NDArray[np.intp]:

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.errors import ConfigError
+from surelabel.metrics.blocks import blocks
 from surelabel.metrics.checked import checked_scores
 from surelabel.metrics.ratio import ratio
-from surelabel.records import Array
+from surelabel.records import Array, Flags
 
 
 def precision_at_k(
@@ -153,12 +154,31 @@ def _counts(
     if k != int(k) or k < 1:
         raise ConfigError(f"k must be a whole number of at least 1. Got {k}.")
     scores, present, known = checked_scores(scores, targets, known)
+    best, counts = min(int(k), scores.shape[1]), np.zeros((3, scores.shape[1]))
+    for block in blocks(scores, present, known):
+        counts += _counts_of_rows(*block, best=best)
+    hits, chosen, there = counts
+    return hits, chosen, there
+
+
+def _counts_of_rows(scores: Array, present: Flags, known: Flags, *, best: int) -> Array:
+    """Hits, chosen and present labels, ``(3, c)``."""
     ranked = scores if known.all() else np.where(known, scores, -np.inf)
-    best = min(int(k), ranked.shape[1])
-    last = np.partition(ranked, -best, axis=1)[:, [-best]] if best else ranked[:, :1]
+    last = np.partition(ranked, -best, axis=1)[:, [-best]]
+    chosen = (ranked >= last) & known
+    tied = np.count_nonzero(chosen, axis=1) > best
+    shares, hits = _shares(ranked[tied], present[tied], known[tied], last[tied], best)
+    chosen[tied] = False
+    shares += np.count_nonzero(chosen, axis=0)
+    hits += np.count_nonzero(chosen & present, axis=0)
+    return np.array([hits, shares, np.count_nonzero(present, axis=0)])
+
+
+def _shares(
+    ranked: Array, present: Flags, known: Flags, last: Array, best: int
+) -> tuple[Array, Array]:
+    """Chosen labels and hits, ``(c,)``, of rows where too many tie for the last places."""
     above, level = ranked > last, (ranked == last) & known
     places, ties = best - np.count_nonzero(above, axis=1), np.count_nonzero(level, axis=1)
-    share = np.divide(places, ties, out=np.zeros(len(ties)), where=ties > 0)  # of one that ties
-    hits = np.count_nonzero(above & present, axis=0) + share @ (level & present)
-    chosen = np.count_nonzero(above, axis=0) + share @ level
-    return hits, chosen, np.count_nonzero(present, axis=0).astype(float)
+    share = above + (places / ties)[:, None] * level
+    return share.sum(axis=0), (share * present).sum(axis=0)
