@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+
+from surelabel.decisions import Guarantee, at_most_missed_on_average, at_most_wrong, track
+
+
+@pytest.mark.parametrize(
+    ("threshold", "shown"),
+    [(0.0, [True, True, True]), (0.5, [False, True, True]), (1.0, [0, 0, 0])],
+)
+def test_shows_from_the_threshold_on_and_nothing_at_one(threshold, shown):
+    found = Guarantee(threshold, 0.0, 0.1, 0.9, 10, True, None, "")
+    assert found.shown([0.1, 0.5, 1.0]).tolist() == shown
+
+
+def test_the_sentence_says_what_is_promised():
+    found = at_most_wrong(track([[3.0, -3.0]] * 30, [[1, 0]] * 30))
+    assert found.sentence == (
+        "Show labels of probability 0.0522 and more: at most 10 % of the labels shown in a picture "
+        "that shows any are wrong with 90 % confidence, on average over pictures like these 30 "
+        "labelled ones. Seen in them: 0 %."
+    )
+
+
+def test_the_sentence_says_how_many_pictures_are_missing():
+    found = at_most_wrong(track([[3.0, -3.0]] * 10, [[1, 0]] * 10))
+    assert not found.reached
+    assert found.threshold == 1
+    assert np.isnan(found.risk)
+    assert found.needed == 54
+    assert "10 such labelled pictures do not prove it; label about 54." in found.sentence
+
+
+def test_the_sentence_says_when_more_pictures_would_not_help():
+    found = at_most_wrong(track([[3.0, -3.0]] * 30, [[0, 0]] * 30))
+    assert found.needed is None
+    assert found.sentence.endswith(
+        "of labels of probability 0.9 and more 100 % were wrong; calibrate again or allow more."
+    )
+
+
+def test_without_a_confidence_none_is_claimed():
+    found = at_most_missed_on_average(track([[3.0, -3.0]] * 30, [[1, 0]] * 30))
+    assert "confidence" not in found.sentence
+    assert found.confidence is None
+
+
+def test_showing_everything_is_called_that():
+    found = at_most_missed_on_average(track([[-20.0]] * 30, [[1]] * 30))
+    assert found.sentence.startswith("Show every label: at most 20 %")

@@ -1,0 +1,146 @@
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+from surelabel.decisions import cost, f1, precision, recall, track
+from surelabel.errors import ConfigError
+
+PREVALENCE = np.geomspace(0.01, 0.3, 12)
+SKILL = np.tile([1.5, 2.5, 3.5], 4)
+COMMON = PREVALENCE > 0.03
+
+
+def drawn(seed, pictures):
+    """Log-odds that are calibrated by construction, and what is true."""
+    rng = np.random.default_rng(seed)
+    targets = rng.random((pictures, 12)) < PREVALENCE
+    noise = rng.normal(size=targets.shape) + SKILL * targets
+    return SKILL * noise - SKILL**2 / 2 + logit(PREVALENCE), targets.astype(float)
+
+
+@pytest.fixture(scope="module")
+def large():
+    return track(*drawn(0, 30_000))
+
+
+@pytest.fixture(scope="module")
+def fresh():
+    logits, targets = drawn(1, 30_000)
+    return expit(logits), targets.astype(bool)
+
+
+def measured(thresholds, fresh):
+    """Precision and recall of the thresholds on pictures not seen before."""
+    probabilities, targets = fresh
+    shown = thresholds.shown(probabilities)
+    right = (shown & targets).sum(axis=0)
+    return right / np.maximum(shown.sum(axis=0), 1), right / targets.sum(axis=0)
+
+
+def test_of_calibrated_probabilities_the_best_threshold_is_half_the_best_f1(large):
+    found = f1(large)
+    best = 2 * found.precision * found.recall / (found.precision + found.recall)
+    np.testing.assert_allclose(found.values, best / 2, atol=0.07)
+
+
+def test_no_threshold_has_a_better_f1(large, fresh):
+    ours = f1(large)
+    p, r = measured(ours, fresh)
+    ours_f1 = 2 * p * r / (p + r)
+    probabilities, targets = fresh
+    for threshold in (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7):
+        shown = probabilities >= threshold
+        other = 2 * (shown & targets).sum(axis=0) / (shown.sum(axis=0) + targets.sum(axis=0))
+        assert (other < ours_f1 + 0.015).all()
+
+
+@pytest.mark.parametrize("goal", [0.6, 0.8])
+def test_precision_is_reached_on_fresh_pictures_and_no_recall_is_given_away(large, fresh, goal):
+    found = precision(large, at_least=goal)
+    p, r = measured(found, fresh)
+    assert found.reached.all()
+    np.testing.assert_allclose(p[COMMON & (SKILL > 2)], goal, atol=0.04)
+    np.testing.assert_allclose(r[COMMON], found.recall[COMMON], atol=0.04)
+
+
+@pytest.mark.parametrize("goal", [0.5, 0.9])
+def test_recall_is_reached_on_fresh_pictures(large, fresh, goal):
+    found = recall(large, at_least=goal)
+    p, r = measured(found, fresh)
+    np.testing.assert_allclose(r[COMMON], goal, atol=0.04)
+    np.testing.assert_allclose(p[COMMON], found.precision[COMMON], atol=0.04)
+
+
+@pytest.mark.parametrize("of_miss", [0.2, 1.0, 5.0, 50.0])
+def test_no_other_threshold_costs_less(large, fresh, of_miss):
+    probabilities, targets = fresh
+    ours = cost(large, of_miss=of_miss)
+
+    def costs(shown):
+        return (of_miss * (targets & ~shown) + (shown & ~targets)).sum()
+
+    least = costs(ours.shown(probabilities))
+    assert all(least < 1.01 * costs(probabilities >= t) for t in (0.01, 0.1, 0.3, 0.5, 0.8, 0.9))
+    np.testing.assert_allclose(ours.values, 1 / (1 + of_miss))
+
+
+def test_what_is_expected_is_honest_for_rare_labels_of_few_pictures(fresh):
+    """Own counts alone promise much more recall than there is; mixed they are about right."""
+    alone, mixed = [], []
+    for seed in range(20):
+        record = track(*drawn(100 + seed, 150))
+        for weight, errors in ((0.0, alone), (10.0, mixed)):
+            found = recall(record, at_least=0.8, shrinkage=weight)
+            errors.append((found.recall - measured(found, fresh)[1])[:6])
+    assert np.nanmean(alone) > 0.1
+    assert abs(np.nanmean(mixed)) < 0.05
+    assert np.nanmean(np.abs(mixed)) < np.nanmean(np.abs(alone)) / 1.5
+
+
+def test_precision_of_few_pictures_is_no_worse_than_promised(fresh):
+    found = [precision(track(*drawn(200 + seed, 150)), at_least=0.7) for seed in range(20)]
+    achieved = np.concatenate([measured(f, fresh)[0] for f in found])
+    promised = np.concatenate([f.precision for f in found])
+    assert np.nanmean(achieved) > np.nanmean(promised) - 0.02
+
+
+def test_a_precision_that_the_record_contradicts_is_not_reached_and_never_shown():
+    logits = np.column_stack([np.full(400, 4.0), np.full(400, -2.0)])
+    targets = np.column_stack([np.arange(400) % 2, np.zeros(400)])
+    found = precision(track(logits, targets), at_least=0.9)
+    assert found.reached.tolist() == [False, False]
+    assert found.values.tolist() == [1, 1]
+    assert np.isnan(found.precision).all()
+    assert not found.shown([[0.99, 0.99]]).any()
+
+
+def test_one_label_that_fails_does_not_stop_the_others():
+    rng = np.random.default_rng(0)
+    logits = np.column_stack([rng.normal(0, 3, 400) for _ in range(9)] + [np.full(400, 7.9)])
+    targets = (rng.random(logits.shape) < expit(logits)).astype(float)
+    targets[:, 9] = 0
+    found = precision(track(logits, targets), at_least=0.6)
+    assert found.reached[:9].all()
+    assert found.values[9] > 0.9
+
+
+def test_without_shrinkage_a_label_without_positives_has_no_recall_to_reach():
+    record = track([[1.0, 1.0], [-1.0, -1.0]], [[1, 0], [0, 0]])
+    for entry in (f1, recall):
+        found = entry(record, shrinkage=0.0)
+        assert found.reached.tolist() == [True, False]
+        assert np.isnan(found.recall[1])
+        assert found.support.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("entry", [precision, recall])
+@pytest.mark.parametrize("goal", [0.0, 1.0, -1.0, 90.0])
+def test_a_goal_is_a_share(large, entry, goal):
+    with pytest.raises(ConfigError, match=f"at_least must be a share above 0 .* Got {goal}"):
+        entry(large, at_least=goal)
+
+
+@pytest.mark.parametrize("of_miss", [0.0, -1.0, np.inf, np.nan])
+def test_a_cost_is_finite_and_above_zero(large, of_miss):
+    with pytest.raises(ConfigError, match=f"of_miss must be a finite cost above 0. Got {of_miss}"):
+        cost(large, of_miss=of_miss)
