@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
 
-from surelabel.errors import InputError
+from surelabel.errors import ConfigError, InputError
+from surelabel.retrieval.judged import judged, precision_of
 from surelabel.retrieval.protocol import mean_average_precision_of_queries, number_of_queries
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "retrieval.json").read_text())
@@ -31,23 +32,108 @@ def test_queries_are_counted_as_recorded(c):
     assert counts == GOLDEN["counts"][c]
 
 
-def test_ties_are_judged_as_scikit_learn_judges_them():
-    random = np.random.default_rng(0)
-    logits, targets = np.round(random.standard_normal((40, 4))), random.random((40, 4)) < 0.3
-    expected = []
-    for length in (1, 2):  # sums of three depend on their order in the last digit, and break ties
-        for columns in combinations(range(4), length):
+def by_hand(logits, targets, most):
+    """Average precision of every fulfilled query by its shape; NaN in the targets is unknown."""
+    found = {}
+    for length in range(1, most + 1):
+        for columns in combinations(range(logits.shape[1]), length):
+            given = ~np.isnan(targets[:, columns]).any(axis=1)
             for signs in product((1, -1), repeat=length):
-                if 1 not in signs:
-                    continue
                 literals = list(zip(columns, signs, strict=True))
-                score = np.sum([-np.log1p(np.exp(-s * logits[:, j])) for j, s in literals], axis=0)
+                p = np.prod([1 / (1 + np.exp(-s * logits[:, j])) for j, s in literals], axis=0)
                 holds = np.all([targets[:, j] == (s > 0) for j, s in literals], axis=0)
-                if holds.any():
-                    expected.append(average_precision_score(holds, score.round(9)))
-    got = mean_average_precision_of_queries(logits, targets, most_literals=2)
-    assert sum(got.queries.values()) == len(expected)
-    assert got.mean == pytest.approx(np.mean(expected), abs=1e-9)
+                if 1 in signs and holds.any():
+                    shape = (signs.count(1), signs.count(-1))
+                    precision = average_precision_score(holds[given], p[given])
+                    found.setdefault(shape, []).append(precision)
+    return found
+
+
+@pytest.mark.parametrize("unknown", [0, 0.2])
+def test_every_shape_equals_scikit_learn(unknown):
+    random = np.random.default_rng(2)
+    logits, targets = random.normal(0, 2, (50, 5)), (random.random((50, 5)) < 0.3) * 1.0
+    targets[random.random(targets.shape) < unknown] = np.nan
+    expected = by_hand(logits, targets, 5)
+    got = mean_average_precision_of_queries(logits, targets)
+    assert len(got.cells) == 15
+    for cell in got.cells:
+        values = expected.get((cell.wanted, cell.unwanted), [])
+        assert cell.judged == cell.fulfilled == len(values)
+        assert (cell.error, cell.drawn, cell.sample) == (0, 0, ())
+        if values:
+            assert cell.mean == pytest.approx(np.mean(values), abs=1e-9)
+    assert got.mean == pytest.approx(np.mean(np.concatenate([*expected.values()])), abs=1e-9)
+    known = ~np.isnan(targets)
+    again = mean_average_precision_of_queries(logits, np.nan_to_num(targets, nan=1), known)
+    assert again.mean == got.mean
+
+
+def made(n=150, c=9):
+    """Pictures of which the labels often come together."""
+    random = np.random.default_rng(5)
+    logits = random.normal(-2, 1.5, (n, c)) + 1.5 * random.standard_normal((n, 1))
+    return logits, random.random((n, c)) < 1 / (1 + np.exp(-logits))
+
+
+def test_samples_miss_the_exact_means_by_about_their_standard_errors():
+    exact = mean_average_precision_of_queries(*made(), most_literals=3)
+    assert exact.error == 0
+    settings = {"most_literals": 3, "exact_literals": 1, "sample": 40}
+    tries = [mean_average_precision_of_queries(*made(), **settings, seed=s) for s in range(60)]
+    for pick in (
+        lambda q: (q.mean, q.error, exact.mean),
+        lambda q: (q.curve[2].mean, q.curve[2].error, exact.curve[2].mean),
+        lambda q: (q.cells[3].mean, q.cells[3].error, exact.cells[3].mean),
+    ):
+        misses = np.array([(mean - true) / error for mean, error, true in map(pick, tries)])
+        assert abs(misses.mean()) < 4 / np.sqrt(60)
+        assert 0.7 < misses.std() < 1.4
+    for found, true in zip(zip(*(q.cells for q in tries), strict=True), exact.cells, strict=True):
+        numbers = np.array([cell.fulfilled for cell in found])
+        assert numbers.mean() == pytest.approx(true.fulfilled, rel=0.02)
+
+
+def test_a_sample_can_be_drawn_again_and_judged_by_anybody():
+    settings = {"exact_literals": 1, "sample": 30}
+    one, same, other = (
+        mean_average_precision_of_queries(*made(), **settings, seed=seed) for seed in (7, 7, 8)
+    )
+    assert one == same
+    assert one.cells[-2].sample != other.cells[-2].sample
+    pictures = judged(*made())
+    drawn = [cell for cell in one.cells if cell.drawn]
+    assert len(drawn) > 5
+    for cell in drawn:
+        values = [precision_of(pictures.scores(q), pictures.relevant(q)) for q in cell.sample]
+        assert cell.judged == len(values) == 30
+        assert cell.mean == np.mean(values)
+        assert cell.error == pytest.approx(np.std(values, ddof=1) / np.sqrt(30))
+        assert all(sum(sign > 0 for _, sign in q) == cell.wanted for q in cell.sample)
+
+
+def test_means_weigh_shapes_by_how_many_fulfilled_queries_they_have():
+    got = mean_average_precision_of_queries(*made(), exact_literals=2, sample=50)
+    for point in got.curve:
+        cells = [c for c in got.cells if c.wanted + c.unwanted == point.length and c.judged]
+        expected = np.average([c.mean for c in cells], weights=[c.fulfilled for c in cells])
+        assert point.mean == got.per_length[point.length] == pytest.approx(expected)
+        every = number_of_queries(9, point.length)
+        assert got.skipped[point.length] == round(every - sum(c.fulfilled for c in cells))
+    expected = np.average(
+        [c.mean for c in got.cells if c.judged],
+        weights=[c.fulfilled for c in got.cells if c.judged],
+    )
+    assert got.mean == pytest.approx(expected)
+
+
+def test_progress_rises_to_the_whole():
+    told = []
+    settings = {"exact_literals": 2, "sample": 400, "progress": lambda *now: told.append(now)}
+    mean_average_precision_of_queries(*made(), **settings)
+    assert len(told) > 3
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert {total for _, total in told} == {told[-1][0]}
 
 
 def test_without_any_fulfilled_query_the_mean_is_undefined():
@@ -57,9 +143,20 @@ def test_without_any_fulfilled_query_the_mean_is_undefined():
 
 
 def test_what_cannot_be_judged_is_refused():
-    with pytest.raises(InputError, match="targets must be 0 or 1"):
-        mean_average_precision_of_queries([[1.0]], [[np.nan]])
-    with pytest.raises(InputError, match="must have axes"):
-        mean_average_precision_of_queries([[1.0]], [[1, 0]])
-    with pytest.raises(InputError, match=r"most_literals must be at least 1\. Got 0"):
-        mean_average_precision_of_queries([[1.0]], [[1]], most_literals=0)
+    with pytest.raises(InputError, match="must be finite"):
+        mean_average_precision_of_queries([[np.nan]], [[1]])
+    with pytest.raises(InputError, match="targets must lie in"):
+        mean_average_precision_of_queries([[1.0]], [[2]])
+
+
+@pytest.mark.parametrize(
+    ("setting", "match"),
+    [
+        ({"most_literals": 0}, r"most_literals must be .* at least 1\. Got 0"),
+        ({"exact_literals": 1.5}, r"exact_literals must be a whole number .* Got 1\.5"),
+        ({"sample": 1}, r"sample must be .* at least 2\. Got 1"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused(setting, match):
+    with pytest.raises(ConfigError, match=match):
+        mean_average_precision_of_queries([[1.0]], [[1]], **setting)
