@@ -1,13 +1,15 @@
 import numpy as np
+import onnx
 import pytest
 import torch
+from onnx import TensorProto, helper
 from PIL import Image
 
 from surelabel.backbones import load_backbone
 from surelabel.data import FeatureCache, collection, open_picture
 from surelabel.data.cache import content_hash
 from surelabel.encoding import encode
-from surelabel.errors import DataError, InputError
+from surelabel.errors import ConfigError, DataError, InputError
 
 
 @pytest.fixture(scope="module")
@@ -110,3 +112,23 @@ def test_progress_ends_at_the_total(backbone, paths):
     seen = []
     encode(backbone, paths, batch=5, progress=lambda done, total: seen.append((done, total)))
     assert seen == [(5, 12), (10, 12), (12, 12)]
+
+
+def test_a_graph_in_the_main_process_is_no_trouble_for_the_workers(tmp_path, paths):
+    features = helper.make_tensor_value_info("features", TensorProto.FLOAT, None)
+    pictures = helper.make_tensor_value_info("picture", TensorProto.FLOAT, ["n", 3, 8, 8])
+    nodes = [helper.make_node("Flatten", ["picture"], ["features"])]
+    graph = helper.make_graph(nodes, "flat", [pictures], [features])
+    opsets = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), tmp_path / "f.onnx")
+    encoder = load_backbone(f"onnx:{tmp_path / 'f.onnx'}")
+    alone, helped = (encode(encoder, paths, workers=w, batch=5) for w in (0, 2))
+    opened = [encoder.prepare(open_picture(path, least_side=8)) for path in paths]
+    wanted = encoder.images(torch.stack(opened)).pooled
+    torch.testing.assert_close(alone.features.pooled, wanted, atol=1e-3, rtol=0)
+    assert torch.equal(alone.features.pooled, helped.features.pooled)
+
+
+def test_what_takes_no_pictures_says_so_before_any_is_read():
+    with pytest.raises(ConfigError, match=r"^features:8 takes ready-made vectors of 8 numbers"):
+        encode(load_backbone("features:8"), ["there-is-no-such.jpg"], workers=2)

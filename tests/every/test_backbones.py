@@ -1,23 +1,32 @@
-"""What every backbone must do: the embedded ones, and others loaded from a local folder."""
+"""What every backbone must do: the embedded ones, and others loaded from a local folder.
+
+``towers`` are those with texts and patches; ``backbone`` are all that take pictures.
+"""
 
 import math
 import pickle
 import socket
 
 import numpy as np
+import onnx
 import pytest
 import torch
+import torch.nn.functional as F
+from onnx import TensorProto, helper, numpy_helper
 from open_clip.model import CLIP
 from open_clip.tokenizer import SimpleTokenizer
 from PIL import Image
 
 from surelabel.backbones import BACKBONES, TEMPLATES, Towers, load_backbone
+from surelabel.errors import ConfigError, InputError
 
 TEXT = {"context_length": 16, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1}
 RANDOM = {
     "vit": {"image_size": 32, "patch_size": 8, "width": 32, "head_width": 8, "layers": 2},
     "resnet": {"image_size": 64, "layers": [1, 1, 1, 1], "width": 8, "head_width": 64},
 }
+TIMM = {"timm-vit": "timm:test_vit", "timm-resnet": "timm:test_resnet"}
+TRAINABLE = [*sorted(BACKBONES), *RANDOM, *TIMM]
 NAMES = ["dog", "hot dog", "zygote"]
 
 
@@ -35,17 +44,62 @@ def random_towers(kind):
     return Towers(CLIP(**config), tokenizer, name=kind, config=config, preprocess=preprocess)
 
 
-@pytest.fixture(scope="module", params=[*sorted(BACKBONES), *RANDOM])
+def random_onnx(file):
+    """Mean colour of 4 by 4 places, then a matrix."""
+    picture = helper.make_tensor_value_info("picture", TensorProto.FLOAT, ["n", 3, 16, 16])
+    features = helper.make_tensor_value_info("features", TensorProto.FLOAT, ["n", 24])
+    matrix = np.random.default_rng(0).normal(size=(48, 24)).astype(np.float32)
+    nodes = [
+        helper.make_node(
+            "AveragePool", ["picture"], ["means"], kernel_shape=[4, 4], strides=[4, 4]
+        ),
+        helper.make_node("Flatten", ["means"], ["flat"]),
+        helper.make_node("MatMul", ["flat", "matrix"], ["features"]),
+    ]
+    constants = [numpy_helper.from_array(matrix, "matrix")]
+    graph = helper.make_graph(nodes, "tiny", [picture], [features], constants)
+    opsets = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), file)
+    return file
+
+
+def made(kind, folder):
+    if kind in BACKBONES:
+        return load_backbone(kind)
+    if kind in TIMM:
+        return load_backbone(TIMM[kind], pretrained=False)
+    if kind == "onnx":
+        return load_backbone(f"onnx:{random_onnx(folder / 'tiny.onnx')}")
+    random_towers(kind).save(folder / kind)
+    return load_backbone(f"local-dir:{folder / kind}")
+
+
+@pytest.fixture(scope="module", params=[*TRAINABLE, "onnx"])
 def backbone(request, tmp_path_factory):
-    if request.param in BACKBONES:
-        return load_backbone(request.param)
-    folder = tmp_path_factory.mktemp("models") / request.param
-    random_towers(request.param).save(folder)
-    return load_backbone(f"local-dir:{folder}")
+    return made(request.param, tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(scope="module", params=[*sorted(BACKBONES), *RANDOM])
+def towers(request, tmp_path_factory):
+    return made(request.param, tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(scope="module", params=TRAINABLE)
+def trainable(request, tmp_path_factory):
+    return made(request.param, tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(scope="module", params=[*TIMM, "onnx"])
+def without_texts(request, tmp_path_factory):
+    return made(request.param, tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture(scope="module")
 def pixels(backbone):
+    return prepared(backbone)
+
+
+def prepared(backbone):
     rng = np.random.default_rng(0)
     sizes = [(40, 70), (100, 90), (33, 33), (20, 10)]
     pictures = [rng.integers(0, 256, (*size, 3), dtype=np.uint8) for size in sizes]
@@ -54,6 +108,8 @@ def pixels(backbone):
 
 def everything(backbone, pixels):
     """All vectors that a backbone gives, by name."""
+    if not isinstance(backbone, Towers):
+        return {"images": backbone.images(pixels).pooled}
     plain, aware = backbone.patches(pixels), backbone.self_aware(pixels)
     return {
         "images": backbone.images(pixels).pooled,
@@ -79,7 +135,8 @@ def test_the_same_input_gives_the_same_vectors(backbone, pixels):
 
 
 def test_a_batch_gives_what_its_pictures_give_one_by_one(backbone, pixels):
-    for see in (backbone.images, backbone.patches, backbone.self_aware):
+    for part in ("images", *backbone.dense_parts):
+        see = getattr(backbone, part)
         whole = see(pixels)
         alone = [see(picture[None]) for picture in pixels]
         pooled = torch.cat([f.pooled for f in alone])
@@ -89,15 +146,17 @@ def test_a_batch_gives_what_its_pictures_give_one_by_one(backbone, pixels):
             torch.testing.assert_close(whole.patches, patches, atol=1e-5, rtol=0)
 
 
-def test_the_pooled_vector_does_not_depend_on_what_else_is_asked_for(backbone, pixels):
-    pooled = backbone.images(pixels).pooled
-    for see in (backbone.patches, backbone.self_aware):
+def test_the_pooled_vector_does_not_depend_on_what_else_is_asked_for(towers):
+    pixels = prepared(towers)
+    pooled = towers.images(pixels).pooled
+    for see in (towers.patches, towers.self_aware):
         torch.testing.assert_close(see(pixels).pooled, pooled, atol=1e-5, rtol=0)
 
 
 def test_nothing_can_be_trained_by_accident(backbone, pixels):
-    assert not any(p.requires_grad for p in backbone.model.parameters())
-    assert not any(module.training for module in backbone.model.modules())
+    model = getattr(backbone, "model", torch.nn.Module().eval())  # ONNX has no parameters
+    assert not any(p.requires_grad for p in model.parameters())
+    assert not any(module.training for module in model.modules())
     for what, vectors in everything(backbone, pixels.clone().requires_grad_()).items():
         assert not vectors.requires_grad, what
         assert not vectors.is_inference(), what
@@ -105,26 +164,28 @@ def test_nothing_can_be_trained_by_accident(backbone, pixels):
         everything(backbone, pixels)
 
 
-def test_patches_fill_the_grid_that_is_given(backbone, pixels):
-    assert backbone.images(pixels).patches is None
-    for see in (backbone.patches, backbone.self_aware):
+def test_patches_fill_the_grid_that_is_given(towers):
+    pixels = prepared(towers)
+    assert towers.images(pixels).patches is None
+    for see in (towers.patches, towers.self_aware):
         features = see(pixels)
         down, across = features.grid
-        assert features.patches.shape == (len(pixels), down * across, backbone.width)
-        larger = backbone.at(2 * pixels.shape[-1])
+        assert features.patches.shape == (len(pixels), down * across, towers.width)
+        larger = towers.at(2 * pixels.shape[-1])
         twice = torch.nn.functional.interpolate(pixels, scale_factor=2)
         assert getattr(larger, see.__name__)(twice).grid == (2 * down, 2 * across)
 
 
-def test_patches_of_the_best_kind_that_is_named_are_given(backbone, pixels):
-    assert backbone.dense_parts == ("self_aware", "patches")
-    assert getattr(backbone, backbone.dense_parts[0])(pixels).patches is not None
-    assert backbone.cover in ("whole", "middle", "padded")
+def test_patches_of_the_best_kind_that_is_named_are_given(towers):
+    pixels = prepared(towers)
+    assert towers.dense_parts == ("self_aware", "patches")
+    assert getattr(towers, towers.dense_parts[0])(pixels).patches is not None
+    assert towers.cover in ("whole", "middle", "padded")
 
 
-def test_a_text_does_not_depend_on_the_other_texts(backbone):
-    together = backbone.texts(NAMES, TEMPLATES["one"])
-    alone = torch.cat([backbone.texts([name], TEMPLATES["one"]) for name in NAMES])
+def test_a_text_does_not_depend_on_the_other_texts(towers):
+    together = towers.texts(NAMES, TEMPLATES["one"])
+    alone = torch.cat([towers.texts([name], TEMPLATES["one"]) for name in NAMES])
     torch.testing.assert_close(together, alone, atol=1e-5, rtol=0)
 
 
@@ -138,7 +199,7 @@ def test_a_saved_backbone_comes_back_exactly_without_a_network(
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     backbone.save(tmp_path / "saved")
     again = load_backbone(f"local-dir:{tmp_path / 'saved'}")
-    for stated in ("fingerprint", "width", "scale", "world", "preprocess"):
+    for stated in ("fingerprint", "width", "scale", "world", "preprocess", "least_side", "cover"):
         assert getattr(again, stated) == getattr(backbone, stated), stated
     first, second = everything(backbone, pixels), everything(again, pixels)
     for what, vectors in first.items():
@@ -158,3 +219,75 @@ def test_preparing_runs_in_a_worker_that_has_no_model(backbone):
 def test_only_a_backbone_whose_world_is_known_finds_pictures_strange(backbone, pixels):
     strangeness = backbone.strangeness(backbone.images(pixels).pooled)
     assert math.isnan(strangeness) == (backbone.world == "")
+
+
+def test_a_network_gives_the_vectors_of_the_frozen_encoder_before_it_is_trained(trainable):
+    pixels = prepared(trainable)
+    vectors = F.normalize(trainable.network()(pixels), dim=-1)
+    torch.testing.assert_close(vectors.detach(), trainable.images(pixels).pooled)
+    assert vectors.requires_grad
+
+
+def test_training_a_network_leaves_the_frozen_encoder_alone(trainable):
+    pixels, before = prepared(trainable), trainable.images(prepared(trainable)).pooled
+    trained_a_little(trainable.network(), pixels)
+    assert torch.equal(trainable.images(pixels).pooled, before)
+    assert not any(p.requires_grad or p.grad is not None for p in trainable.model.parameters())
+
+
+def test_a_trained_network_comes_back_as_a_frozen_encoder_of_its_own(trainable, tmp_path):
+    pixels, network = prepared(trainable), trainable.network()
+    trained_a_little(network, pixels)
+    tuned = trainable.with_network(network)
+    wanted = F.normalize(network(pixels), dim=-1).detach()
+    assert tuned.fingerprint != trainable.fingerprint
+    assert tuned.name == f"{trainable.name} (fine-tuned)"
+    for parameter in network.parameters():
+        parameter.data.zero_()
+    torch.testing.assert_close(tuned.images(pixels).pooled, wanted)
+    assert not any(p.requires_grad for p in tuned.model.parameters())
+    tuned.save(tmp_path / "tuned")
+    again = load_backbone(f"local-dir:{tmp_path / 'tuned'}")
+    assert again.fingerprint == tuned.fingerprint
+    assert torch.equal(again.images(pixels).pooled, tuned.images(pixels).pooled)
+
+
+def test_the_text_tower_stays_while_the_image_tower_is_trained(towers):
+    network = towers.network()
+    trained_a_little(network, prepared(towers))
+    tuned = towers.with_network(network)
+    assert torch.equal(tuned.texts(NAMES, TEMPLATES["one"]), towers.texts(NAMES, TEMPLATES["one"]))
+
+
+def test_a_network_of_something_else_is_refused(trainable):
+    with pytest.raises(InputError, match=r"must be a trained copy of what network\(\) of .* gave"):
+        trainable.with_network(torch.nn.Linear(2, 2))
+
+
+def trained_a_little(network, pixels):
+    """One large step, in training mode, so that running means move as well."""
+    network.train()
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    network(pixels).square().sum(dim=1).sqrt().sum().backward()
+    optimizer.step()
+    network.eval()
+
+
+def test_an_encoder_without_texts_says_so_in_one_sentence(without_texts):
+    asked = {
+        "knows no words": [
+            lambda: without_texts.texts(NAMES, TEMPLATES["one"]),
+            lambda: without_texts.sentences(["a dog."]),
+        ],
+        "none for its patches": [
+            lambda: without_texts.patches(prepared(without_texts)),
+            lambda: without_texts.self_aware(prepared(without_texts)),
+        ],
+    }
+    for expected, calls in asked.items():
+        for call in calls:
+            with pytest.raises(ConfigError, match=rf"{expected}.*method\.name=linear"):
+                call()
+    assert without_texts.dense_parts == ()
+    assert without_texts.dense() is without_texts
+    assert without_texts.untrained(NAMES) == []

@@ -69,6 +69,19 @@ def shared_calibration(
     return found
 
 
+def saved_embedded(folder: Path, about: dict[str, Any], device: str) -> Towers:
+    """The encoder of the package that a folder names, for pictures of the size stated there.
+
+    Raises:
+        DataError: the package has no such encoder.
+    """
+    name = about["embedded"]
+    if name not in BACKBONES:
+        raise DataError(f"{folder} must name one of {', '.join(BACKBONES)}. Got {about}.")
+    towers = BACKBONES[name](device=device)
+    return towers.at(about.get("size", towers.least_side))
+
+
 def from_weights(folder: Path, name: str, *, device: str = "cpu") -> Towers:
     """An encoder as its training wrote it: ``NAME.safetensors`` and ``NAME.json``.
 

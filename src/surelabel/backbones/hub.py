@@ -21,15 +21,21 @@ BROKEN: tuple[type[Exception], ...] = (
     HfHubHTTPError.__bases__[0],
     HFValidationError,
 )
+WHOLE_FOLDER = (
+    "Where there is a network, put the files open_clip_config.json and "
+    "open_clip_model.safetensors of that repository into one folder, bring it here and use "
+    "local-dir:FOLDER."
+)
 
 
-def hub_file(repository: str, file: str, *, asked_for: str) -> Path:
+def hub_file(repository: str, file: str, *, asked_for: str, instead: str = WHOLE_FOLDER) -> Path:
     """A file of the repository, on this disk. What is there already costs no request.
 
     Args:
         repository: ``owner/name`` on the hub.
         file: Its name there.
         asked_for: The backbone as the user wrote it, for messages.
+        instead: What to do where there is no network.
 
     Raises:
         DataError: it is not on this disk and cannot be downloaded, or there is no such file.
@@ -47,15 +53,13 @@ def hub_file(repository: str, file: str, *, asked_for: str) -> Path:
         raise DataError(
             f"{asked_for} needs the file {file} of {repository}, which has none. Weights in a "
             "pickle (.bin, .pt) are not read from the hub, since reading one runs its code: "
-            "convert them to safetensors and use local-dir:FOLDER."
+            f"convert them to safetensors first. {instead}"
         ) from error
     except BROKEN as error:
         reason = _first_line(error)
     raise DataError(
         f"{asked_for} needs the file {file} of {repository} from {constants.ENDPOINT}, which "
-        f"cannot be downloaded ({reason.rstrip('.')}). Where there is a network, put the files "
-        "open_clip_config.json and open_clip_model.safetensors of that repository into one "
-        "folder, bring it here and use local-dir:FOLDER."
+        f"cannot be downloaded ({reason.rstrip('.')}). {instead}"
     )
 
 

@@ -1,40 +1,25 @@
 """From the name of a backbone to the backbone."""
 
-import importlib.util
-import json
-import pickle
+from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import open_clip
 import torch
-from open_clip.pretrained import get_pretrained_cfg, list_pretrained_tags_by_model
-from safetensors import SafetensorError
 
-from surelabel.backbones.embedded import BACKBONES
-from surelabel.backbones.hub import hub_file
-from surelabel.backbones.preparation import check_complete
-from surelabel.backbones.towers import CONFIG_FILE, EMBEDDED_FILE, WEIGHTS_FILE, Towers
-from surelabel.errors import ConfigError, DataError, MissingPart, UnknownName
-
-FOLDER, HUB = "local-dir:", "hf-hub:"
-SAFE_SUFFIXES, OTHER_SUFFIXES = (".safetensors", ".pt"), (".bin", ".pth", ".ckpt", ".pkl", ".npz")
-UNREADABLE = (
-    SafetensorError,
-    pickle.UnpicklingError,
-    AssertionError,
-    AttributeError,
-    EOFError,
-    KeyError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
+from surelabel.backbones.arrays import arrays, saved_arrays
+from surelabel.backbones.checkpoints import from_folder, from_hub, from_name
+from surelabel.backbones.embedded import BACKBONES, saved_embedded
+from surelabel.backbones.kept import KEPT_FILE, read_json
+from surelabel.backbones.onnx import onnx_encoder, saved_onnx
+from surelabel.backbones.protocol import Backbone
+from surelabel.backbones.timm import saved_timm, timm_encoder
+from surelabel.errors import ConfigError, DataError, UnknownName
+from surelabel.tables import choose, settings
 
 
-def load_backbone(name: str, *, device: str = "cpu") -> Towers:
+def load_backbone(name: str, *, device: str = "cpu", **chosen: Any) -> Backbone:
     """Load a frozen encoder by its name.
 
     Args:
@@ -44,28 +29,38 @@ def load_backbone(name: str, *, device: str = "cpu") -> Towers:
             ``ARCHITECTURE/FILE``: weights in a ``.safetensors`` or ``.pt`` file; a ``.json`` of
             the same name beside it holds their ``preprocess_cfg``.
             ``hf-hub:OWNER/NAME``: an open_clip model, in safetensors, on the Hugging Face hub.
-            ``local-dir:FOLDER``: ``open_clip_config.json`` and ``open_clip_model.safetensors``.
+            ``local-dir:FOLDER``: what an encoder saved, or ``open_clip_config.json`` and
+            ``open_clip_model.safetensors``.
+            ``onnx:FILE``: pictures only; :func:`onnx_encoder` has its settings.
+            ``timm:NAME``: pictures only; :func:`timm_encoder` has its settings.
+            ``features:WIDTH``: ready-made vectors of that length in place of pictures.
         device: ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
+        chosen: Settings of ``onnx:`` and ``timm:``, such as ``output="features"``.
 
     Raises:
         UnknownName: no such architecture or pretrained name; the nearest are offered.
         DataError: a file that is missing, damaged, of another model, or cannot be downloaded.
-        ConfigError: preprocessing that is not stated, a device that is not there.
-        MissingPart: a tokenizer or text tower that needs the package transformers.
+        ConfigError: a setting or preprocessing that is not stated or does not fit, a device that
+            is not there.
+        MissingPart: a package that is not installed: transformers, onnxruntime.
+
+    Example:
+        >>> load_backbone("features:1280").width
+        1280
     """
     check_device(device)
+    kind, colon, rest = name.partition(":")
+    make = KINDS.get(kind) if colon else None
+    if chosen and not (make and settings(make)):
+        raise ConfigError(f"{name} has no settings; onnx:FILE and timm:NAME have. Got {chosen}.")
+    if make:
+        backbone: Backbone = choose({name: make}, name, **chosen)(rest, device)
+        return backbone
     if name in BACKBONES:
         return BACKBONES[name](device=device)
-    if name.startswith(FOLDER):
-        return _from_folder(name, Path(name.removeprefix(FOLDER)).expanduser(), device)
-    if name.startswith(HUB):
-        return _from_hub(name, device)
-    architecture, _, weights = name.partition("/")
-    if architecture not in open_clip.list_models():
-        raise UnknownName(_no_architecture(architecture))
-    if Path(weights).suffix in SAFE_SUFFIXES + OTHER_SUFFIXES:
-        return _from_file(name, architecture, Path(weights).expanduser(), device)
-    return _from_tag(name, architecture, weights, device)
+    if name.partition("/")[0] not in open_clip.list_models():
+        raise UnknownName(_no_backbone(name))
+    return from_name(name, device)
 
 
 def check_device(device: str) -> None:
@@ -84,166 +79,50 @@ def check_device(device: str) -> None:
         ) from error
 
 
-def _from_folder(name: str, folder: Path, device: str) -> Towers:
-    embedded = folder / EMBEDDED_FILE
-    if embedded.is_file():
-        return _from_package(embedded, device)
-    config, weights = folder / CONFIG_FILE, folder / WEIGHTS_FILE
-    missing = [file.name for file in (config, weights) if not file.is_file()]
-    if missing:
+def _from_folder(place: str, device: str) -> Backbone:
+    """What any kind of encoder saved, or what open_clip writes."""
+    folder = Path(place).expanduser()
+    if not (folder / KEPT_FILE).is_file():
+        return from_folder(folder, device)
+    about = read_json(folder / KEPT_FILE)
+    kinds = [kind for kind in KEPT if kind in about]
+    if len(kinds) != 1:
         raise DataError(
-            f"{folder} must hold {CONFIG_FILE} and {WEIGHTS_FILE}. Missing: {', '.join(missing)}. "
-            "Pickle files (.bin, .pth) are not read: convert them to safetensors."
+            f"{folder / KEPT_FILE} must name one encoder, as {', '.join(KEPT)}. Got {about}; copy "
+            "the whole folder again, or install the version of surelabel that made it."
         )
-    return _built(name, f"{FOLDER}{folder}", _architecture(config), device)
-
-
-def _from_package(file: Path, device: str) -> Towers:
-    about = _json(file)
-    if about.get("embedded") not in BACKBONES:
-        raise DataError(f"{file} must name one of {', '.join(BACKBONES)} as embedded. Got {about}.")
-    towers = BACKBONES[about["embedded"]](device=device)
-    towers = towers.at(about.get("size", towers.preprocess["size"][0]))
-    if towers.fingerprint != about.get("fingerprint"):
+    made = KEPT[kinds[0]](folder, about, device)
+    if made.fingerprint != about.get("fingerprint"):
         raise DataError(
-            f"{file} was made with weights {about.get('fingerprint')} of {about['embedded']}, but "
-            f"this version of surelabel has {towers.fingerprint}. Install the version that made "
-            "it, or make it again."
+            f"{folder / KEPT_FILE} was made with weights {about.get('fingerprint')} of "
+            f"{made.name}, but this version of surelabel finds {made.fingerprint}. Copy the whole "
+            "folder again, install the version that made it, or make it again."
         )
-    return towers
+    return made
 
 
-def _from_hub(name: str, device: str) -> Towers:
-    repository = name.removeprefix(HUB)
-    config = _architecture(hub_file(repository, CONFIG_FILE, asked_for=name))
-    weights = hub_file(repository, WEIGHTS_FILE, asked_for=name)
-    folder = f"{FOLDER}{weights.parent}"
-    # A tokenizer of transformers may lie in another repository, from where it is fetched.
-    tokenizer_source = name if "hf_tokenizer_name" in config["text_cfg"] else folder
-    return _built(name, folder, config, device, tokenizer_source=tokenizer_source)
-
-
-def _from_tag(name: str, architecture: str, tag: str, device: str) -> Towers:
-    settings = get_pretrained_cfg(architecture, tag)
-    if not settings:
-        tags = list_pretrained_tags_by_model(architecture)
-        near = get_close_matches(tag, tags, n=1, cutoff=0.3)
-        hint = f" Did you mean {architecture}/{near[0]}?" if near else ""
-        raise UnknownName(
-            f"{architecture} needs weights with a name, or a file: {architecture}/PRETRAINED. "
-            f"Got {name!r}.{hint} Known: {', '.join(tags) or 'none; give a file'}."
-        )
-    repository, _, stated = settings["hf_hub"].rpartition("/")
-    if stated and Path(stated).suffix != ".safetensors":
-        raise DataError(
-            f"{name} is kept as {stated} of {repository}, a pickle, and reading one runs its "
-            f"code. Convert it to safetensors and use {architecture}/FILE.safetensors."
-        )
-    weights = hub_file(repository, stated or WEIGHTS_FILE, asked_for=name)
-    config = open_clip.get_model_config(architecture)
-    if settings.get("quick_gelu"):
-        config["quick_gelu"] = True  # a matter of the weights; the bare architecture leaves it out
-    return _built(name, architecture, config, device, weights=weights, preprocess=settings)
-
-
-def _from_file(name: str, architecture: str, weights: Path, device: str) -> Towers:
-    if weights.suffix not in SAFE_SUFFIXES:
-        raise DataError(
-            f"Weights are read from .safetensors, or from a .pt that holds tensors only. Got "
-            f"{weights}; convert it to safetensors, since reading a pickle runs its code."
-        )
-    if not weights.is_file():
-        raise DataError(f"{name} must name a file of weights. There is no {weights}.")
-    beside = weights.with_suffix(".json")
-    settings = _json(beside).get("preprocess_cfg", {}) if beside.is_file() else {}
-    check_complete(settings, str(beside))
-    config = open_clip.get_model_config(architecture)
-    return _built(name, architecture, config, device, weights=weights, preprocess=settings)
-
-
-def _built(
-    name: str,
-    source: str,
-    config: dict[str, Any],
-    device: str,
-    *,
-    weights: Path | None = None,
-    preprocess: dict[str, Any] | None = None,
-    tokenizer_source: str | None = None,
-) -> Towers:
-    """Let open_clip build ``source``, load its weights, and find the tokenizer."""
-    _check_transformers(name, config)
-    try:
-        model = open_clip.create_model(
-            source,
-            pretrained=str(weights) if weights else None,
-            force_quick_gelu=bool(config.get("quick_gelu")),
-            force_preprocess_cfg=preprocess,
-            require_pretrained=True,
-        )
-        tokenizer = open_clip.get_tokenizer(tokenizer_source or source)
-    except UNREADABLE as error:
-        reason = " ".join(str(error).split())[:300]
-        raise DataError(
-            f"{name} must hold whole weights of the architecture it states. They cannot be "
-            f"loaded ({type(error).__name__}: {reason}). Copy them again, or convert them to "
-            "safetensors of that architecture."
-        ) from error
-    return Towers(
-        model.to(device),
-        tokenizer,
-        name=name,
-        config=config,
-        preprocess=model.visual.preprocess_cfg,
-    )
-
-
-def _check_transformers(name: str, config: dict[str, Any]) -> None:
-    text = config["text_cfg"]
-    wants = "hf_model_name" in text or "hf_tokenizer_name" in text
-    if wants and importlib.util.find_spec("transformers") is None:
-        raise MissingPart(
-            f"{name} reads text with the package transformers, which is not installed. "
-            "Install it: pip install transformers."
-        )
-
-
-def _architecture(file: Path) -> dict[str, Any]:
-    """``model_cfg`` of a config beside its weights, whose ``preprocess_cfg`` is complete."""
-    about = _json(file)
-    config = _object(about, "model_cfg", file)
-    for tower in ("vision_cfg", "text_cfg"):
-        _object(config, tower, file)
-    check_complete(about.get("preprocess_cfg", {}), str(file))
-    return config
-
-
-def _object(about: dict[str, Any], key: str, file: Path) -> dict[str, Any]:
-    found = about.get(key)
-    if not isinstance(found, dict):
-        raise DataError(
-            f"{file} must hold {key}, an object that states the architecture. Got {found!r}; copy "
-            "the file that belongs to the weights."
-        )
-    return found
-
-
-def _json(file: Path) -> dict[str, Any]:
-    try:
-        about = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{file} cannot be read as JSON: {error}. Copy it again.") from error
-    if not isinstance(about, dict):
-        raise DataError(f"{file} must hold a JSON object. Got {type(about).__name__}.")
-    return about
-
-
-def _no_architecture(architecture: str) -> str:
+def _no_backbone(name: str) -> str:
+    architecture = name.partition("/")[0]
     known = [*BACKBONES, *open_clip.list_models()]
     near = get_close_matches(architecture, known, n=3, cutoff=0.4)
     hint = f" Nearest: {', '.join(near)}." if near else ""
     return (
         f"{architecture!r} is no backbone.{hint} Use {', '.join(BACKBONES)}, "
-        "ARCHITECTURE/PRETRAINED of open_clip (such as ViT-B-16/openai), hf-hub:OWNER/NAME or "
-        "local-dir:FOLDER."
+        "ARCHITECTURE/PRETRAINED of open_clip (such as ViT-B-16/openai), hf-hub:OWNER/NAME, "
+        "local-dir:FOLDER, timm:NAME, onnx:FILE or features:WIDTH."
     )
+
+
+KINDS: dict[str, Callable[..., Backbone]] = {  # name:… → loader(…, device, *, settings)
+    "features": arrays,
+    "hf-hub": from_hub,
+    "local-dir": _from_folder,
+    "onnx": onnx_encoder,
+    "timm": timm_encoder,
+}
+KEPT: dict[str, Callable[[Path, dict[str, Any], str], Backbone]] = {  # kinds of saved encoders
+    "embedded": saved_embedded,
+    "features": saved_arrays,
+    "onnx": saved_onnx,
+    "timm": saved_timm,
+}

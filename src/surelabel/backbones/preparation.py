@@ -8,13 +8,16 @@ from open_clip.transform import PreprocessCfg, image_transform_v2
 from PIL import Image
 from torch import Tensor
 
-from surelabel.errors import ConfigError
+from surelabel.errors import ConfigError, InputError
+from surelabel.shapes import check_shapes
 
 NEEDED = ("mean", "std", "interpolation", "resize_mode")
 CHOICES = {
     "interpolation": ("bicubic", "bilinear"),
     "resize_mode": ("shortest", "longest", "squash"),
 }
+COVERS = {"squash": "whole", "shortest": "middle", "longest": "padded"}
+LARGEST_SIDE = 8192  # of what a tower takes, in pixels
 OBLONG = 8  # how many times the size a long side may be once it is resized
 LIKE_CLIP = (
     '"preprocess_cfg": {"mean": [0.48145466, 0.4578275, 0.40821073], '
@@ -63,6 +66,31 @@ class Preparation:
         if self.settings["resize_mode"] == "shortest":
             picture = _without_far_ends(picture, *self.settings["size"])
         pixels: Tensor = self._transform(picture)
+        return pixels
+
+    @property
+    def least_side(self) -> int:
+        """Shorter side below which a picture would have to be enlarged, in pixels."""
+        return int(max(self.settings["size"]))
+
+    @property
+    def cover(self) -> str:
+        """What of an oblong picture is seen: ``whole``, ``middle``, or ``padded`` with margins."""
+        return COVERS[self.settings["resize_mode"]]
+
+    def checked(self, pixels: Tensor) -> Tensor:
+        """The same prepared pictures ``(n, 3, h, w)``.
+
+        Raises:
+            InputError: they have another size than this prepares.
+        """
+        check_shapes(pixels=(pixels, "n rgb h w"))
+        wanted = (3, *self.settings["size"])
+        if tuple(pixels.shape[1:]) != wanted:
+            raise InputError(
+                f"pixels must be pictures prepared by this backbone, (n, {wanted[0]}, {wanted[1]}, "
+                f"{wanted[2]}). Got {tuple(pixels.shape)}; prepare them with its prepare()."
+            )
         return pixels
 
 

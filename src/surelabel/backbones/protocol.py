@@ -1,11 +1,14 @@
-"""What a frozen encoder can do."""
+"""What a frozen encoder can do.
+
+Encoders that know pictures only, or ready-made vectors only, answer the rest with a ConfigError.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 from PIL import Image
-from torch import Tensor
+from torch import Tensor, nn
 
 from surelabel.records import Features
 
@@ -14,7 +17,8 @@ class Backbone(Protocol):
     """A frozen encoder of images and texts into one space.
 
     Attributes:
-        name: As it was asked for: ``tiny-vit``, ``ViT-B-16/openai``, ``local-dir:…``.
+        name: As it was asked for: ``tiny-vit``, ``ViT-B-16/openai``, ``local-dir:…``;
+            a fine-tuned one says so.
         fingerprint: Changes with weights, architecture and preprocessing; keys every cache.
         width: Size ``d`` of the joint space.
         scale: What the encoder multiplies cosines with (exp of its learnt log scale).
@@ -66,6 +70,12 @@ class Backbone(Protocol):
 
     def dense(self) -> "Backbone":
         """The same encoder at the input size that patches ask for."""
+
+    def network(self) -> nn.Module:
+        """A trainable copy of the image part: prepared pictures ``(n, 3, h, w)`` to ``(n, d)``."""
+
+    def with_network(self, network: nn.Module) -> "Backbone":
+        """The same encoder, frozen again, with a trained copy of ``network()``."""
 
     def save(self, folder: Path) -> None:
         """Write all that loading it again without a network takes."""

@@ -18,19 +18,18 @@ from torch import Tensor, nn
 from surelabel.backbones.dense import plain, self_aware
 from surelabel.backbones.familiarity import Familiarity
 from surelabel.backbones.fingerprint import fingerprint
+from surelabel.backbones.kept import write_about
 from surelabel.backbones.positions import at_size
 from surelabel.backbones.preparation import Preparation
 from surelabel.backbones.templates import check_templates
-from surelabel.errors import ConfigError, InputError
+from surelabel.backbones.trained import fine_tuned, load_trained
+from surelabel.errors import ConfigError
 from surelabel.files import new_folder
 from surelabel.records import Features
-from surelabel.shapes import check_shapes
 
 TEXTS_AT_ONCE = 256
 DENSE_SIDE = 256  # pixels; 8 by 8 places of a ResNet
-COVERS = {"squash": "whole", "shortest": "middle", "longest": "padded"}
 CONFIG_FILE, WEIGHTS_FILE = "open_clip_config.json", "open_clip_model.safetensors"
-EMBEDDED_FILE = "surelabel_backbone.json"
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,24 @@ class Schooling:
     world: str
     tokens: frozenset[int]
     familiarity: Familiarity | None = None
+
+
+class ImageTower(nn.Module):
+    """The image tower of an open_clip model as a network on its own.
+
+    Args:
+        visual: The tower.
+    """
+
+    def __init__(self, visual: nn.Module):
+        super().__init__()
+        self.visual = visual
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Vectors ``(n, d)`` of prepared pictures ``(n, 3, h, w)``, of any length."""
+        seen = self.visual(pixels)
+        pooled: Tensor = seen[0] if isinstance(seen, tuple) else seen  # CoCa adds its tokens
+        return pooled
 
 
 class Towers:
@@ -176,12 +193,12 @@ class Towers:
     @property
     def least_side(self) -> int:
         """Shorter side below which a picture would have to be enlarged, in pixels."""
-        return int(max(self.preprocess["size"]))
+        return self.prepare.least_side
 
     @property
     def cover(self) -> str:
         """What of an oblong picture is seen: ``whole``, ``middle``, or ``padded`` with margins."""
-        return COVERS[self.preprocess["resize_mode"]]
+        return self.prepare.cover
 
     @property
     def dense_parts(self) -> tuple[str, ...]:
@@ -201,6 +218,35 @@ class Towers:
         coarse = isinstance(self.model.visual, ModifiedResNet)
         return self.at(max(DENSE_SIDE, self.least_side)) if coarse else self
 
+    def network(self) -> "ImageTower":
+        """A copy of the image tower that can be trained, ``(n, 3, h, w)`` to ``(n, d)``.
+
+        Its vectors are not yet unit vectors; ``images`` gives theirs. It is in evaluation and all
+        its parameters take gradients; the frozen towers are untouched by what becomes of it.
+        """
+        return ImageTower(copy.deepcopy(self.model.visual)).requires_grad_(True)
+
+    def with_network(self, network: nn.Module) -> "Towers":
+        """The same towers with a trained copy of ``network()`` as their image tower.
+
+        What was known of the training of an embedded encoder holds no more, so it is dropped.
+
+        Raises:
+            InputError: ``network`` is no copy of this image tower.
+        """
+        visual = copy.deepcopy(self.model.visual)
+        load_trained(ImageTower(visual), network, self.name)
+        tensors = [*self.model.parameters(), *self.model.buffers()]
+        memo: dict[int, Any] = {id(tensor): tensor for tensor in tensors}
+        model = copy.deepcopy(self.model, memo | {id(self.model.visual): visual})
+        return Towers(
+            model,
+            self.tokenizer,
+            name=fine_tuned(self.name),
+            config=self.config,
+            preprocess=self.preprocess,
+        )
+
     def save(self, folder: Path) -> None:
         """Write all that loading ``local-dir:`` of this folder takes, with no network.
 
@@ -212,12 +258,8 @@ class Towers:
         """
         with new_folder(folder) as new:
             if self.schooling:
-                about = {
-                    "embedded": self.schooling.name,
-                    "size": self.preprocess["size"][0],
-                    "fingerprint": self.fingerprint,
-                }
-                (new / EMBEDDED_FILE).write_text(json.dumps(about, indent=2) + "\n")
+                size = self.preprocess["size"][0]
+                write_about(new, "embedded", self.schooling.name, self.fingerprint, size=size)
                 return
             about = {"model_cfg": self.config, "preprocess_cfg": self.preprocess}
             (new / CONFIG_FILE).write_text(json.dumps(about, indent=2) + "\n")
@@ -234,11 +276,4 @@ class Towers:
         return True
 
     def _checked(self, pixels: Tensor) -> Tensor:
-        check_shapes(pixels=(pixels, "n rgb h w"))
-        wanted = (3, *self.preprocess["size"])
-        if tuple(pixels.shape[1:]) != wanted:
-            raise InputError(
-                f"pixels must be pictures prepared by this backbone, (n, {wanted[0]}, {wanted[1]}, "
-                f"{wanted[2]}). Got {tuple(pixels.shape)}; prepare them with its prepare()."
-            )
-        return pixels.to(self.device)
+        return self.prepare.checked(pixels).to(self.device)

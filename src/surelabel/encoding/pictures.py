@@ -124,6 +124,7 @@ class _Loaded:
 class _Pictures(Dataset[_Loaded]):
     def __init__(self, paths: Sequence[str], backbone: Backbone, known: frozenset[str]):
         self._paths, self._backbone, self._known = paths, backbone, known
+        self._least_side = backbone.least_side  # raises at once where no pictures are taken
 
     def __len__(self) -> int:
         return len(self._paths)
@@ -134,8 +135,8 @@ class _Pictures(Dataset[_Loaded]):
             key = content_hash(path)
             pixels = None
             if key not in self._known:
-                side = self._backbone.least_side
-                pixels = self._backbone.prepare(open_picture(path, least_side=side))
+                picture = open_picture(path, least_side=self._least_side)
+                pixels = self._backbone.prepare(picture)
         except DataError as error:
             reason = str(error).removeprefix(f"{path}: ")
             return _Loaded(row, "", None, reason, time.perf_counter() - start)

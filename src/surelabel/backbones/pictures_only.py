@@ -1,0 +1,105 @@
+"""What an encoder without a text tower answers when it is asked for more than pictures."""
+
+import math
+from collections.abc import Sequence
+from typing import NoReturn, Self
+
+from torch import Tensor, nn
+
+from surelabel.backbones.preparation import Preparation
+from surelabel.backbones.protocol import Backbone
+from surelabel.errors import ConfigError
+from surelabel.records import Features
+
+
+class WithoutTexts:
+    """What all encoders that know no words answer, and those of ready-made vectors.
+
+    Args:
+        name: As it was asked for.
+    """
+
+    scale = 1.0
+    world = ""
+    dense_parts: tuple[str, ...] = ()
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def dense(self) -> Self:
+        """The same encoder: there are no patches that could ask for another size."""
+        return self
+
+    def patches(self, pixels: Tensor) -> Features:
+        """Raise ConfigError: there is no joint space that patches could lie in."""
+        self._no_patches()
+
+    def self_aware(self, pixels: Tensor) -> Features:
+        """Raise ConfigError: there is no joint space that patches could lie in."""
+        self._no_patches()
+
+    def texts(self, names: Sequence[str], templates: Sequence[str]) -> Tensor:
+        """Raise ConfigError: there is no text tower."""
+        self._no_texts()
+
+    def sentences(self, sentences: Sequence[str]) -> Tensor:
+        """Raise ConfigError: there is no text tower."""
+        self._no_texts()
+
+    def untrained(self, names: Sequence[str]) -> list[str]:
+        """None of ``names``: no word means anything here."""
+        return []
+
+    def strangeness(self, pooled: Tensor) -> float:
+        """NaN: nobody knows what the training pictures looked like."""
+        return math.nan
+
+    def network(self) -> nn.Module:
+        """Raise ConfigError: it cannot be trained."""
+        self._no_network()
+
+    def with_network(self, network: nn.Module) -> Backbone:
+        """Raise ConfigError: it cannot be trained."""
+        self._no_network()
+
+    def _no_patches(self) -> NoReturn:
+        raise ConfigError(
+            f"{self.name} gives one vector a picture and none for its patches; use a method that "
+            "needs the pooled vector only, such as method.name=linear."
+        )
+
+    def _no_texts(self) -> NoReturn:
+        raise ConfigError(
+            f"{self.name} knows no words, so there is nothing to compare its vectors with: use a "
+            "method that learns from labels alone, such as method.name=linear, or an encoder with "
+            "a text tower, such as ViT-B-16/openai."
+        )
+
+    def _no_network(self) -> NoReturn:
+        raise ConfigError(
+            f"{self.name} cannot be trained: take its vectors as they are (method.name=linear), "
+            "or an encoder that can be, such as timm:NAME or ViT-B-16/openai."
+        )
+
+
+class PicturesOnly(WithoutTexts):
+    """The same, with what follows from how pictures are prepared.
+
+    Args:
+        name: As it was asked for.
+        prepare: From an upright RGB picture to ``(3, h, w)``.
+    """
+
+    def __init__(self, name: str, prepare: Preparation):
+        super().__init__(name)
+        self.prepare, self.preprocess = prepare, prepare.settings
+
+    @property
+    def least_side(self) -> int:
+        """Shorter side below which a picture would have to be enlarged, in pixels."""
+        return self.prepare.least_side
+
+    @property
+    def cover(self) -> str:
+        """What of an oblong picture is seen: ``whole``, ``middle``, or ``padded`` with margins."""
+        return self.prepare.cover
