@@ -1,14 +1,16 @@
 """Evaluations made by hand: random pictures, and truth drawn from the probabilities themselves."""
 
 from dataclasses import replace
+from io import BytesIO
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageColor
 from scipy.special import expit
 
 from surelabel import metrics
-from surelabel.evaluation import FLOORS, Evaluation, Example, Tag
+from surelabel.calibration import Platt
+from surelabel.evaluation import FLOORS, Before, Evaluation, Example, Tag, label_budget
 from surelabel.records import Predictions
 
 RANKING = ("mean_average_precision", "mean_average_precision_per_image", "average_precision")
@@ -67,6 +69,51 @@ def evaluation(paths, names, *, seed=0, calibrated=True, sharpness=2.0, claimed=
         worst=tuple(shown[:6]),
         best=tuple(shown[6:]),
     )
+
+
+def before_calibration(found):
+    """The same decisions, claimed twice as boldly."""
+    bold = Before(2.0 * found.predictions.logits.astype(float), {})
+    for name in ("brier_skill", "log_loss", "ece", "ace", "mce"):
+        judge = metrics.METRICS[name]
+        bold.summary[name] = judge(bold.probabilities, found.targets, found.known)
+    return replace(found, before=bold)
+
+
+@pytest.fixture
+def whole(judged):
+    """Makes an evaluation that has all parts: before calibration, budget and intervals."""
+
+    def made(count=120, **settings):
+        found = before_calibration(judged(count, **settings))
+        p, y, known = found.predictions.probabilities, found.targets, found.known
+        budget = label_budget(Platt, found.before.logits, y, known, draws=2)
+        spread = {"ece": metrics.bootstrap(metrics.ece, p, y, known, draws=5)}
+        return replace(found, budget=budget, intervals=spread)
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def pixels():
+    """The colours of a PNG file."""
+
+    def read(png):
+        picture = Image.open(BytesIO(png))
+        assert picture.format == "PNG"
+        return np.asarray(picture.convert("RGB")).astype(int)
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def share_of(pixels):
+    """How much of a plot is about some colour."""
+
+    def share(colour, png):
+        return (np.abs(pixels(png) - ImageColor.getrgb(colour)).max(axis=2) < 12).mean()
+
+    return share
 
 
 @pytest.fixture(scope="session")

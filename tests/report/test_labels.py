@@ -21,7 +21,7 @@ def test_a_label_of_which_nothing_is_known_is_undefined_not_zero(judged):
     found.known[:, 1] = False
     assert np.isnan(prevalence(found)).tolist() == [False, True, False]
     assert "nan" not in label_table(found)
-    assert "–" in label_table(found)
+    assert "not defined" in label_table(found)
 
 
 def test_without_probabilities_their_mean_is_undefined(judged):

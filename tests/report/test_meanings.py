@@ -1,10 +1,10 @@
 import pytest
 
-from surelabel.metrics import METRICS
+from surelabel.metrics import POOLED
 from surelabel.report.meanings import MEANINGS, chance, in_order, meaning_of, shown
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", POOLED)
 def test_every_metric_is_explained(metric):
     meaning = meaning_of(metric)
     assert meaning.title
@@ -14,7 +14,7 @@ def test_every_metric_is_explained(metric):
 
 
 def test_nothing_is_explained_that_does_not_exist():
-    assert set(MEANINGS) <= set(METRICS)
+    assert set(MEANINGS) <= set(POOLED)
 
 
 def test_a_metric_without_words_is_shown_under_its_name():
@@ -30,7 +30,7 @@ def test_a_metric_without_words_is_shown_under_its_name():
         (0.0123, "points", "1.23"),
         (0.69314, "nats", "0.6931"),
         (1.5, "", "1.5000"),
-        (float("nan"), "points", "–"),
+        (float("nan"), "points", "not defined"),
         (None, "%", "–"),
     ],
 )

@@ -4,15 +4,17 @@ from dataclasses import replace
 import numpy as np
 
 from surelabel.records import Skipped
+from surelabel.report.binning import binned
 from surelabel.report.numbers import numbers
+from surelabel.report.queries import Retrieval
 
 
 def refuse(constant):
     raise AssertionError(f"{constant} is not JSON")
 
 
-def read(found, before=None):
-    return json.loads(numbers(found, before), parse_constant=refuse)
+def read(found, before=None, retrieval=None):
+    return json.loads(numbers(found, before, retrieval), parse_constant=refuse)
 
 
 def test_what_is_undefined_is_null(judged):
@@ -44,6 +46,24 @@ def test_scores_have_no_reliability(judged):
     assert held["reliability"] is None
     assert held["calibration"] is None
     assert held["before"] is None
+    for part in ("before_calibration", "risk_coverage", "budget", "other_bins", "retrieval"):
+        assert held[part] is None
+    assert held["intervals"] == {}
+
+
+def test_every_part_of_the_page_is_in_the_numbers(whole):
+    found = whole(labels=3)
+    retrieval = Retrieval((1, 2), (0.5, float("nan")), (3, 0), (0, 9))
+    held = read(found, retrieval=retrieval)
+    assert held["before_calibration"]["summary"] == found.before.summary
+    assert held["before_calibration"]["reliability"]["bins"].startswith("15 of equal width")
+    assert held["intervals"]["ece"]["value"] == found.intervals["ece"].value
+    assert held["budget"]["sizes"] == [25, 50]
+    assert held["budget"]["enough"] == found.budget.enough
+    assert held["risk_coverage"]["coverage"][-1] == 1
+    assert held["other_bins"] == binned(found)
+    assert np.shape(held["reliability_per_class"]["honest_from"]) == (3, 15)
+    assert held["retrieval"]["precision"] == [0.5, None]
 
 
 def test_skipped_pictures_and_examples_are_named(judged):

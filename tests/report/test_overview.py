@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from surelabel.metrics import Interval
 from surelabel.records import Skipped
 from surelabel.report.overview import (
     headlines,
@@ -83,3 +84,22 @@ def test_pictures_that_were_skipped_are_named_with_the_reason(judged):
     assert "bad/0.jpg</code> — truncated file" in text
     assert "and 10 more" in text
     assert not skipped_pictures(judged())
+
+
+def test_an_interval_stands_below_its_value_where_there_is_one(judged):
+    found = replace(judged(), intervals={"ece": Interval(0.02, 0.0123, 0.0345)})
+    table = metric_table(found, None)
+    assert "value, 95 % interval" in table
+    row = re.search(r"<tr><th[^>]*>ECE<.*?</tr>", table)[0]
+    assert '<div class="ends">1.23 to 3.45</div></td>' in row
+    assert "ends" not in re.search(r"<tr><th[^>]*>MCE<.*?</tr>", table)[0]
+    nothing = replace(found, intervals={"ece": Interval(0.02, np.nan, np.nan)})
+    assert '<div class="ends">not defined</div>' in metric_table(nothing, None)
+
+
+def test_metrics_that_few_ask_for_are_folded_away(judged):
+    found = replace(judged(), summary={"ece": 0.1, "adaptive_ece": 0.2, "my_own": 1.0})
+    open_, folded = metric_table(found, None).split("<details")
+    assert "1 more metrics" in folded
+    assert "Adaptive ECE" in folded
+    assert "my own" in open_

@@ -6,6 +6,7 @@ import pytest
 from surelabel.report.figures import honesty_plots, label_plots
 from surelabel.report.gallery import Search
 from surelabel.report.page import page
+from surelabel.report.queries import Answer, Retrieval, query_plot
 from surelabel.retrieval import Hit
 
 NASTY = "<script>alert('x')</script> \"&amp;"
@@ -37,9 +38,18 @@ class Reader(HTMLParser):
         return [given[attribute] for _, given in self.elements if attribute in given]
 
 
-def html(found, before=None, searches=()):
+def html(found, before=None, searches=(), retrieval=None):
     honesty, by_label = honesty_plots(found, before), label_plots(found)
-    return page(found, before=before, honesty=honesty, by_label=by_label, searches=searches)
+    by_length = [query_plot(retrieval)] if retrieval else []
+    return page(
+        found,
+        before=before,
+        honesty=honesty,
+        by_label=by_label,
+        searches=searches,
+        retrieval=retrieval,
+        by_length=by_length,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +58,10 @@ def nasty(evaluation_of):
     names = [NASTY, "犬", "a" * 300, "$x$", "plain", "b", "c", "d"]
     found = evaluation_of([f"{NASTY}{i}.jpg" for i in range(40)], names)
     found = replace(found, predictions=replace(found.predictions, calibration=NASTY, model=NASTY))
-    return Reader(html(found, found, [Search(NASTY, [Hit(NASTY, 0.1, {NASTY: 0.2})])]))
+    answers = [Answer(NASTY, [NASTY], [False], 0, float("nan"))]
+    retrieval = Retrieval((1,), (0.5,), (3,), (0,), answers)
+    searches = [Search(NASTY, [Hit(NASTY, 0.1, {NASTY: 0.2})])]
+    return Reader(html(found, found, searches, retrieval))
 
 
 def test_the_page_needs_nothing_else(nasty):
@@ -88,6 +101,19 @@ def test_without_probabilities_the_page_says_why_and_what_to_do(judged):
     assert "recognizer.calibrate(held_out)" in seen.text
     assert "honesty" not in seen.values("id")
     assert "ECE," not in seen.text
+    assert "other bins" not in seen.text
+
+
+def test_what_calibration_did_and_other_bins_stand_under_honesty(whole):
+    seen = Reader(html(whole()))
+    for words in (
+        "Before and after calibration",
+        "with other bins",
+        "labelled pictures are enough",
+    ):
+        assert words in seen.text
+    assert "95 % interval" in seen.text
+    assert "nan" not in seen.text
 
 
 def test_a_thousand_labels_stay_below_three_megabytes(judged):

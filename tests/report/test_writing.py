@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from surelabel.errors import DataError, InputError
-from surelabel.report import Search, report
+from surelabel.report import Retrieval, Search, report
 from surelabel.retrieval import Hit
 
 
@@ -29,6 +29,8 @@ def test_a_report_is_a_page_plots_and_numbers(judged, tmp_path):
         "plots/per_class.png",
         "plots/reliability.png",
         "plots/reliability_before.png",
+        "plots/reliability_by_label.png",
+        "plots/risk_coverage.png",
     ]
     assert [p.name for p in made.parent.parent.iterdir()] == ["report"]
 
@@ -39,6 +41,16 @@ def test_an_older_report_is_replaced_as_a_whole(judged, tmp_path):
     assert files(tmp_path / "report") == ["evaluation.json", "index.html", "plots/per_class.png"]
     held = json.loads((tmp_path / "report" / "evaluation.json").read_text(encoding="utf-8"))
     assert held["calibration"] is None
+
+
+def test_a_report_with_all_parts_can_be_replaced(whole, judged, tmp_path):
+    retrieval = Retrieval((1, 2), (0.8, 0.7), (8, 80), (0, 4))
+    report(whole(), tmp_path / "report", retrieval=retrieval)
+    assert {"plots/budget.png", "plots/calibration.png", "plots/queries.png"} <= set(
+        files(tmp_path / "report")
+    )
+    report(judged(calibrated=False), tmp_path / "report")
+    assert "plots/queries.png" not in files(tmp_path / "report")
 
 
 def test_an_empty_folder_is_taken(judged, tmp_path):

@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isnan
 
-NOTHING = "–"  # stands where a number is undefined
+NOTHING = "–"  # stands where nothing was measured
+UNDEFINED = "not defined"  # stands where it was, and is not a number
+MAIN = 13  # metrics that everybody should see, the first of ``MEANINGS``
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,56 @@ MEANINGS = {
     "mce": Meaning(
         "MCE", "points", "lower", "How far they are in the worst range of probabilities."
     ),
+    "adaptive_ece": Meaning(
+        "Adaptive ECE",
+        "points",
+        "lower",
+        "The ECE in ranges that hold as many decisions each, most of them close to 0.",
+    ),
+    "ace_of_filled": Meaning(
+        "ACE of filled bins",
+        "points",
+        "lower",
+        "The ACE without the ranges that hold few decisions.",
+    ),
+    "mce_of_filled": Meaning(
+        "MCE of filled bins",
+        "points",
+        "lower",
+        "The MCE without the ranges that hold few decisions.",
+    ),
+    "mce_weighted": Meaning(
+        "MCE, weighted by counts",
+        "points",
+        "lower",
+        "The largest single part of the ECE; no maximum error, whatever tables call it.",
+    ),
+    "ece_of_predictions": Meaning(
+        "ECE of answers",
+        "points",
+        "lower",
+        "The ECE of being sure of yes or no, whichever is likelier.",
+    ),
+    "squared_calibration_error": Meaning(
+        "Squared calibration error",
+        "points",
+        "lower",
+        "The part of the Brier score that calibration can cure; chance makes it larger.",
+    ),
+    "accuracy": Meaning(
+        "Accuracy",
+        "%",
+        "higher",
+        "Share of right answers, present from 50 % up. Saying never is nearly as right where most "
+        "labels are absent.",
+    ),
+    "balanced_accuracy": Meaning(
+        "Balanced accuracy",
+        "%",
+        "higher",
+        "Mean of the share found of what is there and the share left alone of what is not; "
+        "guessing gives 50 %.",
+    ),
 }
 
 
@@ -113,15 +165,28 @@ def shown(value: float | None, unit: str) -> str:
         >>> shown(0.58312, "%"), shown(0.0062, "points"), shown(0.0911, "nats")
         ('58.3 %', '0.62', '0.0911')
         >>> shown(float("nan"), "%"), shown(None, "%")
-        ('–', '–')
+        ('not defined', '–')
     """
-    if value is None or isnan(value):
+    if value is None:
         return NOTHING
+    if isnan(value):
+        return UNDEFINED
     if unit == "%":
         return f"{100 * value:.1f} %"
     if unit == "points":
         return f"{100 * value:.2f}"
     return f"{value:.4f}"
+
+
+def measured(value: float | None, unit: str) -> str:
+    """A number with its unit, for a sentence.
+
+    Example:
+        >>> measured(0.0062, "points"), measured(0.5, "%"), measured(float("nan"), "nats")
+        ('0.62 points', '50.0 %', 'not defined')
+    """
+    text = shown(value, unit)
+    return text if unit == "%" or text in (NOTHING, UNDEFINED) else f"{text} {unit}"
 
 
 def chance(probability: float) -> str:

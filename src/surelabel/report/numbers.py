@@ -2,18 +2,27 @@
 
 import json
 import math
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from surelabel.evaluation import Evaluation, Example
-from surelabel.report.figures import reliability_of
+from surelabel.evaluation import Budget, Evaluation, Example
+from surelabel.metrics import Reliability
+from surelabel.report.binning import binned
+from surelabel.report.calibrated import reliability_before
 from surelabel.report.labels import mean_probability, positives, prevalence
+from surelabel.report.queries import Retrieval
+from surelabel.report.reliability import BINS, band, reliability_of
+from surelabel.report.reliability_grid import per_label
+from surelabel.report.risk_coverage import risk_coverage_of
 
 FORMAT = "surelabel report 1"
 
 
-def numbers(evaluation: Evaluation, before: Evaluation | None) -> str:
+def numbers(
+    evaluation: Evaluation, before: Evaluation | None, retrieval: Retrieval | None = None
+) -> str:
     """Everything that was measured; what is undefined is ``null``. Strictly valid JSON."""
     predictions = evaluation.predictions
     found = {
@@ -24,6 +33,7 @@ def numbers(evaluation: Evaluation, before: Evaluation | None) -> str:
         "decisions": int(evaluation.known.sum()),
         "names": list(predictions.names),
         "summary": evaluation.summary,
+        "intervals": {name: asdict(found) for name, found in evaluation.intervals.items()},
         "floor": evaluation.floor,
         "class_means": evaluation.class_means,
         "class_floor": evaluation.class_floor,
@@ -37,6 +47,8 @@ def numbers(evaluation: Evaluation, before: Evaluation | None) -> str:
             **evaluation.per_class,
         },
         "reliability": _reliability(evaluation),
+        **_honesty(evaluation),
+        "retrieval": retrieval and asdict(retrieval),
         "worst": [_example(e) for e in evaluation.worst],
         "best": [_example(e) for e in evaluation.best],
         "skipped": [{"path": s.path, "reason": s.reason} for s in predictions.skipped],
@@ -57,12 +69,40 @@ def _brief(evaluation: Evaluation) -> dict[str, Any]:
 def _reliability(evaluation: Evaluation) -> dict[str, Any] | None:
     if evaluation.predictions.calibration is None:
         return None
-    found = reliability_of(evaluation)
+    return _bins(reliability_of(evaluation))
+
+
+def _bins(found: Reliability) -> dict[str, Any]:
+    low, high = band(found)
     return {
+        "bins": f"{BINS} of equal width, [k/{BINS}, (k+1)/{BINS}), the last one closed",
         "counts": found.counts,
         "confidence": found.confidence,
         "accuracy": found.accuracy,
+        "honest_from": low,
+        "honest_to": high,
     }
+
+
+def _honesty(evaluation: Evaluation) -> dict[str, Any]:
+    """What else is known of probabilities; null where there are none."""
+    before, risk = evaluation.before, risk_coverage_of(evaluation)
+    calibrated = evaluation.predictions.calibration is not None
+    return {
+        "reliability_per_class": _bins(per_label(evaluation)) if calibrated else None,
+        "other_bins": binned(evaluation) if calibrated else None,
+        "before_calibration": before
+        and {
+            "summary": before.summary,
+            "reliability": _bins(reliability_before(evaluation, before)),
+        },
+        "risk_coverage": risk and asdict(risk),
+        "budget": evaluation.budget and _budget(evaluation.budget),
+    }
+
+
+def _budget(budget: Budget) -> dict[str, Any]:
+    return {**asdict(budget), "enough": budget.enough}
 
 
 def _example(example: Example) -> dict[str, Any]:

@@ -1,9 +1,19 @@
 """The first part of a report: what was judged, and how good and how honest it is."""
 
+from math import isnan
+
 from surelabel.evaluation import Evaluation
-from surelabel.metrics import METRICS
-from surelabel.report.markup import Markup, element
-from surelabel.report.meanings import NOTHING, in_order, meaning_of, shown
+from surelabel.metrics import POOLED, Interval
+from surelabel.report.markup import Markup, element, joined
+from surelabel.report.meanings import (
+    MAIN,
+    MEANINGS,
+    NOTHING,
+    UNDEFINED,
+    in_order,
+    meaning_of,
+    shown,
+)
 from surelabel.tables import settings
 
 SURE = 0.8  # a claim from this probability upward is a confident one
@@ -11,7 +21,9 @@ SKIPPED_SHOWN = 50
 CONVENTIONS = (
     "A decision is one label in one picture. Decisions of all labels and pictures are taken "
     "together in ECE, ACE, MCE, Brier score and log loss. Chance alone: what a perfectly honest "
-    "recognizer with these very probabilities would show, because the pictures are few."
+    "recognizer with these very probabilities would show, because the pictures are few. "
+    f"{NOTHING} means: not measured. An interval is where the number would lie for "
+    "95 of 100 other sets of as many such pictures."
 )
 UNCALIBRATED = (
     "These are scores, not probabilities: nothing calibrated them. The order of pictures and of "
@@ -92,10 +104,23 @@ def metric_table(evaluation: Evaluation, before: Evaluation | None) -> Markup:
     """Every metric: what it means, its value, that before, what chance alone would show.
 
     Then the mean over single labels, where chance alone does far more, and its share of that.
+    Metrics that few ask for are folded away.
     """
+    metrics = in_order(evaluation.summary)
+    main = [m for m in metrics if m in list(MEANINGS)[:MAIN] or m not in MEANINGS]
+    more = [m for m in metrics if m not in main]
+    if not more:
+        return _table(main, evaluation, before)
+    summary = element("summary", f"{len(more)} more metrics")
+    folded = element("details", summary, _table(more, evaluation, before), class_="more")
+    return joined(_table(main, evaluation, before), folded)
+
+
+def _table(metrics: list[str], evaluation: Evaluation, before: Evaluation | None) -> Markup:
     earlier, floor = ["before"] * bool(before), ["chance alone"] * bool(evaluation.floor)
-    heads = ["metric", "value", *earlier, *floor, "mean of labels", *floor]
-    rows = [_row(metric, evaluation, before) for metric in in_order(evaluation.summary)]
+    value = "value, 95 % interval" if evaluation.intervals else "value"
+    heads = ["metric", value, *earlier, *floor, "mean of labels", *floor]
+    rows = [_row(metric, evaluation, before) for metric in metrics]
     return element(
         "div",
         element(
@@ -112,7 +137,7 @@ def metric_table(evaluation: Evaluation, before: Evaluation | None) -> Markup:
 
 def _row(metric: str, evaluation: Evaluation, before: Evaluation | None) -> Markup:
     meaning = meaning_of(metric)
-    fixed = settings(METRICS[metric]) if metric in METRICS else {}
+    fixed = settings(POOLED[metric]) if metric in POOLED else {}
     how = [f"in {meaning.unit}"] * bool(meaning.unit) + [f"{k} = {v}" for k, v in fixed.items()]
     better = f" {meaning.better.capitalize()} is better." if meaning.better else ""
     about = element("div", meaning.text + better)
@@ -120,7 +145,9 @@ def _row(metric: str, evaluation: Evaluation, before: Evaluation | None) -> Mark
     floor = [evaluation.floor.get(metric)] if evaluation.floor else []
     single = [evaluation.class_means.get(metric)]
     single += [evaluation.class_floor.get(metric)] if evaluation.floor else []
-    values = [evaluation.summary[metric], *earlier, *floor, *single]
+    value, found = shown(evaluation.summary[metric], meaning.unit), evaluation.intervals.get(metric)
+    others = [shown(other, meaning.unit) for other in (*earlier, *floor, *single)]
+    spread = [_interval(found, meaning.unit)] if found else []
     return element(
         "tr",
         element(
@@ -131,8 +158,15 @@ def _row(metric: str, evaluation: Evaluation, before: Evaluation | None) -> Mark
             scope="row",
             class_="metric",
         ),
-        *(element("td", shown(value, meaning.unit)) for value in values),
+        element("td", value, *spread),
+        *(element("td", other) for other in others),
     )
+
+
+def _interval(found: Interval, unit: str) -> Markup:
+    """Both ends, below the value."""
+    ends = f"{shown(found.low, unit).removesuffix(' %')} to {shown(found.high, unit)}"
+    return element("div", UNDEFINED if isnan(found.low) else ends, class_="ends")
 
 
 def undefined_labels(evaluation: Evaluation) -> Markup:

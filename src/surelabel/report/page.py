@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from surelabel.evaluation import Evaluation, Example
-from surelabel.report.figures import Plot
+from surelabel.report.binning import binning_table
+from surelabel.report.calibrated import calibration_table
+from surelabel.report.drawing import Plot
 from surelabel.report.gallery import Search, examples, legend, searched
 from surelabel.report.labels import label_table
 from surelabel.report.markup import Markup, element
@@ -17,12 +19,17 @@ from surelabel.report.overview import (
     undefined_labels,
 )
 from surelabel.report.pictures import data_uri
+from surelabel.report.queries import Retrieval, answered, query_table
 
 ALLOWED = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 WHERE = (
     "Below each picture: where its likeliest labels are seen. Colours run from the weakest to the "
     "strongest part of that one picture, so they cannot be compared between pictures, and a label "
     "that is not there has a strongest part too. Shown is the part that the encoder looked at."
+)
+OTHER_BINS = (
+    "The number of bins is a choice. Where a metric changes much with it, or without the bins that "
+    "hold few decisions, it says more about the bins than about the recognizer."
 )
 
 
@@ -33,17 +40,30 @@ def page(
     honesty: Sequence[Plot],
     by_label: Sequence[Plot],
     searches: Sequence[Search],
+    retrieval: Retrieval | None = None,
+    by_length: Sequence[Plot] = (),
 ) -> str:
-    """The whole file."""
+    """The whole file.
+
+    Args:
+        evaluation: What to show.
+        before: The same pictures before fitting or calibration.
+        honesty: Plots of probabilities.
+        by_label: Plots of single labels; the first one stands beside their table.
+        searches: Questions to an index with their answers.
+        retrieval: How well whole questions are answered.
+        by_length: Plots of that.
+    """
     sections = [
         _summary(evaluation, before),
-        _honesty(honesty),
+        _honesty(evaluation, honesty),
         _labels(evaluation, by_label),
         _pictures(evaluation),
+        _queries(retrieval, by_length),
         _searches(searches),
     ]
     names = [("summary", "Summary"), ("honesty", "Honesty"), ("labels", "Labels")]
-    names += [("pictures", "Pictures"), ("searches", "Searches")]
+    names += [("pictures", "Pictures"), ("queries", "Queries"), ("searches", "Searches")]
     shown = [(anchor, name) for (anchor, name), s in zip(names, sections, strict=True) if s]
     links = [element("a", name, href=f"#{anchor}") for anchor, name in shown]
     title = element("h1", "How good, and how honest?")
@@ -85,19 +105,28 @@ def _summary(evaluation: Evaluation, before: Evaluation | None) -> Markup:
     )
 
 
-def _honesty(plots: Sequence[Plot]) -> Markup:
-    return (
-        _section("honesty", "How honest its probabilities are", _plots(plots))
-        if plots
-        else Markup("")
+def _honesty(evaluation: Evaluation, plots: Sequence[Plot]) -> Markup:
+    if not plots:
+        return Markup("")
+    before = evaluation.before
+    calibrated = [] if before is None else [calibration_table(evaluation, before)]
+    return _section(
+        "honesty",
+        "How honest its probabilities are",
+        _plots(plots),
+        *[element("h3", "Before and after calibration")] * len(calibrated),
+        *calibrated,
+        element("h3", "Calibration error with other bins"),
+        element("p", OTHER_BINS, class_="soft"),
+        binning_table(evaluation),
     )
 
 
 def _labels(evaluation: Evaluation, plots: Sequence[Plot]) -> Markup:
     about = element("p", "In the table the label that is sorted worst stands first.", class_="soft")
-    drawn = [_plot(plot) for plot in plots]
-    beside = element("div", *drawn, label_table(evaluation), class_="beside")
-    return _section("labels", "Label by label", about, beside)
+    beside = element("div", *map(_plot, plots[:1]), label_table(evaluation), class_="beside")
+    grid = [_plots(plots[1:])] if plots[1:] else []
+    return _section("labels", "Label by label", about, beside, *grid)
 
 
 def _pictures(evaluation: Evaluation) -> Markup:
@@ -117,6 +146,14 @@ def _pictures(evaluation: Evaluation) -> Markup:
 
 def _examples(title: str, evaluation: Evaluation, chosen: Sequence[Example]) -> list[Markup]:
     return [element("h3", title), examples(evaluation, chosen)] if chosen else []
+
+
+def _queries(retrieval: Retrieval | None, plots: Sequence[Plot]) -> Markup:
+    if retrieval is None:
+        return Markup("")
+    beside = element("div", *map(_plot, plots), query_table(retrieval), class_="beside")
+    title = "How well several labels at once are found"
+    return _section("queries", title, beside, answered(retrieval.answers))
 
 
 def _searches(searches: Sequence[Search]) -> Markup:

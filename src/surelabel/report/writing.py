@@ -6,16 +6,14 @@ from pathlib import Path
 from surelabel.errors import DataError, InputError
 from surelabel.evaluation import Evaluation
 from surelabel.files import new_folder
-from surelabel.report.figures import honesty_plots, label_plots
+from surelabel.report.figures import NAMES, honesty_plots, label_plots
 from surelabel.report.gallery import Search
 from surelabel.report.numbers import FORMAT, numbers
 from surelabel.report.page import page
+from surelabel.report.queries import Retrieval, query_plot
 
 PAGE, NUMBERS, PLOTS = "index.html", "evaluation.json", "plots"
-OURS = {PAGE, NUMBERS, PLOTS} | {
-    f"{PLOTS}/{name}.png"
-    for name in ("reliability", "reliability_before", "confidence", "per_class")
-}
+OURS = {PAGE, NUMBERS, PLOTS} | {f"{PLOTS}/{name}.png" for name in NAMES}
 
 
 def report(
@@ -24,6 +22,7 @@ def report(
     *,
     before: Evaluation | None = None,
     searches: Sequence[Search] = (),
+    retrieval: Retrieval | None = None,
 ) -> Path:
     """Write an evaluation as a page for people, plots, and numbers for programs.
 
@@ -35,6 +34,7 @@ def report(
         folder: Where; new, empty, or an older report.
         before: The same pictures before calibration or fitting, to compare with.
         searches: Questions to an index with their answers, to be shown with pictures.
+        retrieval: How well conjunctions find pictures, by length, with some answers.
 
     Returns:
         The path of ``index.html``.
@@ -47,11 +47,20 @@ def report(
     place = Path(folder)
     check_place(place)
     honesty, by_label = honesty_plots(evaluation, before), label_plots(evaluation)
-    whole = page(evaluation, before=before, honesty=honesty, by_label=by_label, searches=searches)
-    text = numbers(evaluation, before)
+    by_length = [] if retrieval is None else [query_plot(retrieval)]
+    whole = page(
+        evaluation,
+        before=before,
+        honesty=honesty,
+        by_label=by_label,
+        searches=searches,
+        retrieval=retrieval,
+        by_length=by_length,
+    )
+    text = numbers(evaluation, before, retrieval)
     with new_folder(place.resolve()) as new:
         (new / PLOTS).mkdir()
-        for plot in (*honesty, *by_label):
+        for plot in (*honesty, *by_label, *by_length):
             (new / PLOTS / f"{plot.name}.png").write_bytes(plot.png)
         # a file name need not be Unicode; what is not is written as an escape
         (new / NUMBERS).write_text(text, encoding="utf-8", errors="backslashreplace")

@@ -7,61 +7,25 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.errors import InputError
+from surelabel.evaluation.before import Before, judged_before
+from surelabel.evaluation.budget import Budget
+from surelabel.evaluation.examples import Example, chosen_examples
 from surelabel.metrics import (
     PROBABILITY,
     PROBABILITY_PER_CLASS,
     RANKING,
     RANKING_PER_CLASS,
-    average_precision_per_image,
+    Interval,
     noise_floor,
 )
 from surelabel.records import Array, Flags, LabelledImages, Predictions
 
-EXAMPLES = 6  # pictures shown at each end
-TAGS = 6  # labels shown of each
-NEXT = 5  # labels named that need more labelled pictures
 FLOORS = (
     "ece",
     "ece_of_candidates",
     "ace",
     "mce",
 )  # metrics that chance alone keeps away from zero
-
-
-@dataclass(frozen=True)
-class Tag:
-    """One label of one picture.
-
-    Attributes:
-        name: The label.
-        value: Its probability, or its score where nothing is calibrated.
-        present: Whether it is there; None where unknown.
-    """
-
-    name: str
-    value: float
-    present: bool | None
-
-
-@dataclass(frozen=True)
-class Example:
-    """A picture that is worth a look.
-
-    Attributes:
-        path: The file.
-        tags: Its likeliest labels, likeliest first.
-        missed: Labels that are there and not among ``tags``.
-        loss: Mean log loss of its labels, or 1 - average precision without probabilities.
-        where: For some labels how strongly each patch speaks for them, ``(down, across)``.
-        cover: What the patches cover: ``whole`` picture, its ``middle``, or it ``padded``.
-    """
-
-    path: str
-    tags: tuple[Tag, ...]
-    missed: tuple[str, ...]
-    loss: float
-    where: Mapping[str, Array] = field(default_factory=dict)
-    cover: str = "whole"
 
 
 @dataclass(frozen=True)
@@ -79,6 +43,10 @@ class Evaluation:
         class_floor: The same of the mean over classes.
         worst: Pictures with the highest loss.
         best: Pictures with two labels or more and the lowest loss.
+        before: The same decisions before the calibrator; None where there was none, or nothing
+            gave log-odds before it.
+        budget: How many labels its calibrator needs; None where nobody asked.
+        intervals: Metric → 95 % interval over pictures, for those that were asked for.
     """
 
     predictions: Predictions
@@ -91,6 +59,9 @@ class Evaluation:
     class_floor: dict[str, float]
     worst: tuple[Example, ...]
     best: tuple[Example, ...]
+    before: Before | None = None
+    budget: Budget | None = None
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
 
     @property
     def class_means(self) -> dict[str, float]:
@@ -120,14 +91,23 @@ def rows_of(predictions: Predictions, labelled: LabelledImages) -> npt.NDArray[n
     return np.array([place[p] for p in predictions.paths])
 
 
-def judge(predictions: Predictions, labelled: LabelledImages) -> Evaluation:
+def judge(
+    predictions: Predictions, labelled: LabelledImages, *, before: npt.ArrayLike | None = None
+) -> Evaluation:
     """Hold predictions against the truth of the same pictures.
 
     Ranking metrics always; probability metrics, with what chance alone would give, only where
     something calibrated the predictions.
 
+    Args:
+        predictions: What to judge.
+        labelled: The truth, of these pictures and maybe others, with the same names.
+        before: Log-odds of the same pictures and labels before the calibrator, ``(n, c)`` in the
+            order of ``predictions``, to show what it did; None where it was given raw scores.
+
     Raises:
-        InputError: names differ, a picture has no labels, or nothing at all is known.
+        InputError: names differ, a picture has no labels, nothing at all is known, or ``before``
+            has another shape or stands beside predictions that nothing calibrated.
     """
     rows = rows_of(predictions, labelled)
     targets, known = labelled.targets[rows], labelled.known[rows]
@@ -135,6 +115,11 @@ def judge(predictions: Predictions, labelled: LabelledImages) -> Evaluation:
         raise InputError(
             "No label of these pictures is known, so there is nothing to judge. "
             "Check that the label file and the names agree."
+        )
+    if before is not None and predictions.calibration is None:
+        raise InputError(
+            "before is what a calibrator was given, and nothing calibrated these predictions. "
+            "Leave it out, or calibrate first."
         )
     scores = predictions.scores.astype(np.float64)
     summary = {name: metric(scores, targets, known) for name, metric in RANKING.items()}
@@ -151,7 +136,7 @@ def judge(predictions: Predictions, labelled: LabelledImages) -> Evaluation:
         }
         floor = {name: noise_floor(PROBABILITY[name], probabilities, known) for name in FLOORS}
         class_floor = {name: noise_floor(_mean_of(name), probabilities, known) for name in FLOORS}
-    worst, best = _examples(predictions, targets, known)
+    worst, best = chosen_examples(predictions, targets, known)
     return Evaluation(
         predictions=predictions,
         targets=targets,
@@ -163,33 +148,8 @@ def judge(predictions: Predictions, labelled: LabelledImages) -> Evaluation:
         class_floor=class_floor,
         worst=worst,
         best=best,
+        before=None if before is None else judged_before(before, targets, known),
     )
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """How well labelled pictures cover their labels.
-
-    Attributes:
-        positives: Label → pictures that are known to have it.
-        fewest: Labels with the fewest positives, those to label next.
-    """
-
-    positives: dict[str, int]
-    fewest: list[str]
-
-
-def coverage(labelled: LabelledImages) -> Coverage:
-    """Count the positives of each label.
-
-    Example:
-        >>> from surelabel.records import LabelledImages
-        >>> coverage(LabelledImages(["a.jpg", "b.jpg"], ["dog", "cat"], [[1, 0], [1, 1]]))
-        Coverage(positives={'dog': 2, 'cat': 1}, fewest=['cat', 'dog'])
-    """
-    counts = ((labelled.targets >= 0.5) & labelled.known).sum(axis=0).tolist()
-    positives = dict(zip(labelled.names, counts, strict=True))
-    return Coverage(positives, sorted(positives, key=lambda name: positives[name])[:NEXT])
 
 
 def _mean_of(metric: str) -> Callable[[Array, Array, Flags], float]:
@@ -198,49 +158,3 @@ def _mean_of(metric: str) -> Callable[[Array, Array, Flags], float]:
         return float(values[~np.isnan(values)].mean()) if not np.isnan(values).all() else np.nan
 
     return mean
-
-
-def _examples(
-    predictions: Predictions, targets: Array, known: Flags
-) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
-    losses = _losses(predictions, targets, known)
-    order = np.argsort(losses, kind="stable")
-    order = order[~np.isnan(losses[order])]
-    several = [r for r in order if (targets[r] * known[r]).sum() >= 2]
-    best = several[:EXAMPLES]
-    worst = [r for r in order[::-1] if r not in set(best)][:EXAMPLES]
-    shown = [
-        [_example(predictions, targets, known, losses, r) for r in rows] for rows in (worst, best)
-    ]
-    return tuple(shown[0]), tuple(shown[1])
-
-
-def _losses(predictions: Predictions, targets: Array, known: Flags) -> Array:
-    if predictions.calibration is None:
-        scores = predictions.scores.astype(np.float64)
-        return 1 - average_precision_per_image(scores, targets, known)
-    logits = predictions.logits.astype(np.float64)  # type: ignore[union-attr]
-    elements = np.where(known, np.logaddexp(0, logits) - targets * logits, 0)
-    with np.errstate(invalid="ignore"):
-        losses: Array = elements.sum(axis=1) / known.sum(axis=1)
-    return losses
-
-
-def _example(
-    predictions: Predictions, targets: Array, known: Flags, losses: Array, row: int
-) -> Example:
-    calibrated = predictions.calibration is not None
-    values = predictions.probabilities[row] if calibrated else predictions.scores[row]
-    order = np.argsort(-values, kind="stable")
-    present = [bool(targets[row, c] >= 0.5) if known[row, c] else None for c in order]
-    tags = [
-        Tag(predictions.names[c], float(values[c]), there)
-        for c, there in zip(order[:TAGS], present, strict=False)
-    ]
-    missed = [predictions.names[c] for c, there in zip(order, present, strict=True) if there]
-    return Example(
-        path=predictions.paths[row],
-        tags=tuple(tags),
-        missed=tuple(name for name in missed if name not in {t.name for t in tags}),
-        loss=float(losses[row]),
-    )
