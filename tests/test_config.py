@@ -39,7 +39,7 @@ def test_a_run_survives_being_written_and_read(tmp_path):
         ("learning_rate=-1", ConfigError, "learning_rate"),
         ("loss=binary", ConfigError, "loss is a section"),
         ("seed.deep=1", ConfigError, "seed"),
-        ("backbone.size=3", ConfigError, "name only"),
+        ("backbone.device=cuda", ConfigError, "backbone.device is no setting"),
         ("learning_rate=nan", ConfigError, "learning_rate"),
         ("seed=99999999999999999999", ConfigError, "seed"),
         ("loss.name=3", ConfigError, "A name is a text"),

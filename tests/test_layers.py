@@ -11,7 +11,7 @@ LAYERS = [
     {"shapes", "tables", "files"},
     {"records"},
     {"transport", "links"},
-    {"losses", "regularizers", "metrics", "calibration"},
+    {"losses", "regularizers", "metrics", "calibration", "decisions", "optimizers"},
     {"backbones", "data", "retrieval"},
     {"views", "encoding"},
     {"pseudolabels"},
@@ -20,7 +20,7 @@ LAYERS = [
     {"training", "evaluation"},
     {"recognizer"},
     {"report"},
-    {"cluster"},
+    {"bench", "cluster"},
     {"cli", "web"},
     {"__main__"},
 ]

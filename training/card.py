@@ -15,7 +15,7 @@ from surelabel.data.words import all_words, vocabulary
 from surelabel.losses import binary
 from surelabel.methods import Linear, ZeroShot
 from surelabel.metrics import PER_CLASS
-from surelabel.training import Labelled, fit, tensors
+from surelabel.training import Labelled, Objective, fit, of_elements, tensors
 
 WEIGHTS = Path(__file__).parents[1] / "src" / "surelabel" / "backbones" / "weights"
 TRAIN, VALIDATION, TEST = (3, 10_000), (4, 2_000), (5, 5_000)  # seed and count of each set
@@ -49,7 +49,14 @@ def probe(
     for decay in DECAYS:
         head = Linear(backbone, names)
         source = Labelled(train.features, targets, known, size=256)
-        fit(head, source, loss=binary, epochs=20, learning_rate=0.01, weight_decay=decay)
+        fit(
+            head,
+            source,
+            objective=Objective(of_elements(binary)),
+            epochs=20,
+            learning_rate=0.01,
+            weight_decay=decay,
+        )
         heads.append((mean_ap(head(held.features), held), head))
     return mean_ap(max(heads, key=lambda h: h[0])[1](test.features), test)
 

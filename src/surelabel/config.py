@@ -11,14 +11,18 @@ from typing import Any
 from surelabel.backbones import BACKBONES
 from surelabel.calibration import CALIBRATORS
 from surelabel.errors import ConfigError, DataError
-from surelabel.losses import LOSSES
-from surelabel.methods import METHODS
+from surelabel.losses import LOSSES, SET_LOSSES
+from surelabel.methods import METHODS, Recipe
+from surelabel.optimizers import OPTIMIZERS
+from surelabel.regularizers import REGULARIZERS
 from surelabel.tables import choose
 
 TABLES: dict[str, Mapping[str, Callable[..., Any]]] = {
     "backbone": BACKBONES,
     "method": METHODS,
-    "loss": LOSSES,
+    "loss": LOSSES | SET_LOSSES,
+    "regularizer": REGULARIZERS,
+    "optimizer": OPTIMIZERS,
     "calibrator": CALIBRATORS,
 }
 
@@ -36,29 +40,50 @@ class Choice:
 
 @dataclass(frozen=True)
 class Run:
-    """All that is needed to repeat a run.
+    """All that is needed to repeat a run. What is left out is what the method's recipe says.
 
     Attributes:
         backbone: An embedded encoder, or any that ``load_backbone`` takes.
         method: From features to scores.
         loss: What fitting makes small.
+        regularizer: What it makes small beside the loss; None for nothing.
         calibrator: What ``calibrate`` fits on held-out pictures.
+        optimizer: How fitting steps.
+        regularizer_weight: What the regularizer is multiplied with (lambda).
         epochs: Passes over the labelled pictures.
         batch: Pictures a step.
-        learning_rate: Largest step size of AdamW; it falls to zero along a cosine.
-        weight_decay: Of AdamW, on matrices only.
+        at_once: Pictures in memory at once; a larger batch is added up from several.
+        learning_rate: Largest step size; it falls to zero along a cosine.
+        weight_decay: On matrices only.
         seed: Of everything that is drawn.
     """
 
     backbone: Choice = Choice("tiny-vit")
     method: Choice = Choice("clip_adapter")
     loss: Choice = Choice("binary")
-    calibrator: Choice = Choice("platt")
-    epochs: int = 30
-    batch: int = 64
-    learning_rate: float = 0.003
-    weight_decay: float = 0.01
+    regularizer: Choice | None = None
+    calibrator: Choice = Choice("beta")
+    optimizer: Choice = None  # type: ignore[assignment]  # filled below, as all that are None
+    regularizer_weight: float = 1.0
+    epochs: int = None  # type: ignore[assignment]
+    batch: int = None  # type: ignore[assignment]
+    at_once: int = None  # type: ignore[assignment]
+    learning_rate: float = None  # type: ignore[assignment]
+    weight_decay: float = None  # type: ignore[assignment]
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        taken = sorted(self.backbone.settings.keys() & {"device", "name"})
+        if taken:
+            raise ConfigError(
+                f"backbone.{taken[0]} is no setting: the name stands by itself, and the device is "
+                "of the machine, not of the run (--device, or device=…)."
+            )
+        recipe = getattr(METHODS.get(self.method.name), "recipe", Recipe())
+        for key, value in vars(recipe).items():
+            if getattr(self, key) is None:
+                filled = Choice(value) if key in TABLES else value
+                object.__setattr__(self, key, filled)
 
     def make(self, part: str) -> Callable[..., Any]:
         """The chosen entry of ``part`` with its settings fixed."""
@@ -84,12 +109,9 @@ def load_run(path: str | Path | None = None, overrides: Sequence[str] = ()) -> R
         k: _choice(k, v) if k in TABLES else _number(k, v) for k, v in tree.items()
     }
     run = Run(**parts)
-    for part in TABLES.keys() - {
-        "backbone"
-    }:  # a backbone may also be a folder or an open_clip name
-        run.make(part)
-    if run.backbone.settings:
-        raise ConfigError(f"A backbone has a name only. Got {run.backbone.settings}.")
+    for part in TABLES:  # a backbone may also be a file, a folder or an open_clip name
+        if part != "backbone" and getattr(run, part) is not None:
+            run.make(part)
     return run
 
 
@@ -102,6 +124,7 @@ def run_as_toml(run: Run) -> str:
             + [f"{k} = {json.dumps(v, ensure_ascii=False)}" for k, v in choice.settings.items()]
         )
         for part, choice in ((part, getattr(run, part)) for part in TABLES)
+        if choice is not None
     ]
     return "\n".join(numbers + sections) + "\n"
 
@@ -120,13 +143,19 @@ def _choice(part: str, section: Any) -> Choice:
         raise ConfigError(
             f'{part} is a section with a name, such as {part}.name="…". Got {section!r}.'
         )
-    rest = dict(section)
-    return Choice(rest.pop("name", getattr(Run(), part).name), rest)
+    rest, usual = dict(section), getattr(Run(), part)
+    if usual is None and "name" not in rest:
+        raise ConfigError(
+            f"{part} needs a name, one of {', '.join(sorted(TABLES[part]))}. Got {section!r}."
+        )
+    return Choice(rest.pop("name", usual and usual.name), rest)
 
 
 def _number(key: str, value: Any) -> int | float:
     kind: type[int] | type[float] = type(getattr(Run(), key))
-    smallest = 0 if key in ("seed", "weight_decay") else 1 if kind is int else 1e-12
+    smallest = (
+        0 if key in ("seed", "weight_decay", "regularizer_weight") else 1 if kind is int else 1e-12
+    )
     allowed = (int,) if kind is int else (int, float)
     right = isinstance(value, allowed) and not isinstance(value, bool) and isfinite(value)
     if not right or not smallest <= value < LARGEST:

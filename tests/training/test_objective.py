@@ -1,0 +1,54 @@
+import pytest
+import torch
+
+from surelabel.links import LINKS
+from surelabel.losses import binary
+from surelabel.records import Features
+from surelabel.training import Batch, Objective, of_elements
+
+
+def batch(known=True):
+    targets = torch.tensor([[1.0, 0.0]])
+    return Batch(Features(torch.ones(1, 3)), targets, torch.full((1, 2), known))
+
+
+def seen_by_a_regularizer(link):
+    steps = []
+    objective = Objective(
+        of_elements(binary), lambda step: steps.append(step) or step.scores.sum(), link=link
+    )
+    objective(torch.tensor([[0.5, 50.0]], requires_grad=True), batch())
+    return steps[0]
+
+
+def test_a_strict_link_gives_a_regularizer_log_odds_without_limits():
+    step = seen_by_a_regularizer(LINKS["sigmoid"]())
+    assert step.logits.tolist() == [[0.5, 50.0]]
+    assert step.logits.requires_grad
+
+
+def test_other_links_give_a_regularizer_scores_alone():
+    assert seen_by_a_regularizer(LINKS["focal"]()).logits is None
+    assert seen_by_a_regularizer(None).logits is None
+
+
+def test_a_regularizer_is_told_of_no_vectors_where_there_are_none():
+    assert seen_by_a_regularizer(None).features.shape == (1, 3)
+    steps = []
+    objective = Objective(of_elements(binary), lambda step: steps.append(step) or step.scores.sum())
+    pixels = Features(torch.ones(1, 0), pixels=torch.ones(1, 3, 8, 8))
+    objective(torch.zeros(1, 2), Batch(pixels, batch().targets, batch().known))
+    assert steps[0].features is None
+
+
+def test_nothing_known_costs_nothing():
+    loss, penalty = Objective(of_elements(binary))(torch.zeros(1, 2), batch(known=False))
+    assert loss.item() == 0
+    assert penalty is None
+
+
+def test_the_mean_is_over_what_is_known():
+    mean = of_elements(binary)
+    known = torch.tensor([[True, False]])
+    scores, targets = torch.tensor([[2.0, 9.0]]), torch.tensor([[1.0, 0.0]])
+    assert mean(scores, targets, known).item() == pytest.approx(0.126928, abs=1e-6)
