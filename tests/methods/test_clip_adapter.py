@@ -1,8 +1,10 @@
+import pytest
 import torch
 import torch.nn.functional as F
 
 from surelabel.backbones import load_backbone
 from surelabel.calibration import Platt
+from surelabel.links import LINKS, Sigmoid
 from surelabel.methods import ClipAdapter, ZeroShot
 from surelabel.records import Features
 
@@ -29,7 +31,19 @@ def test_it_starts_where_zero_shot_scores_are_log_odds():
     features = Features(F.normalize(torch.randn(40, backbone.width), dim=-1))
     targets = (torch.rand(40, 2) < 0.2).float()
     it = ClipAdapter(backbone, names, ratio=0.0)
-    it.start(features, targets, torch.ones(40, 2, dtype=torch.bool))
+    it.start(features, targets, torch.ones(40, 2, dtype=torch.bool), Sigmoid())
     found = Platt().fit(ZeroShot(backbone, names)(features).numpy(), targets.numpy())
     expected = torch.as_tensor(found.logits(ZeroShot(backbone, names)(features).numpy()))
     torch.testing.assert_close(it(features).double(), expected, atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_it_starts_near_what_is_true_through_every_link(name):
+    backbone, names = load_backbone("tiny-vit"), ["lion", "guitar"]
+    torch.manual_seed(0)
+    features = Features(F.normalize(torch.randn(200, backbone.width), dim=-1))
+    targets, known = (torch.rand(200, 2) < 0.2).float(), torch.ones(200, 2, dtype=torch.bool)
+    it, link = ClipAdapter(backbone, names, ratio=0.0), LINKS[name]()
+    it.start(features, targets, known, link)
+    said = link.log_odds(it(features)).sigmoid().mean().item()
+    assert said == pytest.approx(targets.mean().item(), abs=0.03)

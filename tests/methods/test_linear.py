@@ -1,7 +1,9 @@
+import pytest
 import torch
 import torch.nn.functional as F
 
 from surelabel.backbones import load_backbone
+from surelabel.links import LINKS, Sigmoid
 from surelabel.methods import Linear
 from surelabel.records import Features
 
@@ -29,6 +31,17 @@ def test_it_starts_at_how_common_each_label_is():
     it = Linear(load_backbone("tiny-vit"), ["lion", "guitar"])
     targets = torch.tensor([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     known = torch.tensor([[True, True], [True, True], [True, False], [True, True]])
-    it.start(Features(torch.zeros(4, it.weight.shape[1])), targets, known)
+    it.start(Features(torch.zeros(4, it.weight.shape[1])), targets, known, Sigmoid())
     expected = torch.tensor([1.5 / 3.5, 0.5 / 3.5]).log()  # half a picture more on either side
     torch.testing.assert_close(it.level.detach(), expected)
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_every_link_reads_the_start_as_how_common_each_label_is(name):
+    it, link = Linear(load_backbone("tiny-vit"), ["lion", "guitar"]), LINKS[name]()
+    targets = torch.zeros(99, 2)
+    targets[:4, 0], targets[:59, 1] = 1.0, 1.0
+    features = Features(torch.zeros(99, it.weight.shape[1]))
+    it.start(features, targets, torch.ones(99, 2, dtype=torch.bool), link)
+    said = link.log_odds(it(features))[0].sigmoid().detach()
+    torch.testing.assert_close(said, torch.tensor([0.045, 0.595]), atol=1e-4, rtol=0)

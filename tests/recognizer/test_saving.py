@@ -73,7 +73,7 @@ def test_a_newer_format_is_refused(saved):
     ("part", "content", "says"),
     [
         ("about.json", '{"format": null}', "state its format"),
-        ("calibration.json", '{"calibrator": "beta", "state": {}, "about": ""}', "beta"),
+        ("calibration.json", '{"calibrator": "gamma", "state": {}, "about": ""}', "gamma"),
         ("link.json", "{}", "changed since it was saved"),
         ("run.toml", '[method]\nname = "clip_adapter"\n', "changed since it was saved"),
     ],

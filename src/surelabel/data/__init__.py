@@ -8,12 +8,14 @@ from surelabel.data.labels import FORMATS, align, read_labels
 from surelabel.data.pictures import open_picture, upright
 from surelabel.data.predictions import check_suffix, read_predictions, write_predictions
 from surelabel.data.sources import checked_names, find_pictures, read_names
+from surelabel.data.vectors import Vectors, read_vectors
 
 __all__ = [
     "COLLECTIONS",
     "DOMAINS",
     "FORMATS",
     "FeatureCache",
+    "Vectors",
     "align",
     "check_suffix",
     "checked_names",
@@ -25,6 +27,7 @@ __all__ = [
     "read_names",
     "read_predictions",
     "read_scenes",
+    "read_vectors",
     "upright",
     "write_predictions",
     "write_scenes",

@@ -1,6 +1,5 @@
 """A small residual network on frozen image vectors."""
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -10,6 +9,8 @@ from torch import Tensor, nn
 from surelabel.backbones import Backbone
 from surelabel.calibration import Platt
 from surelabel.errors import ConfigError
+from surelabel.links import Link
+from surelabel.methods.protocol import Recipe
 from surelabel.methods.zero_shot import ZeroShot, against_reference
 from surelabel.records import Features
 
@@ -39,6 +40,7 @@ class ClipAdapter(nn.Module):
     learns_from = "labels"
     needs: tuple[str, ...] = ()
     open_vocabulary = True
+    recipe = Recipe()
 
     def __init__(
         self,
@@ -67,15 +69,19 @@ class ClipAdapter(nn.Module):
         self.level = nn.Parameter(torch.zeros(()))
 
     @torch.no_grad()
-    def start(self, features: Features, targets: Tensor, known: Tensor) -> None:
-        """Let a and b begin where the zero-shot scores are log-odds of ``targets`` ``(n, c)``.
+    def start(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
+        """Let a and b begin where ``link`` makes log-odds of the zero-shot scores.
 
-        From a = 1 and b = 0 the first steps would bend the network to mend the level.
+        From a = 1 and b = 0 the first steps would bend the network to mend the level. Where the
+        link is no straight line, a and b are those of the line that comes nearest to it.
         """
         scores = self.zero_shot(features)
         found = Platt().fit(scores.numpy(), targets.numpy(), known.numpy())
-        self.log_slope.fill_(math.log(found.slope_))
-        self.level.fill_(found.shift_)
+        wanted = link.scores(found.slope_ * scores + found.shift_)
+        centred = scores - scores.mean()
+        slope = (centred * wanted).sum() / centred.square().sum().clamp(min=1e-12)
+        self.log_slope.copy_(slope.clamp(min=1e-6).log())
+        self.level.copy_(wanted.mean() - self.log_slope.exp() * scores.mean())
 
     def forward(self, features: Features) -> Tensor:
         """Scores ``(n, c)`` of ``features.pooled`` ``(n, d)``."""

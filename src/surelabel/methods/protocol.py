@@ -1,6 +1,7 @@
 """What a method is: a module from the features of pictures to the scores of names."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from torch import Tensor, nn
@@ -9,24 +10,49 @@ from surelabel.backbones import Backbone
 from surelabel.records import Features
 
 
+@dataclass(frozen=True)
+class Recipe:
+    """How a method is trained where a run says nothing.
+
+    Attributes:
+        optimizer: Entry of ``OPTIMIZERS``.
+        epochs: Passes over the labelled pictures.
+        batch: Pictures a step.
+        at_once: Pictures in memory at once; a larger batch is added up from several.
+        learning_rate: Largest step size.
+        weight_decay: On matrices only.
+    """
+
+    optimizer: str = "adamw"
+    epochs: int = 30
+    batch: int = 64
+    at_once: int = 4096
+    learning_rate: float = 0.003
+    weight_decay: float = 0.01
+
+
 class Method(Protocol):
     """Called as ``method(backbone, names, *, settings)``; the result maps features to scores.
 
     Attributes:
         learns_from: What it is fitted on: ``nothing`` or ``labels``.
-        needs: Parts of ``Features`` that it reads, beside ``pooled``.
+        needs: Parts of ``Features`` that it reads, beside ``pooled``. One that needs ``pixels``
+            trains the encoder itself: see ``FineTune``.
         open_vocabulary: True where it takes new names without being fitted again.
+        recipe: How it is trained where a run says nothing.
     """
 
     learns_from: str
     needs: tuple[str, ...]
     open_vocabulary: bool
+    recipe: Recipe
 
     def __call__(self, backbone: Backbone, names: Sequence[str]) -> nn.Module:
         """A module whose ``forward(features)`` gives scores ``(n, c)``.
 
-        One that learns from labels has ``start(features, targets, known)`` as well: where its
-        few shared or single numbers begin, so that fitting need not find them first.
+        One that learns from labels has ``start(features, targets, known, link)`` as well: where
+        its few shared or single numbers begin, so that fitting need not find them first. ``link``
+        is the loss's, from log-odds to where its scores lie.
         """
 
 

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from surelabel.backbones import Backbone, prompt_templates, reference_names
+from surelabel.methods.protocol import Recipe
 from surelabel.records import Features
 
 
@@ -38,6 +39,7 @@ class ZeroShot(nn.Module):
     learns_from = "nothing"
     needs: tuple[str, ...] = ()
     open_vocabulary = True
+    recipe = Recipe()
     texts: Tensor
     reference: Tensor
 

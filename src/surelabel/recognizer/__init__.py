@@ -1,22 +1,26 @@
 """The recognizer: fit, calibrate, predict, save, load; and what people do with it."""
 
+from surelabel.recognizer.deciding import guarantee, operating_point
 from surelabel.recognizer.indexing import Refreshed, index_pictures, indexed_names
 from surelabel.recognizer.judging import evaluate, judged
 from surelabel.recognizer.opening import open_recognizer
-from surelabel.recognizer.recognizer import Recognizer
+from surelabel.recognizer.recognizer import Labelled, Recognizer
 from surelabel.recognizer.saving import check_free
 from surelabel.recognizer.tagging import check_choice, tag, tags_of
 
 __all__ = [
+    "Labelled",
     "Recognizer",
     "Refreshed",
     "check_choice",
     "check_free",
     "evaluate",
+    "guarantee",
     "index_pictures",
     "indexed_names",
     "judged",
     "open_recognizer",
+    "operating_point",
     "tag",
     "tags_of",
 ]

@@ -3,28 +3,32 @@
 from dataclasses import replace
 
 from surelabel.encoding import Progress
-from surelabel.evaluation import Evaluation, Example, judge
-from surelabel.recognizer.recognizer import Recognizer
-from surelabel.records import LabelledImages
+from surelabel.evaluation import Budget, Evaluation, Example, intervals, judge, label_budget
+from surelabel.evaluation.budget import FEWEST
+from surelabel.recognizer.recognizer import Labelled, Recognizer
+from surelabel.records import LabelledFeatures
 
 
 def judged(
-    recognizer: Recognizer, test: LabelledImages, *, progress: Progress | None = None
+    recognizer: Recognizer, test: Labelled, *, progress: Progress | None = None
 ) -> Evaluation:
     """Predict labelled pictures and judge the predictions; ``evaluate`` shows places as well."""
     predictions = recognizer.predict(test, progress=progress)
-    return judge(predictions, recognizer.aligned(test))
+    return judge(
+        predictions, recognizer.aligned(test), before=recognizer.before_calibration(predictions)
+    )
 
 
 def evaluate(
-    recognizer: Recognizer, test: LabelledImages, *, progress: Progress | None = None
+    recognizer: Recognizer, test: Labelled, *, progress: Progress | None = None
 ) -> Evaluation:
     """Predict labelled pictures and judge the predictions; examples show where labels are seen.
 
     Where the encoder gives no patch vectors, nothing is shown of places.
     """
     found = judged(recognizer, test, progress=progress)
-    if not recognizer.backbone.dense_parts:
+    found = replace(found, intervals=intervals(found), budget=_budget(recognizer, found))
+    if isinstance(test, LabelledFeatures) or not recognizer.backbone.dense_parts:
         return found
     shown = {e.path for e in (*found.worst, *found.best)}
     paths, maps = recognizer.where(sorted(shown))
@@ -41,3 +45,11 @@ def evaluate(
         worst=tuple(map(located, found.worst)),
         best=tuple(map(located, found.best)),
     )
+
+
+def _budget(recognizer: Recognizer, found: Evaluation) -> Budget | None:
+    """How many labelled pictures the run's calibrator needs; None where too few are there."""
+    if found.known.any(axis=1).sum() < FEWEST:
+        return None
+    raw = recognizer.linked(found.predictions.scores)
+    return label_budget(recognizer.run.make("calibrator"), raw, found.targets, found.known)

@@ -1,9 +1,8 @@
 """The object that people use: zero-shot or fitted, calibrated, saved and loaded whole."""
 
 import hashlib
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,47 +19,41 @@ from surelabel.backbones import (
     prompt_templates,
     shared_calibration,
 )
-from surelabel.calibration import CALIBRATORS
 from surelabel.config import Choice, Run
 from surelabel.data import FeatureCache, align, checked_names, default_folder, upright
-from surelabel.encoding import Encoded, Progress, encode, remembering
+from surelabel.encoding import Encoded, Progress, encode, ready_made, remembering
 from surelabel.errors import ConfigError, DataError, InputError, NotFitted
-from surelabel.losses import LINK_OF
 from surelabel.methods import of_patches
+from surelabel.recognizer.calibrating import Calibration, calibrated, check_level, restored
+from surelabel.recognizer.fitness import check_fits, check_patches
+from surelabel.recognizer.fitting import (
+    Examples,
+    fitted,
+    link_of,
+    new_method,
+    out_of_fold,
+)
 from surelabel.recognizer.notes import (
     note_foreign,
     note_skipped,
     note_unheard,
     note_untrained,
 )
-from surelabel.recognizer.saving import Parts, read_parts, write_parts
+from surelabel.recognizer.saving import RECORD, Parts, read_parts, write_parts
 from surelabel.records import (
     LOGIT_LIMIT,
     Array,
     Features,
     Images,
+    LabelledFeatures,
     LabelledImages,
     Predictions,
     Work,
 )
-from surelabel.training import Labelled, fit, tensors
+from surelabel.training import Checkpoint, tensors
 
-Source = Images | LabelledImages | Sequence[str | Path]
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """What makes log-odds of scores.
-
-    Attributes:
-        name: Entry of ``CALIBRATORS``.
-        fitted: The fitted calibrator.
-        about: On what it was fitted, in words.
-    """
-
-    name: str
-    fitted: Any
-    about: str
+Labelled = LabelledImages | LabelledFeatures
+Source = Images | Labelled | Sequence[str | Path]
 
 
 class Recognizer:
@@ -99,12 +92,15 @@ class Recognizer:
         self.names, self.aliases = checked_names(names)
         self.spellings = ["|".join(self.aliases[name]) for name in self.names]
         self.cache = cache or FeatureCache(default_folder())
-        loaded = backbone or load_backbone(run.backbone.name, device=device)
+        loaded = backbone or load_backbone(
+            run.backbone.name, device=device, **run.backbone.settings
+        )
         self.backbone = remembering(loaded, self.cache)
         self.method: Any = self._new_method()
         self.link: Any = None
         self.calibration = self._shared()
         self._fitted = self.method.learns_from == "nothing"
+        check_patches(run, self.method, self.backbone)
         if self.method.open_vocabulary:
             note_untrained(self.backbone, [o for spelt in self.aliases.values() for o in spelt])
 
@@ -124,57 +120,88 @@ class Recognizer:
         run = Run(backbone=Choice(model), method=Choice("zero_shot", settings))
         return cls(run, names, device=device)
 
-    def fit(self, source: LabelledImages, *, progress: Progress | None = None) -> "Recognizer":
+    def fit(
+        self,
+        source: Labelled,
+        *,
+        folds: int = 0,
+        checkpoint: str | Path | None = None,
+        progress: Progress | None = None,
+    ) -> "Recognizer":
         """Fit the method on labelled pictures, from the start; an older calibration is dropped.
 
+        A method that trains the encoder itself goes on from the encoder as it is.
+
         Args:
-            source: Pictures with labels.
+            source: Pictures with labels, or ready-made vectors with labels.
+            folds: 2 or more calibrate as well, with no other labels: as many methods are fitted,
+                each without one part of the pictures, and the calibrator learns from what each
+                says of the part it has not seen. The method that stays has seen all.
+            checkpoint: A file in which an unfinished fit is kept after each pass, and from which
+                the same fit goes on; it is removed at the end.
             progress: Called with pictures encoded and their total, then with passes and theirs.
 
         Raises:
-            ConfigError: the method learns nothing from labels.
-            InputError: no label of ``source`` is one of ``names``.
+            ConfigError: the method learns nothing from labels, cannot be fitted by folds, or
+                does not go with the encoder or the loss; told before any picture is read.
+            InputError: no label of ``source`` is one of ``names``, or there are too few pictures.
+            DataError: ``checkpoint`` is damaged, or belongs to another run.
         """
-        if self.method.learns_from != "labels":
-            raise ConfigError(
-                f"{self.run.method.name} learns from {self.method.learns_from}, so it cannot be "
-                "fitted. Choose method.name=clip_adapter or linear, or calibrate it."
-            )
-        labelled = self.aligned(source)
-        encoded = self._encode(labelled.paths, progress=progress)
-        note_skipped(encoded)
-        targets, known = tensors(labelled.targets[encoded.rows], labelled.known[encoded.rows])
+        check_fits(self.run, self.method, self.backbone, self.spellings, source, folds)
+        examples = self._examples(source, progress)
+        fold = examples.dealt(folds, self.run.seed) if folds else None
         self.method, self.link, self.calibration = self._new_method(), None, None
         self._fitted = False
-        self.method.start(encoded.features, targets, known)
-        steps = Labelled(encoded.features, targets, known, size=self.run.batch)
-        fit(
-            self.method,
-            steps,
-            loss=self.run.make("loss"),
-            epochs=self.run.epochs,
-            learning_rate=self.run.learning_rate,
-            weight_decay=self.run.weight_decay,
-            seed=self.run.seed,
-            progress=progress,
-        )
-        self.link, self._fitted = _link(self.run), True
+        kept = checkpoint and Checkpoint(checkpoint, purpose=self._purpose(examples))
+        common = (self.run, self.backbone, self.spellings, examples)
+        self.method = fitted(*common, checkpoint=kept or None, progress=progress)
+        if "pixels" in self.method.needs:
+            self.backbone = remembering(self.method.tuned(), self.cache)
+        self.link, self._fitted = link_of(self.run), True
+        if fold is not None:
+            scores = out_of_fold(*common, fold=fold, progress=progress)
+            self._calibrate(scores, examples, f"by {folds} folds of")
+        if kept:
+            kept.remove()
         return self
 
-    def calibrate(
-        self, held_out: LabelledImages, *, progress: Progress | None = None
-    ) -> "Recognizer":
-        """Fit the calibrator of the run on labelled pictures that fitting has not seen."""
-        labelled = self.aligned(held_out)
-        encoded = self._encode(labelled.paths, progress=progress)
-        note_skipped(encoded)
-        raw = self._linked(self._scores(encoded.features))
-        targets, known = labelled.targets[encoded.rows], labelled.known[encoded.rows]
-        fitted = self.run.make("calibrator")().fit(raw, targets, known)
-        count = int(known.any(axis=1).sum())
-        name = self.run.calibrator.name
-        self.calibration = Calibration(name, fitted, f"{name} on {count} labelled pictures")
+    def calibrate(self, held_out: Labelled, *, progress: Progress | None = None) -> "Recognizer":
+        """Fit the calibrator of the run on labelled pictures that fitting has not seen.
+
+        Raises:
+            NotFitted: it learns from labels and has not been fitted.
+            ConfigError: the calibrator cannot make log-odds of the scores.
+            InputError: no known label is present, or none is absent.
+        """
+        self._check_fitted()
+        check_level(self.run, None if self.link else self._scoring)
+        examples = self._examples(held_out, progress)
+        self._calibrate(self._scores(examples.features), examples, "on")
         return self
+
+    def move_to(self, pictures: Source, *, progress: Progress | None = None) -> "Recognizer":
+        """Fit the calibration to an archive without labels, where labels are rarer or more common.
+
+        It holds where only the frequencies changed: a label looks as it did where it is present.
+
+        Raises:
+            NotFitted: the recognizer has not been calibrated on labelled pictures.
+        """
+        if self.calibration is None:
+            raise NotFitted("Only a calibrated recognizer can be moved: calibrate it first.")
+        encoded = self._encode(pictures, progress=progress)
+        note_skipped(encoded)
+        self.calibration = self.calibration.moved(self.linked(self._scores(encoded.features)))
+        return self
+
+    def _calibrate(self, scores: npt.NDArray[np.float32], examples: Examples, how: str) -> None:
+        self.calibration = calibrated(
+            self.run,
+            self.linked(scores),
+            examples.targets.numpy().astype(np.float64),
+            examples.known.numpy(),
+            how=how,
+        )
 
     def with_names(self, names: Sequence[str]) -> "Recognizer":
         """The same recognizer for other names, with no retraining.
@@ -192,14 +219,8 @@ class Recognizer:
             )
         other = Recognizer(self.run, names, backbone=self.backbone, cache=self.cache)
         other.method.load_state_dict(self.method.state_dict())
-        other.link, other.calibration, other._fitted = self.link, self.calibration, self._fitted
-        if self.calibration and not self.calibration.fitted.shared:
-            warnings.warn(
-                f"The calibration ({self.calibration.name}) belongs to single labels and is "
-                "dropped with the old names: calibrate again to have probabilities.",
-                stacklevel=2,
-            )
-            other.calibration = None
+        other.link, other._fitted = self.link, self._fitted
+        other.calibration = self.calibration and self.calibration.for_other_names()
         return other
 
     def predict(
@@ -213,20 +234,22 @@ class Recognizer:
         """Scores, and log-odds where there is a link or a calibration, of every picture.
 
         Args:
-            source: Pictures, labelled or not, or their paths.
+            source: Pictures, labelled or not, or their paths; or ready-made vectors.
             workers: Decoding processes; chosen by the number of pictures when left out.
             strict: An unreadable picture is an error instead of being skipped.
             progress: Called with pictures done and their total.
         """
+        self._check_fitted()
         paths = paths_of(source)
-        encoded = self._encode(paths, workers=workers, strict=strict, progress=progress)
+        encoded = self._encode(source, workers=workers, strict=strict, progress=progress)
         note_foreign(self.backbone, encoded.features.pooled)
         made = self._predictions([paths[r] for r in encoded.rows], encoded.features)
         work = Work(encoded.cached, encoded.decode_seconds, encoded.model_seconds)
-        return replace(made, skipped=encoded.skipped, work=work, hashes=encoded.hashes)
+        return replace(made, skipped=encoded.skipped, work=work, hashes=encoded.hashes or None)
 
     def predict_pictures(self, pictures: Sequence[Image.Image]) -> Predictions:
         """The same for pictures in memory; nothing is cached."""
+        self._check_fitted()
         if not pictures:
             raise InputError("There are no pictures to tag.")
         pooled = [
@@ -236,9 +259,19 @@ class Recognizer:
         note_foreign(self.backbone, features.pooled)
         return self._predictions([f"picture {i}" for i in range(len(pictures))], features)
 
-    def aligned(self, labelled: LabelledImages) -> LabelledImages:
+    def before_calibration(self, predictions: Predictions) -> Array | None:
+        """Log-odds of its own predictions before the calibrator, ``(n, c)``.
+
+        None where nothing calibrates on held-out pictures, or where it is given raw scores.
+        """
+        if self.calibration is None or self.link is None:
+            return None
+        return self.linked(predictions.scores)
+
+    def aligned(self, labelled: Labelled) -> LabelledImages:
         """The same pictures with the targets of ``names``, found by any of their spellings."""
-        found, _ = align(labelled, self.names, self.aliases)
+        given = LabelledImages(labelled.paths, labelled.names, labelled.targets, labelled.known)
+        found, _ = align(given, self.names, self.aliases)
         note_unheard(self.names, found.known)
         return found
 
@@ -252,6 +285,8 @@ class Recognizer:
         Raises:
             ConfigError: the encoder gives no patch vectors in the joint space.
         """
+        if isinstance(source, LabelledFeatures):
+            raise InputError("Places are shown in pictures; ready-made vectors have none.")
         paths, parts = paths_of(source), self.backbone.dense_parts
         if not parts:
             raise ConfigError(
@@ -281,13 +316,8 @@ class Recognizer:
                 spellings=self.spellings,
                 backbone=self.backbone,
                 link=self.run.loss.name if self.link else None,
-                calibration=None
-                if found is None
-                else {
-                    "calibrator": found.name,
-                    "state": found.fitted.state(),
-                    "about": found.about,
-                },
+                calibration=found.state() if found else None,
+                record=found.record if found else None,
                 weights=self.method.state_dict(),
                 fingerprint=self.fingerprint,
             ),
@@ -309,8 +339,13 @@ class Recognizer:
                 f"The weights in {folder} do not fit its run.toml: {error}. "
                 "Copy the whole folder again, or save the recognizer anew."
             ) from error
-        made.link = _link(parts.run) if parts.link else None
-        made.calibration, made._fitted = _restored(parts.calibration), True
+        made.link = link_of(parts.run) if parts.link else None
+        made.calibration, made._fitted = restored(parts.calibration, parts.record), True
+        if parts.record and len(parts.record.shown) != len(made.names):
+            raise DataError(
+                f"{Path(folder) / RECORD} is of {len(parts.record.shown)} labels and the "
+                f"recognizer of {len(made.names)}. Copy the whole folder again, or save it anew."
+            )
         if made.fingerprint != parts.fingerprint:
             raise DataError(
                 f"{folder} has been changed since it was saved: its parts do not give the "
@@ -326,7 +361,9 @@ class Recognizer:
         for name, tensor in sorted(self.method.state_dict().items()):
             text.update(name.encode() + tensor.cpu().numpy().tobytes())
         if self.calibration:
-            text.update(repr((self.calibration.name, self.calibration.fitted.state())).encode())
+            found = self.calibration
+            text.update(repr((found.name, found.fitted.state())).encode())
+            text.update(repr(found.shift).encode() if found.shift else b"")
         return text.hexdigest()[:16]
 
     @property
@@ -336,14 +373,35 @@ class Recognizer:
             return self.calibration.about
         return f"by its loss alone ({self.run.loss.name})" if self.link else None
 
-    def _encode(self, paths: Sequence[str], **options: Any) -> Encoded:
+    @property
+    def _scoring(self) -> str:
+        """What its raw scores come from, in words."""
+        fits = self.method.learns_from == "labels"
+        return self.run.loss.name if fits else self.run.method.name
+
+    def _encode(self, source: Source, **options: Any) -> Encoded:
+        if isinstance(source, LabelledFeatures):
+            return ready_made(source.features, width=self.backbone.width)
         part = "patches" if "patches" in self.method.needs else "images"
-        return encode(self.backbone, paths, part=part, cache=self.cache, **options)
+        return encode(self.backbone, paths_of(source), part=part, cache=self.cache, **options)
+
+    def _examples(self, source: Labelled, progress: Progress | None) -> Examples:
+        labelled = self.aligned(source)
+        encoded = self._encode(source, progress=progress)
+        note_skipped(encoded)
+        paths = [labelled.paths[r] for r in encoded.rows]
+        targets, known = tensors(labelled.targets[encoded.rows], labelled.known[encoded.rows])
+        return Examples(paths, encoded.features, targets, known)
+
+    def _purpose(self, examples: Examples) -> str:
+        """What a checkpoint belongs to: this run, these names, these pictures and labels."""
+        text = hashlib.sha256(repr((self.run, self.spellings, examples.paths)).encode())
+        for tensor in (examples.targets, examples.known, examples.features.pooled):
+            text.update(tensor.numpy().tobytes())
+        return f"{self.run.method.name} on {len(examples.paths)} pictures, {text.hexdigest()[:16]}"
 
     def _new_method(self) -> Any:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.run.seed)
-            return self.run.make("method")(self.backbone, self.spellings).eval()
+        return new_method(self.run, self.backbone, self.spellings)
 
     def _check_fitted(self) -> None:
         if not self._fitted:
@@ -359,16 +417,17 @@ class Recognizer:
         made: npt.NDArray[np.float32] = scores.cpu().numpy().astype(np.float32)
         return made
 
-    def _linked(self, scores: npt.NDArray[np.float32]) -> Array:
+    def linked(self, scores: npt.NDArray[np.float32]) -> Array:
+        """What a calibrator is given: log-odds where there is a link, else the scores."""
         raw: Array = scores.astype(np.float64)
         return self.link.logits(raw) if self.link else raw
 
     def _predictions(self, paths: list[str], features: Features) -> Predictions:
         scores, logits = self._scores(features), None
         if self.calibration:
-            logits = self.calibration.fitted.logits(self._linked(scores))
+            logits = self.calibration.logits(self.linked(scores))
         elif self.link:
-            logits = self._linked(scores).clip(-LOGIT_LIMIT, LOGIT_LIMIT)
+            logits = self.linked(scores).clip(-LOGIT_LIMIT, LOGIT_LIMIT)
         return Predictions(
             paths=paths,
             names=self.names,
@@ -383,12 +442,7 @@ class Recognizer:
         """The calibration that an embedded encoder ships with, for zero-shot alone."""
         if self.run.method.name != "zero_shot":
             return None
-        return _restored(shared_calibration(self.backbone, **self.run.method.settings))
-
-
-def _link(run: Run) -> Any:
-    make = LINK_OF[run.loss.name]
-    return make(**run.loss.settings) if make else None
+        return restored(shared_calibration(self.backbone, **self.run.method.settings))
 
 
 def _resolved(run: Run) -> Run:
@@ -400,19 +454,8 @@ def _resolved(run: Run) -> Run:
     return replace(run, method=replace(run.method, settings=settings))
 
 
-def _restored(found: dict[str, Any] | None) -> Calibration | None:
-    if found is None:
-        return None
-    if found.get("calibrator") not in CALIBRATORS or not {"state", "about"} <= found.keys():
-        raise DataError(
-            f"calibration.json must hold one of {', '.join(CALIBRATORS)} with its state. Got "
-            f"{found.get('calibrator')!r}. Calibrate again, or install the version that saved it."
-        )
-    fitted = CALIBRATORS[found["calibrator"]]().restore(found["state"])
-    return Calibration(found["calibrator"], fitted, found["about"])
-
-
 def paths_of(source: Source) -> list[str]:
-    """The picture files of any source."""
-    paths = source.paths if isinstance(source, Images | LabelledImages) else source
-    return [str(p) for p in paths]
+    """The picture files of any source, or what its rows are called."""
+    if isinstance(source, Images | LabelledImages | LabelledFeatures):
+        return [str(p) for p in source.paths]
+    return [str(p) for p in source]

@@ -4,6 +4,7 @@ run.toml             every choice, as resolved
 names.txt            one label a line, in the order of the columns
 link.json            from scores to log-odds
 calibration.json     the fitted calibrator and on what it was fitted
+record.safetensors   how it did there, for goals and guarantees; only where that is known
 weights.safetensors  what the method learnt
 backbone/            the encoder with its preprocessing, or the name of an embedded one
 about.json           versions and fingerprint
@@ -11,21 +12,27 @@ README.md            the model card
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
+from safetensors.numpy import load_file as load_arrays
+from safetensors.numpy import save_file as save_arrays
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from surelabel.backbones import Backbone, load_backbone
 from surelabel.config import Run, load_run, run_as_toml
+from surelabel.decisions import TrackRecord
 from surelabel.errors import DataError
 from surelabel.files import new_folder
+from surelabel.methods import METHODS
 
 FORMAT = 1
+RECORD = "record.safetensors"
 PARTS = (
     "run.toml",
     "names.txt",
@@ -47,6 +54,7 @@ class Parts:
         backbone: The encoder.
         link: Loss whose link turns scores into log-odds; None without one.
         calibration: ``calibrator``, ``state`` and ``about``; None without one.
+        record: How the calibration did on labelled pictures; None where that is not known.
         weights: Of the method.
         fingerprint: Of the recognizer.
     """
@@ -56,6 +64,7 @@ class Parts:
     backbone: Backbone
     link: str | None
     calibration: dict[str, Any] | None
+    record: TrackRecord | None
     weights: dict[str, Tensor]
     fingerprint: str
 
@@ -87,6 +96,8 @@ def write_parts(folder: str | Path, parts: Parts) -> None:
         save_file(
             {k: v.contiguous() for k, v in parts.weights.items()}, new / "weights.safetensors"
         )
+        if parts.record:
+            save_arrays(parts.record.state(), new / RECORD)
         texts = {
             "run.toml": run_as_toml(parts.run),
             "names.txt": "\n".join(parts.spellings) + "\n",
@@ -129,13 +140,8 @@ def read_parts(folder: str | Path, *, device: str = "cpu") -> Parts:
             f"{folder} was saved by surelabel {about.get('surelabel')}, in a format that this "
             f"version ({version('surelabel')}) does not know. Upgrade surelabel to load it."
         )
-    weights = folder / "weights.safetensors"
-    try:
-        state = load_file(weights)
-    except (SafetensorError, OSError) as error:
-        raise DataError(
-            f"{weights} is damaged ({error}). Copy it again, or save the recognizer anew."
-        ) from error
+    state = _whole(folder / "weights.safetensors", load_file)
+    record = folder / RECORD
     try:
         names = (folder / "names.txt").read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -146,9 +152,19 @@ def read_parts(folder: str | Path, *, device: str = "cpu") -> Parts:
         backbone=load_backbone(f"local-dir:{folder / 'backbone'}", device=device),
         link=_object(folder / "link.json").get("loss"),
         calibration=_object(folder / "calibration.json") or None,
+        record=TrackRecord.restore(_whole(record, load_arrays)) if record.exists() else None,
         weights=state,
         fingerprint=str(about.get("fingerprint", "")),
     )
+
+
+def _whole(path: Path, load: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
+    try:
+        return load(path)
+    except (SafetensorError, OSError) as error:
+        raise DataError(
+            f"{path} is damaged ({error}). Copy it again, or save the recognizer anew."
+        ) from error
 
 
 def _json(value: Any) -> str:
@@ -167,6 +183,8 @@ def _object(path: Path) -> dict[str, Any]:
 
 def _card(parts: Parts) -> str:
     calibrated = (parts.calibration or {}).get("about")
+    makes: Any = METHODS[parts.run.method.name]
+    learns = makes.learns_from == "labels"
     shown = ", ".join(parts.spellings[:20]) + (" …" if len(parts.spellings) > 20 else "")
     return f"""# A recognizer of {len(parts.spellings)} labels
 
@@ -177,7 +195,7 @@ Labels: {shown}
 | encoder | {parts.backbone.name} |
 | its world | {parts.backbone.world or "see the encoder's own card"} |
 | method | {parts.run.method.name} {parts.run.method.settings or ""} |
-| loss | {parts.run.loss.name if parts.link else "none: nothing was fitted"} |
+| loss | {parts.run.loss.name if learns else "none: nothing was fitted"} |
 | calibration | {calibrated or "none on held-out pictures"} |
 | made with | surelabel {version("surelabel")} |
 

@@ -9,7 +9,7 @@ from PIL import Image
 
 from surelabel.errors import InputError
 from surelabel.recognizer.recognizer import Recognizer
-from surelabel.records import Predictions
+from surelabel.records import Array, Flags, Predictions
 
 
 def tag(
@@ -53,13 +53,17 @@ def tag(
 
 
 def tags_of(
-    predictions: Predictions, *, threshold: float | None = None, top_k: int | None = None
+    predictions: Predictions,
+    *,
+    threshold: float | Array | None = None,
+    top_k: int | None = None,
 ) -> list[list[dict[str, Any]]]:
     """The labels of each picture, likeliest first.
 
     Args:
         predictions: Of a recognizer.
-        threshold: Only labels with this probability or more, in [0, 1].
+        threshold: Only labels with this probability or more, in [0, 1]; one for all labels, or
+            one each, ``(c,)``, where 1 means never.
         top_k: At most so many.
 
     Raises:
@@ -69,12 +73,19 @@ def tags_of(
     check_choice(threshold=threshold, top_k=top_k)
     known = predictions.calibration is not None
     probabilities = predictions.probabilities if known or threshold is not None else None
+    least = None if threshold is None else np.asarray(threshold, dtype=float)
+    if least is not None and least.shape not in ((), (len(predictions.names),)):
+        raise InputError(
+            f"threshold must be one probability, or one for each of {len(predictions.names)} "
+            f"labels. Got {least.shape}."
+        )
+    shown = None if least is None or probabilities is None else _shown(probabilities, least)
     found = []
     for row, scores in enumerate(predictions.scores):
         order = np.argsort(-scores, kind="stable")
         if probabilities is not None:
             order = order[np.argsort(-probabilities[row][order], kind="stable")]
-            order = order[probabilities[row][order] >= (threshold or 0)]
+            order = order if shown is None else order[shown[row][order]]
         found.append(
             [
                 {
@@ -90,13 +101,21 @@ def tags_of(
     return found
 
 
-def check_choice(*, threshold: float | None = None, top_k: int | None = None) -> None:
+def _shown(probabilities: Array, least: Array) -> Flags:
+    """At or above its threshold; a label whose own threshold is 1 is never shown."""
+    never = least >= 1 if least.ndim else np.False_
+    shown: Flags = (probabilities >= least) & ~never
+    return shown
+
+
+def check_choice(*, threshold: float | Array | None = None, top_k: int | None = None) -> None:
     """Refuse what ``tags_of`` would refuse, before any work is done.
 
     Raises:
         InputError: ``threshold`` or ``top_k`` is out of range.
     """
-    if threshold is not None and not 0 <= threshold <= 1:
+    least = np.asarray(0.0 if threshold is None else threshold)
+    if least.size and not (least.min() >= 0 and least.max() <= 1):  # NaN is neither
         raise InputError(f"threshold is a probability in [0, 1]. Got {threshold}.")
     if top_k is not None and top_k < 1:
         raise InputError(f"top_k must be 1 or more. Got {top_k}.")

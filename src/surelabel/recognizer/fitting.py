@@ -1,0 +1,196 @@
+"""From features and labels to a fitted method."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from surelabel.backbones import Backbone, prompt_templates
+from surelabel.calibration import dealt
+from surelabel.config import Run
+from surelabel.encoding import Progress
+from surelabel.errors import ConfigError
+from surelabel.links import Link, Sigmoid
+from surelabel.losses import LINK_OF, SET_LOSSES
+from surelabel.methods import Recipe
+from surelabel.methods.zero_shot import spelled
+from surelabel.optimizers import OPTIMIZERS
+from surelabel.records import Features
+from surelabel.training import (
+    Batch,
+    Checkpoint,
+    Labelled,
+    Objective,
+    Pictures,
+    Source,
+    fit,
+    of_elements,
+    taken,
+)
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Pictures with their labels, as fitting takes them.
+
+    Attributes:
+        paths: One file each, or what rows of ready-made vectors are called.
+        features: Of ``n`` pictures.
+        targets: In [0, 1], ``(n, c)``.
+        known: True where the target is known, ``(n, c)``.
+    """
+
+    paths: Sequence[str]
+    features: Features
+    targets: Tensor
+    known: Tensor
+
+    def take(self, rows: npt.NDArray[np.int64]) -> "Examples":
+        """Only these rows."""
+        features = taken(self.features, torch.from_numpy(rows))
+        return Examples(
+            [self.paths[r] for r in rows], features, self.targets[rows], self.known[rows]
+        )
+
+    def dealt(self, folds: int, seed: int) -> npt.NDArray[np.int64]:
+        """The fold of each, ``(n,)``; rare labels are spread evenly.
+
+        Raises:
+            InputError: there are fewer pictures with a known label than folds.
+        """
+        order = np.random.default_rng(seed)
+        return dealt(self.targets.double().numpy(), self.known.numpy(), folds, order)
+
+
+def link_of(run: Run) -> Link | None:
+    """The link of the run's loss; None where it has none."""
+    make = LINK_OF[run.loss.name]
+    return make(**run.loss.settings) if make else None
+
+
+def new_method(run: Run, backbone: Backbone, spellings: Sequence[str]) -> Any:
+    """The method before any fitting, the same for the same seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(run.seed)
+        return run.make("method")(backbone, spellings).eval()
+
+
+def objective_of(run: Run, backbone: Backbone, spellings: Sequence[str]) -> Objective:
+    """What the run makes small, tried once, so that what cannot work is told at once.
+
+    Raises:
+        ConfigError, InputError: a setting out of range, or a regularizer that the encoder or the
+            loss cannot serve.
+    """
+    loss = run.make("loss")
+    regularizer = run.make("regularizer") if run.regularizer else None
+    made = Objective(
+        loss=loss if run.loss.name in SET_LOSSES else of_elements(loss),
+        regularizer=regularizer,
+        weight=run.regularizer_weight,
+        link=link_of(run),
+        texts=_texts(backbone, spellings) if regularizer else None,
+    )
+    nothing = torch.zeros(1, len(spellings))
+    made(nothing, Batch(Features(nothing), nothing, nothing == 0))
+    return made
+
+
+def fitted(
+    run: Run,
+    backbone: Backbone,
+    spellings: Sequence[str],
+    examples: Examples,
+    *,
+    checkpoint: Checkpoint | None = None,
+    progress: Progress | None = None,
+) -> Any:
+    """A method fitted as the run says, from the start or from where its checkpoint was kept."""
+    method, objective = new_method(run, backbone, spellings), objective_of(run, backbone, spellings)
+    start = (examples.features, examples.targets, examples.known)
+    method.start(*start, objective.link or Sigmoid())
+    together = math.ceil(run.batch / run.at_once)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(run.seed)
+        if "pixels" in method.needs:
+            _fit_head(method.head, objective, examples, run.seed)
+        fit(
+            method,
+            _source(method, backbone, examples, math.ceil(run.batch / together)),
+            objective=objective,
+            epochs=run.epochs,
+            learning_rate=run.learning_rate,
+            weight_decay=run.weight_decay,
+            optimizer=run.make("optimizer"),
+            together=together,
+            seed=run.seed,
+            checkpoint=checkpoint,
+            progress=progress,
+        )
+    return method
+
+
+def _fit_head(head: Any, objective: Objective, examples: Examples, seed: int) -> None:
+    """Fit the head of a network by its own recipe, on vectors of the network as it is.
+
+    From a head that knows nothing, the first steps of the whole would undo what the network knows.
+    """
+    recipe: Recipe = head.recipe
+    fit(
+        head,
+        Labelled(examples.features, examples.targets, examples.known, size=recipe.batch),
+        objective=objective,
+        epochs=recipe.epochs,
+        learning_rate=recipe.learning_rate,
+        weight_decay=recipe.weight_decay,
+        optimizer=OPTIMIZERS[recipe.optimizer],
+        seed=seed,
+    )
+
+
+def out_of_fold(
+    run: Run,
+    backbone: Backbone,
+    spellings: Sequence[str],
+    examples: Examples,
+    *,
+    fold: npt.NDArray[np.int64],
+    progress: Progress | None = None,
+) -> npt.NDArray[np.float32]:
+    """Scores ``(n, c)`` of every picture by a method that was fitted on the other folds."""
+    folds = int(fold.max()) + 1
+    scores = np.empty(tuple(examples.targets.shape), dtype=np.float32)
+    for part in range(folds):
+        others, rest = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
+        method = fitted(run, backbone, spellings, examples.take(others))
+        with torch.no_grad():
+            scores[rest] = method(examples.take(rest).features).numpy()
+        if progress:
+            progress(part + 1, folds)
+    return scores
+
+
+def _source(method: Any, backbone: Backbone, examples: Examples, size: int) -> Source:
+    if "pixels" not in method.needs:
+        return Labelled(examples.features, examples.targets, examples.known, size=size)
+    return Pictures(
+        examples.paths,
+        examples.targets,
+        examples.known,
+        prepare=backbone.prepare,
+        least_side=backbone.least_side,
+        size=size,
+    )
+
+
+def _texts(backbone: Backbone, spellings: Sequence[str]) -> Tensor | None:
+    """Vectors of the names for regularizers that look at them; those say when they miss them."""
+    try:
+        return spelled(backbone, spellings, prompt_templates("one"))
+    except ConfigError:  # an encoder of pictures alone
+        return None

@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+
+from surelabel.data import read_vectors
+from surelabel.errors import DataError
+
+GOOD = {
+    "features": np.arange(1, 13, dtype=np.float32).reshape(4, 3),
+    "targets": np.array([[1, 0], [0, np.nan], [1, 1], [0, 0]]),
+    "names": np.array(["dog", "cat"]),
+}
+
+
+def saved(tmp_path, **changed):
+    arrays = {k: v for k, v in (GOOD | changed).items() if v is not None}
+    np.savez(tmp_path / "v.npz", **arrays)
+    return tmp_path / "v.npz"
+
+
+def test_what_was_saved_comes_back_with_nan_as_unknown(tmp_path):
+    found = read_vectors(saved(tmp_path))
+    np.testing.assert_array_equal(found.whole.features, GOOD["features"])
+    assert found.whole.names == ["dog", "cat"]
+    assert found.whole.known.tolist() == [[True, True], [True, False], [True, True], [True, True]]
+    assert found.whole.paths[2] == "v.npz, row 2"
+    assert found.parts == {}
+
+
+@pytest.mark.parametrize("kind", ["U", "S"])
+def test_parts_are_taken_by_name_also_from_bytes(tmp_path, kind):
+    part = np.array(["test", "train", "train", "test"]).astype(kind)
+    found = read_vectors(saved(tmp_path, part=part, names=GOOD["names"].astype(kind)))
+    assert list(found.parts) == ["train", "test"]
+    np.testing.assert_array_equal(found.parts["test"].features, GOOD["features"][[0, 3]])
+    assert found.parts["train"].names == ["dog", "cat"]
+    assert found.parts["train"].paths == ["v.npz, row 1", "v.npz, row 2"]
+
+
+def test_half_precision_and_flags_are_taken(tmp_path):
+    file = saved(
+        tmp_path,
+        features=GOOD["features"].astype(np.float16),
+        targets=np.array([[True, False]] * 4),
+    )
+    found = read_vectors(file).whole
+    assert found.features.dtype == np.float32
+    assert found.targets.tolist() == [[1, 0]] * 4
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"targets": None}, "targets is not a file in the archive. Save features, targets, names"),
+        ({"names": np.array(["dog", None])}, "no archive of vectors: .* not as objects"),
+        ({"features": np.array(5.0)}, r"features as numbers, one row each. Got \(\) of float64"),
+        ({"features": np.array([["a"]] * 4)}, r"features as numbers, one row each. Got \(4, 1\)"),
+        ({"targets": np.array([["1", "0"]] * 4)}, "targets as numbers"),
+        ({"targets": np.full((4, 2), 2.0)}, r"v.npz holds no labelled vectors: targets must lie"),
+        ({"targets": np.zeros((3, 2))}, "v.npz holds no labelled vectors"),
+        ({"names": np.array(["dog"])}, "one column a name, 1. Got 2"),
+        ({"features": np.full((4, 3), np.nan)}, "must be finite numbers. Got 12"),
+        ({"part": np.array(["train"] * 3)}, "for each of 4 rows. .* has 3 of train"),
+        ({"part": np.array(["dev"] * 4)}, "part must name train, validation, test .* of dev"),
+    ],
+)
+def test_what_does_not_fit_is_named_with_its_file(tmp_path, changed, says):
+    with pytest.raises(DataError, match=says):
+        read_vectors(saved(tmp_path, **changed))
+
+
+def test_other_files_are_refused(tmp_path):
+    np.save(tmp_path / "one.npy", GOOD["features"])
+    with pytest.raises(DataError, match="holds one array, not an archive"):
+        read_vectors(tmp_path / "one.npy")
+    with pytest.raises(DataError, match="cannot be read: No such file"):
+        read_vectors(tmp_path / "none.npz")
+    (tmp_path / "empty.npz").touch()
+    with pytest.raises(DataError, match=r"empty\.npz is no archive of vectors"):
+        read_vectors(tmp_path / "empty.npz")
+    whole = saved(tmp_path).read_bytes()
+    (tmp_path / "half.npz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataError, match=r"half\.npz is no archive of vectors"):
+        read_vectors(tmp_path / "half.npz")

@@ -1,0 +1,231 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from surelabel.backbones import load_backbone
+from surelabel.config import load_run
+from surelabel.errors import ConfigError, DataError, InputError
+from surelabel.losses import LOSSES, SET_LOSSES
+from surelabel.methods import METHODS, Linear, Recipe
+from surelabel.recognizer import Recognizer
+from surelabel.recognizer.fitting import Examples, fitted, out_of_fold
+from surelabel.records import Features, LabelledFeatures, LabelledImages
+from surelabel.regularizers import REGULARIZERS
+
+NAMES = ["lion", "guitar", "car"]
+WIDTH = 16
+
+
+def rows(n=60, width=WIDTH, seed=0, **changed):
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(n, width)).astype(np.float32)
+    noise = rng.normal(size=(n, 3))
+    given = {"features": features, "targets": (features[:, :3] + noise > 1).astype(float)}
+    return LabelledFeatures(names=NAMES, **(given | changed))
+
+
+def unfitted(*settings, encoder=f"features:{WIDTH}", method="linear"):
+    given = [f"backbone.name={encoder}", f"method.name={method}", "epochs=3", *settings]
+    return Recognizer(load_run(overrides=given), NAMES)
+
+
+def examples(source):
+    known, targets = torch.from_numpy(source.known), torch.from_numpy(source.targets).float()
+    pooled = nn.functional.normalize(torch.from_numpy(source.features), dim=-1)
+    return Examples(list(source.paths), Features(pooled), targets, known)
+
+
+@pytest.mark.parametrize("regularizer", [None, "label_pair", "mdca"])
+@pytest.mark.parametrize("loss", [*LOSSES, *SET_LOSSES])
+def test_every_loss_learns_beside_a_regularizer_and_is_calibrated(loss, regularizer):
+    more = [f"regularizer.name={regularizer}"] if regularizer else []
+    recognizer = unfitted(f"loss.name={loss}", "epochs=20", *more).fit(rows())
+    test = rows(seed=1, n=200)
+    scores = recognizer.predict(test).scores
+    present, absent = (scores[test.targets == v].mean() for v in (1, 0))
+    assert present > absent
+    assert (recognizer.predict(test).logits is None) == (loss in SET_LOSSES)
+    probabilities = recognizer.calibrate(rows(seed=2, n=200)).predict(test).probabilities
+    assert abs(probabilities.mean() - test.targets.mean()) < 0.1
+
+
+@pytest.mark.parametrize("method", ["linear", "clip_adapter"])
+@pytest.mark.parametrize("regularizer", [r for r in REGULARIZERS if r.startswith("class_")])
+def test_regularizers_of_names_work_where_the_encoder_knows_words(method, regularizer):
+    source = rows(width=128)
+    weights = []
+    for weight in (0, 10):
+        run = (f"regularizer.name={regularizer}", f"regularizer_weight={weight}", "loss.name=spa")
+        recognizer = unfitted(*run, encoder="tiny-vit", method=method).fit(source)
+        weights.append(next(recognizer.method.parameters()).detach())
+    assert weights[1].isfinite().all()
+    assert not torch.equal(*weights)
+
+
+def test_batches_in_parts_make_the_same_step_as_whole_ones():
+    made = [
+        unfitted("optimizer.name=sgd", "batch=12", f"at_once={k}").fit(rows()).method.weight
+        for k in (12, 5)
+    ]
+    torch.testing.assert_close(*made)
+
+
+def test_the_scores_of_a_picture_do_not_depend_on_its_own_labels():
+    recognizer, source = unfitted(), rows()
+    fold = np.arange(60) % 3
+    flipped = rows(targets=np.where(fold[:, None] == 1, 1 - source.targets, source.targets))
+    common = (recognizer.run, recognizer.backbone, recognizer.spellings)
+    first, second = (out_of_fold(*common, examples(s), fold=fold) for s in (source, flipped))
+    np.testing.assert_array_equal(first[fold == 1], second[fold == 1])
+    assert (first[fold != 1] != second[fold != 1]).all()
+    others = examples(source).take(np.flatnonzero(fold != 1))
+    by_hand = fitted(*common, others)(examples(source).features).detach()[fold == 1]
+    np.testing.assert_array_equal(first[fold == 1], by_hand)
+
+
+def test_rows_are_taken_with_their_patches():
+    whole = Examples(
+        ["a", "b"],
+        Features(torch.eye(2), torch.arange(8.0).view(2, 2, 2), (1, 2)),
+        torch.eye(2),
+        torch.eye(2) == 1,
+    )
+    part = whole.take(np.array([1]))
+    assert part.paths == ["b"]
+    assert part.features.patches.tolist() == [[[4, 5], [6, 7]]]
+    assert part.features.grid == (1, 2)
+
+
+def test_folds_calibrate_and_the_method_that_stays_has_seen_all():
+    alone, folded = unfitted().fit(rows()), unfitted().fit(rows(), folds=3)
+    np.testing.assert_array_equal(alone.predict(rows()).scores, folded.predict(rows()).scores)
+    assert folded.calibrated_on == "beta by 3 folds of 60 labelled pictures"
+    assert folded.calibration.record.pictures == 60
+
+
+NOWHERE = LabelledImages(["no/such.png"] * 9, NAMES, np.eye(3)[[0, 1, 2] * 3])
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "says"),
+    [
+        ({}, {"folds": 1}, "folds must be 0 for none, or 2 and more. Got 1"),
+        ({"loss": "ranking", "calibrator": "temperature"}, {"folds": 3}, "ranking gives scores wi"),
+        ({"method": "finetune"}, {"folds": 2}, "which folds would do 2 times more"),
+        ({"method": "finetune", "backbone": "features:16"}, {}, "features:16 cannot be trained"),
+        ({"regularizer": "class_covariance", "backbone": "features:16"}, {}, "encoder of texts"),
+        ({"loss": "spa", "loss.zeta_pos": -1}, {}, "zeta_pos"),
+        ({"method": "zero_shot"}, {}, "learns from nothing"),
+    ],
+)
+def test_what_cannot_work_is_told_before_a_picture_is_read(settings, options, says):
+    given = {"method": "linear"} | settings
+    names = [f"{k if '.' in k else f'{k}.name'}={v}" for k, v in given.items()]
+    recognizer = Recognizer(load_run(overrides=names), NAMES)
+    with pytest.raises((ConfigError, InputError), match=says):
+        recognizer.fit(NOWHERE, **options)
+
+
+def test_too_few_pictures_for_the_folds_are_told_before_fitting():
+    passes = []
+    with pytest.raises(InputError, match="Got 20 folds and 9 such pictures"):
+        unfitted().fit(rows(9), folds=20, progress=lambda *done: passes.append(done))
+    assert not passes
+
+
+def test_vectors_of_another_width_are_refused():
+    with pytest.raises(InputError, match=r"16 numbers a row, .* Got 7"):
+        unfitted().fit(rows(width=7))
+
+
+def test_vectors_cannot_train_a_network():
+    with pytest.raises(ConfigError, match="learns from pictures, and ready-made vectors have none"):
+        unfitted(method="finetune", encoder="tiny-vit").fit(rows(width=128))
+
+
+def test_vectors_have_no_places():
+    recognizer = unfitted(encoder="tiny-vit").fit(rows(width=128))
+    with pytest.raises(InputError, match="ready-made vectors have none"):
+        recognizer.where(rows(width=128))
+
+
+class OfPatches(Linear):
+    """Looks at patches, as regional methods do."""
+
+    needs = ("patches",)
+
+
+def test_a_method_of_patches_needs_an_encoder_that_gives_them(monkeypatch):
+    monkeypatch.setitem(METHODS, "of_patches", OfPatches)
+    with pytest.raises(ConfigError, match="of_patches looks at patches, and features:16 gives no"):
+        unfitted(method="of_patches")
+    assert unfitted(method="of_patches", encoder="tiny-vit").method.needs == ("patches",)
+
+
+@pytest.mark.parametrize("setting", ["device", "name"])
+def test_an_encoder_has_no_setting_of_this_name(setting):
+    from surelabel.config import Choice, Run
+
+    with pytest.raises(ConfigError, match=rf"backbone\.{setting} is no setting"):
+        Run(backbone=Choice("tiny-vit", {setting: "cuda"}))
+
+
+@pytest.mark.parametrize("setting", ["method.table=3", "loss.table=3", "calibrator.table=x"])
+def test_a_setting_called_table_is_refused_as_any_other(setting):
+    with pytest.raises(ConfigError, match="has no setting table"):
+        load_run(overrides=[setting])
+    with pytest.raises(ConfigError, match="has no setting table"):
+        Recognizer(load_run(overrides=["backbone.name=timm:test_vit", "backbone.table=1"]), NAMES)
+
+
+class Stop(Exception):
+    pass
+
+
+def stop_after(passes):
+    def progress(done, _):
+        if done == passes:
+            raise Stop("enough")
+
+    return progress
+
+
+def test_a_stopped_fit_goes_on_and_is_the_same_in_the_end(tmp_path):
+    kept = tmp_path / "kept"
+    with pytest.raises(Stop, match="enough"):
+        unfitted().fit(rows(), checkpoint=kept, progress=stop_after(2))
+    assert kept.exists()
+    seen = []
+    again = unfitted().fit(rows(), checkpoint=kept, progress=lambda *done: seen.append(done))
+    assert seen == [(3, 3)]
+    assert again.fingerprint == unfitted().fit(rows()).fingerprint
+    assert not kept.exists()
+
+
+@pytest.mark.parametrize("other", ["learning_rate=0.1", "seed=1", "loss.name=spa"])
+def test_the_checkpoint_of_another_run_is_refused(tmp_path, other):
+    with pytest.raises(Stop, match="enough"):
+        unfitted().fit(rows(), checkpoint=tmp_path / "kept", progress=stop_after(1))
+    with pytest.raises(DataError, match=r"belongs to another run .* Remove .*kept"):
+        unfitted(other).fit(rows(), checkpoint=tmp_path / "kept")
+    with pytest.raises(DataError, match="belongs to another run"):
+        unfitted().fit(rows(seed=1), checkpoint=tmp_path / "kept")
+
+
+def test_a_recipe_fills_what_the_run_leaves_out():
+    run = load_run(overrides=["method.name=finetune", "epochs=2"])
+    recipe = METHODS["finetune"].recipe
+    assert (run.epochs, run.batch, run.optimizer.name) == (2, recipe.batch, recipe.optimizer)
+    assert load_run().learning_rate == Recipe().learning_rate
+    assert math.isclose(run.weight_decay, recipe.weight_decay)
+
+
+def test_the_encoder_is_not_touched_by_a_head():
+    encoder = load_backbone("tiny-vit")
+    mark = encoder.fingerprint
+    run = load_run(overrides=["method.name=linear", "epochs=2"])
+    recognizer = Recognizer(run, NAMES, backbone=encoder).fit(rows(width=128))
+    assert recognizer.backbone.fingerprint == mark
