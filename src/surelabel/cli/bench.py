@@ -1,0 +1,58 @@
+"""``surelabel bench``."""
+
+import click
+
+from surelabel.cli.terminal import Terminal, output, with_terminal
+
+
+@click.group()
+def bench() -> None:
+    """Repeat the papers' comparisons, with intervals, on two cores."""
+
+
+@bench.command()
+@click.option("--quick", is_flag=True, help="Minutes: shipped pictures, two seeds, few settings.")
+@click.option(
+    "--encoder",
+    "encoders",
+    multiple=True,
+    metavar="NAME",
+    help="Scenes as this encoder sees them; several may be given. [tiny-vit and tiny-rn]",
+)
+@click.option(
+    "--features",
+    "files",
+    multiple=True,
+    metavar="FILE.npz",
+    help="Vectors of your own: features, targets, names, and part (train, validation, test).",
+)
+@click.option(
+    "--out",
+    callback=output,
+    default="bench-calibrated",
+    show_default=True,
+    metavar="FOLDER",
+    help="Where tables and fitted heads are kept; a stopped run goes on from them.",
+)
+@with_terminal
+def calibrated(
+    terminal: Terminal, quick: bool, encoders: tuple[str, ...], files: tuple[str, ...], out: str
+) -> None:
+    """Compare losses, maps, label pairs and calibrators: whose probabilities can be trusted.
+
+    The tables of "Towards Calibrated Multi-label Deep Neural Networks" beside ours. Without
+    --encoder and --features both embedded encoders are measured, on drawn scenes.
+    """
+    from surelabel.bench import FULL, QUICK, measure_all, of_file, of_scenes
+
+    materials = [of_file(path) for path in files]
+    both = ("tiny-vit",) if quick else ("tiny-vit", "tiny-rn")
+    for name in encoders or (() if files else both):
+        with terminal.progress(f"Encoding with {name}") as progress:
+            materials.append(of_scenes(name, quick=quick, progress=progress))
+    with terminal.progress("Fitting heads") as progress:
+        page, value = measure_all(
+            materials, QUICK if quick else FULL, out, seed=terminal.seed or 0, progress=progress
+        )
+    terminal.show(value, page)
+    terminal.say(f"Written: {out}/calibrated.md, calibrated.json and curves.png")

@@ -1,0 +1,54 @@
+import json
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def vectors(tmp_path, monkeypatch):
+    """The current folder, with an archive of vectors in three parts."""
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(0)
+    features = random.normal(size=(150, 8)).astype(np.float32)
+    targets = (features[:, :3] + random.normal(size=(150, 3)) > 0.5).astype(float)
+    part = np.repeat(["train", "validation", "test"], 50)
+    np.savez("birds.npz", features=features, targets=targets, names=list("abc"), part=part)
+    return tmp_path
+
+
+def test_bench_prints_tables_and_writes_them_with_a_figure(vectors, run):
+    done = run("bench", "calibrated", "--quick", "--features", "birds.npz", "--out", "found")
+    assert done.code == 0, done.err
+    assert done.out.startswith("## birds\n")
+    assert done.out.strip() == (vectors / "found" / "calibrated.md").read_text().strip()
+    assert (vectors / "found" / "curves.png").stat().st_size > 10_000
+    assert "Written: found/calibrated.md, calibrated.json and curves.png" in done.err
+    line = ["bench", "calibrated", "--quick", "--features", "birds.npz", "--out", "found"]
+    cells = sorted((vectors / "found" / "cells").iterdir())
+    again = run(*line, "--json", "--quiet")
+    assert sorted((vectors / "found" / "cells").iterdir()) == cells
+    value = json.loads(again.out)
+    assert value == json.loads((vectors / "found" / "calibrated.json").read_text())
+    assert [found["material"] for found in value["results"]] == ["birds"]
+
+
+def test_a_file_without_parts_is_one_sentence(vectors, run):
+    np.savez("no.npz", features=np.ones((3, 2)), targets=np.eye(3, 2), names=["a", "b"])
+    done = run("bench", "calibrated", "--features", "no.npz")
+    assert done.code == 1
+    assert done.err.startswith("Error: no.npz must name a part for each row")
+    assert "Missing: train, validation, test." in done.err
+
+
+def test_an_encoder_that_is_none_is_one_sentence(vectors, run):
+    done = run("bench", "calibrated", "--encoder", "tiny-cat", "--quick")
+    assert done.code == 1
+    assert "tiny-cat" in done.err
+    assert done.err.startswith("Error: ")
+
+
+def test_the_place_of_the_results_is_checked_first(vectors, run):
+    (vectors / "file").write_text("")
+    done = run("bench", "calibrated", "--features", "birds.npz", "--out", "file/found")
+    assert done.code == 1
+    assert "cannot be written" in done.err
