@@ -26,15 +26,37 @@ TABLES = {  # heading: module, table, what it is for
         "backbones",
         "BACKBONES",
         "Encoders inside the package. `--model` also takes `ARCHITECTURE/PRETRAINED` "
-        "and `hf-hub:NAME` of open_clip, and `local-dir:FOLDER`.",
+        "and `hf-hub:NAME` of open_clip, `local-dir:FOLDER`, `timm:NAME`, `onnx:FILE` and "
+        "`features:WIDTH`.",
     ),
     "Methods": ("methods", "METHODS", "From features to scores."),
     "Losses": ("losses", "LOSSES", "What fitting makes small, one number a picture and label."),
+    "Losses of sets": (
+        "losses",
+        "SET_LOSSES",
+        "Losses that compare labels with each other; they leave open where scores lie.",
+    ),
+    "Regularizers": (
+        "regularizers",
+        "REGULARIZERS",
+        "What may stand beside the loss, times `regularizer_weight`.",
+    ),
+    "Optimizers": ("optimizers", "OPTIMIZERS", "How fitting steps."),
     "Links": ("links", "LINKS", "From scores to log-odds; each loss brings its own."),
     "Calibrators": ("calibration", "CALIBRATORS", "What is fitted on held-out pictures."),
+    "Operating points": (
+        "decisions",
+        "OPERATING_POINTS",
+        "Thresholds that meet a goal for each label; they never change a probability.",
+    ),
+    "Guarantees": (
+        "decisions",
+        "GUARANTEES",
+        "One threshold for all labels, with a promise about pictures like the labelled ones.",
+    ),
     "Metrics": (
         "metrics",
-        "METRICS",
+        "POOLED",
         "One number for all pictures and labels; most have a second one for each class, "
         "`NAME_per_class`. Undefined is NaN.",
     ),
@@ -88,11 +110,17 @@ def run_file() -> Iterator[str]:
     run = import_module("surelabel.config").Run
     said = dict(ARGUMENT.findall(split(getdoc(run) or "")["Attributes"]))
     yield "## A run file"
-    yield "A TOML file; each line may be left out, and `--set key=value` changes one of them."
+    yield (
+        "A TOML file; each line may be left out, and `--set key=value` changes one of them. How "
+        "long and how fast it learns follows the method's recipe; here stands that of "
+        f"`{run().method.name}`."
+    )
     rows = []
+    usual, tables = run(), import_module("surelabel.config").TABLES
     for field in fields(run):
-        choice = getattr(field.default, "name", None)
-        key, default = (f"{field.name}.name", choice) if choice else (field.name, field.default)
+        value = getattr(usual, field.name)
+        key = f"{field.name}.name" if field.name in tables else field.name
+        default = getattr(value, "name", value)
         rows.append(f"| `{key}` | `{default!r}` | {flat(said.get(field.name, ''))} |")
     yield "\n".join(["| key | default | meaning |", "|---|---|---|", *rows])
 

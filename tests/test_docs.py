@@ -21,9 +21,14 @@ CHAPTERS = {  # of docs/tables.md: where the table stands
     "Domains of Scenes": ("data.domains", "DOMAINS"),
     "Label formats": ("data.labels", "FORMATS"),
     "Links": ("links", "LINKS"),
+    "Guarantees": ("decisions", "GUARANTEES"),
     "Losses": ("losses", "LOSSES"),
+    "Losses of sets": ("losses", "SET_LOSSES"),
     "Methods": ("methods", "METHODS"),
-    "Metrics": ("metrics", "METRICS"),
+    "Metrics": ("metrics", "POOLED"),
+    "Operating points": ("decisions", "OPERATING_POINTS"),
+    "Optimizers": ("optimizers", "OPTIMIZERS"),
+    "Regularizers": ("regularizers", "REGULARIZERS"),
 }
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#]*)(#[^)]*)?\)")

@@ -1,6 +1,6 @@
 """Fit the calibration that an embedded encoder ships with: `python training/calibrate.py NAME`.
 
-Slope and level of Platt are shared by all labels, so that they hold for names never seen here.
+Its three numbers are shared by all labels, so that they hold for names never seen here.
 """
 
 import json
@@ -11,7 +11,7 @@ import torch
 
 from encoded_scenes import encode_scenes
 from surelabel.backbones import load_backbone
-from surelabel.calibration import Platt
+from surelabel.calibration import Beta
 from surelabel.data.words import vocabulary
 from surelabel.methods import ZeroShot
 
@@ -29,9 +29,9 @@ def main() -> None:
         for templates in ("one", "ensemble"):
             scores = ZeroShot(backbone, names, templates=templates)(scenes.features).numpy()
             fitted[templates] = {
-                "calibrator": "platt",
-                "state": Platt().fit(scores, scenes.targets).state(),
-                "about": f"platt, shared by all names, on {COUNT:,} generated scenes of 80 words",
+                "calibrator": "beta",
+                "state": Beta().fit(scores, scenes.targets).state(),
+                "about": f"beta, shared by all names, on {COUNT:,} generated scenes of 80 words",
             }
             print(name, templates, fitted[templates]["state"])
         stored = {"fingerprint": backbone.fingerprint, "templates": fitted}
