@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from surelabel.data import collection
@@ -97,6 +98,28 @@ def search(query, *more):
     return ["search", "index", query, *more]
 
 
+def archive(asked="", **arrays):
+    """A command that fits vectors of these arrays."""
+
+    def made(home):
+        whole = {
+            "features": np.eye(6),
+            "targets": np.eye(6, 2),
+            "names": np.array(["lion", "bear"]),
+            **arrays,
+        }
+        np.savez("bad.npz", **{k: v for k, v in whole.items() if v is not None})
+        return ["fit", f"bad.npz{asked}", "--method", "linear", "--out", "vectors"]
+
+    return made
+
+
+def no_archive(home):
+    (home / "bad.npz").write_text("no archive")
+    return ["fit", "bad.npz", "--method", "linear", "--out", "vectors"]
+
+
+GOAL = ["tag", "pictures", "--labels", "lion"]
 FIT = ["fit", "labels.csv", "--set", "method.name=linear", "--set", "epochs=1"]
 BELOW_A_FILE = "names.txt/below"
 CASES = {
@@ -182,7 +205,10 @@ CASES = {
     "a recognizer without its names": (without("names.txt"), "names.txt is missing"),
     "truncated weights": (truncated("weights.safetensors"), "weights.safetensors is damaged"),
     "a truncated calibration": (truncated("calibration.json"), "calibration.json is damaged"),
-    "truncated names": (truncated("names.txt"), "has been changed since it was saved"),
+    "truncated names": (
+        truncated("names.txt"),
+        "is of 4 labels and the recognizer of 3. Copy the whole folder",
+    ),
     "tags that cannot be written": (
         ["tag", "pictures", "--labels", "lion", "--out", f"{BELOW_A_FILE}/tags.csv"],
         "below/tags.csv cannot be written: .*names.txt is a file",
@@ -229,6 +255,54 @@ CASES = {
         ["scenes", BELOW_A_FILE, "--count", "2"],
         "cannot be written",
     ),
+    "vectors that need pickle": (
+        archive(names=np.array(["lion", 3], dtype=object)),
+        "bad.npz .*numpy.savez|bad.npz must be",
+    ),
+    "vectors without names": (archive(names=None), "bad.npz .*names"),
+    "vectors that are no archive": (no_archive, "bad.npz .*npz|bad.npz is no"),
+    "vectors that are not there": (["evaluate", "tiny-vit", "gone.npz"], "gone.npz"),
+    "targets that do not fit the vectors": (archive(targets=np.eye(5, 2)), r"\(5, 2\)"),
+    "a part of vectors without parts": (archive(":test"), "has no part 'test'. It has: none"),
+    "an empty part of vectors": (archive(":"), "has no part ''"),
+    "an unknown part of vectors": (
+        archive(":tests", part=np.array(["train"] * 3 + ["test"] * 3)),
+        "has no part 'tests'. It has: train, test",
+    ),
+    "an unknown loss": ([*FIT, "--loss", "spaa", "--out", "new"], "'spaa'.* Did you mean 'spa'"),
+    "an unknown method": (["fit", "labels.csv", "--method", "liner", "--out", "new"], "'linear'"),
+    "an unknown regularizer": (
+        [*FIT, "--regularizer", "label_pairs", "--out", "new"],
+        "Did you mean 'label_pair'",
+    ),
+    "more folds than pictures": ([*FIT, "--folds", "25", "--out", "new"], "Got 25 folds and 24"),
+    "folds of a whole network": (
+        ["fit", "labels.csv", "--method", "finetune", "--folds", "2", "--out", "new"],
+        "folds would do 2 times more",
+    ),
+    "a goal without calibration on labels": ([*GOAL, "--precision", "0.9"], "calibrate it on 20"),
+    "a guarantee without it": ([*GOAL, "--at-most-wrong", "0.1"], "calibrate it on 20"),
+    "a guarantee that few pictures cannot prove": (
+        ["tag", "pictures", "--model", "recognizer", "--at-most-wrong", "0.001"],
+        "It cannot be promised .* label about",
+    ),
+    "an archive without labels that has labels": (
+        ["calibrate", "recognizer", "labels.csv", "--unlabelled"],
+        "labels.csv has labels: leave --unlabelled out",
+    ),
+    "a collection as an archive without labels": (
+        ["calibrate", "recognizer", "scenes-80:test", "--unlabelled"],
+        "scenes-80:test has labels",
+    ),
+    "an archive for an encoder that saw no labels": (
+        ["calibrate", "tiny-vit", "pictures", "--unlabelled"],
+        "tiny-vit",
+    ),
+    "an unknown name in a search that is judged": (
+        ["evaluate", "recognizer", "labels.csv", "--search", "guitr", "--report", "new"],
+        "'guitr'.* Did you mean 'guitar'",
+    ),
+    "an empty search": (["evaluate", "recognizer", "labels.csv", "--search", ""], "at least one"),
     "a demo that cannot be written": (["demo", "--out", BELOW_A_FILE], "cannot be written"),
 }
 

@@ -28,7 +28,7 @@ def test_calibration_says_on_what_it_was_measured(home, run):
     done = run("calibrate", "recognizer", "labels.csv", "--test", "labels.csv", "--out", "again")
     assert "Measured on labels.csv." in done.out
     assert "Saved in again." in done.out
-    assert Recognizer.load("again").calibrated_on == "platt on 24 labelled pictures"
+    assert Recognizer.load("again").calibrated_on == "beta on 24 labelled pictures"
 
 
 def test_calibration_makes_fitted_pictures_no_less_likely(home, run):
@@ -53,3 +53,21 @@ def test_all_pictures_that_cannot_be_read_are_named_once_at_the_end(home, run):
         assert sorted(named.splitlines()) == [
             f"  ./pictures/{picture.name}: empty file" for picture in pictures[:5]
         ]
+
+
+def test_calibration_moves_to_an_archive_without_labels(home, run):
+    done = run("calibrate", "recognizer", "pictures", "--unlabelled", "--out", "moved")
+    assert done.out.startswith("Moved to 24 pictures.")
+    assert (
+        Recognizer.load("moved").calibrated_on == "beta on 24 labelled pictures, moved to 24 others"
+    )
+    found = json.loads(run("calibrate", "recognizer", "pictures", "--unlabelled", "--json").out)
+    assert list(found["shift"]) == ["lion", "coffee", "guitar", "rocket"]
+
+
+def test_an_archive_without_labels_has_no_others_to_measure_on(home, run):
+    line = ["calibrate", "recognizer", "pictures", "--unlabelled"]
+    for more in (["--test", "labels.csv"], ["--labels", "lion"], ["--pictures", "."]):
+        done = run(*line, *more)
+        assert (done.code, done.out) == (2, "")
+        assert "--unlabelled goes with none of --test, --pictures, --labels." in done.err

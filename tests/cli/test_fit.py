@@ -1,6 +1,8 @@
 import json
 import re
 
+import numpy as np
+
 from surelabel.recognizer import Recognizer
 
 LINEAR = ["--set", "method.name=linear", "--set", "epochs=3"]
@@ -62,3 +64,36 @@ def test_a_method_that_learns_nothing_is_refused(home, run):
     done = run("fit", "labels.csv", "--out", "fitted", "--set", "method.name=zero_shot")
     assert done.code == 1
     assert "zero_shot learns from nothing" in done.err
+
+
+def test_folds_calibrate_without_other_labels(home, run):
+    done = run("fit", "labels.csv", "--out", "fitted", "--loss", "spa", "--folds", "3", *LINEAR)
+    assert "for 4 labels, calibrated by 3 folds and saved it in fitted." in done.out
+    assert "Next: surelabel evaluate fitted OTHER_LABELS" in done.out
+    made = Recognizer.load("fitted")
+    assert made.calibrated_on == "beta by 3 folds of 24 labelled pictures"
+    assert made.run.loss.name == "spa"
+
+
+def test_ready_made_vectors_are_fitted_calibrated_and_measured(home, run):
+    random = np.random.default_rng(0)
+    features = random.normal(size=(90, 4))
+    part = np.repeat(["train", "validation", "test"], 30)
+    targets, names = features[:, :2] > 0, ["lion", "bear"]
+    np.savez("vectors.npz", features=features, targets=targets, names=names, part=part)
+    line = ["fit", "vectors.npz:train", "--method", "linear", "--out", "fitted"]
+    done = run(*line, "--set", "learning_rate=0.3")
+    assert "Fitted linear on 30 pictures for 2 labels" in done.out
+    line = ["calibrate", "fitted", "vectors.npz:validation", "--out", "fitted"]
+    assert run(*line, "--test", "vectors.npz:test").code == 0
+    found = json.loads(run("evaluate", "fitted", "vectors.npz:test", "--json").out)
+    assert (found["pictures"], found["calibration"]) == (30, "beta on 30 labelled pictures")
+    assert found["summary"]["mean_average_precision"] > 0.9
+
+
+def test_a_search_of_scores_asks_for_calibration_first(home, run):
+    run("fit", "labels.csv", "--out", "fitted", "--loss", "two_way", *LINEAR)
+    done = run("evaluate", "fitted", "labels.csv", "--search", "lion", "--report", "report")
+    assert (done.code, done.out) == (1, "")
+    assert "needs probabilities, and nothing calibrated this recognizer" in done.err
+    assert not (home / "report").exists()

@@ -36,11 +36,18 @@ def test_python_m_is_the_same_command():
     assert done.stdout == f"surelabel, version {version('surelabel')}\n"
 
 
-@pytest.mark.parametrize("command", main.commands)
+COMMANDS = [  # of a group its own commands
+    (name, *below)
+    for name, command in main.commands.items()
+    for below in (((n,) for n in command.commands) if isinstance(command, click.Group) else [()])
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_command_has_the_options_that_mean_the_same_everywhere(command, run):
-    said = run(command, "--help").out
+    said = run(*command, "--help").out
     assert all(f"{option} " in said for option in ("--json", "--device", "--seed", "--quiet"))
-    assert run(command, "--version").out == f"surelabel, version {version('surelabel')}\n"
+    assert run(*command, "--version").out == f"surelabel, version {version('surelabel')}\n"
 
 
 def test_every_summary_fits_on_its_line(run):

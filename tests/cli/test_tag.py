@@ -140,3 +140,52 @@ def test_tags_in_words():
     assert words(found) == "lion 0.97, hot dog 0.50"
     assert words([{"label": "lion", "score": -1.239, "probability": None}]) == "lion -1.24"
     assert words([]) == "-"
+
+
+GOALS = ["--precision 0.9", "--recall 0.8", "--best-f1", "--cost-of-miss 5"]
+
+
+@pytest.mark.parametrize("goal", GOALS)
+def test_a_goal_says_on_stderr_what_to_expect_and_never_in_the_json(goal, home, run):
+    done = run("tag", "pictures", "--model", "recognizer", *goal.split(), "--json")
+    assert len(json.loads(done.out)) == 24
+    expect = r"^To expect, as a mean over \d+ labels: \d+ % of what is shown is right, \d+ % of"
+    assert re.search(expect, done.err, re.MULTILINE)
+    quiet = run("tag", "pictures", "--model", "recognizer", *goal.split(), "--json", "--quiet")
+    assert "To expect" not in quiet.err
+    assert quiet.out == done.out
+
+
+def test_a_dearer_miss_shows_more(home, run):
+    def shown(cost):
+        line = ["tag", "pictures", "--model", "recognizer", "--cost-of-miss", cost, "--json"]
+        return sum(len(picture["tags"]) for picture in json.loads(run(*line).out))
+
+    assert shown("0.1") < shown("1") < shown("100")
+
+
+def test_a_guarantee_is_said_in_one_sentence(home, run):
+    done = run("tag", "pictures", "--model", "recognizer", "--at-most-missed", "0.9")
+    assert re.match(r"Show .*: at most 90 % of the labels .* 90 % confidence", done.err)
+
+
+@pytest.mark.parametrize(
+    "goals",
+    [
+        ("--precision", "0.9", "--recall", "0.8"),
+        ("--best-f1", "--threshold", "0.4"),
+        ("--cost-of-miss", "2", "--at-most-wrong", "0.1"),
+    ],
+)
+def test_two_goals_at_once_are_refused(goals, home, run):
+    done = run("tag", "nowhere", "--model", "recognizer", *goals)
+    assert (done.code, done.out) == (2, "")
+    options = ", ".join(goal for goal in goals if goal.startswith("--"))
+    assert f"Got several: {options}." in done.err
+
+
+@pytest.mark.parametrize("value", ["0", "1", "90", "nan", "inf", "-0.5"])
+def test_a_share_lies_between_0_and_1(value, home, run):
+    done = run("tag", "nowhere", "--model", "recognizer", "--precision", value)
+    assert (done.code, done.out) == (2, "")
+    assert "Invalid value for '--precision'" in done.err

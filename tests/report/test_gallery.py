@@ -80,3 +80,11 @@ def test_of_many_hits_only_the_first_are_shown(pictures):
 def test_many_searches_share_the_room():
     text = searched([Search("fork", hits(["gone.png"] * 20))] * 60)
     assert text.count("cannot be read") == 120
+
+
+def test_a_search_whose_truth_is_known_says_so_of_each_picture_and_beside_prevalence():
+    hits = [Hit("a.jpg", 0.9, {"dog": 0.9}), Hit("b.jpg", 0.8, {"dog": 0.8})]
+    page = searched([Search("dog", hits, [True, False], 0.081)])
+    assert "True of 1 of these 2: precision at 2 is 50.0 %. It is true of 8.1 % of all" in page
+    assert (page.count("all of it holds"), page.count("not all of it holds")) == (2, 1)
+    assert "precision at" not in searched([Search("dog", hits)])

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from surelabel.cli.bench import bench
 from surelabel.cli.cache import cache
 from surelabel.cli.calibrate import calibrate
 from surelabel.cli.check import check
@@ -63,5 +64,6 @@ for _command in (
     check,
     scenes,
     cache,
+    bench,
 ):
     main.add_command(_command)

@@ -6,10 +6,11 @@ import click
 
 from surelabel.cli.measures import HONESTY, metric_table
 from surelabel.cli.sources import (
-    labelled_images,
+    labelled_pictures,
     labels_option,
     names_of,
     pictures_option,
+    unlabelled_pictures,
     unreadable,
 )
 from surelabel.cli.tag import tell_skipped
@@ -18,12 +19,20 @@ from surelabel.cli.terminal import Terminal, table, whole_folder, with_terminal
 if TYPE_CHECKING:
     from surelabel.evaluation import Coverage, Evaluation
 
+SHOWN = 10  # labels whose frequency changed most
+
 
 @click.command()
 @click.argument("model")
 @click.argument("labels")
 @click.option("--out", callback=whole_folder, metavar="FOLDER", help="Where to save it.")
 @click.option("--test", metavar="LABELS", help="Other labelled pictures to measure on.")
+@click.option(
+    "--unlabelled",
+    is_flag=True,
+    help="LABELS is a folder of pictures without labels, or a .txt of paths: move the calibration "
+    "to an archive in which labels are rarer or more common.",
+)
 @pictures_option
 @labels_option
 @with_terminal
@@ -33,6 +42,7 @@ def calibrate(
     labels: str,
     out: str | None,
     test: str | None,
+    unlabelled: bool,
     pictures: str | None,
     names: str | None,
 ) -> None:
@@ -46,8 +56,13 @@ def calibrate(
 
     if out:
         check_free(out)
-    held_out = labelled_images(labels, pictures)
-    tested = labelled_images(test, pictures) if test else held_out
+    if unlabelled:
+        if test or pictures or names:
+            raise click.UsageError("--unlabelled goes with none of --test, --pictures, --labels.")
+        move(terminal, model, labels, out)
+        return
+    held_out = labelled_pictures(labels, pictures)
+    tested = labelled_pictures(test, pictures) if test else held_out
     recognizer = open_recognizer(
         model, names_of(names), otherwise=held_out.names, device=terminal.device
     )
@@ -61,6 +76,28 @@ def calibrate(
     show_change(terminal, before, judged(recognizer, tested), found, test, out)
     others = unreadable(recognizer, held_out) if test else ()
     tell_skipped(list(dict.fromkeys([*before.predictions.skipped, *others])))
+
+
+def move(terminal: Terminal, model: str, source: str, out: str | None) -> None:
+    """Move the calibration of a saved recognizer to unlabelled pictures."""
+    from surelabel.recognizer import open_recognizer
+
+    paths = unlabelled_pictures(source)
+    recognizer = open_recognizer(model, device=terminal.device)
+    with terminal.progress("Encoding") as progress:
+        recognizer.move_to(paths, progress=progress)
+    if out:
+        recognizer.save(out)
+    found = recognizer.calibration
+    shifts = dict(zip(recognizer.names, found.shift if found else (), strict=True))
+    changed = sorted(shifts.items(), key=lambda pair: -abs(pair[1]))
+    rows = [[name, f"{value:+.2f}"] for name, value in changed[:SHOWN]]
+    text = [
+        f"Moved to {len(paths)} pictures. It holds where only the frequencies of labels changed.",
+        table(["label", "change of its log-odds"], rows),
+        f"Saved in {out}." if out else "Nothing was saved; --out FOLDER saves it.",
+    ]
+    terminal.show({"recognizer": out, "pictures": len(paths), "shift": shifts}, "\n".join(text))
 
 
 def show_change(

@@ -1,11 +1,19 @@
 """``surelabel evaluate``."""
 
+from typing import TYPE_CHECKING
+
 import click
 
+from surelabel.cli import searching
 from surelabel.cli.measures import as_text, as_value
-from surelabel.cli.sources import labelled_images, labels_option, names_of, pictures_option
+from surelabel.cli.searching import search_options
+from surelabel.cli.sources import labelled_pictures, labels_option, names_of, pictures_option
 from surelabel.cli.tag import tell_skipped
 from surelabel.cli.terminal import Terminal, whole_folder, with_terminal
+
+if TYPE_CHECKING:
+    from surelabel.evaluation import Evaluation
+    from surelabel.recognizer import Labelled, Recognizer
 
 
 @click.command()
@@ -14,6 +22,7 @@ from surelabel.cli.terminal import Terminal, whole_folder, with_terminal
 @click.option(
     "--report", "folder", callback=whole_folder, metavar="FOLDER", help="Write a report there."
 )
+@search_options
 @pictures_option
 @labels_option
 @with_terminal
@@ -22,27 +31,53 @@ def evaluate(
     model: str,
     labels: str,
     folder: str | None,
+    queries: tuple[str, ...],
+    retrieval: bool,
+    up_to: int | None,
     pictures: str | None,
     names: str | None,
 ) -> None:
     """Measure how good and how honest a recognizer is.
 
-    MODEL is a saved recognizer or an encoder; LABELS is a label file or a part of a collection,
-    such as scenes-80:test, that neither fitting nor calibration has seen.
+    MODEL is a saved recognizer or an encoder; LABELS is a label file, a part of a collection,
+    such as scenes-80:test, or ready-made vectors (.npz) that neither fitting nor calibration has
+    seen.
     """
-    from surelabel.recognizer import evaluate as located
-    from surelabel.recognizer import judged, open_recognizer
+    from surelabel.recognizer import open_recognizer
     from surelabel.report import check_place, report
 
     if folder:
         check_place(folder)
-    test = labelled_images(labels, pictures)
+    test = labelled_pictures(labels, pictures)
     recognizer = open_recognizer(
         model, names_of(names), otherwise=test.names, device=terminal.device
     )
-    with terminal.progress("Evaluating") as progress:
-        found = (located if folder else judged)(recognizer, test, progress=progress)
+    searching.check_searches(recognizer, queries, retrieval, up_to)
+    found = measured(terminal, recognizer, test, places=folder is not None)
+    searches = searching.searched(found, queries)
+    by_length = searching.retrieved(terminal, found, up_to) if retrieval else None
     if folder:
-        terminal.say(f"Report: {report(found, folder)}")
-    terminal.show(as_value(found), as_text(found))
+        shown = searching.for_report(searches)
+        terminal.say(f"Report: {report(found, folder, searches=shown, retrieval=by_length)}")
+    terminal.show(
+        as_value(found) | searching.as_value(searches, by_length),
+        "\n".join([as_text(found), *searching.as_text(searches, by_length)]),
+    )
     tell_skipped(found.predictions.skipped)
+
+
+def measured(
+    terminal: Terminal, recognizer: "Recognizer", test: "Labelled", *, places: bool
+) -> "Evaluation":
+    """The metrics with their intervals; for a report also where labels are seen."""
+    from dataclasses import replace
+
+    from surelabel.evaluation import intervals
+    from surelabel.recognizer import evaluate as located
+    from surelabel.recognizer import judged
+
+    with terminal.progress("Evaluating") as progress:
+        if places:
+            return located(recognizer, test, progress=progress)
+        found = judged(recognizer, test, progress=progress)
+        return replace(found, intervals=intervals(found))

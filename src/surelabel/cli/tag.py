@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from surelabel.cli.goals import goal_options, one_goal, thresholds_for
 from surelabel.cli.sources import labels_option, model_option, names_of
 from surelabel.cli.terminal import Terminal, output, with_terminal
 
 if TYPE_CHECKING:
-    from surelabel.records import Predictions, Skipped
+    from surelabel.records import Array, Predictions, Skipped
 
 
 @click.command()
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 @model_option
 @click.option("--template", metavar="TEXT", help='one, ensemble, or such as "a drawing of a {}".')
 @click.option("--threshold", type=float, help="Only labels with this probability or more. [0.5]")
+@goal_options
 @click.option("--top-k", type=int, help="At most so many labels a picture.")
 @click.option(
     "--out",
@@ -40,18 +42,23 @@ def tag(
     out: str | None,
     strict: bool,
     workers: int | None,
+    **goals: Any,
 ) -> None:
     """Say which labels are in each picture, and how sure.
 
     PICTURES are folders, picture files, .txt files with one path a line, or - for such lines on
-    standard input. A run that was stopped goes on where it was: give the same command again.
+    standard input. A goal such as --precision 0.9 decides what is shown and never changes a
+    probability; it needs a recognizer that labelled pictures have calibrated. A run that was
+    stopped goes on where it was: give the same command again.
     """
     from surelabel.data import find_pictures, write_predictions
     from surelabel.recognizer import open_recognizer
 
-    check_wishes(threshold, top_k, out)
+    goal = one_goal(threshold, goals)
+    check_wishes(threshold, top_k, out, goal is not None)
     paths, wanted = find_pictures(pictures), names_of(names)
     recognizer = open_recognizer(model, wanted, template=template, device=terminal.device)
+    shown = thresholds_for(terminal, recognizer, goal) if goal else threshold
     start = time.perf_counter()
     with terminal.progress("Tagging") as progress:
         predictions = recognizer.predict(paths, workers=workers, strict=strict, progress=progress)
@@ -60,26 +67,30 @@ def tag(
         write_predictions(predictions, out)
         terminal.say(f"Written: {out}")
     if terminal.as_json or not out:
-        show_tags(terminal, predictions, threshold, top_k)
+        show_tags(terminal, predictions, shown, top_k)
     close(terminal, predictions, seconds)
 
 
-def check_wishes(threshold: float | None, top_k: int | None, out: str | None) -> None:
+def check_wishes(threshold: float | None, top_k: int | None, out: str | None, goal: bool) -> None:
     """Refuse, before any work is done, what cannot be shown or written."""
     from surelabel.data import check_suffix
     from surelabel.recognizer import check_choice
 
     if out:
         check_suffix(out)
-        if threshold is not None or top_k is not None:
+        if threshold is not None or top_k is not None or goal:
             raise click.UsageError(
-                "--out writes all labels, so it goes with neither --threshold nor --top-k."
+                "--out writes all labels, so it goes with neither --threshold nor --top-k, nor "
+                "with a goal such as --precision."
             )
     check_choice(threshold=threshold, top_k=top_k)
 
 
 def show_tags(
-    terminal: Terminal, predictions: "Predictions", threshold: float | None, top_k: int | None
+    terminal: Terminal,
+    predictions: "Predictions",
+    threshold: "float | Array | None",
+    top_k: int | None,
 ) -> None:
     """One line a picture; without other wishes, what is likelier than not."""
     from surelabel.recognizer import tags_of

@@ -6,6 +6,7 @@ from surelabel.evaluation.coverage import Coverage, coverage
 from surelabel.evaluation.examples import Example, Tag
 from surelabel.evaluation.intervals import intervals
 from surelabel.evaluation.judging import FLOORS, Evaluation, judge, rows_of
+from surelabel.evaluation.searching import Searched, search_labelled
 
 __all__ = [
     "FLOORS",
@@ -14,10 +15,12 @@ __all__ = [
     "Coverage",
     "Evaluation",
     "Example",
+    "Searched",
     "Tag",
     "coverage",
     "intervals",
     "judge",
     "label_budget",
     "rows_of",
+    "search_labelled",
 ]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from surelabel.evaluation import Evaluation, Example, Tag
 from surelabel.report.markup import Markup, element, joined
-from surelabel.report.meanings import chance
+from surelabel.report.meanings import chance, shown
 from surelabel.report.pictures import MAP_SIDE, heat_map, jpeg, thumbnail
 from surelabel.retrieval import Hit
 
@@ -27,6 +27,7 @@ SCORE_SIGNS = {
     "low": ("·", "not there"),
     "unknown": ("?", "nobody said whether it is there"),
 }
+TRUTH = {True: ("✓", "right", "all of it holds"), False: ("✗", "wrong", "not all of it holds")}
 
 
 @dataclass(frozen=True)
@@ -36,20 +37,24 @@ class Search:
     Attributes:
         query: As it was asked, such as ``fork & apple & !knife``.
         hits: What was found, the best first.
+        right: Whether the question is true of each of them; empty where nobody knows.
+        prevalence: Share of all pictures of which it is, which as many drawn blindly would reach.
     """
 
     query: str
     hits: Sequence[Hit]
+    right: Sequence[bool] = ()
+    prevalence: float | None = None
 
 
 def legend(evaluation: Evaluation) -> Markup:
     """What the signs beside the labels mean."""
     signs = SIGNS if evaluation.predictions.calibration is not None else SCORE_SIGNS
-    shown = [
+    meant = [
         element("span", element("i", sign), f" {about}", class_=kind)
         for kind, (sign, about) in signs.items()
     ]
-    return element("div", *shown, class_="legend")
+    return element("div", *meant, class_="legend")
 
 
 def examples(evaluation: Evaluation, chosen: Sequence[Example]) -> Markup:
@@ -60,12 +65,12 @@ def examples(evaluation: Evaluation, chosen: Sequence[Example]) -> Markup:
     row = dict(zip(predictions.paths, values, strict=True))
     column = {name: c for c, name in enumerate(predictions.names)}
 
-    def shown(example: Example) -> Markup:
+    def card(example: Example) -> Markup:
         missed = example.missed[:MISSED]
         also = [Tag(m, float(row[example.path][column[m]]), present=True) for m in missed]
         return _example(example, also, calibrated)
 
-    return element("div", *map(shown, chosen), class_="pictures")
+    return element("div", *map(card, chosen), class_="pictures")
 
 
 def _example(example: Example, also: Sequence[Tag], calibrated: bool) -> Markup:
@@ -140,6 +145,12 @@ def _image(address: str, alt: str) -> Markup:
     return element("img", src=address, alt=alt, class_="picture", loading="lazy")
 
 
+def told(right: bool) -> Markup:
+    """Whether a question is true of the picture above."""
+    sign, kind, about = TRUTH[right]
+    return element("p", element("i", f"{sign} "), about, class_=kind)
+
+
 def searched(searches: Sequence[Search]) -> Markup:
     """Each search with its best pictures and the probability of each of its labels."""
     most = max(1, min(HITS, ALL_HITS // max(len(searches), 1)))
@@ -150,13 +161,27 @@ def _search(search: Search, most: int) -> Markup:
     title = element("h3", element("code", search.query))
     if not search.hits:
         return joined(title, element("p", "Nothing was found.", class_="soft"))
-    hits = element("div", *(_hit(h) for h in search.hits[:most]), class_="pictures small")
+    right: Sequence[bool | None] = search.right or [None] * len(search.hits)
+    cards = [_hit(h, r) for h, r in zip(search.hits[:most], right[:most], strict=True)]
     rest = len(search.hits) - most
     more = [element("p", f"{rest:,} more were found.", class_="soft")] if rest > 0 else []
-    return joined(title, hits, *more)
+    return joined(title, *_truth(search), element("div", *cards, class_="pictures small"), *more)
 
 
-def _hit(hit: Hit) -> Markup:
+def _truth(search: Search) -> list[Markup]:
+    """Precision of the hits beside prevalence, where the truth is known."""
+    if not search.right or search.prevalence is None:
+        return []
+    count = len(search.right)
+    about = (
+        f"True of {sum(search.right):,} of these {count:,}: precision at {count:,} is "
+        f"{shown(sum(search.right) / count, '%')}. It is true of "
+        f"{shown(search.prevalence, '%')} of all pictures."
+    )
+    return [element("p", about, class_="soft")]
+
+
+def _hit(hit: Hit, right: bool | None) -> Markup:
     terms = [
         element(
             "li",
@@ -170,6 +195,7 @@ def _hit(hit: Hit) -> Markup:
         "div",
         picture(hit.path, side=HIT_SIDE),
         element("p", element("b", chance(hit.probability)), " that all terms hold"),
+        *([] if right is None else [told(right)]),
         element("ul", *terms, class_="tags terms"),
         element("div", hit.path, class_="path"),
         class_="card",

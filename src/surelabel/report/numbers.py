@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,6 +12,7 @@ from surelabel.evaluation import Budget, Evaluation, Example
 from surelabel.metrics import Reliability
 from surelabel.report.binning import binned
 from surelabel.report.calibrated import reliability_before
+from surelabel.report.gallery import Search
 from surelabel.report.labels import mean_probability, positives, prevalence
 from surelabel.report.queries import Retrieval
 from surelabel.report.reliability import BINS, band, reliability_of
@@ -21,7 +23,10 @@ FORMAT = "surelabel report 1"
 
 
 def numbers(
-    evaluation: Evaluation, before: Evaluation | None, retrieval: Retrieval | None = None
+    evaluation: Evaluation,
+    before: Evaluation | None,
+    retrieval: Retrieval | None = None,
+    searches: Sequence[Search] = (),
 ) -> str:
     """Everything that was measured; what is undefined is ``null``. Strictly valid JSON."""
     predictions = evaluation.predictions
@@ -49,6 +54,7 @@ def numbers(
         "reliability": _reliability(evaluation),
         **_honesty(evaluation),
         "retrieval": retrieval and asdict(retrieval),
+        "searches": [asdict(search) for search in searches],
         "worst": [_example(e) for e in evaluation.worst],
         "best": [_example(e) for e in evaluation.best],
         "skipped": [{"path": s.path, "reason": s.reason} for s in predictions.skipped],

@@ -132,16 +132,23 @@ def _labels(evaluation: Evaluation, plots: Sequence[Plot]) -> Markup:
 def _pictures(evaluation: Evaluation) -> Markup:
     if not evaluation.best and not evaluation.worst:
         return Markup("")
-    colours = element("span", "", class_="scale", role="img", aria_label="from purple to yellow")
-    scale = element("span", "Weak ", colours, " strong", class_="together")
     return _section(
         "pictures",
         "The best and the worst pictures",
         legend(evaluation),
-        element("p", WHERE, " ", scale, class_="soft"),
+        *_about_places(evaluation),
         *_examples("The worst", evaluation, evaluation.worst),
         *_examples("The best, among those with two labels or more", evaluation, evaluation.best),
     )
+
+
+def _about_places(evaluation: Evaluation) -> list[Markup]:
+    """How to read the small maps; nothing where the encoder gives none."""
+    if not any(example.where for example in (*evaluation.worst, *evaluation.best)):
+        return []
+    colours = element("span", "", class_="scale", role="img", aria_label="from purple to yellow")
+    scale = element("span", "Weak ", colours, " strong", class_="together")
+    return [element("p", WHERE, " ", scale, class_="soft")]
 
 
 def _examples(title: str, evaluation: Evaluation, chosen: Sequence[Example]) -> list[Markup]:

@@ -7,14 +7,13 @@ import numpy as np
 
 from surelabel.records import Array
 from surelabel.report.drawing import BLUE, TEXT, Plot, drawn, sheet, style
-from surelabel.report.gallery import HIT_SIDE, picture
+from surelabel.report.gallery import HIT_SIDE, picture, told
 from surelabel.report.markup import Markup, element, joined
 from surelabel.report.meanings import shown
 from surelabel.retrieval.examples import Ranking
 from surelabel.retrieval.precision import QueryPrecision
 
 ANSWERED = 8  # pictures shown of each question
-SIGNS = {True: ("✓", "right", "all of it holds"), False: ("✗", "wrong", "not all of it holds")}
 
 
 @dataclass(frozen=True)
@@ -94,14 +93,14 @@ def query_plot(retrieval: Retrieval) -> Plot:
     rows = zip(
         retrieval.lengths, retrieval.precision, retrieval.queries, retrieval.empty, strict=True
     )
-    told = [
+    lines = [
         f"{_labels(length)}: mAP {shown(value, '%')} over {judged:,} queries, {empty:,} empty"
         for length, value, judged, empty in rows
     ]
     return Plot(
         "queries",
         "Short and long queries",
-        f"Mean average precision against the number of labels in a query. {'; '.join(told)}.",
+        f"Mean average precision against the number of labels in a query. {'; '.join(lines)}.",
         "A query names labels that must be there, at least one, and labels that must not. All "
         "pictures are ranked by the probability that all of it holds. Queries that no picture "
         "fulfils cannot be judged and are left out; how many they are stands in the table.",
@@ -157,12 +156,10 @@ def _answer(answer: Answer) -> Markup:
 
 
 def _card(path: str, right: bool) -> Markup:
-    sign, kind, about = SIGNS[right]
-    told = element("p", element("i", f"{sign} "), about, class_=kind)
     return element(
         "div",
         picture(path, side=HIT_SIDE),
-        told,
+        told(right),
         element("div", path, class_="path"),
         class_="card",
     )

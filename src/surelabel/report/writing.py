@@ -57,7 +57,7 @@ def report(
         retrieval=retrieval,
         by_length=by_length,
     )
-    text = numbers(evaluation, before, retrieval)
+    text = numbers(evaluation, before, retrieval, searches)
     with new_folder(place.resolve()) as new:
         (new / PLOTS).mkdir()
         for plot in (*honesty, *by_label, *by_length):
