@@ -53,3 +53,9 @@ def test_rows_of_vectors_are_called_by_their_number():
 def test_vectors_that_do_not_fit_their_labels_are_refused(features, names, targets, complaint):
     with pytest.raises(InputError, match=complaint):
         LabelledFeatures(features, names, targets)
+
+
+@pytest.mark.parametrize("known", [[[np.nan]], [[0.5]], [[2]]])
+def test_known_is_true_or_false(known):
+    with pytest.raises(InputError, match="known must be True or False"):
+        LabelledImages(["a"], ["x"], [[1.0]], known)

@@ -131,7 +131,8 @@ class LabelledFeatures:
     paths: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        features = np.asarray(self.features, dtype=np.float32)
+        with np.errstate(over="ignore"):  # what is too large becomes infinite and is refused below
+            features = np.asarray(self.features, dtype=np.float32)
         targets, known = checked_targets(self.targets, self.known)
         check_shapes(features=(features, "n d"), targets=(targets, "n c"))
         if targets.shape[1] != len(self.names):
@@ -268,7 +269,10 @@ def checked_targets(targets: npt.ArrayLike, known: npt.ArrayLike | None) -> tupl
     wanted = np.array(targets, dtype=np.float64)
     given = ~np.isnan(wanted)
     if known is not None:
-        given = given & np.asarray(known, dtype=bool)
+        flags = np.asarray(known)
+        if not np.isin(flags, (0, 1)).all():
+            raise InputError("known must be True or False for each target. Got other values.")
+        given = given & flags.astype(bool)
     check_shapes(targets=(wanted, "n c"), known=(given, "n c"))
     if not given.all():
         wanted[~given] = 0

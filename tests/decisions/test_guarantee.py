@@ -48,3 +48,9 @@ def test_without_a_confidence_none_is_claimed():
 def test_showing_everything_is_called_that():
     found = at_most_missed_on_average(track([[-20.0]] * 30, [[1]] * 30))
     assert found.sentence.startswith("Show every label: at most 20 %")
+
+
+def test_a_threshold_just_below_one_is_not_called_one():
+    found = at_most_missed_on_average(track([[20.0]] * 30, [[1]] * 30))
+    assert found.threshold == pytest.approx(0.99966, abs=1e-5)
+    assert found.sentence.startswith("Show labels of probability 0.99966 and more")

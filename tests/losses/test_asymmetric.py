@@ -130,3 +130,21 @@ def test_leaves_the_gradient_switched_off_where_it_was_off():
 def test_a_setting_out_of_range_is_refused(wrong):
     with pytest.raises(ConfigError, match=str(next(iter(wrong.values())))):
         asymmetric(torch.zeros(1, 1), torch.zeros(1, 1), **wrong)
+
+
+@pytest.mark.parametrize("variant", ["paper", "code"])
+@pytest.mark.parametrize("gamma", [0.01, 0.5, 2.0])
+def test_stays_finite_as_far_as_float32_goes(gamma, variant):
+    scores = torch.tensor([[-3.4e38, -103.0, -90.0, 90.0, 3.4e38]], requires_grad=True)
+    for target in (0.0, 1.0):
+        loss = asymmetric(
+            scores,
+            torch.full((1, 5), target),
+            gamma_pos=gamma,
+            gamma_neg=gamma,
+            clip=0.0,
+            variant=variant,
+        )
+        (gradient,) = torch.autograd.grad(loss.sum(), scores)
+        assert loss.isfinite().all()
+        assert gradient.isfinite().all()

@@ -115,3 +115,8 @@ def test_stays_finite_where_exponentials_overflow():
 def test_a_setting_out_of_range_is_refused(wrong):
     with pytest.raises(ConfigError, match=f"{next(iter(wrong))} must be a finite number above 0"):
         two_way(torch.zeros(1, 1), torch.zeros(1, 1), torch.ones(1, 1, dtype=torch.bool), **wrong)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0)])
+def test_an_empty_batch_costs_nothing(shape):
+    assert two_way(torch.zeros(shape), torch.zeros(shape), torch.ones(shape) > 0).item() == 0

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from surelabel.errors import ConfigError
-from surelabel.metrics import brier, ece, ece_per_class, noise_floor
+from surelabel.errors import ConfigError, InputError
+from surelabel.metrics import brier, ece, ece_per_class, mean_average_precision, noise_floor
 
 
 @pytest.fixture
@@ -49,3 +49,8 @@ def test_a_metric_of_each_class_gives_a_floor_for_each_class(probabilities):
 def test_there_must_be_draws(probabilities):
     with pytest.raises(ConfigError, match=r"draws must be .* Got 0"):
         noise_floor(ece, probabilities, draws=0)
+
+
+def test_scores_that_are_no_probabilities_are_refused():
+    with pytest.raises(InputError, match=r"probabilities in \[0, 1\] .* Got -2.0 to 3.0"):
+        noise_floor(mean_average_precision, [[-2.0, 3.0]])

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -79,6 +81,15 @@ def test_the_answer_does_not_depend_on_how_many_pictures_are_compared_at_a_time(
     whole = average_precision_per_image(s, t)
     monkeypatch.setattr(ranking, "ROWS", 7)
     np.testing.assert_array_equal(average_precision_per_image(s, t), whole)
+
+
+def test_memory_stays_small_where_many_of_many_labels_are_present():
+    s = np.random.default_rng(0).random((100, 600))
+    tracemalloc.start()
+    average_precision_per_image(s, np.ones_like(s))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 60e6  # every label against every other of all pictures: 288 MB
 
 
 def test_graded_targets_are_refused():

@@ -45,7 +45,7 @@ def test_classes_add_up_to_the_whole():
         np.testing.assert_allclose(each.confidence[c], alone.confidence)
 
 
-@pytest.mark.parametrize("bins", [0, 2.5])
+@pytest.mark.parametrize("bins", [0, 2.5, float("nan"), float("inf")])
 def test_bins_must_be_a_whole_number_above_zero(bins):
     with pytest.raises(ConfigError, match=f"bins must be .* Got {bins}"):
         reliability([[0.5]], [[1]], bins=bins)

@@ -62,7 +62,11 @@ def test_a_class_that_is_never_chosen_has_no_precision():
     np.testing.assert_array_equal(found, [0.5, np.nan])
 
 
-@pytest.mark.parametrize("k", [0, -1, 1.5])
+@pytest.mark.parametrize("k", [0, -1, 1.5, float("nan"), float("inf")])
 def test_k_must_be_a_whole_number_above_zero(k):
     with pytest.raises(ConfigError, match=f"at least 1. Got {k}"):
         precision_at_k([[0.1]], [[1]], k=k)
+
+
+def test_without_classes_nothing_is_chosen():
+    assert np.isnan(precision_at_k(np.zeros((3, 0)), np.zeros((3, 0))))

@@ -80,7 +80,7 @@ def dealt(y: Array, seen: Flags, folds: int, rng: np.random.Generator) -> npt.ND
         InputError: there are fewer pictures with a known label than folds.
         ConfigError: ``folds`` is not a whole number of at least 2.
     """
-    if folds != int(folds) or folds < 2:
+    if not float(folds).is_integer() or folds < 2:
         raise ConfigError(f"folds must be a whole number of at least 2. Got {folds}.")
     useful = seen.sum(axis=1) > 0
     if useful.sum() < folds:

@@ -105,7 +105,7 @@ class Histogram(Estimator):
         return odds
 
     def _check_settings(self) -> None:
-        if self.bins != int(self.bins) or self.bins < 1:
+        if not float(self.bins).is_integer() or self.bins < 1:
             raise ConfigError(f"bins must be a whole number of at least 1. Got {self.bins}.")
         checked_amount("pseudo_count", self.pseudo_count)
 

@@ -98,7 +98,7 @@ def label_shift(
         )
     prior = _checked_prior(prior, x.shape[1])
     checked_amount("pseudo_count", pseudo_count)
-    if steps != int(steps) or steps < 1:
+    if not float(steps).is_integer() or steps < 1:
         raise ConfigError(f"steps must be a whole number of at least 1. Got {steps}.")
     old = logit(prior)
     shift, moving = np.zeros_like(prior), np.ones(len(prior), dtype=bool)

@@ -78,7 +78,10 @@ def percent(share: float) -> str:
 
 
 def _from(threshold: float) -> str:
-    return f"labels of probability {threshold:.3g} and more" if threshold > 0 else "every label"
+    digits = 3 if threshold < 0.99 else 5  # 0.9997 is not 1, where nothing is shown
+    return (
+        f"labels of probability {threshold:.{digits}g} and more" if threshold > 0 else "every label"
+    )
 
 
 def _sure(confidence: float | None) -> str:

@@ -94,7 +94,7 @@ class Focal:
         return in_torch(self._log_odds, scores)
 
     def logits(self, scores: Values) -> Values:
-        """Log-odds in [-40, 40] of scores of any shape; never less for a greater score.
+        """Log-odds in [-40, 40] of scores of any shape; they never fall but by rounding.
 
         Returns:
             The same kind, Tensor or array; float32, or float64 if the scores were.

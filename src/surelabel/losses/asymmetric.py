@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from surelabel.links.focal import Variant, check_focus
+from surelabel.links.spa import SCORE_LIMIT
 from surelabel.shapes import check_shapes
 
 
@@ -51,7 +52,8 @@ def asymmetric(
         Default variant "paper"; the authors' training script detaches the weights, which is
         "code". Works in log space, so a confident mistake keeps its gradient, which the authors'
         clamp at 1e-8 loses. Soft targets mix the two losses; the authors' code mixes them inside
-        the weights, which is right for 0 and 1 only. Returns elements; the authors sum.
+        the weights, which is right for 0 and 1 only. Scores beyond 1e30 count as 1e30. Returns
+        elements; the authors sum.
 
     Example:
         >>> asymmetric(torch.tensor([[0.0, 0.0]]), torch.tensor([[1.0, 0.0]])).round(decimals=4)
@@ -60,10 +62,11 @@ def asymmetric(
     check_focus(gamma_pos, gamma_neg, clip, variant)
     check_shapes(scores=(scores, "n c"), targets=(targets, "n c"))
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    scores = scores.clip(-SCORE_LIMIT, SCORE_LIMIT)
     targets = targets.to(scores.dtype)
     log_q, log_not_q = F.logsigmoid(scores), F.logsigmoid(-scores)
     q = log_q.exp()
-    kept = q > clip
+    kept = q > max(clip, torch.finfo(q.dtype).tiny)  # below, a power has no finite slope
     u = torch.where(kept, q - clip, 0.5)  # 0.5 stands in where a negative costs nothing
     log_not_u = torch.logaddexp(log_not_q, torch.full_like(log_not_q, clip).log())
     weight_pos, weight_neg = (gamma_pos * log_not_q).exp(), u**gamma_neg

@@ -64,6 +64,9 @@ def two_way(
     present = torch.where(known, targets.to(scores.dtype), 0.0)
     absent = torch.where(known, 1 - targets.to(scores.dtype), 0.0)
 
+    if not scores.numel():
+        return scores.sum()
+
     def mean_along(dim: int) -> Tensor:
         worst = temperature_pos * _log_sum(-scores / temperature_pos, present, dim)
         best = temperature_neg * _log_sum(scores / temperature_neg, absent, dim)

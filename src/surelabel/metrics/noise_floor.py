@@ -6,7 +6,8 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.errors import ConfigError
+from surelabel.errors import InputError
+from surelabel.metrics.whole import whole
 from surelabel.records import Array
 
 Value = TypeVar("Value", float, Array)
@@ -37,7 +38,7 @@ def noise_floor(
         What the metric returns: a number, or ``(c,)``.
 
     Raises:
-        InputError: what the metric raises.
+        InputError: a probability is NaN or outside [0, 1], or what the metric raises.
         ConfigError: ``draws`` is not a whole number of at least 1.
 
     Source:
@@ -51,11 +52,15 @@ def noise_floor(
         >>> float(noise_floor(ece, [[0.5]] * 100).round(2))
         0.04
     """
-    if draws != int(draws) or draws < 1:
-        raise ConfigError(f"draws must be a whole number of at least 1. Got {draws}.")
+    draws = whole("draws", draws)
     p = np.asarray(probabilities, dtype=np.float64)
+    if p.size and not (p.min() >= 0 and p.max() <= 1):
+        raise InputError(
+            f"Targets are drawn from probabilities in [0, 1] without NaN. Got {p.min()} to "
+            f"{p.max()}; scores become probabilities by their link."
+        )
     # streams of their own: default_rng(seed) itself may have made the probabilities
-    streams = np.random.default_rng(seed).spawn(int(draws))
+    streams = np.random.default_rng(seed).spawn(draws)
     floors = [metric(p, stream.random(p.shape) < p, known) for stream in streams]
     mean: Value = np.mean(floors, axis=0)
     return mean

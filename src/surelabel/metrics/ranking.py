@@ -14,6 +14,7 @@ from surelabel.metrics.ratio import ratio
 from surelabel.records import Array, Flags
 
 ROWS = 1024  # pictures compared at a time: what they need stays in the processor's cache
+CELLS = 1 << 22  # labels compared with labels of a picture, so that memory stays small
 BUCKETS = 16  # bits: as many buckets of scores as fit into the second-level cache
 
 
@@ -99,8 +100,9 @@ def average_precision_per_image(
         array([1. , 0.5])
     """
     scores, present, known = checked_scores(scores, targets, known)
+    rows = min(ROWS, 1 + CELLS // max(scores.shape[1] ** 2, 1))
     each = [
-        _average_precision_of_rows(*block) for block in blocks(scores, present, known, rows=ROWS)
+        _average_precision_of_rows(*block) for block in blocks(scores, present, known, rows=rows)
     ]
     return np.concatenate([*each, np.empty(0)])
 

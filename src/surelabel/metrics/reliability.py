@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.errors import ConfigError
 from surelabel.metrics.blocks import blocks
 from surelabel.metrics.checked import checked_probabilities
 from surelabel.metrics.ratio import ratio
+from surelabel.metrics.whole import whole
 from surelabel.records import Array, Flags
 
 
@@ -86,12 +86,11 @@ def _sums(
     probabilities: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None, bins: int
 ) -> Array:
     """Counts, sums of probabilities and sums of targets of each class and bin, (3, c, bins)."""
-    if bins != int(bins) or bins < 1:
-        raise ConfigError(f"bins must be a whole number of at least 1. Got {bins}.")
+    bins = whole("bins", bins)
     p, y, known = checked_probabilities(probabilities, targets, known)
-    sums = np.zeros((3, p.shape[1], int(bins)))
+    sums = np.zeros((3, p.shape[1], bins))
     for block in blocks(p, y, known):
-        sums += _sums_of_rows(*block, bins=int(bins))
+        sums += _sums_of_rows(*block, bins=bins)
     return sums
 
 

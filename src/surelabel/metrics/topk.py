@@ -7,10 +7,10 @@ to break the tie, so the answer depends neither on the order of the classes nor 
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.errors import ConfigError
 from surelabel.metrics.blocks import blocks
 from surelabel.metrics.checked import checked_scores
 from surelabel.metrics.ratio import ratio
+from surelabel.metrics.whole import whole
 from surelabel.records import Array, Flags
 
 
@@ -151,11 +151,10 @@ def _counts(
     scores: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None, k: int
 ) -> tuple[Array, Array, Array]:
     """Hits, chosen and present labels of every class, each ``(c,)``."""
-    if k != int(k) or k < 1:
-        raise ConfigError(f"k must be a whole number of at least 1. Got {k}.")
+    k = whole("k", k)
     scores, present, known = checked_scores(scores, targets, known)
-    best, counts = min(int(k), scores.shape[1]), np.zeros((3, scores.shape[1]))
-    for block in blocks(scores, present, known):
+    best, counts = min(k, scores.shape[1]), np.zeros((3, scores.shape[1]))
+    for block in blocks(scores, present, known) if best else ():
         counts += _counts_of_rows(*block, best=best)
     hits, chosen, there = counts
     return hits, chosen, there
