@@ -10,8 +10,14 @@ if TYPE_CHECKING:
     from surelabel.data import collection, find_pictures, read_labels
     from surelabel.errors import SurelabelError
     from surelabel.evaluation import Evaluation
-    from surelabel.recognizer import Recognizer, evaluate, tag
-    from surelabel.records import Images, LabelledImages, Predictions
+    from surelabel.recognizer import (
+        Recognizer,
+        evaluate,
+        guarantee,
+        operating_point,
+        tag,
+    )
+    from surelabel.records import Images, LabelledFeatures, LabelledImages, Predictions
     from surelabel.report import report
     from surelabel.retrieval import Index
 
@@ -21,6 +27,7 @@ _HOME = {
     "Evaluation": "evaluation",
     "Images": "records",
     "Index": "retrieval",
+    "LabelledFeatures": "records",
     "LabelledImages": "records",
     "Predictions": "records",
     "Recognizer": "recognizer",
@@ -29,7 +36,9 @@ _HOME = {
     "collection": "data",
     "evaluate": "recognizer",
     "find_pictures": "data",
+    "guarantee": "recognizer",
     "load_run": "config",
+    "operating_point": "recognizer",
     "read_labels": "data",
     "report": "report",
     "tag": "recognizer",
@@ -38,6 +47,7 @@ __all__ = [
     "Evaluation",
     "Images",
     "Index",
+    "LabelledFeatures",
     "LabelledImages",
     "Predictions",
     "Recognizer",
@@ -47,7 +57,9 @@ __all__ = [
     "collection",
     "evaluate",
     "find_pictures",
+    "guarantee",
     "load_run",
+    "operating_point",
     "read_labels",
     "report",
     "tag",

@@ -70,7 +70,9 @@ def test_what_does_not_fit_is_named_with_its_file(tmp_path, changed, says):
 
 def test_other_files_are_refused(tmp_path):
     np.save(tmp_path / "one.npy", GOOD["features"])
-    with pytest.raises(DataError, match="holds one array, not an archive"):
+    with pytest.raises(
+        DataError, match=r"vectors: it holds one array, not several\. Save features[^S]*$"
+    ):
         read_vectors(tmp_path / "one.npy")
     with pytest.raises(DataError, match="cannot be read: No such file"):
         read_vectors(tmp_path / "none.npz")
@@ -81,3 +83,26 @@ def test_other_files_are_refused(tmp_path):
     (tmp_path / "half.npz").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(DataError, match=r"half\.npz is no archive of vectors"):
         read_vectors(tmp_path / "half.npz")
+
+
+def test_an_archive_with_damaged_content_is_refused(tmp_path):
+    np.savez_compressed(tmp_path / "v.npz", **GOOD)
+    content = bytearray((tmp_path / "v.npz").read_bytes())
+    content[60:90] = b"\x55" * 30
+    (tmp_path / "v.npz").write_bytes(content)
+    with pytest.raises(DataError, match="is no archive of vectors"):
+        read_vectors(tmp_path / "v.npz")
+
+
+def test_an_array_that_claims_more_than_the_memory_is_refused(tmp_path):
+    import io
+    import zipfile
+
+    saved(tmp_path)
+    header = io.BytesIO()
+    claim = {"descr": "<f4", "fortran_order": False, "shape": (10**15, 3)}
+    np.lib.format.write_array_header_1_0(header, claim)
+    with zipfile.ZipFile(tmp_path / "v.npz", "w") as archive:
+        archive.writestr("features.npy", header.getvalue() + b"1234")
+    with pytest.raises(DataError, match=r"v.npz says .* larger than the memory"):
+        read_vectors(tmp_path / "v.npz")

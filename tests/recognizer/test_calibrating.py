@@ -121,7 +121,7 @@ def test_its_state_brings_it_back(name, shift):
     ("change", "says"),
     [
         ({"calibrator": "gamma"}, "must hold one of .* Got 'gamma'"),
-        ({"shift": 3}, "shift in calibration.json must be numbers. Got 3"),
+        ({"shift": 3}, "shift in calibration.json must be numbers in .* Got 3"),
         ({"shift": [float("nan")]}, "shift in calibration.json must be numbers"),
         ({"shift": ["a"]}, "shift in calibration.json must be numbers"),
         ({"state": {}}, "calibrate again"),
@@ -266,3 +266,30 @@ def test_new_names_of_a_recognizer_keep_the_shared_part():
     assert len(caught) == 1
     assert more.predict(source).probabilities.shape == (60, 4)
     assert more.calibrated_on.endswith("the part that all labels share")
+
+
+def test_an_archive_like_the_pictures_that_calibrated_hardly_moves():
+    # each label is off for itself, which a calibrator that all labels share cannot mend
+    off, (logits, targets) = np.array([1.5, -1.5, 0.0]), decisions(4000)
+    found = calibrated(
+        load_run(overrides=["calibrator.name=beta"]),
+        logits + off,
+        targets,
+        targets >= 0,
+        how="on",
+    )
+    again = decisions(4000, seed=5)[0] + off
+    assert np.abs(found.moved(again).shift).max() < 0.15
+    assert np.abs(found.moved(again - np.array([2.0, 0.0, 0.0])).shift[0]) > 0.5
+
+
+@pytest.mark.parametrize("shift", [[np.nan] * 3, [10**400] * 3, [True] * 3, "none", {}])
+def test_a_shift_that_is_no_log_odds_is_refused(shift):
+    with pytest.raises(DataError, match=r"shift in calibration\.json must be numbers"):
+        restored(made().state() | {"shift": shift})
+
+
+@pytest.mark.parametrize("changed", [{"calibrator": ["platt"]}, {"about": 5}])
+def test_a_calibration_that_is_none_is_refused(changed):
+    with pytest.raises(DataError, match=r"calibration\.json must hold one of beta"):
+        restored(made().state() | changed)

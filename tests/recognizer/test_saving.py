@@ -75,7 +75,7 @@ def test_a_newer_format_is_refused(saved):
         ("about.json", '{"format": null}', "state its format"),
         ("calibration.json", '{"calibrator": "gamma", "state": {}, "about": ""}', "gamma"),
         ("link.json", "{}", "changed since it was saved"),
-        ("run.toml", '[method]\nname = "clip_adapter"\n', "changed since it was saved"),
+        ("run.toml", '[method]\nname = "clip_adapter"\n', "must name the loss of run.toml, binary"),
     ],
 )
 def test_what_reads_well_and_is_wrong_is_refused(saved, part, content, says):
@@ -110,3 +110,23 @@ def test_saving_over_an_older_recognizer_replaces_it_whole(recognizer, saved):
     (saved / "leftover").write_text("")
     recognizer.save(saved)
     assert not (saved / "leftover").exists()
+
+
+@pytest.mark.parametrize("loss", ["spa", "none", ["asymmetric"], 5])
+def test_the_link_of_another_loss_is_refused(saved, loss):
+    (saved / "link.json").write_text(json.dumps({"loss": loss}))
+    with pytest.raises(DataError, match=r"link\.json must name the loss of run\.toml, asymmetric"):
+        Recognizer.load(saved)
+
+
+def test_the_shift_of_other_labels_is_refused(saved):
+    found = json.loads((saved / "calibration.json").read_text())
+    (saved / "calibration.json").write_text(json.dumps(found | {"shift": [1.0]}))
+    with pytest.raises(DataError, match=r"calibration\.json is of 1 labels .* of 3"):
+        Recognizer.load(saved)
+
+
+def test_a_part_that_is_nested_without_end_is_damaged(saved):
+    (saved / "calibration.json").write_text("[" * 100_000)
+    with pytest.raises(DataError, match=r"calibration\.json is damaged"):
+        Recognizer.load(saved)

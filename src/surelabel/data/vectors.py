@@ -1,6 +1,7 @@
 """Ready-made vectors with labels, as NumPy archives."""
 
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,11 +67,16 @@ def _arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
         with path.open("rb") as stream:  # numpy leaves a damaged file open
             found = np.load(stream, allow_pickle=False)
             if isinstance(found, np.ndarray):
-                raise DataError(f"{path} holds one array, not an archive of several. {remedy}")
+                raise ValueError("it holds one array, not several")
             return {key: found[key] for key in (*WANTED, *({"part"} & set(found.files)))}
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except MemoryError as error:
+        raise DataError(
+            f"{path} says that its arrays are larger than the memory there is. Save it again, or "
+            "in parts."
+        ) from error
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         reason = str(error.args[0]).rstrip(".")
         raise DataError(f"{path} is no archive of vectors: {reason}. {remedy}") from error
 

@@ -4,8 +4,9 @@ from surelabel.recognizer.deciding import guarantee, operating_point
 from surelabel.recognizer.indexing import Refreshed, index_pictures, indexed_names
 from surelabel.recognizer.judging import evaluate, judged
 from surelabel.recognizer.opening import open_recognizer
-from surelabel.recognizer.recognizer import Labelled, Recognizer
+from surelabel.recognizer.recognizer import Recognizer
 from surelabel.recognizer.saving import check_free
+from surelabel.recognizer.sources import Labelled
 from surelabel.recognizer.tagging import check_choice, tag, tags_of
 
 __all__ = [

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.backbones import Backbone, shared_calibration
 from surelabel.calibration import CALIBRATORS, Calibrator, cross_fitted, label_shift
 from surelabel.config import Run
 from surelabel.decisions import TrackRecord, track
 from surelabel.errors import ConfigError, DataError, InputError, NotFitted
 from surelabel.records import LOGIT_LIMIT, Array, Flags
 
+OLD_SHARES = 100.0  # pictures that the shares of labels so far weigh, against those of an archive
 FOLDS = 5  # of the pictures that calibrate, for an honest record of how it went
 MOVED = ", moved to "
 FEW = 20  # pictures with known labels below which no record is kept
@@ -69,6 +71,10 @@ class Calibration:
         """The same for an archive of unlabelled pictures ``(n, c)``, whose labels are rarer or
         more common than where it was calibrated.
 
+        The calibrator's own mean there is what the archive is held against, not the share that was
+        seen: a calibrator that all labels share is a little off for each of them, and that would
+        pass for a change of the archive.
+
         One that was moved before starts again from where it was calibrated. A label of which
         nothing was known there stays as it is.
 
@@ -82,8 +88,8 @@ class Calibration:
                 "labelled pictures first, then move the calibration to other pictures."
             )
         known = self.record.shown[:, 0]
-        prior = (self.record.support + 0.5) / (known + 1)
-        found = label_shift(self.fitted.logits(raw), prior)
+        prior = (self.record.expected[:, 0] + 0.5) / (known + 1)
+        found = label_shift(self.fitted.logits(raw), prior, pseudo_count=OLD_SHARES)
         if not found.converged:
             raise InputError(
                 f"The frequencies of labels in these pictures did not come to rest in "
@@ -153,15 +159,28 @@ def restored(found: dict[str, Any] | None, record: TrackRecord | None = None) ->
     """
     if found is None:
         return None
-    if found.get("calibrator") not in CALIBRATORS or not {"state", "about"} <= found.keys():
+    name, about, shift = found.get("calibrator"), found.get("about"), found.get("shift", [])
+    if name not in list(CALIBRATORS) or "state" not in found or not isinstance(about, str):
         raise DataError(
-            f"calibration.json must hold one of {', '.join(CALIBRATORS)} with its state. Got "
-            f"{found.get('calibrator')!r}. Calibrate again, or install the version that saved it."
+            f"calibration.json must hold one of {', '.join(CALIBRATORS)} with its state and, in "
+            f"words, on what it was fitted. Got {name!r} and {about!r}. Calibrate again, "
+            "or install the version that saved it."
         )
-    fitted = CALIBRATORS[found["calibrator"]]().restore(found["state"])
-    shift = found.get("shift", [])
-    if not isinstance(shift, list) or not all(
-        isinstance(s, int | float) and np.isfinite(s) for s in shift
-    ):
-        raise DataError(f"shift in calibration.json must be numbers. Got {shift}; calibrate again.")
-    return Calibration(found["calibrator"], fitted, found["about"], record, tuple(shift))
+    if not isinstance(shift, list) or not all(_is_log_odds(s) for s in shift):
+        raise DataError(
+            f"shift in calibration.json must be numbers in [-1000, 1000]. Got {shift}; "
+            "calibrate again."
+        )
+    fitted = CALIBRATORS[name]().restore(found["state"])
+    return Calibration(name, fitted, about, record, tuple(shift))
+
+
+def shipped(run: Run, backbone: Backbone) -> Calibration | None:
+    """The calibration that an embedded encoder ships with, for zero-shot alone."""
+    if run.method.name != "zero_shot":
+        return None
+    return restored(shared_calibration(backbone, **run.method.settings))
+
+
+def _is_log_odds(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) <= 1000  # NaN is not

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from surelabel.backbones import Backbone, prompt_templates
+from surelabel.backbones import TEMPLATES, Backbone, prompt_templates
 from surelabel.calibration import dealt
 from surelabel.config import Run
 from surelabel.encoding import Progress
@@ -71,6 +71,15 @@ def link_of(run: Run) -> Link | None:
     """The link of the run's loss; None where it has none."""
     make = LINK_OF[run.loss.name]
     return make(**run.loss.settings) if make else None
+
+
+def resolved(run: Run) -> Run:
+    """The run with the sentences of a prompt file in it, so that it needs the file no more."""
+    choice = run.method.settings.get("templates")
+    if not isinstance(choice, str) or choice in TEMPLATES or "{}" in choice:
+        return run
+    settings = run.method.settings | {"templates": list(prompt_templates(choice))}
+    return replace(run, method=replace(run.method, settings=settings))
 
 
 def new_method(run: Run, backbone: Backbone, spellings: Sequence[str]) -> Any:

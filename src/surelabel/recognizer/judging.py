@@ -5,7 +5,8 @@ from dataclasses import replace
 from surelabel.encoding import Progress
 from surelabel.evaluation import Budget, Evaluation, Example, intervals, judge, label_budget
 from surelabel.evaluation.budget import FEWEST
-from surelabel.recognizer.recognizer import Labelled, Recognizer
+from surelabel.recognizer.recognizer import Recognizer
+from surelabel.recognizer.sources import Labelled
 from surelabel.records import LabelledFeatures
 
 

@@ -1,6 +1,5 @@
 """The object that people use: zero-shot or fitted, calibrated, saved and loaded whole."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,19 +11,13 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from surelabel.backbones import (
-    TEMPLATES,
-    Backbone,
-    load_backbone,
-    prompt_templates,
-    shared_calibration,
-)
+from surelabel.backbones import Backbone, load_backbone
 from surelabel.config import Choice, Run
-from surelabel.data import FeatureCache, align, checked_names, default_folder, upright
-from surelabel.encoding import Encoded, Progress, encode, ready_made, remembering
-from surelabel.errors import ConfigError, DataError, InputError, NotFitted
-from surelabel.methods import of_patches
-from surelabel.recognizer.calibrating import Calibration, calibrated, check_level, restored
+from surelabel.data import FeatureCache, checked_names, default_folder
+from surelabel.encoding import Progress, remembering
+from surelabel.errors import ConfigError, InputError, NotFitted
+from surelabel.recognizer.calibrating import calibrated, check_level, restored, shipped
+from surelabel.recognizer.fingerprints import fingerprint_of, purpose_of
 from surelabel.recognizer.fitness import check_fits, check_patches
 from surelabel.recognizer.fitting import (
     Examples,
@@ -32,28 +25,27 @@ from surelabel.recognizer.fitting import (
     link_of,
     new_method,
     out_of_fold,
+    resolved,
 )
-from surelabel.recognizer.notes import (
-    note_foreign,
-    note_skipped,
-    note_unheard,
-    note_untrained,
+from surelabel.recognizer.notes import note_foreign, note_skipped, note_untrained
+from surelabel.recognizer.places import places
+from surelabel.recognizer.saving import (
+    Parts,
+    check_unchanged,
+    give_weights,
+    read_parts,
+    write_parts,
 )
-from surelabel.recognizer.saving import RECORD, Parts, read_parts, write_parts
+from surelabel.recognizer.sources import Labelled, Source, aligned, encoded, of_pictures, source_of
 from surelabel.records import (
     LOGIT_LIMIT,
     Array,
     Features,
-    Images,
-    LabelledFeatures,
     LabelledImages,
     Predictions,
     Work,
 )
 from surelabel.training import Checkpoint, tensors
-
-Labelled = LabelledImages | LabelledFeatures
-Source = Images | Labelled | Sequence[str | Path]
 
 
 class Recognizer:
@@ -88,7 +80,7 @@ class Recognizer:
         backbone: Backbone | None = None,
         cache: FeatureCache | None = None,
     ):
-        self.run = run = _resolved(run)
+        self.run = run = resolved(run)
         self.names, self.aliases = checked_names(names)
         self.spellings = ["|".join(self.aliases[name]) for name in self.names]
         self.cache = cache or FeatureCache(default_folder())
@@ -96,9 +88,9 @@ class Recognizer:
             run.backbone.name, device=device, **run.backbone.settings
         )
         self.backbone = remembering(loaded, self.cache)
-        self.method: Any = self._new_method()
+        self.method: Any = new_method(self.run, self.backbone, self.spellings)
         self.link: Any = None
-        self.calibration = self._shared()
+        self.calibration = shipped(run, self.backbone)
         self._fitted = self.method.learns_from == "nothing"
         check_patches(run, self.method, self.backbone)
         if self.method.open_vocabulary:
@@ -150,9 +142,15 @@ class Recognizer:
         check_fits(self.run, self.method, self.backbone, self.spellings, source, folds)
         examples = self._examples(source, progress)
         fold = examples.dealt(folds, self.run.seed) if folds else None
-        self.method, self.link, self.calibration = self._new_method(), None, None
+        self.method, self.link, self.calibration = (
+            new_method(self.run, self.backbone, self.spellings),
+            None,
+            None,
+        )
         self._fitted = False
-        kept = checkpoint and Checkpoint(checkpoint, purpose=self._purpose(examples))
+        kept = checkpoint and Checkpoint(
+            checkpoint, purpose=purpose_of(self.run, self.spellings, examples)
+        )
         common = (self.run, self.backbone, self.spellings, examples)
         self.method = fitted(*common, checkpoint=kept or None, progress=progress)
         if "pixels" in self.method.needs:
@@ -174,7 +172,9 @@ class Recognizer:
             InputError: no known label is present, or none is absent.
         """
         self._check_fitted()
-        check_level(self.run, None if self.link else self._scoring)
+        learnt = self.method.learns_from == "labels"
+        scoring = self.run.loss.name if learnt else self.run.method.name
+        check_level(self.run, None if self.link else scoring)
         examples = self._examples(held_out, progress)
         self._calibrate(self._scores(examples.features), examples, "on")
         return self
@@ -189,9 +189,11 @@ class Recognizer:
         """
         if self.calibration is None:
             raise NotFitted("Only a calibrated recognizer can be moved: calibrate it first.")
-        encoded = self._encode(pictures, progress=progress)
-        note_skipped(encoded)
-        self.calibration = self.calibration.moved(self.linked(self._scores(encoded.features)))
+        found = encoded(
+            source_of(pictures), self.method, self.backbone, self.cache, progress=progress
+        )
+        note_skipped(found)
+        self.calibration = self.calibration.moved(self.linked(self._scores(found.features)))
         return self
 
     def _calibrate(self, scores: npt.NDArray[np.float32], examples: Examples, how: str) -> None:
@@ -234,28 +236,27 @@ class Recognizer:
         """Scores, and log-odds where there is a link or a calibration, of every picture.
 
         Args:
-            source: Pictures, labelled or not, or their paths; or ready-made vectors.
+            source: Pictures, labelled or not, or their paths; or ready-made vectors, labelled
+                or an array ``(n, d)``.
             workers: Decoding processes; chosen by the number of pictures when left out.
             strict: An unreadable picture is an error instead of being skipped.
             progress: Called with pictures done and their total.
         """
         self._check_fitted()
-        paths = paths_of(source)
-        encoded = self._encode(source, workers=workers, strict=strict, progress=progress)
-        note_foreign(self.backbone, encoded.features.pooled)
-        made = self._predictions([paths[r] for r in encoded.rows], encoded.features)
-        work = Work(encoded.cached, encoded.decode_seconds, encoded.model_seconds)
-        return replace(made, skipped=encoded.skipped, work=work, hashes=encoded.hashes or None)
+        given = source_of(source)
+        how = {"workers": workers, "strict": strict, "progress": progress}
+        found = encoded(given, self.method, self.backbone, self.cache, **how)
+        note_foreign(self.backbone, found.features.pooled)
+        made = self._predictions([str(given.paths[r]) for r in found.rows], found.features)
+        work = Work(found.cached, found.decode_seconds, found.model_seconds)
+        return replace(made, skipped=found.skipped, work=work, hashes=found.hashes or None)
 
     def predict_pictures(self, pictures: Sequence[Image.Image]) -> Predictions:
         """The same for pictures in memory; nothing is cached."""
         self._check_fitted()
         if not pictures:
             raise InputError("There are no pictures to tag.")
-        pooled = [
-            self.backbone.images(self.backbone.prepare(upright(p))[None]).pooled for p in pictures
-        ]
-        features = Features(torch.cat(pooled).cpu())
+        features = of_pictures(pictures, self.backbone)
         note_foreign(self.backbone, features.pooled)
         return self._predictions([f"picture {i}" for i in range(len(pictures))], features)
 
@@ -270,10 +271,7 @@ class Recognizer:
 
     def aligned(self, labelled: Labelled) -> LabelledImages:
         """The same pictures with the targets of ``names``, found by any of their spellings."""
-        given = LabelledImages(labelled.paths, labelled.names, labelled.targets, labelled.known)
-        found, _ = align(given, self.names, self.aliases)
-        note_unheard(self.names, found.known)
-        return found
+        return aligned(labelled, self.names, self.aliases)
 
     def where(self, source: Source) -> tuple[list[str], Array]:
         """How strongly each label is seen in each patch.
@@ -283,22 +281,10 @@ class Recognizer:
             ``(n, c, down, across)``: only their order inside a picture means something.
 
         Raises:
+            InputError: ``source`` is ready-made vectors.
             ConfigError: the encoder gives no patch vectors in the joint space.
         """
-        if isinstance(source, LabelledFeatures):
-            raise InputError("Places are shown in pictures; ready-made vectors have none.")
-        paths, parts = paths_of(source), self.backbone.dense_parts
-        if not parts:
-            raise ConfigError(
-                f"{self.backbone.name} gives no patch vectors in the joint space, so it cannot "
-                "show where a label is. Take an encoder that does, such as ViT-B-16/openai."
-            )
-        encoded = encode(self.backbone.dense(), paths, part=parts[0], cache=self.cache)
-        with torch.no_grad():
-            scores = of_patches(self.method, encoded.features)
-        down, across = encoded.features.grid or (1, 1)
-        maps = scores.transpose(1, 2).reshape(len(encoded.rows), -1, down, across)
-        return [paths[r] for r in encoded.rows], maps.numpy().astype(np.float64)
+        return places(source_of(source), self.method, self.backbone, self.cache)
 
     def save(self, folder: str | Path) -> None:
         """Write a folder that loads anywhere, with the network off.
@@ -332,39 +318,18 @@ class Recognizer:
         """
         parts = read_parts(folder, device=device)
         made = cls(parts.run, parts.spellings, backbone=parts.backbone)
-        try:
-            made.method.load_state_dict(parts.weights)
-        except RuntimeError as error:
-            raise DataError(
-                f"The weights in {folder} do not fit its run.toml: {error}. "
-                "Copy the whole folder again, or save the recognizer anew."
-            ) from error
+        give_weights(made.method, parts.weights, folder)
         made.link = link_of(parts.run) if parts.link else None
         made.calibration, made._fitted = restored(parts.calibration, parts.record), True
-        if parts.record and len(parts.record.shown) != len(made.names):
-            raise DataError(
-                f"{Path(folder) / RECORD} is of {len(parts.record.shown)} labels and the "
-                f"recognizer of {len(made.names)}. Copy the whole folder again, or save it anew."
-            )
-        if made.fingerprint != parts.fingerprint:
-            raise DataError(
-                f"{folder} has been changed since it was saved: its parts do not give the "
-                "fingerprint in about.json. Copy the whole folder again, or save it anew."
-            )
+        check_unchanged(folder, parts, made.fingerprint)
         return made
 
     @property
     def fingerprint(self) -> str:
         """Changes with anything that changes a prediction; an index keeps it."""
-        text = hashlib.sha256(self.backbone.fingerprint.encode())
-        text.update(repr((self.run.method, self.spellings, self.link)).encode())
-        for name, tensor in sorted(self.method.state_dict().items()):
-            text.update(name.encode() + tensor.cpu().numpy().tobytes())
-        if self.calibration:
-            found = self.calibration
-            text.update(repr((found.name, found.fitted.state())).encode())
-            text.update(repr(found.shift).encode() if found.shift else b"")
-        return text.hexdigest()[:16]
+        return fingerprint_of(
+            self.run, self.spellings, self.backbone, self.method, self.link, self.calibration
+        )
 
     @property
     def calibrated_on(self) -> str | None:
@@ -373,35 +338,13 @@ class Recognizer:
             return self.calibration.about
         return f"by its loss alone ({self.run.loss.name})" if self.link else None
 
-    @property
-    def _scoring(self) -> str:
-        """What its raw scores come from, in words."""
-        fits = self.method.learns_from == "labels"
-        return self.run.loss.name if fits else self.run.method.name
-
-    def _encode(self, source: Source, **options: Any) -> Encoded:
-        if isinstance(source, LabelledFeatures):
-            return ready_made(source.features, width=self.backbone.width)
-        part = "patches" if "patches" in self.method.needs else "images"
-        return encode(self.backbone, paths_of(source), part=part, cache=self.cache, **options)
-
     def _examples(self, source: Labelled, progress: Progress | None) -> Examples:
         labelled = self.aligned(source)
-        encoded = self._encode(source, progress=progress)
-        note_skipped(encoded)
-        paths = [labelled.paths[r] for r in encoded.rows]
-        targets, known = tensors(labelled.targets[encoded.rows], labelled.known[encoded.rows])
-        return Examples(paths, encoded.features, targets, known)
-
-    def _purpose(self, examples: Examples) -> str:
-        """What a checkpoint belongs to: this run, these names, these pictures and labels."""
-        text = hashlib.sha256(repr((self.run, self.spellings, examples.paths)).encode())
-        for tensor in (examples.targets, examples.known, examples.features.pooled):
-            text.update(tensor.numpy().tobytes())
-        return f"{self.run.method.name} on {len(examples.paths)} pictures, {text.hexdigest()[:16]}"
-
-    def _new_method(self) -> Any:
-        return new_method(self.run, self.backbone, self.spellings)
+        found = encoded(source, self.method, self.backbone, self.cache, progress=progress)
+        note_skipped(found)
+        paths = [labelled.paths[r] for r in found.rows]
+        targets, known = tensors(labelled.targets[found.rows], labelled.known[found.rows])
+        return Examples(paths, found.features, targets, known)
 
     def _check_fitted(self) -> None:
         if not self._fitted:
@@ -437,25 +380,3 @@ class Recognizer:
             model=self.fingerprint,
             features=features.pooled.cpu().numpy().astype(np.float16),
         )
-
-    def _shared(self) -> Calibration | None:
-        """The calibration that an embedded encoder ships with, for zero-shot alone."""
-        if self.run.method.name != "zero_shot":
-            return None
-        return restored(shared_calibration(self.backbone, **self.run.method.settings))
-
-
-def _resolved(run: Run) -> Run:
-    """The run with the sentences of a prompt file in it, so that it needs the file no more."""
-    choice = run.method.settings.get("templates")
-    if not isinstance(choice, str) or choice in TEMPLATES or "{}" in choice:
-        return run
-    settings = run.method.settings | {"templates": list(prompt_templates(choice))}
-    return replace(run, method=replace(run.method, settings=settings))
-
-
-def paths_of(source: Source) -> list[str]:
-    """The picture files of any source, or what its rows are called."""
-    if isinstance(source, Images | LabelledImages | LabelledFeatures):
-        return [str(p) for p in source.paths]
-    return [str(p) for p in source]

@@ -146,7 +146,7 @@ def read_parts(folder: str | Path, *, device: str = "cpu") -> Parts:
         names = (folder / "names.txt").read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{folder / 'names.txt'} cannot be read: {error}.") from error
-    return Parts(
+    parts = Parts(
         run=load_run(folder / "run.toml"),
         spellings=names,
         backbone=load_backbone(f"local-dir:{folder / 'backbone'}", device=device),
@@ -156,6 +156,56 @@ def read_parts(folder: str | Path, *, device: str = "cpu") -> Parts:
         weights=state,
         fingerprint=str(about.get("fingerprint", "")),
     )
+    _check_together(folder, parts)
+    return parts
+
+
+def give_weights(method: Any, weights: dict[str, Tensor], folder: str | Path) -> None:
+    """Put what was learnt into a method made by the same run.
+
+    Raises:
+        DataError: they do not fit it.
+    """
+    try:
+        method.load_state_dict(weights)
+    except RuntimeError as error:
+        raise DataError(
+            f"The weights in {folder} do not fit its run.toml: {error}. "
+            "Copy the whole folder again, or save the recognizer anew."
+        ) from error
+
+
+def check_unchanged(folder: str | Path, parts: Parts, fingerprint: str) -> None:
+    """Refuse parts that no longer make the recognizer that was saved.
+
+    Raises:
+        DataError: what they make has another fingerprint.
+    """
+    if fingerprint != parts.fingerprint:
+        raise DataError(
+            f"{folder} has been changed since it was saved: its parts do not give the "
+            "fingerprint in about.json. Copy the whole folder again, or save it anew."
+        )
+
+
+def _check_together(folder: Path, parts: Parts) -> None:
+    """Refuse parts that are each whole and not of one recognizer."""
+    labels, again = len(parts.spellings), "Copy the whole folder again, or save it anew."
+    if parts.link not in (None, parts.run.loss.name):
+        raise DataError(
+            f"{folder / 'link.json'} must name the loss of run.toml, {parts.run.loss.name}, or "
+            f"none. Got {parts.link!r}. {again}"
+        )
+    shift = (parts.calibration or {}).get("shift") or [0.0] * labels
+    of = {
+        RECORD: len(parts.record.shown) if parts.record else labels,
+        "calibration.json": len(shift) if isinstance(shift, list) else labels,
+    }
+    for name, count in of.items():
+        if count != labels:
+            raise DataError(
+                f"{folder / name} is of {count} labels and the recognizer of {labels}. {again}"
+            )
 
 
 def _whole(path: Path, load: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
@@ -174,7 +224,7 @@ def _json(value: Any) -> str:
 def _object(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError(
             f"{path} is damaged ({error}). Copy it again, or save the recognizer anew."
         ) from error
