@@ -43,6 +43,11 @@ TABLES = {  # heading: module, table, what it is for
     ),
     "Optimizers": ("optimizers", "OPTIMIZERS", "How fitting steps."),
     "Links": ("links", "LINKS", "From scores to log-odds; each loss brings its own."),
+    "Fusions": (
+        "views",
+        "FUSIONS",
+        "One score a label from those of the whole picture and of its parts.",
+    ),
     "Calibrators": ("calibration", "CALIBRATORS", "What is fitted on held-out pictures."),
     "Operating points": (
         "decisions",

@@ -21,6 +21,7 @@ CHAPTERS = {  # of docs/tables.md: where the table stands
     "Domains of Scenes": ("data.domains", "DOMAINS"),
     "Label formats": ("data.labels", "FORMATS"),
     "Links": ("links", "LINKS"),
+    "Fusions": ("views", "FUSIONS"),
     "Guarantees": ("decisions", "GUARANTEES"),
     "Losses": ("losses", "LOSSES"),
     "Losses of sets": ("losses", "SET_LOSSES"),

@@ -14,6 +14,7 @@ TABLES = {  # where it stands
     "GUARANTEES": "decisions",
     "OPERATING_POINTS": "decisions",
     "FORMATS": "data.labels",
+    "FUSIONS": "views",
     "LINKS": "links",
     "LOSSES": "losses",
     "METHODS": "methods",
@@ -61,6 +62,7 @@ HELPERS = {  # folders of tables, and their modules that hold no entry
     "losses": {"properties"},
     "methods": {"protocol"},
     "regularizers": {"covariance", "pairs"},
+    "views": {"boxes", "crops", "relative", "sewing", "subgrids", "tiles"},
     "metrics": {
         "blocks",
         "brier_parts",
@@ -80,6 +82,7 @@ HELPERS = {  # folders of tables, and their modules that hold no entry
 }
 SOURCE_IS_NAMED = {
     "CALIBRATORS",
+    "FUSIONS",
     "LINKS",
     "LOSSES",
     "METHODS",

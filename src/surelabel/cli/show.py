@@ -17,6 +17,7 @@ TABLES = {
     "optimizer": ("optimizers", "OPTIMIZERS"),
     "link": ("links", "LINKS"),
     "metric": ("metrics", "METRICS"),
+    "fusion": ("views", "FUSIONS"),
     "goal": ("decisions", "OPERATING_POINTS"),
     "guarantee": ("decisions", "GUARANTEES"),
     "calibrator": ("calibration", "CALIBRATORS"),
