@@ -48,6 +48,16 @@ TABLES = {  # heading: module, table, what it is for
         "FUSIONS",
         "One score a label from those of the whole picture and of its parts.",
     ),
+    "Pseudo-labels": (
+        "pseudolabels",
+        "PSEUDOLABELS",
+        "Targets from scores, where nobody labelled anything.",
+    ),
+    "Corrections": (
+        "pseudolabels",
+        "CORRECTIONS",
+        "From log-odds to log-odds that claim more of what stands first in a picture.",
+    ),
     "Calibrators": ("calibration", "CALIBRATORS", "What is fitted on held-out pictures."),
     "Operating points": (
         "decisions",

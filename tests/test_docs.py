@@ -18,6 +18,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 CHAPTERS = {  # of docs/tables.md: where the table stands
     "Backbones": ("backbones", "BACKBONES"),
     "Calibrators": ("calibration", "CALIBRATORS"),
+    "Corrections": ("pseudolabels", "CORRECTIONS"),
     "Domains of Scenes": ("data.domains", "DOMAINS"),
     "Label formats": ("data.labels", "FORMATS"),
     "Links": ("links", "LINKS"),
@@ -29,6 +30,7 @@ CHAPTERS = {  # of docs/tables.md: where the table stands
     "Metrics": ("metrics", "POOLED"),
     "Operating points": ("decisions", "OPERATING_POINTS"),
     "Optimizers": ("optimizers", "OPTIMIZERS"),
+    "Pseudo-labels": ("pseudolabels", "PSEUDOLABELS"),
     "Regularizers": ("regularizers", "REGULARIZERS"),
 }
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -17,6 +17,8 @@ TABLES = {
     "optimizer": ("optimizers", "OPTIMIZERS"),
     "link": ("links", "LINKS"),
     "metric": ("metrics", "METRICS"),
+    "pseudolabel": ("pseudolabels", "PSEUDOLABELS"),
+    "correction": ("pseudolabels", "CORRECTIONS"),
     "fusion": ("views", "FUSIONS"),
     "goal": ("decisions", "OPERATING_POINTS"),
     "guarantee": ("decisions", "GUARANTEES"),
