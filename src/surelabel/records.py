@@ -29,13 +29,17 @@ class Features:
         pooled: One vector a picture, ``(n, d)``.
         patches: One vector a patch, ``(n, p, d)``, row by row of the grid.
         grid: Patches down and across.
-        layers: Tokens after chosen layers of the tower, each ``(n, p, w)``.
+        attention: How much each patch looks at each, rows of sum 1, ``(n, p, p)``.
+        views: One vector for each part of a picture that its method looks at, ``(n, t, d)``.
+        layers: Tokens after chosen layers of the tower, each ``(n, p, w)``; -1 is the last.
         pixels: The prepared pictures, ``(n, 3, h, w)``, where a trainable part needs them.
     """
 
     pooled: Tensor
     patches: Tensor | None = None
     grid: tuple[int, int] | None = None
+    attention: Tensor | None = None
+    views: Tensor | None = None
     layers: dict[int, Tensor] | None = None
     pixels: Tensor | None = None
 

@@ -32,7 +32,7 @@ def test_equals_the_formula_one_picture_and_name_at_a_time(backbone):
 
 
 def test_spellings_of_one_label_share_a_vector(backbone):
-    both = ZeroShot(backbone, ["car|taxi"]).texts
+    both = ZeroShot(backbone, ["car|taxi"]).wording.texts
     mean = F.normalize(backbone.texts(["car", "taxi"], ["a photo of a {}."]).mean(0), dim=-1)
     torch.testing.assert_close(both[0], mean)
 

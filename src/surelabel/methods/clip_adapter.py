@@ -11,7 +11,7 @@ from surelabel.calibration import Platt
 from surelabel.errors import ConfigError
 from surelabel.links import Link
 from surelabel.methods.protocol import Recipe
-from surelabel.methods.zero_shot import ZeroShot, against_reference
+from surelabel.methods.zero_shot import ZeroShot
 from surelabel.records import Features
 
 
@@ -39,6 +39,7 @@ class ClipAdapter(nn.Module):
 
     learns_from = "labels"
     needs: tuple[str, ...] = ()
+    side: int | None = None
     open_vocabulary = True
     recipe = Recipe()
 
@@ -85,9 +86,7 @@ class ClipAdapter(nn.Module):
 
     def forward(self, features: Features) -> Tensor:
         """Scores ``(n, c)`` of ``features.pooled`` ``(n, d)``."""
-        pooled, head = features.pooled, self.zero_shot
+        pooled = features.pooled
         mixed = self.ratio * self.network(pooled) + (1 - self.ratio) * pooled
-        scores = against_reference(
-            F.normalize(mixed, dim=-1), head.texts, head.reference, head.scale
-        )
+        scores: Tensor = self.zero_shot(Features(F.normalize(mixed, dim=-1)))
         return self.log_slope.exp() * scores + self.level

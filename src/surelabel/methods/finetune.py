@@ -47,6 +47,7 @@ class FineTune(nn.Module):
 
     learns_from = "labels"
     needs: tuple[str, ...] = ("pixels",)
+    side: int | None = None
     open_vocabulary = False
     recipe = Recipe(
         optimizer="adamw",

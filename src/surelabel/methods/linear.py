@@ -35,6 +35,7 @@ class Linear(nn.Module):
 
     learns_from = "labels"
     needs: tuple[str, ...] = ()
+    side: int | None = None
     open_vocabulary = False
     recipe = Recipe()
 

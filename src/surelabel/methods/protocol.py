@@ -35,20 +35,29 @@ class Method(Protocol):
     """Called as ``method(backbone, names, *, settings)``; the result maps features to scores.
 
     Attributes:
-        learns_from: What it is fitted on: ``nothing`` or ``labels``.
-        needs: Parts of ``Features`` that it reads, beside ``pooled``. One that needs ``pixels``
-            trains the encoder itself: see ``FineTune``.
+        learns_from: What it is fitted on: ``nothing``, ``labels``, or ``images`` without any.
+        needs: Parts of ``Features`` that it reads, beside ``pooled``: ``patches`` (plain),
+            ``self_aware`` (patches too), ``attention``, ``trunk`` (``layers[-1]``), ``views``.
+            One that needs ``pixels`` trains the encoder itself: see ``FineTune``.
+        side: Size in pixels at which the encoder sees the whole picture; None for its own.
         open_vocabulary: True where it takes new names without being fitted again.
         recipe: How it is trained where a run says nothing.
     """
 
     learns_from: str
     needs: tuple[str, ...]
+    side: int | None
     open_vocabulary: bool
     recipe: Recipe
 
     def __call__(self, backbone: Backbone, names: Sequence[str]) -> nn.Module:
         """A module whose ``forward(features)`` gives scores ``(n, c)``.
+
+        One that needs ``views`` has ``cut(features)``: what to look at again, one ``Cut`` for all
+        pictures or one a picture, chosen from the rest of the features; ``forward`` is then given
+        the vectors of these parts, in this order, at the encoder's own size.
+
+        One that learns from images without gradients has ``learn(features)``.
 
         One that learns from labels has ``start(features, targets, known, link)`` as well: where
         its few shared or single numbers begin, so that fitting need not find them first. ``link``

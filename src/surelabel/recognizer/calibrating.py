@@ -176,8 +176,8 @@ def restored(found: dict[str, Any] | None, record: TrackRecord | None = None) ->
 
 
 def shipped(run: Run, backbone: Backbone) -> Calibration | None:
-    """The calibration that an embedded encoder ships with, for zero-shot alone."""
-    if run.method.name != "zero_shot":
+    """The calibration that an embedded encoder ships with, for zero-shot in its usual domain."""
+    if run.method.name != "zero_shot" or run.method.settings.keys() - {"templates"}:
         return None
     return restored(shared_calibration(backbone, **run.method.settings))
 

@@ -18,7 +18,7 @@ from surelabel.errors import ConfigError
 from surelabel.links import Link, Sigmoid
 from surelabel.losses import LINK_OF, SET_LOSSES
 from surelabel.methods import Recipe
-from surelabel.methods.zero_shot import spelled
+from surelabel.methods.wording import spelled
 from surelabel.optimizers import OPTIMIZERS
 from surelabel.records import Features
 from surelabel.training import (
