@@ -25,9 +25,9 @@ $(INSTALLED): pyproject.toml constraints.txt
 demo: $(INSTALLED)
 	$(BIN)/surelabel demo
 
-# The whole suite.
+# The whole suite, on all cores.
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses $(CORES)
 
 # All that is not a test: style, types, generated pages, the wheel.
 check: $(INSTALLED)
