@@ -1,21 +1,21 @@
 """Methods: ``method(backbone, names, *, settings)``, then ``features -> scores (n, c)``.
 
-Add one line to ``METHODS`` for a new one. ``DOMAINS`` are what methods without labels hold a name
-against, a setting that they share; see ``Wording``.
+Add one line to ``METHODS`` for a new one. ``SCORE_DOMAINS`` are what methods without labels hold a
+name against, a setting that they share; see ``Wording``.
 """
 
 from surelabel.methods.clip_adapter import ClipAdapter
-from surelabel.methods.domains import DOMAINS
 from surelabel.methods.finetune import FineTune
 from surelabel.methods.linear import Linear
 from surelabel.methods.protocol import Method, Recipe, of_patches
+from surelabel.methods.score_domains import SCORE_DOMAINS
 from surelabel.methods.wording import BACKGROUNDS, Wording
 from surelabel.methods.zero_shot import ZeroShot
 
 __all__ = [
     "BACKGROUNDS",
-    "DOMAINS",
     "METHODS",
+    "SCORE_DOMAINS",
     "ClipAdapter",
     "FineTune",
     "Linear",

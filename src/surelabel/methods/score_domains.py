@@ -1,8 +1,9 @@
-"""Score domains: what a cosine with a name is held against. Add one line to ``DOMAINS`` for more.
+"""Score domains: what a cosine with a name is held against.
 
-Each takes similarities in nats (cosines times the scale) of the same vectors: with the names
-``(…, c)``, with background words ``(…, b)`` and with the reference list ``(…, r)``; it gives scores
-of the names ``(…, c)``. A background word takes its share of a picture and is never an answer.
+Add one line to ``SCORE_DOMAINS`` for a new one. Each takes similarities in nats (cosines times the
+scale) of the same vectors: with the names ``(…, c)``, with background words ``(…, b)`` and with the
+reference list ``(…, r)``; it gives scores of the names ``(…, c)``. A background word takes its
+share of a picture and is never an answer.
 """
 
 import math
@@ -64,7 +65,7 @@ def standardised(names: Tensor, background: Tensor, reference: Tensor) -> Tensor
     return in_deviations(torch.cat([names, background], dim=-1))[..., : names.shape[-1]]
 
 
-DOMAINS: dict[str, Domain] = {
+SCORE_DOMAINS: dict[str, Domain] = {
     "centred": centred,
     "reference": reference,
     "softmax": softmax,

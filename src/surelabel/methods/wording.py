@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from surelabel.backbones import Backbone, prompt_templates, reference_names
 from surelabel.errors import ConfigError
-from surelabel.methods.domains import DOMAINS
+from surelabel.methods.score_domains import SCORE_DOMAINS
 from surelabel.views.relative import FEWEST
 
 BACKGROUNDS: dict[str, tuple[str, ...]] = {
@@ -31,8 +31,8 @@ class Wording(nn.Module):
         backbone: Gives the texts and tau.
         names: What to look for; ``sofa|couch`` are two spellings of one label.
         templates: Sentences around a name: ``one``, ``ensemble``, or your own with ``{}``.
-        domain: What a name is held against, an entry of ``DOMAINS``: ``reference`` for scores of
-            their own, or ``softmax``, ``centred``, ``standardised`` for scores within the list.
+        domain: What a name is held against, an entry of ``SCORE_DOMAINS``: ``reference`` for
+            scores of their own, or ``softmax``, ``centred``, ``standardised`` within the list.
         background: Words that take their share and are no answer: ``none``, ``usual``, or a list.
         scale: Instead of the encoder's own tau; the inverse of a temperature, > 0.
 
@@ -62,8 +62,8 @@ class Wording(nn.Module):
         scale: float | None = None,
     ):
         super().__init__()
-        if domain not in DOMAINS:
-            raise ConfigError(f"domain is one of {', '.join(DOMAINS)}. Got {domain!r}.")
+        if domain not in SCORE_DOMAINS:
+            raise ConfigError(f"domain is one of {', '.join(SCORE_DOMAINS)}. Got {domain!r}.")
         if scale is not None and not 0 < scale < math.inf:
             raise ConfigError(f"scale must be a number above 0. Got {scale}.")
         words = _words(background)
@@ -83,7 +83,7 @@ class Wording(nn.Module):
     def forward(self, vectors: Tensor) -> Tensor:
         """Scores ``(…, c)`` of unit vectors ``(…, d)``."""
         with_each = (self.texts, self.background, self.reference)
-        return DOMAINS[self.domain](*(self.scale * vectors @ texts.T for texts in with_each))
+        return SCORE_DOMAINS[self.domain](*(self.scale * vectors @ texts.T for texts in with_each))
 
 
 def spelled(backbone: Backbone, names: Sequence[str], sentences: Sequence[str]) -> Tensor:
