@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from surelabel.bench import Material, Plan, measure
+from surelabel.bench import Material
+from surelabel.bench.calibrated import Plan, measure
 from surelabel.bench.cells import Cells
 from surelabel.records import LabelledFeatures
 

@@ -4,15 +4,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import surelabel.bench
+import surelabel.bench.calibrated
 
 
 @pytest.fixture
 def vectors(tmp_path, monkeypatch):
     """The current folder, with an archive of vectors in three parts."""
     monkeypatch.chdir(tmp_path)
-    fast = replace(surelabel.bench.QUICK, epochs=1, steps=0)
-    monkeypatch.setattr(surelabel.bench, "QUICK", fast)
+    fast = replace(surelabel.bench.calibrated.QUICK, epochs=1, steps=0)
+    monkeypatch.setattr(surelabel.bench.calibrated, "QUICK", fast)
     random = np.random.default_rng(0)
     features = random.normal(size=(150, 8)).astype(np.float32)
     targets = (features[:, :3] + random.normal(size=(150, 3)) > 0.5).astype(float)

@@ -1,19 +1,10 @@
-"""Comparisons that anybody can repeat: the papers' tables beside what we measure."""
+"""Comparisons that anybody can repeat: the papers' tables beside what we measure.
 
-from surelabel.bench.all import measure_all
-from surelabel.bench.calibrated import measure
+One folder a comparison; what they share stands here: data in three parts, cells that are computed
+once, resampling, and tables in Markdown.
+"""
+
+from surelabel.bench.cells import Cells
 from surelabel.bench.data import Material, of_file, of_scenes
-from surelabel.bench.plan import FULL, QUICK, Plan
-from surelabel.bench.results import Results
 
-__all__ = [
-    "FULL",
-    "QUICK",
-    "Material",
-    "Plan",
-    "Results",
-    "measure",
-    "measure_all",
-    "of_file",
-    "of_scenes",
-]
+__all__ = ["Cells", "Material", "of_file", "of_scenes"]

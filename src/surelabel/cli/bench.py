@@ -43,7 +43,8 @@ def calibrated(
     The tables of "Towards Calibrated Multi-label Deep Neural Networks" beside ours. Without
     --encoder and --features both embedded encoders are measured, on drawn scenes.
     """
-    from surelabel.bench import FULL, QUICK, measure_all, of_file, of_scenes
+    from surelabel.bench import of_file, of_scenes
+    from surelabel.bench.calibrated import FULL, QUICK, measure_all
 
     materials = [of_file(path) for path in files]
     both = ("tiny-vit",) if quick else ("tiny-vit", "tiny-rn")

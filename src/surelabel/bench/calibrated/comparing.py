@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from surelabel.bench.plan import COMPARED, SHOWN
+from surelabel.bench.calibrated.plan import COMPARED, SHOWN
+from surelabel.bench.calibrated.results import Comparison, Row
 from surelabel.bench.resampling import Resamples, differences
-from surelabel.bench.results import Comparison, Row
 from surelabel.metrics import Interval, paired_over_seeds
 from surelabel.records import Array, LabelledFeatures
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from surelabel.bench.conclusions import conclusions
-from surelabel.bench.heads import HEADS, RATES, WEIGHTS
-from surelabel.bench.page import as_json, markdown, published
-from surelabel.bench.plan import COMPARED, SENSITIVITY
-from surelabel.bench.tables import digits, table
+from surelabel.bench.calibrated.conclusions import conclusions
+from surelabel.bench.calibrated.heads import HEADS, RATES, WEIGHTS
+from surelabel.bench.calibrated.page import as_json, markdown, published
+from surelabel.bench.calibrated.plan import COMPARED, SENSITIVITY
+from surelabel.bench.calibrated.tables import digits, table
 from surelabel.metrics import Interval
 
 NOTHING = Interval(0.0, -1.0, 1.0)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surelabel.bench.heads import Head, Reading
+from surelabel.bench.calibrated.heads import Head, Reading
 from surelabel.calibration import Calibrator, Platt, Temperature, cross_fitted
 from surelabel.config import Run
 from surelabel.metrics import log_loss_of_logits

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from surelabel.bench import measure
+from surelabel.bench.calibrated import measure
+from surelabel.bench.calibrated.heads import DECAYS, HEADS, RATES, WEIGHTS, candidates
+from surelabel.bench.calibrated.plan import COMPARED, FULL, SEARCHED, SENSITIVITY, SHOWN
+from surelabel.bench.calibrated.published import PUBLISHED
 from surelabel.bench.cells import Cells
-from surelabel.bench.heads import DECAYS, HEADS, RATES, WEIGHTS, candidates
-from surelabel.bench.plan import COMPARED, FULL, SEARCHED, SENSITIVITY, SHOWN
-from surelabel.bench.published import PUBLISHED
 from surelabel.metrics import METRICS
 
 

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from surelabel.bench.calibrated import measure
+from surelabel.bench.calibrated.curves import curves
+from surelabel.bench.calibrated.measuring import measure
+from surelabel.bench.calibrated.page import as_json, markdown, published
+from surelabel.bench.calibrated.plan import Plan, Progress
 from surelabel.bench.cells import Cells
-from surelabel.bench.curves import curves
 from surelabel.bench.data import Material
-from surelabel.bench.page import as_json, markdown, published
-from surelabel.bench.plan import Plan, Progress
 from surelabel.files import new_file
 
 

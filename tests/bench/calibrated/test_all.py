@@ -4,8 +4,8 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
-from surelabel.bench import measure_all
-from surelabel.bench.curves import curves
+from surelabel.bench.calibrated import measure_all
+from surelabel.bench.calibrated.curves import curves
 from surelabel.errors import DataError
 
 

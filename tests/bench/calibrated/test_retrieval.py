@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
+from surelabel.bench.calibrated.plan import FULL, Plan
+from surelabel.bench.calibrated.reads import Read
+from surelabel.bench.calibrated.retrieval import MOST, most_exact, retrieval, untied
 from surelabel.bench.cells import Cells
-from surelabel.bench.plan import FULL, Plan
-from surelabel.bench.reads import Read
-from surelabel.bench.retrieval import MOST, most_exact, retrieval, untied
 from surelabel.config import Run
 from surelabel.records import LOGIT_LIMIT, LabelledFeatures
 from surelabel.retrieval.protocol import mean_average_precision_of_queries, number_of_queries

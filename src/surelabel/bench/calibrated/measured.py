@@ -4,11 +4,11 @@ from typing import Any
 
 from scipy.special import expit
 
+from surelabel.bench.calibrated.plan import SHOWN
+from surelabel.bench.calibrated.reads import Read
+from surelabel.bench.calibrated.results import Row
 from surelabel.bench.cells import Cells, digest
 from surelabel.bench.data import Material
-from surelabel.bench.plan import SHOWN
-from surelabel.bench.reads import Read
-from surelabel.bench.results import Row
 from surelabel.config import Run
 from surelabel.evaluation import FLOORS
 from surelabel.metrics import POOLED, RANKING, noise_floor

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from surelabel.bench.calibrated.plan import Plan
+from surelabel.bench.calibrated.reads import Read
 from surelabel.bench.cells import Cells, digest
-from surelabel.bench.plan import Plan
-from surelabel.bench.reads import Read
 from surelabel.records import LOGIT_LIMIT, Array, LabelledFeatures
 from surelabel.retrieval.protocol import mean_average_precision_of_queries, number_of_queries
 

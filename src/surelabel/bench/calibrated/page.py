@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from surelabel.bench.conclusions import conclusions
-from surelabel.bench.results import Results
-from surelabel.bench.tables import (
+from surelabel.bench.calibrated.conclusions import conclusions
+from surelabel.bench.calibrated.results import Results
+from surelabel.bench.calibrated.tables import (
     chosen_table,
     comparisons_table,
     published_tables,

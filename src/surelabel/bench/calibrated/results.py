@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from statistics import mean
 from typing import Any
 
-from surelabel.bench.plan import Plan
+from surelabel.bench.calibrated.plan import Plan
 from surelabel.metrics import Interval, Reliability
 
 NEAR = 0.01  # of mean average precision: rows this near the best are marked

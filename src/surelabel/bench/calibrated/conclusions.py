@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from surelabel.bench.heads import HEADS, RATES
-from surelabel.bench.published import COLUMNS, PUBLISHED
-from surelabel.bench.results import Comparison, Results
-from surelabel.bench.tables import digits, name_of, told_apart
+from surelabel.bench.calibrated.heads import HEADS, RATES
+from surelabel.bench.calibrated.published import COLUMNS, PUBLISHED
+from surelabel.bench.calibrated.results import Comparison, Results
+from surelabel.bench.markdown import digits, name_of, told_apart
 from surelabel.metrics import Interval
 from surelabel.report.meanings import meaning_of, measured
 

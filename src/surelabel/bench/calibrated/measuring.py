@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from surelabel.bench.calibrated.comparing import compared
+from surelabel.bench.calibrated.heads import HEADS, WEIGHTS, Head, candidates
+from surelabel.bench.calibrated.measured import row, values
+from surelabel.bench.calibrated.plan import DRAWN, SEARCHED, SENSITIVITY, Plan, Progress
+from surelabel.bench.calibrated.reads import Read, reads, validation_loss
+from surelabel.bench.calibrated.results import Results, Row
+from surelabel.bench.calibrated.retrieval import retrieval
 from surelabel.bench.cells import SHARE, Cells
-from surelabel.bench.comparing import compared
 from surelabel.bench.data import Material
-from surelabel.bench.heads import HEADS, WEIGHTS, Head, candidates
-from surelabel.bench.measured import row, values
-from surelabel.bench.plan import DRAWN, SEARCHED, SENSITIVITY, Plan, Progress
-from surelabel.bench.reads import Read, reads, validation_loss
-from surelabel.bench.results import Results, Row
-from surelabel.bench.retrieval import retrieval
 from surelabel.config import Choice, Run
 from surelabel.links import SPA
 from surelabel.metrics import Reliability, reliability

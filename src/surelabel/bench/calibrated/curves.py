@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from surelabel.bench.plan import DRAWN
-from surelabel.bench.results import Results
+from surelabel.bench.calibrated.plan import DRAWN
+from surelabel.bench.calibrated.results import Results
 from surelabel.report.drawing import BLUE, ORANGE, PAPER, TEXT, drawn, percent, style
 from surelabel.report.reliability import honest_line
 

@@ -3,18 +3,14 @@
 from collections.abc import Sequence
 from statistics import stdev
 
-from surelabel.bench.heads import HEADS
-from surelabel.bench.plan import SHOWN
-from surelabel.bench.published import COLUMNS, PUBLISHED
-from surelabel.bench.results import Comparison, Results, Row
+from surelabel.bench.calibrated.heads import HEADS
+from surelabel.bench.calibrated.plan import SHOWN
+from surelabel.bench.calibrated.published import COLUMNS, PUBLISHED
+from surelabel.bench.calibrated.results import Comparison, Results, Row
+from surelabel.bench.markdown import digits, name_of, table, told_apart, unit_of
 from surelabel.metrics import Interval
-from surelabel.report.meanings import meaning_of, shown
 
 DIFFERENCES = ("brier_skill", "log_loss", "mean_average_precision", "ace", "ece")
-PAPER_CALLS = {
-    "mean_average_precision": "mAP@y",
-    "mean_average_precision_per_image": "mAP@x",
-}
 
 
 def rows_table(results: Results) -> str:
@@ -46,7 +42,7 @@ def comparisons_table(comparisons: Sequence[Comparison]) -> str:
             both = (one.over_seeds.get(metric), one.over_pictures.get(metric))
             cells.append(" / ".join(_interval(found, metric) for found in both if found))
         lines.append([f"{one.first} − {one.second}", *cells])
-    heads = [f"{name_of(m)} ({_unit(m).replace('%', 'points')})" for m in DIFFERENCES]
+    heads = [f"{name_of(m)} ({unit_of(m).replace('%', 'points')})" for m in DIFFERENCES]
     return table(["", *heads], lines)
 
 
@@ -57,7 +53,7 @@ def sensitivity_table(results: Results) -> str:
         [f"{e['setting']} = {e['value']:g}", *(digits(e[m], m) for m in metrics)]
         for e in results.sensitivity
     ]
-    return table(["", *(f"{name_of(m)} ({_unit(m)})" for m in metrics)], lines)
+    return table(["", *(f"{name_of(m)} ({unit_of(m)})" for m in metrics)], lines)
 
 
 def retrieval_table(results: Results) -> str:
@@ -81,33 +77,8 @@ def published_tables() -> str:
     return "\n\n".join(parts)
 
 
-def table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """Markdown."""
-    rows = [heads, ["---"] * len(heads), *lines]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def digits(value: float, metric: str) -> str:
-    """A number without its unit, which stands in the head of its column."""
-    return shown(value, _unit(metric)).removesuffix(" %")
-
-
-def name_of(metric: str) -> str:
-    """As the paper calls it, or else as reports do."""
-    return PAPER_CALLS.get(metric) or meaning_of(metric).title
-
-
-def told_apart(found: Interval) -> bool:
-    """Whether the interval leaves out 0."""
-    return found.low > 0 or found.high < 0
-
-
-def _unit(metric: str) -> str:
-    return meaning_of(metric).unit
-
-
 def _head(metric: str) -> str:
-    return f"{name_of(metric)} ({_unit(metric)})"
+    return f"{name_of(metric)} ({unit_of(metric)})"
 
 
 def _cell(row: Row, metric: str) -> str:
