@@ -5,6 +5,7 @@ import pytest
 from scipy.special import expit
 
 from surelabel.bench.calibrated import measure
+from surelabel.bench.calibrated.fits import scores
 from surelabel.bench.calibrated.heads import DECAYS, HEADS, RATES, WEIGHTS, candidates
 from surelabel.bench.calibrated.plan import COMPARED, FULL, SEARCHED, SENSITIVITY, SHOWN
 from surelabel.bench.calibrated.published import PUBLISHED
@@ -33,7 +34,7 @@ def test_a_second_run_only_reads(material, folder, results, plan):
     cells = Cells(folder / "cells")
     before = sorted(folder.rglob("*"))
     again = measure(material, plan, cells)
-    assert cells.fitted == 0
+    assert cells.computed == 0
     assert sorted(folder.rglob("*")) == before
     assert [row.values for row in again.rows] == [row.values for row in results.rows]
     assert again.retrieval == results.retrieval
@@ -55,7 +56,7 @@ def test_a_stopped_run_goes_on_where_it_was(material, plan, results, tmp_path):
     cells = Cells(tmp_path)
     again = measure(material, plan, cells)
     assert kept > 0
-    assert cells.fitted == len(list(tmp_path.glob("*.npz"))) - kept
+    assert cells.computed == len(list(tmp_path.glob("*.npz"))) - kept
     assert [row.values for row in again.rows] == [row.values for row in results.rows]
 
 
@@ -74,9 +75,9 @@ def test_values_are_those_of_the_heads_on_the_test_pictures(material, plan, fold
     (run,) = candidates(HEADS["bce"], plan.run(96), count=1, seed=0)
     test = material.test
     for fit in range(2):
-        _, scores = Cells(folder / "cells").scores(material, run, seed=fit)
+        _, found = scores(Cells(folder / "cells"), material, run, seed=fit)
         for name in SHOWN:
-            given = scores if name.startswith("mean_average") else expit(scores)
+            given = found if name.startswith("mean_average") else expit(found)
             expected = METRICS[name](given, test.targets, test.known)
             assert results.row("BCE").values[name][fit] == pytest.approx(expected, rel=1e-12)
 

@@ -14,13 +14,15 @@ import numpy as np
 from scipy.special import expit
 
 from surelabel.bench.calibrated.comparing import compared
+from surelabel.bench.calibrated.fits import SHARE
+from surelabel.bench.calibrated.fits import scores as scores_of
 from surelabel.bench.calibrated.heads import HEADS, WEIGHTS, Head, candidates
 from surelabel.bench.calibrated.measured import row, values
 from surelabel.bench.calibrated.plan import DRAWN, SEARCHED, SENSITIVITY, Plan, Progress
 from surelabel.bench.calibrated.reads import Read, reads, validation_loss
 from surelabel.bench.calibrated.results import Results, Row
 from surelabel.bench.calibrated.retrieval import retrieval
-from surelabel.bench.cells import SHARE, Cells
+from surelabel.bench.cells import Cells
 from surelabel.bench.data import Material
 from surelabel.config import Choice, Run
 from surelabel.links import SPA
@@ -58,7 +60,7 @@ def measure(
         run = chosen[key] = _chosen(material, head, alone, plan, cells, seed, done)
         fits = []
         for own in range(seed, seed + plan.seeds):
-            fits.append(cells.scores(material, run, seed=own))
+            fits.append(scores_of(cells, material, run, seed=own))
             done()
         found |= {read.title: read for read in reads(key, head, run, fits, material.validation)}
     rows = {title: row(read, material, cells) for title, read in found.items()}
@@ -94,7 +96,7 @@ def _chosen(
     shared, losses = plan.run(round(SHARE * len(material.train))), []
     runs = candidates(head, shared, count=plan.budget, seed=seed, alone=alone)
     for run in runs:
-        scores, _ = cells.scores(material, run, seed=seed)
+        scores, _ = scores_of(cells, material, run, seed=seed)
         losses.append(validation_loss(head, scores, material.validation))
         done()
     return runs[int(np.argmin(losses))]
@@ -106,7 +108,7 @@ def _sensitivity(
     """SPA with one of its settings changed, for the first seed."""
     for key, value in ((key, value) for key, some in SENSITIVITY.items() for value in some):
         changed = replace(run, loss=Choice("spa", {key: value}))
-        _, scores = cells.scores(material, changed, seed=seed)
+        _, scores = scores_of(cells, material, changed, seed=seed)
         logits = SPA(**changed.loss.settings).logits(scores)
         yield {"setting": key, "value": value} | values(logits, scores, material.test, WATCHED)
         done()
@@ -118,7 +120,7 @@ def _weights(
     """SPA with label pairs of each weight beside it, for the first seed."""
     for weight in WEIGHTS:
         paired = replace(run, regularizer=Choice("label_pair"), regularizer_weight=weight)
-        _, scores = cells.scores(material, paired, seed=seed)
+        _, scores = scores_of(cells, material, paired, seed=seed)
         logits = SPA(**run.loss.settings).logits(scores)
         measured = values(logits, scores, material.test, WATCHED)
         yield {"setting": "regularizer_weight", "value": weight} | measured
