@@ -190,11 +190,14 @@ class Work:
         cached: How many came from the cache.
         decode_seconds: Spent decoding, summed over workers.
         model_seconds: Spent in the encoder.
+        passes: How often the encoder looks at a picture or a part of one, in all; what came from
+            the cache counts too.
     """
 
     cached: int
     decode_seconds: float
     model_seconds: float
+    passes: int = 0
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,14 @@ def test_pictures_and_texts_are_refused_in_one_sentence_each():
         lambda: stand_in.prepare(None),
         lambda: stand_in.images(torch.zeros(1, 3, 8, 8)),
         lambda: stand_in.least_side,
+        lambda: stand_in.at(96),
     ):
         with pytest.raises(ConfigError, match=pictures):
             call()
     with pytest.raises(ConfigError, match="features:3 knows no words"):
         stand_in.texts(["dog"], TEMPLATES["one"])
+    with pytest.raises(ConfigError, match="features:3 gives vectors of whole pictures alone"):
+        stand_in.trunk(torch.zeros(1, 3, 8, 8))
     with pytest.raises(ConfigError, match="features:3 cannot be trained"):
         stand_in.network()
 

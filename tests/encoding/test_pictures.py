@@ -53,6 +53,27 @@ def test_the_second_time_everything_comes_from_the_cache(backbone, paths, tmp_pa
     assert first.features.grid == second.features.grid == (8, 8)
 
 
+@pytest.mark.parametrize("name", ["tiny-vit", "tiny-rn"])
+@pytest.mark.parametrize("part", ["attentive", "trunk"])
+def test_attention_and_trunk_come_from_the_cache_as_they_were(name, part, paths, tmp_path):
+    encoder = load_backbone(name)
+    first, second = (encode(encoder, paths, part=part, cache=FeatureCache(tmp_path)) for _ in "ab")
+    assert second.cached == 12
+    opened = [encoder.prepare(open_picture(path, least_side=96)) for path in paths]
+    wanted, side = getattr(encoder, part)(torch.stack(opened)), 8 if name == "tiny-vit" else 3
+    for found in (first, second):
+        assert found.features.grid == (side, side)
+        assert found.passes.tolist() == [1] * 12
+        for what in ("pooled", "patches", "attention"):
+            if getattr(wanted, what) is not None:
+                got = getattr(found.features, what)
+                torch.testing.assert_close(got, getattr(wanted, what), atol=2e-3, rtol=0)
+        if part == "trunk":
+            got = found.features.layers[-1]
+            torch.testing.assert_close(got, wanted.layers[-1], atol=2e-3, rtol=2e-3)
+    assert torch.equal(first.features.pooled, second.features.pooled)
+
+
 def test_a_changed_picture_is_encoded_again(backbone, paths, tmp_path):
     cache, file = FeatureCache(tmp_path / "cache"), tmp_path / "a.png"
     vectors = []

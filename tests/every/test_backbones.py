@@ -27,6 +27,7 @@ RANDOM = {
 }
 TIMM = {"timm-vit": "timm:test_vit", "timm-resnet": "timm:test_resnet"}
 TRAINABLE = [*sorted(BACKBONES), *RANDOM, *TIMM]
+PARTS = ("patches", "self_aware", "attentive", "trunk")
 NAMES = ["dog", "hot dog", "zygote"]
 
 
@@ -111,15 +112,26 @@ def everything(backbone, pixels):
     if not isinstance(backbone, Towers):
         return {"images": backbone.images(pixels).pooled}
     plain, aware = backbone.patches(pixels), backbone.self_aware(pixels)
+    attentive = backbone.attentive(pixels)
     return {
         "images": backbone.images(pixels).pooled,
         "pooled beside patches": plain.pooled,
         "patches": plain.patches,
         "pooled beside self-aware patches": aware.pooled,
         "self-aware patches": aware.patches,
+        "pooled beside attention": attentive.pooled,
+        "patches beside attention": attentive.patches,
+        "pooled beside the trunk": backbone.trunk(pixels).pooled,
         "texts": backbone.texts(NAMES, TEMPLATES["ensemble"][:4]),
         "sentences": backbone.sentences(["a dog on a hill.", ""]),
     }
+
+
+def tensors(features):
+    """What is there of them, by name."""
+    found = {name: getattr(features, name) for name in ("pooled", "patches", "attention")}
+    found["trunk"] = features.layers and features.layers[-1]
+    return {name: tensor for name, tensor in found.items() if tensor is not None}
 
 
 def test_vectors_have_length_one_and_the_stated_width(backbone, pixels):
@@ -135,21 +147,18 @@ def test_the_same_input_gives_the_same_vectors(backbone, pixels):
 
 
 def test_a_batch_gives_what_its_pictures_give_one_by_one(backbone, pixels):
-    for part in ("images", *backbone.dense_parts):
+    for part in ("images", *filter(backbone.gives, PARTS)):
         see = getattr(backbone, part)
-        whole = see(pixels)
-        alone = [see(picture[None]) for picture in pixels]
-        pooled = torch.cat([f.pooled for f in alone])
-        torch.testing.assert_close(whole.pooled, pooled, atol=1e-5, rtol=0)
-        if whole.patches is not None:
-            patches = torch.cat([f.patches for f in alone])
-            torch.testing.assert_close(whole.patches, patches, atol=1e-5, rtol=0)
+        whole, alone = tensors(see(pixels)), [tensors(see(picture[None])) for picture in pixels]
+        for name, tensor in whole.items():
+            single = torch.cat([found[name] for found in alone])
+            torch.testing.assert_close(tensor, single, atol=1e-4, rtol=1e-4)
 
 
 def test_the_pooled_vector_does_not_depend_on_what_else_is_asked_for(towers):
     pixels = prepared(towers)
     pooled = towers.images(pixels).pooled
-    for see in (towers.patches, towers.self_aware):
+    for see in (towers.patches, towers.self_aware, towers.attentive, towers.trunk):
         torch.testing.assert_close(see(pixels).pooled, pooled, atol=1e-5, rtol=0)
 
 
@@ -181,6 +190,34 @@ def test_patches_of_the_best_kind_that_is_named_are_given(towers):
     assert towers.dense_parts == ("self_aware", "patches")
     assert getattr(towers, towers.dense_parts[0])(pixels).patches is not None
     assert towers.cover in ("whole", "middle", "padded")
+
+
+def test_a_towers_patches_look_at_each_other_and_its_trunk_has_a_token_for_each(towers):
+    pixels = prepared(towers)
+    for where in (towers, towers.at(2 * pixels.shape[-1])):
+        seen = torch.nn.functional.interpolate(pixels, where.preprocess["size"])
+        features, trunk = where.attentive(seen), where.trunk(seen)
+        n, p = features.patches.shape[:2]
+        assert features.grid == trunk.grid
+        assert features.attention.shape == (n, p, p)
+        torch.testing.assert_close(features.attention.sum(-1), torch.ones(n, p))
+        torch.testing.assert_close(features.patches, where.self_aware(seen).patches)
+        assert trunk.layers[-1].shape == (n, p, where.trunk_width)
+
+
+def test_what_a_backbone_says_it_gives_it_gives_and_the_rest_is_a_config_error(backbone, pixels):
+    for part in PARTS:
+        if backbone.gives(part):
+            assert getattr(backbone, part)(pixels).grid
+        else:
+            with pytest.raises(ConfigError, match=r"take|use"):
+                getattr(backbone, part)(pixels)
+    assert set(backbone.dense_parts) == {p for p in PARTS[:2] if backbone.gives(p)}
+
+
+def test_a_backbone_is_itself_at_its_own_size(backbone):
+    size, _ = backbone.preprocess["size"]
+    assert backbone.at(size) is backbone
 
 
 def test_a_text_does_not_depend_on_the_other_texts(towers):
@@ -282,6 +319,7 @@ def test_an_encoder_without_texts_says_so_in_one_sentence(without_texts):
         "none for its patches": [
             lambda: without_texts.patches(prepared(without_texts)),
             lambda: without_texts.self_aware(prepared(without_texts)),
+            lambda: without_texts.attentive(prepared(without_texts)),
         ],
     }
     for expected, calls in asked.items():
@@ -291,3 +329,5 @@ def test_an_encoder_without_texts_says_so_in_one_sentence(without_texts):
     assert without_texts.dense_parts == ()
     assert without_texts.dense() is without_texts
     assert without_texts.untrained(NAMES) == []
+    with pytest.raises(ConfigError, match=r"8 by 8 are asked for: open it with backbone\.size=8"):
+        without_texts.at(8)

@@ -2,7 +2,7 @@
 
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from PIL import Image
 from torch import Tensor
@@ -31,7 +31,7 @@ class Arrays(WithoutTexts):
 
     def __init__(self, width: int):
         super().__init__(f"features:{width}")
-        self.width = width
+        self.width, self.preprocess = width, {}
         self.fingerprint = hashlib.sha256(self.name.encode()).hexdigest()[:16]
 
     @property
@@ -44,6 +44,10 @@ class Arrays(WithoutTexts):
         raise self._no_pictures()
 
     def images(self, pixels: Tensor) -> Features:
+        """Raise ConfigError: it takes no pictures."""
+        raise self._no_pictures()
+
+    def at(self, size: int) -> Self:
         """Raise ConfigError: it takes no pictures."""
         raise self._no_pictures()
 

@@ -8,6 +8,7 @@ from open_clip.model import TimmModel, VisionTransformer
 from open_clip.modified_resnet import ModifiedResNet
 from torch import Tensor, nn
 
+from surelabel.backbones.trunk import timm_tokens
 from surelabel.errors import ConfigError
 from surelabel.records import Features
 
@@ -38,16 +39,16 @@ def plain(visual: Any, pixels: Tensor) -> Features:
         The position table stays added before the value projection, as in pooling itself.
     """
     if isinstance(visual, VisionTransformer):
-        _check_poolable(visual)
+        check_poolable(visual)
         seen = visual.forward_intermediates(
             pixels, indices=1, normalize_intermediates=True, output_fmt="NLC"
         )
         patches = seen["image_intermediates"][-1] @ visual.proj
-        return _features(seen["image_features"], patches, visual.grid_size)
+        return joint_features(seen["image_features"], patches, visual.grid_size)
     if isinstance(visual, ModifiedResNet):
-        pooled, places, grid = _last_map(visual, pixels)
+        pooled, places, grid = last_places(visual, pixels)
         values = visual.attnpool.v_proj(places)[:, 1:]
-        return _features(pooled, visual.attnpool.c_proj(values), grid)
+        return joint_features(pooled, visual.attnpool.c_proj(values), grid)
     if isinstance(visual, TimmModel):
         return _place_by_place(visual, pixels)
     raise ConfigError(
@@ -84,52 +85,89 @@ def self_aware(visual: Any, pixels: Tensor) -> Features:
         object (docs/models.md).
     """
     if isinstance(visual, ModifiedResNet):
-        pooled, places, grid = _last_map(visual, pixels)
+        pooled, places, grid = last_places(visual, pixels)
         pool = visual.attnpool
-        attended = pool.c_proj(_value_to_value(pool.v_proj(places), pool.num_heads))
-        return _features(pooled, attended[:, 1:], grid)
-    blocks = visual.transformer.resblocks if isinstance(visual, VisionTransformer) else []
-    if len(blocks) < 2 or not isinstance(blocks[-1].attn, nn.MultiheadAttention):
-        raise ConfigError(
-            "Self-aware patches need a ViT of two or more plain blocks or a CLIP ResNet. "
-            f"Got {type(visual).__name__}; use plain patches."
-        )
-    _check_poolable(visual)
+        attended = pool.c_proj(value_to_value(pool.v_proj(places), pool.num_heads))
+        return joint_features(pooled, attended[:, 1:], grid)
+    block = plain_blocks(visual)[-1]
     seen = visual.forward_intermediates(
         pixels, indices=2, output_fmt="NLC", output_extra_tokens=True
     )
     before = torch.cat(
         [seen["image_intermediates_prefix"][0], seen["image_intermediates"][0]], dim=1
     )
-    attended = _self_attended(blocks[-1], before)
+    attended = self_attended(block, before)
     patches = visual.ln_post(attended)[:, 1:] @ visual.proj
-    return _features(seen["image_features"], patches, visual.grid_size)
+    return joint_features(seen["image_features"], patches, visual.grid_size)
 
 
-def _self_attended(block: Any, tokens: Tensor) -> Tensor:
+def plain_blocks(visual: Any) -> Any:
+    """The blocks of a ViT whose last attention can be changed.
+
+    Raises:
+        ConfigError: the tower is no ViT of two or more plain blocks, or pools by learnt queries.
+    """
+    blocks = visual.transformer.resblocks if isinstance(visual, VisionTransformer) else []
+    if len(blocks) < 2 or not all(isinstance(b.attn, nn.MultiheadAttention) for b in blocks):
+        raise ConfigError(
+            "Self-aware patches need a ViT of two or more plain blocks or a CLIP ResNet. "
+            f"Got {type(visual).__name__}; use plain patches."
+        )
+    check_poolable(visual)
+    return blocks
+
+
+def self_attended(block: Any, tokens: Tensor) -> Tensor:
+    """What the attention of a block adds where it compares values with values, ``(n, 1 + p, w)``.
+
+    ``tokens`` is what enters the block.
+    """
     weight = block.attn.in_proj_weight.chunk(3)[2]
     bias = block.attn.in_proj_bias.chunk(3)[2]
     values = F.linear(block.ln_1(tokens), weight, bias)
-    attended: Tensor = block.ls_1(
-        block.attn.out_proj(_value_to_value(values, block.attn.num_heads))
-    )
+    attended: Tensor = block.ls_1(block.attn.out_proj(value_to_value(values, block.attn.num_heads)))
     return attended
 
 
-def _value_to_value(values: Tensor, heads: int) -> Tensor:
+def value_to_value(values: Tensor, heads: int) -> Tensor:
+    """Attention with values as queries and keys, ``(n, p, w)``, before the output projection."""
     split = values.unflatten(-1, (heads, -1)).transpose(1, 2)
     attended = F.scaled_dot_product_attention(split, split, split)
     return attended.transpose(1, 2).flatten(2)
 
 
-def _last_map(visual: ModifiedResNet, pixels: Tensor) -> tuple[Tensor, Tensor, tuple[int, int]]:
-    """Pooled vectors, and what attention pooling sees: the mean, then every place."""
+def last_places(visual: ModifiedResNet, pixels: Tensor) -> tuple[Tensor, Tensor, tuple[int, int]]:
+    """Pooled vectors, what attention pooling sees (the mean, then every place), and the grid."""
     seen = visual.forward_intermediates(pixels, indices=1)
     last: Tensor = seen["image_intermediates"][-1]
     places = last.flatten(2).transpose(1, 2)
     places = torch.cat([places.mean(dim=1, keepdim=True), places], dim=1)
     down, across = last.shape[2:]
     return seen["image_features"], places + visual.attnpool.positional_embedding, (down, across)
+
+
+def check_poolable(visual: VisionTransformer) -> None:
+    """Refuse a ViT whose pooling has no place for single patches.
+
+    Raises:
+        ConfigError: it pools by learnt queries.
+    """
+    if visual.attn_pool is not None:
+        raise ConfigError(
+            "Patch vectors need a ViT that pools its class token or the mean of its patches; "
+            "this one (CoCa) pools by learnt queries. Use a method that needs the pooled vector "
+            "only."
+        )
+
+
+def joint_features(pooled: Tensor, patches: Tensor, grid: tuple[int, ...]) -> Features:
+    """Both as unit vectors, on their grid."""
+    down, across = grid
+    return Features(
+        pooled=F.normalize(pooled, dim=-1),
+        patches=F.normalize(patches, dim=-1),
+        grid=(down, across),
+    )
 
 
 def _place_by_place(visual: TimmModel, pixels: Tensor) -> Features:
@@ -141,44 +179,17 @@ def _place_by_place(visual: TimmModel, pixels: Tensor) -> Features:
     trunk: Any = visual.trunk
     seen = trunk.forward_features(pixels)
     pooled = visual.head(trunk.forward_head(seen))
-    if "pool" in dict(visual.head.named_children()) or not _understood(trunk, seen):
+    found = timm_tokens(trunk, seen)
+    if "pool" in dict(visual.head.named_children()) or found is None:
         raise ConfigError(
             f"The timm trunk {type(trunk).__name__} gives no patch vectors in the joint space. "
             "Use a method that needs the pooled vector only, or a ViT or CLIP ResNet."
         )
+    tokens, grid = found
+    alone = tokens.flatten(0, 1)
     if seen.ndim == 4:
-        grid = tuple(seen.shape[2:])
-        alone = seen.flatten(2).transpose(1, 2).flatten(0, 1)[:, :, None, None]
+        alone = alone[:, :, None, None]
     else:
-        grid = tuple(trunk.patch_embed.grid_size)
-        extra = trunk.num_prefix_tokens
-        alone = seen[:, extra:].flatten(0, 1)[:, None].expand(-1, extra + 1, -1)
+        alone = alone[:, None].expand(-1, trunk.num_prefix_tokens + 1, -1)
     patches = visual.head(trunk.forward_head(alone))
-    return _features(pooled, patches.unflatten(0, (len(pixels), -1)), grid)
-
-
-def _understood(trunk: Any, seen: Tensor) -> bool:
-    """True for maps with channels first, and for tokens whose grid is known."""
-    if seen.ndim == 4:
-        return bool(seen.shape[1] == trunk.num_features)
-    grid = getattr(getattr(trunk, "patch_embed", None), "grid_size", None)
-    extra = getattr(trunk, "num_prefix_tokens", None)
-    return grid is not None and extra is not None and seen.shape[1] - extra == grid[0] * grid[1]
-
-
-def _check_poolable(visual: VisionTransformer) -> None:
-    if visual.attn_pool is not None:
-        raise ConfigError(
-            "Patch vectors need a ViT that pools its class token or the mean of its patches; "
-            "this one (CoCa) pools by learnt queries. Use a method that needs the pooled vector "
-            "only."
-        )
-
-
-def _features(pooled: Tensor, patches: Tensor, grid: tuple[int, ...]) -> Features:
-    down, across = grid
-    return Features(
-        pooled=F.normalize(pooled, dim=-1),
-        patches=F.normalize(patches, dim=-1),
-        grid=(down, across),
-    )
+    return joint_features(pooled, patches.unflatten(0, (len(pixels), -1)), grid)

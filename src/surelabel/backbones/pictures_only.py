@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import NoReturn, Self
+from typing import Any, NoReturn, Self
 
 from torch import Tensor, nn
 
@@ -10,6 +10,14 @@ from surelabel.backbones.preparation import Preparation
 from surelabel.backbones.protocol import Backbone
 from surelabel.errors import ConfigError
 from surelabel.records import Features
+
+
+def no_trunk(name: str) -> ConfigError:
+    """What is said by an encoder that cannot be opened before its last layer."""
+    return ConfigError(
+        f"{name} gives vectors of whole pictures alone, and a head on its trunk needs more: take "
+        "timm:NAME or an encoder of open_clip, such as ViT-B-16/openai."
+    )
 
 
 class WithoutTexts:
@@ -22,6 +30,7 @@ class WithoutTexts:
     scale = 1.0
     world = ""
     dense_parts: tuple[str, ...] = ()
+    preprocess: dict[str, Any]
 
     def __init__(self, name: str):
         self.name = name
@@ -37,6 +46,37 @@ class WithoutTexts:
     def self_aware(self, pixels: Tensor) -> Features:
         """Raise ConfigError: there is no joint space that patches could lie in."""
         self._no_patches()
+
+    def attentive(self, pixels: Tensor) -> Features:
+        """Raise ConfigError: there is no joint space that patches could lie in."""
+        self._no_patches()
+
+    def trunk(self, pixels: Tensor) -> Features:
+        """Raise ConfigError: nobody can look inside."""
+        raise no_trunk(self.name)
+
+    @property
+    def trunk_width(self) -> int:
+        """Raise ConfigError: nobody can look inside."""
+        raise no_trunk(self.name)
+
+    def gives(self, part: str) -> bool:
+        """False: neither patches nor a trunk."""
+        return False
+
+    def at(self, size: int) -> Self:
+        """The same encoder, if pictures of ``size`` pixels a side are what it takes.
+
+        Raises:
+            ConfigError: they are not.
+        """
+        if [size, size] == self.preprocess["size"]:
+            return self
+        down, across = self.preprocess["size"]
+        raise ConfigError(
+            f"{self.name} takes pictures of {down} by {across} pixels, and {size} by {size} are "
+            f"asked for: open it with backbone.size={size}, or leave the method at its own size."
+        )
 
     def texts(self, names: Sequence[str], templates: Sequence[str]) -> Tensor:
         """Raise ConfigError: there is no text tower."""

@@ -5,7 +5,7 @@ Encoders that know pictures only, or ready-made vectors only, answer the rest wi
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from PIL import Image
 from torch import Tensor, nn
@@ -27,6 +27,8 @@ class Backbone(Protocol):
         cover: What of an oblong picture is seen: ``whole`` where it is squashed, ``middle`` where
             that is cut out, ``padded`` where the whole gets margins.
         dense_parts: Which of ``self_aware`` and ``patches`` the tower gives, the best first.
+        trunk_width: Size ``w`` of the tokens of ``trunk``.
+        preprocess: How pictures are prepared; ``size`` is down and across.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Backbone(Protocol):
     width: int
     scale: float
     world: str
+    preprocess: dict[str, Any]
 
     @property
     def least_side(self) -> int: ...
@@ -43,6 +46,9 @@ class Backbone(Protocol):
 
     @property
     def dense_parts(self) -> tuple[str, ...]: ...
+
+    @property
+    def trunk_width(self) -> int: ...
 
     def prepare(self, picture: Image.Image) -> Tensor:
         """One upright RGB picture, resized and normalised, ``(3, h, w)``. Safe in a worker."""
@@ -56,6 +62,18 @@ class Backbone(Protocol):
     def self_aware(self, pixels: Tensor) -> Features:
         """The same, with patches whose last layer attends by value to value."""
 
+    def attentive(self, pixels: Tensor) -> Features:
+        """The same, with ``attention``: how much each of these patches looks at each."""
+
+    def trunk(self, pixels: Tensor) -> Features:
+        """``pooled``, and in ``layers[-1]`` tokens ``(n, p, w)`` that are not in the joint space.
+
+        They are what a head of one's own can start from, not of unit length.
+        """
+
+    def gives(self, part: str) -> bool:
+        """Whether it gives ``patches``, ``self_aware``, ``attentive`` or ``trunk``."""
+
     def texts(self, names: Sequence[str], templates: Sequence[str]) -> Tensor:
         """Unit vectors ``(c, d)``: for each name the mean over templates with one ``{}``."""
 
@@ -67,6 +85,9 @@ class Backbone(Protocol):
 
     def strangeness(self, pooled: Tensor) -> float:
         """How little a set of pictures looks like the training; above 1 is foreign, NaN unknown."""
+
+    def at(self, size: int) -> "Backbone":
+        """The same encoder for pictures of ``size`` pixels a side."""
 
     def dense(self) -> "Backbone":
         """The same encoder at the input size that patches ask for."""

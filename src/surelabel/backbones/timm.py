@@ -28,6 +28,7 @@ from surelabel.backbones.timm_network import (
     width,
 )
 from surelabel.backbones.trained import fine_tuned, load_trained
+from surelabel.backbones.trunk import timm_tokens, trunk_features, trunk_width
 from surelabel.errors import ConfigError
 from surelabel.files import new_folder
 from surelabel.records import Features
@@ -58,6 +59,33 @@ class TimmEncoder(PicturesOnly):
         """``pooled`` unit vectors of prepared pictures ``(n, 3, h, w)``; nothing else."""
         seen = self.model(self.prepare.checked(pixels).to(self.device))
         return Features(pooled=F.normalize(seen, dim=-1))
+
+    @torch.no_grad()
+    def trunk(self, pixels: Tensor) -> Features:
+        """``pooled``, and in ``layers[-1]`` the last map, or the tokens after the closing norm.
+
+        Raises:
+            ConfigError: this kind of network has no grid of tokens.
+        """
+        network: Any = self.model
+        last = network.forward_features(self.prepare.checked(pixels).to(self.device))
+        return trunk_features(network.forward_head(last), timm_tokens(network, last), network)
+
+    @property
+    def trunk_width(self) -> int:
+        """Size ``w`` of the tokens of the trunk, found with one blank picture.
+
+        Raises:
+            ConfigError: this kind of network has no grid of tokens.
+        """
+        return trunk_width(self.trunk(torch.zeros(1, 3, *self.preprocess["size"])))
+
+    def gives(self, part: str) -> bool:
+        """Whether it gives ``trunk``; there is no joint space for patches."""
+        try:
+            return part == "trunk" and self.trunk_width > 0
+        except ConfigError:
+            return False
 
     def network(self) -> nn.Module:
         """A copy of the network that can be trained, ``(n, 3, h, w)`` to ``(n, d)``.

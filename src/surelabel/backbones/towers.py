@@ -15,6 +15,7 @@ from open_clip.tokenizer import SimpleTokenizer
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from surelabel.backbones.attentive import attentive
 from surelabel.backbones.dense import plain, self_aware
 from surelabel.backbones.familiarity import Familiarity
 from surelabel.backbones.fingerprint import fingerprint
@@ -23,6 +24,7 @@ from surelabel.backbones.positions import at_size
 from surelabel.backbones.preparation import Preparation
 from surelabel.backbones.templates import check_templates
 from surelabel.backbones.trained import fine_tuned, load_trained
+from surelabel.backbones.trunk import trunk, trunk_width
 from surelabel.errors import ConfigError
 from surelabel.files import new_folder
 from surelabel.records import Features
@@ -127,6 +129,24 @@ class Towers:
         return self_aware(self.model.visual, self._checked(pixels))
 
     @torch.no_grad()
+    def attentive(self, pixels: Tensor) -> Features:
+        """The same, with how much each of these patches looks at each.
+
+        Raises:
+            ConfigError: this kind of tower gives none.
+        """
+        return attentive(self.model.visual, self._checked(pixels))
+
+    @torch.no_grad()
+    def trunk(self, pixels: Tensor) -> Features:
+        """``pooled``, and in ``layers[-1]`` the tokens that a head of one's own can start from.
+
+        Raises:
+            ConfigError: this kind of tower gives none.
+        """
+        return trunk(self.model.visual, self._checked(pixels))
+
+    @torch.no_grad()
     def texts(self, names: Sequence[str], templates: Sequence[str]) -> Tensor:
         """Unit vectors ``(c, d)``: for each name the mean over templates with one ``{}``.
 
@@ -206,8 +226,24 @@ class Towers:
 
         It is found by looking at one blank picture, which takes as long as a picture does.
         """
-        blank = torch.zeros(1, 3, *self.preprocess["size"])
-        return tuple(part for part in ("self_aware", "patches") if self._gives(part, blank))
+        return tuple(part for part in ("self_aware", "patches") if self.gives(part))
+
+    @property
+    def trunk_width(self) -> int:
+        """Size ``w`` of the tokens of the trunk, found with one blank picture.
+
+        Raises:
+            ConfigError: this kind of tower gives none.
+        """
+        return trunk_width(self.trunk(self._blank))
+
+    def gives(self, part: str) -> bool:
+        """Whether the tower gives ``patches``, ``self_aware``, ``attentive`` or ``trunk``."""
+        try:
+            getattr(self, part)(self._blank)
+        except ConfigError:
+            return False
+        return True
 
     def dense(self) -> "Towers":
         """The same towers at the size that patches ask for.
@@ -268,12 +304,9 @@ class Towers:
             if not isinstance(self.tokenizer, SimpleTokenizer):
                 self.tokenizer.save_pretrained(new)
 
-    def _gives(self, part: str, pixels: Tensor) -> bool:
-        try:
-            getattr(self, part)(pixels)
-        except ConfigError:
-            return False
-        return True
+    @property
+    def _blank(self) -> Tensor:
+        return torch.zeros(1, 3, *self.preprocess["size"])
 
     def _checked(self, pixels: Tensor) -> Tensor:
         return self.prepare.checked(pixels).to(self.device)

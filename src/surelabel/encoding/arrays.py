@@ -32,5 +32,5 @@ def ready_made(vectors: npt.NDArray[np.float32], *, width: int) -> Encoded:
         )
     largest = np.abs(vectors).max(axis=1, keepdims=True)  # squares of tiny or huge ones get lost
     pooled = F.normalize(torch.from_numpy(np.asarray(vectors / largest, dtype=np.float32)), dim=-1)
-    rows = np.arange(len(vectors))
-    return Encoded(Features(pooled), rows, (), 0, 0.0, 0.0, ())
+    rows, passes = np.arange(len(vectors)), np.zeros(len(vectors), dtype=np.int64)
+    return Encoded(Features(pooled), rows, (), 0, 0.0, 0.0, (), passes)

@@ -1,6 +1,5 @@
 """Pictures on disk become features: decoded in worker processes, encoded once, cached for good."""
 
-import math
 import os
 import sys
 import time
@@ -16,6 +15,7 @@ from torch.utils.data import DataLoader, Dataset
 from surelabel.backbones import Backbone
 from surelabel.data.cache import FeatureCache, content_hash
 from surelabel.data.pictures import open_picture
+from surelabel.encoding.packing import packed, unpacked
 from surelabel.errors import DataError, InputError
 from surelabel.records import Features, Skipped
 
@@ -37,6 +37,8 @@ class Encoded:
         decode_seconds: Spent decoding, summed over workers.
         model_seconds: Spent in the encoder.
         hashes: Of the content that each of the ``n`` files had; see :func:`content_hash`.
+        passes: How often the encoder looks at each picture, whole or in parts, ``(n,)``; what
+            came from the cache counts too.
     """
 
     features: Features
@@ -46,6 +48,7 @@ class Encoded:
     decode_seconds: float
     model_seconds: float
     hashes: tuple[str, ...]
+    passes: npt.NDArray[np.int64]
 
 
 def encode(
@@ -64,7 +67,8 @@ def encode(
     Args:
         backbone: The encoder.
         paths: Picture files.
-        part: ``images`` for pooled vectors, ``patches`` or ``self_aware`` for patches as well.
+        part: ``images`` for pooled vectors, ``patches`` or ``self_aware`` for patches as well,
+            ``attentive`` for self-aware patches and attention, ``trunk`` for ``layers[-1]``.
         cache: Where features are kept; None keeps nothing.
         batch: Pictures the encoder sees at once.
         workers: Decoding processes; by default none for a few pictures, else one a core.
@@ -76,8 +80,7 @@ def encode(
     """
     if not paths:
         raise InputError("There are no pictures to encode. Name files or folders with pictures.")
-    if workers is None:
-        workers = 0 if len(paths) < FEW else min(8, os.cpu_count() or 1)
+    workers = default_workers(len(paths)) if workers is None else workers
     known = cache.keys(backbone.fingerprint, part) if cache else frozenset[str]()
     loader = DataLoader(
         _Pictures(paths, backbone, known),
@@ -85,7 +88,7 @@ def encode(
         num_workers=workers,
         collate_fn=list,
         multiprocessing_context="fork" if workers else None,
-        worker_init_fn=_hush,
+        worker_init_fn=hush,
     )
     run = _Run(backbone, part, cache, paths)
     try:
@@ -101,7 +104,12 @@ def encode(
     return run.result()
 
 
-def _hush(_: int) -> None:
+def default_workers(pictures: int) -> int:
+    """Processes that decode so many pictures."""
+    return 0 if pictures < FEW else min(8, os.cpu_count() or 1)
+
+
+def hush(_: int) -> None:
     """Let the threads of a worker end without a word.
 
     What is wrong with a picture comes back in its row, and a fault of ours is raised again in the
@@ -192,32 +200,21 @@ class _Run:
             first = f"{skipped[0].path}: {skipped[0].reason}"
             raise DataError(f"None of {len(paths)} pictures could be read; the first: {first}.")
         rows = sorted(self._keys)
-        stacked = torch.from_numpy(np.stack([self._found[self._keys[r]] for r in rows])).float()
+        stacked = np.stack([self._found[self._keys[r]] for r in rows])
         return Encoded(
-            features=self._as_features(stacked),
+            features=unpacked(self._part, stacked, self._backbone.width),
             rows=np.array(rows),
             skipped=skipped,
             cached=self._cached,
             decode_seconds=self._decode_seconds,
             model_seconds=self._model_seconds,
             hashes=tuple(self._keys[r] for r in rows),
+            passes=np.ones(len(rows), dtype=np.int64),
         )
 
     def _encode(self, keys: Sequence[str], pixels: Tensor) -> None:
         start = time.perf_counter()
-        seen: Features = getattr(self._backbone, self._part)(pixels)
-        rows = (
-            seen.pooled[:, None]
-            if seen.patches is None
-            else torch.cat([seen.pooled[:, None], seen.patches], 1)
-        )
-        arrays = rows.cpu().numpy().astype(np.float16)
+        arrays = packed(self._part, getattr(self._backbone, self._part)(pixels))
         self._fresh |= dict(zip(keys, arrays, strict=True))
         self._found |= {key: self._fresh[key] for key in keys}
         self._model_seconds += time.perf_counter() - start
-
-    def _as_features(self, rows: Tensor) -> Features:
-        if rows.shape[1] == 1:
-            return Features(pooled=rows[:, 0])
-        side = math.isqrt(rows.shape[1] - 1)  # pictures are prepared square
-        return Features(pooled=rows[:, 0], patches=rows[:, 1:], grid=(side, side))

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from surelabel.views.boxes import Box, cut_out
 from surelabel.views.crops import random_crops
+from surelabel.views.cuts import Crops, Cut, Regions, Tiles
 from surelabel.views.fusion import (
     max_with_dead_band,
     max_with_margin,
@@ -40,6 +41,10 @@ FUSIONS: dict[str, Callable[..., Tensor]] = {
 __all__ = [
     "FUSIONS",
     "Box",
+    "Crops",
+    "Cut",
+    "Regions",
+    "Tiles",
     "attended",
     "blended",
     "centred",

@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+import torch
+
+from surelabel.encoding.packing import packed, unpacked
+from surelabel.errors import DataError
+from surelabel.records import Features
+
+
+def features(part, grid=(3, 3), n=4, d=5, w=7):
+    generator = torch.Generator().manual_seed(0)
+    p = grid[0] * grid[1]
+    pooled = torch.randn(n, d, generator=generator)
+    patches = torch.randn(n, p, d, generator=generator)
+    attention = torch.rand(n, p, p, generator=generator)
+    attention = attention / attention.sum(-1, keepdim=True)
+    layers = {-1: torch.randn(n, p, w, generator=generator) * 9}
+    return {
+        "images": Features(pooled),
+        "patches": Features(pooled, patches, grid),
+        "self_aware": Features(pooled, patches, grid),
+        "attentive": Features(pooled, patches, grid, attention=attention),
+        "trunk": Features(pooled, grid=grid, layers=layers),
+    }[part]
+
+
+@pytest.mark.parametrize("part", ["images", "patches", "self_aware", "attentive", "trunk"])
+def test_what_was_packed_comes_back_rounded_to_half_precision(part):
+    given = features(part)
+    found = unpacked(part, packed(part, given), 5)
+    for name in ("pooled", "patches", "attention"):
+        wanted, got = getattr(given, name), getattr(found, name)
+        assert (wanted is None) == (got is None), name
+        if wanted is not None:
+            torch.testing.assert_close(got, wanted, atol=1e-3, rtol=1e-3)
+    assert found.grid == given.grid
+    assert (found.layers is None) == (given.layers is None)
+    if given.layers:
+        torch.testing.assert_close(found.layers[-1], given.layers[-1], atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("part", ["attentive", "trunk"])
+def test_a_grid_that_is_no_square_comes_back_too(part):
+    assert unpacked(part, packed(part, features(part, grid=(2, 6))), 5).grid == (2, 6)
+
+
+def test_rows_of_attention_sum_to_one_again():
+    generator = torch.Generator().manual_seed(0)
+    attention = torch.rand(2, 400, 400, generator=generator).pow(8)
+    attention = attention / attention.sum(-1, keepdim=True)
+    given = Features(torch.ones(2, 5), torch.ones(2, 400, 5), (20, 20), attention=attention)
+    found = unpacked("attentive", packed("attentive", given), 5)
+    torch.testing.assert_close(found.attention.sum(-1), torch.ones(2, 400))
+    torch.testing.assert_close(found.attention, attention, atol=1e-4, rtol=0)
+
+
+def test_each_picture_is_an_array_of_its_own():
+    arrays = packed("trunk", features("trunk"))
+    assert arrays.dtype == np.float16
+    alone = unpacked("trunk", arrays[2:3], 5)
+    assert torch.equal(alone.layers[-1], unpacked("trunk", arrays, 5).layers[-1][2:3])
+
+
+def test_what_half_precision_cannot_hold_is_refused():
+    large = Features(torch.ones(1, 5), grid=(1, 1), layers={-1: torch.full((1, 1, 7), 7e4)})
+    with pytest.raises(DataError, match=r"must stay below 65504.* Got 7e\+04; take other weights"):
+        packed("trunk", large)

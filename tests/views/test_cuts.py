@@ -1,0 +1,100 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surelabel.errors import InputError
+from surelabel.views import Box, Crops, Regions, Tiles, tiles
+
+SIDES = st.integers(1, 300)
+SHARES = st.tuples(*[st.floats(0, 1) for _ in range(4)]).filter(
+    lambda p: p[0] < p[2] and p[1] < p[3]
+)
+
+
+def parts(cut, size, content="0f"):
+    return [(b.left, b.top, b.width, b.height, b.flipped) for b in cut.boxes(size, content)]
+
+
+@given(SIDES, SIDES, SHARES, SHARES)
+def test_every_box_of_every_cut_lies_inside_and_holds_something(width, height, one, other):
+    for cut in (Tiles(2, 4), Crops(count=3), Regions([one, other])):
+        boxes = cut.boxes((width, height), "0f")
+        assert boxes
+        for box in boxes:
+            assert 0 <= box.left < box.left + box.width <= width
+            assert 0 <= box.top < box.top + box.height <= height
+
+
+@given(st.integers(100, 300), st.integers(100, 300), st.integers(0, 1000))
+def test_no_side_of_a_box_is_finer_than_stated(width, height, seed):
+    regions = Regions([(0, 0.25, 0.5, 1), (0.2, 0.1, 0.9, 0.3)])
+    for cut in (Tiles(3, 4), Crops(count=20, seed=seed), regions):
+        least = min(min(b.width, b.height) for b in cut.boxes((width, height), "0f"))
+        assert least >= int(cut.finest * min(width, height)) - 1
+
+
+def test_tiles_are_the_tiles_and_a_tiny_picture_has_one_a_pixel():
+    assert Tiles(2, 3).boxes((30, 20), "any") == tiles((30, 20), down=2, across=3)
+    assert Tiles().boxes((1, 1), "any") == [Box(0, 0, 1, 1)]
+    seen = np.zeros((5, 2), dtype=int)
+    for box in Tiles().boxes((2, 5), "any"):
+        seen[box.top : box.top + box.height, box.left : box.left + box.width] += 1
+    assert (seen == 1).all()
+    assert len(Tiles().boxes((2, 5), "any")) == 6
+
+
+@given(st.integers(0, 9), st.integers(1, 9), st.integers(1, 9))
+def test_a_chunk_of_crops_goes_on_where_the_one_before_ended(first, count, more):
+    together = Crops(count=count + more, first=first)
+    chunks = [Crops(count=count, first=first), Crops(count=more, first=first + count)]
+    assert parts(together, (90, 70)) == [part for c in chunks for part in parts(c, (90, 70))]
+
+
+def test_crops_belong_to_the_content_and_the_seed():
+    same = [parts(Crops(), (90, 70), content) for content in ("0f", "0f", "10")]
+    assert same[0] == same[1] != same[2]
+    assert parts(Crops(seed=1), (90, 70)) != same[0]
+    assert parts(Crops(area=(0.3, 0.4)), (90, 70)) != same[0]
+
+
+def test_crops_are_spread_over_the_picture():
+    boxes = Crops(count=400).boxes((1000, 800), "0f")
+    areas = [b.width * b.height / 800_000 for b in boxes]
+    assert np.mean(areas) == pytest.approx(0.15, abs=0.005)
+    assert np.mean([b.left / (1000 - b.width) for b in boxes]) == pytest.approx(0.5, abs=0.05)
+    assert np.mean([b.flipped for b in boxes]) == pytest.approx(0.5, abs=0.08)
+
+
+def test_regions_are_shares_of_width_and_height():
+    boxes = Regions([(0.1, 0.5, 0.3, 1), (0.999, 0, 1, 0.001)]).boxes((100, 40), "any")
+    assert boxes == [Box(10, 20, 20, 20), Box(99, 0, 1, 1)]
+
+
+def test_cuts_that_look_elsewhere_have_other_names():
+    cuts = [
+        Tiles(3, 2), Tiles(2, 3), Crops(), Crops(count=6), Crops(first=1), Crops(seed=1),
+        Crops(area=(0.1, 0.3)), Regions([(0, 0, 1, 1)]), Regions([(0, 0, 1, 0.5)]),
+        Regions([(0, 0, 1, 1), (0, 0, 1, 0.5)]),
+    ]  # fmt: skip
+    assert len({cut.name for cut in cuts}) == len(cuts)
+    assert Regions([(0, 0, 1, 1)]).name == Regions(((0.0, 0.0, 1.0, 1.0),)).name
+    assert Crops(area=[0.1, 0.2]) == Crops()
+
+
+@pytest.mark.parametrize(
+    ("make", "complaint"),
+    [
+        (lambda: Tiles(0, 3), r"Tiles must be 1 or more down and across\. Got Tiles\(down=0"),
+        (lambda: Crops(count=0), r"Crops must be 1 or more.* Got count=0, first=0"),
+        (lambda: Crops(first=-1), r"the first numbered 0 or more\. Got count=5, first=-1"),
+        (lambda: Crops(area=(0.2, 0.1)), r"area must be two parts in \(0, 1\]"),
+        (lambda: Regions([]), "Regions must be one part or more; None stands for no parts"),
+        (lambda: Regions([(0, 0, 0, 1)]), r"as shares in \[0, 1\].* Got \(0\.0, 0\.0, 0\.0, 1\.0"),
+        (lambda: Regions([(0, 0, 1, 1.1)]), r"as shares in \[0, 1\], the lesser first\. Got"),
+        (lambda: Regions([(float("nan"), 0, 1, 1)]), r"as shares in \[0, 1\], the lesser first"),
+    ],
+)
+def test_what_cannot_be_cut_is_refused(make, complaint):
+    with pytest.raises(InputError, match=complaint):
+        make()
