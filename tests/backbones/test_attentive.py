@@ -30,15 +30,18 @@ def without_first(weights):
 
 
 @pytest.mark.parametrize(("layers", "late"), [(6, [4, 5]), (3, [2]), (2, [1]), (7, [5, 6])])
-def test_attention_of_a_vit_is_the_mean_of_what_its_late_blocks_weigh(layers, late):
+def test_attention_of_a_vit_compares_the_values_of_its_late_blocks(layers, late):
     visual, pixels = tower(**VIT | {"layers": layers}), pictures(32)
     weights = []
     for index in late:
         block = visual.transformer.resblocks[index]
 
         def weigh(attention, inputs, named, output):
-            asked = {"need_weights": True, "average_attn_weights": False}
-            weights.append(type(attention).forward(attention, *inputs, **asked)[1].mean(dim=1))
+            """Values stand third in what the block projects its tokens to."""
+            values = (inputs[0] @ attention.in_proj_weight.T + attention.in_proj_bias)[..., 64:]
+            heads = [values[..., start : start + 8] for start in range(0, 32, 8)]
+            found = [(v @ v.transpose(1, 2) / 8**0.5).softmax(-1) for v in heads]
+            weights.append(sum(found) / 4)
 
         handle = block.attn.register_forward_hook(weigh, with_kwargs=True)
         visual(pixels)

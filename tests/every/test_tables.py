@@ -23,6 +23,7 @@ TABLES = {  # where it stands
     "OPTIMIZERS": "optimizers",
     "CORRECTIONS": "pseudolabels",
     "PSEUDOLABELS": "pseudolabels",
+    "SEWINGS": "pseudolabels",
     "PER_CLASS": "metrics",
     "REGULARIZERS": "regularizers",
     "SET_LOSSES": "losses",
@@ -30,6 +31,7 @@ TABLES = {  # where it stands
 HELPERS = {  # folders of tables, and their modules that hold no entry
     "backbones": {
         "arrays",
+        "attentive",
         "checkpoints",
         "dense",
         "familiarity",
@@ -49,6 +51,7 @@ HELPERS = {  # folders of tables, and their modules that hold no entry
         "timm_network",
         "towers",
         "trained",
+        "trunk",
     },
     "calibration": {"checked", "crossing", "curve", "estimator", "label_shift", "protocol"},
     "decisions": {
@@ -63,10 +66,19 @@ HELPERS = {  # folders of tables, and their modules that hold no entry
     "data.labels": {"aligning", "reading", "resolving"},
     "links": {"arrays", "folded", "protocol"},
     "losses": {"properties"},
-    "methods": {"protocol", "wording"},
-    "pseudolabels": {"ahead", "checked", "estimator", "expectation", "inversions", "selection"},
+    "methods": {"clearest", "decoder", "discriminant", "fused", "leaning", "maps", "neighbourhoods"}
+    | {"places", "protocol", "wording"},
+    "pseudolabels": {
+        "ahead",
+        "checked",
+        "estimator",
+        "expectation",
+        "inversions",
+        "parts",
+        "selection",
+    },
     "regularizers": {"covariance", "pairs"},
-    "views": {"boxes", "crops", "relative", "sewing", "subgrids", "tiles"},
+    "views": {"boxes", "crops", "cuts", "relative", "sewing", "subgrids", "tiles"},
     "metrics": {
         "blocks",
         "brier_parts",
@@ -93,6 +105,7 @@ SOURCE_IS_NAMED = {
     "OPTIMIZERS",
     "CORRECTIONS",
     "PSEUDOLABELS",
+    "SEWINGS",
     "POOLED",
     "PER_CLASS",
     "REGULARIZERS",

@@ -22,9 +22,9 @@ LATE = 3  # the last third of the blocks
 def attentive(visual: Any, pixels: Tensor) -> Features:
     """Self-aware patches, and the attention of the tower between them.
 
-    ViT: the mean of the attention weights over the heads of the last third of the blocks. CLIP
-    ResNet: the weights of attention pooling where values are compared with values. What is looked
-    at beside patches, the class token or the mean, is left out, and the rest made whole again.
+    The weights that come of comparing values with values, in the mean over the heads. ViT: of the
+    last third of the blocks. CLIP ResNet: of attention pooling. What is looked at beside patches,
+    the class token or the mean, is left out, and the rest made whole again.
 
     Args:
         visual: The image tower of an open_clip model.
@@ -42,15 +42,19 @@ def attentive(visual: Any, pixels: Tensor) -> Features:
         patches belong together.
 
     Differs:
-        TagCLIP averages layers 9 to 11 of 12 and zeroes what is strong in few of them; here the
-        last layer counts too, in the mean alone. A ResNet has no such layers.
+        TagCLIP averages what queries find in keys over layers 9 to 11 of 12, and zeroes what is
+        strong in less than a third of the layers. Spread so, but without zeroing, the strongest
+        patch of a visible object of Scenes lies in its box for 25 % (`tiny-vit`, 200 validation
+        scenes), spread where values are alike for 61 %, where it was 60 % before. The price is mAP
+        of patches alone: 41.6 so, 38.5 here, 38.4 before. Zeroing moved mAP by 0.2. The last layer
+        counts too. A ResNet has no such layers.
     """
     if isinstance(visual, ModifiedResNet):
         pool = visual.attnpool
         pooled, places, grid = last_places(visual, pixels)
         values = pool.v_proj(places)
         patches = pool.c_proj(value_to_value(values, pool.num_heads))[:, 1:]
-        weights = _weights(values, values, pool.num_heads)
+        weights = _weights(values, pool.num_heads)
     else:
         pooled, patches, grid, weights = _of_vit(visual, pixels)
     seen = joint_features(pooled, patches, grid)
@@ -83,21 +87,19 @@ def _of_vit(visual: Any, pixels: Tensor) -> tuple[Tensor, Tensor, tuple[int, int
 
 
 def _attention(block: Any, tokens: Tensor) -> Tensor:
-    """Weights ``(n, 1 + p, 1 + p)`` of the attention of a block, of the tokens that enter it."""
-    weight, bias = block.attn.in_proj_weight.chunk(3), block.attn.in_proj_bias.chunk(3)
-    normed = block.ln_1(tokens)
-    queries, keys = (F.linear(normed, weight[i], bias[i]) for i in (0, 1))
-    return _weights(queries, keys, block.attn.num_heads)
+    """Weights ``(n, 1 + p, 1 + p)`` between the values of a block, of the tokens that enter it."""
+    weight, bias = block.attn.in_proj_weight.chunk(3)[2], block.attn.in_proj_bias.chunk(3)[2]
+    values = F.linear(block.ln_1(tokens), weight, bias)
+    return _weights(values, block.attn.num_heads)
 
 
-def _weights(queries: Tensor, keys: Tensor, heads: int) -> Tensor:
+def _weights(values: Tensor, heads: int) -> Tensor:
     """The mean over the heads of how much each token looks at each, ``(n, p, p)``.
 
     Head by head: all of them at once would be the largest thing in memory.
     """
-    pairs = zip(queries.chunk(heads, dim=-1), keys.chunk(heads, dim=-1), strict=True)
-    total = queries.new_zeros(*queries.shape[:2], keys.shape[1])
-    for asking, asked in pairs:
-        scores = asking @ asked.transpose(-1, -2) / asking.shape[-1] ** 0.5
+    total = values.new_zeros(*values.shape[:2], values.shape[1])
+    for part in values.chunk(heads, dim=-1):
+        scores = part @ part.transpose(-1, -2) / part.shape[-1] ** 0.5
         total += scores.softmax(dim=-1)
     return total / heads

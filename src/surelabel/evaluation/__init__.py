@@ -6,7 +6,10 @@ from surelabel.evaluation.coverage import Coverage, coverage
 from surelabel.evaluation.examples import Example, Tag
 from surelabel.evaluation.intervals import intervals
 from surelabel.evaluation.judging import FLOORS, Evaluation, judge, rows_of
+from surelabel.evaluation.label_counts import LabelCounts, label_counts
+from surelabel.evaluation.one_positive import MainAndOthers, main_and_others
 from surelabel.evaluation.searching import Searched, search_labelled
+from surelabel.evaluation.together import Together, together
 
 __all__ = [
     "FLOORS",
@@ -15,12 +18,18 @@ __all__ = [
     "Coverage",
     "Evaluation",
     "Example",
+    "LabelCounts",
+    "MainAndOthers",
     "Searched",
     "Tag",
+    "Together",
     "coverage",
     "intervals",
     "judge",
     "label_budget",
+    "label_counts",
+    "main_and_others",
     "rows_of",
     "search_labelled",
+    "together",
 ]

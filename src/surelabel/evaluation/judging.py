@@ -47,6 +47,8 @@ class Evaluation:
             gave log-odds before it.
         budget: How many labels its calibrator needs; None where nobody asked.
         intervals: Metric → 95 % interval over pictures, for those that were asked for.
+        alone: What the encoder says of the same pictures and labels without any adaptation; None
+            where that is what was judged, or nobody asked.
     """
 
     predictions: Predictions
@@ -62,6 +64,7 @@ class Evaluation:
     before: Before | None = None
     budget: Budget | None = None
     intervals: Mapping[str, Interval] = field(default_factory=dict)
+    alone: Predictions | None = None
 
     @property
     def class_means(self) -> dict[str, float]:

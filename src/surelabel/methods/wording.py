@@ -27,6 +27,13 @@ class Wording(nn.Module):
 
         score = domain(tau · cos(x, names), tau · cos(x, background), tau · cos(x, reference))
 
+    The defaults are those that ranked best, or within 0.2, in one pass over the validation
+    pictures of scenes-80, in mAP of tiny-vit and tiny-rn: ``reference`` 51.4 and 51.1, ``softmax``
+    51.4 and 51.1 (51.3 at half the scale), ``standardised`` 49.9 and 50.0, ``centred`` 49.8 and
+    49.8; ``ensemble`` costs 2.9 and 1.6 within ``softmax``; background words add nothing. On
+    photographs (VOC2012 train, RN50x64) ``softmax`` has 85.3 at the encoder's scale, 87.0 at a
+    quarter of it.
+
     Args:
         backbone: Gives the texts and tau.
         names: What to look for; ``sofa|couch`` are two spellings of one label.
@@ -34,6 +41,7 @@ class Wording(nn.Module):
         domain: What a name is held against, an entry of ``SCORE_DOMAINS``: ``reference`` for
             scores of their own, or ``softmax``, ``centred``, ``standardised`` within the list.
         background: Words that take their share and are no answer: ``none``, ``usual``, or a list.
+            A word that is a name as well is left out.
         scale: Instead of the encoder's own tau; the inverse of a temperature, > 0.
 
     Raises:
@@ -50,6 +58,7 @@ class Wording(nn.Module):
     texts: Tensor
     background: Tensor
     reference: Tensor
+    counts: Tensor
 
     def __init__(
         self,
@@ -64,9 +73,9 @@ class Wording(nn.Module):
         super().__init__()
         if domain not in SCORE_DOMAINS:
             raise ConfigError(f"domain is one of {', '.join(SCORE_DOMAINS)}. Got {domain!r}.")
-        if scale is not None and not 0 < scale < math.inf:
-            raise ConfigError(f"scale must be a number above 0. Got {scale}.")
-        words = _words(background)
+        if scale is not None and not (isinstance(scale, int | float) and 0 < scale < math.inf):
+            raise ConfigError(f"scale must be a number above 0. Got {scale!r}.")
+        words = background_words(background)
         if domain != "reference" and len(names) < FEWEST:
             raise ConfigError(
                 f"domain={domain} holds names against each other and needs {FEWEST} or more. Got "
@@ -79,10 +88,11 @@ class Wording(nn.Module):
         others = backbone.texts(words, sentences) if words else everyday[:0]
         self.register_buffer("background", others)
         self.register_buffer("reference", everyday)
+        self.register_buffer("counts", _are_no_names(words, names), persistent=False)
 
     def forward(self, vectors: Tensor) -> Tensor:
         """Scores ``(…, c)`` of unit vectors ``(…, d)``."""
-        with_each = (self.texts, self.background, self.reference)
+        with_each = (self.texts, self.background[self.counts], self.reference)
         return SCORE_DOMAINS[self.domain](*(self.scale * vectors @ texts.T for texts in with_each))
 
 
@@ -94,12 +104,36 @@ def spelled(backbone: Backbone, names: Sequence[str], sentences: Sequence[str]) 
     return F.normalize(torch.stack([part.mean(0) for part in parts]), dim=-1)
 
 
-def _words(background: str | Sequence[str]) -> tuple[str, ...]:
-    if not isinstance(background, str):
-        return tuple(background)
-    if background not in BACKGROUNDS:
-        raise ConfigError(
-            f"background is one of {', '.join(BACKGROUNDS)}, or a list of words. "
-            f"Got {background!r}."
-        )
-    return BACKGROUNDS[background]
+def background_words(background: str | Sequence[str]) -> tuple[str, ...]:
+    """The words of an entry of ``BACKGROUNDS``, or one's own, each once.
+
+    Raises:
+        ConfigError: there is no such entry, or a word is empty.
+    """
+    if isinstance(background, str):
+        if background not in BACKGROUNDS:
+            raise ConfigError(
+                f"background is one of {', '.join(BACKGROUNDS)}, or a list of words. "
+                f"Got {background!r}."
+            )
+        return BACKGROUNDS[background]
+    if not all(isinstance(word, str) and word.strip() for word in background):
+        raise ConfigError(f"background words must not be empty. Got {list(background)}.")
+    return tuple(dict.fromkeys(word.strip() for word in background))
+
+
+def others(background: str | Sequence[str], names: Sequence[str]) -> list[str]:
+    """The background words that are no spelling of a name.
+
+    Example:
+        >>> others(["sky", "Ground"], ["sea|sky"])
+        ['Ground']
+    """
+    words = background_words(background)
+    return [w for w, counts in zip(words, _are_no_names(words, names), strict=True) if counts]
+
+
+def _are_no_names(words: Sequence[str], names: Sequence[str]) -> Tensor:
+    """Which words are no name: what is looked for is no background."""
+    taken = {spelling.strip().casefold() for name in names for spelling in name.split("|")}
+    return torch.tensor([word.casefold() not in taken for word in words], dtype=torch.bool)
