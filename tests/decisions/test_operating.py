@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from surelabel.decisions import cost, f1, precision, recall, track
+from surelabel.decisions import as_many, cost, f1, precision, recall, track
 from surelabel.errors import ConfigError
 
 PREVALENCE = np.geomspace(0.01, 0.3, 12)
@@ -144,3 +144,29 @@ def test_a_goal_is_a_share(large, entry, goal):
 def test_a_cost_is_finite_and_above_zero(large, of_miss):
     with pytest.raises(ConfigError, match=f"of_miss must be a finite cost above 0. Got {of_miss}"):
         cost(large, of_miss=of_miss)
+
+
+def test_as_many_labels_are_shown_as_there_are(large, fresh):
+    found = as_many(large)
+    probabilities, targets = fresh
+    assert len(set(found.values)) == 1
+    assert found.shown(probabilities).sum() == pytest.approx(targets.sum(), rel=0.05)
+
+
+def test_as_many_as_the_probabilities_promise_are_shown_where_no_label_is_known(fresh):
+    logits, _ = drawn(3, 30_000)
+    promised = track(logits, expit(logits))
+    shown = as_many(promised).shown(fresh[0])
+    assert shown.sum() == pytest.approx(fresh[1].sum(), rel=0.05)
+
+
+def test_of_two_thresholds_as_near_the_higher_shows_fewer():
+    record = track([[-1.0], [0.0], [1.0], [2.0]], [[0], [0], [1], [1]])
+    found = as_many(record)
+    assert found.shown([[expit(0.99)], [expit(1.0)]]).tolist() == [[False], [True]]
+
+
+def test_where_nothing_is_present_as_many_is_never_shown():
+    found = as_many(track([[1.0, 0.0], [-1.0, 2.0]], [[0, 0], [0, 0]]))
+    assert not found.reached.any()
+    assert found.values.tolist() == [1, 1]

@@ -10,13 +10,14 @@ from collections.abc import Callable
 
 from surelabel.decisions.coverage import RiskCoverage, risk_coverage
 from surelabel.decisions.guarantee import Guarantee
-from surelabel.decisions.operating import cost, f1, precision, recall
+from surelabel.decisions.operating import as_many, cost, f1, precision, recall
 from surelabel.decisions.record import TrackRecord
 from surelabel.decisions.risk import at_most_missed, at_most_missed_on_average, at_most_wrong
 from surelabel.decisions.thresholds import Thresholds
 from surelabel.decisions.tracking import track
 
 OPERATING_POINTS: dict[str, Callable[..., Thresholds]] = {
+    "as_many": as_many,
     "cost": cost,
     "f1": f1,
     "precision": precision,
@@ -35,6 +36,7 @@ __all__ = [
     "RiskCoverage",
     "Thresholds",
     "TrackRecord",
+    "as_many",
     "at_most_missed",
     "at_most_missed_on_average",
     "at_most_wrong",

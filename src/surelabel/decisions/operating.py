@@ -150,3 +150,38 @@ def cost(record: TrackRecord, *, of_miss: float = 5.0, shrinkage: float = 10.0) 
     return Thresholds(
         np.full(labels, value), found.precision, found.recall, found.reached, found.support
     )
+
+
+def as_many(record: TrackRecord, *, shrinkage: float = 10.0) -> Thresholds:
+    """Show as many labels as there are: one threshold for all, so that what is missed equals what
+    is wrongly shown.
+
+    Of a record that probabilities promise, without labels, it is as many as can be expected.
+
+    Args:
+        record: How the recognizer did, or what its probabilities promise.
+        shrinkage: Cases as its probabilities promise that what is expected of each label is mixed
+            with, >= 0; the threshold does not depend on it.
+
+    Returns:
+        The same threshold for all labels, the one that shows most nearly as many as are present,
+        of two as near the higher. Not reached where no label is known to be present.
+
+    Raises:
+        ConfigError: ``shrinkage`` is negative or not finite.
+
+    Source:
+        none; ours: precision and recall of all decisions together break even there.
+
+    Example:
+        >>> from surelabel.decisions import track
+        >>> record = track([[-1.0], [0.0], [1.0], [2.0]], [[0], [1], [0], [1]])
+        >>> as_many(record).values.round(3)
+        array([0.731])
+    """
+    precisions, recalls = curves(record, shrinkage)
+    there, shown = record.support.sum(), record.shown.sum(axis=0)
+    nearest = shown.size - 1 - np.argmin(np.abs(shown - there)[::-1])
+    labels = len(record.support)
+    index, reached = np.full(labels, nearest), np.full(labels, there > 0)
+    return chosen(record, precisions, recalls, index, reached)

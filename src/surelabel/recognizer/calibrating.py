@@ -29,9 +29,11 @@ class Calibration:
         fitted: The fitted calibrator.
         about: On what it was fitted, in words.
         record: How calibrated probabilities did on those pictures, each by a calibrator that had
-            not seen it, before any shift; None where it is not known.
+            not seen it, before any shift; what they promise there, where no label was known; None
+            where it is not known.
         shift: Added to the log-odds of each label, for an archive in which labels are more or
             less common; empty for none.
+        labelled: Whether the record was held against labels: no guarantee rests on a promise.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Calibration:
     about: str
     record: TrackRecord | None = None
     shift: tuple[float, ...] = ()
+    labelled: bool = True
 
     def logits(self, raw: npt.ArrayLike) -> Array:
         """Calibrated log-odds in [-40, 40] of log-odds or raw scores ``(n, c)``."""
@@ -48,7 +51,8 @@ class Calibration:
     def state(self) -> dict[str, Any]:
         """All but the record, ready for JSON."""
         made = {"calibrator": self.name, "state": self.fitted.state(), "about": self.about}
-        return made | {"shift": list(self.shift)} if self.shift else made
+        made |= {"shift": list(self.shift)} if self.shift else {}
+        return made if self.labelled else made | {"labelled": False}
 
     def for_other_names(self) -> "Calibration | None":
         """What of it holds for other names; said with one warning where it is not all of it."""
@@ -65,7 +69,8 @@ class Calibration:
         warnings.warn(f"The calibration ({whole}) belongs to single labels. {rest}", stacklevel=3)
         if shared is None or kept is None:
             return None
-        return Calibration(kept, shared, f"{self._unmoved}, the part that all labels share")
+        about = f"{self._unmoved}, the part that all labels share"
+        return Calibration(kept, shared, about, labelled=self.labelled)
 
     def moved(self, raw: npt.ArrayLike) -> "Calibration":
         """The same for an archive of unlabelled pictures ``(n, c)``, whose labels are rarer or
@@ -160,6 +165,7 @@ def restored(found: dict[str, Any] | None, record: TrackRecord | None = None) ->
     if found is None:
         return None
     name, about, shift = found.get("calibrator"), found.get("about"), found.get("shift", [])
+    labelled = found.get("labelled", True)
     if name not in list(CALIBRATORS) or "state" not in found or not isinstance(about, str):
         raise DataError(
             f"calibration.json must hold one of {', '.join(CALIBRATORS)} with its state and, in "
@@ -171,8 +177,13 @@ def restored(found: dict[str, Any] | None, record: TrackRecord | None = None) ->
             f"shift in calibration.json must be numbers in [-1000, 1000]. Got {shift}; "
             "calibrate again."
         )
+    if not isinstance(labelled, bool):
+        raise DataError(
+            f"labelled in calibration.json must be true or false. Got {labelled!r}; calibrate "
+            "again."
+        )
     fitted = CALIBRATORS[name]().restore(found["state"])
-    return Calibration(name, fitted, about, record, tuple(shift))
+    return Calibration(name, fitted, about, record, tuple(shift), labelled)
 
 
 def shipped(run: Run, backbone: Backbone) -> Calibration | None:

@@ -43,6 +43,12 @@ def guarantee(recognizer: Recognizer, goal: str, **settings: Any) -> Guarantee:
         UnknownName, ConfigError: there is no such goal or setting.
         NotFitted: it is not known how the recognizer does on labelled pictures.
     """
+    if recognizer.calibration and not recognizer.calibration.labelled:
+        raise NotFitted(
+            "A guarantee needs labelled pictures, and this recognizer was calibrated without: "
+            "calibrate it on 20 or more (`surelabel calibrate`), or ask for a goal, such as "
+            "--best-f1, which then is what its probabilities promise."
+        )
     found: Guarantee = choose(GUARANTEES, goal, **settings)(_needed(recognizer))
     return found
 
