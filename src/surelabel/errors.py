@@ -6,6 +6,7 @@ SurelabelError
 ├── ConfigError     (ValueError)   a setting that does not exist or does not fit
 ├── DataError       (ValueError)   a file that cannot be read as what it claims to be
 ├── MissingPart     (ImportError)  an optional package or a font; the message says how to install it
+├── NotConverged    (RuntimeError) an iteration ended before it met its goal, and its answer is used
 └── NotFitted       (RuntimeError) predict before fit, or probabilities before calibration
 """
 
@@ -32,6 +33,10 @@ class DataError(SurelabelError, ValueError):
 
 class MissingPart(SurelabelError, ImportError):
     """An optional package or a system font that is not installed."""
+
+
+class NotConverged(SurelabelError, RuntimeError):
+    """An iteration ended before it met its goal; its answer must not be used as if it had."""
 
 
 class NotFitted(SurelabelError, RuntimeError):

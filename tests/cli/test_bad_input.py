@@ -114,11 +114,28 @@ def archive(asked="", **arrays):
     return made
 
 
+def archive_of_tokens(home):
+    return [*archive()(home)[:2], *TAILOR]
+
+
 def no_archive(home):
     (home / "bad.npz").write_text("no archive")
     return ["fit", "bad.npz", "--method", "linear", "--out", "vectors"]
 
 
+def folder_of_a_broken_picture(home):
+    (home / "broken").mkdir()
+    (home / "broken" / "one.jpg").write_bytes(b"no picture")
+    return ["fit", "broken", *TAILOR, "--labels", "names.txt"]
+
+
+def folder_without_pictures(home):
+    (home / "empty").mkdir()
+    (home / "empty" / "notes.doc").write_text("no picture")
+    return ["fit", "empty", *TAILOR, "--labels", "names.txt"]
+
+
+TAILOR = ["--method", "tailor", "--out", "new"]
 GOAL = ["tag", "pictures", "--labels", "lion"]
 FIT = ["fit", "labels.csv", "--set", "method.name=linear", "--set", "epochs=1"]
 BELOW_A_FILE = "names.txt/below"
@@ -303,6 +320,55 @@ CASES = {
         "'guitr'.* Did you mean 'guitar'",
     ),
     "an empty search": (["evaluate", "recognizer", "labels.csv", "--search", ""], "at least one"),
+    "pictures without labels for a method of labels": (
+        ["fit", "pictures", "--out", "new"],
+        "clip_adapter learns from labels, and pictures names pictures .* --method tailor --labels",
+    ),
+    "a picture for a method of labels": (
+        ["fit", "pictures/00000.jpg", "--method", "linear", "--out", "new"],
+        "linear learns from labels",
+    ),
+    "pictures alone and no names": (["fit", "pictures", *TAILOR], "tailor needs names .* --labels"),
+    "one name for a method that tells names apart": (
+        ["fit", "pictures", *TAILOR, "--labels", "lion"],
+        "needs 3 names or more. Got 1",
+    ),
+    "folds without labels": (
+        ["fit", "pictures", *TAILOR, "--labels", "names.txt", "--folds", "3"],
+        "folds have nothing to calibrate on",
+    ),
+    "a regularizer of labels without labels": (
+        ["fit", "pictures", *TAILOR, "--labels", "names.txt", "--regularizer", "label_pair"],
+        "label_pair goes by them",
+    ),
+    "a loss that gives no log-odds, without labels": (
+        ["fit", "pictures", *TAILOR, "--labels", "names.txt", "--loss", "two_way"],
+        "log-odds, as loss.name=binary makes them. Got two_way",
+    ),
+    "a folder without pictures to learn from": (folder_without_pictures, "found 0 of 1 files"),
+    "only broken pictures to learn from": (folder_of_a_broken_picture, "None of 1 pictures could"),
+    "vectors for a method that looks into pictures": (archive_of_tokens, "no pictures"),
+    "tags of a method that must be fitted": (
+        [*GOAL, "--method", "tailor"],
+        "tailor is trained on images. Fit it first .`surelabel fit PICTURES --method tailor",
+    ),
+    "tags of a method of labels": (
+        [*GOAL, "--method", "linear"],
+        "linear is trained on labels. Fit it first .`surelabel fit LABELS --method linear",
+    ),
+    "an unknown method to tag with": ([*GOAL, "--method", "tile"], "'tile' is unknown"),
+    "an unknown setting to tag with": (
+        [*GOAL, "--set", "method.domian=centred"],
+        "zero_shot has no setting domian",
+    ),
+    "a method for a saved recognizer": (
+        ["tag", "pictures", "--model", "recognizer", "--method", "zero_shot"],
+        "keeps the method it was saved with. Leave --method and --set out",
+    ),
+    "two names and a score within the list": (
+        ["tag", "pictures", "--labels", "lion, bear", "--set", "method.domain=centred"],
+        "needs 3 or more. Got 2",
+    ),
     "a demo that cannot be written": (["demo", "--out", BELOW_A_FILE], "cannot be written"),
 }
 

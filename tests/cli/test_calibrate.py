@@ -67,7 +67,29 @@ def test_calibration_moves_to_an_archive_without_labels(home, run):
 
 def test_an_archive_without_labels_has_no_others_to_measure_on(home, run):
     line = ["calibrate", "recognizer", "pictures", "--unlabelled"]
-    for more in (["--test", "labels.csv"], ["--labels", "lion"], ["--pictures", "."]):
+    for more in (["--test", "labels.csv"], ["--pictures", "."]):
         done = run(*line, *more)
         assert (done.code, done.out) == (2, "")
-        assert "--unlabelled goes with none of --test, --pictures, --labels." in done.err
+        assert "--unlabelled goes with neither --test nor --pictures." in done.err
+
+
+def test_scores_of_a_method_without_labels_become_probabilities(home, run):
+    line = ["calibrate", "tiny-vit", "labels.csv", "--out", "tiled", "--method", "tiles"]
+    assert run(*line, "--set", "method.down=2", "--set", "method.across=2").code == 0
+    made = Recognizer.load("tiled")
+    assert (made.run.method.name, made.run.method.settings) == ("tiles", {"down": 2, "across": 2})
+    assert made.calibrated_on == "beta on 24 labelled pictures"
+    assert run("index", "tiled-index", "pictures", "--model", "tiled").code == 0
+
+
+def test_pictures_without_labels_calibrate_what_nothing_has_calibrated(home, run):
+    line = ["calibrate", "tiny-vit", "pictures", "--unlabelled", "--labels", "names.txt"]
+    line += ["--method", "standardised"]
+    done = run(*line, "--out", "alone")
+    assert done.code == 0
+    about = "beta without labels: from what parts of 24 pictures show"
+    assert done.out.startswith(f"Calibrated: {about}.\nNo label was there to check")
+    assert Recognizer.load("alone").calibrated_on == about
+    assert json.loads(run(*line, "--json").out)["calibration"] == about
+    tagged = run("tag", "pictures", "--model", "alone", "--json", "--top-k", "1")
+    assert all(p["tags"][0]["probability"] is not None for p in json.loads(tagged.out))

@@ -86,3 +86,13 @@ def test_the_length_of_queries_needs_retrieval(home, run):
     done = run("evaluate", "recognizer", "labels.csv", "--up-to", "2")
     assert (done.code, done.out) == (2, "")
     assert "--up-to says how long the queries of --retrieval are; give both." in done.err
+
+
+def test_an_encoder_is_measured_with_a_method_that_needs_no_labels(home, run):
+    line = ["evaluate", "tiny-vit", "labels.csv", "--json", "--method"]
+    found = {m: json.loads(run(*line, m).out) for m in ("zero_shot", "standardised")}
+    assert found["zero_shot"]["calibration"]
+    assert found["standardised"]["calibration"] is None
+    means = [found[m]["summary"]["mean_average_precision"] for m in found]
+    assert means[0] != means[1]
+    assert "learns from these 24 pictures first" in run(*line, "standardised").err

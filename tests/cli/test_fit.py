@@ -1,8 +1,13 @@
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 
 import numpy as np
 
+from surelabel.data import collection
 from surelabel.recognizer import Recognizer
 
 LINEAR = ["--set", "method.name=linear", "--set", "epochs=3"]
@@ -97,3 +102,76 @@ def test_a_search_of_scores_asks_for_calibration_first(home, run):
     assert (done.code, done.out) == (1, "")
     assert "needs probabilities, and nothing calibrated this recognizer" in done.err
     assert not (home / "report").exists()
+
+
+SMALL = ["method.side=60", "method.width=32", "method.layers=1", "teacher.name=zero_shot"]
+SMALL += ["epochs=1"]
+TAILOR = ["--method", "tailor", *(word for setting in SMALL for word in ("--set", setting))]
+
+
+def test_pictures_without_labels_teach_a_recognizer_that_tags(home, run):
+    done = run("fit", "pictures", "--labels", "names.txt", "--out", "taught", *TAILOR)
+    assert done.code == 0
+    assert done.out.startswith("Fitted tailor on 24 pictures for 4 labels and saved it in taught.")
+    assert "without labels: from what parts of 24 pictures show.\nNo label was there" in done.out
+    again = run("tag", "pictures", "--model", "taught", "--json", "--top-k", "4")
+    assert again.code == 0
+    tags = json.loads(again.out)[0]["tags"]
+    assert len(tags) == 4
+    assert all(0 < tag["probability"] < 1 for tag in tags)
+
+
+def test_one_picture_over_and_over_teaches_scores_and_no_probabilities_are_made_up(home, run):
+    first, *others = sorted((home / "pictures").iterdir())
+    for picture in others:
+        picture.write_bytes(first.read_bytes())
+    done = run("fit", "pictures", "--labels", "names.txt", "--out", "taught", *TAILOR)
+    assert done.code == 0
+    assert done.out.startswith("Fitted tailor on 24 pictures")
+
+
+def test_a_folder_a_list_and_labelled_pictures_teach_the_same_without_labels(home, run):
+    paths = sorted(str(p) for p in (home / "pictures").iterdir())
+    (home / "list.txt").write_text("\n".join(paths))
+    ways = {
+        "folder": ["pictures", "--labels", "names.txt"],
+        "list": ["list.txt", "--labels", "names.txt"],
+        "files": [*paths, "--labels", "names.txt"],
+        "labelled": ["labels.csv"],
+    }
+    for out, sources in ways.items():
+        done = run("fit", *sources, "--out", out, *TAILOR)
+        assert done.code == 0, done.err
+        said = re.findall("Note: tailor learns from the pictures alone: the labels of", done.err)
+        assert len(said) == (out == "labelled")
+    marks = {Recognizer.load(out).fingerprint for out in ("folder", "list", "files")}
+    assert len(marks) == 1
+    assert Recognizer.load("labelled").names == ["lion", "coffee", "guitar", "rocket"]
+
+
+def test_a_fit_that_ctrl_c_ended_is_done_again_by_the_same_command(tmp_path, run, monkeypatch):
+    monkeypatch.setenv("SURELABEL_CACHE", str(tmp_path / "cache"))
+    pictures = tmp_path / "list.txt"
+    pictures.write_text("\n".join(collection("scenes-80", split="train").paths[:32]))
+    out = tmp_path / "taught"
+    names = ["--labels", "lion, car, guitar"]
+    line = ["fit", pictures, *names, "--out", out, *TAILOR, "--set", "epochs=2"]
+    started = subprocess.Popen(
+        [sys.executable, "-m", "surelabel", *map(str, line)],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    with started:
+        assert started.stderr.readline().startswith("Note: tailor makes only 4 steps")
+        assert started.stderr.readline().startswith("Fitting: 16 of ")
+        os.killpg(started.pid, signal.SIGINT)
+        said = started.stderr.read().splitlines()
+    assert started.returncode == 130
+    assert [text[:12] for text in said] == ["Interrupted."]
+    assert not out.exists()
+    assert run(*line).code == 0
+    assert Recognizer.load(out).names == ["lion", "car", "guitar"]
+    assert not out.with_name("taught.unfinished").exists()

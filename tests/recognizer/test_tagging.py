@@ -3,7 +3,7 @@ import pytest
 from PIL import Image
 
 from surelabel.data import collection
-from surelabel.errors import DataError, InputError, NotFitted
+from surelabel.errors import ConfigError, DataError, InputError, NotFitted
 from surelabel.recognizer import tag, tags_of
 from surelabel.records import Predictions
 
@@ -65,3 +65,15 @@ def test_a_path_that_is_no_picture_is_an_error(tmp_path):
         tag(tmp_path / "gone.jpg", labels=["lion"])
     with pytest.raises(InputError, match="not a mixture"):
         tag([tmp_path / "gone.jpg", Image.new("RGB", (9, 9))], labels=["lion"])
+
+
+def test_another_method_is_named_with_its_settings():
+    paths, labels = collection("scenes-80", split="test").paths[:3], ["lion", "car", "guitar"]
+    whole, parts = tag(paths, labels), tag(paths, labels, method="tiles", down=2, across=2)
+    assert whole != parts
+    assert {t["probability"] for found in parts for t in found} == {None}
+    assert len(tag(paths, labels, method="standardised")) == 3
+    with pytest.raises(ConfigError, match="tiles has no setting rows"):
+        tag(paths, labels, method="tiles", rows=2)
+    with pytest.raises(NotFitted, match="tailor learns from images and has not been fitted"):
+        tag(paths, labels, method="tailor")

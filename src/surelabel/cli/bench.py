@@ -57,3 +57,38 @@ def calibrated(
         )
     terminal.show(value, page)
     terminal.say(f"Written: {out}/calibrated.md, calibrated.json and curves.png")
+
+
+@bench.command(name="label-free")
+@click.option("--quick", is_flag=True, help="Minutes: shipped pictures, two seeds, one encoder.")
+@click.option(
+    "--encoder",
+    "encoders",
+    multiple=True,
+    metavar="NAME",
+    help="Scenes as this encoder sees them; several may be given. [tiny-vit and tiny-rn]",
+)
+@click.option(
+    "--out",
+    callback=output,
+    default="bench-label-free",
+    show_default=True,
+    metavar="FOLDER",
+    help="Where tables and what was computed are kept; a stopped run goes on from them.",
+)
+@with_terminal
+def label_free(terminal: Terminal, quick: bool, encoders: tuple[str, ...], out: str) -> None:
+    """Compare what needs no label: zero-shot, tiles, crops, dense regions, students.
+
+    Rankings, probabilities without a label, the price of each, and cut-and-sew students with one
+    thing changed at a time ("From Iconic to Inclusive").
+    """
+    from surelabel.bench.label_free import FULL, QUICK, measure_all, of_scenes
+
+    plan = QUICK if quick else FULL
+    both = ("tiny-vit",) if quick else ("tiny-vit", "tiny-rn")
+    archives = [of_scenes(name, plan, quick=quick) for name in encoders or both]
+    with terminal.progress("Comparing") as progress:
+        page, value = measure_all(archives, plan, out, seed=terminal.seed or 0, progress=progress)
+    terminal.show(value, page)
+    terminal.say(f"Written: {out}/label-free.md and label-free.json")

@@ -1,6 +1,7 @@
 """``surelabel calibrate``."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -8,7 +9,10 @@ from surelabel.cli.measures import HONESTY, metric_table
 from surelabel.cli.sources import (
     labelled_pictures,
     labels_option,
+    learn_first,
+    method_options,
     names_of,
+    overrides,
     pictures_option,
     unlabelled_pictures,
     unreadable,
@@ -18,8 +22,13 @@ from surelabel.cli.terminal import Terminal, table, whole_folder, with_terminal
 
 if TYPE_CHECKING:
     from surelabel.evaluation import Coverage, Evaluation
+    from surelabel.recognizer import Recognizer
 
 SHOWN = 10  # labels whose frequency changed most
+UNCHECKED = (
+    "No label was there to check these probabilities by: `surelabel evaluate` on some labelled "
+    "pictures says how honest they are."
+)
 
 
 @click.command()
@@ -30,9 +39,11 @@ SHOWN = 10  # labels whose frequency changed most
 @click.option(
     "--unlabelled",
     is_flag=True,
-    help="LABELS is a folder of pictures without labels, or a .txt of paths: move the calibration "
-    "to an archive in which labels are rarer or more common.",
+    help="LABELS is a folder of pictures without labels, or a .txt of paths: calibrate by what "
+    "parts of them show, or move a calibration to an archive in which labels are rarer or more "
+    "common.",
 )
+@method_options
 @pictures_option
 @labels_option
 @with_terminal
@@ -43,6 +54,8 @@ def calibrate(
     out: str | None,
     test: str | None,
     unlabelled: bool,
+    method: str | None,
+    settings: tuple[str, ...],
     pictures: str | None,
     names: str | None,
 ) -> None:
@@ -57,15 +70,22 @@ def calibrate(
     if out:
         check_free(out)
     if unlabelled:
-        if test or pictures or names:
-            raise click.UsageError("--unlabelled goes with none of --test, --pictures, --labels.")
-        move(terminal, model, labels, out)
+        if test or pictures:
+            raise click.UsageError("--unlabelled goes with neither --test nor --pictures.")
+        without_labels(
+            terminal, model, labels, out, names, overrides(settings, method__name=method)
+        )
         return
     held_out = labelled_pictures(labels, pictures)
     tested = labelled_pictures(test, pictures) if test else held_out
     recognizer = open_recognizer(
-        model, names_of(names), otherwise=held_out.names, device=terminal.device
+        model,
+        names_of(names),
+        otherwise=held_out.names,
+        settings=overrides(settings, method__name=method),
+        device=terminal.device,
     )
+    learn_first(terminal, recognizer, held_out)
     with terminal.progress("Encoding") as progress:
         before = judged(recognizer, tested, progress=progress)
     with terminal.progress("Calibrating") as progress:
@@ -78,16 +98,46 @@ def calibrate(
     tell_skipped(list(dict.fromkeys([*before.predictions.skipped, *others])))
 
 
-def move(terminal: Terminal, model: str, source: str, out: str | None) -> None:
-    """Move the calibration of a saved recognizer to unlabelled pictures."""
+def without_labels(
+    terminal: Terminal,
+    model: str,
+    source: str,
+    out: str | None,
+    names: str | None,
+    settings: Sequence[str],
+) -> None:
+    """Calibrate by unlabelled pictures, or move a calibration to them."""
     from surelabel.recognizer import open_recognizer
 
     paths = unlabelled_pictures(source)
-    recognizer = open_recognizer(model, device=terminal.device)
-    with terminal.progress("Encoding") as progress:
-        recognizer.move_to(paths, progress=progress)
+    recognizer = open_recognizer(model, names_of(names), settings=settings, device=terminal.device)
+    learn_first(terminal, recognizer, paths)
+    act = calibrated_alone if recognizer.calibrated_on is None else move
+    value, text = act(terminal, recognizer, paths)
     if out:
         recognizer.save(out)
+    saved = f"Saved in {out}." if out else "Nothing was saved; --out FOLDER saves it."
+    terminal.show({"recognizer": out, "pictures": len(paths), **value}, f"{text}\n{saved}")
+
+
+def calibrated_alone(
+    terminal: Terminal, recognizer: "Recognizer", paths: list[str]
+) -> tuple[dict[str, Any], str]:
+    """Calibrate by pictures without labels; on what the probabilities rest, in words."""
+    from surelabel.records import Images
+
+    with terminal.progress("Calibrating") as progress:
+        recognizer.calibrate(Images(paths), progress=progress)
+    about = recognizer.calibrated_on
+    return {"calibration": about}, f"Calibrated: {about}.\n{UNCHECKED}"
+
+
+def move(
+    terminal: Terminal, recognizer: "Recognizer", paths: list[str]
+) -> tuple[dict[str, Any], str]:
+    """Move a calibration; the labels whose log-odds change most."""
+    with terminal.progress("Encoding") as progress:
+        recognizer.move_to(paths, progress=progress)
     found = recognizer.calibration
     shifts = dict(zip(recognizer.names, found.shift if found else (), strict=True))
     changed = sorted(shifts.items(), key=lambda pair: -abs(pair[1]))
@@ -95,9 +145,8 @@ def move(terminal: Terminal, model: str, source: str, out: str | None) -> None:
     text = [
         f"Moved to {len(paths)} pictures. It holds where only the frequencies of labels changed.",
         table(["label", "change of its log-odds"], rows),
-        f"Saved in {out}." if out else "Nothing was saved; --out FOLDER saves it.",
     ]
-    terminal.show({"recognizer": out, "pictures": len(paths), "shift": shifts}, "\n".join(text))
+    return {"shift": shifts}, "\n".join(text)
 
 
 def show_change(

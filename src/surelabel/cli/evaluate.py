@@ -7,7 +7,15 @@ import click
 from surelabel.cli import searching
 from surelabel.cli.measures import as_text, as_value
 from surelabel.cli.searching import search_options
-from surelabel.cli.sources import labelled_pictures, labels_option, names_of, pictures_option
+from surelabel.cli.sources import (
+    labelled_pictures,
+    labels_option,
+    learn_first,
+    method_options,
+    names_of,
+    overrides,
+    pictures_option,
+)
 from surelabel.cli.tag import tell_skipped
 from surelabel.cli.terminal import Terminal, whole_folder, with_terminal
 
@@ -23,6 +31,7 @@ if TYPE_CHECKING:
     "--report", "folder", callback=whole_folder, metavar="FOLDER", help="Write a report there."
 )
 @search_options
+@method_options
 @pictures_option
 @labels_option
 @with_terminal
@@ -34,6 +43,8 @@ def evaluate(
     queries: tuple[str, ...],
     retrieval: bool,
     up_to: int | None,
+    method: str | None,
+    settings: tuple[str, ...],
     pictures: str | None,
     names: str | None,
 ) -> None:
@@ -50,9 +61,14 @@ def evaluate(
         check_place(folder)
     test = labelled_pictures(labels, pictures)
     recognizer = open_recognizer(
-        model, names_of(names), otherwise=test.names, device=terminal.device
+        model,
+        names_of(names),
+        otherwise=test.names,
+        settings=overrides(settings, method__name=method),
+        device=terminal.device,
     )
     searching.check_searches(recognizer, queries, retrieval, up_to)
+    learn_first(terminal, recognizer, test)
     found = measured(terminal, recognizer, test, places=folder is not None)
     searches = searching.searched(found, queries)
     by_length = searching.retrieved(terminal, found, up_to) if retrieval else None

@@ -32,6 +32,7 @@ POINTS = {  # option: goal and its setting
     "precision": ("precision", "at_least"),
     "recall": ("recall", "at_least"),
     "best_f1": ("f1", None),
+    "as_many": ("as_many", None),
     "cost_of_miss": ("cost", "of_miss"),
 }
 PROMISES = {"at_most_wrong": "at_most_wrong", "at_most_missed": "at_most_missed"}
@@ -47,6 +48,7 @@ OPTIONS = (
         help="Show a label so that this share of the pictures that have it can be expected.",
     ),
     click.option("--best-f1", is_flag=True, help="The balance of both that gives the best F1."),
+    click.option("--as-many", is_flag=True, help="As many labels in all as can be expected."),
     click.option(
         "--cost-of-miss",
         type=Finite(0, min_open=True),
@@ -110,7 +112,9 @@ def thresholds_for(
             f"shown: {', '.join(failing[:NAMED])}{more}",
             err=True,
         )
-    terminal.say(expected(point))
+    found = recognizer.calibration
+    unseen = "" if found is None or found.labelled else " Nobody has seen a label to check that."
+    terminal.say(expected(point) + unseen)
     return point.values
 
 

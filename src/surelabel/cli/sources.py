@@ -1,13 +1,15 @@
 """Where labels, names and recognizers come from, in the words of the command line."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    from surelabel.cli.terminal import Terminal
     from surelabel.recognizer import Labelled, Recognizer
-    from surelabel.records import Skipped
+    from surelabel.records import Images, Skipped
 
 Command = Callable[..., None]
 LABELLED = (".csv", ".json", ".jsonl", ".xml", ".npz")
@@ -22,6 +24,23 @@ def model_option(function: Command) -> Command:
         help="tiny-vit or tiny-rn (emoji are all they know), an open_clip model such as "
         "ViT-B-16/openai, local-dir:FOLDER, or the folder of a saved recognizer.",
     )(function)
+
+
+def method_options(function: Command) -> Command:
+    """``--method`` and ``--set``, where an encoder can stand for a recognizer."""
+    settings = click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Change a setting of it, such as method.domain=centred; `surelabel show method`.",
+    )
+    method = click.option(
+        "--method",
+        help="What an encoder is asked with: zero_shot, or another that needs no labels, such as "
+        "tiles or dense_regions.",
+    )
+    return method(settings(function))
 
 
 def labels_option(function: Command) -> Command:
@@ -87,15 +106,10 @@ def unlabelled_pictures(source: str) -> list[str]:
     Raises:
         DataError: it names labels, or nothing.
     """
-    from surelabel.data import COLLECTIONS, find_pictures
+    from surelabel.data import find_pictures
     from surelabel.errors import DataError
 
-    name, colon, _ = source.rpartition(":")
-    if (
-        source.lower().endswith(LABELLED)
-        or (colon and name.endswith(".npz"))
-        or name in COLLECTIONS
-    ):
+    if is_labelled(source):
         raise DataError(
             f"--unlabelled takes pictures without labels: a folder, a picture or a .txt of paths. "
             f"{source} has labels: leave --unlabelled out to calibrate with them."
@@ -103,7 +117,70 @@ def unlabelled_pictures(source: str) -> list[str]:
     return find_pictures([source])
 
 
-def vectors_of(labelled: "Labelled") -> str | None:
+def is_labelled(source: str) -> bool:
+    """Whether it is called like something with labels, or like pictures without any."""
+    from surelabel.data import COLLECTIONS
+
+    name, colon, _ = source.rpartition(":")
+    named = source.lower().endswith(LABELLED) or bool(colon and name.endswith(".npz"))
+    return named or name in COLLECTIONS
+
+
+def to_learn_from(method: str, places: Sequence[str], root: str | None) -> "Images | Labelled":
+    """What a method is fitted on: labelled pictures, or for one that learns from images any.
+
+    Raises:
+        DataError: it learns from labels, and these pictures have none.
+    """
+    from surelabel.data import find_pictures
+    from surelabel.errors import DataError
+    from surelabel.methods import METHODS
+    from surelabel.records import Images
+
+    first, *others = places
+    entry: Any = METHODS[method]
+    if entry.learns_from == "images" and (others or not is_labelled(first)):
+        return Images(find_pictures(places))
+    if entry.learns_from == "labels" and (others or _holds_pictures(first)):
+        raise DataError(
+            f"{method} learns from labels, and {' '.join(places)} names pictures without any. Give "
+            "one label file, or learn from pictures alone: --method tailor --labels NAMES."
+        )
+    return labelled_pictures(first, root)
+
+
+def _holds_pictures(place: str) -> bool:
+    """A picture, or a folder that is none of VOC labels."""
+    from surelabel.data.pictures import SUFFIXES
+
+    folder = Path(place)
+    return folder.suffix.lower() in SUFFIXES or (
+        folder.is_dir() and next(folder.glob("*.xml"), None) is None
+    )
+
+
+def learn_first(
+    terminal: "Terminal", recognizer: "Recognizer", source: "Labelled | Sequence[str]"
+) -> None:
+    """Let a method that learns from images look at these before it is asked about them."""
+    from surelabel.records import LabelledFeatures, LabelledImages
+
+    if recognizer.fitted:
+        return
+    terminal.say(
+        f"{recognizer.run.method.name} learns from these {len(source)} pictures first, without "
+        "labels, so a score depends on the other pictures. `surelabel fit` keeps what it learns."
+    )
+    pictures = (
+        source.features
+        if isinstance(source, LabelledFeatures)
+        else (source.paths if isinstance(source, LabelledImages) else source)
+    )
+    with terminal.progress("Learning") as progress:
+        recognizer.fit(pictures, progress=progress)
+
+
+def vectors_of(labelled: "Images | Labelled") -> str | None:
     """The encoder that ready-made vectors stand for; None for pictures, which are given to one."""
     from surelabel.records import LabelledFeatures
 
@@ -112,7 +189,7 @@ def vectors_of(labelled: "Labelled") -> str | None:
     return f"features:{labelled.features.shape[1]}"
 
 
-def unreadable(recognizer: "Recognizer", labelled: "Labelled") -> "Sequence[Skipped]":
+def unreadable(recognizer: "Recognizer", labelled: "Images | Labelled") -> "Sequence[Skipped]":
     """The pictures that were skipped; the others were encoded and come from the cache."""
     from surelabel.encoding import encode
     from surelabel.records import LabelledFeatures

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surelabel.cli.goals import goal_options, one_goal, thresholds_for
-from surelabel.cli.sources import labels_option, model_option, names_of
+from surelabel.cli.sources import (
+    labels_option,
+    learn_first,
+    method_options,
+    model_option,
+    names_of,
+    overrides,
+)
 from surelabel.cli.terminal import Terminal, output, with_terminal
 
 if TYPE_CHECKING:
@@ -18,6 +25,7 @@ if TYPE_CHECKING:
 @click.argument("pictures", nargs=-1, required=True)
 @labels_option
 @model_option
+@method_options
 @click.option("--template", metavar="TEXT", help='one, ensemble, or such as "a drawing of a {}".')
 @click.option("--threshold", type=float, help="Only labels with this probability or more. [0.5]")
 @goal_options
@@ -36,6 +44,8 @@ def tag(
     pictures: tuple[str, ...],
     names: str | None,
     model: str,
+    method: str | None,
+    settings: tuple[str, ...],
     template: str | None,
     threshold: float | None,
     top_k: int | None,
@@ -57,7 +67,14 @@ def tag(
     goal = one_goal(threshold, goals)
     check_wishes(threshold, top_k, out, goal is not None)
     paths, wanted = find_pictures(pictures), names_of(names)
-    recognizer = open_recognizer(model, wanted, template=template, device=terminal.device)
+    recognizer = open_recognizer(
+        model,
+        wanted,
+        template=template,
+        settings=overrides(settings, method__name=method),
+        device=terminal.device,
+    )
+    learn_first(terminal, recognizer, paths)
     shown = thresholds_for(terminal, recognizer, goal) if goal else threshold
     start = time.perf_counter()
     with terminal.progress("Tagging") as progress:
@@ -97,11 +114,12 @@ def show_tags(
 
     if threshold is None and top_k is None:
         threshold, top_k = (0.5, None) if predictions.calibration else (None, 5)
-        if not predictions.calibration:
-            terminal.say(
-                "Nothing calibrated these scores: only their order means something, so the first "
-                f"{top_k} labels are shown. `surelabel calibrate` makes probabilities of them."
-            )
+    if threshold is None and not predictions.calibration:
+        terminal.say(
+            "Nothing calibrated these scores: only their order means something, so the first "
+            f"{top_k} labels are shown. `surelabel calibrate` makes probabilities of them, with "
+            "labelled pictures or, less surely, without (--unlabelled)."
+        )
     tags = tags_of(predictions, threshold=threshold, top_k=top_k)
     pairs = list(zip(predictions.paths, tags, strict=True))
     terminal.show(

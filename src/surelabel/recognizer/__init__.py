@@ -6,13 +6,14 @@ from surelabel.recognizer.judging import evaluate, judged
 from surelabel.recognizer.opening import open_recognizer
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.recognizer.saving import check_free
-from surelabel.recognizer.sources import Labelled
+from surelabel.recognizer.sources import Labelled, Source
 from surelabel.recognizer.tagging import check_choice, tag, tags_of
 
 __all__ = [
     "Labelled",
     "Recognizer",
     "Refreshed",
+    "Source",
     "check_choice",
     "check_free",
     "evaluate",

@@ -3,24 +3,41 @@
 from typing import Any
 
 from surelabel.backbones import Backbone
-from surelabel.config import Run
-from surelabel.errors import ConfigError
+from surelabel.config import Choice, Run, is_student
+from surelabel.errors import ConfigError, InputError
+from surelabel.links import Sigmoid
 from surelabel.recognizer.calibrating import check_level
-from surelabel.recognizer.fitting import objective_of
-from surelabel.records import LabelledFeatures, LabelledImages
+from surelabel.recognizer.fitting import link_of, objective_of
+from surelabel.recognizer.looking import parts_for
+from surelabel.records import Images, LabelledFeatures, LabelledImages
+
+LOOKED_AT = {
+    "patches": "patches",
+    "self_aware": "self-aware patches",
+    "attentive": "the attention between patches",
+    "trunk": "the tokens of the trunk",
+}
 
 
 def check_patches(run: Run, method: Any, backbone: Backbone) -> None:
-    """Refuse a method of patches where the encoder gives none.
+    """Refuse a method that looks where the encoder sees nothing, before any picture is read.
 
     Raises:
-        ConfigError: it gives none in the joint space.
+        ConfigError: the encoder gives no such part, or takes no pictures of that size.
     """
-    if "patches" in method.needs and "patches" not in backbone.dense_parts:
+    for part in parts_for(method.needs):
+        if part != "images" and not backbone.gives(part):
+            raise ConfigError(
+                f"{run.method.name} looks at {LOOKED_AT[part]}, and {backbone.name} gives none. "
+                "Take an encoder that does, such as ViT-B-16/openai."
+            )
+    if "views" in method.needs and not backbone.preprocess:
         raise ConfigError(
-            f"{run.method.name} looks at patches, and {backbone.name} gives none in the joint "
-            "space. Take an encoder that does, such as ViT-B-16/openai."
+            f"{run.method.name} looks at parts of pictures, and {backbone.name} takes none. "
+            "Take an encoder of pictures, such as tiny-vit."
         )
+    if method.side:
+        backbone.at(method.side)  # raises where it takes no such size
 
 
 def check_fits(
@@ -28,7 +45,7 @@ def check_fits(
     method: Any,
     backbone: Backbone,
     names: list[str],
-    source: LabelledImages | LabelledFeatures,
+    source: Images | LabelledImages | LabelledFeatures,
     folds: int,
 ) -> None:
     """Refuse a fit in which method, encoder, loss, calibrator and source do not go together.
@@ -36,10 +53,18 @@ def check_fits(
     Raises:
         ConfigError, InputError: they do not; the remedy is named.
     """
-    if method.learns_from != "labels":
+    if method.learns_from == "nothing":
         raise ConfigError(
-            f"{run.method.name} learns from {method.learns_from}, so it cannot be fitted. Choose "
+            f"{run.method.name} learns from nothing, so it cannot be fitted. Choose "
             "method.name=clip_adapter or linear, or calibrate it."
+        )
+    if method.learns_from == "images":
+        _check_learns(run, method, source, folds)
+        return
+    if isinstance(source, Images):
+        raise InputError(
+            f"{run.method.name} learns from labels, and these {len(source)} pictures have none. "
+            "Give LabelledImages, or take method.name=tailor, which learns from pictures alone."
         )
     if folds and folds < 2:
         raise ConfigError(f"folds must be 0 for none, or 2 and more. Got {folds}.")
@@ -50,8 +75,41 @@ def check_fits(
         check_level(run, None if objective.link else run.loss.name)
 
 
+def _check_learns(
+    run: Run, method: Any, source: Images | LabelledImages | LabelledFeatures, folds: int
+) -> None:
+    """Of a method that learns from pictures without labels."""
+    name = run.method.name
+    if folds:
+        raise ConfigError(
+            f"{name} learns without labels, so folds have nothing to calibrate on. Leave folds "
+            "out, and calibrate afterwards."
+        )
+    if run.regularizer:
+        raise ConfigError(
+            f"{name} learns without labels, and {run.regularizer.name} goes by them. Leave the "
+            "regularizer out."
+        )
+    student = is_student(method)
+    if student and not isinstance(link_of(run), Sigmoid):
+        raise ConfigError(
+            f"{name} lets its own labels learn from scores that are log-odds, as loss.name=binary "
+            f"makes them. Got {run.loss.name}."
+        )
+    if not student and run.loss != Choice("binary"):
+        raise ConfigError(f"{name} makes no loss small. Leave loss.name={run.loss.name} out.")
+    if isinstance(source, LabelledFeatures) and (student or method.needs):
+        raise ConfigError(
+            f"{name} looks at the pictures themselves, and ready-made vectors have none. Give "
+            "picture files, or take method.name=standardised."
+        )
+
+
 def _check_trainable(
-    name: str, backbone: Backbone, source: LabelledImages | LabelledFeatures, folds: int
+    name: str,
+    backbone: Backbone,
+    source: Images | LabelledImages | LabelledFeatures,
+    folds: int,
 ) -> None:
     if isinstance(source, LabelledFeatures):
         raise ConfigError(

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from surelabel.backbones import TEMPLATES, Backbone, prompt_templates
 from surelabel.calibration import dealt
-from surelabel.config import Run
+from surelabel.config import Choice, Run
 from surelabel.encoding import Progress
 from surelabel.errors import ConfigError
 from surelabel.links import Link, Sigmoid
@@ -74,12 +74,17 @@ def link_of(run: Run) -> Link | None:
 
 
 def resolved(run: Run) -> Run:
-    """The run with the sentences of a prompt file in it, so that it needs the file no more."""
-    choice = run.method.settings.get("templates")
-    if not isinstance(choice, str) or choice in TEMPLATES or "{}" in choice:
-        return run
-    settings = run.method.settings | {"templates": list(prompt_templates(choice))}
-    return replace(run, method=replace(run.method, settings=settings))
+    """The run with the sentences of prompt files in it, so that it needs the files no more."""
+    teacher = run.teacher and _resolved(run.teacher)
+    return replace(run, method=_resolved(run.method), teacher=teacher)
+
+
+def _resolved(choice: Choice) -> Choice:
+    templates = choice.settings.get("templates")
+    if not isinstance(templates, str) or templates in TEMPLATES or "{}" in templates:
+        return choice
+    settings = choice.settings | {"templates": list(prompt_templates(templates))}
+    return replace(choice, settings=settings)
 
 
 def new_method(run: Run, backbone: Backbone, spellings: Sequence[str]) -> Any:
@@ -123,25 +128,47 @@ def fitted(
     method, objective = new_method(run, backbone, spellings), objective_of(run, backbone, spellings)
     start = (examples.features, examples.targets, examples.known)
     method.start(*start, objective.link or Sigmoid())
-    together = math.ceil(run.batch / run.at_once)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         if "pixels" in method.needs:
             _fit_head(method.head, objective, examples, run.seed)
-        fit(
-            method,
-            _source(method, backbone, examples, math.ceil(run.batch / together)),
-            objective=objective,
-            epochs=run.epochs,
-            learning_rate=run.learning_rate,
-            weight_decay=run.weight_decay,
-            optimizer=run.make("optimizer"),
-            together=together,
-            seed=run.seed,
-            checkpoint=checkpoint,
-            progress=progress,
-        )
+        source = _source(method, backbone, examples, in_memory(run))
+        trained(run, method, source, objective, checkpoint=checkpoint, progress=progress)
     return method
+
+
+def in_memory(run: Run) -> int:
+    """Pictures that are in memory at once: a batch, or an equal part of one."""
+    return math.ceil(run.batch / _together(run))
+
+
+def trained(
+    run: Run,
+    method: Any,
+    source: Source,
+    objective: Objective,
+    *,
+    checkpoint: Checkpoint | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Train a method as the run says; batches of ``source`` hold ``in_memory(run)`` pictures."""
+    fit(
+        method,
+        source,
+        objective=objective,
+        epochs=run.epochs,
+        learning_rate=run.learning_rate,
+        weight_decay=run.weight_decay,
+        optimizer=run.make("optimizer"),
+        together=_together(run),
+        seed=run.seed,
+        checkpoint=checkpoint,
+        progress=progress,
+    )
+
+
+def _together(run: Run) -> int:
+    return math.ceil(run.batch / run.at_once)
 
 
 def _fit_head(head: Any, objective: Objective, examples: Examples, seed: int) -> None:

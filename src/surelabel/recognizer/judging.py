@@ -5,6 +5,7 @@ from dataclasses import replace
 from surelabel.encoding import Progress
 from surelabel.evaluation import Budget, Evaluation, Example, intervals, judge, label_budget
 from surelabel.evaluation.budget import FEWEST
+from surelabel.recognizer.alone import alone
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.recognizer.sources import Labelled
 from surelabel.records import LabelledFeatures
@@ -25,11 +26,18 @@ def evaluate(
 ) -> Evaluation:
     """Predict labelled pictures and judge the predictions; examples show where labels are seen.
 
-    Where the encoder gives no patch vectors, nothing is shown of places.
+    Beside it stands what the encoder alone says of the same pictures, where it is another answer.
+    Where neither the encoder gives patch vectors nor the method a map, no places are shown.
     """
     found = judged(recognizer, test, progress=progress)
-    found = replace(found, intervals=intervals(found), budget=_budget(recognizer, found))
-    if isinstance(test, LabelledFeatures) or not recognizer.backbone.dense_parts:
+    found = replace(
+        found,
+        intervals=intervals(found),
+        budget=_budget(recognizer, found),
+        alone=alone(recognizer, test, found.predictions),
+    )
+    has_places = recognizer.backbone.dense_parts or hasattr(recognizer.method, "maps")
+    if isinstance(test, LabelledFeatures) or not has_places:
         return found
     shown = {e.path for e in (*found.worst, *found.best)}
     paths, maps = recognizer.where(sorted(shown))

@@ -1,14 +1,18 @@
 """What somebody should know although the answer is right: one warning each."""
 
+import math
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from torch import Tensor
 
 from surelabel.backbones import Backbone
+from surelabel.config import Run
 from surelabel.encoding import Encoded
-from surelabel.records import Flags
+from surelabel.records import Flags, LabelledFeatures, LabelledImages
 
+FEW_STEPS = 30  # of a head that begins with nothing
 LARGER = "For photographs take a larger encoder, such as --model ViT-B-16/openai."
 
 
@@ -23,9 +27,12 @@ def note_untrained(backbone: Backbone, spellings: Sequence[str]) -> None:
         )
 
 
-def note_foreign(backbone: Backbone, pooled: Tensor) -> None:
-    """The pictures look like nothing that the encoder was trained on."""
-    if backbone.strangeness(pooled) > 1:
+def note_foreign(backbone: Backbone, method: Any, pooled: Tensor) -> None:
+    """The pictures look like nothing that the encoder was trained on.
+
+    Nothing is said of pictures seen at another size, for nobody knows what is familiar there.
+    """
+    if not method.side and backbone.strangeness(pooled) > 1:
         warnings.warn(
             f"These {len(pooled)} pictures look like nothing that {backbone.name} was trained on: "
             f"it knows {backbone.world}. {LARGER}",
@@ -33,16 +40,38 @@ def note_foreign(backbone: Backbone, pooled: Tensor) -> None:
         )
 
 
-def note_skipped(encoded: Encoded) -> None:
-    """Some labelled pictures cannot be read."""
+def note_skipped(encoded: Encoded, what: str = "labelled pictures") -> None:
+    """Some pictures cannot be read."""
     if encoded.skipped:
         total = len(encoded.skipped) + len(encoded.rows)
         shown = "; ".join(f"{s.path}: {s.reason}" for s in encoded.skipped[:3])
         more = "; …" if len(encoded.skipped) > 3 else ""
         warnings.warn(
-            f"{len(encoded.skipped)} of {total} labelled pictures cannot be read and are left "
-            f"out: {shown}{more}",
+            f"{len(encoded.skipped)} of {total} {what} cannot be read and are left out: "
+            f"{shown}{more}",
             stacklevel=3,
+        )
+
+
+def note_unlooked(method: str, source: object) -> None:
+    """Pictures came with labels, and the method learns without."""
+    if isinstance(source, LabelledImages | LabelledFeatures) and len(source.names):
+        warnings.warn(
+            f"{method} learns from the pictures alone: the labels of these {len(source)} are not "
+            "looked at. Calibrate with them afterwards, or take a method that learns from labels.",
+            stacklevel=4,
+        )
+
+
+def note_few_steps(run: Run, pictures: int) -> None:
+    """A student has too few pictures to learn much from."""
+    steps = math.ceil(pictures / run.batch) * run.epochs
+    if run.teacher and steps < FEW_STEPS:
+        warnings.warn(
+            f"{run.method.name} makes only {steps} steps of learning with {pictures} pictures, and "
+            f"may know little after them: give more pictures, or more passes (epochs is "
+            f"{run.epochs}), or take method.name={run.teacher.name}, its teacher.",
+            stacklevel=4,
         )
 
 

@@ -27,7 +27,15 @@ from surelabel.recognizer.fitting import (
     out_of_fold,
     resolved,
 )
-from surelabel.recognizer.notes import note_foreign, note_skipped, note_untrained
+from surelabel.recognizer.labelfree import calibrated_without_labels
+from surelabel.recognizer.learning import learnt_from
+from surelabel.recognizer.notes import (
+    note_few_steps,
+    note_foreign,
+    note_skipped,
+    note_unlooked,
+    note_untrained,
+)
 from surelabel.recognizer.places import places
 from surelabel.recognizer.saving import (
     Parts,
@@ -41,6 +49,7 @@ from surelabel.records import (
     LOGIT_LIMIT,
     Array,
     Features,
+    Images,
     LabelledImages,
     Predictions,
     Work,
@@ -62,6 +71,7 @@ class Recognizer:
         names: The labels, in the order of the columns.
         link: From the scores of a fitted head to log-odds; None for zero-shot.
         calibration: None until something calibrates.
+        fitted: False while it must learn from pictures before it predicts.
 
     Example:
         >>> import surelabel as sl
@@ -91,9 +101,9 @@ class Recognizer:
         self.method: Any = new_method(self.run, self.backbone, self.spellings)
         self.link: Any = None
         self.calibration = shipped(run, self.backbone)
-        self._fitted = self.method.learns_from == "nothing"
+        self.fitted = self.method.learns_from == "nothing"
         check_patches(run, self.method, self.backbone)
-        if self.method.open_vocabulary:
+        if self.method.open_vocabulary or self.method.learns_from == "images":
             note_untrained(self.backbone, [o for spelt in self.aliases.values() for o in spelt])
 
     @classmethod
@@ -114,18 +124,21 @@ class Recognizer:
 
     def fit(
         self,
-        source: Labelled,
+        source: Source,
         *,
         folds: int = 0,
         checkpoint: str | Path | None = None,
         progress: Progress | None = None,
     ) -> "Recognizer":
-        """Fit the method on labelled pictures, from the start; an older calibration is dropped.
+        """Fit the method on pictures, from the start; an older calibration is dropped.
 
-        A method that trains the encoder itself goes on from the encoder as it is.
+        A method that trains the encoder itself goes on from the encoder as it is. One that learns
+        from images alone gives scores until something calibrates them.
 
         Args:
-            source: Pictures with labels, or ready-made vectors with labels.
+            source: Pictures with labels, or ready-made vectors with labels; for a method that
+                learns from images pictures without any, their paths, or a folder: labels are not
+                looked at.
             folds: 2 or more calibrate as well, with no other labels: as many methods are fitted,
                 each without one part of the pictures, and the calibrator learns from what each
                 says of the part it has not seen. The method that stays has seen all.
@@ -134,20 +147,19 @@ class Recognizer:
             progress: Called with pictures encoded and their total, then with passes and theirs.
 
         Raises:
-            ConfigError: the method learns nothing from labels, cannot be fitted by folds, or
-                does not go with the encoder or the loss; told before any picture is read.
+            ConfigError: the method learns nothing, cannot be fitted by folds, or does not go with
+                the encoder, the loss or the source; told before any picture is read.
             InputError: no label of ``source`` is one of ``names``, or there are too few pictures.
             DataError: ``checkpoint`` is damaged, or belongs to another run.
         """
-        check_fits(self.run, self.method, self.backbone, self.spellings, source, folds)
-        examples = self._examples(source, progress)
+        given = source_of(source)
+        check_fits(self.run, self.method, self.backbone, self.spellings, given, folds)
+        if self.method.learns_from == "images":
+            return self._learn(given, checkpoint, progress)
+        assert not isinstance(given, Images)  # which have no labels: it was checked
+        examples = self._examples(given, progress)
         fold = examples.dealt(folds, self.run.seed) if folds else None
-        self.method, self.link, self.calibration = (
-            new_method(self.run, self.backbone, self.spellings),
-            None,
-            None,
-        )
-        self._fitted = False
+        self._forget()
         kept = checkpoint and Checkpoint(
             checkpoint, purpose=purpose_of(self.run, self.spellings, examples)
         )
@@ -155,7 +167,7 @@ class Recognizer:
         self.method = fitted(*common, checkpoint=kept or None, progress=progress)
         if "pixels" in self.method.needs:
             self.backbone = remembering(self.method.tuned(), self.cache)
-        self.link, self._fitted = link_of(self.run), True
+        self.link, self.fitted = link_of(self.run), True
         if fold is not None:
             scores = out_of_fold(*common, fold=fold, progress=progress)
             self._calibrate(scores, examples, f"by {folds} folds of")
@@ -163,20 +175,63 @@ class Recognizer:
             kept.remove()
         return self
 
-    def calibrate(self, held_out: Labelled, *, progress: Progress | None = None) -> "Recognizer":
+    def _learn(
+        self, given: Images | Labelled, checkpoint: str | Path | None, progress: Progress | None
+    ) -> "Recognizer":
+        note_unlooked(self.run.method.name, given)
+        note_few_steps(self.run, len(given))
+        self._forget()
+        self.method = learnt_from(
+            given,
+            self.run,
+            self.backbone,
+            self.spellings,
+            cache=self.cache,
+            checkpoint=checkpoint,
+            progress=progress,
+        )
+        self.fitted = True
+        return self
+
+    def _forget(self) -> None:
+        self.method = new_method(self.run, self.backbone, self.spellings)
+        self.link = self.calibration = None
+        self.fitted = False
+
+    def calibrate(self, held_out: Source, *, progress: Progress | None = None) -> "Recognizer":
         """Fit the calibrator of the run on labelled pictures that fitting has not seen.
 
+        Given pictures without labels, it is fitted to what parts of them show; ``calibrated_on``
+        says so, and nobody has seen whether it is right.
+
         Raises:
-            NotFitted: it learns from labels and has not been fitted.
+            NotFitted: it has not been fitted.
             ConfigError: the calibrator cannot make log-odds of the scores.
             InputError: no known label is present, or none is absent.
         """
         self._check_fitted()
-        learnt = self.method.learns_from == "labels"
-        scoring = self.run.loss.name if learnt else self.run.method.name
+        of_labels = self.method.learns_from == "labels"
+        scoring = self.run.loss.name if of_labels else self.run.method.name
         check_level(self.run, None if self.link else scoring)
-        examples = self._examples(held_out, progress)
+        given = source_of(held_out)
+        if isinstance(given, Images):
+            return self._calibrate_alone(given, progress)
+        examples = self._examples(given, progress)
         self._calibrate(self._scores(examples.features), examples, "on")
+        return self
+
+    def _calibrate_alone(self, given: Images, progress: Progress | None) -> "Recognizer":
+        found = encoded(given, self.method, self.backbone, self.cache, progress=progress)
+        note_skipped(found, "pictures")
+        self.calibration = calibrated_without_labels(
+            self.run,
+            self.backbone,
+            self.spellings,
+            self.linked(self._scores(found.features)),
+            [str(given.paths[r]) for r in found.rows],
+            cache=self.cache,
+            progress=progress,
+        )
         return self
 
     def move_to(self, pictures: Source, *, progress: Progress | None = None) -> "Recognizer":
@@ -192,7 +247,7 @@ class Recognizer:
         found = encoded(
             source_of(pictures), self.method, self.backbone, self.cache, progress=progress
         )
-        note_skipped(found)
+        note_skipped(found, "pictures")
         self.calibration = self.calibration.moved(self.linked(self._scores(found.features)))
         return self
 
@@ -221,7 +276,7 @@ class Recognizer:
             )
         other = Recognizer(self.run, names, backbone=self.backbone, cache=self.cache)
         other.method.load_state_dict(self.method.state_dict())
-        other.link, other._fitted = self.link, self._fitted
+        other.link, other.fitted = self.link, self.fitted
         other.calibration = self.calibration and self.calibration.for_other_names()
         return other
 
@@ -236,8 +291,8 @@ class Recognizer:
         """Scores, and log-odds where there is a link or a calibration, of every picture.
 
         Args:
-            source: Pictures, labelled or not, or their paths; or ready-made vectors, labelled
-                or an array ``(n, d)``.
+            source: Pictures, labelled or not, their paths, or a folder; or ready-made vectors,
+                labelled or an array ``(n, d)``.
             workers: Decoding processes; chosen by the number of pictures when left out.
             strict: An unreadable picture is an error instead of being skipped.
             progress: Called with pictures done and their total.
@@ -246,9 +301,10 @@ class Recognizer:
         given = source_of(source)
         how = {"workers": workers, "strict": strict, "progress": progress}
         found = encoded(given, self.method, self.backbone, self.cache, **how)
-        note_foreign(self.backbone, found.features.pooled)
+        note_foreign(self.backbone, self.method, found.features.pooled)
         made = self._predictions([str(given.paths[r]) for r in found.rows], found.features)
-        work = Work(found.cached, found.decode_seconds, found.model_seconds)
+        passes = int(found.passes.sum())
+        work = Work(found.cached, found.decode_seconds, found.model_seconds, passes)
         return replace(made, skipped=found.skipped, work=work, hashes=found.hashes or None)
 
     def predict_pictures(self, pictures: Sequence[Image.Image]) -> Predictions:
@@ -256,8 +312,8 @@ class Recognizer:
         self._check_fitted()
         if not pictures:
             raise InputError("There are no pictures to tag.")
-        features = of_pictures(pictures, self.backbone)
-        note_foreign(self.backbone, features.pooled)
+        features = of_pictures(pictures, self.method, self.backbone).features
+        note_foreign(self.backbone, self.method, features.pooled)
         return self._predictions([f"picture {i}" for i in range(len(pictures))], features)
 
     def before_calibration(self, predictions: Predictions) -> Array | None:
@@ -320,7 +376,7 @@ class Recognizer:
         made = cls(parts.run, parts.spellings, backbone=parts.backbone)
         give_weights(made.method, parts.weights, folder)
         made.link = link_of(parts.run) if parts.link else None
-        made.calibration, made._fitted = restored(parts.calibration, parts.record), True
+        made.calibration, made.fitted = restored(parts.calibration, parts.record), True
         check_unchanged(folder, parts, made.fingerprint)
         return made
 
@@ -347,10 +403,11 @@ class Recognizer:
         return Examples(paths, found.features, targets, known)
 
     def _check_fitted(self) -> None:
-        if not self._fitted:
+        if not self.fitted:
+            what = "labelled_pictures" if self.method.learns_from == "labels" else "pictures"
             raise NotFitted(
-                f"{self.run.method.name} learns from labels and has not been fitted yet: "
-                "call fit(labelled_pictures) first, or take zero_shot, which needs none."
+                f"{self.run.method.name} learns from {self.method.learns_from} and has not been "
+                f"fitted yet: call fit({what}) first, or take zero_shot, which needs none."
             )
 
     @torch.no_grad()

@@ -233,8 +233,6 @@ def _object(path: Path) -> dict[str, Any]:
 
 def _card(parts: Parts) -> str:
     calibrated = (parts.calibration or {}).get("about")
-    makes: Any = METHODS[parts.run.method.name]
-    learns = makes.learns_from == "labels"
     shown = ", ".join(parts.spellings[:20]) + (" …" if len(parts.spellings) > 20 else "")
     return f"""# A recognizer of {len(parts.spellings)} labels
 
@@ -245,7 +243,7 @@ Labels: {shown}
 | encoder | {parts.backbone.name} |
 | its world | {parts.backbone.world or "see the encoder's own card"} |
 | method | {parts.run.method.name} {parts.run.method.settings or ""} |
-| loss | {parts.run.loss.name if learns else "none: nothing was fitted"} |
+| loss | {_lesson(parts.run)} |
 | calibration | {calibrated or "none on held-out pictures"} |
 | made with | surelabel {version("surelabel")} |
 
@@ -253,3 +251,16 @@ Load it with `surelabel.Recognizer.load(folder)` or name this folder after `--mo
 Its probabilities hold for pictures like those it was calibrated on; measure them on your own
 labelled pictures with `surelabel evaluate` before you rely on them.
 """
+
+
+def _lesson(run: Run) -> str:
+    """What fitting made small, and of which labels, in words."""
+    method: Any = METHODS[run.method.name]
+    if method.learns_from == "nothing":
+        return "none: nothing was fitted"
+    if method.learns_from == "labels":
+        return run.loss.name
+    if run.teacher is None or run.pseudolabels is None:
+        return "none: it has looked at pictures without labels"
+    made = f"{run.pseudolabels.name} of {run.teacher.name} {run.teacher.settings or ''}".rstrip()
+    return f"{run.loss.name}, on labels of its own ({made})"

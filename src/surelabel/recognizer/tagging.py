@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from surelabel.config import Choice, Run
 from surelabel.errors import InputError
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.records import Array, Flags, Predictions
@@ -17,7 +18,9 @@ def tag(
     labels: Sequence[str],
     *,
     model: str = "tiny-vit",
+    method: str = "zero_shot",
     device: str = "cpu",
+    **settings: Any,
 ) -> list[list[dict[str, Any]]]:
     """Tag pictures in one line: every label with its own probability.
 
@@ -25,7 +28,10 @@ def tag(
         images: Paths or pictures in memory.
         labels: What to look for; one is enough.
         model: The encoder.
+        method: What it is asked with; one that needs no labels. One that learns from images looks
+            at all of ``images`` first.
         device: Where it runs.
+        settings: Of the method, such as ``domain="centred"``.
 
     Returns:
         For each picture its labels, likeliest first, as ``{"label", "score", "probability"}``;
@@ -33,6 +39,8 @@ def tag(
 
     Raises:
         DataError: a picture cannot be read.
+        UnknownName, ConfigError: there is no such method or setting.
+        NotFitted: the method is trained; fit a recognizer instead.
 
     Example:
         >>> import surelabel as sl
@@ -41,15 +49,17 @@ def tag(
         [['label', 'probability', 'score']]
     """
     several = [images] if isinstance(images, str | Path | Image.Image) else list(images)
-    recognizer = Recognizer.zero_shot(model, labels, device=device)
+    run = Run(backbone=Choice(model), method=Choice(method, settings))
+    recognizer = Recognizer(run, labels, device=device)
     opened = [p for p in several if isinstance(p, Image.Image)]
     if opened and len(opened) < len(several):
         raise InputError("images must be all paths or all pictures in memory, not a mixture.")
     if opened:
-        predictions = recognizer.predict_pictures(opened)
-    else:
-        predictions = recognizer.predict([str(p) for p in several], strict=True)
-    return tags_of(predictions)
+        return tags_of(recognizer.predict_pictures(opened))
+    paths = [str(p) for p in several]
+    if hasattr(recognizer.method, "learn"):
+        recognizer.fit(paths)
+    return tags_of(recognizer.predict(paths, strict=True))
 
 
 def tags_of(
