@@ -30,6 +30,11 @@ TABLES = {  # heading: module, table, what it is for
         "`features:WIDTH`.",
     ),
     "Methods": ("methods", "METHODS", "From features to scores."),
+    "Score domains": (
+        "methods",
+        "SCORE_DOMAINS",
+        "What a method without labels holds a name against: its setting `domain`.",
+    ),
     "Losses": ("losses", "LOSSES", "What fitting makes small, one number a picture and label."),
     "Losses of sets": (
         "losses",
@@ -57,6 +62,11 @@ TABLES = {  # heading: module, table, what it is for
         "pseudolabels",
         "CORRECTIONS",
         "From log-odds to log-odds that claim more of what stands first in a picture.",
+    ),
+    "Sewings": (
+        "pseudolabels",
+        "SEWINGS",
+        "How a student without labels learns: pictures sewn together, and labels that learn too.",
     ),
     "Calibrators": ("calibration", "CALIBRATORS", "What is fitted on held-out pictures."),
     "Operating points": (

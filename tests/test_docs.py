@@ -32,6 +32,8 @@ CHAPTERS = {  # of docs/tables.md: where the table stands
     "Optimizers": ("optimizers", "OPTIMIZERS"),
     "Pseudo-labels": ("pseudolabels", "PSEUDOLABELS"),
     "Regularizers": ("regularizers", "REGULARIZERS"),
+    "Score domains": ("methods", "SCORE_DOMAINS"),
+    "Sewings": ("pseudolabels", "SEWINGS"),
 }
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#]*)(#[^)]*)?\)")

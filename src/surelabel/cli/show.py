@@ -19,6 +19,8 @@ TABLES = {
     "metric": ("metrics", "METRICS"),
     "pseudolabel": ("pseudolabels", "PSEUDOLABELS"),
     "correction": ("pseudolabels", "CORRECTIONS"),
+    "sewing": ("pseudolabels", "SEWINGS"),
+    "score-domain": ("methods", "SCORE_DOMAINS"),
     "fusion": ("views", "FUSIONS"),
     "goal": ("decisions", "OPERATING_POINTS"),
     "guarantee": ("decisions", "GUARANTEES"),
