@@ -82,14 +82,15 @@ def before_calibration(found):
 
 @pytest.fixture
 def whole(judged):
-    """Makes an evaluation that has all parts: before calibration, budget and intervals."""
+    """Makes an evaluation that has all parts: what was before, the encoder alone, budget …"""
 
     def made(count=120, **settings):
         found = before_calibration(judged(count, **settings))
         p, y, known = found.predictions.probabilities, found.targets, found.known
         budget = label_budget(Platt, found.before.logits, y, known, draws=2)
         spread = {"ece": metrics.bootstrap(metrics.ece, p, y, known, draws=5)}
-        return replace(found, budget=budget, intervals=spread)
+        alone = judged(count, **(settings | {"seed": 1})).predictions
+        return replace(found, budget=budget, intervals=spread, alone=alone)
 
     return made
 

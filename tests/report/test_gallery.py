@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from html import escape
 
@@ -48,6 +49,14 @@ def test_a_picture_has_a_map_for_each_of_its_first_labels(judged):
     for name in found.worst[0].where:
         assert f'alt="where {name} is seen in {found.worst[0].path}"' in text
     assert text.count("<img") == 4
+
+
+def test_under_a_map_stands_the_sign_of_its_label(judged):
+    found = judged()
+    worst = replace(found.worst[0], tags=(Tag("dog", 0.9, present=False),))
+    worst = replace(worst, where={"dog": next(iter(found.worst[0].where.values()))})
+    text = examples(found, [worst])
+    assert re.search(r"<figcaption><i [^>]*>✗</i> dog</figcaption>", text)
 
 
 def test_a_picture_that_is_gone_leaves_its_path(judged, elsewhere):

@@ -5,6 +5,7 @@ import numpy as np
 
 from surelabel.records import Skipped
 from surelabel.report.binning import binned
+from surelabel.report.claims import ALONE, claimed
 from surelabel.report.numbers import numbers
 from surelabel.report.queries import Retrieval
 
@@ -46,7 +47,15 @@ def test_scores_have_no_reliability(judged):
     assert held["reliability"] is None
     assert held["calibration"] is None
     assert held["before"] is None
-    for part in ("before_calibration", "risk_coverage", "budget", "other_bins", "retrieval"):
+    for part in (
+        "before_calibration",
+        "risk_coverage",
+        "budget",
+        "other_bins",
+        "retrieval",
+        "alone",
+        "labels",
+    ):
         assert held[part] is None
     assert held["intervals"] == {}
 
@@ -62,6 +71,9 @@ def test_every_part_of_the_page_is_in_the_numbers(whole):
     assert held["budget"]["enough"] == found.budget.enough
     assert held["risk_coverage"]["coverage"][-1] == 1
     assert held["other_bins"] == binned(found)
+    assert held["alone"]["calibration"] == found.alone.calibration
+    assert held["labels"]["encoder alone"]["per_picture"] == claimed(found)[ALONE].counts.means
+    assert sum(held["labels"]["this recognizer"]["histograms"]["present"]) == 120
     assert np.shape(held["reliability_per_class"]["honest_from"]) == (3, 15)
     assert held["retrieval"]["precision"] == [0.5, None]
 

@@ -3,7 +3,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from surelabel.report.figures import honesty_plots, label_plots
+from surelabel.report.figures import counting_plots, honesty_plots, label_plots
 from surelabel.report.gallery import Search
 from surelabel.report.page import page
 from surelabel.report.queries import Answer, Retrieval, query_plot
@@ -45,6 +45,7 @@ def html(found, before=None, searches=(), retrieval=None):
         found,
         before=before,
         honesty=honesty,
+        counted=counting_plots(found),
         by_label=by_label,
         searches=searches,
         retrieval=retrieval,
@@ -114,6 +115,15 @@ def test_what_calibration_did_and_other_bins_stand_under_honesty(whole):
         assert words in seen.text
     assert "95 % interval" in seen.text
     assert "nan" not in seen.text
+
+
+def test_scores_are_put_beside_the_encoder_alone_and_nothing_is_counted(judged):
+    found = judged(calibrated=False)
+    assert "counted" not in Reader(html(found)).values("id")
+    seen = Reader(html(replace(found, alone=judged(seed=1).predictions)))
+    assert "Beside the encoder alone" in seen.text
+    assert "labels cannot be counted" in seen.text
+    assert "How many labels" not in seen.text
 
 
 def test_a_thousand_labels_stay_below_three_megabytes(judged):

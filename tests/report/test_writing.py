@@ -26,6 +26,8 @@ def test_a_report_is_a_page_plots_and_numbers(judged, tmp_path):
         "evaluation.json",
         "index.html",
         "plots/confidence.png",
+        "plots/labels_per_picture.png",
+        "plots/labels_together.png",
         "plots/per_class.png",
         "plots/reliability.png",
         "plots/reliability_before.png",

@@ -5,6 +5,8 @@ from surelabel.report.budget import budget_plot
 from surelabel.report.calibrated import calibration_plot
 from surelabel.report.confidence import confidence_plot
 from surelabel.report.drawing import Plot
+from surelabel.report.pairs import pairs_plot
+from surelabel.report.per_picture import per_picture_plot
 from surelabel.report.precision import precision_plot
 from surelabel.report.reliability import pooled_plot
 from surelabel.report.reliability_grid import grid_plot
@@ -17,6 +19,8 @@ NAMES = (
     "confidence",
     "risk_coverage",
     "budget",
+    "labels_per_picture",
+    "labels_together",
     "reliability_by_label",
     "per_class",
     "queries",
@@ -43,6 +47,12 @@ def honesty_plots(evaluation: Evaluation, before: Evaluation | None) -> list[Plo
     plots += [confidence_plot(evaluation), risk_plot(evaluation)]
     if evaluation.budget is not None:
         plots.append(budget_plot(evaluation.budget))
+    return [plot for plot in plots if plot is not None]
+
+
+def counting_plots(evaluation: Evaluation) -> list[Plot]:
+    """How many labels a picture gets, and which together; nothing without probabilities."""
+    plots = [per_picture_plot(evaluation), pairs_plot(evaluation)]
     return [plot for plot in plots if plot is not None]
 
 

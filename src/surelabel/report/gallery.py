@@ -80,7 +80,7 @@ def _example(example: Example, also: Sequence[Tag], calibrated: bool) -> Markup:
     return element(
         "div",
         element("div", picture(example.path), element("ul", *tags, class_="tags"), class_="seen"),
-        _where(example),
+        _where(example, calibrated),
         element("div", example.path, class_="path"),
         class_="card",
     )
@@ -104,10 +104,9 @@ def kind_of(tag: Tag, calibrated: bool) -> str:
 
 def _tag(tag: Tag, calibrated: bool) -> Markup:
     kind = kind_of(tag, calibrated)
-    sign, about = (SIGNS if calibrated else SCORE_SIGNS)[kind]
     return element(
         "li",
-        element("i", sign, role="img", aria_label=about, title=about),
+        _sign(tag, calibrated),
         element("span", tag.name),
         element("b", chance(tag.value) if calibrated else f"{tag.value:.3f}"),
         class_=kind,
@@ -115,10 +114,17 @@ def _tag(tag: Tag, calibrated: bool) -> Markup:
     )
 
 
-def _where(example: Example) -> Markup:
+def _sign(tag: Tag, calibrated: bool) -> Markup:
+    kind = kind_of(tag, calibrated)
+    sign, about = (SIGNS if calibrated else SCORE_SIGNS)[kind]
+    return element("i", sign, role="img", aria_label=about, title=about, class_=kind)
+
+
+def _where(example: Example, calibrated: bool) -> Markup:
     seen = thumbnail(example.path, side=MAP_SIDE)
     if seen is None or not example.where:
         return Markup("")
+    signs = {tag.name: (_sign(tag, calibrated), " ") for tag in example.tags}
     maps = [
         element(
             "figure",
@@ -126,7 +132,7 @@ def _where(example: Example) -> Markup:
                 jpeg(heat_map(seen, strength, cover=example.cover)),
                 f"where {name} is seen in {example.path}",
             ),
-            element("figcaption", name),
+            element("figcaption", *signs.get(name, ()), name),
         )
         for name, strength in list(example.where.items())[:MAPS]
     ]

@@ -12,6 +12,7 @@ from surelabel.evaluation import Budget, Evaluation, Example
 from surelabel.metrics import Reliability
 from surelabel.report.binning import binned
 from surelabel.report.calibrated import reliability_before
+from surelabel.report.claims import ALONE, Claims, claimed, pairs_a_picture, ranked
 from surelabel.report.gallery import Search
 from surelabel.report.labels import mean_probability, positives, prevalence
 from surelabel.report.queries import Retrieval
@@ -53,6 +54,9 @@ def numbers(
         },
         "reliability": _reliability(evaluation),
         **_honesty(evaluation),
+        "alone": evaluation.alone
+        and {"calibration": evaluation.alone.calibration, "summary": _of_alone(evaluation)},
+        "labels": {who: _labels(claims) for who, claims in claimed(evaluation).items()} or None,
         "retrieval": retrieval and asdict(retrieval),
         "searches": [asdict(search) for search in searches],
         "worst": [_example(e) for e in evaluation.worst],
@@ -104,6 +108,27 @@ def _honesty(evaluation: Evaluation) -> dict[str, Any]:
         },
         "risk_coverage": risk and asdict(risk),
         "budget": evaluation.budget and _budget(evaluation.budget),
+    }
+
+
+def _of_alone(evaluation: Evaluation) -> dict[str, float]:
+    return {metric: values[ALONE] for metric, values in ranked(evaluation).items()}
+
+
+def _labels(claims: Claims) -> dict[str, Any]:
+    """How many labels and pairs a picture gets; histograms count pictures with 0, 1, 2 … labels."""
+    there = claims.together.present
+    return {
+        "threshold": claims.threshold,
+        "per_picture": claims.counts.means,
+        "with_half_or_more": claims.sure,
+        "right": claims.right,
+        "histograms": claims.counts.histograms,
+        "pairs": {
+            "shown": pairs_a_picture(claims.together.shown),
+            "present": None if there is None else pairs_a_picture(there),
+            "distance": claims.together.distance,
+        },
     }
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from surelabel.evaluation import Evaluation, Example
+from surelabel.report.alone import about_alone, alone_table
 from surelabel.report.binning import binning_table
 from surelabel.report.calibrated import calibration_table
 from surelabel.report.drawing import Plot
@@ -25,7 +26,9 @@ ALLOWED = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 WHERE = (
     "Below each picture: where its likeliest labels are seen. Colours run from the weakest to the "
     "strongest part of that one picture, so they cannot be compared between pictures, and a label "
-    "that is not there has a strongest part too. Shown is the part that the encoder looked at."
+    "that is not there has a strongest part too. A method that makes maps shows its own; of the "
+    "others it is how well the encoder's view of each part fits the name. Shown is the part that "
+    "the encoder looked at."
 )
 OTHER_BINS = (
     "The number of bins is a choice. Where a metric changes much with it, or without the bins that "
@@ -38,6 +41,7 @@ def page(
     *,
     before: Evaluation | None,
     honesty: Sequence[Plot],
+    counted: Sequence[Plot],
     by_label: Sequence[Plot],
     searches: Sequence[Search],
     retrieval: Retrieval | None = None,
@@ -49,6 +53,7 @@ def page(
         evaluation: What to show.
         before: The same pictures before fitting or calibration.
         honesty: Plots of probabilities.
+        counted: Plots of how many labels there are, and which together.
         by_label: Plots of single labels; the first one stands beside their table.
         searches: Questions to an index with their answers.
         retrieval: How well whole questions are answered.
@@ -57,13 +62,15 @@ def page(
     sections = [
         _summary(evaluation, before),
         _honesty(evaluation, honesty),
+        _counted(evaluation, counted),
         _labels(evaluation, by_label),
         _pictures(evaluation),
         _queries(retrieval, by_length),
         _searches(searches),
     ]
-    names = [("summary", "Summary"), ("honesty", "Honesty"), ("labels", "Labels")]
-    names += [("pictures", "Pictures"), ("queries", "Queries"), ("searches", "Searches")]
+    names = [("summary", "Summary"), ("honesty", "Honesty"), ("counted", "How many")]
+    names += [("labels", "Labels"), ("pictures", "Pictures")]
+    names += [("queries", "Queries"), ("searches", "Searches")]
     shown = [(anchor, name) for (anchor, name), s in zip(names, sections, strict=True) if s]
     links = [element("a", name, href=f"#{anchor}") for anchor, name in shown]
     title = element("h1", "How good, and how honest?")
@@ -119,6 +126,19 @@ def _honesty(evaluation: Evaluation, plots: Sequence[Plot]) -> Markup:
         element("h3", "Calibration error with other bins"),
         element("p", OTHER_BINS, class_="soft"),
         binning_table(evaluation),
+    )
+
+
+def _counted(evaluation: Evaluation, plots: Sequence[Plot]) -> Markup:
+    if evaluation.alone is None and not plots:
+        return Markup("")
+    title = "How many labels, and which together" if plots else "Beside the encoder alone"
+    return _section(
+        "counted",
+        title,
+        about_alone(evaluation),
+        alone_table(evaluation),
+        *([_plots(plots)] if plots else []),
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from surelabel.errors import DataError, InputError
 from surelabel.evaluation import Evaluation
 from surelabel.files import new_folder
-from surelabel.report.figures import NAMES, honesty_plots, label_plots
+from surelabel.report.figures import NAMES, counting_plots, honesty_plots, label_plots
 from surelabel.report.gallery import Search
 from surelabel.report.numbers import FORMAT, numbers
 from surelabel.report.page import page
@@ -46,12 +46,14 @@ def report(
     _check_same(evaluation, before)
     place = Path(folder)
     check_place(place)
-    honesty, by_label = honesty_plots(evaluation, before), label_plots(evaluation)
+    honesty, counted = honesty_plots(evaluation, before), counting_plots(evaluation)
+    by_label = label_plots(evaluation)
     by_length = [] if retrieval is None else [query_plot(retrieval)]
     whole = page(
         evaluation,
         before=before,
         honesty=honesty,
+        counted=counted,
         by_label=by_label,
         searches=searches,
         retrieval=retrieval,
@@ -60,7 +62,7 @@ def report(
     text = numbers(evaluation, before, retrieval, searches)
     with new_folder(place.resolve()) as new:
         (new / PLOTS).mkdir()
-        for plot in (*honesty, *by_label, *by_length):
+        for plot in (*honesty, *counted, *by_label, *by_length):
             (new / PLOTS / f"{plot.name}.png").write_bytes(plot.png)
         # a file name need not be Unicode; what is not is written as an escape
         (new / NUMBERS).write_text(text, encoding="utf-8", errors="backslashreplace")
