@@ -98,18 +98,5 @@ class Queries(nn.Module):
 
     def forward(self, places: Tensor) -> Tensor:
         """Scores ``(n, c)`` of what is at the places ``(n, p, width)`` of pictures."""
-        decoded: Tensor = self.layers(self._asked(places), places)
+        decoded: Tensor = self.layers(self.queries.expand(len(places), -1, -1), places)
         return (decoded * self.weight).sum(dim=-1) + self.level
-
-    def attention(self, places: Tensor) -> Tensor:
-        """Where each query looks in the last layer, on average over heads, ``(n, c, p)``."""
-        *first, last = self.layers.layers
-        asked = self._asked(places)
-        for layer in first:
-            asked = layer(asked, places)
-        asked = last.norm1(asked + last.self_attn(asked, asked, asked, need_weights=False)[0])
-        looked: Tensor = last.multihead_attn(asked, places, places)[1]
-        return looked
-
-    def _asked(self, places: Tensor) -> Tensor:
-        return self.queries.expand(len(places), -1, -1)

@@ -42,13 +42,19 @@ class Tailor(nn.Module):
         One weight vector a name, where the released code multiplies every name with every other's
         and keeps the diagonal. The norm's scale and shift are trained; there they stay as they
         are. The step size falls along a cosine, and only matrices decay.
+
+        The recipe is ours, tried on the validation pictures of scenes-80 with tiny-rn. The code's,
+        one pass and the decoder at a twentieth of the step size, is 357 steps on VOC2012 and 5,130
+        on COCO; on 1,000 pictures it is 63, after which the student has 27 % mAP where its
+        pseudo-labels have 57. With all parts at one rate it has 30, after four passes 55, and 60
+        after ten (without dropout). With tens of thousands of pictures take ``epochs=1``.
     """
 
     learns_from = "images"
     needs: tuple[str, ...] = ("trunk",)
     side: int | None = None
     open_vocabulary = False
-    recipe = Recipe(epochs=1, batch=16, at_once=16, learning_rate=0.001, weight_decay=0.01)
+    recipe = Recipe(epochs=10, batch=16, at_once=16, learning_rate=0.001, weight_decay=0.01)
 
     def __init__(
         self,
@@ -60,7 +66,7 @@ class Tailor(nn.Module):
         layers: int = 2,
         reduction: int | None = None,
         dropout: float = 0.1,
-        decoder_rate: float = 0.05,
+        decoder_rate: float = 1.0,
     ):
         super().__init__()
         _check(side=side, width=width, layers=layers, reduction=reduction)
@@ -91,13 +97,14 @@ class Tailor(nn.Module):
 
     @torch.no_grad()
     def maps(self, features: Features) -> Tensor:
-        """Where each name is looked for, ``(n, c, down, across)``; the places of a map sum to 1.
+        """How strongly each name is seen in each place, ``(n, c, down, across)``.
 
-        What a name's query attends to in the last layer, on average over heads. It says where,
-        not whether: that is the score's to say.
+        A score as if queries had this place alone to look at. On 100 validation pictures of
+        scenes-80 its highest place touches an object of that name 91 times in 100, where the last
+        layer's attention does 67 times and chance 24.
         """
-        looked = torch.cat([self.decoder.attention(places) for places in self._seen(features)])
-        maps: Tensor = looked.unflatten(-1, features.grid or ())
+        alone = [self.decoder(one[:, None]) for some in self._seen(features) for one in some]
+        maps: Tensor = torch.stack(alone).transpose(1, 2).unflatten(-1, features.grid or ())
         return maps
 
     def _seen(self, features: Features) -> Iterator[Tensor]:

@@ -50,9 +50,13 @@ class Calibration:
 
     def state(self) -> dict[str, Any]:
         """All but the record, ready for JSON."""
-        made = {"calibrator": self.name, "state": self.fitted.state(), "about": self.about}
-        made |= {"shift": list(self.shift)} if self.shift else {}
-        return made if self.labelled else made | {"labelled": False}
+        made: dict[str, Any] = {"calibrator": self.name, "state": self.fitted.state()}
+        made["about"] = self.about
+        if self.shift:
+            made["shift"] = list(self.shift)
+        if not self.labelled:
+            made["labelled"] = False
+        return made
 
     def for_other_names(self) -> "Calibration | None":
         """What of it holds for other names; said with one warning where it is not all of it."""
