@@ -68,6 +68,7 @@ TABLES = {  # heading: module, table, what it is for
         "SEWINGS",
         "How a student without labels learns: pictures sewn together, and labels that learn too.",
     ),
+    "Transports": ("transport", "TRANSPORTS", "Which region of a picture speaks for which label."),
     "Calibrators": ("calibration", "CALIBRATORS", "What is fitted on held-out pictures."),
     "Operating points": (
         "decisions",

@@ -32,6 +32,7 @@ CHAPTERS = {  # of docs/tables.md: where the table stands
     "Optimizers": ("optimizers", "OPTIMIZERS"),
     "Pseudo-labels": ("pseudolabels", "PSEUDOLABELS"),
     "Regularizers": ("regularizers", "REGULARIZERS"),
+    "Transports": ("transport", "TRANSPORTS"),
     "Score domains": ("methods", "SCORE_DOMAINS"),
     "Sewings": ("pseudolabels", "SEWINGS"),
 }

@@ -27,6 +27,7 @@ TABLES = {  # where it stands
     "PER_CLASS": "metrics",
     "REGULARIZERS": "regularizers",
     "SET_LOSSES": "losses",
+    "TRANSPORTS": "transport",
 }
 HELPERS = {  # folders of tables, and their modules that hold no entry
     "backbones": {
@@ -78,6 +79,7 @@ HELPERS = {  # folders of tables, and their modules that hold no entry
         "selection",
     },
     "regularizers": {"covariance", "pairs"},
+    "transport": {"kernel", "knowledge", "logarithms", "plan", "problem", "released"},
     "views": {"boxes", "crops", "cuts", "relative", "sewing", "subgrids", "tiles"},
     "metrics": {
         "blocks",
@@ -113,6 +115,7 @@ SOURCE_IS_NAMED = {
     "SET_LOSSES",
     "GUARANTEES",
     "OPERATING_POINTS",
+    "TRANSPORTS",
 }
 
 

@@ -22,6 +22,7 @@ TABLES = {
     "sewing": ("pseudolabels", "SEWINGS"),
     "score-domain": ("methods", "SCORE_DOMAINS"),
     "fusion": ("views", "FUSIONS"),
+    "transport": ("transport", "TRANSPORTS"),
     "goal": ("decisions", "OPERATING_POINTS"),
     "guarantee": ("decisions", "GUARANTEES"),
     "calibrator": ("calibration", "CALIBRATORS"),
