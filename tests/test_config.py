@@ -1,6 +1,6 @@
 import pytest
 
-from surelabel.config import Run, load_run, run_as_toml
+from surelabel.config import STUDENT, Choice, Run, load_run, run_as_toml
 from surelabel.errors import ConfigError, DataError, UnknownName
 
 
@@ -47,6 +47,14 @@ def test_a_run_survives_being_written_and_read(tmp_path):
         ("method.ratio=nan", ConfigError, "kind of its default"),
         ("method.reduction=true", ConfigError, "kind of its default, 2"),
         ("method.templates=3", ConfigError, "kind of its default, 'one'"),
+        ("teacher.name=zero_shot", ConfigError, "taught without labels, such as method.name=tail"),
+        ("method.name=linear sewing.side=0.5", ConfigError, "linear is none; leave sewing out"),
+        ("method.name=tailor teacher.name=linear", ConfigError, "linear, which must be fitted"),
+        ("method.name=tailor teacher.name=tailor", ConfigError, "A teacher knows without"),
+        ("method.name=tailor teacher.name=tils", UnknownName, "Did you mean 'tiles'"),
+        ("method.name=tailor sewing.sides=0.5", ConfigError, "sewn has no setting sides"),
+        ("method.name=tailor sewing.overlays=1.5", ConfigError, "kind of its default, 1"),
+        ("method.name=tailor pseudolabels.name=soft", UnknownName, "'soft' is unknown"),
     ],
 )
 def test_a_mistake_is_told_before_anything_runs(override, error, says):
@@ -64,3 +72,26 @@ def test_a_damaged_file_is_named(tmp_path, content):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(DataError, match=r"nowhere\.toml cannot be read"):
         load_run(tmp_path / "nowhere.toml")
+
+
+def test_only_a_student_has_a_teacher():
+    student = load_run(overrides=["method.name=tailor"])
+    assert {part: getattr(student, part) for part in STUDENT} == STUDENT
+    for method in ("linear", "zero_shot", "clip_adapter"):
+        run = load_run(overrides=[f"method.name={method}"])
+        assert [getattr(run, part) for part in STUDENT] == [None] * 3
+
+
+def test_the_run_of_a_student_survives_being_written_and_read(tmp_path):
+    run = load_run(
+        overrides=[
+            "method.name=tailor",
+            "teacher.down=2",
+            "pseudolabels.top=2",
+            "sewing.overlays=0",
+        ]
+    )
+    assert run.teacher == Choice(STUDENT["teacher"].name, {"down": 2})
+    assert run.make("sewing")().overlays == 0
+    (tmp_path / "run.toml").write_text(run_as_toml(run))
+    assert load_run(tmp_path / "run.toml") == run

@@ -14,9 +14,15 @@ from surelabel.errors import ConfigError, DataError
 from surelabel.losses import LOSSES, SET_LOSSES
 from surelabel.methods import METHODS, Recipe
 from surelabel.optimizers import OPTIMIZERS
+from surelabel.pseudolabels import PSEUDOLABELS, SEWINGS
 from surelabel.regularizers import REGULARIZERS
 from surelabel.tables import choose
 
+TEACHERS: dict[str, Callable[..., Any]] = {
+    name: method
+    for name, method in METHODS.items()
+    if getattr(method, "learns_from", "") == "nothing" or hasattr(method, "learn")
+}
 TABLES: dict[str, Mapping[str, Callable[..., Any]]] = {
     "backbone": BACKBONES,
     "method": METHODS,
@@ -24,9 +30,10 @@ TABLES: dict[str, Mapping[str, Callable[..., Any]]] = {
     "regularizer": REGULARIZERS,
     "optimizer": OPTIMIZERS,
     "calibrator": CALIBRATORS,
+    "teacher": TEACHERS,
+    "pseudolabels": PSEUDOLABELS,
+    "sewing": SEWINGS,
 }
-
-
 LARGEST = 2**31  # of any number of a run; a seed must fit into every generator
 
 
@@ -36,6 +43,13 @@ class Choice:
 
     name: str
     settings: dict[str, Any] = field(default_factory=dict)
+
+
+STUDENT = {  # what a student has beside its recipe
+    "teacher": Choice("tiles"),
+    "pseudolabels": Choice("tailored"),
+    "sewing": Choice("sewn"),
+}
 
 
 @dataclass(frozen=True)
@@ -48,6 +62,10 @@ class Run:
         loss: What fitting makes small.
         regularizer: What it makes small beside the loss; None for nothing.
         calibrator: What ``calibrate`` fits on held-out pictures.
+        teacher: Whose scores a student learns from, log-odds of a softmax at half the encoder's own
+            scale where it says none; None for methods that are no student, as are the next two.
+        pseudolabels: What makes targets of these scores.
+        sewing: How pictures are sewn together for the student.
         optimizer: How fitting steps.
         regularizer_weight: What the regularizer is multiplied with (lambda).
         epochs: Passes over the labelled pictures.
@@ -63,6 +81,9 @@ class Run:
     loss: Choice = Choice("binary")
     regularizer: Choice | None = None
     calibrator: Choice = Choice("beta")
+    teacher: Choice | None = None
+    pseudolabels: Choice | None = None
+    sewing: Choice | None = None
     optimizer: Choice = None  # type: ignore[assignment]  # filled below, as all that are None
     regularizer_weight: float = 1.0
     epochs: int = None  # type: ignore[assignment]
@@ -84,11 +105,33 @@ class Run:
             if getattr(self, key) is None:
                 filled = Choice(value) if key in TABLES else value
                 object.__setattr__(self, key, filled)
+        self._have_what_a_student_needs()
 
     def make(self, part: str) -> Callable[..., Any]:
         """The chosen entry of ``part`` with its settings fixed."""
         choice = getattr(self, part)
         return choose(TABLES[part], choice.name, **choice.settings)
+
+    def _have_what_a_student_needs(self) -> None:
+        student = is_student(METHODS.get(self.method.name))
+        for part, usual in STUDENT.items():
+            if student and getattr(self, part) is None:
+                object.__setattr__(self, part, usual)
+            elif not student and getattr(self, part) is not None:
+                raise ConfigError(
+                    f"{part} is for methods that are taught without labels, such as "
+                    f"method.name=tailor. {self.method.name} is none; leave {part} out."
+                )
+        if self.teacher and self.teacher.name in METHODS.keys() - TEACHERS.keys():
+            raise ConfigError(
+                f"A teacher knows without being taught: {', '.join(sorted(TEACHERS))}. "
+                f"Got teacher.name={self.teacher.name}, which must be fitted itself."
+            )
+
+
+def is_student(method: Any) -> bool:
+    """Whether a method is trained on pictures without labels, so that it needs a teacher."""
+    return getattr(method, "learns_from", "") == "images" and not hasattr(method, "learn")
 
 
 def load_run(path: str | Path | None = None, overrides: Sequence[str] = ()) -> Run:
@@ -143,7 +186,7 @@ def _choice(part: str, section: Any) -> Choice:
         raise ConfigError(
             f'{part} is a section with a name, such as {part}.name="…". Got {section!r}.'
         )
-    rest, usual = dict(section), getattr(Run(), part)
+    rest, usual = dict(section), getattr(Run(), part) or STUDENT.get(part)
     if usual is None and "name" not in rest:
         raise ConfigError(
             f"{part} needs a name, one of {', '.join(sorted(TABLES[part]))}. Got {section!r}."

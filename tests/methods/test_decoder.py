@@ -110,25 +110,28 @@ def test_a_head_weighs_each_query_by_its_own_vector():
     torch.testing.assert_close(it(places), full.diagonal(dim1=1, dim2=2))
 
 
-@pytest.mark.parametrize("layers", [1, 2, 3])
-def test_attention_is_what_the_last_layer_looks_at(layers):
+def test_a_layer_is_attention_among_queries_then_to_places_then_a_network():
     torch.manual_seed(0)
-    it = Queries(NAMES, width=16, layers=layers, dropout=0.3).eval()
-    places, seen = torch.randn(2, 5, 16), {}
-    attend = it.layers.layers[-1].multihead_attn
-    attend.register_forward_pre_hook(lambda _, given: seen.update(query=given[0], key=given[1]))
-    it(places)
-    query, key = (
-        F.linear(x, w, b).unflatten(-1, (8, 2)).transpose(1, 2)
-        for x, w, b in zip(
-            (seen["query"], seen["key"]),
-            attend.in_proj_weight.chunk(3)[:2],
-            attend.in_proj_bias.chunk(3)[:2],
-            strict=True,
-        )
+    it = Queries(NAMES, width=16, layers=1, dropout=0.3).eval()
+    places, (layer,) = torch.randn(2, 5, 16), it.layers.layers
+    x = it.queries.expand(2, -1, -1)
+    x = layer.norm1(x + attended(layer.self_attn, x, x))
+    x = layer.norm2(x + attended(layer.multihead_attn, x, places))
+    hidden = layer.linear1(x)
+    x = layer.norm3(x + layer.linear2(torch.where(hidden > 0, hidden, 0.01 * hidden)))
+    expected = (it.layers.norm(x) * it.weight).sum(dim=-1) + it.level
+    torch.testing.assert_close(it(places), expected)
+
+
+def attended(attention, asking, asked):
+    """Eight heads, from the weights alone."""
+    weights, biases = attention.in_proj_weight.chunk(3), attention.in_proj_bias.chunk(3)
+    query, key, value = (
+        F.linear(x, w, b).unflatten(-1, (8, -1)).transpose(1, 2)
+        for x, w, b in zip((asking, asked, asked), weights, biases, strict=True)
     )
-    expected = (query @ key.transpose(2, 3) / 2**0.5).softmax(dim=-1).mean(dim=1)
-    torch.testing.assert_close(it.attention(places), expected)
+    looks = (query @ key.transpose(2, 3) / query.shape[-1] ** 0.5).softmax(dim=-1)
+    return attention.out_proj((looks @ value).transpose(1, 2).flatten(2))
 
 
 def test_what_is_drawn_belongs_to_the_name_and_not_to_its_column():

@@ -123,16 +123,16 @@ def test_levels_start_at_how_common_each_label_is():
     torch.testing.assert_close(it.decoder.level.sigmoid(), expected, atol=1e-4, rtol=0)
 
 
-def test_maps_find_the_one_place_that_is_looked_at():
+def test_a_map_is_the_score_of_each_place_alone():
     it, features = tailored(), seen()
-    maps = it.maps(features)
+    maps, places = it.maps(features), it.places(features.layers[-1], (2, 3))
     assert maps.shape == (4, 3, 2, 3)
-    torch.testing.assert_close(maps.sum(dim=(2, 3)), torch.ones(4, 3))
-    swapped = features.layers[-1].clone()
-    swapped[0, 1] += 5  # what happens in one picture is of no concern to another
-    moved = it.maps(Features(features.pooled, grid=(2, 3), layers={-1: swapped}))
-    torch.testing.assert_close(moved[1:], maps[1:])
-    assert not torch.allclose(moved[0], maps[0])
+    for picture in range(4):
+        for down in range(2):
+            for across in range(3):
+                one = 3 * down + across
+                alone = it.decoder(places[picture : picture + 1, one : one + 1])[0]
+                torch.testing.assert_close(maps[picture, :, down, across], alone)
 
 
 def test_slow_parts_are_parts_that_it_has():

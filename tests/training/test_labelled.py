@@ -20,3 +20,13 @@ def test_patches_go_with_their_picture():
         assert batch.features.grid == (2, 2)
     assert len(source) == 2
     assert len(batch.targets) == 1
+
+
+def test_the_rest_of_a_pass_is_what_would_have_come():
+    pooled = torch.arange(7.0)[:, None]
+    source = Labelled(Features(pooled), pooled / 7, pooled >= 0, size=2)
+    whole, rest = (
+        [b.targets.tolist() for b in source.batches(torch.Generator().manual_seed(1), skip)]
+        for skip in (0, 2)
+    )
+    assert rest == whole[2:]

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -5,7 +7,7 @@ from torch import nn
 from surelabel.errors import ConfigError, InputError
 from surelabel.losses import binary
 from surelabel.records import Features
-from surelabel.training import Checkpoint, Labelled, Objective, fit, of_elements
+from surelabel.training import Batch, Checkpoint, Labelled, Objective, fit, of_elements
 
 BINARY = Objective(of_elements(binary))
 
@@ -194,3 +196,128 @@ def test_a_stopped_run_draws_on_where_it_was(tmp_path):
             fit(head, it, checkpoint=checkpoint, **common)
             weights.append(head.weight.detach())
     assert torch.equal(*weights)
+
+
+class Parts(nn.Module):
+    """Of two parts, one of which has a slow layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.rates = {"body": 0.5, "body.slow": 0.0}
+        self.body = nn.ModuleDict({n: nn.Linear(4, 2, bias=False) for n in ("slow", "slower")})
+        self.head = nn.Linear(4, 2, bias=False)
+        for part in (self.body["slow"], self.body["slower"], self.head):
+            nn.init.zeros_(part.weight)
+
+    def forward(self, features):
+        body = sum(part(features.pooled) for part in self.body.values())
+        return body + self.head(features.pooled)
+
+
+def test_parts_may_learn_at_rates_of_their_own():
+    method, targets = Parts(), torch.ones(12, 2)
+    it = source(targets, targets == 1, size=12)
+    fit(method, it, objective=BINARY, epochs=1, learning_rate=0.1, optimizer=torch.optim.SGD)
+    moved = method.head.weight
+    assert moved.abs().min() > 0
+    assert torch.allclose(method.body["slower"].weight, 0.5 * moved)
+    assert torch.equal(method.body["slow"].weight, torch.zeros(2, 4))
+
+
+class Listening(Labelled):
+    """Notes what it is told of which of its batches."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.told = []
+
+    def learn(self, batch, scores):
+        self.told.append((batch.targets, scores))
+
+    def state_dict(self):
+        return {"told": len(self.told)}
+
+    def load_state_dict(self, state):
+        self.told = [None] * state["told"]
+
+
+def listening(size=4):
+    pooled = torch.randn(12, 4, generator=torch.Generator().manual_seed(0))
+    targets = torch.arange(24.0).view(12, 2) / 24
+    return Listening(Features(pooled), targets, targets >= 0, size=size)
+
+
+@pytest.mark.parametrize("together", [1, 2])
+def test_a_source_that_learns_is_told_the_scores_that_made_the_step(together):
+    it, head = listening(), Head()
+    fit(head, it, objective=BINARY, epochs=1, learning_rate=0.1, together=together)
+    batches = list(listening().batches(torch.Generator().manual_seed(0)))
+    assert [t.tolist() for t, _ in it.told] == [b.targets.tolist() for b in batches]
+    assert torch.equal(it.told[0][1], torch.zeros(4, 2))  # of the head as it was before
+    assert bool(it.told[1][1].any()) is (together == 1)
+    assert not any(scores.requires_grad for _, scores in it.told)
+
+
+def test_the_state_of_a_source_that_learns_is_kept_too(tmp_path):
+    kept = Checkpoint(tmp_path / "state", purpose="a test")
+    common = {"objective": BINARY, "learning_rate": 0.1, "checkpoint": kept}
+    fit(Head(), listening(), epochs=2, **common)
+    it = listening()
+    fit(Head(), it, epochs=3, **common)
+    assert it.told[:6] == [None] * 6
+    assert len(it.told) == 9
+
+
+def test_a_picture_counts_as_its_weight_says():
+    weights = torch.tensor([1.0, 0.25, 0.0])
+    scores = torch.tensor([[1.0, -2.0], [0.5, 3.0], [9.0, 9.0]])
+    targets, known = torch.tensor([[1.0, 0.0], [0.3, 0.7], [0.0, 0.0]]), torch.ones(3, 2) == 1
+    known[0, 1] = False
+    total = count = 0.0
+    for row in range(3):
+        for c in range(2):
+            if known[row, c]:
+                p = 1 / (1 + math.exp(-float(scores[row, c])))
+                t = float(targets[row, c])
+                total += float(weights[row]) * -(t * math.log(p) + (1 - t) * math.log(1 - p))
+                count += float(weights[row])
+    loss, _ = BINARY(scores, Batch(Features(scores), targets, known, weights))
+    assert loss.item() == pytest.approx(total / count, abs=1e-6)
+
+
+class Breaking(Labelled):
+    """Stops in the middle of a pass."""
+
+    def __init__(self, *args, after, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.left = after
+
+    def batches(self, generator, skip=0):
+        for batch in super().batches(generator, skip):
+            self.left -= 1
+            if self.left < 0:
+                raise InterruptedError("enough")
+            yield batch
+
+
+@pytest.mark.parametrize(("after", "lost"), [(3, 1), (6, 0), (9, 1)])
+@pytest.mark.parametrize("together", [1, 2])
+def test_a_run_stopped_in_a_pass_goes_on_there(tmp_path, monkeypatch, after, lost, together):
+    monkeypatch.setattr("surelabel.training.loop.KEPT_EVERY", 2)
+    targets = torch.randint(2, (12, 2), generator=torch.Generator().manual_seed(2)).float()
+    common = {"objective": BINARY, "epochs": 2, "learning_rate": 0.1, "together": together}
+    kept = Checkpoint(tmp_path / "state", purpose="a test")
+    pooled = torch.randn(12, 4, generator=torch.Generator().manual_seed(0))
+    given = (Features(pooled), targets, targets >= 0)
+    torch.manual_seed(0)
+    whole = Forgetful()
+    expected = fit(whole, source(targets, targets >= 0, size=2), **common)
+    torch.manual_seed(0)
+    with pytest.raises(InterruptedError, match="enough"):
+        fit(Forgetful(), Breaking(*given, size=2, after=after), checkpoint=kept, **common)
+    torch.manual_seed(1 if kept.path.exists() else 0)
+    again, rest = Forgetful(), Breaking(*given, size=2, after=99)
+    assert fit(again, rest, checkpoint=kept, **common) == expected
+    assert torch.equal(again.weight, whole.weight)
+    if together == 1:
+        assert 99 - rest.left == 12 - after + lost

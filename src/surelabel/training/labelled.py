@@ -30,10 +30,10 @@ class Labelled:
         """None: labels are given."""
         return []
 
-    def batches(self, generator: torch.Generator) -> Iterator[Batch]:
-        """One pass in random order."""
+    def batches(self, generator: torch.Generator, skip: int = 0) -> Iterator[Batch]:
+        """One pass in random order, without its first ``skip`` batches."""
         order = torch.randperm(len(self._targets), generator=generator)
-        for rows in order.split(self._size):
+        for rows in order.split(self._size)[skip:]:
             yield Batch(taken(self._features, rows), self._targets[rows], self._known[rows])
 
     def __len__(self) -> int:
@@ -47,9 +47,17 @@ def tensors(*arrays: Any) -> list[Tensor]:
 
 
 def taken(features: Features, rows: Tensor) -> Features:
-    """Only these rows of the vectors of pictures and of their patches."""
+    """Only these rows of all that is there of the pictures."""
+
+    def of(part: Tensor | None) -> Tensor | None:
+        return None if part is None else part[rows]
+
     return Features(
         pooled=features.pooled[rows],
-        patches=None if features.patches is None else features.patches[rows],
+        patches=of(features.patches),
         grid=features.grid,
+        attention=of(features.attention),
+        views=of(features.views),
+        layers=features.layers and {k: tokens[rows] for k, tokens in features.layers.items()},
+        pixels=of(features.pixels),
     )

@@ -1,7 +1,7 @@
 """The only training loop."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -9,11 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from surelabel.errors import ConfigError
-from surelabel.training.batch import Batch, Source
+from surelabel.training.batch import Batch, LearningSource, Source
 from surelabel.training.checkpoint import Checkpoint
 from surelabel.training.objective import Objective
 
 Optimizer = Callable[..., torch.optim.Optimizer]
+KEPT_EVERY = 100  # steps between two checkpoints of a long pass
 
 
 class Pass(NamedTuple):
@@ -45,8 +46,11 @@ def fit(
     """Train ``method`` on ``source`` while the step size falls along a cosine.
 
     Args:
-        method: Features to scores; trained in place.
-        source: Gives the batches.
+        method: Features to scores; trained in place. One with parts that learn faster or slower
+            has ``rates``: the beginning of their parameters' names, and what the step size is
+            multiplied with.
+        source: Gives the batches. A ``LearningSource`` is told the scores after each step, and its
+            state is kept with the rest.
         objective: What to make small; unknown labels have no influence on it.
         epochs: Passes over the source.
         learning_rate: Largest step size.
@@ -55,7 +59,8 @@ def fit(
         together: Batches whose gradients make one step, for batches that memory cannot hold. What
             compares pictures with each other sees one of them at a time.
         seed: Of the order of the pictures.
-        checkpoint: Where the state is kept after each pass, so that a stopped run goes on.
+        checkpoint: Where the state is kept after each pass and every hundredth step of one, so that
+            a stopped run goes on.
         progress: Called after each pass with the passes done and their number.
 
     Returns:
@@ -65,22 +70,30 @@ def fit(
         ConfigError: the loss is no number any more.
     """
     generator = torch.Generator().manual_seed(seed)
-    trained = optimizer(_groups(method, source, weight_decay), lr=learning_rate)
+    learner = source if isinstance(source, LearningSource) else None
+    trained = optimizer(_groups(method, source, learning_rate, weight_decay), lr=learning_rate)
     steps = epochs * math.ceil(len(source) / together)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(trained, steps)
-    state = {"method": method, "optimizer": trained, "schedule": schedule, "generator": generator}
+    place = _Place(generator)
+    state = {"method": method, "optimizer": trained, "schedule": schedule, "place": place}
     state["draws"] = torch.default_generator  # of dropout and the like, on a CPU
+    if learner:
+        state["source"] = learner
     history = [Pass(*p) for p in checkpoint.resume(state)] if checkpoint else []
     method.train()
     for epoch in range(len(history), epochs):
-        sums = torch.zeros(3, dtype=torch.float64)
-        for several in _several(source.batches(generator), together):
+        generator.set_state(place.begun)
+        for several in _several(source.batches(generator, place.steps * together), together):
             trained.zero_grad()
-            sums += _gradients(method, several, objective)
+            added, scores = _gradients(method, several, objective)
             trained.step()
             schedule.step()
-        loss, penalty, count = sums.tolist()
-        history.append(Pass(loss / max(count, 1), penalty / max(count, 1)))
+            if learner:
+                _tell(learner, several, scores)
+            place.move(added)
+            if checkpoint and place.steps % KEPT_EVERY == 0:
+                checkpoint.keep(state, history)
+        history.append(place.end(generator))
         _check_finite(history)
         if checkpoint:
             checkpoint.keep(state, history)
@@ -90,12 +103,59 @@ def fit(
     return history
 
 
-def _groups(method: nn.Module, source: Source, weight_decay: float) -> list[dict[str, Any]]:
-    trainable = [p for p in method.parameters() if p.requires_grad] + source.parameters()
+class _Place:
+    """How far a pass has come.
+
+    Attributes:
+        begun: State of the generator of the order when the pass began.
+        steps: That are done.
+        sums: Of loss and penalty over known labels, and their number.
+    """
+
+    def __init__(self, generator: torch.Generator):
+        self._begin(generator)
+
+    def _begin(self, generator: torch.Generator) -> None:
+        self.begun, self.steps = generator.get_state(), 0
+        self.sums = torch.zeros(3, dtype=torch.float64)
+
+    def move(self, added: Tensor) -> None:
+        """One step on."""
+        self.steps += 1
+        self.sums += added
+
+    def end(self, generator: torch.Generator) -> Pass:
+        """What the pass came to; the next one begins."""
+        loss, penalty, count = self.sums.tolist()
+        self._begin(generator)
+        return Pass(loss / max(count, 1), penalty / max(count, 1))
+
+    def state_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+
+
+def _groups(
+    method: nn.Module, source: Source, learning_rate: float, weight_decay: float
+) -> list[dict[str, Any]]:
+    rates: Mapping[str, float] = getattr(method, "rates", {})
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for name, parameter in [*method.named_parameters(), *(("", p) for p in source.parameters())]:
+        if parameter.requires_grad:
+            decay = weight_decay if parameter.ndim >= 2 else 0.0
+            groups.setdefault((_rate(rates, name), decay), []).append(parameter)
     return [
-        {"params": [p for p in trainable if p.ndim >= 2], "weight_decay": weight_decay},
-        {"params": [p for p in trainable if p.ndim < 2], "weight_decay": 0.0},
+        {"params": parameters, "lr": rate * learning_rate, "weight_decay": decay}
+        for (rate, decay), parameters in groups.items()
     ]
+
+
+def _rate(rates: Mapping[str, float], name: str) -> float:
+    """Of the longest beginning that ``name`` has, whole words of it; 1 where it has none."""
+    fitting = [part for part in rates if f"{name}.".startswith(f"{part}.")]
+    return rates[max(fitting, key=len)] if fitting else 1.0
 
 
 def _check_finite(history: list[Pass]) -> None:
@@ -112,18 +172,30 @@ def _several(batches: Iterator[Batch], together: int) -> Iterator[list[Batch]]:
         yield several
 
 
-def _gradients(method: nn.Module, batches: list[Batch], objective: Objective) -> Tensor:
-    """Add the gradients of one step up; sums of loss and penalty over known labels, their number.
+def _tell(source: LearningSource, batches: list[Batch], scores: list[Tensor]) -> None:
+    for batch, said in zip(batches, scores, strict=True):
+        source.learn(batch, said)
+
+
+def _gradients(
+    method: nn.Module, batches: list[Batch], objective: Objective
+) -> tuple[Tensor, list[Tensor]]:
+    """Add the gradients of one step up.
 
     Each batch counts by its known labels, so a loss of elements has the gradient that all of them
     would have as one batch.
+
+    Returns:
+        Sums of loss and penalty over known labels, and their number; the scores of each batch.
     """
     counts = [float(batch.known.sum()) for batch in batches]
-    sums = torch.zeros(3, dtype=torch.float64)
+    sums, scores = torch.zeros(3, dtype=torch.float64), []
     for batch, count in zip(batches, counts, strict=True):
-        loss, penalty = objective(method(batch.features), batch)
+        said = method(batch.features)
+        loss, penalty = objective(said, batch)
         value = loss if penalty is None else loss + penalty
         (value * (count / max(sum(counts), 1))).backward()
         extra = 0.0 if penalty is None else penalty.item()
         sums += torch.tensor([count * loss.item(), count * extra, count])
-    return sums
+        scores.append(said.detach())
+    return sums, scores

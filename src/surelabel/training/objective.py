@@ -12,10 +12,11 @@ from surelabel.training.batch import Batch
 ElementLoss = Callable[[Tensor, Tensor], Tensor]
 SetLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
 Regularizer = Callable[[Step], Tensor]
+TINY = 1e-12  # nothing known costs nothing
 
 
 def of_elements(loss: ElementLoss) -> SetLoss:
-    """The mean of a loss of elements over what is known.
+    """The mean of a loss of elements over what is known, or weighted by how much each counts.
 
     Example:
         >>> import torch
@@ -29,7 +30,7 @@ def of_elements(loss: ElementLoss) -> SetLoss:
     def mean(scores: Tensor, targets: Tensor, known: Tensor) -> Tensor:
         elements = loss(scores, targets)
         counted = known.to(elements.dtype)
-        return (elements * counted).sum() / counted.sum().clamp(min=1)
+        return (elements * counted).sum() / counted.sum().clamp(min=TINY)
 
     return mean
 
@@ -55,7 +56,8 @@ class Objective:
 
     def __call__(self, scores: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """The loss of a batch and its weighted regularizer, each one number."""
-        loss = self.loss(scores, batch.targets, batch.known)
+        known = batch.known if batch.weights is None else batch.known * batch.weights[:, None]
+        loss = self.loss(scores, batch.targets, known)
         if self.regularizer is None:
             return loss, None
         pooled = batch.features.pooled  # empty where a network is trained from pixels

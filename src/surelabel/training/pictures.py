@@ -82,16 +82,20 @@ class Pictures:
         """None: labels are given."""
         return []
 
-    def batches(self, generator: torch.Generator) -> Iterator[Batch]:
-        """One pass in random order, every picture varied by a seed of its own."""
+    def batches(self, generator: torch.Generator, skip: int = 0) -> Iterator[Batch]:
+        """One pass in random order without its first ``skip`` batches.
+
+        Every picture is varied by a seed of its own.
+        """
         order = torch.randperm(len(self._paths), generator=generator).tolist()
         seeds = torch.randint(2**62, (len(order),), generator=generator).tolist()
-        pixels = _Pixels(self, list(zip(order, seeds, strict=True)))
+        pixels = _Pixels(self, list(zip(order, seeds, strict=True))[skip * self._size :])
         loader = DataLoader(
             pixels,
             batch_size=self._size,
             num_workers=self._workers,
             multiprocessing_context="fork" if self._workers else None,
+            generator=torch.Generator(),  # its own, so that it takes no draws from anybody
         )
         for rows, batch in loader:
             # a batch of pixels has no vectors yet: the method makes them
