@@ -179,9 +179,9 @@ def test_a_run_that_is_stopped_keeps_what_it_has(backbone, paths, tmp_path):
 
     def stop(done, total):
         if done >= 3:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt("stopped here")
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match="stopped here"):
         encode_views(backbone, paths, Tiles(), cache=cache, batch=9, progress=stop)
     again = encode_views(backbone, paths, Tiles(), cache=FeatureCache(tmp_path))
     assert again.cached == 3

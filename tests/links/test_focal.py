@@ -92,6 +92,14 @@ def test_one_variant_would_not_do_for_the_other():
     assert abs(np.subtract(*(Focal(variant=v).logits(np.zeros(1)) for v in PHI))) > 1
 
 
+@pytest.mark.parametrize("score", [-59.0, -45.0, 45.0, 59.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_score_far_beyond_the_limits_of_logits_has_a_gradient_of_nought(score, dtype):
+    given = torch.tensor([score], dtype=dtype, requires_grad=True)
+    Focal(gamma_pos=2.5, gamma_neg=0.5, clip=0.0).logits(given).sum().backward()
+    assert given.grad.item() == 0
+
+
 @pytest.mark.parametrize("link", GRID[:: len(GRID) // 9], ids=str)
 @hypothesis_settings(max_examples=30)
 @given(scores=st.lists(float32, min_size=2, max_size=8))

@@ -30,7 +30,7 @@ class Noise:
     def parameters(self):
         return []
 
-    def batches(self, _):
+    def batches(self, _, skip=0):
         yield Batch(Features(torch.zeros(6, 0), pixels=self.pixels), TARGETS, KNOWN)
 
     def __len__(self):
@@ -96,7 +96,7 @@ def test_permuting_the_names_permutes_what_is_learnt(encoder):
     torch.manual_seed(0)
     other, order = FineTune(encoder, NAMES[::-1]), [2, 1, 0]
     other.start(Features(torch.zeros(6, encoder.width)), TARGETS[:, order], KNOWN, Sigmoid())
-    noise.batches = lambda _: iter(
+    noise.batches = lambda _, skip=0: iter(
         [Batch(Features(torch.zeros(6, 0), pixels=noise.pixels), TARGETS[:, order], KNOWN)]
     )
     fit(other, noise, objective=Objective(of_elements(binary)), epochs=3, learning_rate=0.003)

@@ -15,6 +15,7 @@ from surelabel.records import LOGIT_LIMIT
 
 SCORE_LIMIT = 60.0  # beyond it every logit has reached its limit, and exp still fits float32
 HALVINGS = 64  # of an interval of 120: below the distance of neighbouring float64 numbers
+TINY = 1e-4  # below it log(1 - z) / z is a series, exact to 1e-12
 
 Variant = Literal["paper", "code"]
 
@@ -130,7 +131,11 @@ class Focal:
         z = log_z.exp()
         small = z < 0.5
         log_not_z = torch.where(small, torch.log1p(-torch.where(small, z, 0.0)), not_z.log())
-        return gamma * log_z + torch.log(1 / not_z - gamma * log_not_z / z)
+        tiny = z < TINY  # a gradient divides by its square, which float32 may not hold
+        quotient = torch.where(
+            tiny, -(1 + z / 2 + z**2 / 3), log_not_z / torch.where(tiny, 1.0, z)
+        )
+        return gamma * log_z - not_z.log() + torch.log1p(-gamma * not_z * quotient)
 
     def _scores(self, logits: Tensor) -> Tensor:
         wanted = logits.clip(-LOGIT_LIMIT, LOGIT_LIMIT)
