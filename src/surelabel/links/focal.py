@@ -132,9 +132,7 @@ class Focal:
         small = z < 0.5
         log_not_z = torch.where(small, torch.log1p(-torch.where(small, z, 0.0)), not_z.log())
         tiny = z < TINY  # a gradient divides by its square, which float32 may not hold
-        quotient = torch.where(
-            tiny, -(1 + z / 2 + z**2 / 3), log_not_z / torch.where(tiny, 1.0, z)
-        )
+        quotient = torch.where(tiny, -(1 + z / 2 + z**2 / 3), log_not_z / torch.where(tiny, 1.0, z))
         return gamma * log_z - not_z.log() + torch.log1p(-gamma * not_z * quotient)
 
     def _scores(self, logits: Tensor) -> Tensor:
