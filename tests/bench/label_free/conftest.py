@@ -17,6 +17,7 @@ PLAN = Plan(
     labelled=12,
     taught=3,
     epochs=1,
+    students=2,
     seeds=2,
     crops=(1,),
     redrawn=1,

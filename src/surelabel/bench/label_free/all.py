@@ -43,7 +43,8 @@ def measure(
     for title, each in wanted.items():
         found[title] = []
         for run in each:
-            found[title].append(scored(cells, pictures, run, plan.unlabelled))
+            count = plan.taught if run.method.name == "tailor" else plan.unlabelled
+            found[title].append(scored(cells, pictures, run, count))
             if progress:
                 progress(sum(len(done) for done in found.values()), total)
     best = best_of_one_pass(found, pictures)

@@ -76,7 +76,7 @@ def _parts(results: Results) -> Iterator[str]:
         ["teacher", "stage", "mAP (%)", "inversions in pictures", "in labels"],
         [_stage(one) for one in results.stages],
     )
-    yield VARIANTS.format(count=plan.taught, seeds=plan.seeds)
+    yield VARIANTS.format(count=plan.taught, seeds=plan.students)
     yield table(
         ["", "student, mAP (%)", "its pseudo-labels", "difference (points)"],
         [_variant(one) for one in results.variants],

@@ -18,9 +18,10 @@ class Plan:
         validation: Labelled pictures to choose the best row on.
         test: Labelled pictures to measure on.
         labelled: Pictures with all their labels, of the linear probe that sets the ceiling.
-        taught: Unlabelled pictures of each student in the tables of variants.
+        taught: Unlabelled pictures of each student.
         epochs: Passes of each student.
-        seeds: Draws of crops, and students of each kind.
+        students: Of each kind, one a seed.
+        seeds: Draws of crops.
         crops: Numbers of crops (M).
         redrawn: Of these, the one whose crops are drawn anew for each seed.
         corrected: Numbers of labels a picture that are raised (beta).
@@ -31,8 +32,9 @@ class Plan:
     validation: int = 300
     test: int = 1000
     labelled: int = 20_000
-    taught: int = 1000
+    taught: int = 500
     epochs: int = 10
+    students: int = 3
     seeds: int = 5
     crops: tuple[int, ...] = (5, 10, 20, 30)
     redrawn: int = 10
@@ -48,6 +50,7 @@ QUICK = Plan(
     labelled=1500,
     taught=100,
     epochs=2,
+    students=2,
     seeds=2,
     crops=(5,),
     redrawn=5,
@@ -76,12 +79,9 @@ STUDENTS: dict[str, dict[str, Any]] = {  # section of a run → what differs the
     "no pictures sewn on": {"sewing": {"overlays": 0}},
     "no correction": {"pseudolabels": {"top": 0}},
     "labels that do not learn": {"sewing": {"rate": 0.0}},
+    "3 × 3 tiles alone as teacher": {"teacher": {"grids": 1}},
     "no strong view": {"sewing": {"strong": 0.0}},
-    "up to 3 overlays, p 0.3": {"sewing": {"overlays": 3, "chance": 0.3}},
-    "up to 3 overlays, p 0.6": {"sewing": {"overlays": 3, "chance": 0.6}},
     "overlays of 0.45": {"sewing": {"side": 0.45}},
-    "overlays of 0.85": {"sewing": {"side": 0.85}},
-    "rule of the paper": {"sewing": {"variant": "paper", "overlays": 2, "side": 0.6}},
     "labels of CDUL": {"pseudolabels": {"name": "cdul"}},
     "20 crops as teacher": {"teacher": {"name": "crops", "domain": "softmax"}},
 }

@@ -59,9 +59,8 @@ def runs(pictures: Pictures, plan: Plan, seed: int) -> dict[str, list[Run]]:
     for count in plan.crops:
         drawn = range(seed, seed + (plan.seeds if count == plan.redrawn else 1))
         found[f"crops, M = {count}"] = [_run(pictures, crops(count, s), seed) for s in drawn]
-    taught = range(seed, seed + plan.seeds)
     student = replace(_run(pictures, Choice("tailor"), seed), epochs=plan.epochs)
-    found["cut and sew"] = [replace(student, seed=s) for s in taught]
+    found["cut and sew"] = [replace(student, seed=seed + s) for s in range(plan.students)]
     found["linear probe, all labels"] = [_run(pictures, Choice("linear"), seed)]
     return found
 

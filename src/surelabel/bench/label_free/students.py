@@ -9,11 +9,12 @@ from surelabel.bench.cells import Cells
 from surelabel.bench.label_free.pictures import Pictures
 from surelabel.bench.label_free.plan import STUDENTS, Plan, Progress
 from surelabel.bench.label_free.rows import RANK
+from surelabel.bench.label_free.scored import scored
 from surelabel.config import STUDENT, Choice, Run
 from surelabel.metrics import Interval, paired_over_seeds
 from surelabel.recognizer import Recognizer
 from surelabel.recognizer.unlabelled import pseudolabelled
-from surelabel.records import Images, LabelledImages
+from surelabel.records import LabelledImages
 
 
 @dataclass(frozen=True)
@@ -43,17 +44,16 @@ def variants(
         DataError: a file of ``cells`` is damaged, or none can be written.
     """
     found: list[Variant] = []
-    seeds = range(seed, seed + plan.seeds)
+    seeds = range(seed, seed + plan.students)
     for title, changed in STUDENTS.items():
-        each = []
-        for own in seeds:
-            each.append(_taught(pictures, run_of(pictures, changed, plan, own), plan.taught, cells))
+        runs = [run_of(pictures, changed, plan, own) for own in seeds]
+        ranked = []
+        for run in runs:
+            ranked.append(_ranks(scored(cells, pictures, run, plan.taught).test, pictures.test))
             if progress:
-                progress(len(found) * len(seeds) + len(each), len(STUDENTS) * len(seeds))
-        ranked = [one["student"] for one in each]
-        usual = found[0].of_student if found else None
-        apart = None if usual is None else paired_over_seeds(np.subtract(ranked, usual))
-        found.append(Variant(title, ranked, each[0]["labels"], apart))
+                progress(len(found) * len(seeds) + len(ranked), len(STUDENTS) * len(seeds))
+        apart = paired_over_seeds(np.subtract(ranked, found[0].of_student)) if found else None
+        found.append(Variant(title, ranked, _of_labels(pictures, runs[0], cells), apart))
     return found
 
 
@@ -73,19 +73,18 @@ def run_of(pictures: Pictures, changed: dict[str, dict[str, Any]], plan: Plan, s
     return run
 
 
-def _taught(pictures: Pictures, run: Run, count: int, cells: Cells) -> dict[str, float]:
-    def work() -> dict[str, float]:
-        recognizer = Recognizer(run, pictures.test.names)
-        recognizer.fit(Images(pictures.train.paths[:count]))
-        test = pictures.test
+def _of_labels(pictures: Pictures, run: Run, cells: Cells) -> float:
+    """How well the teacher's labels of the test pictures rank them; the same for all seeds."""
+
+    def work() -> float:
+        recognizer, test = Recognizer(run, pictures.test.names), pictures.test
         labels = pseudolabelled(
             run, recognizer.backbone, recognizer.spellings, test.paths, cache=recognizer.cache
         )
-        scores = recognizer.predict(test).scores
-        return {"student": _ranks(scores, test), "labels": _ranks(labels.targets.numpy(), test)}
+        return _ranks(labels.targets.numpy(), test)
 
-    key = ("student", pictures.identity, run, count)
-    found: dict[str, float] = cells.value(*key, otherwise=work)
+    key = ("pseudo-labels", pictures.identity, run.backbone, run.teacher, run.pseudolabels)
+    found: float = cells.value(*key, otherwise=work)
     return found
 
 
