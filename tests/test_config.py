@@ -2,6 +2,7 @@ import pytest
 
 from surelabel.config import STUDENT, Choice, Run, load_run, run_as_toml
 from surelabel.errors import ConfigError, DataError, UnknownName
+from surelabel.methods import METHODS, Recipe
 
 
 def test_a_file_names_only_what_differs_from_the_defaults(tmp_path):
@@ -34,6 +35,8 @@ def test_a_run_survives_being_written_and_read(tmp_path):
         ("loss.name=asymmetric loss.gama=1", ConfigError, "gamma_neg"),
         ("optimiser.lr=1", ConfigError, "learning_rate"),
         ("seed", ConfigError, "key=value"),
+        ("=x", ConfigError, "key=value"),
+        ("loss.=x", ConfigError, "key=value"),
         ("epochs=0", ConfigError, "from 1"),
         ("epochs=many", ConfigError, "int"),
         ("learning_rate=-1", ConfigError, "learning_rate"),
@@ -42,6 +45,10 @@ def test_a_run_survives_being_written_and_read(tmp_path):
         ("backbone.device=cuda", ConfigError, "backbone.device is no setting"),
         ("learning_rate=nan", ConfigError, "learning_rate"),
         ("seed=99999999999999999999", ConfigError, "seed"),
+        ("warm_up=1", ConfigError, r"warm_up must be float and from 0 to below 1\. Got 1"),
+        ("warm_up=-0.1", ConfigError, "warm_up must be float and from 0"),
+        ("averaging=1.0", ConfigError, r"averaging must be float and from 0 to below 1\. Got 1"),
+        ("averaging=true", ConfigError, "averaging must be float"),
         ("loss.name=3", ConfigError, "A name is a text"),
         ("method.ratio=abc", ConfigError, "kind of its default, 0.5"),
         ("method.ratio=nan", ConfigError, "kind of its default"),
@@ -93,5 +100,43 @@ def test_the_run_of_a_student_survives_being_written_and_read(tmp_path):
     )
     assert run.teacher == Choice(STUDENT["teacher"].name, {"down": 2})
     assert run.make("sewing")().overlays == 0
+    (tmp_path / "run.toml").write_text(run_as_toml(run))
+    assert load_run(tmp_path / "run.toml") == run
+
+
+def test_what_a_run_leaves_out_is_what_the_recipe_of_its_method_says(monkeypatch):
+    recipe = Recipe(loss="multi_matching", warm_up=0.1, averaging=0.99, optimizer="sgd")
+    monkeypatch.setattr(METHODS["linear"], "recipe", recipe)
+    run = load_run(overrides=["method.name=linear"])
+    assert run.loss == Choice("multi_matching")
+    assert (run.warm_up, run.averaging) == (0.1, 0.99)
+    cooler = ["method.name=linear", "loss.temperature=0.5", "optimizer.momentum=0.5"]
+    run = load_run(overrides=cooler)
+    assert run.loss == Choice("multi_matching", {"temperature": 0.5})
+    assert run.optimizer == Choice("sgd", {"momentum": 0.5})
+    run = load_run(overrides=["method.name=linear", "loss.name=spa", "warm_up=0", "averaging=0"])
+    assert (run.loss, run.warm_up, run.averaging) == (Choice("spa"), 0, 0)
+    assert load_run().loss == Choice("binary")  # other methods have recipes of their own
+
+
+def test_a_run_written_before_there_was_averaging_is_read(tmp_path):
+    text = run_as_toml(Run())
+    assert "warm_up = 0.0\naveraging = 0.0\n" in text
+    (tmp_path / "run.toml").write_text(text.replace("warm_up = 0.0\naveraging = 0.0\n", ""))
+    assert load_run(tmp_path / "run.toml") == Run()
+
+
+def test_warm_up_and_averaging_survive_being_written_and_read(tmp_path):
+    run = load_run(overrides=["warm_up=0.25", "averaging=0.9997", "loss.name=multi_matching"])
+    (tmp_path / "run.toml").write_text(run_as_toml(run))
+    assert load_run(tmp_path / "run.toml") == run
+    assert (run.warm_up, run.averaging) == (0.25, 0.9997)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_recipe_of_every_method_can_be_written_and_read(tmp_path, method):
+    run = load_run(overrides=[f"method.name={method}"])
+    recipe = getattr(METHODS[method], "recipe", Recipe())
+    assert (run.loss.name, run.optimizer.name) == (recipe.loss, recipe.optimizer)
     (tmp_path / "run.toml").write_text(run_as_toml(run))
     assert load_run(tmp_path / "run.toml") == run

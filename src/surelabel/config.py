@@ -35,6 +35,8 @@ TABLES: dict[str, Mapping[str, Callable[..., Any]]] = {
     "sewing": SEWINGS,
 }
 LARGEST = 2**31  # of any number of a run; a seed must fit into every generator
+FROM_ZERO = {"seed", "weight_decay", "regularizer_weight", "warm_up", "averaging"}
+BELOW_ONE = {"warm_up", "averaging"}
 
 
 @dataclass(frozen=True)
@@ -73,24 +75,29 @@ class Run:
         at_once: Pictures in memory at once; a larger batch is added up from several.
         learning_rate: Largest step size; it falls to zero along a cosine.
         weight_decay: On matrices only.
+        warm_up: Share of all steps in which the step size rises before it falls, in [0, 1).
+        averaging: Decay of the exponential mean of the weights that stays at the end, in [0, 1);
+            0 for the weights of the last step.
         seed: Of everything that is drawn.
     """
 
     backbone: Choice = Choice("tiny-vit")
     method: Choice = Choice("clip_adapter")
-    loss: Choice = Choice("binary")
+    loss: Choice = None  # type: ignore[assignment]  # filled below, as all that are None
     regularizer: Choice | None = None
     calibrator: Choice = Choice("beta")
     teacher: Choice | None = None
     pseudolabels: Choice | None = None
     sewing: Choice | None = None
-    optimizer: Choice = None  # type: ignore[assignment]  # filled below, as all that are None
+    optimizer: Choice = None  # type: ignore[assignment]
     regularizer_weight: float = 1.0
     epochs: int = None  # type: ignore[assignment]
     batch: int = None  # type: ignore[assignment]
     at_once: int = None  # type: ignore[assignment]
     learning_rate: float = None  # type: ignore[assignment]
     weight_decay: float = None  # type: ignore[assignment]
+    warm_up: float = None  # type: ignore[assignment]
+    averaging: float = None  # type: ignore[assignment]
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -148,8 +155,9 @@ def load_run(path: str | Path | None = None, overrides: Sequence[str] = ()) -> R
     unknown = sorted(tree.keys() - known.keys())
     if unknown:
         raise ConfigError(f"A run has no {', '.join(unknown)}. It has: {', '.join(known)}.")
+    usual = Run(method=_choice("method", tree.get("method", {}), Run()))
     parts: dict[str, Any] = {
-        k: _choice(k, v) if k in TABLES else _number(k, v) for k, v in tree.items()
+        k: _choice(k, v, usual) if k in TABLES else _number(k, v) for k, v in tree.items()
     }
     run = Run(**parts)
     for part in TABLES:  # a backbone may also be a file, a folder or an open_clip name
@@ -181,12 +189,13 @@ def _read(path: str | Path) -> dict[str, Any]:
         raise DataError(f"{path} is not TOML: {error}.") from error
 
 
-def _choice(part: str, section: Any) -> Choice:
+def _choice(part: str, section: Any, run: Run) -> Choice:
+    """What a section says; one without a name is for what ``run`` has there."""
     if not isinstance(section, dict):
         raise ConfigError(
             f'{part} is a section with a name, such as {part}.name="…". Got {section!r}.'
         )
-    rest, usual = dict(section), getattr(Run(), part) or STUDENT.get(part)
+    rest, usual = dict(section), getattr(run, part) or STUDENT.get(part)
     if usual is None and "name" not in rest:
         raise ConfigError(
             f"{part} needs a name, one of {', '.join(sorted(TABLES[part]))}. Got {section!r}."
@@ -196,21 +205,20 @@ def _choice(part: str, section: Any) -> Choice:
 
 def _number(key: str, value: Any) -> int | float:
     kind: type[int] | type[float] = type(getattr(Run(), key))
-    smallest = (
-        0 if key in ("seed", "weight_decay", "regularizer_weight") else 1 if kind is int else 1e-12
-    )
+    smallest = 0 if key in FROM_ZERO else 1 if kind is int else 1e-12
+    limit = 1 if key in BELOW_ONE else LARGEST
     allowed = (int,) if kind is int else (int, float)
     right = isinstance(value, allowed) and not isinstance(value, bool) and isfinite(value)
-    if not right or not smallest <= value < LARGEST:
+    if not right or not smallest <= value < limit:
         raise ConfigError(
-            f"{key} must be {kind.__name__} and from {smallest} to {LARGEST}. Got {value!r}."
+            f"{key} must be {kind.__name__} and from {smallest} to below {limit}. Got {value!r}."
         )
     return kind(value)
 
 
 def _apply(tree: dict[str, Any], text: str) -> None:
     key, equals, value = text.partition("=")
-    if not equals:
+    if not equals or not all(part.strip() for part in key.split(".")):
         raise ConfigError(f"--set needs key=value, such as loss.name=binary. Got {text!r}.")
     *path, last = key.strip().split(".")
     for part in path:

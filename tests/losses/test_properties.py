@@ -69,7 +69,7 @@ def test_it_can_be_asked_where_gradients_are_off():
         assert properties("spa").strictly_proper
 
 
-@pytest.mark.parametrize("name", ["ranking", "two_way"])
+@pytest.mark.parametrize("name", ["info_nce", "multi_matching", "ranking", "two_way"])
 def test_a_loss_that_compares_labels_is_refused(name):
     with pytest.raises(ConfigError, match=f"single labels.*'{name}'.*calibrate"):
         properties(name)

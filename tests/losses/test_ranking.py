@@ -101,6 +101,14 @@ def test_a_pair_exactly_a_margin_apart_costs_nothing_and_moves_nothing():
     assert (scores.grad == 0).all()
 
 
+def test_a_picture_whose_labels_are_all_present_costs_nothing_and_moves_nothing():
+    scores = torch.tensor([[-100.0, 0.0, 100.0]] * 2, requires_grad=True)
+    loss = ranking(scores, torch.ones(2, 3), torch.ones(2, 3, dtype=torch.bool))
+    loss.backward()
+    assert loss.item() == 0
+    assert (scores.grad == 0).all()
+
+
 def test_float32_is_summed_in_float64():
     generator = torch.Generator().manual_seed(0)
     scores = 30 + torch.randn(1, 5000, generator=generator)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from surelabel.errors import ConfigError, InputError
-from surelabel.losses import binary
+from surelabel.losses import binary, multi_matching
 from surelabel.records import Features
 from surelabel.training import Batch, Checkpoint, Labelled, Objective, fit, of_elements
 
@@ -321,3 +321,163 @@ def test_a_run_stopped_in_a_pass_goes_on_there(tmp_path, monkeypatch, after, los
     assert torch.equal(again.weight, whole.weight)
     if together == 1:
         assert 99 - rest.left == 12 - after + lost
+
+
+class TwoHeads(Head):
+    """Learns through its scores and through their double."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def learning(self, features, targets, known):
+        self.seen.append((targets, known))
+        scores = self(features)
+        return torch.stack([scores, 2 * scores])
+
+
+def test_a_method_may_learn_through_several_heads():
+    targets = torch.randint(2, (12, 2), generator=torch.Generator().manual_seed(2)).float()
+    known = torch.rand(12, 2, generator=torch.Generator().manual_seed(1)) < 0.7
+    it, method, expected = source(targets, known, size=12), TwoHeads(), Head()
+    common = {"objective": BINARY, "epochs": 1, "learning_rate": 0.1}
+    (only,) = fit(method, it, optimizer=torch.optim.SGD, **common)
+    assert only.loss == pytest.approx(math.log(2))
+    batch = next(it.batches(torch.Generator().manual_seed(0)))
+    assert torch.equal(method.seen[0][0], batch.targets)
+    assert torch.equal(method.seen[0][1], batch.known)
+    scores = expected(batch.features)
+    losses = [BINARY(factor * scores, batch)[0] for factor in (1, 2)]
+    (gradient,) = torch.autograd.grad(sum(losses) / 2, expected.weight)
+    torch.testing.assert_close(method.weight.detach(), -0.1 * gradient)
+
+
+def test_one_head_learns_as_scores_alone_do():
+    targets = torch.randint(2, (12, 2), generator=torch.Generator().manual_seed(2)).float()
+
+    class OneHead(Head):
+        def learning(self, features, targets, known):
+            return self(features)[None]
+
+    weights = []
+    for method in (Head(), OneHead()):
+        fit(method, source(targets, targets >= 0), objective=BINARY, epochs=3, learning_rate=0.1)
+        weights.append(method.weight.detach())
+    assert torch.equal(*weights)
+
+
+def test_a_source_is_told_the_mean_of_all_heads():
+    it, method = listening(), TwoHeads()
+    torch.nn.init.ones_(method.weight)
+    fit(method, it, objective=BINARY, epochs=1, learning_rate=0.0)
+    batch = next(listening().batches(torch.Generator().manual_seed(0)))
+    torch.testing.assert_close(it.told[0][1], 1.5 * batch.features.pooled @ torch.ones(4, 2))
+
+
+def test_a_set_loss_is_made_small_over_the_whole_batch():
+    pooled = torch.randn(12, 4, generator=torch.Generator().manual_seed(0))
+    targets = (pooled[:, :2] > 0).float()
+    head = Head()
+    history = fit(
+        head,
+        Labelled(Features(pooled), targets, targets >= 0, size=12),
+        objective=Objective(multi_matching),
+        epochs=30,
+        learning_rate=0.1,
+    )
+    assert history[0].loss == pytest.approx(math.log(24))
+    assert math.log(targets.sum()) < history[-1].loss < history[0].loss - 0.2
+    scores = pooled @ head.weight.detach().T
+    assert scores[targets > 0].mean() > scores[targets == 0].mean() + 1
+
+
+class Noting(torch.optim.SGD):
+    """Notes the step size of each step, and the weights after it."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        Noting.sizes, Noting.weights = [], []
+
+    def step(self, closure=None):
+        super().step(closure)
+        self.sizes.append(self.param_groups[0]["lr"])
+        self.weights.append(self.param_groups[0]["params"][0].detach().clone())
+
+
+def test_the_step_size_rises_for_a_share_of_all_steps():
+    targets = torch.zeros(12, 2)
+    it = source(targets, targets == 0)
+    fit(
+        Head(),
+        it,
+        objective=BINARY,
+        epochs=2,
+        learning_rate=0.4,
+        warm_up=0.5,
+        optimizer=Noting,
+    )
+    assert Noting.sizes == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.3, 0.1])
+
+
+def test_the_mean_of_the_weights_is_what_stays():
+    targets = torch.randint(2, (12, 2), generator=torch.Generator().manual_seed(2)).float()
+    common = {"objective": BINARY, "epochs": 3, "learning_rate": 0.5, "optimizer": Noting}
+    plain, averaged = Head(), Head()
+    expected = fit(plain, source(targets, targets >= 0), **common)
+    history = fit(averaged, source(targets, targets >= 0), averaging=0.8, **common)
+    counts = [0.8 ** (8 - step) for step in range(9)]
+    mean = sum(n * w for n, w in zip(counts, Noting.weights, strict=True)) / sum(counts)
+    torch.testing.assert_close(averaged.weight.detach(), mean)
+    assert torch.equal(plain.weight, Noting.weights[-1])
+    assert history == expected  # of the weights on their way
+
+
+@pytest.mark.parametrize("wrong", [{"warm_up": 1.0}, {"averaging": 1.5}])
+def test_a_setting_out_of_range_is_refused_before_anything_is_learnt(wrong):
+    targets, head = torch.zeros(12, 2), Head()
+    with pytest.raises(ConfigError, match=f"{next(iter(wrong))} must be from 0 and below 1"):
+        fit(
+            head,
+            source(targets, targets == 0),
+            objective=BINARY,
+            epochs=1,
+            learning_rate=0.1,
+            **wrong,
+        )
+    assert not head.weight.any()
+
+
+class Normed(Forgetful):
+    """Draws anew in each step, and keeps running statistics."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(4)
+
+    def forward(self, features):
+        return super().forward(Features(self.norm(features.pooled)))
+
+
+@pytest.mark.parametrize("after", [3, 5, 6, 9, 12])
+def test_a_run_with_warm_up_and_averaging_goes_on_where_it_was_stopped(
+    tmp_path, monkeypatch, after
+):
+    monkeypatch.setattr("surelabel.training.loop.KEPT_EVERY", 2)
+    targets = torch.randint(2, (12, 2), generator=torch.Generator().manual_seed(2)).float()
+    common = {"objective": BINARY, "epochs": 2, "learning_rate": 0.1}
+    common |= {"warm_up": 0.4, "averaging": 0.9}
+    kept = Checkpoint(tmp_path / "state", purpose="a test")
+    pooled = torch.randn(12, 4, generator=torch.Generator().manual_seed(0))
+    given = (Features(pooled), targets, targets >= 0)
+    methods = []
+    for checkpoint, left in ((None, 99), (kept, after), (kept, 99)):
+        torch.manual_seed(1 if kept.path.exists() else 0)
+        method = Normed()
+        try:
+            fit(method, Breaking(*given, size=2, after=left), checkpoint=checkpoint, **common)
+        except InterruptedError:
+            assert left == after
+        methods.append(method.state_dict())
+    whole, _, again = methods
+    assert whole.keys() == again.keys()
+    assert all(torch.equal(whole[name], again[name]) for name in whole)

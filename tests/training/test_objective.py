@@ -52,3 +52,13 @@ def test_the_mean_is_over_what_is_known():
     known = torch.tensor([[True, False]])
     scores, targets = torch.tensor([[2.0, 9.0]]), torch.tensor([[1.0, 0.0]])
     assert mean(scores, targets, known).item() == pytest.approx(0.126928, abs=1e-6)
+
+
+def test_loss_and_penalty_of_several_heads_are_means():
+    objective = Objective(of_elements(binary), lambda step: step.scores.sum(), weight=3.0)
+    heads = torch.tensor([[[0.5, 1.0]], [[2.0, 4.0]], [[-1.0, 0.0]]])
+    loss, penalty = objective.of_heads(heads, batch())
+    each = [objective(scores, batch()) for scores in heads]
+    assert loss.item() == pytest.approx(sum(one.item() for one, _ in each) / 3)
+    assert penalty.item() == pytest.approx(3 * (1.5 + 6 - 1) / 3)
+    assert Objective(of_elements(binary)).of_heads(heads, batch())[1] is None

@@ -15,6 +15,8 @@ from surelabel.links import SPA, Focal, Link, Sigmoid
 from surelabel.losses.asymmetric import asymmetric
 from surelabel.losses.binary import binary
 from surelabel.losses.focal import focal, focal_link
+from surelabel.losses.info_nce import info_nce
+from surelabel.losses.multi_matching import multi_matching
 from surelabel.losses.ranking import ranking
 from surelabel.losses.spa import spa
 from surelabel.losses.two_way import two_way
@@ -25,11 +27,18 @@ LOSSES: dict[str, Callable[..., Tensor]] = {
     "focal": focal,
     "spa": spa,
 }
-SET_LOSSES: dict[str, Callable[..., Tensor]] = {"ranking": ranking, "two_way": two_way}
+SET_LOSSES: dict[str, Callable[..., Tensor]] = {
+    "info_nce": info_nce,
+    "multi_matching": multi_matching,
+    "ranking": ranking,
+    "two_way": two_way,
+}
 LINK_OF: dict[str, Callable[..., Link] | None] = {
     "asymmetric": Focal,
     "binary": Sigmoid,
     "focal": focal_link,
+    "info_nce": None,
+    "multi_matching": None,
     "ranking": None,
     "spa": SPA,
     "two_way": None,
@@ -43,6 +52,8 @@ __all__ = [
     "binary",
     "focal",
     "focal_link",
+    "info_nce",
+    "multi_matching",
     "ranking",
     "spa",
     "two_way",

@@ -16,19 +16,26 @@ class Recipe:
 
     Attributes:
         optimizer: Entry of ``OPTIMIZERS``.
+        loss: Entry of ``LOSSES`` or ``SET_LOSSES``.
         epochs: Passes over the labelled pictures.
         batch: Pictures a step.
         at_once: Pictures in memory at once; a larger batch is added up from several.
         learning_rate: Largest step size.
         weight_decay: On matrices only.
+        warm_up: Share of all steps in which the step size rises before it falls, in [0, 1).
+        averaging: Decay of the exponential mean of the weights that stays at the end, in [0, 1);
+            0 for the weights of the last step.
     """
 
     optimizer: str = "adamw"
+    loss: str = "binary"
     epochs: int = 30
     batch: int = 64
     at_once: int = 4096
     learning_rate: float = 0.003
     weight_decay: float = 0.01
+    warm_up: float = 0.0
+    averaging: float = 0.0
 
 
 class Method(Protocol):
@@ -61,7 +68,9 @@ class Method(Protocol):
 
         One that learns from labels has ``start(features, targets, known, link)`` as well: where
         its few shared or single numbers begin, so that fitting need not find them first. ``link``
-        is the loss's, from log-odds to where its scores lie.
+        is the loss's, from log-odds to where its scores lie. One that learns through other scores
+        than it gives has ``learning(features, targets, known)``, ``(h, n, c)``: the loss is the
+        mean over these heads.
         """
 
 

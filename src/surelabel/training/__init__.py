@@ -1,5 +1,6 @@
 """The only training loop, the sources of its steps, and what it makes small."""
 
+from surelabel.training.averaging import Average
 from surelabel.training.batch import Batch, LearningSource, Source
 from surelabel.training.checkpoint import Checkpoint
 from surelabel.training.labelled import Labelled, taken, tensors
@@ -9,6 +10,7 @@ from surelabel.training.pictures import Pictures
 from surelabel.training.tailoring import Canvases, Tailoring
 
 __all__ = [
+    "Average",
     "Batch",
     "Canvases",
     "Checkpoint",

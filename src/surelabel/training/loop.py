@@ -1,7 +1,7 @@
 """The only training loop."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -9,9 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from surelabel.errors import ConfigError
+from surelabel.training.averaging import Average
 from surelabel.training.batch import Batch, LearningSource, Source
 from surelabel.training.checkpoint import Checkpoint
 from surelabel.training.objective import Objective
+from surelabel.training.pace import groups, schedule
 
 Optimizer = Callable[..., torch.optim.Optimizer]
 KEPT_EVERY = 100  # steps between two checkpoints of a long pass
@@ -39,6 +41,8 @@ def fit(
     weight_decay: float = 0.0,
     optimizer: Optimizer = torch.optim.AdamW,
     together: int = 1,
+    warm_up: float = 0.0,
+    averaging: float = 0.0,
     seed: int = 0,
     checkpoint: Checkpoint | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -48,9 +52,10 @@ def fit(
     Args:
         method: Features to scores; trained in place. One with parts that learn faster or slower
             has ``rates``: the beginning of their parameters' names, and what the step size is
-            multiplied with.
-        source: Gives the batches. A ``LearningSource`` is told the scores after each step, and its
-            state is kept with the rest.
+            multiplied with. One that learns through several heads has ``learning(features, targets,
+            known) -> (h, n, c)``; the objective is then the mean over them.
+        source: Gives the batches. A ``LearningSource`` is told the scores after each step, of
+            several heads their mean, and its state is kept with the rest.
         objective: What to make small; unknown labels have no influence on it.
         epochs: Passes over the source.
         learning_rate: Largest step size.
@@ -58,6 +63,9 @@ def fit(
         optimizer: ``optimizer(groups, lr=…)``.
         together: Batches whose gradients make one step, for batches that memory cannot hold. What
             compares pictures with each other sees one of them at a time.
+        warm_up: Share of all steps in which the step size rises before it falls, in [0, 1).
+        averaging: Decay of the exponential mean of the weights (``Average``) that stays at the end,
+            in [0, 1); 0 for the weights of the last step. A source's parameters stay as they are.
         seed: Of the order of the pictures.
         checkpoint: Where the state is kept after each pass and every hundredth step of one, so that
             a stopped run goes on.
@@ -67,18 +75,17 @@ def fit(
         One entry a pass.
 
     Raises:
-        ConfigError: the loss is no number any more.
+        ConfigError: the loss is no number any more, or a setting is out of its range.
     """
     generator = torch.Generator().manual_seed(seed)
     learner = source if isinstance(source, LearningSource) else None
-    trained = optimizer(_groups(method, source, learning_rate, weight_decay), lr=learning_rate)
-    steps = epochs * math.ceil(len(source) / together)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(trained, steps)
-    place = _Place(generator)
-    state = {"method": method, "optimizer": trained, "schedule": schedule, "place": place}
+    trained = optimizer(groups(method, source, learning_rate, weight_decay), lr=learning_rate)
+    pace = schedule(trained, epochs * math.ceil(len(source) / together), warm_up)
+    place, average = _Place(generator), Average(method, averaging) if averaging else None
+    state = {"method": method, "optimizer": trained, "schedule": pace, "place": place}
     state["draws"] = torch.default_generator  # of dropout and the like, on a CPU
-    if learner:
-        state["source"] = learner
+    state |= {"source": learner} if learner else {}
+    state |= {"average": average} if average else {}
     history = [Pass(*p) for p in checkpoint.resume(state)] if checkpoint else []
     method.train()
     for epoch in range(len(history), epochs):
@@ -87,7 +94,9 @@ def fit(
             trained.zero_grad()
             added, scores = _gradients(method, several, objective)
             trained.step()
-            schedule.step()
+            pace.step()
+            if average:
+                average.move()
             if learner:
                 _tell(learner, several, scores)
             place.move(added)
@@ -99,6 +108,8 @@ def fit(
             checkpoint.keep(state, history)
         if progress:
             progress(epoch + 1, epochs)
+    if average:
+        average.put()
     method.eval()
     return history
 
@@ -137,27 +148,6 @@ class _Place:
         vars(self).update(state)
 
 
-def _groups(
-    method: nn.Module, source: Source, learning_rate: float, weight_decay: float
-) -> list[dict[str, Any]]:
-    rates: Mapping[str, float] = getattr(method, "rates", {})
-    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
-    for name, parameter in [*method.named_parameters(), *(("", p) for p in source.parameters())]:
-        if parameter.requires_grad:
-            decay = weight_decay if parameter.ndim >= 2 else 0.0
-            groups.setdefault((_rate(rates, name), decay), []).append(parameter)
-    return [
-        {"params": parameters, "lr": rate * learning_rate, "weight_decay": decay}
-        for (rate, decay), parameters in groups.items()
-    ]
-
-
-def _rate(rates: Mapping[str, float], name: str) -> float:
-    """Of the longest beginning that ``name`` has, whole words of it; 1 where it has none."""
-    fitting = [part for part in rates if f"{name}.".startswith(f"{part}.")]
-    return rates[max(fitting, key=len)] if fitting else 1.0
-
-
 def _check_finite(history: list[Pass]) -> None:
     if not all(map(math.isfinite, history[-1])):
         raise ConfigError(
@@ -191,11 +181,21 @@ def _gradients(
     counts = [float(batch.known.sum()) for batch in batches]
     sums, scores = torch.zeros(3, dtype=torch.float64), []
     for batch, count in zip(batches, counts, strict=True):
-        said = method(batch.features)
-        loss, penalty = objective(said, batch)
+        heads = _heads(method, batch)
+        loss, penalty = objective.of_heads(heads, batch)
         value = loss if penalty is None else loss + penalty
         (value * (count / max(sum(counts), 1))).backward()
         extra = 0.0 if penalty is None else penalty.item()
         sums += torch.tensor([count * loss.item(), count * extra, count])
-        scores.append(said.detach())
+        scores.append(heads.detach().mean(0))
     return sums, scores
+
+
+def _heads(method: nn.Module, batch: Batch) -> Tensor:
+    """What a method says of a batch to learn from it, ``(h, n, c)``."""
+    learning = getattr(method, "learning", None)
+    if learning is None:
+        said: Tensor = method(batch.features)
+        return said[None]
+    heads: Tensor = learning(batch.features, batch.targets, batch.known)
+    return heads

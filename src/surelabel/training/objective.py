@@ -1,8 +1,9 @@
 """What a training step makes small."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from surelabel.links import Link
@@ -70,3 +71,14 @@ class Objective:
             features=pooled if pooled.shape[1] else None,
         )
         return loss, self.weight * self.regularizer(step)
+
+    def of_heads(self, heads: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
+        """Both as means over several scores of the same batch, ``(h, n, c)``."""
+        losses, penalties = zip(*(self(scores, batch) for scores in heads), strict=True)
+        if self.regularizer is None:
+            return _mean(losses), None
+        return _mean(losses), _mean(penalties)
+
+
+def _mean(values: Sequence[Tensor]) -> Tensor:
+    return torch.stack(list(values)).mean()
