@@ -31,8 +31,10 @@ class Features:
         grid: Patches down and across.
         attention: How much each patch looks at each, rows of sum 1, ``(n, p, p)``.
         views: One vector for each part of a picture that its method looks at, ``(n, t, d)``.
-        layers: Tokens after chosen layers of the tower, each ``(n, p, w)``; -1 is the last.
+        layers: Tokens after chosen layers of the tower, each ``(n, p, w)``; -1 is the last. Those
+            of ``ladder`` have the class token first, ``(n, 1 + p, w)``.
         pixels: The prepared pictures, ``(n, 3, h, w)``, where a trainable part needs them.
+        beside: What self-aware attention of chosen lower blocks adds up to, ``(n, p, w)``.
     """
 
     pooled: Tensor
@@ -42,6 +44,7 @@ class Features:
     views: Tensor | None = None
     layers: dict[int, Tensor] | None = None
     pixels: Tensor | None = None
+    beside: Tensor | None = None
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,15 @@ def test_pictures_in_memory_are_seen_like_files(backbone, part):
             assert (getattr(one.features, name) is None) == (getattr(other.features, name) is None)
 
 
+def test_a_ladder_of_pictures_in_memory_is_that_of_files():
+    encoder, paths = load_backbone("tiny-vit"), collection("scenes-80", split="test").paths[:3]
+    files = encode(encoder, list(paths), part="ladder/1/2").features
+    opened = [Image.open(path) for path in paths]
+    memory = encode_pictures(encoder, opened, part="ladder/1/2", batch=2).features
+    torch.testing.assert_close(memory.beside, files.beside, atol=4e-3, rtol=2e-3)
+    torch.testing.assert_close(memory.layers[-3], files.layers[-3], atol=4e-3, rtol=2e-3)
+
+
 def test_a_turned_or_grey_picture_is_seen_upright_and_in_colour(backbone):
     picture = Image.effect_noise((60, 40), 80)
     turned = picture.rotate(90, expand=True)

@@ -15,31 +15,37 @@ def features(part, grid=(3, 3), n=4, d=5, w=7):
     attention = torch.rand(n, p, p, generator=generator)
     attention = attention / attention.sum(-1, keepdim=True)
     layers = {-1: torch.randn(n, p, w, generator=generator) * 9}
+    entering = {-4: torch.randn(n, 1 + p, w, generator=generator) * 9}
+    beside = torch.randn(n, p, w, generator=generator)
     return {
         "images": Features(pooled),
         "patches": Features(pooled, patches, grid),
         "self_aware": Features(pooled, patches, grid),
         "attentive": Features(pooled, patches, grid, attention=attention),
         "trunk": Features(pooled, grid=grid, layers=layers),
+        "ladder/0/3": Features(pooled, grid=grid, layers=entering, beside=beside),
     }[part]
 
 
-@pytest.mark.parametrize("part", ["images", "patches", "self_aware", "attentive", "trunk"])
+PARTS = ["images", "patches", "self_aware", "attentive", "trunk", "ladder/0/3"]
+
+
+@pytest.mark.parametrize("part", PARTS)
 def test_what_was_packed_comes_back_rounded_to_half_precision(part):
     given = features(part)
     found = unpacked(part, packed(part, given), 5)
-    for name in ("pooled", "patches", "attention"):
+    for name in ("pooled", "patches", "attention", "beside"):
         wanted, got = getattr(given, name), getattr(found, name)
         assert (wanted is None) == (got is None), name
         if wanted is not None:
             torch.testing.assert_close(got, wanted, atol=1e-3, rtol=1e-3)
     assert found.grid == given.grid
     assert (found.layers is None) == (given.layers is None)
-    if given.layers:
-        torch.testing.assert_close(found.layers[-1], given.layers[-1], atol=1e-3, rtol=1e-3)
+    for number, tokens in (given.layers or {}).items():
+        torch.testing.assert_close(found.layers[number], tokens, atol=1e-3, rtol=1e-3)
 
 
-@pytest.mark.parametrize("part", ["attentive", "trunk"])
+@pytest.mark.parametrize("part", ["attentive", "trunk", "ladder/0/3"])
 def test_a_grid_that_is_no_square_comes_back_too(part):
     assert unpacked(part, packed(part, features(part, grid=(2, 6))), 5).grid == (2, 6)
 

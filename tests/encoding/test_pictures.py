@@ -8,7 +8,7 @@ from PIL import Image
 from surelabel.backbones import load_backbone
 from surelabel.data import FeatureCache, collection, open_picture
 from surelabel.data.cache import content_hash
-from surelabel.encoding import encode
+from surelabel.encoding import encode, ladder_part
 from surelabel.errors import ConfigError, DataError, InputError
 
 
@@ -72,6 +72,24 @@ def test_attention_and_trunk_come_from_the_cache_as_they_were(name, part, paths,
             got = found.features.layers[-1]
             torch.testing.assert_close(got, wanted.layers[-1], atol=2e-3, rtol=2e-3)
     assert torch.equal(first.features.pooled, second.features.pooled)
+
+
+def test_ladders_of_other_blocks_are_kept_apart(backbone, paths, tmp_path):
+    cache = FeatureCache(tmp_path)
+    opened = [backbone.prepare(open_picture(path, least_side=96)) for path in paths]
+    for first, depth in ((0, 3), (0, 2), (1, 3)):
+        wanted = backbone.ladder(torch.stack(opened), first=first, depth=depth)
+        part = ladder_part(first, depth)
+        new, kept = (encode(backbone, paths, part=part, cache=cache) for _ in "ab")
+        assert (new.cached, kept.cached) == (0, 12)
+        for found in (new.features, kept.features):
+            assert found.grid == (8, 8)
+            for got, expected in (
+                (found.pooled, wanted.pooled),
+                (found.beside, wanted.beside),
+                (found.layers[-depth - 1], wanted.layers[-depth - 1]),
+            ):
+                torch.testing.assert_close(got, expected, atol=2e-3, rtol=2e-3)
 
 
 def test_a_changed_picture_is_encoded_again(backbone, paths, tmp_path):

@@ -215,6 +215,33 @@ def test_what_a_backbone_says_it_gives_it_gives_and_the_rest_is_a_config_error(b
     assert set(backbone.dense_parts) == {p for p in PARTS[:2] if backbone.gives(p)}
 
 
+def test_a_ladder_starts_the_last_blocks_or_the_encoder_says_what_to_take(backbone, pixels):
+    if not backbone.gives("ladder"):
+        asked = (lambda: backbone.ladder(pixels, first=0, depth=1), lambda: backbone.upper(1))
+        for call in asked:
+            with pytest.raises(ConfigError, match=r"take tiny-vit, or ViT-B-16/openai"):
+                call()
+        return
+    seen, upper = backbone.ladder(pixels, first=0, depth=2), backbone.upper(2)
+    n, p, down, across = len(pixels), seen.beside.shape[1], *seen.grid
+    assert p == down * across
+    assert seen.layers[-3].shape == (n, 1 + p, upper.width)
+    assert seen.beside.shape == (n, p, upper.width)
+    *_, (_, last) = upper.steps(seen.layers[-3])
+    pooled = F.normalize(upper.pooled(last), dim=-1)
+    torch.testing.assert_close(pooled, backbone.images(pixels).pooled, atol=1e-5, rtol=0)
+    assert not any(t.requires_grad or t.is_inference() for t in (pooled, seen.beside, last))
+
+
+def test_names_read_with_prompts_are_frozen_texts_where_there_are_none(towers):
+    texts = towers.deep_texts(NAMES, TEMPLATES["one"], depth=1)
+    expected = towers.texts(NAMES, TEMPLATES["one"])
+    torch.testing.assert_close(F.normalize(texts.vectors(), dim=-1), expected, atol=1e-5, rtol=0)
+    prompts = torch.ones(texts.depth, 2, texts.width, requires_grad=True)
+    texts.vectors(prompts).square().sum().backward()
+    assert prompts.grad.norm() > 0
+
+
 def test_a_backbone_is_itself_at_its_own_size(backbone):
     size, _ = backbone.preprocess["size"]
     assert backbone.at(size) is backbone
@@ -315,6 +342,7 @@ def test_an_encoder_without_texts_says_so_in_one_sentence(without_texts):
         "knows no words": [
             lambda: without_texts.texts(NAMES, TEMPLATES["one"]),
             lambda: without_texts.sentences(["a dog."]),
+            lambda: without_texts.deep_texts(NAMES, TEMPLATES["one"], depth=1),
         ],
         "none for its patches": [
             lambda: without_texts.patches(prepared(without_texts)),

@@ -11,7 +11,7 @@ from surelabel.data import FeatureCache, collection
 from surelabel.encoding import encode, encode_views
 from surelabel.errors import ConfigError, DataError
 from surelabel.recognizer.fitness import check_patches
-from surelabel.recognizer.looking import looked_at, parts_for
+from surelabel.recognizer.looking import looked_at, parts_for, parts_of
 from surelabel.recognizer.sources import encoded, of_pictures
 from surelabel.records import Images, LabelledFeatures
 from surelabel.training import taken
@@ -64,6 +64,21 @@ def test_a_method_of_whole_pictures_gets_their_vectors_alone(backbone, paths):
 )
 def test_each_part_is_a_pass_and_attention_comes_with_its_patches(needs, parts):
     assert parts_for(needs) == parts
+
+
+def test_a_ladder_is_named_by_its_methods_blocks(paths):
+    method, encoder = Asking("ladder"), load_backbone("tiny-vit")
+    method.ladder = (1, 2)
+    assert parts_of(method) == ["ladder/1/2"]
+    features = looked_at(paths, method, encoder).features
+    wanted = encode(encoder, paths, part="ladder/1/2").features
+    assert torch.equal(features.beside, wanted.beside)
+    assert torch.equal(features.layers[-3], wanted.layers[-3])
+    more = Asking("ladder", "self_aware")
+    more.ladder = (0, 3)
+    assert parts_of(more) == ["self_aware", "ladder/0/3"]
+    assert looked_at(paths, more, encoder).features.patches.shape == (4, 64, 128)
+    assert parts_of(Asking()) == ["images"]
 
 
 def test_parts_of_several_passes_come_together(backbone, paths):
@@ -192,9 +207,9 @@ def test_ten_times_the_same_picture_and_one_of_a_pixel(backbone, paths, tmp_path
     Image.new("RGB", (1, 1), "teal").save(tmp_path / "tiny.png")
     given = [*[paths[0]] * 10, str(tmp_path / "tiny.png")]
     found = looked_at(given, Asking("views", "attention", cuts=[Tiles()]), backbone)
-    assert found.passes.tolist() == [10] * 10 + [2]
+    assert found.passes.tolist() == [10] * 11
     assert torch.equal(found.features.views[0], found.features.views[9])
-    assert torch.equal(found.features.views[10, 1:], found.features.pooled[[10] * 8])
+    torch.testing.assert_close(found.features.views[10], found.features.pooled[[10] * 9])
 
 
 def test_pictures_in_memory_are_looked_at_alike(backbone, paths):
@@ -235,9 +250,16 @@ class Named:
         name = "crops"
 
 
+def climbing():
+    method = Asking("ladder")
+    method.ladder = (0, 3)
+    return method
+
+
 @pytest.mark.parametrize(
     ("encoder", "settings", "method", "complaint"),
     [
+        ("tiny-rn", {}, climbing(), "what enters the last blocks of a ViT, and tiny-rn gives none"),
         ("timm:test_vit", {"pretrained": False}, Asking("self_aware"), "self-aware patches, and t"),
         ("timm:test_vit", {"pretrained": False}, Asking("attention"), "the attention between"),
         ("timm:test_mambaout", {"pretrained": False}, Asking("trunk"), "the tokens of the trunk"),

@@ -6,8 +6,10 @@ from typing import Any, NoReturn, Self
 
 from torch import Tensor, nn
 
+from surelabel.backbones.deep_texts import DeepTexts
 from surelabel.backbones.preparation import Preparation
 from surelabel.backbones.protocol import Backbone
+from surelabel.backbones.upper import Upper
 from surelabel.errors import ConfigError
 from surelabel.records import Features
 
@@ -55,13 +57,21 @@ class WithoutTexts:
         """Raise ConfigError: nobody can look inside."""
         raise no_trunk(self.name)
 
+    def ladder(self, pixels: Tensor, *, first: int, depth: int) -> Features:
+        """Raise ConfigError: there are no blocks that lead into a joint space."""
+        self._no_blocks()
+
+    def upper(self, depth: int) -> Upper:
+        """Raise ConfigError: there are no blocks that lead into a joint space."""
+        self._no_blocks()
+
     @property
     def trunk_width(self) -> int:
         """Raise ConfigError: nobody can look inside."""
         raise no_trunk(self.name)
 
     def gives(self, part: str) -> bool:
-        """False: neither patches nor a trunk."""
+        """False: neither patches nor a trunk nor blocks."""
         return False
 
     def at(self, size: int) -> Self:
@@ -79,6 +89,12 @@ class WithoutTexts:
         )
 
     def texts(self, names: Sequence[str], templates: Sequence[str]) -> Tensor:
+        """Raise ConfigError: there is no text tower."""
+        self._no_texts()
+
+    def deep_texts(
+        self, names: Sequence[str], templates: Sequence[str], *, depth: int
+    ) -> DeepTexts:
         """Raise ConfigError: there is no text tower."""
         self._no_texts()
 
@@ -106,6 +122,12 @@ class WithoutTexts:
         raise ConfigError(
             f"{self.name} gives one vector a picture and none for its patches; use a method that "
             "needs the pooled vector only, such as method.name=linear."
+        )
+
+    def _no_blocks(self) -> NoReturn:
+        raise ConfigError(
+            f"{self.name} gives no blocks of a ViT whose tokens could be compared with words: take "
+            "tiny-vit, or ViT-B-16/openai."
         )
 
     def _no_texts(self) -> NoReturn:

@@ -10,6 +10,8 @@ from typing import Any, Protocol
 from PIL import Image
 from torch import Tensor, nn
 
+from surelabel.backbones.deep_texts import DeepTexts
+from surelabel.backbones.upper import Upper
 from surelabel.records import Features
 
 
@@ -71,8 +73,21 @@ class Backbone(Protocol):
         They are what a head of one's own can start from, not of unit length.
         """
 
+    def ladder(self, pixels: Tensor, *, first: int, depth: int) -> Features:
+        """``pooled``, what enters the last ``depth`` blocks in ``layers[-depth - 1]``, and
+        ``beside``: self-aware attention of blocks ``first`` (0-based) and above, below these.
+        """
+
+    def upper(self, depth: int) -> Upper:
+        """The last ``depth`` blocks of the image tower, frozen, to be run from ``ladder``."""
+
+    def deep_texts(
+        self, names: Sequence[str], templates: Sequence[str], *, depth: int
+    ) -> DeepTexts:
+        """Names as the last ``depth`` layers of the text tower read them, prompts inside."""
+
     def gives(self, part: str) -> bool:
-        """Whether it gives ``patches``, ``self_aware``, ``attentive`` or ``trunk``."""
+        """Whether it gives ``patches``, ``self_aware``, ``attentive``, ``trunk`` or ``ladder``."""
 
     def texts(self, names: Sequence[str], templates: Sequence[str]) -> Tensor:
         """Unit vectors ``(c, d)``: for each name the mean over templates with one ``{}``."""

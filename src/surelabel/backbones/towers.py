@@ -16,15 +16,18 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from surelabel.backbones.attentive import attentive
+from surelabel.backbones.deep_texts import DeepTexts
 from surelabel.backbones.dense import plain, self_aware
 from surelabel.backbones.familiarity import Familiarity
 from surelabel.backbones.fingerprint import fingerprint
 from surelabel.backbones.kept import write_about
+from surelabel.backbones.ladder import ladder
 from surelabel.backbones.positions import at_size
 from surelabel.backbones.preparation import Preparation
 from surelabel.backbones.templates import check_templates
 from surelabel.backbones.trained import fine_tuned, load_trained
 from surelabel.backbones.trunk import trunk, trunk_width
+from surelabel.backbones.upper import Upper
 from surelabel.errors import ConfigError
 from surelabel.files import new_folder
 from surelabel.records import Features
@@ -147,6 +150,33 @@ class Towers:
         return trunk(self.model.visual, self._checked(pixels))
 
     @torch.no_grad()
+    def ladder(self, pixels: Tensor, *, first: int, depth: int) -> Features:
+        """``pooled``, what enters the last ``depth`` blocks, and ``beside``.
+
+        Raises:
+            ConfigError: this kind of tower gives none, or has no such blocks.
+        """
+        return ladder(self.model.visual, self._checked(pixels), first=first, depth=depth)
+
+    def upper(self, depth: int) -> Upper:
+        """The last ``depth`` blocks of the image tower, frozen, to be run from ``ladder``.
+
+        Raises:
+            ConfigError: this kind of tower has none, or not so many.
+        """
+        return Upper(self.model.visual, depth)
+
+    def deep_texts(
+        self, names: Sequence[str], templates: Sequence[str], *, depth: int
+    ) -> DeepTexts:
+        """Names as the last ``depth`` layers of the text tower read them, prompts inside.
+
+        Raises:
+            ConfigError: the text tower is not causal, or a template has not exactly one ``{}``.
+        """
+        return DeepTexts(self.model, self.tokenizer, names, templates, depth=depth)
+
+    @torch.no_grad()
     def texts(self, names: Sequence[str], templates: Sequence[str]) -> Tensor:
         """Unit vectors ``(c, d)``: for each name the mean over templates with one ``{}``.
 
@@ -238,9 +268,9 @@ class Towers:
         return trunk_width(self.trunk(self._blank))
 
     def gives(self, part: str) -> bool:
-        """Whether the tower gives ``patches``, ``self_aware``, ``attentive`` or ``trunk``."""
+        """Whether it gives ``patches``, ``self_aware``, ``attentive``, ``trunk`` or ``ladder``."""
         try:
-            getattr(self, part)(self._blank)
+            _ = self.upper(1) if part == "ladder" else getattr(self, part)(self._blank)
         except ConfigError:
             return False
         return True

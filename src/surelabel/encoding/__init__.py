@@ -2,6 +2,7 @@
 
 from surelabel.encoding.arrays import ready_made
 from surelabel.encoding.memory import encode_pictures
+from surelabel.encoding.parts import ladder_part
 from surelabel.encoding.pictures import Encoded, Progress, encode
 from surelabel.encoding.texts import remembering
 from surelabel.encoding.views import Viewed, encode_views
@@ -13,6 +14,7 @@ __all__ = [
     "encode",
     "encode_pictures",
     "encode_views",
+    "ladder_part",
     "ready_made",
     "remembering",
 ]

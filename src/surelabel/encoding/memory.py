@@ -10,6 +10,7 @@ from PIL import Image
 from surelabel.backbones import Backbone
 from surelabel.data.pictures import upright
 from surelabel.encoding.packing import packed, unpacked
+from surelabel.encoding.parts import seen
 from surelabel.encoding.pictures import Encoded
 from surelabel.encoding.views import content_of
 from surelabel.errors import InputError
@@ -36,7 +37,7 @@ def encode_pictures(
         start = time.perf_counter()
         prepared = [backbone.prepare(upright(p)) for p in pictures[first : first + batch]]
         ready = time.perf_counter()
-        arrays.append(packed(part, getattr(backbone, part)(torch.stack(prepared))))
+        arrays.append(packed(part, seen(backbone, part, torch.stack(prepared))))
         decoding, seeing = decoding + ready - start, seeing + time.perf_counter() - ready
     return Encoded(
         features=unpacked(part, np.concatenate(arrays), backbone.width),

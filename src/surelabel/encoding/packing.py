@@ -7,6 +7,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from surelabel.encoding.parts import rungs
 from surelabel.errors import DataError
 from surelabel.records import Features
 
@@ -18,12 +19,12 @@ SELF_DESCRIBING = ("attentive", "trunk")  # begin with their grid, for they hold
 def packed(part: str, seen: Features) -> Half:
     """One array a picture: ``(n, 1 + p, d)``, or ``(n, k)`` for what holds several shapes."""
     rows = [seen.pooled[:, None]]
-    if part not in SELF_DESCRIBING:
+    if not _self_describing(part):
         rows += [] if seen.patches is None else [seen.patches]
         return _half(torch.cat(rows, dim=1))
     assert seen.grid is not None
     grid = torch.tensor(seen.grid, dtype=seen.pooled.dtype, device=seen.pooled.device)
-    more = [seen.patches, seen.attention, *(seen.layers or {}).values()]
+    more = [seen.patches, seen.attention, *(seen.layers or {}).values(), seen.beside]
     flat = [t.flatten(1) for t in (*rows, *more) if t is not None]
     return _half(torch.cat([grid.expand(len(seen.pooled), 2), *flat], dim=1))
 
@@ -31,7 +32,7 @@ def packed(part: str, seen: Features) -> Half:
 def unpacked(part: str, arrays: Half, width: int) -> Features:
     """Features of the arrays of ``n`` pictures, in float32; ``width`` is that of ``pooled``."""
     rows = torch.from_numpy(arrays).float()
-    if part not in SELF_DESCRIBING:
+    if not _self_describing(part):
         side = math.isqrt(rows.shape[1] - 1)  # pictures are prepared square
         alone = rows.shape[1] == 1
         return Features(rows[:, 0]) if alone else Features(rows[:, 0], rows[:, 1:], (side, side))
@@ -40,6 +41,8 @@ def unpacked(part: str, arrays: Half, width: int) -> Features:
     p = down * across
     if part == "trunk":
         return Features(pooled, grid=(down, across), layers={-1: rest.unflatten(1, (p, -1))})
+    if (ladder := rungs(part)) is not None:
+        return _ladder(pooled, rest, (down, across), depth=ladder[1])
     patches, attention = rest.split([p * width, p * p], dim=1)
     return Features(
         pooled,
@@ -47,6 +50,18 @@ def unpacked(part: str, arrays: Half, width: int) -> Features:
         (down, across),
         attention=_whole(attention.unflatten(1, (p, p))),
     )
+
+
+def _self_describing(part: str) -> bool:
+    return part in SELF_DESCRIBING or rungs(part) is not None
+
+
+def _ladder(pooled: Tensor, rest: Tensor, grid: tuple[int, int], *, depth: int) -> Features:
+    """Tokens with their class token and what lies beside them: ``1 + 2 p`` of one width."""
+    p = grid[0] * grid[1]
+    tokens = rest.unflatten(1, (1 + 2 * p, -1))
+    entering, beside = tokens.split([1 + p, p], dim=1)
+    return Features(pooled, grid=grid, layers={-depth - 1: entering}, beside=beside)
 
 
 def _whole(attention: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from surelabel.backbones import Backbone
 from surelabel.data.cache import FeatureCache, content_hash
 from surelabel.data.pictures import open_picture
 from surelabel.encoding.packing import packed, unpacked
+from surelabel.encoding.parts import seen
 from surelabel.errors import DataError, InputError
 from surelabel.records import Features, Skipped
 
@@ -68,7 +69,8 @@ def encode(
         backbone: The encoder.
         paths: Picture files.
         part: ``images`` for pooled vectors, ``patches`` or ``self_aware`` for patches as well,
-            ``attentive`` for self-aware patches and attention, ``trunk`` for ``layers[-1]``.
+            ``attentive`` for self-aware patches and attention, ``trunk`` for ``layers[-1]``,
+            ``ladder/FIRST/DEPTH`` for what enters the last blocks and ``beside``.
         cache: Where features are kept; None keeps nothing.
         batch: Pictures the encoder sees at once.
         workers: Decoding processes; by default none for a few pictures, else one a core.
@@ -214,7 +216,7 @@ class _Run:
 
     def _encode(self, keys: Sequence[str], pixels: Tensor) -> None:
         start = time.perf_counter()
-        arrays = packed(self._part, getattr(self._backbone, self._part)(pixels))
+        arrays = packed(self._part, seen(self._backbone, self._part, pixels))
         self._fresh |= dict(zip(keys, arrays, strict=True))
         self._found |= {key: self._fresh[key] for key in keys}
         self._model_seconds += time.perf_counter() - start

@@ -8,7 +8,7 @@ from surelabel.errors import ConfigError, InputError
 from surelabel.links import Sigmoid
 from surelabel.recognizer.calibrating import check_level
 from surelabel.recognizer.fitting import link_of, objective_of
-from surelabel.recognizer.looking import parts_for
+from surelabel.recognizer.looking import parts_of
 from surelabel.records import Images, LabelledFeatures, LabelledImages
 
 LOOKED_AT = {
@@ -16,6 +16,7 @@ LOOKED_AT = {
     "self_aware": "self-aware patches",
     "attentive": "the attention between patches",
     "trunk": "the tokens of the trunk",
+    "ladder": "what enters the last blocks of a ViT",
 }
 
 
@@ -25,7 +26,7 @@ def check_patches(run: Run, method: Any, backbone: Backbone) -> None:
     Raises:
         ConfigError: the encoder gives no such part, or takes no pictures of that size.
     """
-    for part in parts_for(method.needs):
+    for part in (asked.partition("/")[0] for asked in parts_of(method)):
         if part != "images" and not backbone.gives(part):
             raise ConfigError(
                 f"{run.method.name} looks at {LOOKED_AT[part]}, and {backbone.name} gives none. "

@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 from surelabel.backbones import Backbone
-from surelabel.encoding import Encoded, Viewed, encode, encode_pictures, encode_views
+from surelabel.encoding import Encoded, Viewed, encode, encode_pictures, encode_views, ladder_part
 from surelabel.errors import DataError
 from surelabel.records import Features, Skipped
 from surelabel.training import taken
@@ -42,7 +42,7 @@ def looked_at(
         DataError: no picture could be read, or ``strict`` and one could not.
     """
     large = backbone.at(method.side) if method.side else backbone
-    first, *others = parts_for(method.needs)
+    first, *others = parts_of(method)
     found = _whole(pictures, large, first, strict=strict, options=options)
     for part in others:
         same = [pictures[r] for r in found.rows]
@@ -59,10 +59,17 @@ def parts_for(needs: Sequence[str]) -> list[str]:
     return parts or ["images"]
 
 
+def parts_of(method: Any) -> list[str]:
+    """The same for a method, which names its own blocks where it needs a ladder."""
+    ladder = [ladder_part(*method.ladder)] if "ladder" in method.needs else []
+    parts = parts_for(method.needs)
+    return [part for part in parts if not ladder or part != "images"] + ladder
+
+
 def _whole(
     pictures: Any, backbone: Backbone, part: str, *, strict: bool, options: dict[str, Any]
 ) -> Encoded:
-    if isinstance(pictures[0], Image.Image):
+    if len(pictures) and isinstance(pictures[0], Image.Image):
         return encode_pictures(backbone, pictures, part=part)
     return encode(backbone, pictures, part=part, strict=strict, **options)
 

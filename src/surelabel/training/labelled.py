@@ -60,4 +60,5 @@ def taken(features: Features, rows: Tensor) -> Features:
         views=of(features.views),
         layers=features.layers and {k: tokens[rows] for k, tokens in features.layers.items()},
         pixels=of(features.pixels),
+        beside=of(features.beside),
     )
