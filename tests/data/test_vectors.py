@@ -79,6 +79,11 @@ def test_other_files_are_refused(tmp_path):
     (tmp_path / "empty.npz").touch()
     with pytest.raises(DataError, match=r"empty\.npz is no archive of vectors"):
         read_vectors(tmp_path / "empty.npz")
+    (tmp_path / "text.npz").write_text("some text")
+    with pytest.raises(
+        DataError, match=r"text\.npz is no archive of vectors: it is no \.npz file\."
+    ):
+        read_vectors(tmp_path / "text.npz")
     whole = saved(tmp_path).read_bytes()
     (tmp_path / "half.npz").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(DataError, match=r"half\.npz is no archive of vectors"):

@@ -9,18 +9,22 @@ from surelabel.data.pictures import open_picture, upright
 from surelabel.data.predictions import check_suffix, read_predictions, write_predictions
 from surelabel.data.sources import checked_names, find_pictures, read_names
 from surelabel.data.vectors import Vectors, read_vectors
+from surelabel.data.vocabularies import VOCABULARIES, Vocabulary, divided, without_unseen
 
 __all__ = [
     "COLLECTIONS",
     "DOMAINS",
     "FORMATS",
+    "VOCABULARIES",
     "FeatureCache",
     "Vectors",
+    "Vocabulary",
     "align",
     "check_suffix",
     "checked_names",
     "collection",
     "default_folder",
+    "divided",
     "find_pictures",
     "open_picture",
     "read_labels",
@@ -29,6 +33,7 @@ __all__ = [
     "read_scenes",
     "read_vectors",
     "upright",
+    "without_unseen",
     "write_predictions",
     "write_scenes",
 ]

@@ -78,6 +78,8 @@ def _arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
         ) from error
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         reason = str(error.args[0]).rstrip(".")
+        if "pickle.load()" in reason:  # what NumPy takes any other file for, and advises to load
+            reason = "it is no .npz file"
         raise DataError(f"{path} is no archive of vectors: {reason}. {remedy}") from error
 
 
