@@ -73,6 +73,16 @@ def test_a_picture_that_is_gone_meanwhile_leaves_nothing_to_compare(tmp_path):
     assert alone(recognizer, test, predictions) is None
 
 
+def test_a_picture_that_shows_something_else_meanwhile_is_not_compared(tmp_path):
+    path = shutil.copy(TEST.paths[0], tmp_path / "0.jpg")
+    test = LabelledImages([str(path)], TEST.names, TEST.targets[:1])
+    recognizer = made()
+    predictions = recognizer.predict(test)
+    assert alone(recognizer, test, predictions) is not None
+    shutil.copy(TEST.paths[1], path)
+    assert alone(recognizer, test, predictions) is None
+
+
 def test_an_evaluation_holds_it_where_it_is_another_answer():
     found = evaluate(made(), TEST)
     assert found.alone.calibration

@@ -215,6 +215,26 @@ def test_the_checkpoint_of_another_run_is_refused(tmp_path, other):
         unfitted().fit(rows(seed=1), checkpoint=tmp_path / "kept")
 
 
+def weights_of(recognizer):
+    return torch.cat([p.detach().flatten() for p in recognizer.method.parameters()])
+
+
+@pytest.mark.parametrize("setting", ["warm_up=0.5", "averaging=0.9"])
+def test_warm_up_and_averaging_of_a_run_reach_the_loop(setting):
+    plain, changed = unfitted().fit(rows()), unfitted(setting).fit(rows())
+    assert torch.equal(weights_of(plain), weights_of(unfitted("averaging=0").fit(rows())))
+    assert not torch.allclose(weights_of(plain), weights_of(changed), atol=1e-4)
+
+
+def test_a_stopped_fit_with_warm_up_and_averaging_goes_on(tmp_path):
+    settings = ["warm_up=0.3", "averaging=0.9", "loss.name=multi_matching"]
+    whole = unfitted(*settings).fit(rows())
+    with pytest.raises(Stop, match="enough"):
+        unfitted(*settings).fit(rows(), checkpoint=tmp_path / "kept", progress=stop_after(2))
+    resumed = unfitted(*settings).fit(rows(), checkpoint=tmp_path / "kept")
+    assert torch.equal(weights_of(resumed), weights_of(whole))
+
+
 def test_a_recipe_fills_what_the_run_leaves_out():
     run = load_run(overrides=["method.name=finetune", "epochs=2"])
     recipe = METHODS["finetune"].recipe

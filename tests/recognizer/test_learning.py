@@ -17,6 +17,7 @@ from surelabel.tables import settings
 
 pytestmark = [  # to be quick, pictures are few
     pytest.mark.filterwarnings("ignore:tailor makes only"),
+    pytest.mark.filterwarnings("ignore:These [0-9]+ pictures are alike"),
     pytest.mark.filterwarnings("ignore:[0-9]+ of [0-9]+ names come first at no patch"),
 ]
 NAMES = ["lion", "guitar", "car", "airplane"]
@@ -210,6 +211,26 @@ def test_identical_and_tiny_pictures_have_finite_scores_and_the_identical_the_sa
     scores = ready(method, paths[:4]).predict(paths).scores
     assert np.isfinite(scores).all()
     np.testing.assert_array_equal(scores[:4], scores[:1].repeat(4, 0))
+
+
+@without_labels
+@pytest.mark.filterwarnings("ignore:These [0-9]+ pictures look like nothing")
+def test_a_picture_of_few_pixels_scores_alike_in_any_company(method, train, tmp_path):
+    Image.effect_noise((2, 5), 99).save(tmp_path / "tiny.png")
+    tiny = str(tmp_path / "tiny.png")
+    within = ["method.fusion=mean_of_centred"] if method == "tiles" else []
+    recognizer = ready(method, train.paths, *within)
+    alone, among = recognizer.predict([tiny]), recognizer.predict([tiny, *train.paths[:2]])
+    np.testing.assert_allclose(among.scores[0], alone.scores[0], atol=1e-4)
+    assert among.work.passes == 3 * alone.work.passes
+
+
+@without_labels
+def test_no_pictures_at_all_are_told(method, train):
+    recognizer = ready(method, train.paths)
+    for act in (recognizer.predict, recognizer.calibrate):
+        with pytest.raises(InputError, match="There are no pictures to encode"):
+            act([])
 
 
 @without_labels

@@ -4,7 +4,7 @@ import shutil
 import numpy as np
 import pytest
 
-from surelabel.config import load_run
+from surelabel.config import Choice, Run, load_run
 from surelabel.data import collection
 from surelabel.errors import DataError
 from surelabel.recognizer import Recognizer
@@ -36,6 +36,14 @@ def test_what_is_loaded_predicts_the_same(recognizer, saved):
         after.calibration,
         after.model,
     )
+
+
+def test_what_was_saved_before_there_was_averaging_is_loaded(recognizer, saved):
+    text = (saved / "run.toml").read_text()
+    older = text.replace("warm_up = 0.0\naveraging = 0.0\n", "")
+    assert older != text
+    (saved / "run.toml").write_text(older)
+    assert Recognizer.load(saved).fingerprint == recognizer.fingerprint
 
 
 def test_zero_shot_without_any_calibration_survives_too(tmp_path):
@@ -89,6 +97,24 @@ def test_a_prompt_file_is_needed_no_more(tmp_path):
     first = Recognizer.zero_shot("tiny-vit", ["lion"], templates=str(tmp_path / "prompts.txt"))
     first.save(tmp_path / "saved")
     (tmp_path / "prompts.txt").unlink()
+    assert Recognizer.load(tmp_path / "saved").fingerprint == first.fingerprint
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"area": (0.1, 0.3)},
+        {"background": ("sky", "sea")},
+        {"templates": ("a {} here",)},
+        {"amount": None},
+        {"scale": np.float64(50)},
+        {"count": np.int64(2)},
+    ],
+    ids=str,
+)
+def test_settings_in_any_form_of_python_are_read_back(settings, tmp_path):
+    first = Recognizer(Run(method=Choice("crops", settings)), NAMES)
+    first.save(tmp_path / "saved")
     assert Recognizer.load(tmp_path / "saved").fingerprint == first.fingerprint
 
 

@@ -6,7 +6,7 @@ from PIL import Image
 from surelabel.backbones import load_backbone
 from surelabel.config import load_run
 from surelabel.data import FeatureCache, collection
-from surelabel.errors import ConfigError, DataError
+from surelabel.errors import ConfigError, DataError, InputError
 from surelabel.pseudolabels import tailored
 from surelabel.recognizer.unlabelled import pseudolabelled, taught
 
@@ -101,6 +101,20 @@ def test_too_few_names_are_refused_with_the_remedy(learn, count):
 def test_a_teacher_of_another_domain_is_refused(learn):
     with pytest.raises(ConfigError, match=r"leave teacher\.domain out, or set it to softmax"):
         learn(SCENES.paths[:10], "teacher.domain=reference")
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [("tiles", "fusion=mean"), ("crops", "amount=0.5"), ("region_statistics", "share=0.5")],
+)
+def test_a_setting_of_the_teacher_that_would_change_nothing_is_refused(learn, name, setting):
+    with pytest.raises(ConfigError, match=rf"leave teacher\.{setting.partition('=')[0]} out"):
+        learn(["no/such.png"], f"teacher.name={name}", f"teacher.{setting}")
+
+
+def test_too_many_places_are_told_before_a_picture_is_read(learn):
+    with pytest.raises(InputError, match=r"50 places down and across at most\. Got 51 by 51"):
+        learn(["no/such.png"], "method.side=612")
 
 
 def test_a_setting_of_sewing_out_of_its_range_is_told_before_a_picture_is_read(learn):

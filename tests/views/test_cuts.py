@@ -34,14 +34,12 @@ def test_no_side_of_a_box_is_finer_than_stated(width, height, seed):
         assert least >= int(cut.finest * min(width, height)) - 1
 
 
-def test_tiles_are_the_tiles_and_a_tiny_picture_has_one_a_pixel():
+def test_tiles_are_the_tiles_and_a_tiny_picture_has_as_many():
     assert Tiles(2, 3).boxes((30, 20), "any") == tiles((30, 20), down=2, across=3)
-    assert Tiles().boxes((1, 1), "any") == [Box(0, 0, 1, 1)]
-    seen = np.zeros((5, 2), dtype=int)
-    for box in Tiles().boxes((2, 5), "any"):
-        seen[box.top : box.top + box.height, box.left : box.left + box.width] += 1
-    assert (seen == 1).all()
-    assert len(Tiles().boxes((2, 5), "any")) == 6
+    assert Tiles().boxes((1, 1), "any") == [Box(0, 0, 1, 1)] * 9
+    boxes = Tiles().boxes((2, 5), "any")
+    assert [(b.left, b.width) for b in boxes] == [(0, 1), (0, 1), (1, 1)] * 3
+    assert [(b.top, b.height) for b in boxes[::3]] == [(0, 2), (2, 1), (3, 2)]
 
 
 @given(st.integers(0, 9), st.integers(1, 9), st.integers(1, 9))
@@ -89,6 +87,8 @@ def test_cuts_that_look_elsewhere_have_other_names():
         (lambda: Crops(count=0), r"Crops must be 1 or more.* Got count=0, first=0"),
         (lambda: Crops(first=-1), r"the first numbered 0 or more\. Got count=5, first=-1"),
         (lambda: Crops(area=(0.2, 0.1)), r"area must be two parts in \(0, 1\]"),
+        (lambda: Crops(area=0.2), r"area must be two parts in \(0, 1\], the lesser.* Got 0\.2"),
+        (lambda: Crops(area=[0.2]), r"area must be two parts in \(0, 1\].* Got \[0\.2\]"),
         (lambda: Regions([]), "Regions must be one part or more; None stands for no parts"),
         (lambda: Regions([(0, 0, 0, 1)]), r"as shares in \[0, 1\].* Got \(0\.0, 0\.0, 0\.0, 1\.0"),
         (lambda: Regions([(0, 0, 1, 1.1)]), r"as shares in \[0, 1\], the lesser first\. Got"),

@@ -134,6 +134,12 @@ def test_the_others_take_one_name(rule):
     assert rule(torch.zeros(1, 1), torch.ones(1, 1, 1)).shape == (1, 1)
 
 
+@pytest.mark.parametrize("dead_band", [-0.1, 1.1, math.nan])
+def test_a_dead_band_outside_its_range_is_refused(dead_band):
+    with pytest.raises(InputError, match=r"dead_band must be a change in \[0, 1\]"):
+        max_with_dead_band(torch.zeros(1, 1), torch.zeros(1, 1, 1), dead_band=dead_band)
+
+
 @pytest.mark.parametrize("rule", [mean, mean_of_centred, mean_of_standardised])
 @pytest.mark.parametrize("share", [-0.1, 1.1, math.nan])
 def test_a_share_outside_its_range_is_refused(rule, share):

@@ -35,8 +35,9 @@ class _Group(click.Group):
             raise click.ClickException(one_line(error)) from error
         except KeyboardInterrupt as error:
             click.echo(
-                "Interrupted. What was encoded is kept in the cache, what was drawn in its folder: "
-                "run the same command again and it goes on from there.",
+                "Interrupted. What was encoded is kept in the cache, what was learnt in "
+                "OUT.unfinished, what was drawn in its folder: run the same command again and it "
+                "goes on from there.",
                 err=True,
             )
             raise click.exceptions.Exit(INTERRUPTED) from error

@@ -16,6 +16,7 @@ from surelabel.cli.sources import (
     overrides,
 )
 from surelabel.cli.terminal import Terminal, output, with_terminal
+from surelabel.cli.where import where_option, write_where
 
 if TYPE_CHECKING:
     from surelabel.records import Array, Predictions, Skipped
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     metavar="FILE.{parquet,csv,jsonl}",
     help="Write all labels of all pictures to a file; the suffix decides the format.",
 )
+@where_option
 @click.option("--strict", is_flag=True, help="A picture that cannot be read is an error.")
 @click.option("--workers", type=click.IntRange(0), help="Decoding processes.")
 @with_terminal
@@ -50,6 +52,7 @@ def tag(
     threshold: float | None,
     top_k: int | None,
     out: str | None,
+    where: str | None,
     strict: bool,
     workers: int | None,
     **goals: Any,
@@ -58,11 +61,11 @@ def tag(
 
     PICTURES are folders, picture files, .txt files with one path a line, or - for such lines on
     standard input. A goal such as --precision 0.9 decides what is shown and never changes a
-    probability; it needs a recognizer that labelled pictures have calibrated. A run that was
+    probability; it needs a recognizer that 20 or more pictures have calibrated. A run that was
     stopped goes on where it was: give the same command again.
     """
     from surelabel.data import find_pictures, write_predictions
-    from surelabel.recognizer import open_recognizer
+    from surelabel.recognizer import check_regions, open_recognizer
 
     goal = one_goal(threshold, goals)
     check_wishes(threshold, top_k, out, goal is not None)
@@ -74,6 +77,8 @@ def tag(
         settings=overrides(settings, method__name=method),
         device=terminal.device,
     )
+    if where:
+        check_regions(recognizer)
     learn_first(terminal, recognizer, paths)
     shown = thresholds_for(terminal, recognizer, goal) if goal else threshold
     start = time.perf_counter()
@@ -85,6 +90,8 @@ def tag(
         terminal.say(f"Written: {out}")
     if terminal.as_json or not out:
         show_tags(terminal, predictions, shown, top_k)
+    if where:
+        write_where(terminal, recognizer, predictions, where, top_k)
     close(terminal, predictions, seconds)
 
 

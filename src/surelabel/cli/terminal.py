@@ -149,27 +149,35 @@ def _bar(what: str) -> Iterator[Progress]:
 
     columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
     columns += [TextColumn("{task.fields[rate]}"), TimeRemainingColumn()]
-    start = time.monotonic()
+    start = before = time.monotonic()
+    reached = 0
     # auto_refresh would be a second thread, and worker processes are forked meanwhile
     with Bar(*columns, console=Console(stderr=True), auto_refresh=False, transient=True) as bar:
         task = bar.add_task(what, total=None, rate="")
 
         def tell(done: int, total: int) -> None:
-            rate = f"{done / max(time.monotonic() - start, 1e-9):.0f}/s"
+            nonlocal start, before, reached
+            now = time.monotonic()
+            start = before if done < reached else start  # another pass, with a speed of its own
+            before, reached = now, done
+            rate = f"{done / max(now - start, 1e-9):.0f}/s"
             bar.update(task, completed=done, total=total, rate=rate, refresh=True)
 
         yield tell
 
 
 def _lines(what: str) -> Progress:
-    start = time.monotonic()
+    start = before = time.monotonic()
     last = start - SECONDS  # so that the first line comes at once
+    reached = 0
 
     def tell(done: int, total: int) -> None:
-        nonlocal last
+        nonlocal start, before, last, reached
         now = time.monotonic()
+        start = before if done < reached else start  # another pass, with a speed of its own
+        before, reached = now, done
         if now - last >= SECONDS and 0 < done < total:
-            last, rate = now, done / (now - start)
+            last, rate = now, done / max(now - start, 1e-9)
             left = (total - done) / rate
             click.echo(f"{what}: {done} of {total}, {rate:.0f}/s, {left:.0f} s left", err=True)
 

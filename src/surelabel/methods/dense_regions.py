@@ -15,6 +15,7 @@ from surelabel.records import Features
 from surelabel.views import Cut, Regions
 
 AT_ONCE = 64  # pictures whose maps are in memory together
+LEAST = 0.01  # of the picture's sides; places are rounded to a hundredth of it
 FEWEST_PATCHES = 4  # down and across; fewer say too little of where
 
 
@@ -34,7 +35,7 @@ class DenseRegions(nn.Module):
         side: Size in pixels at which the whole picture is seen, a multiple of the encoder's patch;
             when left out, its own, or as much more as gives 4 by 4 patches.
         windows: How many places are looked at again at most; 0 leaves it at patches.
-        part: Width and height of a window as shares of the picture's, in (0, 1].
+        part: Width and height of a window as shares of the picture's, in [0.01, 1].
         share: What patches count beside the picture and its windows, in [0, 1].
 
     Raises:
@@ -76,9 +77,9 @@ class DenseRegions(nn.Module):
         share: float = 0.3,
     ):
         super().__init__()
-        if windows < 0 or not 0 < part <= 1 or not 0 <= share <= 1:
+        if windows < 0 or not LEAST <= part <= 1 or not 0 <= share <= 1:
             raise ConfigError(
-                "windows must be 0 or more, part a share in (0, 1] and share one in [0, 1]. Got "
+                f"windows must be 0 or more, part in [{LEAST}, 1] and share in [0, 1]. Got "
                 f"windows={windows}, part={part}, share={share}."
             )
         self.wording = Wording(

@@ -103,7 +103,7 @@ class RegionStatistics(nn.Module):
         if len(names) < FEWEST:
             raise ConfigError(
                 f"region_statistics holds names against each other and needs {FEWEST} or more. Got "
-                f"{len(names)}; add names, or take dense_regions or zero_shot."
+                f"{len(names)}; add names, or take tiles or zero_shot."
             )
         if not (0 <= window <= 1 and 0 <= share <= 1):
             raise ConfigError(f"window and share are shares in [0, 1]. Got {window} and {share}.")
@@ -230,7 +230,7 @@ class RegionStatistics(nn.Module):
             warnings.warn(
                 f"{len(without)} of {len(self.names)} names come first at no patch of the "
                 f"{pictures} pictures and keep their texts alone: {some}. More pictures help.",
-                stacklevel=3,
+                stacklevel=4,  # past no_grad, at whoever lets it learn
             )
 
 

@@ -1,5 +1,6 @@
 """Scores that neither a picture nor a name is ahead in by nature, fused with those of pairs."""
 
+import warnings
 from collections.abc import Sequence
 
 import torch
@@ -118,6 +119,12 @@ class Standardised(nn.Module):
             )
         rows = self._rows(features.pooled)
         spread = rows.std(dim=0)
+        if bool((spread[: self.names] <= LEAST).all()):
+            warnings.warn(
+                f"These {len(rows)} pictures are alike, so that no name sets one apart and every "
+                "score of theirs is 0: give pictures that differ, or take zero_shot.",
+                stacklevel=3,  # past no_grad
+            )
         self.mean.copy_(rows.mean(dim=0))
         self.deviation.copy_(torch.where(spread > LEAST, spread, 1.0))
         self.weights.copy_(first_component(self._sorted(rows)))

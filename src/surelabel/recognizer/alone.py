@@ -41,7 +41,7 @@ def alone(recognizer: Recognizer, test: Labelled, judged: Predictions) -> Predic
         found = ready_made(test.features, width=recognizer.backbone.width)
     else:
         found = encode(recognizer.backbone, list(judged.paths), cache=recognizer.cache)
-    if len(found.rows) < len(judged):
+    if len(found.rows) < len(judged) or list(found.hashes) != list(judged.hashes or found.hashes):
         return None
     scores = method(found.features).cpu().numpy().astype(np.float32)
     said = Predictions(judged.paths, judged.names, scores)

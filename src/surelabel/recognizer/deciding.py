@@ -7,6 +7,7 @@ import numpy as np
 from surelabel.decisions import GUARANTEES, OPERATING_POINTS, Guarantee, Thresholds, TrackRecord
 from surelabel.decisions.record import THRESHOLDS
 from surelabel.errors import NotFitted
+from surelabel.recognizer.calibrating import FEW
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.tables import choose
 
@@ -15,7 +16,7 @@ def operating_point(recognizer: Recognizer, goal: str, **settings: Any) -> Thres
     """From which probability on each label is shown, so that a goal is met.
 
     Args:
-        recognizer: Calibrated on labelled pictures; for ``cost`` any calibration does.
+        recognizer: Calibrated on 20 pictures or more; for ``cost`` any calibration does.
         goal: Entry of ``OPERATING_POINTS``.
         settings: Of that entry.
 
@@ -63,9 +64,10 @@ def _needed(recognizer: Recognizer) -> TrackRecord:
     record = _record(recognizer)
     if record is None:
         raise NotFitted(
-            "Such a goal needs to know how the recognizer does on labelled pictures like these: "
-            "calibrate it on 20 or more (`surelabel calibrate`), or give a --threshold instead. "
-            "What is known ends where the calibration is moved to other pictures."
+            "Such a goal needs to know how the recognizer does on pictures like these: calibrate "
+            f"it (`surelabel calibrate`) on {FEW} or more with labels or, less surely, without "
+            "(--unlabelled). What is known ends where the calibration is moved to other pictures; "
+            "where there are probabilities, a --threshold shows them."
         )
     return record
 

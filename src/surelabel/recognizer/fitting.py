@@ -74,17 +74,28 @@ def link_of(run: Run) -> Link | None:
 
 
 def resolved(run: Run) -> Run:
-    """The run with the sentences of prompt files in it, so that it needs the files no more."""
-    teacher = run.teacher and _resolved(run.teacher)
-    return replace(run, method=_resolved(run.method), teacher=teacher)
+    """The run as it is read back once it is saved: a setting that is None is left out, and the
+    sentences of prompt files are in it, so that it needs the files no more.
+    """
+    choices: dict[str, Any] = {
+        k: _resolved(v) for k, v in vars(run).items() if isinstance(v, Choice)
+    }
+    return replace(run, **choices)
 
 
 def _resolved(choice: Choice) -> Choice:
-    templates = choice.settings.get("templates")
-    if not isinstance(templates, str) or templates in TEMPLATES or "{}" in templates:
-        return choice
-    settings = choice.settings | {"templates": list(prompt_templates(templates))}
+    settings = {k: _plain(v) for k, v in choice.settings.items() if v is not None}
+    templates = settings.get("templates")
+    if isinstance(templates, str) and templates not in TEMPLATES and "{}" not in templates:
+        settings["templates"] = list(prompt_templates(templates))
     return replace(choice, settings=settings)
+
+
+def _plain(value: Any) -> Any:
+    """A setting as a TOML file gives it: lists in the place of tuples, and Python's own numbers."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def new_method(run: Run, backbone: Backbone, spellings: Sequence[str]) -> Any:
@@ -161,6 +172,8 @@ def trained(
         weight_decay=run.weight_decay,
         optimizer=run.make("optimizer"),
         together=_together(run),
+        warm_up=run.warm_up,
+        averaging=run.averaging,
         seed=run.seed,
         checkpoint=checkpoint,
         progress=progress,
@@ -185,6 +198,8 @@ def _fit_head(head: Any, objective: Objective, examples: Examples, seed: int) ->
         learning_rate=recipe.learning_rate,
         weight_decay=recipe.weight_decay,
         optimizer=OPTIMIZERS[recipe.optimizer],
+        warm_up=recipe.warm_up,
+        averaging=recipe.averaging,
         seed=seed,
     )
 

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from PIL import Image
 from torch import Tensor
 
 from surelabel.backbones import Backbone
-from surelabel.config import TEACHERS, Run
+from surelabel.config import TEACHERS, Choice, Run
 from surelabel.data import FeatureCache
 from surelabel.encoding import Progress
 from surelabel.errors import ConfigError
@@ -17,13 +18,18 @@ from surelabel.links import Sigmoid
 from surelabel.recognizer.fingerprints import purpose_of
 from surelabel.recognizer.fitting import Examples, in_memory, new_method, objective_of, trained
 from surelabel.recognizer.notes import note_skipped
-from surelabel.recognizer.sources import encoded
+from surelabel.recognizer.sources import encoded, of_pictures
 from surelabel.records import Features, Images
 from surelabel.tables import choose
 from surelabel.training import Checkpoint, Tailoring
 from surelabel.views.relative import FEWEST
 
 LEAST = 1e-6  # pseudo-labels are kept inside [LEAST, 1 - LEAST]
+FUSING = {  # settings that make one of the views, which pseudo-labels are given one by one
+    "crops": ("fusion", "amount"),
+    "region_statistics": ("share",),
+    "tiles": ("fusion", "amount"),
+}
 SOFTNESS = 0.5  # a teacher's scale where the run names none, as a share of its encoder's own
 
 
@@ -105,10 +111,12 @@ def taught(
 
     Raises:
         ConfigError: there are fewer than three names, or the parts do not go together.
+        InputError: pictures have more places than the student takes.
         DataError: no picture can be read, or ``checkpoint`` belongs to another run.
     """
     sewing, objective = run.make("sewing")(), objective_of(run, backbone, spellings)
     method = new_method(run, backbone, spellings)
+    _try_once(method, backbone)
     first = pseudolabelled(run, backbone, spellings, paths, cache=cache, progress=progress)
     log_odds = first.targets.clamp(LEAST, 1 - LEAST).logit()
     source = Tailoring(
@@ -134,6 +142,12 @@ def taught(
     return Taught(method, first, last)
 
 
+@torch.no_grad()
+def _try_once(method: Any, backbone: Backbone) -> None:
+    """Score a blank picture, so that what cannot work is told before the teacher looks at any."""
+    method(of_pictures([Image.new("RGB", (1, 1))], method, backbone).features)
+
+
 def _teacher(run: Run, backbone: Backbone, spellings: Sequence[str]) -> Any:
     """The teacher, whose scores are log-odds of a softmax over the names.
 
@@ -155,9 +169,24 @@ def _teacher(run: Run, backbone: Backbone, spellings: Sequence[str]) -> Any:
             "Pseudo-labels are made of log-odds over the names: leave teacher.domain out, or set "
             f"it to softmax. Got {domain!r}."
         )
+    _check_unfused(run.teacher)
     usual = {"domain": domain, "scale": SOFTNESS * backbone.scale}
     choice = run.teacher
     return choose(TEACHERS, choice.name, **usual | choice.settings)(backbone, spellings).eval()
+
+
+def _check_unfused(teacher: Choice) -> None:
+    """Refuse a setting that would change nothing.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    for setting in FUSING.get(teacher.name, ()):
+        if setting in teacher.settings:
+            raise ConfigError(
+                f"Pseudo-labels fuse the views themselves: leave teacher.{setting} out, and set "
+                "what makes them, such as pseudolabels.margin=0.5."
+            )
 
 
 def _said(teacher: Any, features: Features) -> Tensor:

@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ from surelabel.backbones import Backbone
 from surelabel.data import open_picture
 from surelabel.errors import InputError
 from surelabel.pseudolabels import Borrowed, Estimator, Sewing, expectation
+from surelabel.records import Features
 from surelabel.training.batch import Batch
 from surelabel.views import blended, overlay_boxes, overlay_rows, sewn
 
@@ -174,8 +175,9 @@ class Tailoring:
         borrowed = self.estimator.borrow(rows)
         targets = blended(borrowed.log_odds.detach(), borrowed.places).sigmoid().float()
         counts = torch.tensor([1.0, self._sewing.strong][: len(kinds)])
+        seen = self._backbone.trunk(torch.cat([torch.stack(kind) for kind in kinds]))
         return Canvases(
-            features=self._backbone.trunk(torch.cat([torch.stack(kind) for kind in kinds])),
+            features=_on_cpu(seen),
             targets=targets.repeat(len(kinds), 1),
             known=torch.ones(len(kinds) * len(targets), targets.shape[1], dtype=torch.bool),
             weights=counts.repeat_interleave(len(targets)),
@@ -201,6 +203,12 @@ def strongly_varied(picture: Image.Image, *, side: int, seed: int) -> Image.Imag
             picture = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
         varied: Image.Image = RandAugment()(picture)
     return varied
+
+
+def _on_cpu(seen: Features) -> Features:
+    """Where the student is, wherever the encoder runs."""
+    layers = {layer: tokens.cpu() for layer, tokens in (seen.layers or {}).items()}
+    return replace(seen, pooled=seen.pooled.cpu(), layers=layers)
 
 
 class _Drawn(Dataset[tuple[list[int], list[Tensor]]]):

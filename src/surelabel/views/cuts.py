@@ -72,8 +72,12 @@ class Tiles:
         return 1 / max(self.down, self.across)
 
     def boxes(self, size: tuple[int, int], content: str) -> list[Box]:
-        """Row by row; a picture with fewer pixels than tiles has a tile for each pixel."""
-        return tiles(size, down=min(self.down, size[1]), across=min(self.across, size[0]))
+        """Row by row; in a picture with fewer pixels than tiles, several tiles are one pixel."""
+        down, across = min(self.down, size[1]), min(self.across, size[0])
+        found = tiles(size, down=down, across=across)
+        rows = [i * down // self.down for i in range(self.down)]
+        columns = [j * across // self.across for j in range(self.across)]
+        return [found[row * across + column] for row in rows for column in columns]
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,10 @@ class Crops:
             raise InputError(
                 f"Crops must be 1 or more, the first numbered 0 or more. Got count={self.count}, "
                 f"first={self.first}."
+            )
+        if not isinstance(self.area, Sequence) or len(self.area) != 2:
+            raise InputError(
+                f"area must be two parts in (0, 1], the lesser first. Got {self.area!r}."
             )
         object.__setattr__(self, "area", tuple(self.area))
         random_crops((1, 1), 0, generator=torch.Generator(), area=self.area)  # refuses bad areas

@@ -61,7 +61,8 @@ def max_with_dead_band(
         ``(n, c)``, in float32 or finer.
 
     Raises:
-        InputError: shapes do not fit, there is no view, or a score is not finite.
+        InputError: shapes do not fit, there is no view, a score is not finite, or ``dead_band`` is
+            outside [0, 1].
 
     Source:
         TailorCLIP, arXiv:2606.11626, section 3.2, eq. 7, as the authors' code has it.
@@ -75,6 +76,8 @@ def max_with_dead_band(
         tensor([[ 1., -9.,  1.]])
     """
     fused, views = _checked(global_scores, view_scores)
+    if not 0 <= dead_band <= 1:
+        raise InputError(f"dead_band must be a change in [0, 1] of a probability. Got {dead_band}.")
     for view in views.unbind(dim=1):
         enough = (fused.sigmoid() - view.sigmoid()).abs() >= dead_band
         fused = torch.where(enough, torch.maximum(fused, view), fused)
