@@ -99,6 +99,7 @@ def test_an_interrupt_is_exit_code_130_and_one_line(command, run):
     done = run("stopped")
     assert done.code == 130
     assert done.err.startswith("Interrupted. What was encoded is kept in the cache")
+    assert "what was learnt in OUT.unfinished" in done.err
     assert "run the same command again" in done.err
     assert done.err.count("\n") == 1
 

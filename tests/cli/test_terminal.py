@@ -68,6 +68,18 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(capsys, monkeypatch)
     ]
 
 
+def test_progress_of_another_pass_has_a_speed_of_its_own(capsys, monkeypatch):
+    clock = iter([0.0, 50.0, 100.0, 110.0])
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: next(clock))
+    with Terminal().progress("Fitting") as progress:
+        for done in (50, 100, 20):
+            progress(done, 100)
+    assert capsys.readouterr().err.splitlines() == [
+        "Fitting: 50 of 100, 1/s, 50 s left",
+        "Fitting: 20 of 100, 2/s, 40 s left",
+    ]
+
+
 def test_progress_on_a_terminal_is_a_bar_that_leaves_nothing(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")

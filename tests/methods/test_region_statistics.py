@@ -1,5 +1,6 @@
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -138,8 +139,9 @@ def test_names_at_no_patch_keep_their_texts_and_one_warning_counts_them(backbone
     few = pictures(texts[:2], 10)
     with pytest.warns(
         UserWarning, match=r"2 of 4 names come first at no patch of the 10 .*: pizza"
-    ):
+    ) as caught:
         it = learnt(backbone, few, trust=0.0)
+    assert [Path(one.filename) for one in caught] == [Path(__file__)], "it names whoever asked"
     alone = F.normalize(texts[2] - texts.mean(0), dim=0)
     torch.testing.assert_close(F.normalize(it.weight[2], dim=0), alone, rtol=1e-4, atol=1e-5)
     assert it(pictures(texts, 5, seed=1)).isfinite().all()
@@ -170,7 +172,7 @@ def test_refits_learn_from_the_best_patches_of_each_name(backbone, texts):
 
 
 def test_what_cannot_work_is_told_at_once(backbone, texts):
-    with pytest.raises(ConfigError, match=r"needs 3 or more. Got 1; .*zero_shot"):
+    with pytest.raises(ConfigError, match=r"needs 3 or more. Got 1; .*tiles or zero_shot"):
         RegionStatistics(backbone, ["lion"])
     with pytest.raises(ConfigError, match=r"shares in \[0, 1\]. Got 0.2 and 1.5"):
         RegionStatistics(backbone, NAMES, share=1.5)

@@ -1,6 +1,7 @@
 """Rows, columns, pairs and their weights, by hand."""
 
 import statistics
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -145,6 +146,14 @@ def test_a_row_of_one_value_has_no_deviation_and_becomes_zero():
 def test_one_picture_is_too_few_to_learn_from(backbone, features):
     with pytest.raises(InputError, match="two pictures or more"):
         Standardised(backbone, NAMES).learn(Features(features.pooled[:1]))
+
+
+def test_identical_pictures_all_score_zero_and_a_warning_says_so(backbone, features):
+    same = Features(features.pooled[:1].expand(12, -1))
+    with pytest.warns(UserWarning, match="These 12 pictures are alike.*give pictures that") as told:
+        it = learnt(backbone, same)
+    assert [Path(one.filename) for one in told] == [Path(__file__)], "it names whoever asked"
+    assert it(same).abs().max() < 1e-4
 
 
 def test_it_says_that_it_needs_pictures_first(backbone, features):

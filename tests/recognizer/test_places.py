@@ -50,7 +50,8 @@ class WithMaps(torch.nn.Module):
 
 
 def test_a_name_is_seen_where_its_patches_are_like_its_text(backbone, source, tmp_path):
-    paths, maps = places(source, ZeroShot(backbone, NAMES), backbone, FeatureCache(tmp_path))
+    found = places(source, ZeroShot(backbone, NAMES), backbone, FeatureCache(tmp_path))
+    paths, maps = found.paths, found.maps
     patches = encode(backbone.dense(), source.paths, part="self_aware").features.patches
     scores = Wording(backbone, NAMES)(patches)
     assert paths == source.paths
@@ -63,13 +64,13 @@ def test_a_method_that_looks_at_more_shows_what_its_texts_say_of_each_patch(
     backbone, source, tmp_path
 ):
     cache = FeatureCache(tmp_path)
-    _, plain = places(source, ZeroShot(backbone, NAMES), backbone, cache)
-    _, maps = places(source, OfAttention(backbone), backbone, cache)
-    np.testing.assert_allclose(maps, plain, atol=1e-4)
+    plain = places(source, ZeroShot(backbone, NAMES), backbone, cache)
+    found = places(source, OfAttention(backbone), backbone, cache)
+    np.testing.assert_allclose(found.maps, plain.maps, atol=1e-4)
 
 
 def test_a_method_with_maps_of_its_own_shows_these(backbone, source, tmp_path):
-    _, maps = places(source, WithMaps(), backbone, FeatureCache(tmp_path))
+    maps = places(source, WithMaps(), backbone, FeatureCache(tmp_path)).maps
     tokens = encode(backbone.at(160), source.paths, part="trunk").features.layers[-1]
     assert maps.shape == (3, 3, 5, 5)
     np.testing.assert_allclose(maps[:, 0].reshape(3, 25), tokens.mean(dim=2), atol=1e-3)
@@ -80,9 +81,9 @@ def test_paths_are_those_that_could_be_read(backbone, source, tmp_path):
     Image.new("RGB", (1, 1)).save(tmp_path / "tiny.png")
     given = Images([str(tmp_path / "bad.jpg"), str(tmp_path / "tiny.png"), *source.paths])
     for method in (ZeroShot(backbone, NAMES), WithMaps()):
-        paths, maps = places(given, method, backbone, FeatureCache(tmp_path / "cache"))
-        assert paths == given.paths[1:]
-        assert np.isfinite(maps).all()
+        found = places(given, method, backbone, FeatureCache(tmp_path / "cache"))
+        assert found.paths == given.paths[1:]
+        assert np.isfinite(found.maps).all()
 
 
 def test_an_encoder_without_patches_says_so(source, tmp_path):

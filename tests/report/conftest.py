@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from surelabel import metrics
 from surelabel.calibration import Platt
-from surelabel.evaluation import FLOORS, Before, Evaluation, Example, Tag, label_budget
+from surelabel.evaluation import FLOORS, Before, Evaluation, Example, Regions, Tag, label_budget
 from surelabel.records import Predictions
 
 RANKING = ("mean_average_precision", "mean_average_precision_per_image", "average_precision")
@@ -24,8 +24,10 @@ def example(path, names, values, targets, known):
     ]
     missed = [names[c] for c in order[6:] if targets[c] and known[c]]
     rows = np.linspace(-1, 1, 49).reshape(7, 7)
-    where = {tag.name: rows * np.cos(i + rows.T * 3) for i, tag in enumerate(tags[:3])}
-    return Example(path, tuple(tags), tuple(missed), loss=0.1, where=where)
+    maps = {tag.name: rows * np.cos(i + rows.T * 3) for i, tag in enumerate(tags)}
+    most = np.stack(list(maps.values())).argmax(axis=0)
+    seen = Regions(maps, np.array(list(maps))[most])
+    return Example(path, tuple(tags), tuple(missed), loss=0.1, regions=seen)
 
 
 def evaluation(paths, names, *, seed=0, calibrated=True, sharpness=2.0, claimed=1.0, unknown=0.0):

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surelabel.cli import searching
+from surelabel.cli import unseen as unlearnt
 from surelabel.cli.measures import as_text, as_value
 from surelabel.cli.searching import search_options
 from surelabel.cli.sources import (
@@ -18,6 +19,7 @@ from surelabel.cli.sources import (
 )
 from surelabel.cli.tag import tell_skipped
 from surelabel.cli.terminal import Terminal, whole_folder, with_terminal
+from surelabel.cli.unseen import unseen_option
 
 if TYPE_CHECKING:
     from surelabel.evaluation import Evaluation
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 @click.option(
     "--report", "folder", callback=whole_folder, metavar="FOLDER", help="Write a report there."
 )
+@unseen_option
 @search_options
 @method_options
 @pictures_option
@@ -40,6 +43,7 @@ def evaluate(
     model: str,
     labels: str,
     folder: str | None,
+    unseen: str | None,
     queries: tuple[str, ...],
     retrieval: bool,
     up_to: int | None,
@@ -59,25 +63,35 @@ def evaluate(
 
     if folder:
         check_place(folder)
+    others = names_of(unseen)
+    unlearnt.check_unseen(model, names, others)
     test = labelled_pictures(labels, pictures)
     recognizer = open_recognizer(
         model,
         names_of(names),
-        otherwise=test.names,
+        otherwise=unlearnt.seen_of(test.names, others),
         settings=overrides(settings, method__name=method),
         device=terminal.device,
     )
+    seen = len(recognizer.names)
+    if others is not None:
+        recognizer = unlearnt.with_unseen(recognizer, others, test)
     searching.check_searches(recognizer, queries, retrieval, up_to)
     learn_first(terminal, recognizer, test)
     found = measured(terminal, recognizer, test, places=folder is not None)
     searches = searching.searched(found, queries)
     by_length = searching.retrieved(terminal, found, up_to) if retrieval else None
+    opened = None if others is None else unlearnt.opened(found, seen)
     if folder:
         shown = searching.for_report(searches)
-        terminal.say(f"Report: {report(found, folder, searches=shown, retrieval=by_length)}")
+        new = unlearnt.for_report(opened, found, seen)
+        page = report(found, folder, searches=shown, retrieval=by_length, unseen=new)
+        terminal.say(f"Report: {page}")
     terminal.show(
-        as_value(found) | searching.as_value(searches, by_length),
-        "\n".join([as_text(found), *searching.as_text(searches, by_length)]),
+        as_value(found) | searching.as_value(searches, by_length) | unlearnt.as_value(opened),
+        "\n".join(
+            [as_text(found), *searching.as_text(searches, by_length), *unlearnt.as_text(opened)]
+        ),
     )
     tell_skipped(found.predictions.skipped)
 

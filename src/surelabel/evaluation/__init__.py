@@ -8,11 +8,15 @@ from surelabel.evaluation.intervals import intervals
 from surelabel.evaluation.judging import FLOORS, Evaluation, judge, rows_of
 from surelabel.evaluation.label_counts import LabelCounts, label_counts
 from surelabel.evaluation.one_positive import MainAndOthers, main_and_others
+from surelabel.evaluation.open_vocabulary import OpenVocabulary, open_vocabulary
+from surelabel.evaluation.protocol import AtK, Protocol, Standing
+from surelabel.evaluation.regions import Regions
 from surelabel.evaluation.searching import Searched, search_labelled
 from surelabel.evaluation.together import Together, together
 
 __all__ = [
     "FLOORS",
+    "AtK",
     "Before",
     "Budget",
     "Coverage",
@@ -20,7 +24,11 @@ __all__ = [
     "Example",
     "LabelCounts",
     "MainAndOthers",
+    "OpenVocabulary",
+    "Protocol",
+    "Regions",
     "Searched",
+    "Standing",
     "Tag",
     "Together",
     "coverage",
@@ -29,6 +37,7 @@ __all__ = [
     "label_budget",
     "label_counts",
     "main_and_others",
+    "open_vocabulary",
     "rows_of",
     "search_labelled",
     "together",

@@ -1,10 +1,11 @@
 """The pictures of an evaluation that are worth a look."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
+from surelabel.evaluation.regions import Regions
 from surelabel.metrics import average_precision_per_image
 from surelabel.records import Array, Flags, Predictions
 
@@ -36,16 +37,19 @@ class Example:
         tags: Its likeliest labels, likeliest first.
         missed: Labels that are there and not among ``tags``.
         loss: Mean log loss of its labels, or 1 - average precision without probabilities.
-        where: For some labels how strongly each patch speaks for them, ``(down, across)``.
-        cover: What the patches cover: ``whole`` picture, its ``middle``, or it ``padded``.
+        regions: Where in it ``tags`` are seen; None where nothing says so.
     """
 
     path: str
     tags: tuple[Tag, ...]
     missed: tuple[str, ...]
     loss: float
-    where: Mapping[str, Array] = field(default_factory=dict)
-    cover: str = "whole"
+    regions: Regions | None = None
+
+    @property
+    def where(self) -> Mapping[str, Array]:
+        """Label → how strongly each region speaks for it, ``(down, across)``; may be empty."""
+        return {} if self.regions is None else self.regions.maps
 
 
 def chosen_examples(

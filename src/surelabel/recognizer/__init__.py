@@ -5,6 +5,7 @@ from surelabel.recognizer.indexing import Refreshed, index_pictures, indexed_nam
 from surelabel.recognizer.judging import evaluate, judged
 from surelabel.recognizer.opening import open_recognizer
 from surelabel.recognizer.recognizer import Recognizer
+from surelabel.recognizer.regions import check_regions, regions_of
 from surelabel.recognizer.saving import check_free
 from surelabel.recognizer.sources import Labelled, Source
 from surelabel.recognizer.tagging import check_choice, tag, tags_of
@@ -16,6 +17,7 @@ __all__ = [
     "Source",
     "check_choice",
     "check_free",
+    "check_regions",
     "evaluate",
     "guarantee",
     "index_pictures",
@@ -23,6 +25,7 @@ __all__ = [
     "judged",
     "open_recognizer",
     "operating_point",
+    "regions_of",
     "tag",
     "tags_of",
 ]

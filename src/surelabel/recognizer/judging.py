@@ -7,6 +7,7 @@ from surelabel.evaluation import Budget, Evaluation, Example, intervals, judge, 
 from surelabel.evaluation.budget import FEWEST
 from surelabel.recognizer.alone import alone
 from surelabel.recognizer.recognizer import Recognizer
+from surelabel.recognizer.regions import regions_of
 from surelabel.recognizer.sources import Labelled
 from surelabel.records import LabelledFeatures
 
@@ -39,15 +40,11 @@ def evaluate(
     has_places = recognizer.backbone.dense_parts or hasattr(recognizer.method, "maps")
     if isinstance(test, LabelledFeatures) or not has_places:
         return found
-    shown = {e.path for e in (*found.worst, *found.best)}
-    paths, maps = recognizer.where(sorted(shown))
-    places = dict(zip(paths, maps, strict=True))
-    column = {name: i for i, name in enumerate(recognizer.names)}
+    shown = {e.path: [tag.name for tag in e.tags] for e in (*found.worst, *found.best)}
+    seen = regions_of(recognizer, {path: shown[path] for path in sorted(shown)})
 
     def located(example: Example) -> Example:
-        names = [tag.name for tag in example.tags[:3]]
-        where = {n: places[example.path][column[n]] for n in names}
-        return replace(example, where=where, cover=recognizer.backbone.cover)
+        return replace(example, regions=seen.get(example.path))
 
     return replace(
         found,

@@ -240,7 +240,8 @@ class Recognizer:
         It holds where only the frequencies changed: a label looks as it did where it is present.
 
         Raises:
-            NotFitted: the recognizer has not been calibrated on labelled pictures.
+            NotFitted: the recognizer has not been calibrated, or on too few pictures to know how
+                common labels were there.
         """
         if self.calibration is None:
             raise NotFitted("Only a calibrated recognizer can be moved: calibrate it first.")
@@ -340,7 +341,8 @@ class Recognizer:
             InputError: ``source`` is ready-made vectors.
             ConfigError: the encoder gives no patch vectors in the joint space.
         """
-        return places(source_of(source), self.method, self.backbone, self.cache)
+        found = places(source_of(source), self.method, self.backbone, self.cache)
+        return found.paths, found.maps
 
     def save(self, folder: str | Path) -> None:
         """Write a folder that loads anywhere, with the network off.

@@ -22,6 +22,7 @@ NAMES = (
     "labels_per_picture",
     "labels_together",
     "reliability_by_label",
+    "reliability_unseen",
     "per_class",
     "queries",
 )  # of all files that a report may write

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from surelabel.evaluation import Evaluation, Example, Tag
 from surelabel.report.markup import Markup, element, joined
 from surelabel.report.meanings import chance, shown
-from surelabel.report.pictures import MAP_SIDE, heat_map, jpeg, thumbnail
+from surelabel.report.pictures import MAP_SIDE, jpeg, thumbnail
+from surelabel.report.regions import by_region
 from surelabel.retrieval import Hit
 
 HALF = 0.5  # the probability from which a label counts as claimed
-MAPS = 3  # heat maps under a picture
 MISSED = 6  # labels named that are there and not among the likeliest
 HITS = 10  # pictures shown of a search
 ALL_HITS = 120  # pictures shown of all searches together, so that the page stays small
@@ -122,21 +122,10 @@ def _sign(tag: Tag, calibrated: bool) -> Markup:
 
 def _where(example: Example, calibrated: bool) -> Markup:
     seen = thumbnail(example.path, side=MAP_SIDE)
-    if seen is None or not example.where:
+    if seen is None or example.regions is None:
         return Markup("")
     signs = {tag.name: (_sign(tag, calibrated), " ") for tag in example.tags}
-    maps = [
-        element(
-            "figure",
-            _image(
-                jpeg(heat_map(seen, strength, cover=example.cover)),
-                f"where {name} is seen in {example.path}",
-            ),
-            element("figcaption", *signs.get(name, ()), name),
-        )
-        for name, strength in list(example.where.items())[:MAPS]
-    ]
-    return element("div", *maps, class_="where")
+    return by_region(seen, example.path, example.regions, signs)
 
 
 def picture(path: str, **size: int) -> Markup:

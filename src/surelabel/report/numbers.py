@@ -19,6 +19,7 @@ from surelabel.report.queries import Retrieval
 from surelabel.report.reliability import BINS, band, reliability_of
 from surelabel.report.reliability_grid import per_label
 from surelabel.report.risk_coverage import risk_coverage_of
+from surelabel.report.unseen import Unseen, reliability_of_sides
 
 FORMAT = "surelabel report 1"
 
@@ -28,6 +29,7 @@ def numbers(
     before: Evaluation | None,
     retrieval: Retrieval | None = None,
     searches: Sequence[Search] = (),
+    unseen: Unseen | None = None,
 ) -> str:
     """Everything that was measured; what is undefined is ``null``. Strictly valid JSON."""
     predictions = evaluation.predictions
@@ -57,6 +59,7 @@ def numbers(
         "alone": evaluation.alone
         and {"calibration": evaluation.alone.calibration, "summary": _of_alone(evaluation)},
         "labels": {who: _labels(claims) for who, claims in claimed(evaluation).items()} or None,
+        "unseen": unseen and _unseen(evaluation, unseen),
         "retrieval": retrieval and asdict(retrieval),
         "searches": [asdict(search) for search in searches],
         "worst": [_example(e) for e in evaluation.worst],
@@ -108,6 +111,16 @@ def _honesty(evaluation: Evaluation) -> dict[str, Any]:
         },
         "risk_coverage": risk and asdict(risk),
         "budget": evaluation.budget and _budget(evaluation.budget),
+    }
+
+
+def _unseen(evaluation: Evaluation, unseen: Unseen) -> dict[str, Any]:
+    """What was measured of seen and unseen names."""
+    sides = reliability_of_sides(evaluation, unseen)
+    return {
+        "names": list(unseen.names),
+        **asdict(unseen.found),
+        "reliability": {side: _bins(found) for side, found in sides.items()} or None,
     }
 
 

@@ -21,14 +21,16 @@ from surelabel.report.overview import (
 )
 from surelabel.report.pictures import data_uri
 from surelabel.report.queries import Retrieval, answered, query_table
+from surelabel.report.unseen import Unseen, about_unseen, ranking_table, sides_table
 
 ALLOWED = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 WHERE = (
-    "Below each picture: where its likeliest labels are seen. Colours run from the weakest to the "
-    "strongest part of that one picture, so they cannot be compared between pictures, and a label "
-    "that is not there has a strongest part too. A method that makes maps shows its own; of the "
-    "others it is how well the encoder's view of each part fits the name. Shown is the part that "
-    "the encoder looked at."
+    "Below each picture: which of its regions speak for its likeliest labels. Colours run from the "
+    "weakest to the strongest region of that one map, so they cannot be compared between pictures, "
+    "and a label that is not there has a strongest region too. A method that makes maps shows its "
+    "own, and before it how well the encoder's view of each region fits the name; of the others it "
+    "is just that. Where all labels are in one picture, a region that speaks most for a label that "
+    "is not listed is grey. Shown is the part that the encoder looked at."
 )
 OTHER_BINS = (
     "The number of bins is a choice. Where a metric changes much with it, or without the bins that "
@@ -46,6 +48,8 @@ def page(
     searches: Sequence[Search],
     retrieval: Retrieval | None = None,
     by_length: Sequence[Plot] = (),
+    unseen: Unseen | None = None,
+    by_side: Sequence[Plot] = (),
 ) -> str:
     """The whole file.
 
@@ -58,17 +62,21 @@ def page(
         searches: Questions to an index with their answers.
         retrieval: How well whole questions are answered.
         by_length: Plots of that.
+        unseen: Names that the recognizer has not learnt.
+        by_side: Plots of these beside the others.
     """
     sections = [
         _summary(evaluation, before),
         _honesty(evaluation, honesty),
+        _unseen(unseen, by_side),
         _counted(evaluation, counted),
         _labels(evaluation, by_label),
         _pictures(evaluation),
         _queries(retrieval, by_length),
         _searches(searches),
     ]
-    names = [("summary", "Summary"), ("honesty", "Honesty"), ("counted", "How many")]
+    names = [("summary", "Summary"), ("honesty", "Honesty")]
+    names += [("unseen", "Unseen names"), ("counted", "How many")]
     names += [("labels", "Labels"), ("pictures", "Pictures")]
     names += [("queries", "Queries"), ("searches", "Searches")]
     shown = [(anchor, name) for (anchor, name), s in zip(names, sections, strict=True) if s]
@@ -126,6 +134,20 @@ def _honesty(evaluation: Evaluation, plots: Sequence[Plot]) -> Markup:
         element("h3", "Calibration error with other bins"),
         element("p", OTHER_BINS, class_="soft"),
         binning_table(evaluation),
+    )
+
+
+def _unseen(unseen: Unseen | None, plots: Sequence[Plot]) -> Markup:
+    if unseen is None:
+        return Markup("")
+    about = element("p", about_unseen(unseen), class_="soft")
+    return _section(
+        "unseen",
+        "Names that nothing was learnt of",
+        about,
+        ranking_table(unseen.found),
+        element("h3", "How honest both are"),
+        element("div", *map(_plot, plots), sides_table(unseen.found), class_="beside"),
     )
 
 

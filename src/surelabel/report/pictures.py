@@ -3,6 +3,7 @@
 import base64
 import math
 from io import BytesIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ QUALITY = 80  # of the JPEG
 WEAK, STRONG = 0.3, 0.7  # how much the colour covers the picture, at both ends of the scale
 Box = tuple[float, float, float, float]
 Pixels = npt.NDArray[np.float64]
+AnyArray = npt.NDArray[Any]
 
 # Colours at nine even steps of viridis (CC0), from weak to strong: brighter is always more.
 VIRIDIS = np.array(
@@ -70,16 +72,33 @@ def heat_map(picture: Image.Image, strength: Array, *, cover: str) -> Image.Imag
     Returns:
         That part in grey under the colours, without any padding.
     """
-    down, across = strength.shape
-    box = (0.0, 0.0, float(across), float(down))
+    picture, strength, box = covered(picture, strength, cover)
+    share = enlarged(shares(strength), picture.size, box)
+    return painted(picture, colours(share), WEAK + (STRONG - WEAK) * share)
+
+
+def covered(
+    picture: Image.Image, patches: AnyArray, cover: str
+) -> tuple[Image.Image, AnyArray, Box]:
+    """The part of a picture that patches cover, those patches, and its edges among them."""
+    down, across = patches.shape
     if cover == "middle":
         picture = middle(picture, across / down)
     if cover == "padded":
-        strength, box = unpadded(strength, picture.size)
-    share = enlarged(shares(strength), picture.size, box)
+        return picture, *unpadded(patches, picture.size)
+    return picture, patches, (0.0, 0.0, float(across), float(down))
+
+
+def painted(picture: Image.Image, colour: Pixels, opaque: Array) -> Image.Image:
+    """A picture in grey under colours, red, green and blue up to 255, ``(height, width, 3)``.
+
+    Args:
+        picture: RGB.
+        colour: Of each pixel.
+        opaque: How much of it the colour covers, in [0, 1], ``(height, width)``.
+    """
     grey = np.asarray(picture.convert("L"), dtype=np.float64)[:, :, None]
-    opaque = WEAK + (STRONG - WEAK) * share[:, :, None]
-    mixed = grey * (1 - opaque) + colours(share) * opaque
+    mixed = grey * (1 - opaque[:, :, None]) + colour * opaque[:, :, None]
     return Image.fromarray(np.rint(mixed).astype(np.uint8))
 
 
@@ -91,21 +110,21 @@ def middle(picture: Image.Image, ratio: float) -> Image.Image:
     return picture.crop((left, top, left + width, top + height))
 
 
-def unpadded(strength: Array, size: tuple[int, int]) -> tuple[Array, Box]:
+def unpadded(patches: AnyArray, size: tuple[int, int]) -> tuple[AnyArray, Box]:
     """The patches that hold some of a picture with equal margins on two sides.
 
     Args:
-        strength: Of all patches, ``(down, across)``.
+        patches: All of them, ``(down, across)``.
         size: Width and height of the picture; it fills the grid one way.
 
     Returns:
         Those patches, and the edges of the picture among them: left, top, right, bottom.
     """
-    down, across = strength.shape
+    down, across = patches.shape
     width, height = min(across, down * size[0] / size[1]), min(down, across * size[1] / size[0])
     left, top = (across - width) / 2, (down - height) / 2
     first, above = math.floor(left), math.floor(top)
-    inside = strength[above : math.ceil(top + height), first : math.ceil(left + width)]
+    inside = patches[above : math.ceil(top + height), first : math.ceil(left + width)]
     left, top = left - first, top - above
     return inside, (left, top, left + width, top + height)
 

@@ -11,6 +11,7 @@ from surelabel.report.gallery import Search
 from surelabel.report.numbers import FORMAT, numbers
 from surelabel.report.page import page
 from surelabel.report.queries import Retrieval, query_plot
+from surelabel.report.unseen import Unseen, check_unseen, unseen_plots
 
 PAGE, NUMBERS, PLOTS = "index.html", "evaluation.json", "plots"
 OURS = {PAGE, NUMBERS, PLOTS} | {f"{PLOTS}/{name}.png" for name in NAMES}
@@ -23,6 +24,7 @@ def report(
     before: Evaluation | None = None,
     searches: Sequence[Search] = (),
     retrieval: Retrieval | None = None,
+    unseen: Unseen | None = None,
 ) -> Path:
     """Write an evaluation as a page for people, plots, and numbers for programs.
 
@@ -35,19 +37,22 @@ def report(
         before: The same pictures before calibration or fitting, to compare with.
         searches: Questions to an index with their answers, to be shown with pictures.
         retrieval: How well conjunctions find pictures, by length, with some answers.
+        unseen: Names that the recognizer has not learnt, to be shown beside the others.
 
     Returns:
         The path of ``index.html``.
 
     Raises:
         DataError: the folder holds something else, or cannot be written.
-        InputError: ``before`` judged other pictures or other labels.
+        InputError: ``before`` judged other pictures or other labels, or ``unseen`` names others.
     """
     _check_same(evaluation, before)
+    check_unseen(evaluation, unseen)
     place = Path(folder)
     check_place(place)
     honesty, counted = honesty_plots(evaluation, before), counting_plots(evaluation)
     by_label = label_plots(evaluation)
+    by_side = [] if unseen is None else unseen_plots(evaluation, unseen)
     by_length = [] if retrieval is None else [query_plot(retrieval)]
     whole = page(
         evaluation,
@@ -58,11 +63,13 @@ def report(
         searches=searches,
         retrieval=retrieval,
         by_length=by_length,
+        unseen=unseen,
+        by_side=by_side,
     )
-    text = numbers(evaluation, before, retrieval, searches)
+    text = numbers(evaluation, before, retrieval, searches, unseen)
     with new_folder(place.resolve()) as new:
         (new / PLOTS).mkdir()
-        for plot in (*honesty, *counted, *by_label, *by_length):
+        for plot in (*honesty, *by_side, *counted, *by_label, *by_length):
             (new / PLOTS / f"{plot.name}.png").write_bytes(plot.png)
         # a file name need not be Unicode; what is not is written as an escape
         (new / NUMBERS).write_text(text, encoding="utf-8", errors="backslashreplace")

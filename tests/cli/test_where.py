@@ -1,0 +1,63 @@
+import shutil
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from surelabel.cli.where import file_names
+
+
+def test_each_picture_gets_a_picture_of_where_its_labels_are(home, run):
+    for path in sorted((home / "pictures").iterdir())[3:]:
+        path.unlink()
+    done = run("tag", "pictures", "--model", "recognizer", "--where", "places")
+    stems = {path.stem for path in (home / "pictures").iterdir()}
+    files = sorted((home / "places").iterdir())
+    assert done.code == 0
+    assert "Written: 3 pictures of where labels are seen, in places\n" in done.err
+    assert {file.name for file in files} == {f"{stem}.where.png" for stem in stems}
+    with Image.open(files[0]) as first:
+        assert first.format == "PNG"
+        assert np.asarray(first.convert("RGB")).std() > 20
+
+
+def test_as_many_labels_are_drawn_as_are_asked_for(home, run):
+    widths = []
+    for count in ("1", "4"):
+        line = ["pictures/" + next((home / "pictures").iterdir()).name, "--model", "recognizer"]
+        assert run("tag", *line, "--where", "places", "--top-k", count).code == 0
+        with Image.open(next((home / "places").iterdir())) as sheet:
+            widths.append(sheet.width)
+    assert widths[1] > widths[0]
+
+
+def test_the_tags_are_printed_all_the_same(home, run):
+    line = ["tag", *sorted((home / "pictures").iterdir())[:2], "--model", "recognizer"]
+    assert run(*line, "--where", "places").out == run(*line).out
+
+
+def test_pictures_that_are_called_alike_keep_their_own(home, run):
+    one = sorted((home / "pictures").iterdir())[0]
+    (home / "other").mkdir()
+    shutil.copy(one, home / "other")
+    line = [one.relative_to(home), f"other/{one.name}", "--model", "recognizer"]
+    assert run("tag", *line, "--where", "places").code == 0
+    assert len(list((home / "places").iterdir())) == 2
+    assert file_names(["x/a.png", "y/a.png", "a-2.png"]) == [
+        "a.where.png",
+        "a-2.where.png",
+        "a-2-2.where.png",
+    ]
+
+
+@pytest.mark.parametrize("names", [["a", "a", "a"], ["a-2", "a", "a", "a-2"]])
+def test_no_two_files_have_one_name(names):
+    assert len(set(file_names(names))) == len(names)
+
+
+def test_an_encoder_without_regions_is_refused_before_anything_is_tagged(home, run):
+    line = ["--model", "timm:test_resnet", "--set", "backbone.pretrained=false"]
+    done = run("tag", "pictures", "--labels", "lion", *line, "--where", "places")
+    assert done.code == 1
+    assert done.out == ""
+    assert not (home / "places").exists()
