@@ -33,18 +33,22 @@ HELPERS = {  # folders of tables, and their modules that hold no entry
     "backbones": {
         "arrays",
         "attentive",
+        "causal_tower",
         "checkpoints",
+        "deep_texts",
         "dense",
         "familiarity",
         "fingerprint",
         "hub",
         "kept",
+        "ladder",
         "loading",
         "onnx",
         "onnx_graph",
         "pictures_only",
         "positions",
         "preparation",
+        "prompts",
         "protocol",
         "reference",
         "templates",
@@ -53,6 +57,7 @@ HELPERS = {  # folders of tables, and their modules that hold no entry
         "towers",
         "trained",
         "trunk",
+        "upper",
     },
     "calibration": {"checked", "crossing", "curve", "estimator", "label_shift", "protocol"},
     "decisions": {
@@ -68,7 +73,8 @@ HELPERS = {  # folders of tables, and their modules that hold no entry
     "links": {"arrays", "folded", "protocol"},
     "losses": {"properties"},
     "methods": {"clearest", "decoder", "discriminant", "fused", "leaning", "maps", "neighbourhoods"}
-    | {"places", "protocol", "wording"},
+    | {"places", "protocol", "wording"}
+    | {"local_adapter", "local_stream", "prompted_names", "region_matching"},
     "pseudolabels": {
         "ahead",
         "checked",

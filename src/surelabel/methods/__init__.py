@@ -10,6 +10,7 @@ from surelabel.methods.dense_regions import DenseRegions
 from surelabel.methods.finetune import FineTune
 from surelabel.methods.linear import Linear
 from surelabel.methods.protocol import Method, Recipe, of_patches
+from surelabel.methods.recover_match import RecoverMatch
 from surelabel.methods.region_statistics import RegionStatistics
 from surelabel.methods.score_domains import SCORE_DOMAINS
 from surelabel.methods.standardised import Standardised
@@ -29,6 +30,7 @@ __all__ = [
     "Linear",
     "Method",
     "Recipe",
+    "RecoverMatch",
     "RegionStatistics",
     "Standardised",
     "Tailor",
@@ -44,6 +46,7 @@ METHODS = {
     "dense_regions": DenseRegions,
     "finetune": FineTune,
     "linear": Linear,
+    "recover_match": RecoverMatch,
     "region_statistics": RegionStatistics,
     "standardised": Standardised,
     "tailor": Tailor,
