@@ -18,6 +18,12 @@ BINS = 15
 ENDS = (0.025, 0.975)
 
 
+def resampled(count: int, *, draws: int, seed: int = 0) -> Array:
+    """How often each picture counts: once, then as drawn with replacement, ``(1 + draws, n)``."""
+    drawn = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=draws)
+    return np.vstack([np.ones((1, count)), drawn])
+
+
 class Resamples:
     """Pictures drawn with replacement, the same for all rows that are compared on them.
 
@@ -37,9 +43,7 @@ class Resamples:
         seed: int = 0,
     ):
         self._targets, self._known = checked_targets(targets, known)
-        n = len(self._targets)
-        drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=draws)
-        self._weights = np.vstack([np.ones((1, n)), drawn])
+        self._weights = resampled(len(self._targets), draws=draws, seed=seed)
         self._decisions = self._weights @ self._known.sum(axis=1, dtype=float)
         self._reference = self._error_of_prevalences()
 

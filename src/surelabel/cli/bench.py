@@ -92,3 +92,38 @@ def label_free(terminal: Terminal, quick: bool, encoders: tuple[str, ...], out: 
         page, value = measure_all(archives, plan, out, seed=terminal.seed or 0, progress=progress)
     terminal.show(value, page)
     terminal.say(f"Written: {out}/label-free.md and label-free.json")
+
+
+@bench.command(name="open-vocabulary")
+@click.option("--quick", is_flag=True, help="Minutes: few pictures, two seeds, one pass.")
+@click.option(
+    "--domain",
+    type=click.Choice(["photo", "sketch", "night"]),
+    default="photo",
+    show_default=True,
+    help="The look of the scenes; far from what the encoder knows, its knowledge weighs less.",
+)
+@click.option(
+    "--out",
+    callback=output,
+    default="bench-open-vocabulary",
+    show_default=True,
+    metavar="FOLDER",
+    help="Where tables and what was computed are kept; a stopped run goes on from them.",
+)
+@with_terminal
+def open_vocabulary(terminal: Terminal, quick: bool, domain: str, out: str) -> None:
+    """Learn 48 names, ask for 17 others: what each part of recover_match adds, and costs.
+
+    The tables of "Recover and Match" in our world, beside zero-shot, dense regions and an adapter,
+    as differences with intervals over seeds and over pictures.
+    """
+    from surelabel.bench.open_vocabulary import FULL, QUICK, forecast, measure_all, of_scenes
+
+    plan = QUICK if quick else FULL
+    terminal.say(forecast(domain, plan))
+    pictures = of_scenes(plan, domain=domain, quick=quick)
+    with terminal.progress("Comparing") as progress:
+        page, value = measure_all(pictures, plan, out, seed=terminal.seed or 0, progress=progress)
+    terminal.show(value, page)
+    terminal.say(f"Written: {out}/open-vocabulary.md and open-vocabulary.json")

@@ -1,0 +1,77 @@
+"""A dozen pictures and few rows, so that the whole comparison takes seconds."""
+
+import numpy as np
+import pytest
+
+from surelabel.bench.cells import Cells
+from surelabel.bench.open_vocabulary import Pictures, Plan
+from surelabel.bench.open_vocabulary import plan as plans
+from surelabel.bench.open_vocabulary.all import measure
+from surelabel.data import collection
+from surelabel.data.vocabularies import Vocabulary, without_unseen
+from surelabel.records import LabelledImages
+
+PLAN = Plan(
+    drawn=24,
+    train=12,
+    validation=12,
+    test=12,
+    seeds=2,
+    epochs=1,
+    exchanged=4,
+    added=5,
+    timed=4,
+    draws=20,
+)
+KEPT = {
+    plans.BESIDE: ("zero-shot", "adapter on the same pictures"),
+    plans.MATCHING: ("average", "the same, knowledge-constrained"),
+    plans.PARTS: ("both",),
+}
+
+
+def few(part, names):
+    """The first pictures of a part, with few labels."""
+    images = collection("scenes-80", split=part).take(range(24 if part == "train" else 12))
+    columns = [images.names.index(name) for name in names]
+    return LabelledImages(images.paths, names, images.targets[:, columns])
+
+
+@pytest.fixture(scope="session")
+def archive():
+    """The six labels that all parts show most, two of them unseen."""
+    parts = [collection("scenes-80", split=part) for part in ("train", "validation", "test")]
+    counts = [images.take(range(12)).targets.sum(axis=0) for images in parts]
+    common = np.argsort(-np.min(counts, axis=0) - 0.01 * sum(counts), kind="stable")[:6]
+    names = [parts[0].names[c] for c in common]
+    vocabulary = Vocabulary(seen=tuple(names[1:5]), unseen=(names[0], names[5]))
+    train, removed = without_unseen(few("train", names), vocabulary)
+    parts = {part: few(part, names) for part in ("validation", "test")}
+    return Pictures("few", "photo", vocabulary, train.take(range(12)), removed, **parts)
+
+
+@pytest.fixture(scope="session")
+def small():
+    return PLAN
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory):
+    return tmp_path_factory.mktemp("open-vocabulary")
+
+
+@pytest.fixture(scope="session")
+def fewer():
+    """Fewer rows, and no costs: these take a process each."""
+    with pytest.MonkeyPatch.context() as patch:
+        for heading, rows in plans.TABLES.items():
+            for title in set(rows) - {plans.REFERENCE, *KEPT.get(heading, ())}:
+                patch.delitem(rows, title)
+        for title in list(plans.COSTS):
+            patch.delitem(plans.COSTS, title)
+        yield
+
+
+@pytest.fixture(scope="session")
+def found(archive, place, fewer):
+    return measure(archive, PLAN, Cells(place / "cells"))
