@@ -297,8 +297,8 @@ CASES = {
         ["fit", "labels.csv", "--method", "finetune", "--folds", "2", "--out", "new"],
         "folds would do 2 times more",
     ),
-    "a goal without calibration on labels": ([*GOAL, "--precision", "0.9"], "calibrate it on 20"),
-    "a guarantee without it": ([*GOAL, "--at-most-wrong", "0.1"], "calibrate it on 20"),
+    "a goal without calibration on labels": ([*GOAL, "--precision", "0.9"], "on 20 or more"),
+    "a guarantee without it": ([*GOAL, "--at-most-wrong", "0.1"], "on 20 or more"),
     "a guarantee that few pictures cannot prove": (
         ["tag", "pictures", "--model", "recognizer", "--at-most-wrong", "0.001"],
         "It cannot be promised .* label about",

@@ -25,9 +25,9 @@ class Plan:
         draws: Resamples of test pictures, for each interval.
     """
 
-    drawn: int = 2000
-    train: int = 1000
-    validation: int = 500
+    drawn: int = 1300
+    train: int = 600
+    validation: int = 300
     test: int = 1000
     seeds: int = 3
     epochs: int = 3
