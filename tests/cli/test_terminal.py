@@ -1,4 +1,5 @@
 import json
+import os
 import sys
 import warnings
 
@@ -110,6 +111,18 @@ def test_a_place_below_a_file_is_refused_at_once(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="file is a file; name another place"):
         output(None, None, str(tmp_path / "file" / "deep" / "below"))
+
+
+def test_a_place_without_a_name_is_refused_instead_of_written_nowhere():
+    with pytest.raises(DataError, match="place to write to, got an empty text; name one"):
+        output(None, None, " ")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_place_that_is_closed_is_refused_at_once(tmp_path):
+    (tmp_path / "closed").mkdir(mode=0o500)
+    with pytest.raises(DataError, match="closed is closed; name another place"):
+        output(None, None, str(tmp_path / "closed" / "new"))
 
 
 def test_a_folder_that_is_written_whole_cannot_be_the_current_one(tmp_path, monkeypatch):

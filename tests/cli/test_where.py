@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from surelabel.cli.where import file_names
+from surelabel import Recognizer
+from surelabel.cli.terminal import Terminal
+from surelabel.cli.where import file_names, write_where
+from surelabel.errors import DataError
 
 
 def test_each_picture_gets_a_picture_of_where_its_labels_are(home, run):
@@ -50,9 +53,38 @@ def test_pictures_that_are_called_alike_keep_their_own(home, run):
     ]
 
 
-@pytest.mark.parametrize("names", [["a", "a", "a"], ["a-2", "a", "a", "a-2"]])
-def test_no_two_files_have_one_name(names):
-    assert len(set(file_names(names))) == len(names)
+@pytest.mark.parametrize(
+    "names", [["a", "a", "a"], ["a-2", "a", "a", "a-2"], ["x/Cat", "cat", "CAT-2"], ["é" * 126] * 2]
+)
+def test_no_two_files_have_one_name_on_any_file_system(names):
+    found = file_names([f"{name}.jpg" for name in names])
+    assert len({name.casefold() for name in found}) == len(names)
+    assert max(len(name.encode()) for name in found) < 230
+
+
+def test_a_picture_with_the_longest_of_names_is_drawn_too(home, run):
+    one = sorted((home / "pictures").iterdir())[0]
+    shutil.copy(one, home / f"{'n' * 250}{one.suffix}")
+    line = [f"{'n' * 250}{one.suffix}", "--model", "recognizer", "--where", "places"]
+    assert run("tag", *line).code == 0
+    assert len(list((home / "places").iterdir())) == 1
+
+
+def test_a_picture_that_is_gone_meanwhile_is_told(home):
+    paths = sorted(f"pictures/{path.name}" for path in (home / "pictures").iterdir())[:2]
+    recognizer = Recognizer.load("recognizer")
+    predictions = recognizer.predict(paths)
+    (home / paths[1]).unlink()
+    terminal = Terminal(as_json=False, quiet=True, device="cpu", seed=0)
+    with pytest.raises(DataError, match=f"{paths[1]} was tagged and cannot be read any more"):
+        write_where(terminal, recognizer, predictions, "places", None)
+
+
+def test_a_file_in_the_place_of_the_folder_is_told_before_anything_is_tagged(home, run):
+    done = run("tag", "pictures", "--model", "recognizer", "--where", "labels.csv")
+    assert done.code == 1
+    assert "labels.csv is a file, and --where writes a folder" in done.err
+    assert done.out == ""
 
 
 def test_an_encoder_without_regions_is_refused_before_anything_is_tagged(home, run):

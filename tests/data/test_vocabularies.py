@@ -184,6 +184,12 @@ def test_an_unseen_name_without_a_column_would_leak_and_is_refused():
     check_columns(["dog"], images.names)
 
 
+def test_a_column_that_spells_a_seen_and_an_unseen_name_is_refused():
+    images = LabelledImages(["a", "b"], ["sofa|couch", "cup"], [[1, 0], [0, 1]])
+    with pytest.raises(InputError, match=r"'sofa\|couch' spells two names"):
+        without_unseen(images, Vocabulary(("sofa", "cup"), ("couch",)))
+
+
 def test_something_must_be_left_to_learn_from():
     images = LabelledImages(["a"], ["dog", "cup"], [[1, 1]])
     with pytest.raises(InputError, match="All 1 show one of 'cup'; hide fewer names"):

@@ -174,17 +174,26 @@ def test_one_name_or_several_are_scored_and_shown_whatever_the_transport(
 
 def test_one_name_is_matched_to_where_any_label_is(backbone, features):
     it = made(backbone, NAMES[:1])
-    shares = it.maps(features) / it.similarities(features)
-    torch.testing.assert_close(shares[:, 0], it.presence(features), rtol=1e-4, atol=1e-6)
+    cosines = it.similarities(features)[:, 0]
+    expected = cosines * torch.where(cosines > 0, it.presence(features), 1 / 64)
+    torch.testing.assert_close(it.maps(features)[:, 0], expected, rtol=1e-4, atol=1e-6)
     torch.testing.assert_close(it.presence(features).sum((1, 2)), torch.ones(3))
 
 
-def test_maps_add_up_to_local_cosines(backbone, features):
+def test_maps_are_what_regions_add_and_below_0_never_strongest_where_a_share_is_smallest(
+    backbone, features
+):
     it = made(backbone, knowledge=0.0)
     with torch.no_grad():
         local = it.learning(features, TARGETS, KNOWN)[0]
-    torch.testing.assert_close(backbone.scale * it.maps(features).sum((2, 3)), local)
-    assert (it.maps(features) / it.similarities(features) > 0).all()
+    cosines = it.similarities(features)
+    shares = it.matching.shares(cosines.flatten(2).transpose(1, 2))
+    shares = shares.transpose(1, 2).unflatten(2, (8, 8))
+    torch.testing.assert_close(backbone.scale * (shares * cosines).sum((2, 3)), local)
+    against = cosines < 0
+    assert against.any()
+    torch.testing.assert_close(it.maps(features)[~against], (shares * cosines)[~against])
+    torch.testing.assert_close(it.maps(features)[against], cosines[against] / 64)
 
 
 def test_a_picture_of_one_patch_is_scored_and_learnt_from(backbone):
@@ -268,11 +277,19 @@ def test_plans_that_do_not_converge_are_counted_in_learning_and_refused_in_use(b
     assert it.learning(features, TARGETS, KNOWN).isfinite().all()
     with pytest.warns(UserWarning, match=r"\d matchings of regions to labels did not converge"):
         it.eval()
-    with pytest.raises(NotConverged, match="must converge"), torch.no_grad():
+    with pytest.raises(NotConverged, match=r"Raise method\.regularization"), torch.no_grad():
         it(features)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         it.train().eval()
+
+
+def test_a_step_that_is_too_large_is_told_as_such(backbone, features):
+    it = made(backbone).train()
+    with torch.no_grad():
+        it.stream.adapters[0].widen.weight.fill_(torch.nan)
+    with pytest.raises(ConfigError, match="no numbers any more"):
+        it.learning(features, TARGETS, KNOWN)
 
 
 def test_pooled_vectors_alone_are_refused(backbone, features):
@@ -285,8 +302,11 @@ def test_pooled_vectors_alone_are_refused(backbone, features):
     [
         ({"prompts": -1}, "prompts must be 0 or more"),
         ({"visual_prompts": -1}, "visual_prompts must be 0 or more"),
+        ({"text_layers": 0}, "text_layers must be 1 or more. Got 0"),
         ({"variant": "mine"}, 'must be "paper" or "code"'),
         ({"depth": 9}, "depth must be a number of blocks from 1 to 6"),
+        ({"first": 6}, "first must be a block from 0 to 5 for this tower. Got 6"),
+        ({"first": -1}, "first must be a block from 0 to 5 for this tower. Got -1"),
         ({"knowledge": -1.0}, "knowledge must be 0 or more"),
     ],
 )

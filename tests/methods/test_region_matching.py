@@ -129,8 +129,10 @@ def test_a_teacher_draws_a_present_label_to_where_it_sees_it(matching):
 
 def test_a_plan_that_did_not_converge_is_not_used():
     matching = RegionMatching(regularization=1e-4)
-    with pytest.raises(NotConverged, match="Raise max_steps, tolerance or regularization"):
+    with pytest.raises(NotConverged, match=r"in 3 of 3 pictures.*Raise method.regularization"):
         matching.pooled(similarities(p=30, c=9))
+    with pytest.raises(NotConverged, match=r"method\.regularization, which is 0\.0001"):
+        matching.shares(similarities(p=30, c=9))
 
 
 def test_no_gradient_flows_through_the_plan(matching):

@@ -9,7 +9,7 @@ from surelabel.backbones import load_backbone
 from surelabel.config import Choice, Run
 from surelabel.data import FeatureCache, collection
 from surelabel.encoding import encode
-from surelabel.errors import ConfigError
+from surelabel.errors import ConfigError, UnknownName
 from surelabel.methods.wording import spelled
 from surelabel.recognizer import check_regions, regions_of
 
@@ -92,6 +92,12 @@ def test_a_picture_that_cannot_be_read_is_left_out(made, test, tmp_path):
     wanted = {str(tmp_path / "bad.jpg"): ["lion"], test.paths[0]: ["lion"]}
     for method in ("zero_shot", "dense_regions"):
         assert list(regions_of(made(method), wanted)) == [test.paths[0]]
+
+
+def test_a_label_that_the_recognizer_has_not_is_named_with_its_picture(made, test):
+    recognizer, path = made("zero_shot"), test.paths[0]
+    with pytest.raises(UnknownName, match=r"Got 'zebra' for .*; take one of its 4, such as 'lion'"):
+        regions_of(recognizer, {path: ["lion", "zebra"]})
 
 
 def test_many_pictures_are_the_same_as_one_by_one(made, test):

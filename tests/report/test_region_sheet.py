@@ -35,6 +35,10 @@ def test_each_label_has_its_colour_in_the_legend_and_no_other_has(sheet, share_o
     assert max(shares[2:]) < min(shares[:2])
 
 
+def test_a_name_with_dollar_signs_is_no_formula(sheet, pixels):
+    assert pixels(sheet(["a$\\frac$", "US$ and A$"])).shape == pixels(sheet(["a", "b"])).shape
+
+
 def test_how_much_regions_count_is_shown_where_it_is_known(sheet, pixels):
     without, with_it = sheet("ab"), sheet("ab", presence=np.full((4, 4), 1 / 16))
     white = [(pixels(png) == 255).all(axis=2).mean() for png in (without, with_it)]

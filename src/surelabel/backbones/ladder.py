@@ -6,8 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from surelabel.backbones.dense import self_attended
-from surelabel.backbones.upper import check_depth, open_blocks
-from surelabel.errors import ConfigError
+from surelabel.backbones.upper import check_depth, check_first, open_blocks
 from surelabel.records import Features
 
 
@@ -38,7 +37,7 @@ def ladder(visual: Any, pixels: Tensor, *, first: int, depth: int) -> Features:
     """
     blocks = open_blocks(visual)
     check_depth(blocks, depth)
-    _check_first(blocks, first)
+    check_first(blocks, first)
     tokens = entering = visual._embeds(pixels)
     beside = tokens.new_zeros(tokens[:, 1:].shape)
     for number, block in enumerate(blocks):
@@ -54,10 +53,3 @@ def ladder(visual: Any, pixels: Tensor, *, first: int, depth: int) -> Features:
         layers={-depth - 1: entering},
         beside=beside,
     )
-
-
-def _check_first(blocks: Any, first: int) -> None:
-    if not isinstance(first, int) or not 0 <= first < len(blocks):
-        raise ConfigError(
-            f"first must be a block from 0 to {len(blocks) - 1} for this tower. Got {first!r}."
-        )

@@ -38,6 +38,14 @@ class Upper:
         self._visual, self._blocks = visual, list(blocks[-depth:])
         self.depth, self.width = depth, int(visual.transformer.width)
 
+    def check_first(self, first: int) -> None:
+        """Refuse a first block of a ladder that the tower does not have.
+
+        Raises:
+            ConfigError: it does not.
+        """
+        check_first(self._visual.transformer.resblocks, first)
+
     def steps(
         self, tokens: Tensor, prompts: Tensor | None = None
     ) -> Iterator[tuple[Tensor, Tensor]]:
@@ -105,6 +113,18 @@ def check_depth(blocks: Any, depth: int) -> None:
         raise ConfigError(
             f"depth must be a number of blocks from 1 to {len(blocks)} for this tower. "
             f"Got {depth!r}."
+        )
+
+
+def check_first(blocks: Any, first: int) -> None:
+    """Refuse a first block that the tower does not have.
+
+    Raises:
+        ConfigError: it does not.
+    """
+    if not isinstance(first, int) or not 0 <= first < len(blocks):
+        raise ConfigError(
+            f"first must be a block from 0 to {len(blocks) - 1} for this tower. Got {first!r}."
         )
 
 

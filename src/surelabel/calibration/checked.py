@@ -41,8 +41,9 @@ def known_matrix(
     present, count = targets.sum(), known.sum()  # a target is 0 where it is unknown
     if not 0 < present < count:
         raise InputError(
-            f"Calibration needs known labels that are present and known labels that are absent. "
-            f"Got {present:g} present among {count} known; label more pictures."
+            "Fitting and calibrating need known labels that are present and known labels that are "
+            f"absent. Got {present:g} present among {count} known; label more pictures, or take "
+            "the names that their labels have."
         )
     return logits, targets, known
 

@@ -1,6 +1,7 @@
 """What all commands share: options, results on stdout, progress and notes on stderr."""
 
 import json
+import os
 import sys
 import time
 import warnings
@@ -85,11 +86,15 @@ def with_terminal(function: Callable[..., None]) -> Callable[..., None]:
 def output(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
     """Refuse, before any work is done, a place where nothing can be written."""
     if path is not None:
+        if not path.strip():
+            raise DataError("Expected a place to write to, got an empty text; name one.")
         there = next(
             p for p in (Path(path).absolute(), *Path(path).absolute().parents) if p.exists()
         )
         if there != Path(path).absolute() and not there.is_dir():
             raise DataError(f"{path} cannot be written: {there} is a file; name another place.")
+        if there.is_dir() and not os.access(there, os.W_OK):
+            raise DataError(f"{path} cannot be written: {there} is closed; name another place.")
     return path
 
 

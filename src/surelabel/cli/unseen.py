@@ -48,12 +48,14 @@ def with_unseen(recognizer: "Recognizer", unseen: Sequence[str], test: "Labelled
     """The recognizer asked for its own names, then for the unseen ones.
 
     Raises:
-        InputError: a name is seen and unseen at once, or the labels have no column for one.
+        InputError: a name is given twice, or is seen and unseen at once, or the labels have no
+            column for one.
         ConfigError: the method has learnt its names by heart.
     """
-    from surelabel.data import Vocabulary
+    from surelabel.data import Vocabulary, checked_names
     from surelabel.data.vocabularies import check_columns
 
+    checked_names(unseen)  # alone, so that a message counts their own lines
     vocabulary = Vocabulary(tuple(recognizer.spellings), tuple(unseen))
     check_columns(vocabulary.unseen, test.names)
     return recognizer.with_names(vocabulary.names)

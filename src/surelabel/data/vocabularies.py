@@ -73,8 +73,9 @@ def divided(names: Sequence[str], *, unseen: int, unused: int = 0, seed: int = 0
     """Divide names by a rule that anybody can repeat, in any language.
 
     Names stand in a row by the SHA-256 digest of the text ``SEED NAME`` (UTF-8, the first spelling,
-    in small letters). The first ``unseen`` of the row are unseen, the next ``unused`` are unused,
-    all others are seen. So the order in which names are given has no influence on where they go.
+    case-folded as by Unicode). The first ``unseen`` of the row are unseen, the next ``unused`` are
+    unused, all others are seen. So the order in which names are given has no influence on where
+    they go.
 
     Args:
         names: What to divide.
@@ -120,7 +121,7 @@ def without_unseen(images: LabelledImages, vocabulary: Vocabulary) -> tuple[Labe
 
     Raises:
         InputError: the labels have no column for a name, so that nobody can say which pictures
-            show it; or no picture is left.
+            show it; one column spells a seen and an unseen name; or no picture is left.
 
     Example:
         >>> images = LabelledImages(["a", "b"], ["dog", "cup"], [[1, 0], [1, 1]])
@@ -129,6 +130,7 @@ def without_unseen(images: LabelledImages, vocabulary: Vocabulary) -> tuple[Labe
         (['a'], ['dog'], 1)
     """
     check_columns(vocabulary.names, images.names)
+    align(images.take(range(0)), vocabulary.names)  # refuses one column for a seen and an unseen
     hidden, _ = align(images, vocabulary.unseen)
     kept = np.flatnonzero(~(hidden.targets > 0).any(axis=1))
     if not len(kept):

@@ -62,7 +62,8 @@ class RecoverMatch(nn.Module):
         self_aware: Whether regions come of self-aware attention, or of the tower's own.
         selection: Whether there are networks that ask the names.
         prompts: Learnt tokens in each of the last text layers.
-        text_layers: How many of these there are; when left out, a quarter of the tower's: 3 of 12.
+        text_layers: How many of these there are, all where the tower has fewer; when left out, a
+            quarter of the tower's: 3 of 12.
         visual_prompts: Learnt tokens in each of the last ``depth`` blocks.
         transport: How regions are matched to labels, an entry of ``TRANSPORTS``.
         regularization: How evenly (lambda1), > 0.
@@ -137,8 +138,11 @@ class RecoverMatch(nn.Module):
         for name, count in (("prompts", prompts), ("visual_prompts", visual_prompts)):
             if count < 0:
                 raise ConfigError(f"{name} must be 0 or more. Got {count}.")
+        if text_layers is not None and text_layers < 1:
+            raise ConfigError(f"text_layers must be 1 or more. Got {text_layers}.")
         if variant not in ("paper", "code"):
             raise ConfigError(f'variant must be "paper" or "code". Got {variant!r}.')
+        backbone.upper(depth).check_first(first)
         self.ladder = (first, depth)
         self.matching = RegionMatching(
             transport=transport,
@@ -189,8 +193,16 @@ class RecoverMatch(nn.Module):
 
         A plan that did not converge is used as far as it came; when training ends, a warning says
         how many did not.
+
+        Raises:
+            ConfigError: a step was so large that nothing is a number any more.
         """
         seen = self._seen(self._here(features), advised=self.matching.knowledge > 0)
+        if not seen.local.isfinite().all():
+            raise ConfigError(
+                "Fitting left all bounds: similarities of regions and names are no numbers any "
+                "more. Take a smaller learning_rate."
+            )
         present = ((targets > 0.5) & known).to(seen.local.device)
         plan = self.matching.plan(seen.local, seen.frozen, present, max_steps=LEARNING)
         self._unmatched += int((~plan.converged).sum())
@@ -210,11 +222,12 @@ class RecoverMatch(nn.Module):
     def maps(self, features: Features) -> Tensor:
         """What each region adds to the local cosine of each name, ``(n, c, down, across)``.
 
-        It is the region's share of the label's plan, sum 1, times its cosine. Fitted on 48 names
-        of scenes-80, the strongest region of 17 others lies in a box of theirs for 75.6 % of 500
-        validation pictures; by the plan alone for 72.1 %, by the cosine alone for 77.9 %.
+        It is the region's share of the label's plan, sum 1, times its cosine. A cosine below 0 has
+        an even share: by its own, the region that counts least would be the strongest. Fitted on 48
+        names of scenes-80, the strongest region of 17 others lies in a box of theirs for 75.6 % of
+        500 validation pictures; by the plan alone for 72.1 %, by the cosine alone for 77.9 %.
         """
-        added = self._each(features, lambda seen: self.matching.shares(seen.local) * seen.local)
+        added = self._each(features, self._added)
         maps: Tensor = added.transpose(1, 2).unflatten(2, features.grid or ())
         return maps
 
@@ -268,6 +281,11 @@ class RecoverMatch(nn.Module):
             _cosines(self.stream.whole(features, steps), texts),
             _cosines(self.stream.frozen(features, steps), self.names.frozen) if advised else None,
         )
+
+    def _added(self, seen: Seen) -> Tensor:
+        """What each region adds to the local cosine of each name, ``(n, p, c)``."""
+        even = torch.full_like(seen.local, 1 / seen.local.shape[1])
+        return seen.local * torch.where(seen.local > 0, self.matching.shares(seen.local), even)
 
     def _pair(self, seen: Seen, plan: Plan | None = None) -> Tensor:
         """Cosines with each name of what speaks for it, and of the picture, ``(2, n, c)``."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from surelabel.errors import ConfigError
+from surelabel.errors import ConfigError, NotConverged
 from surelabel.tables import choose, settings
 from surelabel.transport import (
     TRANSPORTS,
@@ -97,11 +97,26 @@ class RegionMatching:
         """For each label the mean cosine of the regions that speak for it, ``(n, c)``.
 
         Raises:
-            NotConverged: so did the plan.
+            NotConverged: the plan did not converge.
         """
-        plan = self.plan(similarities) if plan is None else plan
+        plan = self._converged(self.plan(similarities)) if plan is None else plan
         return plan.apply(similarities) * similarities.shape[2]
 
     def shares(self, similarities: Tensor) -> Tensor:
-        """How much each region speaks for a label, ``(n, p, c)``, sum 1 over the regions."""
-        return self.plan(similarities).matrix * similarities.shape[2]
+        """How much each region speaks for a label, ``(n, p, c)``, sum 1 over the regions.
+
+        Raises:
+            NotConverged: the plan did not converge.
+        """
+        return self._converged(self.plan(similarities)).matrix * similarities.shape[2]
+
+    def _converged(self, plan: Plan) -> Plan:
+        """The plan, for use; what a plan on its own advises cannot be set here."""
+        open_ones = int((~plan.converged).sum())
+        if open_ones:
+            raise NotConverged(
+                f"Regions and names must be matched, and in {open_ones} of {len(plan.converged)} "
+                f"pictures they were not in {int(plan.steps.max())} steps. Raise "
+                f"method.regularization, which is {self.regularization:g}."
+            )
+        return plan

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from surelabel.errors import UnknownName
 from surelabel.evaluation import Regions
 from surelabel.recognizer.places import check_places, frozen, places
 from surelabel.recognizer.recognizer import Recognizer
@@ -34,14 +35,26 @@ def regions_of(recognizer: Recognizer, wanted: Mapping[str, Sequence[str]]) -> d
         The same of the pictures that could be read.
 
     Raises:
+        UnknownName: a label is no name of the recognizer.
         ConfigError: the encoder gives no patch vectors in the joint space.
     """
     check_regions(recognizer)
+    _check_names(recognizer.names, wanted)
     paths, found = list(wanted), dict[str, Regions]()
     for start in range(0, len(paths), AT_ONCE):
         some = paths[start : start + AT_ONCE]
         found |= _regions(recognizer, {path: wanted[path] for path in some})
     return found
+
+
+def _check_names(names: Sequence[str], wanted: Mapping[str, Sequence[str]]) -> None:
+    for path, labels in wanted.items():
+        for label in labels:
+            if label not in names:
+                raise UnknownName(
+                    f"Regions are shown of names of the recognizer. Got {label!r} for {path}; "
+                    f"take one of its {len(names)}, such as {names[0]!r}, or ask with_names first."
+                )
 
 
 def _regions(recognizer: Recognizer, wanted: Mapping[str, Sequence[str]]) -> dict[str, Regions]:

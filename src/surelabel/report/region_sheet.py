@@ -61,13 +61,16 @@ def _drawn(names: Sequence[str], rows: Sequence[tuple[str, Sequence[Cell]]]) -> 
         _written(beside, title)
         for (caption, image), axes in zip(cells, places, strict=False):
             axes.imshow(image)
-            axes.set_title(shortened(caption, LETTERS), color=TEXT, fontsize=9)
+            above = axes.set_title(shortened(caption, LETTERS), color=TEXT, fontsize=9)
+            above.set_parse_math(False)
     colours = [
         Patch(color=c, label=shortened(n, LETTERS)) for n, c in zip(names, COLOURS, strict=False)
     ]
     _written(grid[0, 0], f"{OWNERS}:")
     below = {"loc": "upper left", "bbox_to_anchor": (0, 0.68), "borderaxespad": 0}
-    grid[0, 0].legend(handles=colours, frameon=False, fontsize=8.5, labelcolor=TEXT, **below)
+    key = grid[0, 0].legend(handles=colours, frameon=False, fontsize=8.5, labelcolor=TEXT, **below)
+    for text in key.get_texts():
+        text.set_parse_math(False)
     return drawn(figure, left=0.02, bottom=0.01, top=1 - 0.3 / figure.get_figheight(), note=NOTE)
 
 
