@@ -273,7 +273,8 @@ class Recognizer:
         if not self.method.open_vocabulary:
             raise ConfigError(
                 f"{self.run.method.name} knows only the names it was fitted on. "
-                "Fit it anew, or use zero_shot or clip_adapter, which take new names."
+                "Fit it anew, or use a method that takes new names, such as zero_shot or "
+                "recover_match."
             )
         other = Recognizer(self.run, names, backbone=self.backbone, cache=self.cache)
         other.method.load_state_dict(self.method.state_dict())

@@ -18,10 +18,10 @@ LISTED = 40  # names
 RANKED = ("", "unseen alone", "at most", "seen and unseen", "at most")
 SIDES = ("", "seen", "chance alone", "unseen", "chance alone", "unit")
 ABOUT = (
-    "Training had labels of the seen names only. Unseen names are held against each other in the "
-    "{pictures} pictures that show one of them (zero-shot), and against all names in all pictures "
-    "(generalised zero-shot). At most: what a perfect ranking would reach, for a picture may have "
-    "more labels than places, or fewer."
+    "Seen names are those that fitting may have had labels of. Unseen names are held against each "
+    "other in the {pictures} pictures that show one of them (zero-shot), and against all names in "
+    "all pictures (generalised zero-shot). At most: what a perfect ranking would reach, for a "
+    "picture may have more labels than places, or fewer."
 )
 ABOUT_SIDES = (
     "In all pictures. Chance alone: what probabilities that are right would show too, the more the "
