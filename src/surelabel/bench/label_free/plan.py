@@ -34,7 +34,7 @@ class Plan:
     labelled: int = 20_000
     taught: int = 500
     epochs: int = 10
-    students: int = 3
+    students: int = 5
     seeds: int = 5
     crops: tuple[int, ...] = (5, 10, 20, 30)
     redrawn: int = 10
@@ -81,7 +81,11 @@ STUDENTS: dict[str, dict[str, Any]] = {  # section of a run → what differs the
     "labels that do not learn": {"sewing": {"rate": 0.0}},
     "3 × 3 tiles alone as teacher": {"teacher": {"grids": 1}},
     "no strong view": {"sewing": {"strong": 0.0}},
+    "up to 3 overlays, p 0.3": {"sewing": {"overlays": 3, "chance": 0.3}},
+    "up to 3 overlays, p 0.6": {"sewing": {"overlays": 3, "chance": 0.6}},
     "overlays of 0.45": {"sewing": {"side": 0.45}},
+    "overlays of 0.85": {"sewing": {"side": 0.85}},
+    "rule of the paper": {"sewing": {"variant": "paper", "overlays": 2, "side": 0.6}},
     "labels of CDUL": {"pseudolabels": {"name": "cdul"}},
     "20 crops as teacher": {"teacher": {"name": "crops", "domain": "softmax"}},
 }

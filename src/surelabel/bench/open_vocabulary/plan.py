@@ -29,7 +29,7 @@ class Plan:
     train: int = 600
     validation: int = 300
     test: int = 1000
-    seeds: int = 3
+    seeds: int = 5
     epochs: int = 3
     exchanged: int = 500
     added: int = 1000
