@@ -98,6 +98,13 @@ def test_a_warning_of_ours_is_a_note_on_one_line(capsys):
     assert capsys.readouterr().err == "Note: two lines\n"
 
 
+def test_a_note_that_comes_again_is_not_said_again(capsys):
+    with notes():
+        for text in ("same", "same", "other"):
+            warnings.warn_explicit(text, UserWarning, recognizer.__file__, 1, "surelabel.x")
+    assert capsys.readouterr().err == "Note: same\nNote: other\n"
+
+
 def test_a_warning_of_others_stays_what_it_is():
     with pytest.warns(UserWarning, match="of others"), notes():
         warnings.warn_explicit("of others", UserWarning, "elsewhere.py", 1, "elsewhere")

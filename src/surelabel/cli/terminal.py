@@ -107,12 +107,15 @@ def whole_folder(context: click.Context, option: click.Parameter, path: str | No
 
 @contextmanager
 def notes() -> Iterator[None]:
-    """Show a warning of this package as one line, ``Note: …``, on stderr."""
-    usual = warnings.showwarning
+    """Show a warning of this package as one line, ``Note: …``, on stderr; each only once."""
+    usual, said = warnings.showwarning, set()
 
     def show(message: Any, category: Any, filename: str, *rest: Any, **more: Any) -> None:
         if issubclass(category, UserWarning) and Path(filename).is_relative_to(PACKAGE):
-            click.echo(f"Note: {one_line(message)}", err=True)
+            line = one_line(message)
+            if line not in said:
+                said.add(line)
+                click.echo(f"Note: {line}", err=True)
         else:
             usual(message, category, filename, *rest, **more)
 
