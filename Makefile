@@ -2,18 +2,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
-FONTS := /usr/share/fonts ~/.fonts ~/.local/share/fonts ~/Library/Fonts
 TRAINED := build/weights
-SHIPPED := src/surelabel/backbones/weights
+SHIPPED := src/surelabel/encoders/weights
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 
 .PHONY: setup demo test check fix docs weights collection
 
 # Install the package and its tools, with the pinned versions, into .venv.
 setup: $(INSTALLED)
-	@find -L $(FONTS) -name NotoColorEmoji.ttf 2>/dev/null | grep -q . || echo \
-	"The font NotoColorEmoji.ttf is missing: tagging works, drawing scenes and the tests of it do not." \
-	"Install it (Debian and Ubuntu: apt-get install fonts-noto-color-emoji)."
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -50,14 +46,14 @@ docs: $(INSTALLED)
 # stop it at any time: it goes on where it was.
 weights: setup
 	for name in tiny-vit tiny-rn; do \
-		$(BIN)/python training/tiny.py $$name --out $(TRAINED) --threads $(CORES) && \
+		$(BIN)/python training/pretrain.py $$name --out $(TRAINED) --threads $(CORES) && \
 		cp $(TRAINED)/$$name.safetensors $(TRAINED)/$$name.json $(SHIPPED) && \
 		cp $(TRAINED)/$$name.jsonl $(SHIPPED)/$$name.curve.jsonl || exit 1; \
 	done
-	$(BIN)/python training/world.py
-	$(BIN)/python training/calibrate.py
-	$(BIN)/python training/card.py
+	$(BIN)/python training/out_of_distribution.py
+	$(BIN)/python training/default_calibration.py
+	$(BIN)/python training/model_card.py
 
-# Draw the pictures inside the package again.
+# Draw the images inside the package again.
 collection: setup
-	$(BIN)/python training/collection.py
+	$(BIN)/python training/bundled_collections.py

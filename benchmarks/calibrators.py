@@ -1,15 +1,15 @@
-"""How good each calibrator is, and from how many labels: `python benchmarks/calibrators.py`.
+"""Accuracy of each calibrator by number of annotated images: `python benchmarks/calibrators.py`.
 
 Simulated, so that the true probabilities are known: 80 labels, log-odds t of standard deviation 2
-around a level of 0.1 % to 20 %, evenly spread in its logarithm. A model says x instead:
+around the prevalence of the label, which is log-uniform in 0.1 % to 20 %. The model predicts x:
 
     stretched   x = 1.7 t + 1
-    bent        the same, halved below 0 and half as much again above
-    differing   first (t - b) / a with a level b (1 nat) and a slope a (30 %) of each label's own
+    bent        the same, halved below 0 and increased by half above
+    differing   first (t - b) / a with an offset b (1 nat) and a slope a (30 %) per label
     both        differing, then bent
 
-Printed is what the calibrated log loss on 10,000 other pictures lies above that of the true
-probabilities, in 1/10,000 nats a decision, and the pooled ECE in points; mean of the seeds.
+Prints the calibrated log loss on 10,000 other images minus that of the true probabilities, in
+1/10,000 nats per decision, and the pooled ECE in points; mean over the seeds.
 """
 
 import argparse
@@ -21,8 +21,8 @@ from surelabel.calibration import CALIBRATORS, Beta, Vector
 from surelabel.metrics import ece, log_loss_of_logits
 
 LABELS, HELD_OUT = 80, 10_000
-PICTURES = (50, 200, 1000, 5000)
-WORLDS = {
+IMAGES = (50, 200, 1000, 5000)
+SIMULATIONS = {
     "stretched": (False, False),
     "bent": (False, True),
     "differing": (True, False),
@@ -30,20 +30,20 @@ WORLDS = {
 }
 
 
-def world(pictures, seed, *, differing, bent):
-    """What the model says, what is there, and the true log-odds."""
+def simulate(images, seed, *, differing, bent):
+    """Return predicted log-odds, targets and true log-odds, ``(n, c)`` each."""
     rng = np.random.default_rng(seed)
     levels = logit(10 ** rng.uniform(-3, np.log10(0.2), LABELS))
-    truth = levels + 2 * rng.normal(size=(pictures, LABELS))
-    targets = rng.random(truth.shape) < expit(truth)
+    true_logits = levels + 2 * rng.normal(size=(images, LABELS))
+    targets = rng.random(true_logits.shape) < expit(true_logits)
     slope, shift = np.exp(0.3 * rng.normal(size=LABELS)), rng.normal(size=LABELS)
-    said = (truth - shift) / slope if differing else truth
-    said = 1.7 * said + 1
-    return np.where(said < 0, 0.5, 1.5) * said if bent else said, targets, truth
+    logits = (true_logits - shift) / slope if differing else true_logits
+    logits = 1.7 * logits + 1
+    return np.where(logits < 0, 0.5, 1.5) * logits if bent else logits, targets, true_logits
 
 
 class BetaThenVector:
-    """One bend for all labels, then two numbers for each."""
+    """Beta calibration of all labels, followed by vector scaling of each label."""
 
     def fit(self, logits, targets):
         self.first = Beta().fit(logits, targets)
@@ -54,29 +54,32 @@ class BetaThenVector:
         return self.second.logits(self.first.logits(logits))
 
 
-def judged(logits, truth, targets):
-    """Log loss above the least possible one, and ECE."""
-    p = expit(truth)
-    above = log_loss_of_logits(logits, p) - log_loss_of_logits(truth, p)
-    return 1e4 * above, 100 * ece(expit(logits), targets)
+def measure_errors(logits, true_logits, targets):
+    """Return the log loss above the lowest possible one, and the ECE."""
+    p = expit(true_logits)
+    excess = log_loss_of_logits(logits, p) - log_loss_of_logits(true_logits, p)
+    return 1e4 * excess, 100 * ece(expit(logits), targets)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, default=3)
     seeds = parser.parse_args().seeds
-    for name, (differing, bent) in WORLDS.items():
-        found = {}
+    for name, (differing, bent) in SIMULATIONS.items():
+        errors = {}
         for seed in range(seeds):
-            x, y, t = world(max(PICTURES) + HELD_OUT, seed, differing=differing, bent=bent)
-            rest = slice(max(PICTURES), None)
-            found.setdefault("as said", []).append([judged(x[rest], t[rest], y[rest])] * 4)
+            x, y, t = simulate(max(IMAGES) + HELD_OUT, seed, differing=differing, bent=bent)
+            test = slice(max(IMAGES), None)
+            uncalibrated = [measure_errors(x[test], t[test], y[test])] * 4
+            errors.setdefault("uncalibrated", []).append(uncalibrated)
             for key, make in (CALIBRATORS | {"beta, then vector": BetaThenVector}).items():
-                logits = [make().fit(x[:n], y[:n]).logits(x[rest]) for n in PICTURES]
-                found.setdefault(key, []).append([judged(z, t[rest], y[rest]) for z in logits])
-        print(f"{name}, from {PICTURES} pictures")
-        for key, numbers in found.items():
-            cells = [f"{loss:8.1f} ({error:.2f})" for loss, error in np.mean(numbers, axis=0)]
+                logits = [make().fit(x[:n], y[:n]).logits(x[test]) for n in IMAGES]
+                errors.setdefault(key, []).append(
+                    [measure_errors(z, t[test], y[test]) for z in logits]
+                )
+        print(f"{name}, from {IMAGES} images")
+        for key, values in errors.items():
+            cells = [f"{loss:8.1f} ({error:.2f})" for loss, error in np.mean(values, axis=0)]
             print(f"{key:22}", *cells, flush=True)
 
 

@@ -1,9 +1,9 @@
-"""Decoding 12-megapixel photographs: ours against plain Pillow, as a ratio in one run.
+"""Speed of decoding 12-megapixel photographs, compared with plain Pillow in the same run.
 
-The pictures are made on the fly: gradients, edges and noise, at the 3-4 MB that a phone writes.
-Both sides end at what an encoder takes: upright RGB whose shorter side is ``SIDE`` pixels.
+The images are generated: gradients, edges and noise, with 3 to 4 MB like those of a phone. Both
+sides produce the input of an encoder: upright RGB with a shorter side of ``SIDE`` pixels.
 
-    python benchmarks/decoding.py [PICTURES]
+    python benchmarks/decoding.py [IMAGES]
 """
 
 import sys
@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps
 
-from surelabel.data.pictures import open_picture
+from surelabel.data.images import open_image
 
 WIDTH, HEIGHT, SIDE, ROUNDS = 4000, 3000, 224, 3
 
 
-def photograph(seed: int) -> Image.Image:
-    """Smooth light, a few hard edges and the grain of a sensor, 12 megapixels."""
+def generate_photograph(seed: int) -> Image.Image:
+    """Generate smooth gradients, some hard edges and sensor noise, 12 megapixels."""
     generator = np.random.default_rng(seed)
     across, down = np.meshgrid(np.linspace(0, 1, WIDTH), np.linspace(0, 1, HEIGHT))
     channels = [
@@ -35,26 +35,26 @@ def photograph(seed: int) -> Image.Image:
     return Image.fromarray(pixels.clip(0, 255).astype(np.uint8))
 
 
-def plain(path: Path) -> Image.Image:
-    """What most programs do: decode all, turn, convert."""
-    with Image.open(path) as picture:
-        return ImageOps.exif_transpose(picture).convert("RGB")
+def decode_with_pillow(path: Path) -> Image.Image:
+    """Decode at full resolution, rotate upright and convert to RGB."""
+    with Image.open(path) as image:
+        return ImageOps.exif_transpose(image).convert("RGB")
 
 
-def ours(path: Path) -> Image.Image:
-    """Decode at an eighth, as the shorter side stays above ``SIDE``."""
-    return open_picture(path, least_side=SIDE)
+def decode_with_surelabel(path: Path) -> Image.Image:
+    """Decode at the lowest resolution whose shorter side is at least ``SIDE`` pixels."""
+    return open_image(path, min_side=SIDE)
 
 
-def resized(picture: Image.Image) -> Image.Image:
-    """The shorter side at ``SIDE`` pixels."""
-    ratio = SIDE / min(picture.size)
-    size = (round(picture.width * ratio), round(picture.height * ratio))
-    return picture.resize(size, Image.Resampling.BICUBIC)
+def resize(image: Image.Image) -> Image.Image:
+    """Resize the shorter side to ``SIDE`` pixels."""
+    ratio = SIDE / min(image.size)
+    size = (round(image.width * ratio), round(image.height * ratio))
+    return image.resize(size, Image.Resampling.BICUBIC)
 
 
-def seconds(step: Callable[[Path], object], paths: list[Path]) -> float:
-    """The best of ``ROUNDS`` rounds, in processor seconds for one picture."""
+def seconds_per_image(step: Callable[[Path], object], paths: list[Path]) -> float:
+    """Return the lowest processor time per image of ``ROUNDS`` rounds, in seconds."""
     rounds = []
     for _ in range(ROUNDS):
         start = time.process_time()
@@ -65,27 +65,27 @@ def seconds(step: Callable[[Path], object], paths: list[Path]) -> float:
 
 
 def main(count: int) -> None:
-    """Make the pictures, time both, print the ratios."""
+    """Generate the images, time both sides and print the ratios."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / f"{seed}.jpg" for seed in range(count)]
         for seed, path in enumerate(paths):
-            photograph(seed).save(path, quality=88)
+            generate_photograph(seed).save(path, quality=88)
         megabytes = sum(path.stat().st_size for path in paths) / count / 1e6
         print(
-            f"{count} JPEGs of {WIDTH}x{HEIGHT}, {megabytes:.1f} MB each; processor time a picture"
+            f"{count} JPEGs of {WIDTH}x{HEIGHT}, {megabytes:.1f} MB each; processor time per image"
         )
         steps: dict[str, tuple[Callable[[Path], object], Callable[[Path], object]]] = {
-            "decoded": (plain, ours),
+            "decoded": (decode_with_pillow, decode_with_surelabel),
             f"decoded and resized to {SIDE}": (
-                lambda p: resized(plain(p)),
-                lambda p: resized(ours(p)),
+                lambda path: resize(decode_with_pillow(path)),
+                lambda path: resize(decode_with_surelabel(path)),
             ),
         }
-        for name, (slow, fast) in steps.items():
-            before, after = seconds(slow, paths), seconds(fast, paths)
+        for name, (pillow, surelabel) in steps.items():
+            slow, fast = seconds_per_image(pillow, paths), seconds_per_image(surelabel, paths)
             print(
-                f"{name}: Pillow {before * 1e3:.0f} ms, ours {after * 1e3:.0f} ms, "
-                f"{before / after:.1f} x faster"
+                f"{name}: Pillow {slow * 1e3:.0f} ms, surelabel {fast * 1e3:.0f} ms, "
+                f"{slow / fast:.1f} x faster"
             )
 
 

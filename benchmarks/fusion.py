@@ -1,10 +1,10 @@
-"""Fusion rules on real scores: OpenAI's CLIP RN50x64 on the 5,717 pictures of VOC2012 train.
+"""Fusion rules on scores of OpenAI's CLIP RN50x64 for the 5,717 images of VOC2012 train.
 
     python benchmarks/fusion.py SCORES.npz
 
-The file holds ``global_softmax`` and ``alpha_tile_max``, ``(n, c)``, the greatest over 3 by 3
-tiles, and ``labels``, packed from the cache of github.com/cs-mshah/CDUL (Apache-2.0). That cache
-has softmax(cosine / ln 100), so that ln 100 · log p is the cosine but for a constant a picture.
+The file contains ``global_softmax``, ``alpha_tile_max`` (the maximum over 3 by 3 tiles), ``(n, c)``
+each, and ``labels``, from the cache of github.com/cs-mshah/CDUL (Apache-2.0). That cache contains
+softmax(cosine / ln 100), so ln 100 · log p is the cosine up to a constant per image.
 """
 
 import math
@@ -16,73 +16,77 @@ from torch import Tensor
 
 from surelabel.metrics import mean_average_precision
 from surelabel.views import (
-    centred,
+    center_scores,
     log_odds_of_softmax,
     max_with_dead_band,
     max_with_margin,
     mean,
     mean_of_centred,
-    mean_of_standardised,
-    standardised,
+    mean_of_standardized,
+    standardize_scores,
 )
 
-GOALS = {  # mAP, each to be met within 0.02
+TARGETS = {  # mAP, each within 0.02
     "softmax at 100": 85.34,
     "max_with_margin": 88.33,
     "mean of centred": 90.08,
-    "mean_of_standardised": 90.18,
+    "mean_of_standardized": 90.18,
 }
-WITHIN = 0.02
+TOLERANCE = 0.02
 LOG_SCALE = math.log(100)
 
 
-def fused(picture: Tensor, tiles: Tensor) -> dict[str, Tensor]:
-    """Scores by every rule, ``(n, c)`` each.
+def fuse_scores(image: Tensor, tiles: Tensor) -> dict[str, Tensor]:
+    """Return the scores of each fusion rule, ``(n, c)`` each.
 
-    ``picture`` are centred cosines, ``tiles`` the greatest of the centred cosines of the tiles:
-    they must not be centred again, so the mean of centred scores is here the mean of both as they
-    are; ``mean_of_centred`` takes the tiles one by one, and centres what it is given.
+    Args:
+        image: Centred cosines of the whole image, ``(n, c)``.
+        tiles: Maximum over tiles of their centred cosines, ``(n, c)``. They must not be centred
+            again, so "mean of centred" is the mean of both inputs. ``mean_of_centred`` centres its
+            inputs itself, and expects all tiles.
     """
-    best = tiles[:, None]
-    odds = log_odds_of_softmax(picture), log_odds_of_softmax(best)
+    tile_view = tiles[:, None]
+    log_odds = log_odds_of_softmax(image), log_odds_of_softmax(tile_view)
     by_rule = {
-        "softmax at 100": odds[0],
-        "softmax at 25": log_odds_of_softmax(picture, scale=25.0),
-        "centred": picture,
-        "standardised": standardised(picture),
+        "softmax at 100": log_odds[0],
+        "softmax at 25": log_odds_of_softmax(image, scale=25.0),
+        "centred": image,
+        "standardized": standardize_scores(image),
         "tiles, centred": tiles,
-        "tiles, standardised": standardised(tiles),
-        "max_with_dead_band": max_with_dead_band(*odds),
-        "max_with_margin": max_with_margin(*odds),
-        "mean of centred": mean(picture, best),
-        "mean of centred, centred again": mean_of_centred(picture, best),
-        "mean_of_standardised": mean_of_standardised(picture, best),
+        "tiles, standardized": standardize_scores(tiles),
+        "max_with_dead_band": max_with_dead_band(*log_odds),
+        "max_with_margin": max_with_margin(*log_odds),
+        "mean of centred": mean(image, tile_view),
+        "mean of centred, centred again": mean_of_centred(image, tile_view),
+        "mean_of_standardized": mean_of_standardized(image, tile_view),
     }
     for margin in (0.0, 0.5, 1.0, 2.0, 3.0):
-        by_rule[f"max_with_margin, {margin}"] = max_with_margin(*odds, margin=margin)
-    for share in (0.35, 0.65):
-        by_rule[f"mean_of_standardised, {share}"] = mean_of_standardised(picture, best, share=share)
+        by_rule[f"max_with_margin, {margin}"] = max_with_margin(*log_odds, margin=margin)
+    for image_weight in (0.35, 0.65):
+        by_rule[f"mean_of_standardized, {image_weight}"] = mean_of_standardized(
+            image, tile_view, image_weight=image_weight
+        )
     return by_rule
 
 
 def main(file: str) -> None:
-    """Print the mAP of every rule, in percent, and fail if a goal is missed."""
-    with np.load(file) as stored:
-        labels = stored["labels"]
-        picture, tiles = (
-            LOG_SCALE * torch.from_numpy(stored[part]).double().log()
-            for part in ("global_softmax", "alpha_tile_max")
+    """Print the mAP of every rule in percent, and exit with an error if a target is missed."""
+    with np.load(file) as arrays:
+        labels = arrays["labels"]
+        image, tiles = (
+            LOG_SCALE * torch.from_numpy(arrays[name]).double().log()
+            for name in ("global_softmax", "alpha_tile_max")
         )
-    tiles += LOG_SCALE * math.log(labels.shape[1])  # at so low a scale log Σ exp is mean + log c
+    tiles += LOG_SCALE * math.log(labels.shape[1])  # at this low scale, log Σ exp is mean + log c
     missed = []
-    for name, scores in fused(centred(picture), tiles).items():
-        found = 100 * mean_average_precision(scores.numpy(), labels)
-        goal = GOALS.get(name)
-        print(f"{name:32} {found:6.2f}" + (f"   goal {goal:.2f}" if goal else ""))
-        if goal and abs(found - goal) > WITHIN:
+    for name, scores in fuse_scores(center_scores(image), tiles).items():
+        value = 100 * mean_average_precision(scores.numpy(), labels)
+        target = TARGETS.get(name)
+        print(f"{name:32} {value:6.2f}" + (f"   target {target:.2f}" if target else ""))
+        if target and abs(value - target) > TOLERANCE:
             missed.append(name)
     if missed:
-        sys.exit(f"Not within {WITHIN}: {', '.join(missed)}")
+        sys.exit(f"Not within {TOLERANCE}: {', '.join(missed)}")
 
 
 if __name__ == "__main__":

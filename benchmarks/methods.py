@@ -1,7 +1,7 @@
-"""Every method on the shipped collection, as a table: `python benchmarks/methods.py`.
+"""Metrics of every method on the bundled collection, as a table: `python benchmarks/methods.py`.
 
-Fitted on the training split, calibrated on validation, measured on test; five seeds, of which the
-mean and the range are printed. Settings are the defaults, which were chosen on validation.
+Fitted on the training split, calibrated on validation, evaluated on test. Prints mean and range of
+five seeds. Settings are the defaults, which were selected on validation.
 """
 
 from statistics import mean
@@ -10,46 +10,52 @@ from surelabel.config import load_run
 from surelabel.data import collection
 from surelabel.evaluation import Evaluation
 from surelabel.methods import METHODS
-from surelabel.recognizer import Recognizer, judged
+from surelabel.recognizer import Recognizer, predict_and_evaluate
 
 SEEDS = range(5)
-SHOWN = {"mAP %": "mean_average_precision", "Brier skill %": "brier_skill", "ECE points": "ece"}
+METRICS = {"mAP %": "mean_average_precision", "Brier skill %": "brier_skill", "ECE points": "ece"}
 
 
-def measured(model: str, method: str, seed: int, *, calibrated: bool) -> Evaluation:
-    """One row for one seed."""
-    train, held_out, test = (
+def evaluate_method(model: str, method: str, seed: int, *, calibrated: bool) -> Evaluation:
+    """Fit, calibrate and evaluate one method with one seed."""
+    train, validation, test = (
         collection("scenes-80", split=split) for split in ("train", "validation", "test")
     )
-    run = load_run(overrides=[f"backbone.name={model}", f"method.name={method}", f"seed={seed}"])
+    run = load_run(overrides=[f"encoder.name={model}", f"method.name={method}", f"seed={seed}"])
     recognizer = Recognizer(run, test.names)
     if METHODS[method].learns_from == "labels":
         recognizer.fit(train)
     if calibrated:
-        recognizer.calibrate(held_out)
-    return judged(recognizer, test)
+        recognizer.calibrate(validation)
+    return predict_and_evaluate(recognizer, test)
 
 
-def cell(values: list[float]) -> str:
-    """Mean, and the range where there is one."""
+def format_mean_and_range(values: list[float]) -> str:
+    """Format the mean, with the range if the values differ."""
     low, high, middle = min(values), max(values), mean(values)
     return f"{middle:.2f}" if high - low < 0.005 else f"{middle:.2f} ({low:.2f}–{high:.2f})"
 
 
 def main() -> None:
-    print("| encoder | method | calibrated on 500 | " + " | ".join(SHOWN) + " | ECE by chance |")
-    print("|---|---|---|" + "---|" * (len(SHOWN) + 1))
+    """Print the table."""
+    print(
+        "| encoder | method | calibrated on 500 | " + " | ".join(METRICS) + " | ECE noise floor |"
+    )
+    print("|---|---|---|" + "---|" * (len(METRICS) + 1))
     for model in ("tiny-vit", "tiny-rn"):
         for method in ("zero_shot", "clip_adapter", "linear"):
             for calibrated in (False, True):
                 seeds = SEEDS if METHODS[method].learns_from == "labels" else SEEDS[:1]
-                found = [measured(model, method, s, calibrated=calibrated) for s in seeds]
-                cells = [cell([100 * e.summary[m] for e in found]) for m in SHOWN.values()]
-                chance = cell([100 * e.floor["ece"] for e in found])
-                yes = "yes" if calibrated else "no"
-                print(
-                    f"| {model} | {method} | {yes} | {' | '.join(cells)} | {chance} |", flush=True
-                )
+                evaluations = [
+                    evaluate_method(model, method, seed, calibrated=calibrated) for seed in seeds
+                ]
+                cells = [
+                    format_mean_and_range([100 * e.summary[metric] for e in evaluations])
+                    for metric in METRICS.values()
+                ]
+                floor = format_mean_and_range([100 * e.noise_floor["ece"] for e in evaluations])
+                row = [model, method, "yes" if calibrated else "no", *cells, floor]
+                print(f"| {' | '.join(row)} |", flush=True)
 
 
 if __name__ == "__main__":

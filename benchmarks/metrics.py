@@ -1,9 +1,9 @@
-"""All metrics of 40,137 pictures × 80 labels: ours against torchmetrics and scikit-learn.
+"""Speed of all metrics for 40,137 images × 80 labels, against torchmetrics and scikit-learn.
 
 Both sides get the same float64 probabilities (mean 0.04, as in COCO) and 0/1 targets, run in one
-process on one thread, and must agree. The peer of each metric is the quicker of the two libraries;
-mAP@x is scikit-learn's label ranking average precision of the pictures with a label.
-Times are processor seconds, the best of several rounds in turn; memory is the peak above the data.
+process on one thread, and must agree. The peer of each metric is the faster of the two libraries;
+mAP@x is scikit-learn's label ranking average precision of the images with a positive target. Times
+are processor seconds, the best of several alternating rounds; memory is the peak above the data.
 
     python benchmarks/metrics.py [--quick]
 """
@@ -23,11 +23,11 @@ from torchmetrics.functional import classification
 
 from surelabel import metrics
 
-PICTURES, LABELS, BINS, K = 40_137, 80, 15, 3
+IMAGES, LABELS, BINS, K = 40_137, 80, 15, 3
 GOAL = 15
 
 random = np.random.default_rng(0)
-P = expit(random.normal(random.normal(-4.6, 1.0, LABELS), 1.8, (PICTURES, LABELS)))
+P = expit(random.normal(random.normal(-4.6, 1.0, LABELS), 1.8, (IMAGES, LABELS)))
 Y = (random.random(P.shape) < P).astype(np.int64)
 LABELLED = Y.any(axis=1)
 
@@ -36,23 +36,23 @@ Floats = np.ndarray
 
 
 def tensors() -> tuple[torch.Tensor, torch.Tensor]:
-    """The same data for torchmetrics."""
+    """Return probabilities and targets as tensors."""
     return torch.from_numpy(P), torch.from_numpy(Y)
 
 
-def flat() -> tuple[torch.Tensor, torch.Tensor]:
-    """All decisions in one row."""
+def flat_tensors() -> tuple[torch.Tensor, torch.Tensor]:
+    """Return all probabilities and targets in one dimension."""
     return torch.from_numpy(P.ravel()), torch.from_numpy(Y.ravel())
 
 
-def chosen() -> torch.Tensor:
-    """1 for the ``K`` most probable labels of every picture."""
+def top_k_predictions() -> torch.Tensor:
+    """Return 1 for the ``K`` most probable labels of every image."""
     p = torch.from_numpy(P)
     return torch.zeros(p.shape).scatter_(1, p.topk(K, dim=1).indices, 1.0)
 
 
 def peer_ace() -> float:
-    """Mean gap over the bins that are not empty."""
+    """Return the mean gap over the bins that are not empty."""
     accuracy, confidence = calibration_curve(Y.ravel(), P.ravel(), n_bins=BINS)
     return float(np.abs(accuracy - confidence).mean())
 
@@ -68,11 +68,15 @@ SIDES: dict[str, tuple[Side, Side]] = {
     ),
     "ECE": (
         lambda: metrics.ece(P, Y),
-        lambda: classification.binary_calibration_error(*flat(), n_bins=BINS, norm="l1").item(),
+        lambda: classification.binary_calibration_error(
+            *flat_tensors(), n_bins=BINS, norm="l1"
+        ).item(),
     ),
     "MCE": (
         lambda: metrics.mce(P, Y),
-        lambda: classification.binary_calibration_error(*flat(), n_bins=BINS, norm="max").item(),
+        lambda: classification.binary_calibration_error(
+            *flat_tensors(), n_bins=BINS, norm="max"
+        ).item(),
     ),
     "ACE": (lambda: metrics.ace(P, Y), peer_ace),
     "Brier": (
@@ -86,38 +90,38 @@ SIDES: dict[str, tuple[Side, Side]] = {
     "precision@3": (
         lambda: metrics.precision_at_k(P, Y, k=K),
         lambda: classification.multilabel_precision(
-            chosen(), tensors()[1], LABELS, average="micro"
+            top_k_predictions(), tensors()[1], LABELS, average="micro"
         ).item(),
     ),
     "recall@3": (
         lambda: metrics.recall_at_k(P, Y, k=K),
         lambda: classification.multilabel_recall(
-            chosen(), tensors()[1], LABELS, average="micro"
+            top_k_predictions(), tensors()[1], LABELS, average="micro"
         ).item(),
     ),
     "F1@3": (
         lambda: metrics.f1_at_k(P, Y, k=K),
         lambda: classification.multilabel_f1_score(
-            chosen(), tensors()[1], LABELS, average="micro"
+            top_k_predictions(), tensors()[1], LABELS, average="micro"
         ).item(),
     ),
 }
 
 
-def measured(sides: tuple[Side, Side], rounds: int) -> tuple[list[object], Floats, Floats]:
-    """What the two sides say in turn, their best processor seconds, and their peak MiB."""
-    said: list[object] = [None, None]
+def measure_sides(sides: tuple[Side, Side], rounds: int) -> tuple[list[object], Floats, Floats]:
+    """Return the values of both sides, their lowest processor seconds, and their peak MiB."""
+    values: list[object] = [None, None]
     seconds, memory = np.full(2, np.inf), np.zeros(2)
     for turn in [0, 1] * rounds:
-        before, start = resident(reset=True), time.process_time()
-        said[turn] = sides[turn]()
+        memory_before, start = peak_memory_mib(reset=True), time.process_time()
+        values[turn] = sides[turn]()
         seconds[turn] = min(seconds[turn], time.process_time() - start)
-        memory[turn] = max(memory[turn], resident() - before)
-    return said, seconds, memory
+        memory[turn] = max(memory[turn], peak_memory_mib() - memory_before)
+    return values, seconds, memory
 
 
-def resident(*, reset: bool = False) -> float:
-    """The most memory held since the last reset, in MiB."""
+def peak_memory_mib(*, reset: bool = False) -> float:
+    """Return the peak memory of this process since the last reset, in MiB."""
     if reset:
         Path("/proc/self/clear_refs").write_text("5")
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -125,15 +129,15 @@ def resident(*, reset: bool = False) -> float:
 
 
 def main() -> None:
-    """Print one line a metric and the ratio of the whole."""
+    """Print one line for each metric, and the ratio of the totals."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     rounds = 2 if "--quick" in sys.argv else 7
     totals, peaks = np.zeros(2), np.zeros(2)
-    print(f"{PICTURES} × {LABELS}, {Y.mean():.3f} present{'':10}ours s   peer s   ratio  MiB, MiB")
+    print(f"{IMAGES} × {LABELS}, {Y.mean():.3f} positive{'':9}ours s   peer s   ratio  MiB, MiB")
     for name, sides in SIDES.items():
-        said, seconds, memory = measured(sides, rounds)
-        np.testing.assert_allclose(said[0], said[1], rtol=1e-4)
+        values, seconds, memory = measure_sides(sides, rounds)
+        np.testing.assert_allclose(values[0], values[1], rtol=1e-4)
         totals += seconds
         peaks = np.maximum(peaks, memory)
         print(

@@ -1,11 +1,11 @@
-"""Vectors of photographs for `surelabel bench calibrated --features`: one NumPy archive.
+"""Write features of photographs as an archive for `surelabel bench calibrated --features`.
 
     python benchmarks/photographs.py voc12_animals photographs.npz
 
-The folder holds `labels.csv` (one column a class, one for the split of VOC 2012) and
-`mobilenetv2_feats.npz` (`names`, `pool_u8`, `pool_scale_zero`). A fifth of the training pictures,
-drawn once, is for validation; the validation pictures of VOC are the test. Classes with fewer than
-20 training pictures are left out.
+The folder contains `labels.csv` (one column for each class, one for the split of VOC 2012) and
+`mobilenetv2_feats.npz` (`names`, `pool_u8`, `pool_scale_zero`). A fifth of the training images is
+sampled for validation; the validation images of VOC are the test split. Classes with fewer than 20
+training images are left out.
 """
 
 import csv
@@ -14,28 +14,31 @@ from pathlib import Path
 
 import numpy as np
 
-LEAST = 20
+MIN_TRAINING_IMAGES = 20
 
 
 def main(folder: str, out: str) -> None:
+    """Read the folder and write the archive."""
     with Path(folder, "labels.csv").open(encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
     with np.load(Path(folder, "mobilenetv2_feats.npz"), allow_pickle=False) as file:
-        place = {str(name).removesuffix(".jpg"): row for row, name in enumerate(file["names"])}
+        row_of_image = {
+            str(name).removesuffix(".jpg"): row for row, name in enumerate(file["names"])
+        }
         scale, zero = file["pool_scale_zero"].astype(np.float32)
         features = (file["pool_u8"].astype(np.float32) - zero) * scale
     labels = [key for key in lines[0] if key not in ("name", "image", "file", "split")]
     key = next(key for key in ("name", "image", "file") if key in lines[0])
-    rows = [place[line[key].removesuffix(".jpg")] for line in lines]
+    rows = [row_of_image[line[key].removesuffix(".jpg")] for line in lines]
     targets = np.array([[float(line[label]) for label in labels] for line in lines])
     part = np.array([line["split"] for line in lines])
     part = np.where(part == "val", "test", "train").astype("<U10")
     train = np.flatnonzero(part == "train")
-    drawn = np.random.default_rng(0).permutation(train)[: len(train) // 5]
-    part[drawn] = "validation"
-    kept = targets[part == "train"].sum(axis=0) >= LEAST
-    names = np.array(labels)[kept]
-    np.savez(out, features=features[rows], targets=targets[:, kept], names=names, part=part)
+    validation = np.random.default_rng(0).permutation(train)[: len(train) // 5]
+    part[validation] = "validation"
+    is_frequent = targets[part == "train"].sum(axis=0) >= MIN_TRAINING_IMAGES
+    names = np.array(labels)[is_frequent]
+    np.savez(out, features=features[rows], targets=targets[:, is_frequent], names=names, part=part)
     print(f"{out}: {np.unique(part, return_counts=True)}, {len(names)} labels: {', '.join(names)}")
 
 

@@ -1,9 +1,9 @@
-"""The whole protocol of conjunctive search on 10,000 pictures × 80 labels, on one core.
+"""Speed of the retrieval mAP over all conjunctions, 10,000 images × 80 labels, on one core.
 
-Made-up calibrated log-odds, each label in 0.5 to 15 % of the pictures. One pass judges all queries
-of up to 3 labels and 2,000 of each shape of 4 and 5; a second one, of other draws, shows how far
-apart two samples are. The peer is scikit-learn's ``average_precision_score``, timed on a few
-queries of each shape; both must agree.
+Simulated calibrated log-odds, each label positive in 0.5 to 15 % of the images. One run evaluates
+all queries of up to 3 labels and 2,000 of each shape of 4 and 5. A second run with another seed
+shows the difference between two samples. The peer is scikit-learn's ``average_precision_score``,
+timed on a few queries of each shape; both sides must agree.
 
     python benchmarks/retrieval.py [--quick]
 """
@@ -15,64 +15,79 @@ import numpy as np
 from scipy.special import expit
 from sklearn.metrics import average_precision_score
 
-from surelabel.retrieval.judged import judged, precision_of
-from surelabel.retrieval.protocol import QueryPrecision, mean_average_precision_of_queries
+from surelabel.retrieval.conjunction_map import QueryPrecision, mean_average_precision_of_queries
+from surelabel.retrieval.literal_scores import average_precision_of_query, compute_literal_scores
 
-PICTURES, LABELS, FEW = 10_000, 80, 30
+IMAGES, LABELS, PEER_QUERIES = 10_000, 80, 30
 
 random = np.random.default_rng(0)
-LOGITS = random.normal(random.normal(-4.8, 1.0, LABELS), 1.7, (PICTURES, LABELS))
+LOGITS = random.normal(random.normal(-4.8, 1.0, LABELS), 1.7, (IMAGES, LABELS))
 TARGETS = random.random(LOGITS.shape) < expit(LOGITS)
 
 
-def told(done: int, total: int) -> None:
-    """Say how far it is."""
+def print_progress(done: int, total: int) -> None:
+    """Print the number of evaluated queries at intervals."""
     if done % 50_000 == 0:
         print(f"  {done:,} of at most {total:,}", file=sys.stderr)
 
 
-def run(seed: int, exact: int) -> tuple[QueryPrecision, float]:
-    """One pass, and its processor seconds."""
+def evaluate(seed: int, max_exact_literals: int) -> tuple[QueryPrecision, float]:
+    """Return the result of one run, and its processor seconds."""
     start = time.process_time()
-    settings = {"exact_literals": exact, "seed": seed}
-    found = mean_average_precision_of_queries(LOGITS, TARGETS, **settings, progress=told)
-    return found, time.process_time() - start
+    precision = mean_average_precision_of_queries(
+        LOGITS,
+        TARGETS,
+        max_exact_literals=max_exact_literals,
+        seed=seed,
+        progress=print_progress,
+    )
+    return precision, time.process_time() - start
 
 
-def peer_ratio(found: QueryPrecision) -> float:
-    """How much longer scikit-learn takes for the same queries; both sides must agree."""
-    pictures = judged(LOGITS, TARGETS)
-    queries = [query for cell in found.cells for query in cell.sample[:FEW]]
-    data = [(pictures.scores(query), pictures.relevant(query)) for query in queries]
+def peer_ratio(precision: QueryPrecision) -> float:
+    """Return the time of scikit-learn relative to ours; raise if the values differ."""
+    literal_scores = compute_literal_scores(LOGITS, TARGETS)
+    queries = [q for shape in precision.by_shape for q in shape.sampled_queries[:PEER_QUERIES]]
+    rankings = [
+        (literal_scores.query_scores(query), literal_scores.relevant_images(query))
+        for query in queries
+    ]
     start = time.process_time()
-    ours = [precision_of(scores, relevant) for scores, relevant in data]
+    values = [average_precision_of_query(scores, relevant) for scores, relevant in rankings]
     middle = time.process_time()
-    theirs = [average_precision_score(relevant, scores) for scores, relevant in data]
+    peer_values = [average_precision_score(relevant, scores) for scores, relevant in rankings]
     end = time.process_time()
-    np.testing.assert_allclose(ours, theirs)
+    np.testing.assert_allclose(values, peer_values)
     return (end - middle) / (middle - start)
 
 
 def main() -> None:
-    """Print the cells, the curve and the time."""
-    exact = 2 if "--quick" in sys.argv else 3
+    """Print the precision of each shape and length, and the time."""
+    max_exact = 2 if "--quick" in sys.argv else 3
     print(
-        f"{PICTURES:,} × {LABELS}, {TARGETS.mean():.3f} present, all queries up to {exact} labels"
+        f"{IMAGES:,} × {LABELS}, {TARGETS.mean():.3f} positive, all queries of up to {max_exact} "
+        f"labels"
     )
-    found, seconds = run(0, exact)
-    for cell in found.cells:
-        share = cell.fulfilled / cell.queries
+    precision, seconds = evaluate(0, max_exact)
+    for shape in precision.by_shape:
+        share = shape.fulfilled / shape.queries
         print(
-            f"{cell.wanted}+{cell.unwanted}  {cell.queries:>12,} queries, {share:7.2%} fulfilled, "
-            f"{cell.judged:>8,} judged, mAP {cell.mean:.4f} ± {cell.error:.4f}"
+            f"{shape.wanted}+{shape.unwanted}  {shape.queries:>12,} queries, {share:7.2%} "
+            f"fulfilled, {shape.evaluated:>8,} evaluated, mAP {shape.mean:.4f} ± "
+            f"{shape.standard_error:.4f}"
         )
-    print("mAP by length", {p.length: f"{p.mean:.4f} ± {p.error:.4f}" for p in found.curve})
+    print("mAP by length", format_curve(precision))
     print(
-        f"overall {found.mean:.4f} ± {found.error:.4f}, {seconds:.0f} s, {peer_ratio(found):.1f} "
-        f"times as fast as scikit-learn on the rankings"
+        f"overall {precision.mean:.4f} ± {precision.standard_error:.4f}, {seconds:.0f} s, "
+        f"{peer_ratio(precision):.1f} times as fast as scikit-learn on the rankings"
     )
-    again, _ = run(1, 1)
-    print("other draws", {p.length: f"{p.mean:.4f} ± {p.error:.4f}" for p in again.curve})
+    other_sample, _ = evaluate(1, 1)
+    print("other sample", format_curve(other_sample))
+
+
+def format_curve(precision: QueryPrecision) -> dict[int, str]:
+    """Format mean and standard error by query length."""
+    return {p.length: f"{p.mean:.4f} ± {p.standard_error:.4f}" for p in precision.curve}
 
 
 if __name__ == "__main__":

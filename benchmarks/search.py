@@ -1,12 +1,12 @@
-"""Exact conjunctive search of a million pictures, against DuckDB on the same log-odds in Parquet.
+"""Speed of exact conjunctive search in a million images, against DuckDB on the same log-odds.
 
     python benchmarks/search.py [--quick] [--folder FOLDER]
 
-Log-odds of 80 labels are drawn at random, correlated through a few hidden themes, with 1 to 20 %
-of the pictures holding each label. DuckDB gets its best form of the question: the top k of a sum
-of log sigmoids, one thread, over only the columns asked for; and once more from a table in its
-memory that holds the log sigmoids ready-made. Prints medians and their ratios, and checks that
-both find the same scores. Needs duckdb, which is no dependency of the package.
+Log-odds of 80 labels are random, correlated through a few hidden themes; each label is positive in
+1 to 20 % of the images. DuckDB gets its fastest form of the query: the top k of a sum of log
+sigmoids, on one thread, over the queried columns of a Parquet file; and the same from an in-memory
+table of precomputed log sigmoids. Prints medians and their ratios, and checks that both return the
+same scores. Needs duckdb, which is not a dependency of the package.
 """
 
 import argparse
@@ -26,8 +26,8 @@ LABELS, THEMES, K, REPEATS = 80, 12, 100, 9
 SHAPES = [(1, 0), (0, 1), (1, 1), (2, 0), (2, 1), (3, 0), (3, 2), (1, 4), (5, 0), (0, 5)]
 
 
-def draw(rows: int, seed: int = 0) -> np.ndarray:
-    """Correlated log-odds, ``(rows, LABELS)`` float32."""
+def simulate_logits(rows: int, seed: int = 0) -> np.ndarray:
+    """Return correlated log-odds, ``(rows, LABELS)`` float32."""
     random = np.random.default_rng(seed)
     prevalence = np.geomspace(0.01, 0.2, LABELS)
     themes = random.standard_normal((THEMES, LABELS)).astype(np.float32)
@@ -39,8 +39,8 @@ def draw(rows: int, seed: int = 0) -> np.ndarray:
     return np.clip(logits + np.log(prevalence / (1 - prevalence)), -40, 40).astype(np.float32)
 
 
-def milliseconds(task, repeats: int = REPEATS) -> float:
-    """Median time of a call, after one that warms up."""
+def median_milliseconds(task, repeats: int = REPEATS) -> float:
+    """Return the median time of a call, after a first call that is not timed."""
     task()
     times = []
     for _ in range(repeats):
@@ -50,42 +50,46 @@ def milliseconds(task, repeats: int = REPEATS) -> float:
     return statistics.median(times)
 
 
-def queries(shape: tuple[int, int], count: int, seed: int = 1) -> list[Query]:
-    """Queries of random labels with so many wanted and unwanted ones."""
+def random_queries(shape: tuple[int, int], count: int, seed: int = 1) -> list[Query]:
+    """Return queries of random labels with a given number of wanted and unwanted ones."""
     random = np.random.default_rng([seed, *shape])
-    drawn = [random.permutation(LABELS)[: sum(shape)] for _ in range(count)]
-    names = [[f"label{column:02}" for column in columns] for columns in drawn]
+    label_sets = [random.permutation(LABELS)[: sum(shape)] for _ in range(count)]
+    names = [[f"label{column:02}" for column in columns] for columns in label_sets]
     return [Query(tuple(n[: shape[0]]), tuple(n[shape[0] :])) for n in names]
 
 
 def log_sigmoid_sql(column: str, sign: int) -> str:
+    """Return the SQL expression of the log probability of one literal."""
     z = f"({'' if sign > 0 else '-'}{column}::DOUBLE)"
     return f"least({z}, 0) - ln(1 + exp(-abs({z})))"
 
 
-def duckdb_question(query: Query, table: str, ready: bool) -> str:
+def query_sql(query: Query, table: str, is_precomputed: bool) -> str:
+    """Return the SQL statement for the best ``K`` rows of a query."""
     terms = [
-        f"{'p' if sign > 0 else 'q'}_{name}" if ready else log_sigmoid_sql(name, sign)
+        f"{'p' if sign > 0 else 'q'}_{name}" if is_precomputed else log_sigmoid_sql(name, sign)
         for names, sign in ((query.wanted, 1), (query.unwanted, -1))
         for name in names
     ]
-    rows = "row" if ready else "file_row_number"
+    rows = "row" if is_precomputed else "file_row_number"
     return f"SELECT {rows}, {' + '.join(terms)} AS s FROM {table} ORDER BY s DESC LIMIT {K}"
 
 
 def main() -> None:
+    """Create an index and a Parquet file of the same log-odds, and time both."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="100,000 rows instead of a million")
-    parser.add_argument("--folder", type=Path, help="where the files go; a temporary one if not")
+    parser.add_argument("--folder", type=Path, help="folder for the files; temporary if omitted")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-        measure(Path(folder), 100_000 if arguments.quick else 1_000_000)
+        measure_index(Path(folder), 100_000 if arguments.quick else 1_000_000)
 
 
-def measure(folder: Path, rows: int) -> None:
+def measure_index(folder: Path, rows: int) -> None:
+    """Print the times to create, open and search an index."""
     names = [f"label{column:02}" for column in range(LABELS)]
-    logits = draw(rows)
-    paths = [f"pictures/{row:07}.jpg" for row in range(rows)]
+    logits = simulate_logits(rows)
+    paths = [f"images/{row:07}.jpg" for row in range(rows)]
     start = time.perf_counter()
     Index.create(folder / "index", Predictions(paths, names, logits, logits, "simulated", "none"))
     print(
@@ -96,67 +100,79 @@ def measure(folder: Path, rows: int) -> None:
     del logits
     pq.write_table(pa.table(columns, names=names), parquet)
     del columns
-    print(f"open: {milliseconds(lambda: Index.open(folder / 'index')):.2f} ms")
+    print(f"open: {median_milliseconds(lambda: Index.open(folder / 'index')):.2f} ms")
     index = Index.open(folder / "index")
     start = time.perf_counter()
     index.search("label00", K)
     print(f"first search after opening: {1e3 * (time.perf_counter() - start):.1f} ms")
-    compare(index, parquet)
+    compare_searches(index, parquet)
 
 
-def compare(index: Index, parquet: Path) -> None:
+def compare_searches(index: Index, parquet: Path) -> None:
+    """Print one line for each query shape, with DuckDB if it is installed."""
     try:
         import duckdb
     except ImportError:
         duckdb = None
-        print("duckdb is not installed: only our own times follow")
+        print("duckdb is not installed; only the times of surelabel are measured")
     print(
-        f"{'wanted+unwanted':>16}{'ours ms':>10}{'worst':>8}{'duckdb ms':>11}{'ratio':>7}", end=""
+        f"{'wanted+unwanted':>16}{'median ms':>10}{'max':>8}{'duckdb ms':>11}{'ratio':>7}", end=""
     )
     print(f"{'in memory':>11}{'ratio':>7}")
     for shape in SHAPES:
-        asked = queries(shape, 5)
-        ours = [milliseconds(lambda query=query: index.search(query, K)) for query in asked]
-        line = f"{shape[0]:>12} + {shape[1]}{statistics.median(ours):>10.3f}{max(ours):>8.2f}"
+        queries = random_queries(shape, 5)
+        times = [
+            median_milliseconds(lambda query=query: index.search(query, K)) for query in queries
+        ]
+        median = statistics.median(times)
+        line = f"{shape[0]:>12} + {shape[1]}{median:>10.3f}{max(times):>8.2f}"
         if duckdb:
-            line += against(duckdb, index, parquet, asked, statistics.median(ours))
+            line += duckdb_columns(duckdb, index, parquet, queries, median)
         print(line, flush=True)
 
 
-def against(duckdb, index: Index, parquet: Path, asked: list[Query], ours: float) -> str:
-    """DuckDB's two medians beside ours."""
+def duckdb_columns(
+    duckdb, index: Index, parquet: Path, queries: list[Query], reference: float
+) -> str:
+    """Return the median times of DuckDB from Parquet and from memory, with their ratios."""
     text = ""
     with duckdb.connect() as database:
         database.execute("SET threads = 1")
         source = f"read_parquet('{parquet}', file_row_number = true)"
-        for ready in (False, True):
+        for is_precomputed in (False, True):
             times = []
-            for query in asked:
-                table = prepared(database, query, source) if ready else source
-                question = duckdb_question(query, table, ready)
-                check_same(index, query, database.execute(question).fetchall())
+            for query in queries:
+                table = create_table(database, query, source) if is_precomputed else source
+                sql = query_sql(query, table, is_precomputed)
+                check_equal_scores(index, query, database.execute(sql).fetchall())
                 times.append(
-                    milliseconds(lambda q=question: database.execute(q).fetchall(), repeats=3)
+                    median_milliseconds(lambda sql=sql: database.execute(sql).fetchall(), repeats=3)
                 )
-            middle = statistics.median(times)
-            text += f"{middle:>11.2f}{middle / ours:>6.1f}x"
+            median = statistics.median(times)
+            text += f"{median:>11.2f}{median / reference:>6.1f}x"
     return text
 
 
-def prepared(database, query: Query, source: str) -> str:
-    """A table in memory with the log sigmoids of the columns of one query."""
-    both = [("p", 1, query.wanted), ("q", -1, query.unwanted)]
-    columns = [f"{log_sigmoid_sql(n, sign)} AS {p}_{n}" for p, sign, names in both for n in names]
+def create_table(database, query: Query, source: str) -> str:
+    """Create an in-memory table with the log sigmoids of the columns of one query."""
+    literals = [("p", 1, query.wanted), ("q", -1, query.unwanted)]
+    columns = [
+        f"{log_sigmoid_sql(name, sign)} AS {prefix}_{name}"
+        for prefix, sign, names in literals
+        for name in names
+    ]
     database.execute(
-        f"CREATE OR REPLACE TABLE ready AS SELECT file_row_number AS row, {', '.join(columns)} "
-        f"FROM {source}"
+        f"CREATE OR REPLACE TABLE precomputed AS SELECT file_row_number AS row, "
+        f"{', '.join(columns)} FROM {source}"
     )
-    return "ready"
+    return "precomputed"
 
 
-def check_same(index: Index, query: Query, theirs: list[tuple[int, float]]) -> None:
-    ours = np.log([hit.probability for hit in index.search(query, K)])
-    np.testing.assert_allclose(ours, [score for _, score in theirs], rtol=1e-6, atol=1e-12)
+def check_equal_scores(index: Index, query: Query, duckdb_rows: list[tuple[int, float]]) -> None:
+    """Raise AssertionError if index and DuckDB return different scores."""
+    scores = np.log([hit.probability for hit in index.search(query, K)])
+    expected = [score for _, score in duckdb_rows]
+    np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-12)
 
 
 if __name__ == "__main__":

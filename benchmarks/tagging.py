@@ -1,7 +1,7 @@
-"""Tagging a folder end to end beside the bare encoder: `python benchmarks/tagging.py FOLDER`.
+"""Speed of tagging a folder against the encoder alone: `python benchmarks/tagging.py FOLDER`.
 
-The bare encoder sees the same pictures, decoded and prepared beforehand, in batches of the same
-size; what is left is decoding, hashing, caching and the head.
+The encoder alone gets the same images, decoded and preprocessed before, in equal batches.
+The difference is decoding, hashing, caching and the head.
 """
 
 import argparse
@@ -12,46 +12,52 @@ import time
 
 import torch
 
-from surelabel.backbones import load_backbone
-from surelabel.data import FeatureCache, find_pictures, open_picture
-from surelabel.encoding import encode
+from surelabel.data import find_images, open_image
+from surelabel.encoders import load_encoder
 from surelabel.errors import DataError
+from surelabel.features import FeatureCache, encode_image_files
 
-BATCH = 64
+BATCH_SIZE = 64
 
 
 def main() -> None:
+    """Time the encoder alone, then two runs with the cache."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder")
     parser.add_argument("--model", default="tiny-vit")
-    parser.add_argument("--quick", action="store_true", help="256 pictures only")
+    parser.add_argument("--quick", action="store_true", help="256 images only")
     options = parser.parse_args()
-    backbone = load_backbone(options.model)
-    paths = find_pictures([options.folder])[: 256 if options.quick else None]
+    encoder = load_encoder(options.model)
+    paths = find_images([options.folder])[: 256 if options.quick else None]
 
     prepared = []
     for path in paths[:1024]:
         try:
-            picture = open_picture(path, least_side=backbone.least_side)
+            image = open_image(path, min_side=encoder.input_side)
         except DataError:
             continue
-        prepared.append(backbone.prepare(picture))
-    start = time.perf_counter()
-    for at in range(0, len(prepared), BATCH):
-        backbone.images(torch.stack(prepared[at : at + BATCH]))
-    bare = len(prepared) / (time.perf_counter() - start)
+        prepared.append(encoder.preprocess(image))
+    started = time.perf_counter()
+    for start in range(0, len(prepared), BATCH_SIZE):
+        encoder.encode_images(torch.stack(prepared[start : start + BATCH_SIZE]))
+    images_per_second = len(prepared) / (time.perf_counter() - started)
 
     with tempfile.TemporaryDirectory() as folder:
-        for run in ("first", "again, from the cache"):
-            start = time.perf_counter()
-            found = encode(backbone, paths, cache=FeatureCache(folder), batch=BATCH)
-            seconds = time.perf_counter() - start
-            print(
-                f"{run}: {len(found.rows)} pictures, {len(found.skipped)} skipped, "
-                f"{len(paths) / seconds:.0f} a second; decoding {found.decode_seconds:.1f} s in "
-                f"all workers, encoder {found.model_seconds:.1f} s"
+        for title in ("first run", "second run, from the cache"):
+            started = time.perf_counter()
+            encoded = encode_image_files(
+                encoder, paths, cache=FeatureCache(folder), batch_size=BATCH_SIZE
             )
-    print(f"bare encoder: {bare:.0f} a second on {torch.get_num_threads()} threads")
+            seconds = time.perf_counter() - started
+            print(
+                f"{title}: {len(encoded.rows)} images, {len(encoded.skipped)} skipped, "
+                f"{len(paths) / seconds:.0f} per second; decoding {encoded.decode_seconds:.1f} "
+                f"s in all workers, encoder {encoded.model_seconds:.1f} s"
+            )
+    print(
+        f"encoder alone: {images_per_second:.0f} images per second on {torch.get_num_threads()} "
+        f"threads"
+    )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"peak memory {peak:.0f} MiB; {os.cpu_count()} cores")
 

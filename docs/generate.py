@@ -1,7 +1,7 @@
-"""Write the pages that are made from the code: `python docs/generate.py [--check]`.
+"""Write the generated pages of the documentation: `python docs/generate.py [--check]`.
 
-`cli.md` is the help of every command; `tables.md` is what can be chosen, from the tables and their
-docstrings. With `--check` nothing is written and a page that is out of date is an error.
+`cli.md` contains the help of every command. `tables.md` lists the entries of all tables with their
+docstrings. With `--check` no page is written, and an outdated page is an error.
 """
 
 import argparse
@@ -20,180 +20,195 @@ import click
 from surelabel.tables import settings
 
 DOCS = Path(__file__).parent
-NOTE = "<!-- Made by docs/generate.py from the code: do not edit; run `make docs`. -->\n"
-TABLES = {  # heading: module, table, what it is for
-    "Backbones": (
-        "backbones",
-        "BACKBONES",
+NOTE = "<!-- Generated from the code by docs/generate.py: do not edit; run `make docs`. -->\n"
+TABLES = {  # heading: module, table, description
+    "Encoders": (
+        "encoders",
+        "ENCODERS",
         "Encoders inside the package. `--model` also takes `ARCHITECTURE/PRETRAINED` "
         "and `hf-hub:NAME` of open_clip, `local-dir:FOLDER`, `timm:NAME`, `onnx:FILE` and "
         "`features:WIDTH`.",
     ),
-    "Methods": ("methods", "METHODS", "From features to scores."),
+    "Methods": ("methods", "METHODS", "Methods compute scores from features."),
     "Score domains": (
         "methods",
         "SCORE_DOMAINS",
-        "What a method without labels holds a name against: its setting `domain`.",
+        "Normalization of the text scores of methods without labels: their setting `domain`.",
     ),
-    "Losses": ("losses", "LOSSES", "What fitting makes small, one number a picture and label."),
+    "Losses": ("losses", "LOSSES", "Losses with one value for each image and label."),
     "Losses of sets": (
         "losses",
         "SET_LOSSES",
-        "Losses that compare labels with each other; they leave open where scores lie.",
+        "Losses that compare the labels of an image; they do not determine the level of the "
+        "scores.",
     ),
     "Regularizers": (
         "regularizers",
         "REGULARIZERS",
-        "What may stand beside the loss, times `regularizer_weight`.",
+        "Terms added to the loss, with the weight `regularizer_weight`.",
     ),
-    "Optimizers": ("optimizers", "OPTIMIZERS", "How fitting steps."),
-    "Links": ("links", "LINKS", "From scores to log-odds; each loss brings its own."),
+    "Optimizers": ("optimizers", "OPTIMIZERS", "Optimizers for fitting."),
+    "Links": ("links", "LINKS", "Functions from scores to log-odds; each loss has its own link."),
     "Fusions": (
         "views",
         "FUSIONS",
-        "One score a label from those of the whole picture and of its parts.",
+        "Functions that combine the scores of the whole image and of its views.",
     ),
     "Pseudo-labels": (
         "pseudolabels",
         "PSEUDOLABELS",
-        "Targets from scores, where nobody labelled anything.",
+        "Targets from scores, for unlabelled images.",
     ),
     "Corrections": (
         "pseudolabels",
         "CORRECTIONS",
-        "From log-odds to log-odds that claim more of what stands first in a picture.",
+        "Functions that raise the log-odds of the labels ranked first in an image.",
     ),
     "Sewings": (
         "pseudolabels",
         "SEWINGS",
-        "How a student without labels learns: pictures sewn together, and labels that learn too.",
+        "Training of a student without labels: images sewn together, with learned pseudo-labels.",
     ),
-    "Transports": ("transport", "TRANSPORTS", "Which region of a picture speaks for which label."),
-    "Calibrators": ("calibration", "CALIBRATORS", "What is fitted on held-out pictures."),
+    "Transports": (
+        "transport",
+        "TRANSPORTS",
+        "Solvers that match the regions of an image to labels.",
+    ),
+    "Calibrators": ("calibration", "CALIBRATORS", "Calibrators, fitted on held-out images."),
     "Operating points": (
         "decisions",
         "OPERATING_POINTS",
-        "Thresholds that meet a goal for each label; they never change a probability.",
+        "One threshold for each label, selected for a goal; probabilities do not change.",
     ),
     "Guarantees": (
         "decisions",
         "GUARANTEES",
-        "One threshold for all labels, with a promise about pictures like the labelled ones.",
+        "One threshold for all labels, with a statistical guarantee for images from the "
+        "distribution of the annotated ones.",
     ),
     "Metrics": (
         "metrics",
         "POOLED",
-        "One number for all pictures and labels; most have a second one for each class, "
-        "`NAME_per_class`. Undefined is NaN.",
+        "Metrics over all images and labels; most have a version for each class, "
+        "`NAME_per_class`. Undefined values are NaN.",
     ),
-    "Label formats": ("data.labels", "FORMATS", "What label files may look like."),
-    "Domains of Scenes": ("data.domains", "DOMAINS", "The look of drawn pictures: `--domain`."),
+    "Label formats": ("data.labels", "FORMATS", "Formats of label files."),
+    "Domains of Scenes": ("data.domains", "DOMAINS", "Styles of rendered images: `--domain`."),
 }
-PARTS = ("Args", "Attributes", "Returns", "Raises", "Source", "Differs", "Example")
-PART = re.compile(rf"^({'|'.join(PARTS)}):$", re.MULTILINE)
+SECTIONS = ("Args", "Attributes", "Returns", "Raises", "Source", "Differs", "Example")
+SECTION_HEADER = re.compile(rf"^({'|'.join(SECTIONS)}):$", re.MULTILINE)
 ARGUMENT = re.compile(r"^    (\w+): (.*(?:\n {6,}.*)*)", re.MULTILINE)
 
 
-def split(doc: str) -> dict[str, str]:
-    """A docstring by its parts; what stands before the first one is called ``About``."""
-    pieces = ["About", *PART.split(doc)]
+def split_docstring(doc: str) -> dict[str, str]:
+    """Return the sections of a docstring; the text before the first one is ``About``."""
+    pieces = ["About", *SECTION_HEADER.split(doc)]
     return dict(zip(pieces[::2], (piece.strip("\n") for piece in pieces[1::2]), strict=True))
 
 
-def flat(words: str) -> str:
-    """Lines joined to one, safe inside a cell of a table."""
-    return " ".join(words.split()).replace("``", "`").replace("|", "\\|")
+def join_lines(text: str) -> str:
+    """Join lines to one, escaped for a table cell."""
+    return " ".join(text.split()).replace("``", "`").replace("|", "\\|")
 
 
-def about(words: str) -> Iterator[str]:
-    """Sentences as they are, formulas (indented) as they are laid out."""
-    for paragraph in words.split("\n\n"):
+def about_paragraphs(text: str) -> Iterator[str]:
+    """Iterate over the paragraphs of a docstring; formulas (indented) become code blocks."""
+    for paragraph in text.split("\n\n"):
         if paragraph.startswith(" "):
             yield f"```text\n{dedent(paragraph)}\n```"
         else:
             yield paragraph.replace("``", "`")
 
 
-def entry_page(name: str, entry: Any) -> Iterator[str]:
-    """One entry: what it is, its settings, where it comes from, and where it differs."""
+def entry_paragraphs(name: str, entry: Any) -> Iterator[str]:
+    """Iterate over the description, settings, source and differences of a table entry."""
     yield f"### `{name}`"
-    parts = split(getdoc(entry) or "")
-    yield from about(parts["About"])
+    sections = split_docstring(getdoc(entry) or "")
+    yield from about_paragraphs(sections["About"])
     if ismodule(entry):
-        yield from about(split(getdoc(entry.read) or "")["About"])
-    said = dict(ARGUMENT.findall(parts.get("Args", "")))
-    options = settings(entry) if callable(entry) else {}
-    if options:
-        rows = [f"| `{o}` | `{v!r}` | {flat(said.get(o, ''))} |" for o, v in options.items()]
+        yield from about_paragraphs(split_docstring(getdoc(entry.read) or "")["About"])
+    meanings = dict(ARGUMENT.findall(sections.get("Args", "")))
+    defaults = settings(entry) if callable(entry) else {}
+    if defaults:
+        rows = [
+            f"| `{setting}` | `{default!r}` | {join_lines(meanings.get(setting, ''))} |"
+            for setting, default in defaults.items()
+        ]
         yield "\n".join(["| setting | default | meaning |", "|---|---|---|", *rows])
-    for part in ("Source", "Differs"):
-        if part in parts:
-            yield f"{part}: {flat(parts[part])}"
+    for section in ("Source", "Differs"):
+        if section in sections:
+            yield f"{section}: {join_lines(sections[section])}"
 
 
-def run_file() -> Iterator[str]:
-    """What a run file may say, with its defaults."""
-    run = import_module("surelabel.config").Run
-    said = dict(ARGUMENT.findall(split(getdoc(run) or "")["Attributes"]))
-    yield "## A run file"
+def run_file_paragraphs() -> Iterator[str]:
+    """Iterate over the description of a run file and its keys with defaults."""
+    run_class = import_module("surelabel.config").Run
+    attributes = split_docstring(getdoc(run_class) or "")["Attributes"]
+    meanings = dict(ARGUMENT.findall(attributes))
+    yield "## Run file"
     yield (
-        "A TOML file; each line may be left out, and `--set key=value` changes one of them. How "
-        "long and how fast it learns follows the method's recipe; here stands that of "
-        f"`{run().method.name}`."
+        "A TOML file in which every key is optional; `--set key=value` changes one key. The "
+        "defaults of training length and learning rate depend on the method; the table shows "
+        f"those of `{run_class().method.name}`."
     )
     rows = []
-    usual, tables = run(), import_module("surelabel.config").TABLES
-    for field in fields(run):
-        value = getattr(usual, field.name)
+    defaults, tables = run_class(), import_module("surelabel.config").TABLES
+    for field in fields(run_class):
+        value = getattr(defaults, field.name)
         key = f"{field.name}.name" if field.name in tables else field.name
         default = getattr(value, "name", value)
-        rows.append(f"| `{key}` | `{default!r}` | {flat(said.get(field.name, ''))} |")
+        rows.append(f"| `{key}` | `{default!r}` | {join_lines(meanings.get(field.name, ''))} |")
     yield "\n".join(["| key | default | meaning |", "|---|---|---|", *rows])
 
 
-def tables() -> str:
-    """The page of all tables."""
-    blocks = ["# What can be chosen", NOTE.strip(), *run_file()]
-    for heading, (module, name, purpose) in TABLES.items():
+def tables_page() -> str:
+    """Return the page of all tables."""
+    blocks = ["# Settings and table entries", NOTE.strip(), *run_file_paragraphs()]
+    for heading, (module, name, description) in TABLES.items():
         table: Mapping[str, Any] = getattr(import_module(f"surelabel.{module}"), name)
-        blocks += [f"## {heading}", purpose]
+        blocks += [f"## {heading}", description]
         for key, entry in table.items():
-            blocks += entry_page(key, entry)
+            blocks += entry_paragraphs(key, entry)
     return "\n\n".join(blocks) + "\n"
 
 
-def commands(command: click.Command, path: str, parent: click.Context | None) -> Iterator[str]:
-    """The help of a command and of all below it."""
+def command_sections(
+    command: click.Command, path: str, parent: click.Context | None
+) -> Iterator[str]:
+    """Iterate over the help of a command and its subcommands."""
     context = click.Context(command, info_name=path.split()[-1], parent=parent, terminal_width=80)
     yield f"{'#' * min(len(path.split()), 3)} {path}"
     yield f"```text\n{command.get_help(context)}\n```"
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
-            below = command.get_command(context, name)
-            if below and not below.hidden:
-                yield from commands(below, f"{path} {name}", context)
+            subcommand = command.get_command(context, name)
+            if subcommand and not subcommand.hidden:
+                yield from command_sections(subcommand, f"{path} {name}", context)
 
 
-def cli() -> str:
-    """The page of all commands."""
-    main: click.Command = import_module("surelabel.cli").main
-    first, *rest = commands(main, "surelabel", None)
-    return "\n\n".join([first, NOTE.strip(), *rest]) + "\n"
+def cli_page() -> str:
+    """Return the page of all commands."""
+    main_command: click.Command = import_module("surelabel.cli").main
+    first, *others = command_sections(main_command, "surelabel", None)
+    return "\n\n".join([first, NOTE.strip(), *others]) + "\n"
 
 
 def main() -> None:
+    """Write the pages, or check that they are up to date."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; fail when out of date")
-    check = parser.parse_args().check
-    stale = []
-    for name, page in {"cli.md": cli(), "tables.md": tables()}.items():
+    parser.add_argument(
+        "--check", action="store_true", help="write no page; fail if a page is outdated"
+    )
+    check_only = parser.parse_args().check
+    outdated = []
+    for name, page in {"cli.md": cli_page(), "tables.md": tables_page()}.items():
         file = DOCS / name
-        if check and (not file.exists() or file.read_text(encoding="utf-8") != page):
-            stale.append(name)
-        elif not check:
+        if check_only and (not file.exists() or file.read_text(encoding="utf-8") != page):
+            outdated.append(name)
+        elif not check_only:
             file.write_text(page, encoding="utf-8")
-    if stale:
-        sys.exit(f"Out of date in docs/: {', '.join(stale)}. Run `make docs`.")
+    if outdated:
+        sys.exit(f"Outdated pages in docs/: {', '.join(outdated)}. Run `make docs`.")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from surelabel.tables import settings
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 CHAPTERS = {  # of docs/tables.md: where the table stands
-    "Backbones": ("backbones", "BACKBONES"),
+    "Encoders": ("encoders", "ENCODERS"),
     "Calibrators": ("calibration", "CALIBRATORS"),
     "Corrections": ("pseudolabels", "CORRECTIONS"),
     "Domains of Scenes": ("data.domains", "DOMAINS"),
@@ -100,7 +100,7 @@ def test_every_entry_and_setting_of_a_table_is_on_its_page(chapter):
 
 @pytest.mark.parametrize("field", [f.name for f in fields(Run)])
 def test_every_part_of_a_run_file_is_on_its_page(field):
-    described = section("A run file", text(ROOT / "docs" / "tables.md"))
+    described = section("Run file", text(ROOT / "docs" / "tables.md"))
     assert f"`{field}`" in described or f"`{field}.name`" in described
 
 

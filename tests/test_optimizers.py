@@ -2,11 +2,11 @@ import pytest
 import torch
 
 from surelabel.optimizers import OPTIMIZERS
-from surelabel.tables import choose
+from surelabel.tables import configure_entry
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_every_optimizer_finds_the_bottom_of_a_bowl(name):
+def test_every_optimizer_minimizes_a_quadratic(name):
     place = torch.nn.Parameter(torch.tensor([3.0, -2.0]))
     optimizer = OPTIMIZERS[name]([{"params": [place], "weight_decay": 0.0}], 0.05)
     for _ in range(500):
@@ -20,7 +20,9 @@ def test_momentum_is_what_makes_the_second_step_longer():
     steps = []
     for momentum in (0.0, 0.9):
         place = torch.nn.Parameter(torch.tensor([1.0]))
-        optimizer = choose(OPTIMIZERS, "sgd", momentum=momentum)([{"params": [place]}], lr=0.1)
+        optimizer = configure_entry(OPTIMIZERS, "sgd", momentum=momentum)(
+            [{"params": [place]}], lr=0.1
+        )
         for _ in range(2):
             place.grad = torch.ones(1)
             optimizer.step()

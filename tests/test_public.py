@@ -38,6 +38,14 @@ def test_an_unknown_name_is_an_attribute_error():
         _ = surelabel.no_such_name
 
 
+@pytest.mark.parametrize(
+    ("name", "current"), [("find_pictures", "find_images"), ("backbones", "encoders")]
+)
+def test_a_name_of_0_1_0_names_the_current_one(name, current):
+    with pytest.raises(AttributeError, match=f"{name!r}; it is now {current!r}"):
+        getattr(surelabel, name)
+
+
 def test_importing_the_package_loads_nothing_heavy():
     code = "import sys, surelabel; print({'torch', 'numpy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -22,13 +22,13 @@ def test_a_target_outside_its_range_is_refused(value):
 
 
 def test_a_target_matrix_of_the_wrong_shape_is_refused():
-    with pytest.raises(InputError, match=r"\(1, 2\). Got \(1, 1\)"):
+    with pytest.raises(InputError, match=r"\(1, 2\); got \(1, 1\)"):
         LabelledImages(["a"], ["x", "y"], [[1.0]])
 
 
 def test_probabilities_need_something_that_calibrated_them():
     scores = np.zeros((1, 1), np.float32)
-    with pytest.raises(NotFitted, match="nothing calibrated"):
+    with pytest.raises(NotFitted, match="are uncalibrated"):
         _ = Predictions(["a"], ["x"], scores, scores).probabilities
     assert Predictions(["a"], ["x"], scores, scores, "platt").probabilities == [[0.5]]
 
@@ -44,8 +44,8 @@ def test_rows_of_vectors_are_called_by_their_number():
 @pytest.mark.parametrize(
     ("features", "names", "targets", "complaint"),
     [
-        ([[1.0, np.nan]], ["x"], [[1]], "finite numbers. Got 1"),
-        ([[1.0, 2.0]], ["x", "y"], [[1]], r"one column a name, 2. Got 1"),
+        ([[1.0, np.nan]], ["x"], [[1]], "must be finite; got 1"),
+        ([[1.0, 2.0]], ["x", "y"], [[1]], r"one column per label, 2; got 1"),
         ([[1.0, 2.0]], ["x"], [[1], [0]], r"axes|n"),
         ([1.0, 2.0], ["x"], [[1]], r"n d"),
     ],

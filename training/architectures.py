@@ -1,4 +1,4 @@
-"""The two embedded architectures as open_clip describes them."""
+"""Configurations of the two embedded encoders in the format of open_clip."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Generated scenes straight to image vectors, without going through files."""
+"""Encoding of generated scenes in memory, without image files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,25 +8,25 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
-from surelabel.backbones import Backbone
-from surelabel.data.emoji import draw_sprites
-from surelabel.data.scenes import Sampler, Scene, compose, labels
-from surelabel.data.words import Word
+from surelabel.data.emoji_sprites import draw_sprites
+from surelabel.data.scene_words import Word
+from surelabel.data.scenes import Scene, SceneSampler, render_scenes, visible_labels
+from surelabel.encoders import Encoder
 from surelabel.records import Features
 
-PIXELS = 128  # as the pictures that `surelabel scenes` writes
-BATCH = 128
+PIXELS = 128  # side of the images that `surelabel scenes` writes
+BATCH_SIZE = 128
 
 
 @dataclass(frozen=True)
 class EncodedScenes:
-    """What an encoder sees in ``n`` scenes.
+    """Features and annotations of ``n`` scenes.
 
     Attributes:
-        features: ``pooled`` is ``(n, d)``.
-        targets: Labels, ``(n, c)``.
-        main: The main object's column, ``(n,)``.
-        words: The vocabulary.
+        features: Features of the images, ``pooled`` is ``(n, d)``.
+        targets: True for positive targets, ``(n, c)``.
+        main: Column of the main object, ``(n,)``.
+        words: Vocabulary, length c.
     """
 
     features: Features
@@ -36,28 +36,35 @@ class EncodedScenes:
 
 
 def encode_scenes(
-    backbone: Backbone, words: Sequence[Word], *, seed: int, count: int
+    encoder: Encoder, words: Sequence[Word], *, seed: int, count: int
 ) -> EncodedScenes:
-    """Sample, compose and encode ``count`` scenes of ``words``."""
-    sampler, sprites = Sampler(words, seed=seed), draw_sprites(words)
+    """Sample, render and encode scenes.
+
+    Args:
+        encoder: Encoder of the images.
+        words: Vocabulary of the scenes.
+        seed: Seed of the scenes.
+        count: Number of scenes.
+    """
+    sampler, sprites = SceneSampler(words, seed=seed), draw_sprites(words)
     pooled, targets, main = [], [], []
-    for start in range(0, count, BATCH):
-        scenes = [sampler(i) for i in range(start, min(start + BATCH, count))]
-        pictures = compose(scenes, sprites, PIXELS)
-        pooled.append(encode_pixels(backbone, pictures.pixels))
-        targets.append(labels(scenes, pictures.seen, len(words)))
-        main.append(_mains(scenes))
+    for start in range(0, count, BATCH_SIZE):
+        scenes = [sampler(i) for i in range(start, min(start + BATCH_SIZE, count))]
+        images = render_scenes(scenes, sprites, PIXELS)
+        pooled.append(encode_pixels(encoder, images.pixels))
+        targets.append(visible_labels(scenes, images.visible_shares, len(words)))
+        main.append(_main_columns(scenes))
     return EncodedScenes(
         Features(torch.cat(pooled)), np.concatenate(targets), np.concatenate(main), words
     )
 
 
-def encode_pixels(backbone: Backbone, pixels: torch.Tensor) -> torch.Tensor:
-    """Unit vectors of composed pictures ``(n, 3, h, w)``, prepared as files are."""
+def encode_pixels(encoder: Encoder, pixels: torch.Tensor) -> torch.Tensor:
+    """Return unit vectors of rendered images ``(n, 3, h, w)``, preprocessed like image files."""
     arrays = (pixels * 255).round().byte().permute(0, 2, 3, 1).numpy()
-    prepared = torch.stack([backbone.prepare(Image.fromarray(a)) for a in arrays])
-    return backbone.images(prepared).pooled
+    preprocessed = torch.stack([encoder.preprocess(Image.fromarray(array)) for array in arrays])
+    return encoder.encode_images(preprocessed).pooled
 
 
-def _mains(scenes: list[Scene]) -> npt.NDArray[np.int64]:
-    return np.array([int(s.words[0]) for s in scenes])
+def _main_columns(scenes: list[Scene]) -> npt.NDArray[np.int64]:
+    return np.array([int(scene.words[0]) for scene in scenes])

@@ -1,4 +1,4 @@
-"""Every label in the picture, and how sure: multi-label recognition with honest probabilities."""
+"""Multi-label image recognition with calibrated probabilities."""
 
 import sys
 from importlib import import_module
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from surelabel.config import Run, load_run
-    from surelabel.data import collection, find_pictures, read_labels
+    from surelabel.data import collection, find_images, read_labels
     from surelabel.errors import SurelabelError
     from surelabel.evaluation import Evaluation
     from surelabel.recognizer import (
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_HOME = {
+_MODULE_OF = {
     "Evaluation": "evaluation",
     "Images": "records",
     "Index": "retrieval",
@@ -35,7 +35,7 @@ _HOME = {
     "SurelabelError": "errors",
     "collection": "data",
     "evaluate": "recognizer",
-    "find_pictures": "data",
+    "find_images": "data",
     "guarantee": "recognizer",
     "load_run": "config",
     "operating_point": "recognizer",
@@ -56,7 +56,7 @@ __all__ = [
     "__version__",
     "collection",
     "evaluate",
-    "find_pictures",
+    "find_images",
     "guarantee",
     "load_run",
     "operating_point",
@@ -66,23 +66,25 @@ __all__ = [
 ]
 
 
-class _Package(ModuleType):
-    """Keeps ``surelabel.report`` the function when the folder of that name is imported as well."""
+class _LazyPackage(ModuleType):
+    """Module class that keeps ``surelabel.report`` a function after the subpackage is imported."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        if not (name in _HOME and isinstance(value, ModuleType)):
+        if not (name in _MODULE_OF and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
 
-sys.modules[__name__].__class__ = _Package
+sys.modules[__name__].__class__ = _LazyPackage
 
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
         return import_module("importlib.metadata").version("surelabel")
-    if name not in _HOME:
-        raise AttributeError(f"module 'surelabel' has no attribute {name!r}")
-    return getattr(import_module(f"surelabel.{_HOME[name]}"), name)
+    if name not in _MODULE_OF:
+        current = import_module("surelabel.migration").PACKAGE.get(name)
+        hint = f"; it is now {current!r}" if current else ""
+        raise AttributeError(f"module 'surelabel' has no attribute {name!r}{hint}")
+    return getattr(import_module(f"surelabel.{_MODULE_OF[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""``python -m surelabel`` is the command ``surelabel``."""
+"""Entry point of ``python -m surelabel``, equivalent to the command ``surelabel``."""
 
 from surelabel.cli import main
 

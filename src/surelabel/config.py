@@ -1,30 +1,32 @@
-"""A run is one TOML file: a [section] for each choice, ``name`` plus its settings."""
+"""Configuration of a run: a TOML file with one section per component and its settings."""
 
 import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from surelabel.backbones import BACKBONES
 from surelabel.calibration import CALIBRATORS
+from surelabel.encoders import ENCODERS
 from surelabel.errors import ConfigError, DataError
 from surelabel.losses import LOSSES, SET_LOSSES
-from surelabel.methods import METHODS, Recipe
+from surelabel.methods import METHODS, TrainingRecipe
+from surelabel.migration import RUN, current_run
 from surelabel.optimizers import OPTIMIZERS
 from surelabel.pseudolabels import PSEUDOLABELS, SEWINGS
 from surelabel.regularizers import REGULARIZERS
-from surelabel.tables import choose
+from surelabel.tables import configure_entry
 
 TEACHERS: dict[str, Callable[..., Any]] = {
     name: method
     for name, method in METHODS.items()
-    if getattr(method, "learns_from", "") == "nothing" or hasattr(method, "learn")
+    if getattr(method, "learns_from", "") == "nothing" or hasattr(method, "fit_unlabelled")
 }
 TABLES: dict[str, Mapping[str, Callable[..., Any]]] = {
-    "backbone": BACKBONES,
+    "encoder": ENCODERS,
     "method": METHODS,
     "loss": LOSSES | SET_LOSSES,
     "regularizer": REGULARIZERS,
@@ -34,56 +36,69 @@ TABLES: dict[str, Mapping[str, Callable[..., Any]]] = {
     "pseudolabels": PSEUDOLABELS,
     "sewing": SEWINGS,
 }
-LARGEST = 2**31  # of any number of a run; a seed must fit into every generator
-FROM_ZERO = {"seed", "weight_decay", "regularizer_weight", "warm_up", "averaging"}
-BELOW_ONE = {"warm_up", "averaging"}
+UPPER_LIMIT = 2**31  # of every number of a run; a seed must fit into every generator
+MAY_BE_ZERO = {"seed", "weight_decay", "regularizer_weight", "warm_up", "ema_decay"}
+BELOW_ONE = {"warm_up", "ema_decay"}
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A name from a table and the settings that differ from its defaults."""
+    """A table entry of a run.
+
+    Attributes:
+        name: Name of the entry.
+        settings: Settings of the entry that differ from their defaults.
+    """
 
     name: str
     settings: dict[str, Any] = field(default_factory=dict)
 
 
-STUDENT = {  # what a student has beside its recipe
+STUDENT_DEFAULTS = {  # components of methods that are trained by self-training
     "teacher": Choice("tiles"),
     "pseudolabels": Choice("tailored"),
-    "sewing": Choice("sewn"),
+    "sewing": Choice("cut_and_sew"),
 }
 
 
 @dataclass(frozen=True)
 class Run:
-    """All that is needed to repeat a run. What is left out is what the method's recipe says.
+    """Complete configuration of a run; settings left out take the values of the method's recipe.
 
     Attributes:
-        backbone: An embedded encoder, or any that ``load_backbone`` takes.
-        method: From features to scores.
-        loss: What fitting makes small.
-        regularizer: What it makes small beside the loss; None for nothing.
-        calibrator: What ``calibrate`` fits on held-out pictures.
-        teacher: Whose scores a student learns from, log-odds of a softmax at half the encoder's own
-            scale where it says none; None for methods that are no student, as are the next two.
-        pseudolabels: What makes targets of these scores.
-        sewing: How pictures are sewn together for the student.
-        optimizer: How fitting steps.
-        regularizer_weight: What the regularizer is multiplied with (lambda).
-        epochs: Passes over the labelled pictures.
-        batch: Pictures a step.
-        at_once: Pictures in memory at once; a larger batch is added up from several.
-        learning_rate: Largest step size; it falls to zero along a cosine.
-        weight_decay: On matrices only.
-        warm_up: Share of all steps in which the step size rises before it falls, in [0, 1).
-        averaging: Decay of the exponential mean of the weights that stays at the end, in [0, 1);
-            0 for the weights of the last step.
-        seed: Of everything that is drawn.
+        encoder: Name of an embedded encoder, or any name that ``load_encoder`` accepts.
+        method: Method, which computes scores from features.
+        loss: Loss that training minimizes.
+        regularizer: Regularizer that is added to the loss; None for no regularizer.
+        calibrator: Calibrator that ``calibrate`` fits on held-out annotated images.
+        teacher: Method whose scores become pseudo-labels in self-training. If its scale is not
+            set, its scores are log-odds of a softmax at half the scale of the encoder. None for
+            methods without self-training.
+        pseudolabels: Algorithm that computes targets from the scores of the teacher; None for
+            methods without self-training.
+        sewing: Algorithm that combines several images into one training image; None for methods
+            without self-training.
+        optimizer: Optimizer.
+        regularizer_weight: Weight of the regularizer in the loss (lambda), >= 0.
+        epochs: Passes over the training images, >= 1.
+        batch_size: Images per optimizer step, >= 1.
+        micro_batch_size: Images per forward pass, >= 1; gradients of a larger batch are
+            accumulated.
+        learning_rate: Peak learning rate, > 0; it decreases to 0 along a cosine.
+        weight_decay: Weight decay, >= 0, applied to weight matrices only.
+        warm_up: Share of the steps with linear warm-up of the learning rate, in [0, 1).
+        ema_decay: Decay of the exponential moving average of the weights, in [0, 1); 0 keeps the
+            weights of the last step.
+        seed: Seed of all random numbers, >= 0.
+
+    Raises:
+        ConfigError: If ``encoder`` sets a device or name, if a component of self-training is
+            set for another method, or if the teacher has to be trained.
     """
 
-    backbone: Choice = Choice("tiny-vit")
+    encoder: Choice = Choice("tiny-vit")
     method: Choice = Choice("clip_adapter")
-    loss: Choice = None  # type: ignore[assignment]  # filled below, as all that are None
+    loss: Choice = None  # type: ignore[assignment]  # None values are set in __post_init__
     regularizer: Choice | None = None
     calibrator: Choice = Choice("beta")
     teacher: Choice | None = None
@@ -92,82 +107,91 @@ class Run:
     optimizer: Choice = None  # type: ignore[assignment]
     regularizer_weight: float = 1.0
     epochs: int = None  # type: ignore[assignment]
-    batch: int = None  # type: ignore[assignment]
-    at_once: int = None  # type: ignore[assignment]
+    batch_size: int = None  # type: ignore[assignment]
+    micro_batch_size: int = None  # type: ignore[assignment]
     learning_rate: float = None  # type: ignore[assignment]
     weight_decay: float = None  # type: ignore[assignment]
     warm_up: float = None  # type: ignore[assignment]
-    averaging: float = None  # type: ignore[assignment]
+    ema_decay: float = None  # type: ignore[assignment]
     seed: int = 0
 
     def __post_init__(self) -> None:
-        taken = sorted(self.backbone.settings.keys() & {"device", "name"})
-        if taken:
+        reserved = sorted(self.encoder.settings.keys() & {"device", "name"})
+        if reserved:
             raise ConfigError(
-                f"backbone.{taken[0]} is no setting: the name stands by itself, and the device is "
-                "of the machine, not of the run (--device, or device=…)."
+                f"encoder.{reserved[0]} is not a setting of a run. Give the encoder as "
+                "encoder.name=…, and the device outside the run (--device, or device=…)."
             )
-        recipe = getattr(METHODS.get(self.method.name), "recipe", Recipe())
+        recipe = getattr(METHODS.get(self.method.name), "recipe", TrainingRecipe())
         for key, value in vars(recipe).items():
             if getattr(self, key) is None:
-                filled = Choice(value) if key in TABLES else value
-                object.__setattr__(self, key, filled)
-        self._have_what_a_student_needs()
+                object.__setattr__(self, key, Choice(value) if key in TABLES else value)
+        self._set_student_components()
 
-    def make(self, part: str) -> Callable[..., Any]:
-        """The chosen entry of ``part`` with its settings fixed."""
+    def entry(self, part: str) -> Callable[..., Any]:
+        """Return the table entry of a component, such as ``loss``, with its settings fixed."""
         choice = getattr(self, part)
-        return choose(TABLES[part], choice.name, **choice.settings)
+        return configure_entry(TABLES[part], choice.name, **choice.settings)
 
-    def _have_what_a_student_needs(self) -> None:
+    def _set_student_components(self) -> None:
         student = is_student(METHODS.get(self.method.name))
-        for part, usual in STUDENT.items():
+        for part, default in STUDENT_DEFAULTS.items():
             if student and getattr(self, part) is None:
-                object.__setattr__(self, part, usual)
+                object.__setattr__(self, part, default)
             elif not student and getattr(self, part) is not None:
                 raise ConfigError(
-                    f"{part} is for methods that are taught without labels, such as "
-                    f"method.name=tailor. {self.method.name} is none; leave {part} out."
+                    f"{part} needs a method that is trained without labels, such as tailor; "
+                    f"got method.name={self.method.name}. Leave {part} out."
                 )
         if self.teacher and self.teacher.name in METHODS.keys() - TEACHERS.keys():
             raise ConfigError(
-                f"A teacher knows without being taught: {', '.join(sorted(TEACHERS))}. "
-                f"Got teacher.name={self.teacher.name}, which must be fitted itself."
+                f"teacher.name must be a method without gradient training, one of "
+                f"{', '.join(sorted(TEACHERS))}; got {self.teacher.name}. Choose one of these."
             )
 
 
 def is_student(method: Any) -> bool:
-    """Whether a method is trained on pictures without labels, so that it needs a teacher."""
-    return getattr(method, "learns_from", "") == "images" and not hasattr(method, "learn")
+    """Return whether a method is trained on unlabelled images, with targets from a teacher."""
+    return getattr(method, "learns_from", "") == "images" and not hasattr(method, "fit_unlabelled")
 
 
 def load_run(path: str | Path | None = None, overrides: Sequence[str] = ()) -> Run:
-    """Read a TOML file, then apply ``section.setting=value`` overrides.
+    """Read a run from a TOML file and apply ``section.setting=value`` overrides.
+
+    Args:
+        path: Path of the TOML file; None for the defaults.
+        overrides: Settings that replace those of the file, as ``loss.name=binary`` or
+            ``epochs=5``.
 
     Raises:
-        UnknownName, ConfigError: at once, before any data or weights are read.
-        DataError: the file cannot be read as TOML.
+        UnknownName: If a component has an unknown name. Data and weights are not read before.
+        ConfigError: If a setting does not exist or has an invalid value.
+        DataError: If the file cannot be read as TOML.
     """
-    tree = _read(path) if path else {}
+    tree = current_run(_read_run_toml(path)) if path else {}
     for text in overrides:
-        _apply(tree, text)
-    known = {f.name: f for f in fields(Run)}
-    unknown = sorted(tree.keys() - known.keys())
+        _apply_run_override(tree, text)
+    names = [f.name for f in fields(Run)]
+    unknown = sorted(tree.keys() - set(names))
     if unknown:
-        raise ConfigError(f"A run has no {', '.join(unknown)}. It has: {', '.join(known)}.")
-    usual = Run(method=_choice("method", tree.get("method", {}), Run()))
-    parts: dict[str, Any] = {
-        k: _choice(k, v, usual) if k in TABLES else _number(k, v) for k, v in tree.items()
+        renamed = "".join(f" {name} is now {RUN[name]}." for name in unknown if name in RUN)
+        near = get_close_matches(unknown[0], names, n=1)
+        hint = renamed or (f" Did you mean {near[0]!r}?" if near else "")
+        raise ConfigError(f"A run has no {', '.join(unknown)}.{hint} It has: {', '.join(names)}.")
+    defaults = Run(method=_parse_run_choice("method", tree.get("method", {}), Run()))
+    values: dict[str, Any] = {
+        k: _parse_run_choice(k, v, defaults) if k in TABLES else _parse_run_number(k, v)
+        for k, v in tree.items()
     }
-    run = Run(**parts)
-    for part in TABLES:  # a backbone may also be a file, a folder or an open_clip name
-        if part != "backbone" and getattr(run, part) is not None:
-            run.make(part)
+    run = Run(**values)
+    for part in TABLES:  # an encoder may also be a file, a folder or an open_clip name
+        if part != "encoder" and getattr(run, part) is not None:
+            run.entry(part)
     return run
 
 
 def run_as_toml(run: Run) -> str:
-    """The whole run as text that ``load_run`` reads back."""
+    """Return the complete run as TOML text, which ``load_run`` can read."""
     numbers = [f"{f.name} = {getattr(run, f.name)!r}" for f in fields(Run) if f.name not in TABLES]
     sections = [
         "\n".join(
@@ -180,51 +204,54 @@ def run_as_toml(run: Run) -> str:
     return "\n".join(numbers + sections) + "\n"
 
 
-def _read(path: str | Path) -> dict[str, Any]:
+def _read_run_toml(path: str | Path) -> dict[str, Any]:
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} is not TOML: {error}.") from error
+        raise DataError(f"{path} must be a TOML file; got: {error}.") from error
 
 
-def _choice(part: str, section: Any, run: Run) -> Choice:
-    """What a section says; one without a name is for what ``run`` has there."""
+def _parse_run_choice(part: str, section: Any, run: Run) -> Choice:
+    """Return the entry that a section describes; its default name is the one in ``run``."""
     if not isinstance(section, dict):
         raise ConfigError(
-            f'{part} is a section with a name, such as {part}.name="…". Got {section!r}.'
+            f'{part} must be a section with a name, such as {part}.name="…"; got {section!r}.'
         )
-    rest, usual = dict(section), getattr(run, part) or STUDENT.get(part)
-    if usual is None and "name" not in rest:
+    entry_settings, default = dict(section), getattr(run, part) or STUDENT_DEFAULTS.get(part)
+    if default is None and "name" not in entry_settings:
         raise ConfigError(
-            f"{part} needs a name, one of {', '.join(sorted(TABLES[part]))}. Got {section!r}."
+            f"{part} needs a name, one of {', '.join(sorted(TABLES[part]))}; got {section!r}."
         )
-    return Choice(rest.pop("name", usual and usual.name), rest)
+    return Choice(entry_settings.pop("name", default and default.name), entry_settings)
 
 
-def _number(key: str, value: Any) -> int | float:
+def _parse_run_number(key: str, value: Any) -> int | float:
     kind: type[int] | type[float] = type(getattr(Run(), key))
-    smallest = 0 if key in FROM_ZERO else 1 if kind is int else 1e-12
-    limit = 1 if key in BELOW_ONE else LARGEST
+    minimum = 0 if key in MAY_BE_ZERO else 1 if kind is int else 1e-12
+    limit = 1 if key in BELOW_ONE else UPPER_LIMIT
     allowed = (int,) if kind is int else (int, float)
-    right = isinstance(value, allowed) and not isinstance(value, bool) and isfinite(value)
-    if not right or not smallest <= value < limit:
+    is_number = isinstance(value, allowed) and not isinstance(value, bool) and isfinite(value)
+    if not is_number or not minimum <= value < limit:
         raise ConfigError(
-            f"{key} must be {kind.__name__} and from {smallest} to below {limit}. Got {value!r}."
+            f"{key} must be of type {kind.__name__} in [{minimum}, {limit}); got {value!r}."
         )
     return kind(value)
 
 
-def _apply(tree: dict[str, Any], text: str) -> None:
+def _apply_run_override(tree: dict[str, Any], text: str) -> None:
     key, equals, value = text.partition("=")
     if not equals or not all(part.strip() for part in key.split(".")):
-        raise ConfigError(f"--set needs key=value, such as loss.name=binary. Got {text!r}.")
+        raise ConfigError(f"--set needs key=value, such as loss.name=binary; got {text!r}.")
     *path, last = key.strip().split(".")
     for part in path:
         tree = tree.setdefault(part, {})
         if not isinstance(tree, dict):
-            raise ConfigError(f"--set {text}: {part} is a single value and has no settings.")
+            raise ConfigError(
+                f"--set needs a section before the last dot; got {text}, where {part} is a "
+                "single value."
+            )
     try:
         tree[last] = tomllib.loads(f"x = {value}")["x"]
     except tomllib.TOMLDecodeError:

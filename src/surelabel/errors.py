@@ -1,43 +1,43 @@
-"""Everything this package raises on purpose.
+"""Exceptions that this package raises deliberately.
 
 SurelabelError
-├── InputError      (ValueError)   an array, a name or a query is not what it must be
-├── UnknownName     (LookupError)  no such loss, method, metric, label …
-├── ConfigError     (ValueError)   a setting that does not exist or does not fit
-├── DataError       (ValueError)   a file that cannot be read as what it claims to be
-├── MissingPart     (ImportError)  an optional package or a font; the message says how to install it
-├── NotConverged    (RuntimeError) an iteration ended before it met its goal, and its answer is used
-└── NotFitted       (RuntimeError) predict before fit, or probabilities before calibration
+├── InputError      (ValueError)   an argument has the wrong shape, type, range or content
+├── UnknownName     (LookupError)  a name that is not in a table, vocabulary or index
+├── ConfigError     (ValueError)   a setting that does not exist or has an invalid value
+├── DataError       (ValueError)   a file or folder that cannot be read, parsed or written
+├── MissingPart     (ImportError)  an optional package or file is not installed
+├── NotConverged    (RuntimeError) an iteration stopped before it reached its tolerance
+└── NotFitted       (RuntimeError) prediction before fitting, or probabilities before calibration
 """
 
 
 class SurelabelError(Exception):
-    """Base class: catch this to catch all of ours and none of anyone else's."""
+    """Base class of all exceptions that this package raises deliberately."""
 
 
 class InputError(SurelabelError, ValueError):
-    """An array, a name or a query is not what it must be."""
+    """An argument has the wrong shape, type, range or content."""
 
 
 class UnknownName(SurelabelError, LookupError):
-    """A name that is in no table, vocabulary or index."""
+    """A name that is not in a table, vocabulary or index."""
 
 
 class ConfigError(SurelabelError, ValueError):
-    """A setting that does not exist or does not fit."""
+    """A setting that does not exist or has an invalid value."""
 
 
 class DataError(SurelabelError, ValueError):
-    """A file or folder that cannot be read, or written, as what it claims to be."""
+    """A file or folder that cannot be read, parsed or written in the expected format."""
 
 
 class MissingPart(SurelabelError, ImportError):
-    """An optional package or a system font that is not installed."""
+    """An optional package or a required file that is not installed."""
 
 
 class NotConverged(SurelabelError, RuntimeError):
-    """An iteration ended before it met its goal; its answer must not be used as if it had."""
+    """An iteration that stopped before it reached its tolerance; its result is not valid."""
 
 
 class NotFitted(SurelabelError, RuntimeError):
-    """The object has to be fitted, or calibrated, first."""
+    """An object that must be fitted or calibrated before this call."""

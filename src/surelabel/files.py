@@ -1,4 +1,4 @@
-"""Writing that never leaves half a file: a temporary name, fsync, then a rename."""
+"""Atomic writing of files and folders: temporary path, fsync, then rename."""
 
 import os
 import shutil
@@ -10,92 +10,94 @@ from surelabel.errors import DataError
 
 _UMASK = os.umask(0)
 os.umask(_UMASK)
-_MODE = 0o666 & ~_UMASK  # some writers leave files that only their owner can read
+_MODE = 0o666 & ~_UMASK  # some writers create files that only their owner can read
 
 
-def utf8(path: str) -> str:
-    """A path that is no text, as Unix allows, with its odd bytes written out.
+def escape_non_utf8(path: str) -> str:
+    """Return ``path`` with the bytes that are not valid UTF-8 written as escape sequences.
+
+    Unix allows any bytes in a path; Python represents invalid ones as surrogates.
 
     Example:
-        >>> utf8("caf\\udce9.jpg")
+        >>> escape_non_utf8("caf\\udce9.jpg")
         'caf\\\\udce9.jpg'
     """
     return path.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def check_replaceable(folder: str | Path) -> None:
-    """Refuse the current folder and those around it, which a new one must not replace.
+def check_folder_is_replaceable(folder: str | Path) -> None:
+    """Raise an error if ``folder`` is the current folder or contains it.
 
-    Whoever stands in a folder that is replaced stays behind in the old one, which is gone.
+    A process whose current folder is replaced would remain in the deleted one.
 
     Raises:
-        DataError: the current folder is ``folder``, or lies in it.
+        DataError: If the current folder is ``folder`` or lies inside it.
     """
     if Path.cwd().is_relative_to(Path(folder).resolve()):
         raise DataError(
-            f"{folder} cannot be replaced by a new folder: the current folder is in it. Name "
-            "another one, such as a new folder here."
+            f"The new folder must not contain the current folder; got {folder}. "
+            "Give another path, such as a new folder inside the current one."
         )
 
 
 @contextmanager
-def new_file(path: str | Path) -> Iterator[Path]:
-    """Give a temporary path beside ``path``; it takes the name of ``path`` when all went well.
+def atomic_file(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path that replaces ``path`` if the block raises no error.
 
     Raises:
-        DataError: the place cannot be written. What was there before is untouched.
+        DataError: If the file cannot be written; an existing file stays unchanged.
     """
-    place = Path(os.path.abspath(path))  # "." and ".." have no name that others can go beside
-    temporary = place.with_name(f".{place.name}.{os.getpid()}.new")
+    target = Path(os.path.abspath(path))  # "." and ".." have no name for a neighbouring file
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.new")
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
-        _settle(temporary)
-        temporary.replace(place)
+        _sync_to_disk(temporary)
+        temporary.replace(target)
     except OSError as error:
-        raise DataError(f"{path} cannot be written: {_reason(error)}.") from error
+        raise DataError(f"{path} cannot be written: {_os_error_reason(error)}.") from error
     finally:
         with suppress(OSError):
             temporary.unlink()
 
 
 @contextmanager
-def new_folder(path: str | Path) -> Iterator[Path]:
-    """Give a temporary folder beside ``path``; it takes that name when all went well.
+def atomic_folder(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary folder that replaces ``path`` if the block raises no error.
 
-    An older folder of that name stays until the new one is whole.
+    An existing folder of that name stays in place until the new one is complete.
 
     Raises:
-        DataError: the place cannot be written, or the current folder is in it. What was there
-            before is untouched.
+        DataError: If the folder cannot be written, or if the current folder lies inside
+            ``path``; an existing folder stays unchanged.
     """
-    check_replaceable(path)
-    place = Path(os.path.abspath(path))
-    temporary = place.with_name(f".{place.name}.{os.getpid()}.new")
-    old = place.with_name(f".{place.name}.{os.getpid()}.old")
+    check_folder_is_replaceable(path)
+    target = Path(os.path.abspath(path))
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.new")
+    previous = target.with_name(f".{target.name}.{os.getpid()}.old")
     try:
         temporary.mkdir(parents=True)
         yield temporary
         for file in temporary.rglob("*"):
             if file.is_file():
-                _settle(file)
-        if place.exists():
-            place.replace(old)
-        temporary.replace(place)
+                _sync_to_disk(file)
+        if target.exists():
+            target.replace(previous)
+        temporary.replace(target)
     except OSError as error:
-        if old.exists() and not place.exists():
-            old.replace(place)
-        raise DataError(f"{path} cannot be written: {_reason(error)}.") from error
+        if previous.exists() and not target.exists():
+            previous.replace(target)
+        raise DataError(f"{path} cannot be written: {_os_error_reason(error)}.") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+        shutil.rmtree(previous, ignore_errors=True)
 
 
-def _settle(file: Path) -> None:
+def _sync_to_disk(file: Path) -> None:
     file.chmod(_MODE)
-    with file.open("rb") as written:
-        os.fsync(written.fileno())
+    with file.open("rb") as stream:
+        os.fsync(stream.fileno())
 
 
-def _reason(error: OSError) -> str:
+def _os_error_reason(error: OSError) -> str:
     return error.strerror or str(error)

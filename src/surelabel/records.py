@@ -1,4 +1,4 @@
-"""The frozen dataclasses that travel between the rooms. Checked once, when they are made.
+"""Immutable records that the subpackages exchange, validated on construction.
 
 Axes: ``n`` images, ``c`` classes, ``d`` feature width, ``w`` tower width, ``p`` patches.
 """
@@ -16,25 +16,28 @@ from surelabel.shapes import check_shapes
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-LOGIT_LIMIT = (
-    40.0  # logits are kept inside [-40, 40], where a float64 sigmoid still tells them apart
-)
+LOGIT_LIMIT = 40.0  # logits are clipped to [-40, 40], about the range of a float64 sigmoid
 
 
 @dataclass(frozen=True)
 class Features:
-    """What a backbone saw in a batch of pictures; unit vectors where the space is joint.
+    """Output of an image encoder for a batch of images.
+
+    ``pooled``, ``patches`` and ``views`` are unit vectors if the encoder has a joint space of
+    images and texts.
 
     Attributes:
-        pooled: One vector a picture, ``(n, d)``.
-        patches: One vector a patch, ``(n, p, d)``, row by row of the grid.
-        grid: Patches down and across.
-        attention: How much each patch looks at each, rows of sum 1, ``(n, p, p)``.
-        views: One vector for each part of a picture that its method looks at, ``(n, t, d)``.
-        layers: Tokens after chosen layers of the tower, each ``(n, p, w)``; -1 is the last. Those
-            of ``ladder`` have the class token first, ``(n, 1 + p, w)``.
-        pixels: The prepared pictures, ``(n, 3, h, w)``, where a trainable part needs them.
-        beside: What self-aware attention of chosen lower blocks adds up to, ``(n, p, w)``.
+        pooled: Vector of each image, ``(n, d)``.
+        patches: Vector of each patch, ``(n, p, d)``, in row-major order of the grid.
+        grid: Number of patches vertically and horizontally.
+        attention: Attention weights from each patch to each patch, ``(n, p, p)``; rows sum to 1.
+        views: Vectors of parts of each image that were encoded separately, ``(n, t, d)``.
+        layers: Tokens after selected layers of the tower, by layer, each ``(n, p, w)``; -1 is the
+            last layer. Tokens of ladder features include the class token first,
+            ``(n, 1 + p, w)``.
+        pixels: Preprocessed images, ``(n, 3, h, w)``, for methods that train the encoder.
+        self_aware_sum: Sum of the self-aware attention outputs of selected lower blocks,
+            ``(n, p, w)``.
     """
 
     pooled: Tensor
@@ -44,21 +47,23 @@ class Features:
     views: Tensor | None = None
     layers: dict[int, Tensor] | None = None
     pixels: Tensor | None = None
-    beside: Tensor | None = None
+    self_aware_sum: Tensor | None = None
 
 
 @dataclass(frozen=True)
-class Step:
-    """One training step, as a regularizer sees it. Gradients flow through scores and logits.
+class TrainingStep:
+    """Tensors of one training step that a regularizer can read; scores and logits have gradients.
 
     Attributes:
-        scores: What the head gave, ``(n, c)``.
-        logits: Their log-odds, not clipped, ``(n, c)``; None where the loss has no link that rises
-            with a slope everywhere (focal, asymmetric, set losses): take the scores there.
-        targets: In [0, 1], 1 = present, ``(n, c)``; 0 where unknown.
+        scores: Output of the method, ``(n, c)``.
+        logits: Log-odds of the scores, not clipped, ``(n, c)``. None if the loss has no link that
+            is strictly increasing everywhere (focal, asymmetric, set losses); use ``scores``
+            in that case.
+        targets: Targets in [0, 1], 1 = positive, ``(n, c)``; 0 where unknown.
         known: True where the target is known, ``(n, c)``.
-        texts: Unit vectors of the names from the frozen encoder, ``(c, d)``; None without any.
-        features: What the pictures gave, ``(n, d)``; None where the step has none.
+        texts: Unit vectors of the labels from the frozen text encoder, ``(c, d)``; None if the
+            encoder has no text encoder.
+        features: Image vectors of the step, ``(n, d)``; None if the step has none.
     """
 
     scores: Tensor
@@ -71,10 +76,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Images:
-    """Pictures without labels.
+    """Images without labels.
 
     Attributes:
-        paths: One file each.
+        paths: Paths of the images, length n.
     """
 
     paths: Sequence[str]
@@ -85,26 +90,30 @@ class Images:
 
 @dataclass(frozen=True)
 class LabelledImages:
-    """Pictures with labels.
+    """Images with labels (annotated images).
 
     Attributes:
-        paths: One file each.
-        names: The labels.
-        targets: 1 where present, 0 where absent, in [0, 1], ``(n, c)``.
-        known: True where the target is known, ``(n, c)``; all of them when left out.
+        paths: Paths of the images, length n.
+        names: Labels, length c.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, ``(n, c)``; NaN means unknown and
+            is stored as 0 with ``known`` False.
+        known: True where the target is known, ``(n, c)``; by default everywhere.
+
+    Raises:
+        InputError: If the shapes differ, or if a known target is outside [0, 1].
     """
 
     paths: Sequence[str]
     names: Sequence[str]
     targets: Array
-    known: Flags = None  # type: ignore[assignment]  # filled below; never None afterwards
+    known: Flags = None  # type: ignore[assignment]  # set in __post_init__
 
     def __post_init__(self) -> None:
-        targets, known = checked_targets(self.targets, self.known)
+        targets, known = validate_targets(self.targets, self.known)
         if targets.shape != (len(self.paths), len(self.names)):
             raise InputError(
-                f"targets must have one row a picture and one column a name, "
-                f"({len(self.paths)}, {len(self.names)}). Got {targets.shape}."
+                f"targets must have one row per image and one column per label, "
+                f"({len(self.paths)}, {len(self.names)}); got {targets.shape}."
             )
         object.__setattr__(self, "targets", targets)
         object.__setattr__(self, "known", known)
@@ -113,7 +122,7 @@ class LabelledImages:
         return len(self.paths)
 
     def take(self, rows: Sequence[int] | npt.NDArray[np.int64]) -> "LabelledImages":
-        """Only the pictures with these row numbers, in this order."""
+        """Return the images at the given row indices, in this order."""
         rows = np.asarray(rows, dtype=int)
         paths = [self.paths[r] for r in rows]
         return LabelledImages(paths, self.names, self.targets[rows], self.known[rows])
@@ -121,39 +130,46 @@ class LabelledImages:
 
 @dataclass(frozen=True)
 class LabelledFeatures:
-    """Ready-made vectors with labels, for those who have arrays and no pictures.
+    """Precomputed image features with labels, in place of image files.
 
     Attributes:
-        features: One vector a row, any length but zero, ``(n, d)``.
-        names: The labels.
-        targets: 1 where present, 0 where absent, in [0, 1], ``(n, c)``.
-        known: True where the target is known, ``(n, c)``; all of them when left out.
-        paths: What each row is called; ``row 0``, ``row 1`` … when left out.
+        features: Vector of each image, ``(n, d)``; finite, of any norm except 0.
+        names: Labels, length c.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, ``(n, c)``; NaN means unknown.
+        known: True where the target is known, ``(n, c)``; by default everywhere.
+        paths: Identifiers of the rows, length n; by default ``row 0``, ``row 1`` …
+
+    Raises:
+        InputError: If the shapes differ, if a feature is not finite, or if a known target is
+            outside [0, 1].
     """
 
     features: npt.NDArray[np.float32]
     names: Sequence[str]
     targets: Array
-    known: Flags = None  # type: ignore[assignment]  # filled below; never None afterwards
+    known: Flags = None  # type: ignore[assignment]  # set in __post_init__
     paths: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        with np.errstate(over="ignore"):  # what is too large becomes infinite and is refused below
+        with np.errstate(over="ignore"):  # overflow gives infinity, an error below
             features = np.asarray(self.features, dtype=np.float32)
-        targets, known = checked_targets(self.targets, self.known)
+        targets, known = validate_targets(self.targets, self.known)
         check_shapes(features=(features, "n d"), targets=(targets, "n c"))
         if targets.shape[1] != len(self.names):
             raise InputError(
-                f"targets must have one column a name, {len(self.names)}. Got {targets.shape[1]}."
+                f"targets must have one column per label, {len(self.names)}; "
+                f"got {targets.shape[1]}."
             )
         if not np.isfinite(features).all():
             raise InputError(
-                f"features must be finite numbers. Got {(~np.isfinite(features)).sum()} that are "
-                "not; drop those rows."
+                f"features must be finite; got {(~np.isfinite(features)).sum()} values that are "
+                "not. Remove these rows."
             )
         paths = list(self.paths) or [f"row {i}" for i in range(len(features))]
         if len(paths) != len(features):
-            raise InputError(f"paths must be one a row, {len(features)}. Got {len(paths)}.")
+            raise InputError(
+                f"paths must have one entry per row, {len(features)}; got {len(paths)}."
+            )
         for name, value in (
             ("features", features),
             ("targets", targets),
@@ -166,7 +182,7 @@ class LabelledFeatures:
         return len(self.features)
 
     def take(self, rows: Sequence[int] | npt.NDArray[np.int64]) -> "LabelledFeatures":
-        """Only these rows, in this order."""
+        """Return the rows with the given indices, in this order."""
         rows = np.asarray(rows, dtype=int)
         return LabelledFeatures(
             self.features[rows],
@@ -178,46 +194,55 @@ class LabelledFeatures:
 
 
 @dataclass(frozen=True)
-class Skipped:
-    """A picture that could not be used, and why."""
+class SkippedImage:
+    """An image that could not be read.
+
+    Attributes:
+        path: Path of the image.
+        reason: Reason of the failure, in a few words.
+    """
 
     path: str
     reason: str
 
 
 @dataclass(frozen=True)
-class Work:
-    """What it took to encode pictures.
+class EncodingStats:
+    """Cost of encoding a set of images.
 
     Attributes:
-        cached: How many came from the cache.
-        decode_seconds: Spent decoding, summed over workers.
-        model_seconds: Spent in the encoder.
-        passes: How often the encoder looks at a picture or a part of one, in all; what came from
-            the cache counts too.
+        n_cached: Number of images whose features were read from the cache.
+        decode_seconds: Time spent decoding, in seconds, summed over the workers.
+        model_seconds: Time spent in the encoder, in seconds.
+        encoder_passes: Number of encoder passes over images and parts of images; includes the
+            passes that the cache saved.
     """
 
-    cached: int
+    n_cached: int
     decode_seconds: float
     model_seconds: float
-    passes: int = 0
+    encoder_passes: int = 0
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a recognizer says of a set of pictures.
+    """Scores and logits of labels for a set of images.
 
     Attributes:
-        paths: One file each.
-        names: The labels.
-        scores: Only their order means something; they break ties between logits, ``(n, c)``.
-        logits: Log-odds in [-40, 40], ``(n, c)``; None when nothing gives log-odds.
-        calibration: What made the logits trustworthy, in words; None when nothing did.
-        model: Fingerprint of the recognizer that made them.
-        features: Image vectors for search by sentence, ``(n, d)`` fp16, or None.
-        skipped: Pictures that could not be read.
-        work: What it took, or None where nothing was encoded.
-        hashes: Of what each file held when it was read, or None where that is not known.
+        paths: Paths of the images, length n.
+        names: Labels, length c.
+        scores: Ranking scores, ``(n, c)``; only their order has a meaning. They break ties
+            between logits.
+        logits: Log-odds in [-40, 40], ``(n, c)``; None if the recognizer has no link.
+        calibration: Description of the calibration; None if the logits are uncalibrated.
+        model: Fingerprint of the recognizer.
+        features: Image vectors for search by sentence, ``(n, d)`` in fp16, or None.
+        skipped: Images that could not be read.
+        encoding_stats: Cost of the encoding; None if no image was encoded.
+        hashes: Content hashes of the image files, length n; None if they are unknown.
+
+    Raises:
+        InputError: If the shapes differ.
     """
 
     paths: Sequence[str]
@@ -227,8 +252,8 @@ class Predictions:
     calibration: str | None = None
     model: str = ""
     features: npt.NDArray[np.float16] | None = None
-    skipped: Sequence[Skipped] = field(default=())
-    work: Work | None = None
+    skipped: Sequence[SkippedImage] = field(default=())
+    encoding_stats: EncodingStats | None = None
     hashes: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
@@ -239,12 +264,12 @@ class Predictions:
         )
         if self.scores.shape != (len(self.paths), len(self.names)):
             raise InputError(
-                f"scores must be ({len(self.paths)}, {len(self.names)}), one row a path and one "
-                f"column a name. Got {self.scores.shape}."
+                f"scores must have one row per path and one column per label, "
+                f"({len(self.paths)}, {len(self.names)}); got {self.scores.shape}."
             )
         if self.hashes is not None and len(self.hashes) != len(self.paths):
             raise InputError(
-                f"hashes must be one a path, {len(self.paths)}. Got {len(self.hashes)}."
+                f"hashes must have one entry per path, {len(self.paths)}; got {len(self.hashes)}."
             )
 
     def __len__(self) -> int:
@@ -252,44 +277,50 @@ class Predictions:
 
     @property
     def probabilities(self) -> Array:
-        """Sigmoid of the logits, ``(n, c)``.
+        """Calibrated probabilities: the sigmoid of the logits, ``(n, c)``.
 
         Raises:
-            NotFitted: nothing calibrated these predictions.
+            NotFitted: If the predictions are uncalibrated.
         """
         if self.logits is None or self.calibration is None:
             raise NotFitted(
-                "These predictions have scores but no probabilities: nothing calibrated them. "
-                "Calibrate the recognizer on labelled pictures (`surelabel calibrate`, or "
+                "Probabilities need a calibrated recognizer; these predictions are uncalibrated. "
+                "Calibrate the recognizer on labelled images (`surelabel calibrate`, or "
                 "`recognizer.calibrate(held_out)`) and predict again, or use the scores."
             )
         probabilities: Array = expit(self.logits.astype(np.float64))
         return probabilities
 
 
-def checked_targets(targets: npt.ArrayLike, known: npt.ArrayLike | None) -> tuple[Array, Flags]:
-    """Targets as float64 in [0, 1] and what is known of them; NaN counts as unknown.
+def validate_targets(targets: npt.ArrayLike, known: npt.ArrayLike | None) -> tuple[Array, Flags]:
+    """Return targets as float64 in [0, 1] and a mask of the known ones.
+
+    Args:
+        targets: Targets in [0, 1], ``(n, c)``; NaN means unknown.
+        known: True (1) where the target is known, False (0) elsewhere, ``(n, c)``; None for
+            everywhere.
 
     Returns:
-        ``targets`` ``(n, c)`` with 0 at unknown places, and ``known`` ``(n, c)``.
+        ``targets`` ``(n, c)``, 0 where unknown, and ``known`` ``(n, c)``.
 
     Raises:
-        InputError: a known target lies outside [0, 1], or the shapes differ.
+        InputError: If a known target is outside [0, 1], if ``known`` has other values than True
+            and False, or if the shapes differ.
     """
-    wanted = np.array(targets, dtype=np.float64)
-    given = ~np.isnan(wanted)
+    values = np.array(targets, dtype=np.float64)
+    is_known = ~np.isnan(values)
     if known is not None:
         flags = np.asarray(known)
         if not np.isin(flags, (0, 1)).all():
-            raise InputError("known must be True or False for each target. Got other values.")
-        given = given & flags.astype(bool)
-    check_shapes(targets=(wanted, "n c"), known=(given, "n c"))
-    if not given.all():
-        wanted[~given] = 0
-    if wanted.size and (wanted.min() < 0 or wanted.max() > 1):
-        bad = wanted[(wanted < 0) | (wanted > 1)][0]
+            raise InputError("known must be True or False for each target; got other values.")
+        is_known = is_known & flags.astype(bool)
+    check_shapes(targets=(values, "n c"), known=(is_known, "n c"))
+    if not is_known.all():
+        values[~is_known] = 0
+    if values.size and (values.min() < 0 or values.max() > 1):
+        outside = values[(values < 0) | (values > 1)][0]
         raise InputError(
-            f"targets must lie in [0, 1], 1 = present; NaN, or known=False, means unknown. "
-            f"Got {bad}."
+            f"targets must be in [0, 1], 1 = positive; got {outside}. "
+            "Use NaN, or known=False, for unknown targets."
         )
-    return wanted, given
+    return values, is_known

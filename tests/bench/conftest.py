@@ -1,21 +1,30 @@
-"""A small data set that every head can be measured on in seconds."""
+"""A small dataset on which every head is measured in seconds."""
 
 import numpy as np
 import pytest
 
-from surelabel.bench import Material
-from surelabel.bench.calibrated import Plan, measure
-from surelabel.bench.cells import Cells
+from surelabel.bench import FeatureSplits
+from surelabel.bench.calibrated import CalibrationPlan, measure_calibration
+from surelabel.bench.result_cache import ResultCache
 from surelabel.records import LabelledFeatures
 
 SIZES = {"train": 120, "validation": 60, "test": 80}
 NAMES = ["cat", "dog", "sofa"]
-PLAN = Plan(epochs=1, steps=0, batch=32, budget=1, seeds=2, longest=3, exact=2, sample=20)
+PLAN = CalibrationPlan(
+    epochs=1,
+    min_steps=0,
+    batch_size=32,
+    settings_per_head=1,
+    seeds=2,
+    max_query_length=3,
+    max_exact_length=2,
+    queries_per_shape=20,
+)
 
 
 @pytest.fixture(scope="session")
 def parts():
-    """Vectors, targets that lean on them, and some that nobody looked at."""
+    """Features, targets that depend on them, and some unknown targets."""
     random, direction = np.random.default_rng(7), np.random.default_rng(8).normal(size=(8, 3))
     found = {}
     for name, n in SIZES.items():
@@ -28,8 +37,8 @@ def parts():
 
 
 @pytest.fixture(scope="session")
-def material(parts):
-    return Material("small", "features:8", **parts)
+def dataset(parts):
+    return FeatureSplits("small", "features:8", **parts)
 
 
 @pytest.fixture(scope="session")
@@ -43,6 +52,6 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def results(material, folder):
-    """Measured once for all that only look at it."""
-    return measure(material, PLAN, Cells(folder / "cells"))
+def results(dataset, folder):
+    """Results that are measured once for all tests that only read them."""
+    return measure_calibration(dataset, PLAN, ResultCache(folder / "cache"))

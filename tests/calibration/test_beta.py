@@ -85,5 +85,5 @@ def test_saved_slopes_must_be_two_above_zero(slopes):
 
 
 def test_the_pull_must_not_be_negative():
-    with pytest.raises(ConfigError, match=r"shrinkage must be a finite number >= 0.* Got -1"):
+    with pytest.raises(ConfigError, match=r"shrinkage must be a finite number >= 0.* got -1"):
         Beta(shrinkage=-1)

@@ -70,5 +70,5 @@ def test_bins_must_be_a_whole_number(bins):
 
 
 def test_the_pseudo_count_must_be_above_zero():
-    with pytest.raises(ConfigError, match=r"pseudo_count must be a finite number above 0\. Got 0"):
+    with pytest.raises(ConfigError, match=r"pseudo_count must be a finite number above 0; got 0"):
         Histogram(pseudo_count=0)

@@ -45,10 +45,10 @@ def test_decisions_that_are_all_right_are_not_certain():
 
 @pytest.mark.parametrize(("knots", "levels"), [([0.0, 0.0], [0.0, 1.0]), ([0.0, 1.0], [1.0, 0.0])])
 def test_a_saved_curve_must_rise(knots, levels):
-    with pytest.raises(DataError, match="must rise"):
+    with pytest.raises(DataError, match="must increase"):
         Isotonic().restore({"knots": knots, "levels": levels})
 
 
 def test_the_pseudo_count_must_be_above_zero():
-    with pytest.raises(ConfigError, match=r"pseudo_count must be a finite number above 0\. Got 0"):
+    with pytest.raises(ConfigError, match=r"pseudo_count must be a finite number above 0; got 0"):
         Isotonic(pseudo_count=0)

@@ -33,7 +33,7 @@ def test_a_label_without_known_positives_or_negatives_gets_the_pooled_curve(diff
     y[:, 1] = only
     found = IsotonicPerClass().fit(x, y)
     assert found.weights_[1] == 0
-    pooled = found.shared_part().logits(x)
+    pooled = found.shared_calibrator().logits(x)
     np.testing.assert_allclose(found.logits(x)[:, 1], pooled[:, 1], atol=1e-9)
 
 
@@ -49,14 +49,14 @@ def test_labels_of_other_levels_are_better_off_than_together(differing):
 
 def test_weights_curves_and_labels_must_be_as_many(differing):
     state = IsotonicPerClass().fit(*differing[:2]).state()
-    with pytest.raises(DataError, match=r"weights in .* and as many curves"):
+    with pytest.raises(DataError, match=r"weights in .* and one curve for each weight"):
         IsotonicPerClass().restore(state | {"curves": state["curves"][:2]})
-    with pytest.raises(DataError, match=r"weights in .* and as many curves"):
+    with pytest.raises(DataError, match=r"weights in .* and one curve for each weight"):
         IsotonicPerClass().restore(state | {"weights": [0.5, 0.5, 1.5]})
-    with pytest.raises(DataError, match="list of knots and one of levels"):
+    with pytest.raises(DataError, match="list of knots and a list of levels"):
         IsotonicPerClass().restore(state | {"curves": [1.0, 2.0, 3.0]})
 
 
 def test_the_pseudo_count_must_be_above_zero():
-    with pytest.raises(ConfigError, match=r"pseudo_count must be a finite number above 0\. Got -5"):
+    with pytest.raises(ConfigError, match=r"pseudo_count must be a finite number above 0; got -5"):
         IsotonicPerClass(pseudo_count=-5)

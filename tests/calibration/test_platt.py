@@ -72,5 +72,5 @@ def test_stretching_and_shifting_the_scores_changes_nothing(scale, start):
 
 
 def test_a_saved_slope_must_be_above_zero():
-    with pytest.raises(DataError, match=r"above 0\. Got 0"):
+    with pytest.raises(DataError, match=r"above 0; got 0"):
         Platt().restore({"slope": 0.0, "shift": 1.0})

@@ -53,5 +53,5 @@ def test_zero_stays_zero():
 
 
 def test_a_saved_temperature_must_be_above_zero():
-    with pytest.raises(DataError, match=r"above 0\. Got -1"):
+    with pytest.raises(DataError, match=r"above 0; got -1"):
         Temperature().restore({"temperature": -1.0})

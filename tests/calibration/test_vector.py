@@ -27,7 +27,7 @@ def test_finds_the_line_of_every_label(differing):
 
 
 @pytest.mark.parametrize("shrinkage", [0.1, 1.0, 30.0])
-def test_no_other_pair_of_numbers_has_less_penalised_loss(differing, shrinkage):
+def test_no_other_pair_of_numbers_has_less_penalized_loss(differing, shrinkage):
     x, y, _ = differing
     x, y = x[:60], y[:60]
     known = np.random.default_rng(1).random(x.shape) < 0.7
@@ -35,13 +35,13 @@ def test_no_other_pair_of_numbers_has_less_penalised_loss(differing, shrinkage):
     found = Vector(shrinkage=shrinkage).fit(x, y, known)
     for label in range(4):
         z, seen = shared.logits(x)[:, label][known[:, label]], y[:, label][known[:, label]]
-        best = minimize(_penalised, [1.0, 0.0], args=(z, seen, shrinkage), tol=1e-10).x
+        best = minimize(_penalized, [1.0, 0.0], args=(z, seen, shrinkage), tol=1e-10).x
         np.testing.assert_allclose(found.slopes_[label], shared.slope_ * best[0], rtol=1e-4)
         shift = shared.shift_ * best[0] + best[1]
         np.testing.assert_allclose(found.shifts_[label], shift, atol=1e-4)
 
 
-def _penalised(pair, z, y, shrinkage):
+def _penalized(pair, z, y, shrinkage):
     total = shrinkage / 2 * ((pair[0] - 1) ** 2 + pair[1] ** 2)
     for score, target in zip(z, y, strict=True):
         logit = pair[0] * score + pair[1]
@@ -60,8 +60,8 @@ def test_a_label_without_known_positives_or_negatives_gets_the_shared_pair(diffe
     x, y, _ = differing
     y[:, 2] = only
     found = Vector().fit(x, y)
-    assert found.slopes_[2] == found.shared_part().slope_
-    assert found.shifts_[2] == found.shared_part().shift_
+    assert found.slopes_[2] == found.shared_calibrator().slope_
+    assert found.shifts_[2] == found.shared_calibrator().shift_
 
 
 def test_a_label_whose_scores_are_upside_down_keeps_its_order(differing):
@@ -87,7 +87,7 @@ def test_rare_labels_are_better_off_than_alone_and_than_all_the_same():
 
 def test_a_saved_slope_must_be_above_zero():
     state = {"slopes": [1.0, -1.0], "shifts": [0.0, 0.0], "slope": 1.0, "shift": 0.0}
-    with pytest.raises(DataError, match=r"above 0\. Got -1"):
+    with pytest.raises(DataError, match=r"above 0; got -1"):
         Vector().restore(state)
 
 

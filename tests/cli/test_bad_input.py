@@ -24,25 +24,25 @@ def empty_folder(home):
     return ["tag", "empty", "--labels", "lion"]
 
 
-def only_broken_pictures(home):
+def only_broken_images(home):
     (home / "broken").mkdir()
-    (home / "broken" / "one.jpg").write_bytes(b"no picture")
+    (home / "broken" / "one.jpg").write_bytes(b"no image")
     return ["tag", "broken", "--labels", "lion"]
 
 
-def one_broken_picture_when_strict(home):
-    (home / "pictures" / "broken.jpg").write_bytes(b"no picture")
-    return ["tag", "pictures", "--labels", "lion", "--strict"]
+def one_broken_image_when_strict(home):
+    (home / "images" / "broken.jpg").write_bytes(b"no image")
+    return ["tag", "images", "--labels", "lion", "--strict"]
 
 
 def empty_names_file(home):
     (home / "nothing.txt").write_text("\n\n")
-    return ["tag", "pictures", "--labels", "nothing.txt"]
+    return ["tag", "images", "--labels", "nothing.txt"]
 
 
 def twice_in_a_file(home):
     (home / "twice.txt").write_text("lion\nbear\nlion\n")
-    return ["tag", "pictures", "--labels", "twice.txt"]
+    return ["tag", "images", "--labels", "twice.txt"]
 
 
 def label_file(text):
@@ -56,13 +56,13 @@ def label_file(text):
 def newer_recognizer(home):
     about = home / "recognizer" / "about.json"
     about.write_text(json.dumps(json.loads(about.read_text()) | {"format": 99}))
-    return ["tag", "pictures", "--model", "recognizer"]
+    return ["tag", "images", "--model", "recognizer"]
 
 
 def without(name):
     def made(home):
         (home / "recognizer" / name).unlink()
-        return ["tag", "pictures", "--model", "recognizer"]
+        return ["tag", "images", "--model", "recognizer"]
 
     return made
 
@@ -71,7 +71,7 @@ def truncated(name):
     def made(home):
         file = home / "recognizer" / name
         file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-        return ["tag", "pictures", "--model", "recognizer"]
+        return ["tag", "images", "--model", "recognizer"]
 
     return made
 
@@ -123,55 +123,58 @@ def no_archive(home):
     return ["fit", "bad.npz", "--method", "linear", "--out", "vectors"]
 
 
-def folder_of_a_broken_picture(home):
+def folder_of_a_broken_image(home):
     (home / "broken").mkdir()
-    (home / "broken" / "one.jpg").write_bytes(b"no picture")
+    (home / "broken" / "one.jpg").write_bytes(b"no image")
     return ["fit", "broken", *TAILOR, "--labels", "names.txt"]
 
 
-def folder_without_pictures(home):
+def folder_without_images(home):
     (home / "empty").mkdir()
-    (home / "empty" / "notes.doc").write_text("no picture")
+    (home / "empty" / "notes.doc").write_text("no image")
     return ["fit", "empty", *TAILOR, "--labels", "names.txt"]
 
 
 TAILOR = ["--method", "tailor", "--out", "new"]
-GOAL = ["tag", "pictures", "--labels", "lion"]
+GOAL = ["tag", "images", "--labels", "lion"]
 FIT = ["fit", "labels.csv", "--set", "method.name=linear", "--set", "epochs=1"]
 BELOW_A_FILE = "names.txt/below"
 CASES = {
-    "an empty folder": (empty_folder, "expected pictures .* found 0 of 0 files in empty"),
+    "an empty folder": (empty_folder, "Expected images .* got 0 images among 0 files in empty"),
     "a folder that is not there": (["tag", "nowhere", "--labels", "lion"], "nowhere: no such file"),
-    "only broken pictures": (only_broken_pictures, "None of 1 pictures could be read.*one.jpg"),
-    "a broken picture when strict": (one_broken_picture_when_strict, "broken.jpg: not a picture"),
-    "no label names": (["tag", "pictures"], "needs names to look for and got none"),
-    "an empty label name": (["tag", "pictures", "--labels", ""], "expected label names, got none"),
-    "an empty file of names": (empty_names_file, "expected label names, got none"),
-    "duplicate names": (["tag", "pictures", "--labels", "lion, bear, lion"], "must differ.*'lion'"),
+    "only broken images": (only_broken_images, "none of 1 is. The first: .*one.jpg"),
+    "a broken image when strict": (one_broken_image_when_strict, "broken.jpg: not an image"),
+    "no label names": (["tag", "images"], "tiny-vit requires labels; got none"),
+    "an empty label name": (["tag", "images", "--labels", ""], "Expected labels; got none"),
+    "an empty file of names": (empty_names_file, "Expected labels; got none"),
+    "duplicate names": (
+        ["tag", "images", "--labels", "lion, bear, lion"],
+        "must be unique.*'lion'",
+    ),
     "duplicate names in a file": (twice_in_a_file, "'lion' on line 1 and again on line 3"),
     "a name of 300 characters": (
-        ["tag", "pictures", "--labels", "a" * 300],
+        ["tag", "images", "--labels", "a" * 300],
         "has 300 characters; at most 200",
     ),
     "a file of names that is not there": (
-        ["tag", "pictures", "--labels", "gone.txt"],
+        ["tag", "images", "--labels", "gone.txt"],
         "gone.txt: no such file",
     ),
-    "labels for pictures that do not exist": (
-        label_file("path,lion\npictures/gone.jpg,1\n"),
-        "labels for 1 of 1 pictures that do not exist: .*gone.jpg",
+    "labels for images that do not exist": (
+        label_file("path,lion\nimages/gone.jpg,1\n"),
+        "All 1 images of .* must exist; 1 do not: .*gone.jpg",
     ),
     "a wrong column count": (
-        label_file("path,lion\npictures/00000.jpg,1\npictures/00001.jpg,1,0\n"),
-        "bad.csv, line 3: expected 2 columns as in the header, got 3",
+        label_file("path,lion\nimages/00000.jpg,1\nimages/00001.jpg,1,0\n"),
+        "bad.csv, line 3: expected 2 columns as in the header; got 3",
     ),
     "NaN in a label": (
-        label_file("path,lion\npictures/00000.jpg,1\npictures/00001.jpg,NaN\n"),
-        "bad.csv, line 3: 'lion' must be 1 .* Got 'NaN'",
+        label_file("path,lion\nimages/00000.jpg,1\nimages/00001.jpg,NaN\n"),
+        "bad.csv, line 3: 'lion' must be in .* got 'NaN'",
     ),
     "a label called path": (
-        label_file("path,path\npictures/00000.jpg,1\n"),
-        "a label cannot be called 'path'",
+        label_file("path,path\nimages/00000.jpg,1\n"),
+        "'path' must not be a label",
     ),
     "a label file that is not there": (["evaluate", "tiny-vit", "gone.csv"], "gone.csv: no such"),
     "a split that is not there": (
@@ -179,69 +182,72 @@ CASES = {
         "has no split 'tests'. It has: train",
     ),
     "an unknown name in a query": (search("lion & guitr"), "'guitr'.* Did you mean 'guitar'"),
-    "an empty query": (search(" "), "A query must name at least one label"),
+    "an empty query": (search(" "), "A query must contain at least one label"),
     "unbalanced quotes": (search('"lion'), "Every opening quote needs a closing one"),
-    "k = 0": (search("lion", "-k", "0"), "at least 1. Got 0"),
-    "no index": (["search", "pictures", "lion"], "pictures must be an index"),
-    "an index from a newer version": (newer_index, "version 99.*install a newer surelabel"),
+    "k = 0": (search("lion", "-k", "0"), "at least 1; got 0"),
+    "no index": (["search", "images", "lion"], "images must be an index"),
+    "an index from a newer version": (newer_index, "version 99.*Install a newer surelabel"),
     "a truncated index": (truncated_index, "logits-.*npy"),
     "an index of another recognizer": (
-        ["index", "index", "pictures", "--model", "tiny-vit"],
+        ["index", "index", "images", "--model", "tiny-vit"],
         "An index holds predictions of one recognizer",
     ),
     "a threshold above 1": (
-        ["tag", "pictures", "--labels", "lion", "--threshold", "2"],
-        r"threshold is a probability in \[0, 1\]. Got 2.0",
+        ["tag", "images", "--labels", "lion", "--threshold", "2"],
+        r"threshold must be in \[0, 1\]; got 2.0",
     ),
     "no labels at most": (
-        ["tag", "pictures", "--labels", "lion", "--top-k", "0"],
-        "top_k must be 1 or more. Got 0",
+        ["tag", "images", "--labels", "lion", "--top-k", "0"],
+        "top_k must be at least 1; got 0",
     ),
     "an unknown model": (
-        ["tag", "pictures", "--labels", "lion", "--model", "tiny-vitt"],
-        "'tiny-vitt' is no backbone. Nearest: tiny-vit",
+        ["tag", "images", "--labels", "lion", "--model", "tiny-vitt"],
+        "'tiny-vitt' is not an encoder. Nearest: tiny-vit",
     ),
     "a mistyped folder of a recognizer": (
-        ["evaluate", "recogniser", "labels.csv"],
-        "'recogniser' is no backbone.*The folder of a saved recognizer is taken too; there is none",
+        ["evaluate", "recognizr", "labels.csv"],
+        "'recognizr' is not an encoder.*accepted too, but recognizr is not a folder",
     ),
     "an unknown device": (
-        ["tag", "pictures", "--labels", "lion", "--device", "gpu"],
-        "device must be one that torch finds here.*'gpu'",
+        ["tag", "images", "--labels", "lion", "--device", "gpu"],
+        "device must be available to torch.*'gpu'",
     ),
     "an unknown output format": (
         ["tag", "nowhere", "--labels", "lion", "--out", "tags.xlsx"],
-        "are written as .parquet, .csv, .jsonl. Got 'tags.xlsx'",
+        "must be one of .parquet, .csv, .jsonl; got 'tags.xlsx'",
     ),
     "an unknown setting": (["check", "--set", "loss.gama=1"], "binary has no setting gama"),
-    "a recognizer from a newer version": (newer_recognizer, "Upgrade surelabel to load it"),
+    "a recognizer from a newer version": (
+        newer_recognizer,
+        "recognizer has format 99 .* Upgrade surelabel",
+    ),
     "a recognizer without its weights": (
         without("weights.safetensors"),
-        "recognizer is no whole recognizer: weights.safetensors is missing",
+        "recognizer must be a complete saved recognizer; missing: weights.safetensors",
     ),
-    "a recognizer without its names": (without("names.txt"), "names.txt is missing"),
+    "a recognizer without its names": (without("names.txt"), "missing: names.txt"),
     "truncated weights": (truncated("weights.safetensors"), "weights.safetensors is damaged"),
     "a truncated calibration": (truncated("calibration.json"), "calibration.json is damaged"),
     "truncated names": (
         truncated("names.txt"),
-        "is of 4 labels and the recognizer of 3. Copy the whole folder",
+        "must have 3 labels, as names.txt; got 4. Copy the complete folder",
     ),
     "tags that cannot be written": (
-        ["tag", "pictures", "--labels", "lion", "--out", f"{BELOW_A_FILE}/tags.csv"],
+        ["tag", "images", "--labels", "lion", "--out", f"{BELOW_A_FILE}/tags.csv"],
         "below/tags.csv cannot be written: .*names.txt is a file",
     ),
     "a recognizer that cannot be written": ([*FIT, "--out", BELOW_A_FILE], "cannot be written"),
     "a recognizer over something else": (
-        ["fit", "gone.csv", "--out", "pictures"],
-        "is no saved recognizer",
+        ["fit", "gone.csv", "--out", "images"],
+        "must be new, empty or a saved recognizer; images holds other files",
     ),
     "a recognizer over the current folder": (
         ["fit", "gone.csv", "--out", "."],
-        "the current folder is in it",
+        "must not contain the current folder",
     ),
     "a calibration over something else": (
-        ["calibrate", "tiny-vit", "gone.csv", "--out", "pictures"],
-        "is no saved recognizer",
+        ["calibrate", "tiny-vit", "gone.csv", "--out", "images"],
+        "must be new, empty or a saved recognizer; images holds other files",
     ),
     "a calibration that cannot be written": (
         ["calibrate", "tiny-vit", "labels.csv", "--out", BELOW_A_FILE],
@@ -252,21 +258,24 @@ CASES = {
         "cannot be written",
     ),
     "a report over something else": (
-        ["evaluate", "recognizer", "gone.csv", "--report", "pictures"],
-        "pictures holds something that is not a report",
+        ["evaluate", "recognizer", "gone.csv", "--report", "images"],
+        "or an existing report, but images contains other files",
     ),
     "a report over the current folder": (
         ["evaluate", "recognizer", "gone.csv", "--report", "."],
-        "the current folder is in it",
+        "must not contain the current folder",
     ),
-    "a demo over something else": (demo_over_something_else, "recognizer exists and is no saved"),
+    "a demo over something else": (
+        demo_over_something_else,
+        "a saved recognizer; shown/recognizer holds other files",
+    ),
     "an index that cannot be written": (
-        ["index", BELOW_A_FILE, "pictures", "--labels", "lion"],
+        ["index", BELOW_A_FILE, "images", "--labels", "lion"],
         "cannot be written",
     ),
     "an index over something else": (
-        ["index", "pictures", "pictures", "--labels", "lion"],
-        "pictures holds",
+        ["index", "images", "images", "--labels", "lion"],
+        "images contains",
     ),
     "scenes that cannot be written": (
         ["scenes", BELOW_A_FILE, "--count", "2"],
@@ -280,11 +289,11 @@ CASES = {
     "vectors that are no archive": (no_archive, "bad.npz .*npz|bad.npz is no"),
     "vectors that are not there": (["evaluate", "tiny-vit", "gone.npz"], "gone.npz"),
     "targets that do not fit the vectors": (archive(targets=np.eye(5, 2)), r"\(5, 2\)"),
-    "a part of vectors without parts": (archive(":test"), "has no part 'test'. It has: none"),
-    "an empty part of vectors": (archive(":"), "has no part ''"),
+    "a part of vectors without parts": (archive(":test"), "has no split 'test'. Its splits: none"),
+    "an empty part of vectors": (archive(":"), "has no split ''"),
     "an unknown part of vectors": (
         archive(":tests", part=np.array(["train"] * 3 + ["test"] * 3)),
-        "has no part 'tests'. It has: train, test",
+        "has no split 'tests'. Its splits: train, test",
     ),
     "an unknown loss": ([*FIT, "--loss", "spaa", "--out", "new"], "'spaa'.* Did you mean 'spa'"),
     "an unknown method": (["fit", "labels.csv", "--method", "liner", "--out", "new"], "'linear'"),
@@ -292,69 +301,75 @@ CASES = {
         [*FIT, "--regularizer", "label_pairs", "--out", "new"],
         "Did you mean 'label_pair'",
     ),
-    "more folds than pictures": ([*FIT, "--folds", "25", "--out", "new"], "Got 25 folds and 24"),
+    "more folds than images": ([*FIT, "--folds", "25", "--out", "new"], "got 25 folds and 24"),
     "folds of a whole network": (
         ["fit", "labels.csv", "--method", "finetune", "--folds", "2", "--out", "new"],
-        "folds would do 2 times more",
+        "folds must be 0 for finetune",
     ),
     "a goal without calibration on labels": ([*GOAL, "--precision", "0.9"], "on 20 or more"),
     "a guarantee without it": ([*GOAL, "--at-most-wrong", "0.1"], "on 20 or more"),
-    "a guarantee that few pictures cannot prove": (
-        ["tag", "pictures", "--model", "recognizer", "--at-most-wrong", "0.001"],
-        "It cannot be promised .* label about",
+    "a guarantee that few images cannot prove": (
+        ["tag", "images", "--model", "recognizer", "--at-most-wrong", "0.001"],
+        "It cannot be guaranteed .* label about",
     ),
-    "an archive without labels that has labels": (
+    "unlabelled images that have labels": (
         ["calibrate", "recognizer", "labels.csv", "--unlabelled"],
-        "labels.csv has labels: leave --unlabelled out",
+        "got labels.csv, which has labels. Remove --unlabelled",
     ),
-    "a collection as an archive without labels": (
+    "a collection as unlabelled images": (
         ["calibrate", "recognizer", "scenes-80:test", "--unlabelled"],
-        "scenes-80:test has labels",
+        "got scenes-80:test, which has labels",
     ),
-    "an archive for an encoder that saw no labels": (
-        ["calibrate", "tiny-vit", "pictures", "--unlabelled"],
+    "unlabelled images for an encoder without labels": (
+        ["calibrate", "tiny-vit", "images", "--unlabelled"],
         "tiny-vit",
     ),
-    "an unknown name in a search that is judged": (
+    "an unknown name in a search that is evaluated": (
         ["evaluate", "recognizer", "labels.csv", "--search", "guitr", "--report", "new"],
         "'guitr'.* Did you mean 'guitar'",
     ),
     "an empty search": (["evaluate", "recognizer", "labels.csv", "--search", ""], "at least one"),
-    "pictures without labels for a method of labels": (
-        ["fit", "pictures", "--out", "new"],
-        "clip_adapter learns from labels, and pictures names pictures .* --method tailor --labels",
+    "images without labels for a method of labels": (
+        ["fit", "images", "--out", "new"],
+        "clip_adapter requires an annotated dataset; .* --method tailor --labels",
     ),
-    "a picture for a method of labels": (
-        ["fit", "pictures/00000.jpg", "--method", "linear", "--out", "new"],
-        "linear learns from labels",
+    "an image for a method of labels": (
+        ["fit", "images/00000.jpg", "--method", "linear", "--out", "new"],
+        "linear requires an annotated dataset; got the unlabelled images images/00000.jpg",
     ),
-    "pictures alone and no names": (["fit", "pictures", *TAILOR], "tailor needs names .* --labels"),
-    "one name for a method that tells names apart": (
-        ["fit", "pictures", *TAILOR, "--labels", "lion"],
-        "needs 3 names or more. Got 1",
+    "images alone and no names": (
+        ["fit", "images", *TAILOR],
+        "tailor requires labels, .* --labels",
+    ),
+    "one label for a method that compares labels": (
+        ["fit", "images", *TAILOR, "--labels", "lion"],
+        "requires at least 3 labels to compare; got 1",
     ),
     "folds without labels": (
-        ["fit", "pictures", *TAILOR, "--labels", "names.txt", "--folds", "3"],
-        "folds have nothing to calibrate on",
+        ["fit", "images", *TAILOR, "--labels", "names.txt", "--folds", "3"],
+        "folds requires labels; tailor is fitted without labels",
     ),
     "a regularizer of labels without labels": (
-        ["fit", "pictures", *TAILOR, "--labels", "names.txt", "--regularizer", "label_pair"],
-        "label_pair goes by them",
+        ["fit", "images", *TAILOR, "--labels", "names.txt", "--regularizer", "label_pair"],
+        "regularizer.name=label_pair requires labels",
     ),
     "a loss that gives no log-odds, without labels": (
-        ["fit", "pictures", *TAILOR, "--labels", "names.txt", "--loss", "two_way"],
-        "log-odds, as loss.name=binary makes them. Got two_way",
+        ["fit", "images", *TAILOR, "--labels", "names.txt", "--loss", "two_way"],
+        "a loss whose scores are log-odds; got two_way",
     ),
-    "a folder without pictures to learn from": (folder_without_pictures, "found 0 of 1 files"),
-    "only broken pictures to learn from": (folder_of_a_broken_picture, "None of 1 pictures could"),
-    "vectors for a method that looks into pictures": (archive_of_tokens, "no pictures"),
+    "a folder without images to learn from": (folder_without_images, "got 0 images among 1 files"),
+    "only broken images to learn from": (folder_of_a_broken_image, "none of 1 is"),
+    "vectors for a method that requires images": (
+        archive_of_tokens,
+        "features:6 needs precomputed features",
+    ),
     "tags of a method that must be fitted": (
         [*GOAL, "--method", "tailor"],
-        "tailor is trained on images. Fit it first .`surelabel fit PICTURES --method tailor",
+        "tailor requires training on images; .*`surelabel fit IMAGES --method tailor",
     ),
     "tags of a method of labels": (
         [*GOAL, "--method", "linear"],
-        "linear is trained on labels. Fit it first .`surelabel fit LABELS --method linear",
+        "linear requires training on labels; .*`surelabel fit DATASET --method linear",
     ),
     "an unknown method to tag with": ([*GOAL, "--method", "tile"], "'tile' is unknown"),
     "an unknown setting to tag with": (
@@ -362,12 +377,12 @@ CASES = {
         "zero_shot has no setting domian",
     ),
     "a method for a saved recognizer": (
-        ["tag", "pictures", "--model", "recognizer", "--method", "zero_shot"],
-        "keeps the method it was saved with. Leave --method and --set out",
+        ["tag", "images", "--model", "recognizer", "--method", "zero_shot"],
+        "which keeps its method. Remove --method and --set",
     ),
     "two names and a score within the list": (
-        ["tag", "pictures", "--labels", "lion, bear", "--set", "method.domain=centred"],
-        "needs 3 or more. Got 2",
+        ["tag", "images", "--labels", "lion, bear", "--set", "method.domain=centred"],
+        "needs 3 or more; got 2",
     ),
     "a demo that cannot be written": (["demo", "--out", BELOW_A_FILE], "cannot be written"),
 }
@@ -389,9 +404,9 @@ def test_a_mistake_is_one_line_and_exit_code_1_and_changes_nothing(case, home, r
 
 def test_ctrl_c_says_in_one_line_that_a_rerun_goes_on_and_it_does(tmp_path, run, monkeypatch):
     monkeypatch.setenv("SURELABEL_CACHE", str(tmp_path / "cache"))
-    pictures = tmp_path / "list.txt"
-    pictures.write_text("\n".join(collection("scenes-80", split="test").paths[:256]))
-    line = ["tag", str(pictures), "--labels", "lion", "--out", str(tmp_path / "tags.csv")]
+    images = tmp_path / "list.txt"
+    images.write_text("\n".join(collection("scenes-80", split="test").paths[:256]))
+    line = ["tag", str(images), "--labels", "lion", "--out", str(tmp_path / "tags.csv")]
     started = subprocess.Popen(
         [sys.executable, "-m", "surelabel", *line],
         stderr=subprocess.PIPE,
@@ -405,9 +420,11 @@ def test_ctrl_c_says_in_one_line_that_a_rerun_goes_on_and_it_does(tmp_path, run,
         os.killpg(started.pid, signal.SIGINT)  # as a terminal does: to the workers as well
         said = started.stderr.read().splitlines()
     assert started.returncode == 130
-    assert [line for line in said if line.startswith("Interrupted. What was encoded is kept")]
+    assert [
+        line for line in said if line.startswith("Interrupted. Encoded images are in the cache")
+    ]
     assert len(said) == 1
     assert not Path(tmp_path / "tags.csv").exists()
     done = run(*line)
     assert done.code == 0
-    assert int(re.search(r"(\d+) came from the cache", done.err)[1]) >= 64
+    assert int(re.search(r"(\d+) were cached", done.err)[1]) >= 64

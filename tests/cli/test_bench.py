@@ -11,7 +11,7 @@ import surelabel.bench.calibrated
 def vectors(tmp_path, monkeypatch):
     """The current folder, with an archive of vectors in three parts."""
     monkeypatch.chdir(tmp_path)
-    fast = replace(surelabel.bench.calibrated.QUICK, epochs=1, steps=0)
+    fast = replace(surelabel.bench.calibrated.QUICK, epochs=1, min_steps=0)
     monkeypatch.setattr(surelabel.bench.calibrated, "QUICK", fast)
     random = np.random.default_rng(0)
     features = random.normal(size=(150, 8)).astype(np.float32)
@@ -29,12 +29,12 @@ def test_bench_prints_tables_and_writes_them_with_a_figure(vectors, run):
     assert (vectors / "found" / "curves.png").stat().st_size > 10_000
     assert "Written: found/calibrated.md, calibrated.json and curves.png" in done.err
     line = ["bench", "calibrated", "--quick", "--features", "birds.npz", "--out", "found"]
-    cells = sorted((vectors / "found" / "cells").iterdir())
+    cells = sorted((vectors / "found" / "cache").iterdir())
     again = run(*line, "--json", "--quiet")
-    assert sorted((vectors / "found" / "cells").iterdir()) == cells
+    assert sorted((vectors / "found" / "cache").iterdir()) == cells
     value = json.loads(again.out)
     assert value == json.loads((vectors / "found" / "calibrated.json").read_text())
-    assert [found["material"] for found in value["results"]] == ["birds"]
+    assert [found["dataset"] for found in value["results"]] == ["birds"]
 
 
 def test_a_file_without_parts_is_one_sentence(vectors, run):

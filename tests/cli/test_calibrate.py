@@ -8,7 +8,7 @@ from surelabel.recognizer import Recognizer
 LINEAR = ["--set", "method.name=linear", "--set", "epochs=3"]
 
 
-def test_calibration_counts_positives_and_says_what_to_label_next(home, run):
+def test_calibration_counts_positives_and_lists_the_rarest_labels(home, run):
     done = run("calibrate", "recognizer", "labels.csv", "--json")
     found = json.loads(done.out)
     names = ["lion", "coffee", "guitar", "rocket"]
@@ -21,17 +21,17 @@ def test_calibration_counts_positives_and_says_what_to_label_next(home, run):
     assert found["recognizer"] is None
 
 
-def test_calibration_says_on_what_it_was_measured(home, run):
+def test_calibration_names_the_dataset_of_the_metrics(home, run):
     done = run("calibrate", "recognizer", "labels.csv")
-    assert "Measured on the same pictures, which flatters it" in done.out
-    assert "Nothing was saved; --out FOLDER saves it." in done.out
+    assert "Evaluated on the calibration dataset, so the metrics are optimistic" in done.out
+    assert "The result was not saved; --out FOLDER saves it." in done.out
     done = run("calibrate", "recognizer", "labels.csv", "--test", "labels.csv", "--out", "again")
-    assert "Measured on labels.csv." in done.out
+    assert "Evaluated on labels.csv." in done.out
     assert "Saved in again." in done.out
-    assert Recognizer.load("again").calibrated_on == "beta on 24 labelled pictures"
+    assert Recognizer.load("again").calibrated_on == "beta on 24 labelled images"
 
 
-def test_calibration_makes_fitted_pictures_no_less_likely(home, run):
+def test_calibration_makes_fitted_images_no_less_likely(home, run):
     run("fit", "labels.csv", "--out", "fitted", *LINEAR)
     found = json.loads(run("calibrate", "fitted", "labels.csv", "--json").out)
     before, after = found["before"]["summary"], found["after"]["summary"]
@@ -39,57 +39,58 @@ def test_calibration_makes_fitted_pictures_no_less_likely(home, run):
     assert after["mean_average_precision"] == pytest.approx(before["mean_average_precision"])
 
 
-def test_all_pictures_that_cannot_be_read_are_named_once_at_the_end(home, run):
-    pictures = sorted((home / "pictures").iterdir())
-    for picture in pictures[:5]:
-        picture.write_bytes(b"")
+def test_all_images_that_cannot_be_read_are_named_once_at_the_end(home, run):
+    images = sorted((home / "images").iterdir())
+    for image in images[:5]:
+        image.write_bytes(b"")
     header, *rows = (home / "labels.csv").read_text().splitlines()
     for name, part in (("held-out.csv", rows[:10]), ("test.csv", rows[4:])):
         (home / name).write_text("\n".join([header, *sorted(part)]) + "\n")
     for line in (["labels.csv"], ["held-out.csv", "--test", "test.csv"]):
         done = run("calibrate", "recognizer", *line)
         assert done.code == 0
-        *_, named = done.err.partition("Skipped 5 that cannot be read:\n")
+        *_, named = done.err.partition("Skipped 5 images that cannot be read:\n")
         assert sorted(named.splitlines()) == [
-            f"  ./pictures/{picture.name}: empty file" for picture in pictures[:5]
+            f"  ./images/{image.name}: empty file" for image in images[:5]
         ]
 
 
-def test_calibration_moves_to_an_archive_without_labels(home, run):
-    done = run("calibrate", "recognizer", "pictures", "--unlabelled", "--out", "moved")
-    assert done.out.startswith("Moved to 24 pictures.")
+def test_calibration_adapts_to_unlabelled_images(home, run):
+    done = run("calibrate", "recognizer", "images", "--unlabelled", "--out", "moved")
+    assert done.out.startswith("Adapted to 24 images, assuming")
     assert (
-        Recognizer.load("moved").calibrated_on == "beta on 24 labelled pictures, moved to 24 others"
+        Recognizer.load("moved").calibrated_on
+        == "beta on 24 labelled images, adapted to 24 other images"
     )
-    found = json.loads(run("calibrate", "recognizer", "pictures", "--unlabelled", "--json").out)
+    found = json.loads(run("calibrate", "recognizer", "images", "--unlabelled", "--json").out)
     assert list(found["shift"]) == ["lion", "coffee", "guitar", "rocket"]
 
 
-def test_an_archive_without_labels_has_no_others_to_measure_on(home, run):
-    line = ["calibrate", "recognizer", "pictures", "--unlabelled"]
-    for more in (["--test", "labels.csv"], ["--pictures", "."]):
+def test_unlabelled_images_cannot_be_combined_with_a_test_dataset(home, run):
+    line = ["calibrate", "recognizer", "images", "--unlabelled"]
+    for more in (["--test", "labels.csv"], ["--images-root", "."]):
         done = run(*line, *more)
         assert (done.code, done.out) == (2, "")
-        assert "--unlabelled goes with neither --test nor --pictures." in done.err
+        assert "--unlabelled cannot be combined with --test or --images-root." in done.err
 
 
 def test_scores_of_a_method_without_labels_become_probabilities(home, run):
     line = ["calibrate", "tiny-vit", "labels.csv", "--out", "tiled", "--method", "tiles"]
-    assert run(*line, "--set", "method.down=2", "--set", "method.across=2").code == 0
+    assert run(*line, "--set", "method.rows=2", "--set", "method.columns=2").code == 0
     made = Recognizer.load("tiled")
-    assert (made.run.method.name, made.run.method.settings) == ("tiles", {"down": 2, "across": 2})
-    assert made.calibrated_on == "beta on 24 labelled pictures"
-    assert run("index", "tiled-index", "pictures", "--model", "tiled").code == 0
+    assert (made.run.method.name, made.run.method.settings) == ("tiles", {"rows": 2, "columns": 2})
+    assert made.calibrated_on == "beta on 24 labelled images"
+    assert run("index", "tiled-index", "images", "--model", "tiled").code == 0
 
 
-def test_pictures_without_labels_calibrate_what_nothing_has_calibrated(home, run):
-    line = ["calibrate", "tiny-vit", "pictures", "--unlabelled", "--labels", "names.txt"]
-    line += ["--method", "standardised"]
+def test_unlabelled_images_calibrate_an_uncalibrated_recognizer(home, run):
+    line = ["calibrate", "tiny-vit", "images", "--unlabelled", "--labels", "names.txt"]
+    line += ["--method", "standardized"]
     done = run(*line, "--out", "alone")
     assert done.code == 0
-    about = "beta without labels: from what parts of 24 pictures show"
-    assert done.out.startswith(f"Calibrated: {about}.\nNo label was there to check")
+    about = "beta on pseudo-labels of 24 images without labels"
+    assert done.out.startswith(f"Calibrated: {about}.\nNot verified: no labels were available.")
     assert Recognizer.load("alone").calibrated_on == about
     assert json.loads(run(*line, "--json").out)["calibration"] == about
-    tagged = run("tag", "pictures", "--model", "alone", "--json", "--top-k", "1")
+    tagged = run("tag", "images", "--model", "alone", "--json", "--top-k", "1")
     assert all(p["tags"][0]["probability"] is not None for p in json.loads(tagged.out))

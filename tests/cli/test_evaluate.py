@@ -1,32 +1,32 @@
 import json
 import re
 
-from surelabel.evaluation import FLOORS
+from surelabel.evaluation import NOISE_FLOOR_METRICS
 
 
 def test_evaluation_prints_the_main_metrics_and_writes_a_report(home, run):
     done = run("evaluate", "recognizer", "labels.csv", "--report", "report")
     assert done.code == 0
-    for title in ("mAP ", "mAP by picture", "Brier skill", "Log loss", "ECE ", "ACE", "MCE"):
+    for title in ("mAP ", "mAP by image", "Brier skill", "Log loss", "ECE ", "ACE", "MCE"):
         assert f"\n{title}" in done.out
     assert all(f"{what} at k" in done.out for what in ("Precision", "Recall", "F1"))
-    assert "Labels where a metric is undefined: none." in done.out
+    assert "Number of labels for which a metric is undefined: none." in done.out
     assert "Adaptive ECE" not in done.out
-    assert re.search(r"\n\d+ more metrics: --json prints them, --report shows them\.\n", done.out)
+    assert re.search(r"\n\d+ more metrics: see --json or --report\.\n", done.out)
     assert (home / "report" / "index.html").exists()
     assert "Report: report/index.html" in done.err
 
 
-def test_evaluation_as_json_says_what_chance_alone_gives(home, run):
+def test_evaluation_as_json_has_the_noise_floor(home, run):
     found = json.loads(run("evaluate", "recognizer", "labels.csv", "--json").out)
-    assert (found["pictures"], found["calibration"]) == (24, "beta on 24 labelled pictures")
-    assert set(found["floor"]) == set(FLOORS)
+    assert (found["images"], found["calibration"]) == (24, "beta on 24 labelled images")
+    assert set(found["floor"]) == set(NOISE_FLOOR_METRICS)
     assert 0 <= found["summary"]["mean_average_precision"] <= 1
 
 
 def test_an_encoder_is_evaluated_for_the_labels_of_the_file(home, run):
     done = run("evaluate", "tiny-vit", "labels.csv")
-    assert done.out.startswith("24 pictures, 4 labels; ")
+    assert done.out.startswith("24 images, 4 labels; ")
 
 
 def test_undefined_labels_are_counted(home, run):
@@ -34,7 +34,7 @@ def test_undefined_labels_are_counted(home, run):
     assert "Average precision 1" in run(*line).out
 
 
-def test_places_in_pictures_are_looked_for_only_for_a_report(home, run, monkeypatch):
+def test_labels_are_localized_only_for_a_report(home, run, monkeypatch):
     monkeypatch.setenv("SURELABEL_CACHE", str(home / "own-cache"))
 
     def kept(*more):
@@ -44,29 +44,29 @@ def test_places_in_pictures_are_looked_for_only_for_a_report(home, run, monkeypa
     assert kept() < kept("--report", "report")
 
 
-def test_all_pictures_that_cannot_be_read_are_named_at_the_end(home, run):
-    for picture in sorted((home / "pictures").iterdir())[:5]:
-        picture.write_bytes(b"")
+def test_all_images_that_cannot_be_read_are_named_at_the_end(home, run):
+    for image in sorted((home / "images").iterdir())[:5]:
+        image.write_bytes(b"")
     done = run("evaluate", "recognizer", "labels.csv")
-    assert done.out.startswith("19 pictures")
+    assert done.out.startswith("19 images")
     assert done.err.count(": empty file") == 5
 
 
-def test_a_search_stands_beside_what_chance_would_find(home, run):
+def test_the_precision_of_a_search_is_printed_with_the_prevalence(home, run):
     line = ["evaluate", "recognizer", "labels.csv", "--search", "lion & !coffee"]
     done = run(*line, "--report", "report")
     assert re.search(r"\n\d+\.\d % +\d+\.\d % .* \d+ of 24 +lion & !coffee\n", done.out)
     assert "precision at 10  prevalence" in done.out
     found = json.loads(run(*line, "--json").out)["searches"][0]
     assert found["query"] == "lion & !coffee"
-    assert found["precision"] == sum(hit["right"] for hit in found["hits"]) / 10
-    assert found["prevalence"] == found["fulfilled"] / found["pictures"]
+    assert found["precision"] == sum(hit["is_relevant"] for hit in found["hits"]) / 10
+    assert found["prevalence"] == found["relevant_images"] / found["images"]
     page = (home / "report" / "index.html").read_text()
     assert "lion &amp; !coffee" in page
     assert f"precision at 10 is {100 * found['precision']:.1f} %" in page
 
 
-def test_hits_are_those_that_an_index_of_the_same_pictures_finds(indexed, run):
+def test_hits_are_those_that_an_index_of_the_same_images_finds(indexed, run):
     line = ["evaluate", "recognizer", "labels.csv", "--search", "lion & !coffee", "--json"]
     judged = json.loads(run(*line).out)["searches"][0]["hits"]
     found = json.loads(run("search", "index", "lion & !coffee", "-k", "10", "--json").out)
@@ -78,21 +78,21 @@ def test_retrieval_judges_all_short_queries(home, run):
     done = run("evaluate", "recognizer", "labels.csv", "--retrieval")
     lengths = re.findall(r"\n(\d) +\d+\.\d % +0\.0 % +(\d+) +(\d+)", done.out)
     assert [(int(n), int(a) + int(b)) for n, a, b in lengths] == [(1, 4), (2, 18), (3, 28)]
-    line = ["evaluate", "recognizer", "labels.csv", "--retrieval", "--up-to", "1", "--json"]
+    line = ["evaluate", "recognizer", "labels.csv", "--retrieval", "--max-literals", "1", "--json"]
     assert json.loads(run(*line).out)["retrieval"]["lengths"] == [1]
 
 
 def test_the_length_of_queries_needs_retrieval(home, run):
-    done = run("evaluate", "recognizer", "labels.csv", "--up-to", "2")
+    done = run("evaluate", "recognizer", "labels.csv", "--max-literals", "2")
     assert (done.code, done.out) == (2, "")
-    assert "--up-to says how long the queries of --retrieval are; give both." in done.err
+    assert "--max-literals limits the queries of --retrieval; add --retrieval." in done.err
 
 
 def test_an_encoder_is_measured_with_a_method_that_needs_no_labels(home, run):
     line = ["evaluate", "tiny-vit", "labels.csv", "--json", "--method"]
-    found = {m: json.loads(run(*line, m).out) for m in ("zero_shot", "standardised")}
+    found = {m: json.loads(run(*line, m).out) for m in ("zero_shot", "standardized")}
     assert found["zero_shot"]["calibration"]
-    assert found["standardised"]["calibration"] is None
+    assert found["standardized"]["calibration"] is None
     means = [found[m]["summary"]["mean_average_precision"] for m in found]
     assert means[0] != means[1]
-    assert "learns from these 24 pictures first" in run(*line, "standardised").err
+    assert "is fitted on these 24 images first" in run(*line, "standardized").err

@@ -16,7 +16,7 @@ LINEAR = ["--set", "method.name=linear", "--set", "epochs=3"]
 def test_a_fitted_recognizer_is_saved_and_the_next_command_named(home, run):
     done = run("fit", "labels.csv", "--out", "fitted", *LINEAR)
     assert done.code == 0
-    assert done.out.startswith("Fitted linear on 24 pictures for 4 labels and saved it in fitted.")
+    assert done.out.startswith("Fitted linear on 24 images for 4 labels. Saved in fitted.")
     assert Recognizer.load("fitted").names == ["lion", "coffee", "guitar", "rocket"]
 
 
@@ -31,7 +31,7 @@ def test_options_and_the_run_file_are_what_is_saved(home, run):
 
 def test_the_same_seed_gives_the_same_recognizer_and_another_one_another(home, run):
     for out, seed in (("first", 1), ("second", 1), ("third", 2)):
-        run("fit", "labels.csv", "--out", out, "--seed", seed, *LINEAR, "--set", "batch=4")
+        run("fit", "labels.csv", "--out", out, "--seed", seed, *LINEAR, "--set", "batch_size=4")
     first, second, third = (Recognizer.load(n).fingerprint for n in ("first", "second", "third"))
     assert first == second
     assert first != third
@@ -39,44 +39,44 @@ def test_the_same_seed_gives_the_same_recognizer_and_another_one_another(home, r
 
 def test_only_the_names_asked_for_are_learnt(home, run):
     done = run("fit", "labels.csv", "--out", "fitted", "--labels", "rocket", "--json", *LINEAR)
-    assert json.loads(done.out) == {"recognizer": "fitted", "names": ["rocket"], "pictures": 24}
+    assert json.loads(done.out) == {"recognizer": "fitted", "names": ["rocket"], "images": 24}
 
 
-def test_pictures_lie_under_the_root_that_is_given(home, run):
+def test_images_lie_under_the_root_that_is_given(home, run):
     (home / "elsewhere").mkdir()
     (home / "labels.csv").rename(home / "elsewhere" / "labels.csv")
     line = ["fit", "elsewhere/labels.csv", "--out", "fitted", *LINEAR]
     assert run(*line).code == 1
-    assert run(*line, "--pictures", ".").code == 0
+    assert run(*line, "--images-root", ".").code == 0
 
 
-def test_all_pictures_that_cannot_be_read_are_named_at_the_end(home, run):
-    broken = sorted((home / "pictures").iterdir())[:5]
-    for picture in broken:
-        picture.write_bytes(b"")
+def test_all_images_that_cannot_be_read_are_named_at_the_end(home, run):
+    broken = sorted((home / "images").iterdir())[:5]
+    for image in broken:
+        image.write_bytes(b"")
     done = run("fit", "labels.csv", "--out", "fitted", *LINEAR)
     assert done.code == 0
-    assert re.search(f"Note: 5 of 24 labelled pictures.*{broken[0].name}: empty file", done.err)
+    assert re.search(f"Note: 5 of 24 labelled images.*{broken[0].name}: empty file", done.err)
     *_, title, one, two, three, four, five = done.err.splitlines()
-    assert title == "Skipped 5 that cannot be read:"
+    assert title == "Skipped 5 images that cannot be read:"
     assert sorted([one, two, three, four, five]) == [
-        f"  ./pictures/{picture.name}: empty file" for picture in broken
+        f"  ./images/{image.name}: empty file" for image in broken
     ]
-    assert done.out.startswith("Fitted linear on 19 pictures")
+    assert done.out.startswith("Fitted linear on 19 images")
 
 
 def test_a_method_that_learns_nothing_is_refused(home, run):
     done = run("fit", "labels.csv", "--out", "fitted", "--set", "method.name=zero_shot")
     assert done.code == 1
-    assert "zero_shot learns from nothing" in done.err
+    assert "zero_shot has no parameters to fit" in done.err
 
 
 def test_folds_calibrate_without_other_labels(home, run):
     done = run("fit", "labels.csv", "--out", "fitted", "--loss", "spa", "--folds", "3", *LINEAR)
-    assert "for 4 labels, calibrated by 3 folds and saved it in fitted." in done.out
-    assert "Next: surelabel evaluate fitted OTHER_LABELS" in done.out
+    assert "for 4 labels, calibrated with 3 folds. Saved in fitted." in done.out
+    assert "Next: surelabel evaluate fitted OTHER_DATASET" in done.out
     made = Recognizer.load("fitted")
-    assert made.calibrated_on == "beta by 3 folds of 24 labelled pictures"
+    assert made.calibrated_on == "beta on 24 labelled images (3-fold cross-validation)"
     assert made.run.loss.name == "spa"
 
 
@@ -88,11 +88,11 @@ def test_ready_made_vectors_are_fitted_calibrated_and_measured(home, run):
     np.savez("vectors.npz", features=features, targets=targets, names=names, part=part)
     line = ["fit", "vectors.npz:train", "--method", "linear", "--out", "fitted"]
     done = run(*line, "--set", "learning_rate=0.3")
-    assert "Fitted linear on 30 pictures for 2 labels" in done.out
+    assert "Fitted linear on 30 images for 2 labels" in done.out
     line = ["calibrate", "fitted", "vectors.npz:validation", "--out", "fitted"]
     assert run(*line, "--test", "vectors.npz:test").code == 0
     found = json.loads(run("evaluate", "fitted", "vectors.npz:test", "--json").out)
-    assert (found["pictures"], found["calibration"]) == (30, "beta on 30 labelled pictures")
+    assert (found["images"], found["calibration"]) == (30, "beta on 30 labelled images")
     assert found["summary"]["mean_average_precision"] > 0.9
 
 
@@ -100,41 +100,41 @@ def test_a_search_of_scores_asks_for_calibration_first(home, run):
     run("fit", "labels.csv", "--out", "fitted", "--loss", "two_way", *LINEAR)
     done = run("evaluate", "fitted", "labels.csv", "--search", "lion", "--report", "report")
     assert (done.code, done.out) == (1, "")
-    assert "needs probabilities, and nothing calibrated this recognizer" in done.err
+    assert "requires probabilities, but this recognizer is not calibrated" in done.err
     assert not (home / "report").exists()
 
 
-SMALL = ["method.side=60", "method.width=32", "method.layers=1", "teacher.name=zero_shot"]
+SMALL = ["method.image_size=60", "method.width=32", "method.layers=1", "teacher.name=zero_shot"]
 SMALL += ["epochs=1"]
 TAILOR = ["--method", "tailor", *(word for setting in SMALL for word in ("--set", setting))]
 
 
-def test_pictures_without_labels_teach_a_recognizer_that_tags(home, run):
-    done = run("fit", "pictures", "--labels", "names.txt", "--out", "taught", *TAILOR)
+def test_images_without_labels_teach_a_recognizer_that_tags(home, run):
+    done = run("fit", "images", "--labels", "names.txt", "--out", "taught", *TAILOR)
     assert done.code == 0
-    assert done.out.startswith("Fitted tailor on 24 pictures for 4 labels and saved it in taught.")
-    assert "without labels: from what parts of 24 pictures show.\nNo label was there" in done.out
-    again = run("tag", "pictures", "--model", "taught", "--json", "--top-k", "4")
+    assert done.out.startswith("Fitted tailor on 24 images for 4 labels. Saved in taught.")
+    assert "pseudo-labels of 24 images without labels.\nNot verified: no labels were" in done.out
+    again = run("tag", "images", "--model", "taught", "--json", "--top-k", "4")
     assert again.code == 0
     tags = json.loads(again.out)[0]["tags"]
     assert len(tags) == 4
     assert all(0 < tag["probability"] < 1 for tag in tags)
 
 
-def test_one_picture_over_and_over_teaches_scores_and_no_probabilities_are_made_up(home, run):
-    first, *others = sorted((home / "pictures").iterdir())
-    for picture in others:
-        picture.write_bytes(first.read_bytes())
-    done = run("fit", "pictures", "--labels", "names.txt", "--out", "taught", *TAILOR)
+def test_one_image_over_and_over_teaches_scores_and_no_probabilities_are_made_up(home, run):
+    first, *others = sorted((home / "images").iterdir())
+    for image in others:
+        image.write_bytes(first.read_bytes())
+    done = run("fit", "images", "--labels", "names.txt", "--out", "taught", *TAILOR)
     assert done.code == 0
-    assert done.out.startswith("Fitted tailor on 24 pictures")
+    assert done.out.startswith("Fitted tailor on 24 images")
 
 
-def test_a_folder_a_list_and_labelled_pictures_teach_the_same_without_labels(home, run):
-    paths = sorted(str(p) for p in (home / "pictures").iterdir())
+def test_a_folder_a_list_and_labelled_images_teach_the_same_without_labels(home, run):
+    paths = sorted(str(p) for p in (home / "images").iterdir())
     (home / "list.txt").write_text("\n".join(paths))
     ways = {
-        "folder": ["pictures", "--labels", "names.txt"],
+        "folder": ["images", "--labels", "names.txt"],
         "list": ["list.txt", "--labels", "names.txt"],
         "files": [*paths, "--labels", "names.txt"],
         "labelled": ["labels.csv"],
@@ -142,7 +142,7 @@ def test_a_folder_a_list_and_labelled_pictures_teach_the_same_without_labels(hom
     for out, sources in ways.items():
         done = run("fit", *sources, "--out", out, *TAILOR)
         assert done.code == 0, done.err
-        said = re.findall("Note: tailor learns from the pictures alone: the labels of", done.err)
+        said = re.findall("Note: tailor is fitted without labels: the labels of", done.err)
         assert len(said) == (out == "labelled")
     marks = {Recognizer.load(out).fingerprint for out in ("folder", "list", "files")}
     assert len(marks) == 1
@@ -151,11 +151,11 @@ def test_a_folder_a_list_and_labelled_pictures_teach_the_same_without_labels(hom
 
 def test_a_fit_that_ctrl_c_ended_is_done_again_by_the_same_command(tmp_path, run, monkeypatch):
     monkeypatch.setenv("SURELABEL_CACHE", str(tmp_path / "cache"))
-    pictures = tmp_path / "list.txt"
-    pictures.write_text("\n".join(collection("scenes-80", split="train").paths[:32]))
+    images = tmp_path / "list.txt"
+    images.write_text("\n".join(collection("scenes-80", split="train").paths[:32]))
     out = tmp_path / "taught"
     names = ["--labels", "lion, car, guitar"]
-    line = ["fit", pictures, *names, "--out", out, *TAILOR, "--set", "epochs=2"]
+    line = ["fit", images, *names, "--out", out, *TAILOR, "--set", "epochs=2"]
     started = subprocess.Popen(
         [sys.executable, "-m", "surelabel", *map(str, line)],
         stderr=subprocess.PIPE,
@@ -165,7 +165,7 @@ def test_a_fit_that_ctrl_c_ended_is_done_again_by_the_same_command(tmp_path, run
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     with started:
-        assert started.stderr.readline().startswith("Note: tailor makes only 4 steps")
+        assert started.stderr.readline().startswith("Note: tailor makes only 4 optimizer steps")
         assert started.stderr.readline().startswith("Fitting: 16 of ")
         os.killpg(started.pid, signal.SIGINT)
         said = started.stderr.read().splitlines()

@@ -2,56 +2,56 @@ import json
 import shutil
 
 
-def test_a_new_index_has_all_pictures(home, run):
-    done = run("index", "new", "pictures", "--model", "recognizer")
+def test_a_new_index_has_all_images(home, run):
+    done = run("index", "new", "images", "--model", "recognizer")
     assert done.code == 0
     assert done.out == (
-        "new has 24 pictures and 4 labels: 24 added, 0 changed, 0 removed, 0 skipped.\n"
+        "new has 24 images and 4 labels: 24 added, 0 changed, 0 removed, 0 skipped.\n"
     )
 
 
 def test_a_refresh_adds_changes_and_removes(indexed, run):
-    first, second, third = sorted((indexed / "pictures").iterdir())[:3]
+    first, second, third = sorted((indexed / "images").iterdir())[:3]
     first.unlink()
     shutil.copy(third, second)
-    shutil.copy(third, indexed / "pictures" / "new.jpg")
-    done = run("index", "index", "pictures", "--model", "recognizer", "--json")
+    shutil.copy(third, indexed / "images" / "new.jpg")
+    done = run("index", "index", "images", "--model", "recognizer", "--json")
     assert json.loads(done.out) == {
         "index": "index",
-        "pictures": 24,
+        "images": 24,
         "added": 1,
         "changed": 1,
         "removed": 1,
         "skipped": 0,
     }
-    again = json.loads(run("index", "index", "pictures", "--model", "recognizer", "--json").out)
+    again = json.loads(run("index", "index", "images", "--model", "recognizer", "--json").out)
     assert (again["added"], again["changed"], again["removed"]) == (0, 0, 0)
 
 
-def test_a_broken_new_picture_is_skipped_and_named_at_every_refresh(indexed, run):
-    (indexed / "pictures" / "broken.jpg").write_bytes(b"")
+def test_a_broken_new_image_is_skipped_and_named_at_every_refresh(indexed, run):
+    (indexed / "images" / "broken.jpg").write_bytes(b"")
     for _ in range(2):
-        done = run("index", "index", "pictures", "--model", "recognizer")
+        done = run("index", "index", "images", "--model", "recognizer")
         assert done.code == 0
-        assert "24 pictures" in done.out
+        assert "24 images" in done.out
         assert "0 added, 0 changed, 0 removed, 1 skipped" in done.out
         assert "broken.jpg" in done.err
 
 
-def test_an_index_whose_pictures_all_vanished_is_kept_and_the_remedy_told(indexed, run):
-    (indexed / "pictures").rename(indexed / "elsewhere")
+def test_an_index_whose_images_all_vanished_is_kept_and_the_remedy_told(indexed, run):
+    (indexed / "images").rename(indexed / "elsewhere")
     done = run("index", "index", "elsewhere", "--model", "recognizer")
     assert done.code == 1
-    assert "24 pictures of index should still be there. All are gone" in done.err
+    assert "At least one of the 24 image files of index must exist; all are missing" in done.err
     assert len(json.loads(run("search", "index", "lion", "-k", "99", "--json").out)) == 24
 
 
 def test_the_folder_a_command_runs_in_changes_nothing(indexed, run, monkeypatch):
-    monkeypatch.chdir(indexed / "pictures")
+    monkeypatch.chdir(indexed / "images")
     done = run("index", "../index", ".", "--model", "../recognizer", "--json")
     assert json.loads(done.out) | {"index": ""} == {
         "index": "",
-        "pictures": 24,
+        "images": 24,
         "added": 0,
         "changed": 0,
         "removed": 0,

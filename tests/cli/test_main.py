@@ -98,9 +98,9 @@ def test_an_interrupt_is_exit_code_130_and_one_line(command, run):
     command(stopped)
     done = run("stopped")
     assert done.code == 130
-    assert done.err.startswith("Interrupted. What was encoded is kept in the cache")
-    assert "what was learnt in OUT.unfinished" in done.err
-    assert "run the same command again" in done.err
+    assert done.err.startswith("Interrupted. Encoded images are in the cache")
+    assert "the training checkpoint is in OUT.unfinished" in done.err
+    assert "Run the same command again to resume" in done.err
     assert done.err.count("\n") == 1
 
 

@@ -8,7 +8,7 @@ from surelabel.cli.show import TABLES
 @pytest.mark.parametrize(
     ("kind", "entry"),
     [
-        ("backbone", "tiny-vit"),
+        ("encoder", "tiny-vit"),
         ("method", "clip_adapter"),
         ("loss", "asymmetric"),
         ("link", "focal"),

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from surelabel.data.captions import KINDS, captions, relevance
-from surelabel.data.scenes import HIDDEN, Sampler
-from surelabel.data.words import vocabulary
+from surelabel.data.captions import CAPTION_KINDS, caption_relevance, caption_scene
+from surelabel.data.scene_words import read_scene_vocabulary
+from surelabel.data.scenes import MIN_VISIBLE_SHARE, SceneSampler
 
-WORDS = vocabulary("scenes-80")
+WORDS = read_scene_vocabulary("scenes-80")
 
 
 @pytest.fixture(scope="module")
 def drawn():
     """Scenes with made-up visible shares, in which the main object is always seen."""
-    sample, rng = Sampler(WORDS, seed=2), np.random.default_rng(0)
+    sample, rng = SceneSampler(WORDS, seed=2), np.random.default_rng(0)
     scenes = [sample(i) for i in range(300)]
     shares = rng.random((len(scenes), 7)).astype(np.float32)
     shares[:, 0] = 1
@@ -21,43 +21,43 @@ def drawn():
 
 
 def visible(scene, seen):
-    return set(scene.words[seen[: len(scene.words)] >= HIDDEN].tolist())
+    return set(scene.words[seen[: len(scene.words)] >= MIN_VISIBLE_SHARE].tolist())
 
 
 def test_there_are_five_sentences_of_four_kinds(drawn):
     for scene, seen in drawn:
-        assert tuple(c.kind for c in captions(scene, seen, WORDS)) == KINDS
-    assert KINDS == ("iconic", "pair", "full", "paraphrase", "paraphrase")
+        assert tuple(c.kind for c in caption_scene(scene, seen, WORDS)) == CAPTION_KINDS
+    assert CAPTION_KINDS == ("iconic", "pair", "full", "paraphrase", "paraphrase")
 
 
 def test_an_iconic_caption_names_the_main_object_only(drawn):
     for scene, seen in drawn:
-        iconic = captions(scene, seen, WORDS)[0]
+        iconic = caption_scene(scene, seen, WORDS)[0]
         assert iconic.mentions == (scene.words[0],)
 
 
 def test_a_pair_names_the_main_object_and_one_other_where_there_is_one(drawn):
     for scene, seen in drawn:
-        pair = captions(scene, seen, WORDS)[1]
+        pair = caption_scene(scene, seen, WORDS)[1]
         assert pair.mentions[0] == scene.words[0]
         assert len(pair.mentions) == min(2, len(visible(scene, seen)))
 
 
 def test_a_full_caption_names_every_visible_object_once(drawn):
     for scene, seen in drawn:
-        full = captions(scene, seen, WORDS)[2]
+        full = caption_scene(scene, seen, WORDS)[2]
         assert sorted(full.mentions) == sorted(visible(scene, seen))
 
 
 def test_no_caption_names_a_hidden_object(drawn):
     for scene, seen in drawn:
-        for caption in captions(scene, seen, WORDS):
+        for caption in caption_scene(scene, seen, WORDS):
             assert set(caption.mentions) <= visible(scene, seen)
 
 
 def test_paraphrases_name_what_the_pair_and_the_full_caption_name(drawn):
     for scene, seen in drawn:
-        _, pair, full, pair_again, full_again = captions(scene, seen, WORDS)
+        _, pair, full, pair_again, full_again = caption_scene(scene, seen, WORDS)
         assert pair_again.mentions == pair.mentions
         assert set(full_again.mentions) == set(full.mentions)
         assert pair_again.text != pair.text
@@ -66,19 +66,19 @@ def test_paraphrases_name_what_the_pair_and_the_full_caption_name(drawn):
 
 def test_what_is_mentioned_stands_in_the_text(drawn):
     for scene, seen in drawn:
-        for caption in captions(scene, seen, WORDS):
+        for caption in caption_scene(scene, seen, WORDS):
             assert all(WORDS[i].name in caption.text for i in caption.mentions)
 
 
 def test_the_same_scene_gets_the_same_captions(drawn):
     scene, seen = drawn[5]
-    assert captions(scene, seen, WORDS) == captions(scene, seen, WORDS)
+    assert caption_scene(scene, seen, WORDS) == caption_scene(scene, seen, WORDS)
 
 
 def test_a_caption_by_hand(drawn):
     scene, _ = next((s, v) for s, v in drawn if len(s.words) == 1)
     name = WORDS[scene.words[0]].name
-    texts = [c.text for c in captions(scene, np.ones(7, dtype=np.float32), WORDS)]
+    texts = [c.text for c in caption_scene(scene, np.ones(7, dtype=np.float32), WORDS)]
     assert texts[1:] == [
         f"a {name} alone.",
         f"a photo of a {name}.",
@@ -87,16 +87,16 @@ def test_a_caption_by_hand(drawn):
     ]
 
 
-def test_relevance_is_the_share_of_mentioned_objects_that_a_picture_shows():
+def test_relevance_is_the_share_of_mentioned_objects_that_an_image_shows():
     targets = np.array([[1, 1, 0, 0], [0, 1, 1, 1], [0, 0, 0, 0]], dtype=bool)
     mentions = [[0], [0, 1], [1, 2, 3]]
     expected = [[1, 1, 1 / 3], [0, 1 / 2, 1], [0, 0, 0]]
-    assert np.allclose(relevance(mentions, targets), expected)
+    assert np.allclose(caption_relevance(mentions, targets), expected)
 
 
-def test_a_picture_is_fully_relevant_to_its_own_captions(drawn):
+def test_an_image_is_fully_relevant_to_its_own_captions(drawn):
     scene, seen = next((s, v) for s, v in drawn if len(visible(s, v)) > 3)
     targets = np.zeros((1, len(WORDS)), dtype=bool)
     targets[0, list(visible(scene, seen))] = True
-    own = [c.mentions for c in captions(scene, seen, WORDS)]
-    assert (relevance(own, targets) == 1).all()
+    own = [c.mentions for c in caption_scene(scene, seen, WORDS)]
+    assert (caption_relevance(own, targets) == 1).all()

@@ -1,4 +1,4 @@
-"""What every domain must do, and what each does to simple pictures."""
+"""What every domain must do, and what each does to simple images."""
 
 import numpy as np
 import pytest
@@ -29,31 +29,31 @@ def test_shape_type_and_range_stay(domain, pixels):
 
 
 @EVERY
-def test_the_given_pictures_are_not_changed(domain, pixels):
+def test_the_given_images_are_not_changed(domain, pixels):
     before = pixels.clone()
     domain(pixels, SEEDS)
     assert torch.equal(pixels, before)
 
 
 @EVERY
-def test_the_same_seeds_give_the_same_pictures(domain, pixels):
+def test_the_same_seeds_give_the_same_images(domain, pixels):
     assert torch.equal(domain(pixels, SEEDS), domain(pixels, np.array(SEEDS)))
 
 
 @EVERY
-def test_a_picture_does_not_depend_on_its_batch(domain, pixels):
+def test_an_image_does_not_depend_on_its_batch(domain, pixels):
     together = domain(pixels, SEEDS)
     for i in (3, 0):
         assert torch.equal(domain(pixels[i : i + 1], SEEDS[i : i + 1])[0], together[i])
 
 
 @pytest.mark.parametrize("domain", [sketch, night, blur, noise])
-def test_another_seed_gives_another_picture(domain, pixels):
+def test_another_seed_gives_another_image(domain, pixels):
     assert not torch.equal(domain(pixels, SEEDS), domain(pixels, [1, 2, 3, 4]))
 
 
 @pytest.mark.parametrize("domain", [sketch, night, blur, noise])
-def test_one_seed_a_picture_is_needed(domain, pixels):
+def test_one_seed_an_image_is_needed(domain, pixels):
     with pytest.raises(InputError, match=r"pixels \(n c h w\) has shape \(4, 3, 32, 32\); seeds"):
         domain(pixels, [1, 2, 3])
 
@@ -72,7 +72,7 @@ def test_a_sketch_of_nothing_is_bright_paper_and_an_edge_is_a_dark_line():
     assert edge[..., 40:].mean() > 0.7
 
 
-def test_a_sketch_has_no_colour_of_its_picture():
+def test_a_sketch_has_no_colour_of_its_image():
     red = flat(0)
     red[:, 0] = 1
     red[..., 32:] = 0.5
@@ -100,7 +100,7 @@ def test_blur_keeps_the_mean_and_softens_edges(pixels):
     assert (soft.std(dim=(2, 3)) < 0.8 * pixels.std(dim=(2, 3))).all()
 
 
-def test_blur_grows_with_the_side_of_the_picture():
+def test_blur_grows_with_the_side_of_the_image():
     def width(side):
         line = torch.zeros(1, 3, side, side)
         line[..., side // 2] = 1

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surelabel.data.predictions import check_suffix, read_predictions, write_predictions
+from surelabel.data.predictions import check_predictions_suffix, read_predictions, write_predictions
 from surelabel.errors import DataError, InputError
-from surelabel.records import Predictions, Skipped
+from surelabel.records import Predictions, SkippedImage
 
 SUFFIXES = [".parquet", ".csv", ".jsonl"]
 NAMES = ["dog", 'the "black" cat', "a,b", "café"]
 
 
-def predictions(count=3, *, logits=True, calibration="platt on 500 pictures", names=NAMES):
+def predictions(count=3, *, logits=True, calibration="platt on 500 images", names=NAMES):
     generator = np.random.default_rng(count)
     values = generator.normal(0, 4, (count, len(names))).astype(np.float32)
     return Predictions(
@@ -25,7 +25,7 @@ def predictions(count=3, *, logits=True, calibration="platt on 500 pictures", na
         logits=values if logits else None,
         calibration=calibration if logits else None,
         model="0123abcd",
-        skipped=(Skipped("album/cut.jpg", "truncated file"),),
+        skipped=(SkippedImage("album/cut.jpg", "truncated file"),),
     )
 
 
@@ -35,7 +35,7 @@ def test_what_is_written_is_read_again(tmp_path, suffix):
     write_predictions(wanted, path)
     found = read_predictions(path)
     assert (list(found.paths), list(found.names)) == (wanted.paths, NAMES)
-    assert list(found.skipped) == [Skipped("album/cut.jpg", "truncated file")]
+    assert list(found.skipped) == [SkippedImage("album/cut.jpg", "truncated file")]
     assert np.array_equal(found.scores, wanted.scores)
     assert np.allclose(found.logits, wanted.logits, rtol=1e-6)
     assert np.allclose(found.probabilities, wanted.probabilities, rtol=1e-6)
@@ -47,7 +47,7 @@ def test_parquet_keeps_every_bit_and_who_made_it(tmp_path):
     write_predictions(wanted, tmp_path / "tags.PARQUET")
     found = read_predictions(tmp_path / "tags.PARQUET")
     assert np.array_equal(found.logits, wanted.logits)
-    assert (found.calibration, found.model) == ("platt on 500 pictures", "0123abcd")
+    assert (found.calibration, found.model) == ("platt on 500 images", "0123abcd")
 
 
 def test_parquet_has_one_column_a_label_under_a_prefix_for_any_reader(tmp_path):
@@ -94,7 +94,7 @@ def test_json_lines_say_label_score_and_probability(tmp_path):
     assert first["labels"][0]["probability"] is None
 
 
-def test_csv_names_the_skipped_pictures_with_empty_numbers(tmp_path):
+def test_csv_names_the_skipped_images_with_empty_numbers(tmp_path):
     write_predictions(predictions(1, names=["dog"]), tmp_path / "tags.csv")
     with (tmp_path / "tags.csv").open(newline="") as file:
         header, read, skipped = csv.reader(file)
@@ -113,7 +113,7 @@ def test_extreme_logits_survive(tmp_path, suffix, extreme):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_no_picture_read_is_still_a_file(tmp_path, suffix):
+def test_no_image_read_is_still_a_file(tmp_path, suffix):
     write_predictions(predictions(0), tmp_path / f"tags{suffix}")
     found = read_predictions(tmp_path / f"tags{suffix}")
     assert len(found) == 0
@@ -123,7 +123,7 @@ def test_no_picture_read_is_still_a_file(tmp_path, suffix):
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_path_that_is_no_text_is_written_with_its_odd_bytes_spelt_out(tmp_path, suffix):
     values = np.zeros((1, 1), dtype=np.float32)
-    odd = Skipped("b\udce9.jpg", "empty file")
+    odd = SkippedImage("b\udce9.jpg", "empty file")
     wanted = Predictions(["a\udce9.jpg"], ["dog"], values, skipped=[odd])
     write_predictions(wanted, tmp_path / f"tags{suffix}")
     found = read_predictions(tmp_path / f"tags{suffix}")
@@ -132,9 +132,13 @@ def test_a_path_that_is_no_text_is_written_with_its_odd_bytes_spelt_out(tmp_path
 
 
 def test_another_suffix_is_refused_with_the_three():
-    acts = (lambda path: write_predictions(predictions(), path), read_predictions, check_suffix)
+    acts = (
+        lambda path: write_predictions(predictions(), path),
+        read_predictions,
+        check_predictions_suffix,
+    )
     for act in acts:
-        with pytest.raises(InputError, match=r"as \.parquet, \.csv, \.jsonl\. Got 'tags\.xlsx'"):
+        with pytest.raises(InputError, match=r"one of \.parquet, \.csv, \.jsonl; got 'tags\.xlsx'"):
             act("tags.xlsx")
 
 
@@ -144,7 +148,7 @@ def test_numbers_that_are_not_finite_are_refused_and_the_old_file_stays(tmp_path
     path.write_text("old")
     values = np.float32([[1, 2], [3, np.nan]])
     bad = Predictions(["a.jpg", "b.jpg"], ["dog", "cat"], values)
-    with pytest.raises(InputError, match=r"every score must be finite\. Got nan for 'cat' in b"):
+    with pytest.raises(InputError, match=r"Every score must be finite; got nan for 'cat' in b"):
         write_predictions(bad, path)
     assert path.read_text() == "old"
 
@@ -159,17 +163,17 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path, suffix):
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("x.parquet", b"", "Got: .*Parquet"),
-        ("x.parquet", b"PAR1 nonsense PAR1", "Got: "),
-        ("x.csv", b"", "Got: a first line without path"),
-        ("x.csv", b"path,dog\na.jpg,1\n", "Got: a first line without path"),
-        ("x.csv", b"path,score:dog,skipped\na.jpg,yes,\n", "Got: .*CSV conversion error"),
+        ("x.parquet", b"", "got: .*Parquet"),
+        ("x.parquet", b"PAR1 nonsense PAR1", "got: "),
+        ("x.csv", b"", "got: a header without path"),
+        ("x.csv", b"path,dog\na.jpg,1\n", "got: a header without path"),
+        ("x.csv", b"path,score:dog,skipped\na.jpg,yes,\n", "got: .*CSV conversion error"),
         ("x.csv", b"path,score:dog,skipped\na.jpg,,\n", "an empty cell in the row"),
-        ("x.csv", b"path,score:dog,skipped\na.jpg,1\n", "Got: .*Expected 3 columns, got 2"),
-        ("x.csv", b"\xff\xfe", "Got: .*decode"),
+        ("x.csv", b"path,score:dog,skipped\na.jpg,1\n", "got: .*Expected 3 columns, got 2"),
+        ("x.csv", b"\xff\xfe", "got: .*decode"),
         ("x.jsonl", b'{"path": "a.jpg", "labels": [', "no JSON on line 1"),
         ("x.jsonl", b"[]", "no path with labels on line 1"),
-        ("x.jsonl", b'{"path": "a.jpg", "labels": [{"label": "dog"}]}', "Got: 'score'"),
+        ("x.jsonl", b'{"path": "a.jpg", "labels": [{"label": "dog"}]}', "got: 'score'"),
         (
             "x.jsonl",
             b'{"path": "a", "labels": []}\n'
@@ -180,14 +184,14 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path, suffix):
 )
 def test_a_file_of_something_else_is_refused_with_what_to_do(tmp_path, name, data, message):
     (tmp_path / name).write_bytes(data)
-    expected = rf"{name} must hold predictions of surelabel\. .*{message}.*Write it again.*--out"
+    expected = rf"{name} must contain predictions of surelabel; .*{message}.*Write it again.*--out"
     with pytest.raises(DataError, match=expected):
         read_predictions(tmp_path / name)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_missing_file_is_named(tmp_path, suffix):
-    with pytest.raises(DataError, match=rf"none\{suffix} must hold.*No such file"):
+    with pytest.raises(DataError, match=rf"none\{suffix} must contain.*No such file"):
         read_predictions(tmp_path / f"none{suffix}")
 
 

@@ -7,11 +7,18 @@ import numpy as np
 import pytest
 import torch
 
-from surelabel.data.emoji import draw_sprites
-from surelabel.data.scenes import HIDDEN, MOST_OBJECTS, Sampler, Scene, compose, labels
-from surelabel.data.words import vocabulary
+from surelabel.data.emoji_sprites import draw_sprites
+from surelabel.data.scene_words import read_scene_vocabulary
+from surelabel.data.scenes import (
+    MAX_OBJECTS,
+    MIN_VISIBLE_SHARE,
+    Scene,
+    SceneSampler,
+    render_scenes,
+    visible_labels,
+)
 
-WORDS = vocabulary("scenes-80")
+WORDS = read_scene_vocabulary("scenes-80")
 NAMES = [w.name for w in WORDS]
 SIDE = 64
 
@@ -23,13 +30,13 @@ def sprites():
 
 @pytest.fixture(scope="module")
 def scenes():
-    sample = Sampler(WORDS, seed=3)
+    sample = SceneSampler(WORDS, seed=3)
     return [sample(i) for i in range(192)]
 
 
 @pytest.fixture(scope="module")
-def pictures(scenes, sprites):
-    return compose(scenes, sprites, SIDE)
+def images(scenes, sprites):
+    return render_scenes(scenes, sprites, SIDE)
 
 
 def by_hand(*things):
@@ -50,7 +57,7 @@ def by_hand(*things):
 
 
 def without(scene, k):
-    """The same scene with its object ``k`` moved far out of the picture."""
+    """The same scene with its object ``k`` moved far out of the image."""
     centres = scene.centres.copy()
     centres[k] = 9
     return replace(scene, centres=centres)
@@ -64,18 +71,18 @@ def same(one, other):
 
 
 def test_the_same_seed_and_index_give_the_same_scene(scenes):
-    again = Sampler(WORDS, seed=3)
+    again = SceneSampler(WORDS, seed=3)
     assert all(same(again(i), scenes[i]) for i in (191, 7, 0, 64))
 
 
 def test_another_seed_gives_other_scenes(scenes):
-    other = Sampler(WORDS, seed=4)
+    other = SceneSampler(WORDS, seed=4)
     assert not any(same(other(i), scenes[i]) for i in range(20))
 
 
 def test_a_scene_has_one_large_object_and_up_to_six_small_ones(scenes):
     counts = Counter(len(s.words) for s in scenes)
-    assert set(counts) == set(range(1, MOST_OBJECTS + 1))
+    assert set(counts) == set(range(1, MAX_OBJECTS + 1))
     assert all(0.42 <= s.sides[0] <= 0.60 for s in scenes)
     assert all((s.sides[1:] <= 0.28).all() for s in scenes)
 
@@ -85,7 +92,7 @@ def test_the_main_object_is_of_the_theme(scenes):
 
 
 def test_things_of_one_theme_meet_far_more_often_than_by_chance():
-    sample = Sampler(WORDS, seed=5)
+    sample = SceneSampler(WORDS, seed=5)
     drawn = [sample(i) for i in range(1500)]
     pairs = [(s.theme, WORDS[w].theme) for s in drawn for w in s.words[1:]]
     together = np.mean([main == small for main, small in pairs])
@@ -96,58 +103,58 @@ def test_things_of_one_theme_meet_far_more_often_than_by_chance():
 
 
 def test_every_word_is_the_main_object_equally_often():
-    sample = Sampler(WORDS, seed=6)
+    sample = SceneSampler(WORDS, seed=6)
     count = np.bincount([sample(i).words[0] for i in range(4000)], minlength=len(WORDS))
     spread = ((count - 50) ** 2 / 50).sum()  # chi-square with 79 degrees of freedom
     assert spread < 124  # its 0.999 quantile
 
 
 def test_with_a_long_tail_few_words_are_frequent_and_many_are_rare():
-    sample = Sampler(WORDS, seed=6, long_tail=True)
+    sample = SceneSampler(WORDS, seed=6, long_tail=True)
     count = np.bincount([sample(i).words[0] for i in range(4000)], minlength=len(WORDS))
     count.sort()
     assert count[-8:].sum() > count.sum() * 0.35
     assert count[:40].sum() < count.sum() * 0.25
 
 
-def test_pictures_do_not_depend_on_their_batch(scenes, sprites, pictures):
+def test_images_do_not_depend_on_their_batch(scenes, sprites, images):
     for start, stop in [(0, 1), (1, 4), (100, 117)]:
-        alone = compose(scenes[start:stop], sprites, SIDE)
-        assert torch.allclose(alone.pixels, pictures.pixels[start:stop], atol=1e-5)
-        assert torch.allclose(alone.seen, pictures.seen[start:stop], atol=1e-5)
+        alone = render_scenes(scenes[start:stop], sprites, SIDE)
+        assert torch.allclose(alone.pixels, images.pixels[start:stop], atol=1e-5)
+        assert torch.allclose(alone.visible_shares, images.visible_shares[start:stop], atol=1e-5)
 
 
 def test_composing_twice_gives_the_same_bits(scenes, sprites):
-    one, other = (compose(scenes[:32], sprites, SIDE) for _ in range(2))
+    one, other = (render_scenes(scenes[:32], sprites, SIDE) for _ in range(2))
     assert torch.equal(one.pixels, other.pixels)
-    assert torch.equal(one.seen, other.seen)
+    assert torch.equal(one.visible_shares, other.visible_shares)
 
 
-def test_pixels_and_shares_lie_between_0_and_1(pictures):
-    assert 0 <= pictures.pixels.min() <= pictures.pixels.max() <= 1
-    assert 0 <= pictures.seen.min() <= pictures.seen.max() <= 1
+def test_pixels_and_shares_lie_between_0_and_1(images):
+    assert 0 <= images.pixels.min() <= images.pixels.max() <= 1
+    assert 0 <= images.visible_shares.min() <= images.visible_shares.max() <= 1
 
 
-def test_nothing_is_seen_beyond_the_last_object(scenes, pictures):
-    for scene, seen, boxes in zip(scenes, pictures.seen, pictures.boxes, strict=True):
+def test_nothing_is_seen_beyond_the_last_object(scenes, images):
+    for scene, seen, boxes in zip(scenes, images.visible_shares, images.boxes, strict=True):
         assert (seen[len(scene.words) :] == 0).all()
         assert boxes[len(scene.words) :].isnan().all()
 
 
-def test_boxes_lie_inside_the_picture_and_every_label_has_one(pictures):
-    there = ~pictures.boxes.isnan().any(dim=-1)
-    boxes = pictures.boxes[there]
+def test_boxes_lie_inside_the_image_and_every_label_has_one(images):
+    there = ~images.boxes.isnan().any(dim=-1)
+    boxes = images.boxes[there]
     assert boxes.min() >= 0
     assert boxes.max() <= 1
     assert (boxes[:, 0] < boxes[:, 2]).all()
     assert (boxes[:, 1] < boxes[:, 3]).all()
-    assert there[pictures.seen >= HIDDEN].all()
+    assert there[images.visible_shares >= MIN_VISIBLE_SHARE].all()
 
 
-def test_taking_an_object_away_changes_the_picture_inside_its_box_only(scenes, sprites):
+def test_taking_an_object_away_changes_the_image_inside_its_box_only(scenes, sprites):
     chosen = [(s, k) for s in scenes[:24] for k in range(len(s.words))]
-    whole = compose([s for s, _ in chosen], sprites, SIDE)
-    lacking = compose([without(s, k) for s, k in chosen], sprites, SIDE)
+    whole = render_scenes([s for s, _ in chosen], sprites, SIDE)
+    lacking = render_scenes([without(s, k) for s, k in chosen], sprites, SIDE)
     changed = (whole.pixels - lacking.pixels).abs().amax(dim=1) > 0.26  # a box starts at alpha 0.25
     rows, ys, xs = changed.nonzero(as_tuple=True)
     assert len(rows) > 10_000
@@ -159,22 +166,22 @@ def test_taking_an_object_away_changes_the_picture_inside_its_box_only(scenes, s
 
 
 def test_the_box_of_an_upright_ball_is_where_it_was_put(sprites):
-    made = compose([by_hand(("soccer ball", 0.4, 0.6, 0.5, 0.5))], sprites, 128)
+    made = render_scenes([by_hand(("soccer ball", 0.4, 0.6, 0.5, 0.5))], sprites, 128)
     assert made.boxes[0, 0].tolist() == pytest.approx([0.15, 0.35, 0.65, 0.85], abs=0.02)
-    assert made.seen[0, 0] == pytest.approx(1, abs=0.02)
+    assert made.visible_shares[0, 0] == pytest.approx(1, abs=0.02)
 
 
-def test_a_box_ends_at_the_edge_of_the_picture_and_half_a_ball_is_half_seen(sprites):
-    made = compose([by_hand(("soccer ball", 0.0, 0.5, 0.5, 0.5))], sprites, 128)
+def test_a_box_ends_at_the_edge_of_the_image_and_half_a_ball_is_half_seen(sprites):
+    made = render_scenes([by_hand(("soccer ball", 0.0, 0.5, 0.5, 0.5))], sprites, 128)
     assert made.boxes[0, 0].tolist() == pytest.approx([0, 0.25, 0.25, 0.75], abs=0.02)
-    assert made.seen[0, 0] == pytest.approx(0.5, abs=0.02)
+    assert made.visible_shares[0, 0] == pytest.approx(0.5, abs=0.02)
 
 
 def test_a_mirrored_object_is_the_mirror_image(sprites):
     scene = by_hand(("key", 0.5, 0.5, 0.5, 0.5))
     mirrored = replace(scene, mirrored=np.array([True]))
     empty = without(scene, 0)
-    one, other, ground = compose([scene, mirrored, empty], sprites, SIDE).pixels
+    one, other, ground = render_scenes([scene, mirrored, empty], sprites, SIDE).pixels
     shape = (one - ground).abs().amax(0) > 0.3
     flipped = (other - ground).abs().amax(0) > 0.3
     assert shape.sum() > 100
@@ -183,15 +190,15 @@ def test_a_mirrored_object_is_the_mirror_image(sprites):
 
 def test_a_small_object_behind_the_main_one_is_no_label(sprites):
     main, small = ("soccer ball", 0.5, 0.5, 0.6, 0.5), ("key", 0.5, 0.5, 0.2, 0.9)
-    made = compose([by_hand(main, small)], sprites, 128)
-    assert made.seen[0, 1] < 0.05
+    made = render_scenes([by_hand(main, small)], sprites, 128)
+    assert made.visible_shares[0, 1] < 0.05
     assert present(made, by_hand(main, small)) == {"soccer ball"}
 
 
 def test_the_same_object_in_front_is_a_label(sprites):
     scene = by_hand(("soccer ball", 0.5, 0.5, 0.6, 0.5), ("key", 0.5, 0.5, 0.2, 0.1))
-    made = compose([scene], sprites, 128)
-    assert made.seen[0, 1] > 0.95
+    made = render_scenes([scene], sprites, 128)
+    assert made.visible_shares[0, 1] > 0.95
     assert present(made, scene) == {"soccer ball", "key"}
 
 
@@ -200,30 +207,32 @@ def test_an_object_that_peeps_out_is_a_label_when_three_tenths_of_it_are_seen(sp
         by_hand(("television", 0.5, 0.5, 0.6, 0.5), ("soccer ball", x, 0.55, 0.2, 0.9))
         for x in np.linspace(0.5, 0.88, 12)
     ]
-    made = compose(scenes, sprites, 128)
-    shares = made.seen[:, 1].tolist()
+    made = render_scenes(scenes, sprites, 128)
+    shares = made.visible_shares[:, 1].tolist()
     assert shares == sorted(shares)
-    assert shares[0] < HIDDEN < shares[-1]
-    there = labels(scenes, made.seen, len(WORDS))[:, NAMES.index("soccer ball")]
-    assert there.tolist() == [share >= HIDDEN for share in shares]
+    assert shares[0] < MIN_VISIBLE_SHARE < shares[-1]
+    there = visible_labels(scenes, made.visible_shares, len(WORDS))[:, NAMES.index("soccer ball")]
+    assert there.tolist() == [share >= MIN_VISIBLE_SHARE for share in shares]
 
 
 def present(made, scene):
-    row = labels([scene], made.seen, len(WORDS))[0]
+    row = visible_labels([scene], made.visible_shares, len(WORDS))[0]
     return {NAMES[i] for i in np.flatnonzero(row)}
 
 
 def test_a_word_shown_twice_is_a_label_when_one_of_the_two_is_seen():
     scene = by_hand(("lion", 0.5, 0.5, 0.5, 0.5), ("key", 0, 0, 0.2, 1), ("key", 1, 1, 0.2, 1))
-    assert labels([scene], torch.tensor([[1.0, 0.1, 0.3]]), 80).sum() == 2
-    assert labels([scene], torch.tensor([[1.0, 0.1, 0.29]]), 80).sum() == 1
+    assert visible_labels([scene], torch.tensor([[1.0, 0.1, 0.3]]), 80).sum() == 2
+    assert visible_labels([scene], torch.tensor([[1.0, 0.1, 0.29]]), 80).sum() == 1
 
 
 @pytest.mark.parametrize("name", ["scenes-80", "scenes-all"])
-def test_a_picture_has_about_three_labels(name):
-    words = vocabulary(name)
-    sample = Sampler(words, seed=8)
+def test_an_image_has_about_three_labels(name):
+    words = read_scene_vocabulary(name)
+    sample = SceneSampler(words, seed=8)
     drawn = [sample(i) for i in range(384)]
-    targets = labels(drawn, compose(drawn, draw_sprites(words), 32).seen, len(words))
+    targets = visible_labels(
+        drawn, render_scenes(drawn, draw_sprites(words), 32).visible_shares, len(words)
+    )
     assert 2.5 < targets.sum(axis=1).mean() < 3.5
     assert targets.any(axis=1).all()

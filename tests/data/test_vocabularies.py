@@ -6,9 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surelabel.data import VOCABULARIES, Vocabulary, collection, divided, without_unseen
-from surelabel.data.vocabularies import check_columns
-from surelabel.data.words import all_words
+from surelabel.data import (
+    VOCABULARIES,
+    Vocabulary,
+    collection,
+    remove_unseen_classes,
+    split_vocabulary,
+)
+from surelabel.data.scene_words import all_scene_words
+from surelabel.data.vocabularies import check_label_columns
 from surelabel.errors import ConfigError, InputError
 from surelabel.records import LabelledImages
 
@@ -53,7 +59,7 @@ def test_the_file_of_lists_has_no_line_that_is_left_over():
 def test_scenes_are_divided_as_their_words_say():
     scenes = VOCABULARIES["scenes-48-17"]
     assert [len(part) for part in (scenes.seen, scenes.unseen, scenes.unused)] == [48, 17, 15]
-    assert {word.name for word in all_words() if word.part == "unseen"} == set(scenes.unseen)
+    assert {word.name for word in all_scene_words() if word.part == "unseen"} == set(scenes.unseen)
     assert {*scenes.names, *scenes.unused} == set(collection("scenes-80", split="test").names)
 
 
@@ -76,65 +82,65 @@ def test_names_are_divided_by_their_digests_whatever_their_order(names, seed, da
     unseen = data.draw(st.integers(1, len(names) - 1))
     unused = data.draw(st.integers(0, len(names) - 1 - unseen))
     row = sorted(names, key=lambda n: sha256(f"{seed} {n}".encode()).digest())
-    found = divided(names, unseen=unseen, unused=unused, seed=seed)
+    found = split_vocabulary(names, unseen=unseen, unused=unused, seed=seed)
     assert set(found.unseen) == set(row[:unseen])
     assert set(found.unused) == set(row[unseen : unseen + unused])
     assert set(found.seen) == set(row[unseen + unused :])
     for part in (found.seen, found.unseen, found.unused):
         assert [n for n in names if n in part] == list(part)
-    other = divided(names[::-1], unseen=unseen, unused=unused, seed=seed)
+    other = split_vocabulary(names[::-1], unseen=unseen, unused=unused, seed=seed)
     assert set(other.unseen) == set(found.unseen)
 
 
 def test_scenes_are_divided_the_same_way_on_every_machine():
     names = collection("scenes-80", split="test").names
-    found = divided(names, unseen=17, unused=15)
+    found = split_vocabulary(names, unseen=17, unused=15)
     assert (len(found.seen), len(found.unseen), len(found.unused)) == (48, 17, 15)
     assert found.unseen[:4] == ("lion", "giraffe", "bear", "horse")
-    assert divided(names, unseen=17, unused=15, seed=1) != found
+    assert split_vocabulary(names, unseen=17, unused=15, seed=1) != found
 
 
 def test_another_spelling_moves_no_name():
-    plain = divided(["sofa", "dog", "cup"], unseen=1)
-    spelt = divided(["Sofa|couch", "dog", "cup"], unseen=1)
+    plain = split_vocabulary(["sofa", "dog", "cup"], unseen=1)
+    spelt = split_vocabulary(["Sofa|couch", "dog", "cup"], unseen=1)
     assert [n.partition("|")[0].lower() for n in spelt.unseen] == list(plain.unseen)
 
 
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ({"unseen": 3}, "Some names must stay seen. Got 3 names, 3 of them unseen and 0 unused"),
-        ({"unseen": 1, "unused": 2}, "1 of them unseen and 2 unused"),
-        ({"unseen": 0}, "unseen must be 1 or more"),
-        ({"unseen": 1, "unused": -1}, "unused 0 or more"),
-        ({"unseen": 1.0}, "seed a whole number. Got .*1.0"),
-        ({"unseen": 1, "seed": True}, "seed a whole number. Got .*True"),
+        ({"unseen": 3}, "At least one label must be seen; got 3 labels, 3 unseen and 0 unused"),
+        ({"unseen": 1, "unused": 2}, "1 unseen and 2 unused"),
+        ({"unseen": 0}, "unseen must be an integer >= 1"),
+        ({"unseen": 1, "unused": -1}, "unused an integer >= 0"),
+        ({"unseen": 1.0}, "seed an integer; got .*1.0"),
+        ({"unseen": 1, "seed": True}, "seed an integer; got .*True"),
     ],
 )
 def test_what_cannot_be_divided_is_refused(wanted, message):
     with pytest.raises(ConfigError, match=message):
-        divided(["a", "b", "c"], **wanted)
+        split_vocabulary(["a", "b", "c"], **wanted)
 
 
 def test_names_that_come_twice_are_refused():
-    with pytest.raises(InputError, match="label names must differ"):
-        divided(["a", "b", "A"], unseen=1)
-    with pytest.raises(InputError, match="label names must differ"):
+    with pytest.raises(InputError, match="Labels must be unique"):
+        split_vocabulary(["a", "b", "A"], unseen=1)
+    with pytest.raises(InputError, match="Labels must be unique"):
         Vocabulary(("a",), ("b", "b"))
-    with pytest.raises(InputError, match="label names must differ"):
+    with pytest.raises(InputError, match="Labels must be unique"):
         Vocabulary(("a",), ("b",), ("A",))
 
 
 @pytest.mark.parametrize("unseen", [("cup", "Dog"), ("hound|dog ",)])
 def test_a_name_cannot_be_seen_and_unseen_at_once(unseen):
-    with pytest.raises(InputError, match=r"seen or unseen, never both. Got 'dog' in both lists"):
+    with pytest.raises(InputError, match=r"either seen or unseen; got 'dog' in both lists"):
         Vocabulary(("cat", "dog"), unseen)
 
 
 def test_a_vocabulary_needs_names_of_both_kinds():
-    with pytest.raises(InputError, match=r"needs one unseen name or more. Got none"):
+    with pytest.raises(InputError, match=r"at least one unseen label; got none"):
         Vocabulary(("dog",), ("", " "))
-    with pytest.raises(InputError, match=r"needs one seen name or more. Got none"):
+    with pytest.raises(InputError, match=r"at least one seen label; got none"):
         Vocabulary((), ("dog",))
 
 
@@ -142,10 +148,10 @@ def test_empty_lines_of_a_list_are_no_names():
     assert Vocabulary(("dog", ""), ("", " cup")).names == ("dog", "cup")
 
 
-def test_pictures_with_an_unseen_label_are_removed_and_counted():
+def test_images_with_an_unseen_label_are_removed_and_counted():
     train = collection("scenes-80", split="train")
-    vocabulary = divided(train.names, unseen=17, unused=15)
-    seen, removed = without_unseen(train, vocabulary)
+    vocabulary = split_vocabulary(train.names, unseen=17, unused=15)
+    seen, removed = remove_unseen_classes(train, vocabulary)
     column = {name: i for i, name in enumerate(train.names)}
     kept = [
         i
@@ -159,38 +165,38 @@ def test_pictures_with_an_unseen_label_are_removed_and_counted():
         assert (seen.targets[:, place] == train.targets[kept, column[name]]).all()
 
 
-def test_a_picture_stays_where_nobody_knows_of_an_unseen_label():
+def test_an_image_stays_where_nobody_knows_of_an_unseen_label():
     images = LabelledImages(["a", "b"], ["dog", "cup"], [[1, np.nan], [np.nan, 1]])
-    seen, removed = without_unseen(images, Vocabulary(("dog",), ("cup",)))
+    seen, removed = remove_unseen_classes(images, Vocabulary(("dog",), ("cup",)))
     assert (seen.paths, removed) == (["a"], 1)
 
 
 def test_a_trace_of_an_unseen_label_is_enough():
     images = LabelledImages(["a", "b"], ["dog", "cup"], [[1, 0], [1, 0.1]])
-    assert without_unseen(images, Vocabulary(("dog",), ("cup",)))[0].paths == ["a"]
+    assert remove_unseen_classes(images, Vocabulary(("dog",), ("cup",)))[0].paths == ["a"]
 
 
 def test_columns_are_found_by_any_spelling():
     images = LabelledImages(["a", "b"], ["Couch", "mug"], [[1, 0], [1, 1]])
     vocabulary = Vocabulary(("sofa|couch",), ("cup|mug",))
-    seen, removed = without_unseen(images, vocabulary)
+    seen, removed = remove_unseen_classes(images, vocabulary)
     assert (seen.names, seen.targets.tolist(), removed) == (["sofa|couch"], [[1.0]], 1)
 
 
 def test_an_unseen_name_without_a_column_would_leak_and_is_refused():
     images = LabelledImages(["a"], ["dog", "mug"], [[1, 0]])
-    with pytest.raises(InputError, match="There is none for 'cup'; the columns are 'dog', 'mug'"):
-        without_unseen(images, Vocabulary(("dog",), ("cup",)))
-    check_columns(["dog"], images.names)
+    with pytest.raises(InputError, match="there is none for 'cup' among 'dog', 'mug'"):
+        remove_unseen_classes(images, Vocabulary(("dog",), ("cup",)))
+    check_label_columns(["dog"], images.names)
 
 
 def test_a_column_that_spells_a_seen_and_an_unseen_name_is_refused():
     images = LabelledImages(["a", "b"], ["sofa|couch", "cup"], [[1, 0], [0, 1]])
-    with pytest.raises(InputError, match=r"'sofa\|couch' spells two names"):
-        without_unseen(images, Vocabulary(("sofa", "cup"), ("couch",)))
+    with pytest.raises(InputError, match=r"got 'sofa\|couch', which matches"):
+        remove_unseen_classes(images, Vocabulary(("sofa", "cup"), ("couch",)))
 
 
 def test_something_must_be_left_to_learn_from():
     images = LabelledImages(["a"], ["dog", "cup"], [[1, 1]])
-    with pytest.raises(InputError, match="All 1 show one of 'cup'; hide fewer names"):
-        without_unseen(images, Vocabulary(("dog",), ("cup",)))
+    with pytest.raises(InputError, match=r"all 1 images have one of 'cup'\. Use fewer unseen"):
+        remove_unseen_classes(images, Vocabulary(("dog",), ("cup",)))

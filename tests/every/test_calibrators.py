@@ -118,7 +118,7 @@ def test_half_precision_is_taken(calibrator, overconfident):
 
 
 @every
-def test_one_picture_with_present_and_absent_labels_is_enough(calibrator):
+def test_one_image_with_present_and_absent_labels_is_enough(calibrator):
     found = calibrator().fit([[1.0, -1.0]], [[1, 0]]).predict_proba([[1.0, -1.0]])[0]
     assert 0 < found[1] < 0.5 < found[0] < 1
 
@@ -150,7 +150,7 @@ def test_a_label_of_which_nothing_is_known_gets_what_all_share(calibrator, overc
     logits, targets = overconfident[0], overconfident[1].copy()
     targets[:, 1] = np.nan
     it = calibrator().fit(logits, targets)
-    expected = it.shared_part().logits(logits)[:, 1]
+    expected = it.shared_calibrator().logits(logits)[:, 1]
     np.testing.assert_allclose(it.logits(logits)[:, 1], expected, atol=1e-9)
 
 
@@ -169,10 +169,10 @@ def test_unknown_targets_have_no_influence(calibrator, overconfident):
 @every
 def test_what_all_labels_share_holds_for_new_ones(calibrator, overconfident):
     it = calibrator().fit(*overconfident)
-    part = it.shared_part()
-    assert (part is it) is calibrator.shared
+    part = it.shared_calibrator()
+    assert (part is it) is calibrator.shares_parameters
     if part is not None:
-        assert part.shared
+        assert part.shares_parameters
         wider = np.tile(overconfident[0], (1, 2))
         np.testing.assert_array_equal(part.logits(wider)[:, :3], part.logits(wider)[:, 3:])
 
@@ -180,10 +180,10 @@ def test_what_all_labels_share_holds_for_new_ones(calibrator, overconfident):
 @every
 def test_what_belongs_to_single_labels_refuses_others(calibrator, overconfident):
     it = calibrator().fit(*overconfident)
-    if calibrator.shared:
+    if calibrator.shares_parameters:
         assert it.logits(np.zeros((2, 5))).shape == (2, 5)
     else:
-        with pytest.raises(InputError, match=r"the 3 labels .* Got 5; .* shared_part"):
+        with pytest.raises(InputError, match=r"the 3 labels .* got 5. .* shared_calibrator"):
             it.logits(np.zeros((2, 5)))
 
 
@@ -207,7 +207,7 @@ def test_a_damaged_state_is_refused(calibrator, change, overconfident):
             "nan": state | {name: [float("nan")] * 2 if isinstance(value, list) else float("nan")},
             "shorter": state | {name: value[:-1] if isinstance(value, list) else []},
         }
-        with pytest.raises(DataError, match="calibrate again"):
+        with pytest.raises(DataError, match="Calibrate again"):
             calibrator().restore(damaged[change])
 
 
@@ -221,21 +221,21 @@ def test_use_before_fit_is_an_error(calibrator, use):
 @every
 @pytest.mark.parametrize("all_the_same", [0.0, 1.0])
 def test_there_must_be_present_and_absent_labels(calibrator, all_the_same):
-    with pytest.raises(InputError, match=r"present .* absent.* among 4 known"):
+    with pytest.raises(InputError, match=r"positive .* negative.* among 4 known"):
         calibrator().fit([[1.0, 2.0], [0.0, 1.0]], np.full((2, 2), all_the_same))
 
 
 @every
 def test_nothing_known_is_refused(calibrator):
-    with pytest.raises(InputError, match=r"need known labels .* 0 present among 0 known"):
+    with pytest.raises(InputError, match=r"need known positive .* 0 positive among 0 known"):
         calibrator().fit([[1.0, 2.0]], [[np.nan, np.nan]])
 
 
 @every
 def test_logits_must_be_finite(calibrator, overconfident):
-    with pytest.raises(InputError, match=r"logits must be finite numbers\. Got 1"):
+    with pytest.raises(InputError, match=r"logits must be finite numbers; got 1"):
         calibrator().fit([[1.0, np.inf]], [[1, 0]])
-    with pytest.raises(InputError, match=r"logits must be finite numbers\. Got 1"):
+    with pytest.raises(InputError, match=r"logits must be finite numbers; got 1"):
         calibrator().fit(*overconfident).logits([[np.nan, 0.0]])
 
 

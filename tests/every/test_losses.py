@@ -1,16 +1,16 @@
-"""What every loss must do. A new line in LOSSES or SET_LOSSES is tested here with no more work."""
+"""Requirements of every loss; a new entry of LOSSES or SET_LOSSES is tested automatically."""
 
 import pytest
 import torch
 
 from surelabel.errors import InputError
-from surelabel.losses import LINK_OF, LOSSES, SET_LOSSES
+from surelabel.losses import LINK_OF_LOSS, LOSSES, SET_LOSSES
 from surelabel.tables import settings
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 every = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
 every_set = pytest.mark.parametrize("loss", SET_LOSSES.values(), ids=SET_LOSSES.keys())
-linked = pytest.mark.parametrize("name", [name for name, link in LINK_OF.items() if link])
+linked = pytest.mark.parametrize("name", [name for name, link in LINK_OF_LOSS.items() if link])
 
 
 @pytest.fixture
@@ -20,13 +20,13 @@ def batch():
     return scores, torch.randint(2, (6, 5), generator=generator).float()
 
 
-def test_every_loss_has_a_link_or_says_that_it_has_none():
-    assert LINK_OF.keys() == LOSSES.keys() | SET_LOSSES.keys()
+def test_every_loss_has_a_link_or_none():
+    assert LINK_OF_LOSS.keys() == LOSSES.keys() | SET_LOSSES.keys()
     assert not LOSSES.keys() & SET_LOSSES.keys()
 
 
 def test_a_loss_that_compares_labels_has_no_link():
-    assert {name for name, link in LINK_OF.items() if link is None} >= SET_LOSSES.keys()
+    assert {name for name, link in LINK_OF_LOSS.items() if link is None} >= SET_LOSSES.keys()
 
 
 @every
@@ -99,7 +99,7 @@ def test_changes_nothing_outside_itself(loss, batch):
 
 
 @every
-def test_says_both_shapes_when_they_differ(loss):
+def test_reports_both_shapes_when_they_differ(loss):
     with pytest.raises(InputError, match=r"\(2, 3\).*\(2, 4\)"):
         loss(torch.zeros(2, 3), torch.zeros(2, 4))
 
@@ -114,7 +114,7 @@ def test_unknown_labels_have_no_influence_on_known_ones(loss, batch):
 
 @linked
 def test_the_link_takes_the_settings_of_the_loss(name):
-    assert settings(LINK_OF[name]).items() <= settings(LOSSES[name]).items()
+    assert settings(LINK_OF_LOSS[name]).items() <= settings(LOSSES[name]).items()
 
 
 @linked
@@ -126,7 +126,9 @@ def test_the_best_score_is_the_true_probability_through_the_link(name):
         LOSSES[name](middle, eta).sum().backward()
         rising, middle = middle.grad > 0, middle.detach()
         low, high = torch.where(rising, low, middle), torch.where(rising, middle, high)
-    torch.testing.assert_close(LINK_OF[name]().logits(low).sigmoid(), eta, atol=1e-9, rtol=1e-7)
+    torch.testing.assert_close(
+        LINK_OF_LOSS[name]().logits(low).sigmoid(), eta, atol=1e-9, rtol=1e-7
+    )
 
 
 @linked
@@ -136,7 +138,9 @@ def test_a_short_float_is_cast_up_before_loss_and_link(name, dtype):
     targets = torch.ones(3, 11, dtype=dtype)
     wide = LOSSES[name](scores.float(), targets.float())
     assert torch.equal(LOSSES[name](scores, targets), wide)
-    assert torch.equal(LINK_OF[name]().logits(scores), LINK_OF[name]().logits(scores.float()))
+    assert torch.equal(
+        LINK_OF_LOSS[name]().logits(scores), LINK_OF_LOSS[name]().logits(scores.float())
+    )
 
 
 @pytest.fixture
@@ -151,7 +155,7 @@ def test_a_set_loss_is_one_number(loss, partly):
 
 
 @every_set
-def test_a_set_loss_knows_no_order_of_pictures_or_labels(loss, partly):
+def test_a_set_loss_ignores_the_order_of_images_and_labels(loss, partly):
     turned = [t.flip(0).roll(2, dims=1) for t in partly]
     torch.testing.assert_close(loss(*turned), loss(*partly))
 
@@ -248,6 +252,6 @@ def test_a_set_loss_changes_nothing_outside_itself(loss, partly):
 
 
 @every_set
-def test_a_set_loss_says_all_shapes_when_they_differ(loss):
+def test_a_set_loss_reports_all_shapes_when_they_differ(loss):
     with pytest.raises(InputError, match=r"\(2, 3\).*\(2, 3\).*\(2, 4\)"):
         loss(torch.zeros(2, 3), torch.zeros(2, 3), torch.ones(2, 4, dtype=torch.bool))

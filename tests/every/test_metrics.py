@@ -1,4 +1,4 @@
-"""What every metric must do. A new line in its table is tested here with no more work."""
+"""Requirements of every metric; a new entry of a table is tested automatically."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def over(table):
 
 
 ALL = POOLED | {f"{name} per class": metric for name, metric in PER_CLASS.items()}
-N = 600  # pictures: enough to fill every bin of every class
+N = 600  # images: enough to fill every bin of every class
 OF_PROBABILITIES = list(PROBABILITY.values()) + list(PROBABILITY_PER_CLASS.values())
 
 
@@ -85,7 +85,7 @@ def test_truth_is_best_and_its_opposite_worst(metric, batch):
 
 
 @over(ALL)
-def test_twice_the_data_says_the_same(metric, batch):
+def test_repeated_data_give_the_same_value(metric, batch):
     np.testing.assert_allclose(metric(*batch), metric(*(np.tile(b, (2, 1)) for b in batch)))
 
 
@@ -152,19 +152,19 @@ def test_ranking_looks_at_the_order_only(metric, monotone, batch):
 def test_what_is_no_probability_is_refused(metric, bad, batch):
     p, y = batch
     p[3, 2] = bad
-    with pytest.raises(InputError, match=r"probabilities must lie in \[0, 1\].*(1\.3|-0\.1|nan)"):
+    with pytest.raises(InputError, match=r"probabilities must be in \[0, 1\].*(1\.3|-0\.1|nan)"):
         metric(p, y)
 
 
 @over(ALL)
-def test_says_both_shapes_when_they_differ(metric):
+def test_reports_both_shapes_when_they_differ(metric):
     with pytest.raises(InputError, match=r"\(2, 3\).*\(2, 4\)"):
         metric(np.zeros((2, 3)), np.zeros((2, 4)))
 
 
 @over(ALL)
 def test_a_target_outside_its_range_is_refused(metric, batch):
-    with pytest.raises(InputError, match=r"targets must lie in \[0, 1\].*2"):
+    with pytest.raises(InputError, match=r"targets must be in \[0, 1\].*2"):
         metric(batch[0], 2 * batch[1])
 
 
@@ -186,14 +186,14 @@ def test_float16_is_taken_for_the_numbers_it_holds(metric, batch):
 
 
 @over(ALL)
-def test_pictures_of_which_nothing_is_known_change_nothing(metric, batch):
+def test_images_of_which_nothing_is_known_change_nothing(metric, batch):
     p, y = batch
     longer = np.vstack([p, p[:50]]), np.vstack([y, np.full((50, 7), np.nan)])
     np.testing.assert_allclose(metric(*longer), metric(p, y), rtol=1e-12)
 
 
 @over(POOLED)
-def test_one_picture_gives_a_number_in_range_or_nothing(metric, batch):
+def test_one_image_gives_a_number_in_range_or_nothing(metric, batch):
     y = np.array([[1.0, 0, 0, 1, 0, 0, 0]])
     found = metric(batch[0][:1], y)
     assert isinstance(found, float)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from surelabel.errors import ConfigError, InputError
 from surelabel.pseudolabels import CORRECTIONS, PSEUDOLABELS
-from surelabel.tables import choose, settings
+from surelabel.tables import configure_entry, settings
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 MAKERS = PSEUDOLABELS | CORRECTIONS
@@ -19,7 +19,7 @@ labels = pytest.mark.parametrize("maker", PSEUDOLABELS.values(), ids=PSEUDOLABEL
 corrections = pytest.mark.parametrize("maker", CORRECTIONS.values(), ids=CORRECTIONS.keys())
 counting = pytest.mark.parametrize(
     "maker",
-    [pytest.param(m, id=name) for name, m in MAKERS.items() if "top" in settings(m)],
+    [pytest.param(m, id=name) for name, m in MAKERS.items() if "top_k" in settings(m)],
 )
 persistent = pytest.mark.parametrize(
     "maker",
@@ -41,7 +41,7 @@ TABLES = st.tuples(st.integers(1, 5), st.integers(1, 6)).flatmap(
 
 @pytest.fixture
 def scores():
-    """Log-odds of the softmax of ten pictures and seven names."""
+    """Log-odds of the softmax of ten images and seven names."""
     generator = torch.Generator().manual_seed(0)
     drawn = 3 * torch.randn(10, 7, generator=generator, dtype=torch.float64)
     return drawn.softmax(dim=1).logit()
@@ -49,7 +49,7 @@ def scores():
 
 @pytest.fixture
 def views():
-    """The same of five views each, the whole picture first."""
+    """The same of five views each, the whole image first."""
     generator = torch.Generator().manual_seed(1)
     drawn = 3 * torch.randn(10, 5, 7, generator=generator, dtype=torch.float64)
     return drawn.softmax(dim=2).logit()
@@ -65,7 +65,7 @@ def test_targets_are_probabilities_for_scores_with_and_without_views(maker, scor
 
 
 @labels
-def test_the_whole_picture_as_its_only_view_is_the_picture_alone(maker, scores):
+def test_the_whole_image_as_its_only_view_is_the_image_alone(maker, scores):
     assert torch.equal(maker(scores[:, None]), maker(scores))
 
 
@@ -76,7 +76,7 @@ def test_the_order_of_the_parts_does_not_matter(maker, views):
 
 
 @labels
-def test_permuting_views_pictures_or_names_of_views_permutes_the_targets(maker, views):
+def test_permuting_views_images_or_names_of_views_permutes_the_targets(maker, views):
     rows = torch.randperm(10, generator=torch.Generator().manual_seed(2))
     names = torch.randperm(7, generator=torch.Generator().manual_seed(3))
     torch.testing.assert_close(maker(views[rows][..., names]), maker(views)[rows][:, names])
@@ -84,7 +84,7 @@ def test_permuting_views_pictures_or_names_of_views_permutes_the_targets(maker, 
 
 @every
 @given(table=TABLES)
-def test_permuting_pictures_and_names_permutes_the_answer_whatever_the_ties(maker, table):
+def test_permuting_images_and_names_permutes_the_answer_whatever_the_ties(maker, table):
     scores = torch.tensor(table).double()
     turned = maker(scores.flip(0, 1)).flip(0, 1)
     torch.testing.assert_close(turned, maker(scores))
@@ -92,18 +92,18 @@ def test_permuting_pictures_and_names_permutes_the_answer_whatever_the_ties(make
 
 @corrections
 @given(table=TABLES)
-def test_corrections_look_at_one_picture_at_a_time(maker, table):
+def test_corrections_look_at_one_image_at_a_time(maker, table):
     scores = torch.tensor(table).double()
     alone = torch.cat([maker(row[None]) for row in scores])
     torch.testing.assert_close(alone, maker(scores))
 
 
 @persistent
-@pytest.mark.parametrize("top", [0, 1, 2, 7])
+@pytest.mark.parametrize("top_k", [0, 1, 2, 7])
 @given(table=TABLES)
-def test_the_order_within_a_picture_is_kept_and_ties_stay_ties(maker, top, table):
+def test_the_order_within_an_image_is_kept_and_ties_stay_ties(maker, top_k, table):
     scores = torch.tensor(table).double()
-    found = maker(scores, top=top)
+    found = maker(scores, top_k=top_k)
     before = (scores[:, :, None] - scores[:, None]).sign()
     assert torch.equal((found[:, :, None] - found[:, None]).sign(), before)
 
@@ -112,37 +112,37 @@ def test_the_order_within_a_picture_is_kept_and_ties_stay_ties(maker, top, table
 @given(st.lists(st.floats(-30, 30, width=32), min_size=2, max_size=6))
 def test_no_order_is_turned_round_in_float32(maker, row):
     scores = torch.tensor([sorted(row)], dtype=torch.float32)
-    for top in (1, 2, len(row)):
-        assert (maker(scores, top=top).diff(dim=1) >= 0).all()
+    for top_k in (1, 2, len(row)):
+        assert (maker(scores, top_k=top_k).diff(dim=1) >= 0).all()
 
 
 @counting
 def test_where_no_name_is_corrected_again_changes_nothing(maker, scores):
-    none = {name: 0 for name in ("top", "bottom") if name in settings(maker)}
+    none = {name: 0 for name in ("top_k", "bottom_k") if name in settings(maker)}
     expected = scores.sigmoid() if maker in PSEUDOLABELS.values() else scores
     torch.testing.assert_close(maker(scores, **none), expected)
 
 
 @counting
 def test_only_as_many_names_as_said_are_corrected(maker, scores):
-    none = {name: 0 for name in ("top", "bottom") if name in settings(maker)}
-    for top in range(8):
-        changed = maker(scores, **{**none, "top": top}) != maker(scores, **none)
-        assert changed.sum(dim=1).tolist() == [top] * 10
+    none = {name: 0 for name in ("top_k", "bottom_k") if name in settings(maker)}
+    for top_k in range(8):
+        changed = maker(scores, **{**none, "top_k": top_k}) != maker(scores, **none)
+        assert changed.sum(dim=1).tolist() == [top_k] * 10
 
 
 @counting
-@pytest.mark.parametrize("top", [1.0, 0.5, True, -1])
-def test_a_share_is_never_taken_for_a_count(maker, scores, top):
-    with pytest.raises(ConfigError, match="top must be a whole number"):
-        maker(scores, top=top)
+@pytest.mark.parametrize("top_k", [1.0, 0.5, True, -1])
+def test_a_share_is_never_taken_for_a_count(maker, scores, top_k):
+    with pytest.raises(ConfigError, match="top_k must be a whole number"):
+        maker(scores, top_k=top_k)
 
 
 @counting
 def test_a_run_file_cannot_say_a_share_either(maker):
     name = next(name for name, m in MAKERS.items() if m is maker)
-    with pytest.raises(ConfigError, match="top must be of the kind of its default"):
-        choose(MAKERS, name, top=1.0)
+    with pytest.raises(ConfigError, match="top_k must have the type of its default"):
+        configure_entry(MAKERS, name, top_k=1.0)
 
 
 @every
@@ -163,7 +163,7 @@ def test_a_row_of_equal_scores_is_left_alone(maker, value):
 
 
 @labels
-@pytest.mark.parametrize("shape", [(4, 6), (4, 3, 6)], ids=["pictures", "views"])
+@pytest.mark.parametrize("shape", [(4, 6), (4, 3, 6)], ids=["images", "views"])
 def test_equal_scores_give_equal_targets(maker, shape):
     targets = maker(torch.full(shape, -1.0))
     assert (targets == targets[0, 0]).all()
@@ -171,7 +171,7 @@ def test_equal_scores_give_equal_targets(maker, shape):
 
 @every
 @pytest.mark.parametrize("shape", [(0, 4), (1, 1), (10, 1), (10, 1000)])
-def test_no_picture_one_name_and_a_thousand_names_are_answered(maker, shape):
+def test_no_image_one_name_and_a_thousand_names_are_answered(maker, shape):
     scores = 5 * torch.randn(shape, generator=torch.Generator().manual_seed(0)) - 5
     found = maker(scores)
     assert found.shape == shape
@@ -191,7 +191,7 @@ def test_changes_nothing_outside_itself(maker, scores):
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
 def test_scores_that_are_no_numbers_are_refused(maker, scores, wrong):
     scores[3, 2] = wrong
-    with pytest.raises(InputError, match=r"must be finite numbers\. Got 1"):
+    with pytest.raises(InputError, match=r"must be finite; got 1"):
         maker(scores)
 
 
@@ -199,13 +199,13 @@ def test_scores_that_are_no_numbers_are_refused(maker, scores, wrong):
 def test_another_shape_and_no_name_are_refused(maker):
     with pytest.raises(InputError, match=r"scores must have axes.*\(4,\)"):
         maker(torch.zeros(4))
-    with pytest.raises(InputError, match="one name or more"):
+    with pytest.raises(InputError, match="one label or more"):
         maker(torch.zeros(4, 0))
 
 
 @labels
-def test_views_without_the_whole_picture_are_refused(maker):
-    with pytest.raises(InputError, match="begin with the whole picture"):
+def test_views_without_the_whole_image_are_refused(maker):
+    with pytest.raises(InputError, match="begin with the view of the whole image"):
         maker(torch.zeros(2, 0, 3))
 
 

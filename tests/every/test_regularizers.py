@@ -1,4 +1,4 @@
-"""What every regularizer must do. A new line in REGULARIZERS is tested here with no more work."""
+"""Requirements of every regularizer; a new entry of REGULARIZERS is tested automatically."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from surelabel.errors import InputError
-from surelabel.records import Step
+from surelabel.records import TrainingStep
 from surelabel.regularizers import REGULARIZERS
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
@@ -14,19 +14,19 @@ every = pytest.mark.parametrize("regularizer", REGULARIZERS.values(), ids=REGULA
 
 
 def step_of(scores, targets, known=None, texts=None):
-    """A step whose scores are log-odds; all is known and the names are at random, if not said."""
+    """Return a step whose scores are log-odds, by default with all targets known."""
     if known is None:
         known = torch.ones_like(targets, dtype=torch.bool)
     if texts is None:
         generator = torch.Generator().manual_seed(7)
         texts = torch.randn(scores.shape[1], 8, generator=generator, dtype=torch.float64)
         texts = torch.nn.functional.normalize(texts, dim=1)
-    return Step(scores, scores, torch.where(known, targets, 0), known, texts)
+    return TrainingStep(scores, scores, torch.where(known, targets, 0), known, texts)
 
 
 @pytest.fixture
 def step():
-    """Sixteen pictures of five labels, two thirds absent, a fifth unknown."""
+    """Sixteen images of five labels, two thirds absent, a fifth unknown."""
     generator = torch.Generator().manual_seed(0)
     scores = 2 * torch.randn(16, 5, generator=generator, dtype=torch.float64)
     targets = (torch.rand(16, 5, generator=generator, dtype=torch.float64) > 0.65).double()
@@ -101,7 +101,7 @@ def test_unknown_labels_have_no_influence_and_no_gradient(regularizer, step):
 
 
 @every
-def test_a_picture_of_which_nothing_is_known_has_no_influence(regularizer, step):
+def test_an_image_of_which_nothing_is_known_has_no_influence(regularizer, step):
     def longer(values, fill):
         return torch.cat([values, torch.full((1, 5), fill, dtype=values.dtype)])
 
@@ -126,7 +126,7 @@ def test_where_nothing_is_known_nothing_is_charged(regularizer, step):
 
 
 @every
-def test_order_of_pictures_and_of_labels_does_not_matter(regularizer, step):
+def test_order_of_images_and_of_labels_does_not_matter(regularizer, step):
     rows, columns = torch.randperm(16), torch.randperm(5)
     scores, targets, known = (
         part[rows][:, columns] for part in (step.scores, step.targets, step.known)
@@ -148,8 +148,8 @@ def test_a_batch_of_one_and_constant_scores_are_finite(regularizer, step):
 
 
 @every
-@pytest.mark.parametrize("shape", [(0, 4), (3, 1)], ids=["no picture", "one label"])
-def test_no_picture_and_a_single_label_are_finite(regularizer, shape):
+@pytest.mark.parametrize("shape", [(0, 4), (3, 1)], ids=["no image", "one label"])
+def test_no_image_and_a_single_label_are_finite(regularizer, shape):
     step = step_of(torch.ones(shape), torch.zeros(shape))
     value, gradient = value_and_gradient(regularizer, step)
     assert value.isfinite()
@@ -169,8 +169,8 @@ def test_changes_nothing_outside_itself(regularizer, step):
 
 
 @every
-def test_says_all_shapes_when_they_differ(regularizer):
-    step = Step(
+def test_reports_all_shapes_when_they_differ(regularizer):
+    step = TrainingStep(
         torch.zeros(2, 3), None, torch.zeros(2, 4), torch.ones(2, 4) > 0, texts=torch.eye(3)
     )
     with pytest.raises(InputError, match=r"\(2, 3\).*\(2, 4\)"):

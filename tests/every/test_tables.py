@@ -1,5 +1,8 @@
-"""No orphan: every module is in its table, every entry has its docstring and its test file."""
+"""Every file of a table package is an entry of its table, and every entry has what a reader needs."""
 
+import ast
+import builtins
+import sys
 from importlib import import_module
 from inspect import getdoc, ismodule
 from pathlib import Path
@@ -7,169 +10,130 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TABLES = {  # where it stands
-    "BACKBONES": "backbones",
+SOURCE = ROOT / "src" / "surelabel"
+ENTRY_FILES = {  # tables whose entries have a file each: the package of the files
     "CALIBRATORS": "calibration",
-    "DOMAINS": "data.domains",
-    "GUARANTEES": "decisions",
-    "OPERATING_POINTS": "decisions",
+    "CORRECTIONS": "pseudolabels.corrections",
+    "ENCODERS": "encoders",
     "FORMATS": "data.labels",
-    "FUSIONS": "views",
     "LINKS": "links",
     "LOSSES": "losses",
     "METHODS": "methods",
-    "SCORE_DOMAINS": "methods",
-    "POOLED": "metrics",
-    "OPTIMIZERS": "optimizers",
-    "CORRECTIONS": "pseudolabels",
-    "PSEUDOLABELS": "pseudolabels",
-    "SEWINGS": "pseudolabels",
     "PER_CLASS": "metrics",
+    "POOLED": "metrics",
+    "PSEUDOLABELS": "pseudolabels",
     "REGULARIZERS": "regularizers",
     "SET_LOSSES": "losses",
+    "SEWINGS": "pseudolabels",
     "TRANSPORTS": "transport",
 }
-HELPERS = {  # folders of tables, and their modules that hold no entry
-    "backbones": {
-        "arrays",
-        "attentive",
-        "causal_tower",
-        "checkpoints",
-        "deep_texts",
-        "dense",
-        "familiarity",
-        "fingerprint",
-        "hub",
-        "kept",
-        "ladder",
-        "loading",
-        "onnx",
-        "onnx_graph",
-        "pictures_only",
-        "positions",
-        "preparation",
-        "prompts",
-        "protocol",
-        "reference",
-        "templates",
-        "timm",
-        "timm_network",
-        "towers",
-        "trained",
-        "trunk",
-        "upper",
-    },
-    "calibration": {"checked", "crossing", "curve", "estimator", "label_shift", "protocol"},
-    "decisions": {
-        "checked",
-        "coverage",
-        "evidence",
-        "guarantee",
-        "record",
-        "thresholds",
-        "tracking",
-    },
-    "data.labels": {"aligning", "reading", "resolving"},
-    "links": {"arrays", "folded", "protocol"},
-    "losses": {"properties"},
-    "methods": {"clearest", "decoder", "discriminant", "fused", "leaning", "maps", "neighbourhoods"}
-    | {"places", "protocol", "wording"}
-    | {"local_adapter", "local_stream", "prompted_names", "region_matching"},
-    "pseudolabels": {
-        "ahead",
-        "checked",
-        "estimator",
-        "expectation",
-        "inversions",
-        "parts",
-        "selection",
-    },
-    "regularizers": {"covariance", "pairs"},
-    "transport": {"kernel", "knowledge", "logarithms", "plan", "problem", "released"},
-    "views": {"boxes", "crops", "cuts", "relative", "sewing", "subgrids", "tiles"},
-    "metrics": {
-        "blocks",
-        "brier_parts",
-        "checked",
-        "debiased",
-        "equal_mass",
-        "groups",
-        "interval",
-        "noise_floor",
-        "pairs",
-        "piece",
-        "proximity",
-        "ratio",
-        "reliability",
-        "whole",
-    },
+ONE_FILE = {  # tables of short entries, in one file that is named after the table
+    "DOMAINS": "data.domains",
+    "FUSIONS": "views.fusions",
+    "GUARANTEES": "decisions.guarantees",
+    "OPERATING_POINTS": "decisions.operating_points",
+    "OPTIMIZERS": "optimizers",
+    "SCORE_DOMAINS": "methods.text_scoring.score_domains",
 }
-SOURCE_IS_NAMED = {
-    "CALIBRATORS",
-    "FUSIONS",
-    "LINKS",
-    "LOSSES",
-    "METHODS",
-    "OPTIMIZERS",
-    "CORRECTIONS",
-    "PSEUDOLABELS",
-    "SEWINGS",
-    "POOLED",
-    "PER_CLASS",
-    "REGULARIZERS",
-    "SCORE_DOMAINS",
-    "SET_LOSSES",
-    "GUARANTEES",
-    "OPERATING_POINTS",
-    "TRANSPORTS",
-}
+TABLES = ENTRY_FILES | ONE_FILE
+WITHOUT_SOURCE = {"DOMAINS", "ENCODERS", "FORMATS"}  # not formulas of a paper
+PACKAGES = sorted(set(ENTRY_FILES.values()))
+INTERFACE = "interface"
 
 
 def table(name):
     return getattr(import_module(f"surelabel.{TABLES[name]}"), name)
 
 
-def home(entry):
-    """The path of the module that an entry is written in, from the package on."""
+def module_path(entry):
+    """Return the path of the module that defines an entry, relative to the package."""
     module = entry.__name__ if ismodule(entry) else entry.__module__
     return Path(*module.split(".")[1:])
 
 
+def modules_of(folder):
+    return {file.stem for file in folder.glob("[a-z]*.py")}
+
+
+def folders_of(folder):
+    return {child for child in folder.iterdir() if (child / "__init__.py").exists()}
+
+
 ENTRIES = [
-    pytest.param(name, entry, id=f"{name}-{key}")
+    pytest.param(name, key, entry, id=f"{name}-{key}")
     for name in TABLES
     for key, entry in table(name).items()
 ]
-FORMULAS = [entry for entry in ENTRIES if entry.values[0] in SOURCE_IS_NAMED]
+FORMULAS = [entry for entry in ENTRIES if entry.values[0] not in WITHOUT_SOURCE]
+HAVE_FILES = [entry for entry in ENTRIES if entry.values[0] in ENTRY_FILES]
 
 
-@pytest.mark.parametrize("folder", HELPERS)
-def test_every_module_of_a_folder_is_in_its_table_or_known_as_a_helper(folder):
-    modules = {
-        f.stem for f in (ROOT / "src/surelabel" / Path(*folder.split("."))).glob("[a-z]*.py")
-    }
-    tables = [table(name) for name, where in TABLES.items() if where == folder]
-    entries = {home(entry).name for entries in tables for entry in entries.values()}
-    assert modules == entries | HELPERS[folder]
-    assert not entries & HELPERS[folder]
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_file_of_a_table_package_is_an_entry_or_the_interface(package):
+    folder = SOURCE / Path(*package.split("."))
+    tables = [table(name) for name, where in ENTRY_FILES.items() if where == package]
+    keys = {key.replace("-", "_") for entries in tables for key in entries}
+    assert modules_of(folder) - {INTERFACE} <= keys
+    assert modules_of(folder).isdisjoint(child.name for child in folders_of(folder))
 
 
-@pytest.mark.parametrize(("name", "entry"), ENTRIES)
-def test_every_entry_says_what_it_is(name, entry):
+@pytest.mark.parametrize(("name", "key", "entry"), HAVE_FILES)
+def test_the_file_of_an_entry_has_its_key(name, key, entry):
+    file, package = key.replace("-", "_"), Path(*ENTRY_FILES[name].split("."))
+    assert module_path(entry) in (package / file, package / file / file)
+
+
+@pytest.mark.parametrize("name", ONE_FILE)
+def test_a_table_in_one_file_has_all_its_entries_there(name):
+    where = Path(*ONE_FILE[name].split("."))
+    assert where.name == name.lower()
+    assert {module_path(entry) for entry in table(name).values()} == {where}
+
+
+COMMANDS = modules_of(SOURCE / "cli")  # a command's file has the command's verb
+ENTRY_MODULES = {module_path(entry.values[2]) for entry in HAVE_FILES}
+OTHER_FILES = [
+    file.relative_to(SOURCE)
+    for file in sorted(SOURCE.rglob("[a-z]*.py"))
+    if file.relative_to(SOURCE).with_suffix("") not in ENTRY_MODULES
+    and file.parent != SOURCE / "cli"
+]
+
+
+def exported_functions(folder):
+    """Return the functions that the ``__init__`` of a folder imports from its own files."""
+    tree = ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {alias.name for alias in node.names if alias.name.islower()}
+    return names
+
+
+@pytest.mark.parametrize("file", OTHER_FILES, ids=str)
+def test_a_file_that_is_no_entry_takes_no_name_that_means_something_else(file):
+    assert file.stem not in sys.stdlib_module_names
+    assert not hasattr(builtins, file.stem)
+    if file.parent != Path():
+        assert file.stem not in exported_functions((SOURCE / file).parent)
+
+
+@pytest.mark.parametrize(("name", "key", "entry"), ENTRIES)
+def test_every_entry_says_what_it_is(name, key, entry):
     first = (getdoc(entry) or "").split("\n\n")[0]
     assert first.endswith(".")
     assert not first.startswith("Implementation")
 
 
-@pytest.mark.parametrize(("name", "entry"), FORMULAS)
-def test_every_formula_names_its_source(name, entry):
+@pytest.mark.parametrize(("name", "key", "entry"), FORMULAS)
+def test_every_formula_names_its_source(name, key, entry):
     assert "\nSource:\n" in getdoc(entry)
 
 
-@pytest.mark.parametrize(("name", "entry"), ENTRIES)
-def test_every_entry_has_its_own_test_file(name, entry):
-    mirrored = ROOT / "tests" / home(entry).with_name(f"test_{home(entry).name}.py")
-    assert mirrored.exists()
+@pytest.mark.parametrize(("name", "key", "entry"), ENTRIES)
+def test_every_entry_has_its_own_test_file(name, key, entry):
+    path = module_path(entry)
+    assert (ROOT / "tests" / path.with_name(f"test_{path.name}.py")).exists()
 
 
 def test_a_number_for_each_class_is_named_after_the_number_for_all():

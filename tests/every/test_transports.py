@@ -17,11 +17,11 @@ def weights(generator, *shape):
     return drawn / drawn.sum(1, keepdim=True)
 
 
-def problem(pictures=4, regions=12, labels=5, seed=0):
+def problem(images=4, regions=12, labels=5, seed=0):
     """Costs in [0, 1] and unequal weights."""
     generator = torch.Generator().manual_seed(seed)
-    cost = torch.rand(pictures, regions, labels, generator=generator, dtype=torch.float64)
-    return cost, weights(generator, pictures, regions), weights(generator, pictures, labels)
+    cost = torch.rand(images, regions, labels, generator=generator, dtype=torch.float64)
+    return cost, weights(generator, images, regions), weights(generator, images, labels)
 
 
 def close(one, other, tolerance=1e-12):
@@ -47,7 +47,7 @@ def test_each_label_gets_its_weight(transport, size):
 
 @every
 @sizes
-def test_says_how_it_went_in_each_picture(transport, size):
+def test_says_how_it_went_in_each_image(transport, size):
     plan = transport(*problem(*size))
     for part in (plan.steps, plan.error, plan.converged):
         assert part.shape == size[:1]
@@ -77,7 +77,7 @@ def test_gradients_flow_to_values_and_not_to_costs(transport):
 
 
 @every
-def test_order_of_regions_labels_and_pictures_does_not_matter(transport):
+def test_order_of_regions_labels_and_images_does_not_matter(transport):
     cost, rows, columns = problem()
     generator = torch.Generator().manual_seed(2)
     n, p, c = (torch.randperm(size, generator=generator) for size in cost.shape)
@@ -86,7 +86,7 @@ def test_order_of_regions_labels_and_pictures_does_not_matter(transport):
 
 
 @every
-def test_a_picture_does_not_depend_on_its_batch(transport):
+def test_a_image_does_not_depend_on_its_batch(transport):
     cost, rows, columns = problem()
     cost[1:] *= 3  # others take more steps
     together = transport(cost, rows, columns)
@@ -130,7 +130,7 @@ def test_what_has_no_weight_has_no_part(transport):
 
 
 @every
-def test_a_constant_added_to_all_costs_of_a_picture_changes_nothing(transport):
+def test_a_constant_added_to_all_costs_of_a_image_changes_nothing(transport):
     cost, rows, columns = problem()
     for constant in (-1000, 1000):
         more = transport(cost + constant, rows, columns)
@@ -138,7 +138,7 @@ def test_a_constant_added_to_all_costs_of_a_picture_changes_nothing(transport):
 
 
 @every
-def test_no_picture_gives_no_plan(transport):
+def test_no_image_gives_no_plan(transport):
     plan = transport(*problem(0))
     assert plan.matrix.shape == (0, 12, 5)
     assert plan.apply(torch.zeros(0, 12, 5)).shape == (0, 5)
@@ -183,7 +183,7 @@ def test_refuses_costs_that_are_not_finite(transport, value):
 def test_refuses_weights_that_are_none(transport, name, value):
     parts = dict(zip(("cost", "rows", "columns"), problem(), strict=True))
     parts[name][1, 0] = value
-    with pytest.raises(InputError, match=f"{name} must be weights.*divide them by their sum"):
+    with pytest.raises(InputError, match=f"{name} must be weights.*Divide them by their sum"):
         transport(**parts)
 
 

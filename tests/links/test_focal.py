@@ -161,7 +161,7 @@ def test_the_gradient_is_right(clip, variant):
     [
         ({"gamma_pos": -1}, "gamma_pos must be .* >= 0.*-1"),
         ({"gamma_neg": float("nan")}, "gamma_neg must be .* finite.*nan"),
-        ({"clip": 1.0}, r"clip must lie in \[0, 1\).*1"),
+        ({"clip": 1.0}, r"clip must be in \[0, 1\).*1"),
         ({"variant": "both"}, '"paper".*"code".*both'),
     ],
 )

@@ -166,7 +166,7 @@ def test_a_head_warm_started_from_log_odds_says_what_they_said():
     torch.testing.assert_close(SPA().logits(SPA().scores(log_odds)), log_odds)
 
 
-def test_a_head_that_knows_nothing_starts_at_the_prevalence():
+def test_an_uninformed_head_starts_at_the_prevalence():
     start = SPA().scores(np.array([logit(0.04)]))
     assert start[0] == pytest.approx(-0.0927, abs=1e-4)
     assert expit(SPA().logits(start))[0] == pytest.approx(0.04)
@@ -175,10 +175,10 @@ def test_a_head_that_knows_nothing_starts_at_the_prevalence():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"zeta_neg": 0.0}, "zeta_neg must lie in .*Got 0.0"),
-        ({"k_neg": -3.0}, "k_neg must lie in .*Got -3.0"),
-        ({"k_pos": math.inf}, "k_pos must lie in .*Got inf"),
-        ({"b_neg": math.nan}, "b_neg must lie in .*Got nan"),
+        ({"zeta_neg": 0.0}, "zeta_neg must be in .*got 0.0"),
+        ({"k_neg": -3.0}, "k_neg must be in .*got -3.0"),
+        ({"k_pos": math.inf}, "k_pos must be in .*got inf"),
+        ({"b_neg": math.nan}, "b_neg must be in .*got nan"),
     ],
 )
 def test_a_setting_out_of_range_is_refused(wrong, message):

@@ -109,7 +109,7 @@ def test_without_focus_or_clip_it_is_binary_cross_entropy():
 
 @pytest.mark.parametrize("variant", ["paper", "code"])
 @pytest.mark.parametrize("clip", [0.0, 1e-9, 0.05])
-def test_stays_finite_far_out(clip, variant):
+def test_stays_finite_for_large_scores(clip, variant):
     scores = torch.tensor([[-1e4, -100.0, 100.0, 1e4]], requires_grad=True)
     for target in (0.0, 1.0):
         loss = asymmetric(
@@ -120,7 +120,7 @@ def test_stays_finite_far_out(clip, variant):
         assert gradient.isfinite().all()
 
 
-def test_leaves_the_gradient_switched_off_where_it_was_off():
+def test_leaves_gradients_disabled():
     with torch.no_grad():
         asymmetric(torch.zeros(1, 1), torch.zeros(1, 1), variant="code")
         assert not torch.is_grad_enabled()

@@ -11,7 +11,7 @@ import torch
 from surelabel.errors import ConfigError
 from surelabel.links import Sigmoid
 from surelabel.losses import binary, focal, focal_link
-from surelabel.losses.properties import best_scores
+from surelabel.losses.properties.loss_properties import minimize_expected_loss
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/losses.json").read_text())
 
@@ -56,7 +56,7 @@ def test_equals_the_authors_code_in_value_and_gradient(recorded, alpha):
 def test_its_link_gives_the_true_probability_where_the_loss_is_least(gamma_pos, gamma_neg, variant):
     settings = {"gamma_pos": gamma_pos, "gamma_neg": gamma_neg, "variant": variant}
     shares = double([[0.02, 0.1, 0.3, 0.7, 0.9]])
-    best = best_scores(lambda x, y: focal(x, y, **settings), shares)
+    best = minimize_expected_loss(lambda x, y: focal(x, y, **settings), shares)
     torch.testing.assert_close(focal_link(**settings).logits(best).sigmoid(), shares)
     assert (Sigmoid().logits(best).sigmoid() - shares).abs().max() > 0.04
 

@@ -20,7 +20,7 @@ def double(values):
     return torch.tensor(values, dtype=torch.float64)
 
 
-def of_a_picture(scores, targets, known, temperature):
+def of_an_image(scores, targets, known, temperature):
     """Its cost and its gradient."""
     labels = [j for j, k in enumerate(known) if k]
     positives = sum(targets[j] for j in labels)
@@ -37,14 +37,14 @@ def of_a_picture(scores, targets, known, temperature):
 
 
 def by_hand(scores, targets, known, temperature=1.0):
-    pictures = [of_a_picture(*row, temperature) for row in zip(scores, targets, known, strict=True)]
+    images = [of_an_image(*row, temperature) for row in zip(scores, targets, known, strict=True)]
     counts = [
         max((y for y, k in zip(ys, ks, strict=True) if k), default=0.0)
         for ys, ks in zip(targets, known, strict=True)
     ]
     total = sum(counts) or 1.0
-    cost = sum(n * cost for n, (cost, _) in zip(counts, pictures, strict=True)) / total
-    gradient = [[n * g / total for g in row] for n, (_, row) in zip(counts, pictures, strict=True)]
+    cost = sum(n * cost for n, (cost, _) in zip(counts, images, strict=True)) / total
+    gradient = [[n * g / total for g in row] for n, (_, row) in zip(counts, images, strict=True)]
     return cost, gradient
 
 
@@ -77,14 +77,14 @@ def test_value_and_gradient_equal_the_loops(labels, temperature):
     torch.testing.assert_close(x.grad, double(gradient), atol=1e-11, rtol=1e-9)
 
 
-def test_a_constant_added_to_a_picture_changes_nothing():
+def test_a_constant_added_to_an_image_changes_nothing():
     scores, targets = double(GOLDEN["logits"]), double(GOLDEN["targets"])
     known = torch.ones(4, 6, dtype=torch.bool)
     moved = scores + 100 * torch.arange(4)[:, None]
     torch.testing.assert_close(info_nce(moved, targets, known), info_nce(scores, targets, known))
 
 
-def test_a_picture_without_positives_changes_nothing():
+def test_an_image_without_positives_changes_nothing():
     scores, targets = double(GOLDEN["logits"]), double(GOLDEN["targets"])
     known = torch.ones(4, 6, dtype=torch.bool)
     assert targets[3].sum() == 0
@@ -93,7 +93,7 @@ def test_a_picture_without_positives_changes_nothing():
     )
 
 
-def test_labels_that_are_all_present_are_drawn_together():
+def test_the_scores_of_positives_become_equal():
     scores = torch.tensor([[2.0, 0.0]], requires_grad=True)
     info_nce(scores, torch.ones(1, 2), torch.ones(1, 2, dtype=torch.bool)).backward()
     assert scores.grad[0, 0] > 0.1
@@ -127,5 +127,5 @@ def test_an_empty_batch_costs_nothing(shape):
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, math.inf, math.nan, 1e-9])
 def test_a_temperature_out_of_range_is_refused(wrong):
-    with pytest.raises(ConfigError, match=r"temperature must be from 1e-06 to 1000000\. Got"):
+    with pytest.raises(ConfigError, match=r"temperature must be in \[1e-06, 1000000\]; got"):
         info_nce(torch.zeros(1, 1), torch.zeros(1, 1), torch.ones(1, 1) > 0, temperature=wrong)

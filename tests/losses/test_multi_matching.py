@@ -97,20 +97,20 @@ def test_hard_targets_of_a_known_batch_give_cross_entropy_of_all_decisions():
     torch.testing.assert_close(multi_matching(scores, targets, known), each)
 
 
-def test_it_is_the_loss_picture_by_picture_for_a_batch_of_one():
+def test_it_is_the_loss_image_by_image_for_a_batch_of_one():
     scores, targets = double(GOLDEN["logits"])[:1], double(GOLDEN["targets"])[:1]
     known = torch.ones(1, 6, dtype=torch.bool)
     assert torch.equal(multi_matching(scores, targets, known), info_nce(scores, targets, known))
 
 
-def test_pictures_are_compared_with_each_other():
+def test_images_are_compared_with_each_other():
     scores = torch.zeros(2, 2, requires_grad=True)
     targets = torch.tensor([[1.0, 0.0], [0.0, 0.0]])
     multi_matching(scores, targets, torch.ones(2, 2, dtype=torch.bool)).backward()
     assert scores.grad.tolist() == [[-0.75, 0.25], [0.25, 0.25]]
 
 
-def test_a_batch_that_is_as_large_again_costs_log_two_more():
+def test_doubling_the_batch_adds_log_two():
     scores, targets = double(GOLDEN["logits"]), double(GOLDEN["targets"])
     known = torch.ones(8, 6, dtype=torch.bool)
     twice = multi_matching(scores.repeat(2, 1), targets.repeat(2, 1), known)
@@ -136,7 +136,7 @@ def test_an_empty_batch_costs_nothing(shape):
 
 @pytest.mark.parametrize("wrong", [0.0, math.inf])
 def test_a_temperature_out_of_range_is_refused(wrong):
-    with pytest.raises(ConfigError, match=r"temperature must be from 1e-06 to 1000000\. Got"):
+    with pytest.raises(ConfigError, match=r"temperature must be in \[1e-06, 1000000\]; got"):
         multi_matching(
             torch.zeros(1, 1), torch.zeros(1, 1), torch.ones(1, 1) > 0, temperature=wrong
         )

@@ -21,7 +21,7 @@ def double(values):
 
 
 def by_hand(scores, targets, known, margin=1.0, scale=1.0):
-    """The cost of one picture."""
+    """The cost of one image."""
     labels = [t for t, k in enumerate(known) if k]
     return sum(
         targets[t] * (1 - targets[s]) * max(0.0, margin - scale * (scores[t] - scores[s]))
@@ -86,14 +86,14 @@ def test_graded_targets_cost_the_mean_over_independent_labels():
     assert found.item() == pytest.approx(expected)
 
 
-def test_a_constant_added_to_a_picture_changes_nothing():
+def test_a_constant_added_to_an_image_changes_nothing():
     scores, targets = double(GOLDEN["logits"]), double(GOLDEN["labels"])
     known = torch.ones(6, 7, dtype=torch.bool)
     moved = scores + torch.arange(6)[:, None]
     torch.testing.assert_close(ranking(moved, targets, known), ranking(scores, targets, known))
 
 
-def test_a_pair_exactly_a_margin_apart_costs_nothing_and_moves_nothing():
+def test_a_pair_exactly_a_margin_apart_has_no_loss_and_no_gradient():
     scores = torch.tensor([[1.5, 0.5]], requires_grad=True)
     loss = ranking(scores, torch.tensor([[1.0, 0.0]]), torch.ones(1, 2, dtype=torch.bool))
     loss.backward()
@@ -101,7 +101,7 @@ def test_a_pair_exactly_a_margin_apart_costs_nothing_and_moves_nothing():
     assert (scores.grad == 0).all()
 
 
-def test_a_picture_whose_labels_are_all_present_costs_nothing_and_moves_nothing():
+def test_an_image_of_positives_only_has_no_loss_and_no_gradient():
     scores = torch.tensor([[-100.0, 0.0, 100.0]] * 2, requires_grad=True)
     loss = ranking(scores, torch.ones(2, 3), torch.ones(2, 3, dtype=torch.bool))
     loss.backward()

@@ -10,7 +10,7 @@ import torch
 from surelabel.errors import ConfigError
 from surelabel.links import SPA
 from surelabel.losses import binary, spa
-from surelabel.losses.properties import best_scores
+from surelabel.losses.properties.loss_properties import minimize_expected_loss
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/spa.json").read_text())
 CASES = pytest.mark.parametrize("case", GOLDEN["cases"], ids=["default", "other"])
@@ -56,7 +56,7 @@ def test_equals_the_recorded_table():
 
 
 @CASES
-def test_the_gradient_is_a_positive_weight_times_what_the_probability_lacks(case):
+def test_the_gradient_is_a_positive_weight_times_the_residual(case):
     scores = double([[-7.0, -1.0, 0.0, 0.4, 1.0, 2.0, 6.0]]).requires_grad_()
     residual = SPA(**case["params"]).logits(scores).sigmoid().detach()
     weights = []
@@ -79,10 +79,10 @@ def test_the_weights_are_the_recorded_ones():
 
 
 @CASES
-def test_graded_answers_are_met_in_the_mean(case):
+def test_graded_targets_are_met_in_the_mean(case):
     answers = double([[0.0, 0.3, 0.3, 0.6, 0.9, 1.0]])  # agreement of ten people, as in VQA
     mean = answers.mean().reshape(1, 1)
-    best = best_scores(lambda x, _: spa(x.expand(1, 6), answers, **case["params"]), mean)
+    best = minimize_expected_loss(lambda x, _: spa(x.expand(1, 6), answers, **case["params"]), mean)
     torch.testing.assert_close(SPA(**case["params"]).logits(best).sigmoid(), mean)
 
 
@@ -106,5 +106,5 @@ def test_stays_finite_as_far_as_float32_goes(target):
 
 @pytest.mark.parametrize("wrong", [{"zeta_pos": 0.0}, {"k_neg": -1.0}, {"b_pos": math.inf}])
 def test_a_setting_out_of_range_is_refused(wrong):
-    with pytest.raises(ConfigError, match=f"{next(iter(wrong))} must lie in"):
+    with pytest.raises(ConfigError, match=f"{next(iter(wrong))} must be in"):
         spa(torch.zeros(1, 1), torch.zeros(1, 1), **wrong)

@@ -18,7 +18,7 @@ def double(values):
 
 
 def of_a_line(scores, targets, temperature_pos, temperature_neg):
-    """The cost of one picture or one label, and how much it counts."""
+    """The cost of one image or one label, and how much it counts."""
     worst = sum(y * math.exp(-x / temperature_pos) for x, y in zip(scores, targets, strict=True))
     best = sum(
         (1 - y) * math.exp(x / temperature_neg) for x, y in zip(scores, targets, strict=True)
@@ -74,7 +74,7 @@ def test_equals_the_formula_with_unknown_labels(seed, graded):
 
 
 @pytest.mark.parametrize("targets", [[[0.0, 0.0]] * 2, [[1.0, 1.0]] * 2], ids=["absent", "present"])
-def test_a_batch_without_both_costs_nothing_and_moves_nothing(targets):
+def test_a_batch_without_both_has_no_loss_and_no_gradient(targets):
     scores = torch.tensor([[1.0, -200.0], [300.0, 2.0]], requires_grad=True)
     loss = two_way(scores, torch.tensor(targets), torch.ones(2, 2, dtype=torch.bool))
     loss.backward()
@@ -82,12 +82,12 @@ def test_a_batch_without_both_costs_nothing_and_moves_nothing(targets):
     assert scores.grad.abs().max() == 0
 
 
-def test_a_picture_without_negatives_counts_in_the_mean_and_one_without_positives_does_not():
+def test_an_image_without_negatives_counts_in_the_mean_and_one_without_positives_does_not():
     scores = torch.zeros(1, 2)
     known = torch.ones(3, 2, dtype=torch.bool)
     mixed, full, empty = [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]
     alone = two_way(scores, torch.tensor([mixed]), known[:1]).item()
-    assert alone == pytest.approx(math.log(2))  # by picture; by label nothing is mixed
+    assert alone == pytest.approx(math.log(2))  # by image; by label nothing is mixed
     beside = two_way(torch.zeros(2, 2), torch.tensor([mixed, full]), known[:2]).item()
     second_label = math.log(2)  # present in one of two
     assert beside == pytest.approx(math.log(2) / 2 + second_label / 2)
@@ -113,7 +113,7 @@ def test_stays_finite_where_exponentials_overflow():
 
 @pytest.mark.parametrize("wrong", [{"temperature_pos": 0.0}, {"temperature_neg": math.inf}])
 def test_a_setting_out_of_range_is_refused(wrong):
-    with pytest.raises(ConfigError, match=f"{next(iter(wrong))} must be a finite number above 0"):
+    with pytest.raises(ConfigError, match=f"{next(iter(wrong))} must be a finite number > 0"):
         two_way(torch.zeros(1, 1), torch.zeros(1, 1), torch.ones(1, 1, dtype=torch.bool), **wrong)
 
 

@@ -2,48 +2,48 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from surelabel.backbones import load_backbone
 from surelabel.calibration import Platt
+from surelabel.encoders import load_encoder
 from surelabel.links import LINKS, Sigmoid
 from surelabel.methods import ClipAdapter, ZeroShot
 from surelabel.records import Features
 
 
 def test_with_ratio_zero_it_is_zero_shot():
-    backbone, names = load_backbone("tiny-vit"), ["lion", "guitar"]
-    features = Features(F.normalize(torch.randn(5, backbone.width), dim=-1))
-    adapted, plain = ClipAdapter(backbone, names, ratio=0.0), ZeroShot(backbone, names)
+    encoder, names = load_encoder("tiny-vit"), ["lion", "guitar"]
+    features = Features(F.normalize(torch.randn(5, encoder.width), dim=-1))
+    adapted, plain = ClipAdapter(encoder, names, ratio=0.0), ZeroShot(encoder, names)
     torch.testing.assert_close(adapted(features), plain(features))
 
 
 def test_the_blend_is_that_of_the_paper():
-    backbone = load_backbone("tiny-vit")
-    it = ClipAdapter(backbone, ["lion"], ratio=0.3)
-    x = F.normalize(torch.randn(1, backbone.width), dim=-1)
+    encoder = load_encoder("tiny-vit")
+    it = ClipAdapter(encoder, ["lion"], ratio=0.3)
+    x = F.normalize(torch.randn(1, encoder.width), dim=-1)
     first, second = it.network[0].weight, it.network[2].weight
     mixed = 0.3 * (second @ (first @ x[0]).clamp(min=0)).clamp(min=0) + 0.7 * x[0]
-    expected = ZeroShot(backbone, ["lion"])(Features(F.normalize(mixed, dim=-1)[None]))
+    expected = ZeroShot(encoder, ["lion"])(Features(F.normalize(mixed, dim=-1)[None]))
     torch.testing.assert_close(it(Features(x)), expected)
 
 
 def test_it_starts_where_zero_shot_scores_are_log_odds():
-    backbone, names = load_backbone("tiny-vit"), ["lion", "guitar"]
-    features = Features(F.normalize(torch.randn(40, backbone.width), dim=-1))
+    encoder, names = load_encoder("tiny-vit"), ["lion", "guitar"]
+    features = Features(F.normalize(torch.randn(40, encoder.width), dim=-1))
     targets = (torch.rand(40, 2) < 0.2).float()
-    it = ClipAdapter(backbone, names, ratio=0.0)
-    it.start(features, targets, torch.ones(40, 2, dtype=torch.bool), Sigmoid())
-    found = Platt().fit(ZeroShot(backbone, names)(features).numpy(), targets.numpy())
-    expected = torch.as_tensor(found.logits(ZeroShot(backbone, names)(features).numpy()))
+    it = ClipAdapter(encoder, names, ratio=0.0)
+    it.initialize(features, targets, torch.ones(40, 2, dtype=torch.bool), Sigmoid())
+    found = Platt().fit(ZeroShot(encoder, names)(features).numpy(), targets.numpy())
+    expected = torch.as_tensor(found.logits(ZeroShot(encoder, names)(features).numpy()))
     torch.testing.assert_close(it(features).double(), expected, atol=1e-3, rtol=1e-3)
 
 
 @pytest.mark.parametrize("name", LINKS)
 def test_it_starts_near_what_is_true_through_every_link(name):
-    backbone, names = load_backbone("tiny-vit"), ["lion", "guitar"]
+    encoder, names = load_encoder("tiny-vit"), ["lion", "guitar"]
     torch.manual_seed(0)
-    features = Features(F.normalize(torch.randn(200, backbone.width), dim=-1))
+    features = Features(F.normalize(torch.randn(200, encoder.width), dim=-1))
     targets, known = (torch.rand(200, 2) < 0.2).float(), torch.ones(200, 2, dtype=torch.bool)
-    it, link = ClipAdapter(backbone, names, ratio=0.0), LINKS[name]()
-    it.start(features, targets, known, link)
+    it, link = ClipAdapter(encoder, names, ratio=0.0), LINKS[name]()
+    it.initialize(features, targets, known, link)
     said = link.log_odds(it(features)).sigmoid().mean().item()
     assert said == pytest.approx(targets.mean().item(), abs=0.03)

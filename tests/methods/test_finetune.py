@@ -3,16 +3,16 @@ import pytest
 import torch
 from torch import nn
 
-from surelabel.backbones import load_backbone
 from surelabel.config import load_run
 from surelabel.data import collection
+from surelabel.encoders import load_encoder
 from surelabel.errors import ConfigError, NotFitted
 from surelabel.links import Sigmoid
 from surelabel.losses import binary
 from surelabel.methods import METHODS, FineTune
 from surelabel.recognizer import Recognizer
 from surelabel.records import Features
-from surelabel.training import Batch, Objective, fit, of_elements
+from surelabel.training import Batch, Objective, mean_over_known, run_training
 
 NAMES = ["lion", "guitar", "car"]
 TARGETS = torch.tensor([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [0, 1, 1], [0, 0, 0]])
@@ -21,7 +21,7 @@ TINY = "timm:test_vit"  # 0.4 million weights
 
 
 class Noise:
-    """Six pictures of noise, as a source that decodes nothing."""
+    """Six images of noise, as a source that decodes nothing."""
 
     def __init__(self, side):
         generator = torch.Generator().manual_seed(0)
@@ -39,7 +39,7 @@ class Noise:
 
 @pytest.fixture(scope="module")
 def encoder():
-    return load_backbone(TINY, pretrained=False, size=32)
+    return load_encoder(TINY, pretrained=False, size=32)
 
 
 @pytest.fixture(scope="module")
@@ -50,20 +50,20 @@ def train():
 def started(encoder):
     torch.manual_seed(0)
     it = FineTune(encoder, NAMES)
-    it.start(Features(torch.zeros(6, encoder.width)), TARGETS, KNOWN, Sigmoid())
+    it.initialize(Features(torch.zeros(6, encoder.width)), TARGETS, KNOWN, Sigmoid())
     return it
 
 
 def trained(encoder, epochs=30):
     it, noise = started(encoder), Noise(32)
-    history = fit(
-        it, noise, objective=Objective(of_elements(binary)), epochs=epochs, learning_rate=0.003
+    history = run_training(
+        it, noise, objective=Objective(mean_over_known(binary)), epochs=epochs, learning_rate=0.003
     )
     return it, noise, history
 
 
 def unfitted(*settings):
-    given = ["method.name=finetune", "epochs=3", "batch=8", "at_once=4", *settings]
+    given = ["method.name=finetune", "epochs=3", "batch_size=8", "micro_batch_size=4", *settings]
     return Recognizer(load_run(overrides=given), NAMES)
 
 
@@ -71,7 +71,7 @@ def test_pixels_go_through_the_network_and_the_head(encoder):
     it, noise = started(encoder), Noise(32)
     nn.init.normal_(it.head.weight)
     found = it(Features(torch.zeros(6, 0), pixels=noise.pixels))
-    expected = it.head(encoder.images(noise.pixels))
+    expected = it.head(encoder.encode_images(noise.pixels))
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
 
 
@@ -95,11 +95,13 @@ def test_permuting_the_names_permutes_what_is_learnt(encoder):
     it, noise, _ = trained(encoder, epochs=3)
     torch.manual_seed(0)
     other, order = FineTune(encoder, NAMES[::-1]), [2, 1, 0]
-    other.start(Features(torch.zeros(6, encoder.width)), TARGETS[:, order], KNOWN, Sigmoid())
+    other.initialize(Features(torch.zeros(6, encoder.width)), TARGETS[:, order], KNOWN, Sigmoid())
     noise.batches = lambda _, skip=0: iter(
         [Batch(Features(torch.zeros(6, 0), pixels=noise.pixels), TARGETS[:, order], KNOWN)]
     )
-    fit(other, noise, objective=Objective(of_elements(binary)), epochs=3, learning_rate=0.003)
+    run_training(
+        other, noise, objective=Objective(mean_over_known(binary)), epochs=3, learning_rate=0.003
+    )
     seen = Features(torch.zeros(6, 0), pixels=noise.pixels)
     torch.testing.assert_close(other(seen)[:, order], it(seen), atol=1e-3, rtol=1e-3)
 
@@ -107,28 +109,28 @@ def test_permuting_the_names_permutes_what_is_learnt(encoder):
 def test_the_tuned_encoder_and_the_head_give_what_was_learnt(encoder):
     it, noise, _ = trained(encoder, epochs=3)
     learnt = it(Features(torch.zeros(6, 0), pixels=noise.pixels))
-    tuned = it.tuned()
+    tuned = it.finetuned_encoder()
     assert tuned.fingerprint != encoder.fingerprint
     assert tuned.name == f"{TINY} (fine-tuned)"
-    torch.testing.assert_close(it(tuned.images(noise.pixels)), learnt, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(it(tuned.encode_images(noise.pixels)), learnt, atol=1e-4, rtol=1e-4)
     assert it.network is None
 
 
 def test_pixels_before_the_start_and_a_network_taken_twice_are_refused(encoder):
     it = FineTune(encoder, NAMES)
-    with pytest.raises(NotFitted, match="need start"):
+    with pytest.raises(NotFitted, match="call initialize"):
         it(Features(torch.zeros(1, 0), pixels=torch.zeros(1, 3, 32, 32)))
-    with pytest.raises(NotFitted, match="no trained network to take"):
-        it.tuned()
+    with pytest.raises(NotFitted, match="There is no trained network"):
+        it.finetuned_encoder()
 
 
 def test_a_recognizer_learns_whole_is_saved_and_loads(train, tmp_path):
     recognizer = unfitted("optimizer.name=adamw", "learning_rate=0.001")
-    frozen = recognizer.backbone
+    frozen = recognizer.encoder
     recognizer.fit(train)
-    assert recognizer.backbone.fingerprint != frozen.fingerprint
-    assert frozen.fingerprint == load_backbone("tiny-vit").fingerprint
-    truth = recognizer.aligned(train).targets
+    assert recognizer.encoder.fingerprint != frozen.fingerprint
+    assert frozen.fingerprint == load_encoder("tiny-vit").fingerprint
+    truth = recognizer.align_labels(train).targets
     found = recognizer.predict(train)
     assert found.scores[truth == 1].mean() > found.scores[truth == 0].mean()
     recognizer.save(tmp_path / "saved")
@@ -146,7 +148,7 @@ def test_a_stopped_fit_ends_as_an_unbroken_one(train, tmp_path):
         if (done, total) == (1, 3):
             raise Stop("enough")
 
-    small = [f"backbone.name={TINY}", "backbone.pretrained=false", "backbone.size=32"]
+    small = [f"encoder.name={TINY}", "encoder.pretrained=false", "encoder.size=32"]
     whole = unfitted(*small).fit(train)
     with pytest.raises(Stop, match="enough"):
         unfitted(*small).fit(train, checkpoint=tmp_path / "kept", progress=stop)
@@ -164,9 +166,9 @@ def test_an_encoder_that_cannot_be_trained_is_refused(name, tmp_path):
     if name == "onnx":
         pytest.importorskip("onnxruntime")
         name = f"onnx:{saved_graph(tmp_path)}"
-    run = load_run(overrides=["method.name=finetune", f"backbone.name={name}"])
+    run = load_run(overrides=["method.name=finetune", f"encoder.name={name}"])
     recognizer = Recognizer(run, NAMES)
-    with pytest.raises(ConfigError, match=r"cannot be trained: take its vectors as they are"):
+    with pytest.raises(ConfigError, match=r"cannot be trained\. Use a method that does not train"):
         recognizer.fit(collection("scenes-80", split="train"))
 
 
@@ -184,6 +186,6 @@ def saved_graph(folder):
 
 def test_its_recipe_is_a_run():
     recipe, run = METHODS["finetune"].recipe, load_run(overrides=["method.name=finetune"])
-    assert run.batch % run.at_once == 0
+    assert run.batch_size % run.micro_batch_size == 0
     assert run.learning_rate == recipe.learning_rate
-    assert run.make("optimizer") is not None
+    assert run.entry("optimizer") is not None

@@ -2,21 +2,21 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from surelabel.backbones import load_backbone
+from surelabel.encoders import load_encoder
 from surelabel.links import LINKS, Sigmoid
 from surelabel.methods import Linear
 from surelabel.records import Features
 
 
 def test_equals_the_formula():
-    backbone = load_backbone("tiny-vit")
-    it = Linear(backbone, ["a", "b"])
+    encoder = load_encoder("tiny-vit")
+    it = Linear(encoder, ["a", "b"])
     with torch.no_grad():
         it.weight.normal_()
-        it.level.normal_()
-        weight, level = it.weight.tolist(), it.level.tolist()
-    x = F.normalize(torch.randn(3, backbone.width), dim=-1)
-    root = backbone.width**0.5
+        it.bias.normal_()
+        weight, level = it.weight.tolist(), it.bias.tolist()
+    x = F.normalize(torch.randn(3, encoder.width), dim=-1)
+    root = encoder.width**0.5
     expected = [
         [
             root * sum(a * b for a, b in zip(r, w, strict=True)) + v
@@ -28,20 +28,20 @@ def test_equals_the_formula():
 
 
 def test_it_starts_at_how_common_each_label_is():
-    it = Linear(load_backbone("tiny-vit"), ["lion", "guitar"])
+    it = Linear(load_encoder("tiny-vit"), ["lion", "guitar"])
     targets = torch.tensor([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     known = torch.tensor([[True, True], [True, True], [True, False], [True, True]])
-    it.start(Features(torch.zeros(4, it.weight.shape[1])), targets, known, Sigmoid())
-    expected = torch.tensor([1.5 / 3.5, 0.5 / 3.5]).log()  # half a picture more on either side
-    torch.testing.assert_close(it.level.detach(), expected)
+    it.initialize(Features(torch.zeros(4, it.weight.shape[1])), targets, known, Sigmoid())
+    expected = torch.tensor([1.5 / 3.5, 0.5 / 3.5]).log()  # half an image more on either side
+    torch.testing.assert_close(it.bias.detach(), expected)
 
 
 @pytest.mark.parametrize("name", LINKS)
 def test_every_link_reads_the_start_as_how_common_each_label_is(name):
-    it, link = Linear(load_backbone("tiny-vit"), ["lion", "guitar"]), LINKS[name]()
+    it, link = Linear(load_encoder("tiny-vit"), ["lion", "guitar"]), LINKS[name]()
     targets = torch.zeros(99, 2)
     targets[:4, 0], targets[:59, 1] = 1.0, 1.0
     features = Features(torch.zeros(99, it.weight.shape[1]))
-    it.start(features, targets, torch.ones(99, 2, dtype=torch.bool), link)
+    it.initialize(features, targets, torch.ones(99, 2, dtype=torch.bool), link)
     said = link.log_odds(it(features))[0].sigmoid().detach()
     torch.testing.assert_close(said, torch.tensor([0.045, 0.595]), atol=1e-4, rtol=0)

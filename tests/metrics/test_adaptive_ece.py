@@ -38,7 +38,7 @@ def test_equals_netcal_without_ties_at_the_edges(bins):
     assert adaptive_ece(P, Y, bins=int(bins)) == pytest.approx(expected, rel=1e-12)
 
 
-def test_released_code_that_judges_the_answers_differs_in_the_part_around_a_half_only():
+def test_released_code_differs_only_in_the_bin_around_a_half():
     p, y = P.ravel(), Y.ravel()
     answers = np.where(p >= 0.5, p - y, y - p)
     assert sorted_and_cut(p, answers, 15) == pytest.approx(RECORDED["released_code"], abs=1e-6)
@@ -65,7 +65,7 @@ def test_ties_do_not_depend_on_the_order_of_the_rows():
     assert sorted_and_cut(p[:, 0], (p - y)[:, 0], 2) == pytest.approx(0.5)  # what cutting says
 
 
-def test_looks_close_where_most_decisions_lie():
+def test_resolves_the_range_of_most_probabilities():
     p = np.array([[0.001] * 50 + [0.03] * 50]).T  # one bin of equal width, two of equal mass
     y = np.array([[1] * 2 + [0] * 98]).T
     assert adaptive_ece(p, y, bins=2) > 2 * abs(p.mean() - y.mean())
@@ -73,5 +73,5 @@ def test_looks_close_where_most_decisions_lie():
 
 @pytest.mark.parametrize("metric", [adaptive_ece, adaptive_ece_per_class])
 def test_there_must_be_bins(metric):
-    with pytest.raises(ConfigError, match=r"bins must be a whole number .* Got 0"):
+    with pytest.raises(ConfigError, match=r"bins must be a whole number .* got 0"):
         metric(P, Y, bins=0)

@@ -1,4 +1,4 @@
-"""Every row of docs/metrics.md: where other libraries say the same, and by how much they do not."""
+"""Every row of docs/metrics.md: agreement with other libraries, or the difference."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,7 @@ from surelabel.metrics import (
     ece,
     log_loss,
     mean_average_precision,
-    reliability,
+    reliability_bins,
 )
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -66,7 +66,7 @@ def test_torchmetrics_counts_a_class_without_positives_as_zero():
     assert torchmetrics(MultilabelAveragePrecision(4), P, absent) == pytest.approx(0.75 * ours)
 
 
-def test_scikit_learn_counts_a_picture_without_positives_as_one():
+def test_scikit_learn_counts_an_image_without_positives_as_one():
     each = average_precision_per_image(P, Y)
     expected = np.where(np.isnan(each), 1, each).mean()
     assert np.isnan(each).any()
@@ -93,7 +93,7 @@ def test_a_certain_mistake_costs_forty_nats_here_and_36_in_scikit_learn():
 
 def test_the_reliability_curve_is_that_of_scikit_learn():
     accuracies, confidences = calibration_curve(Y.ravel(), P.ravel(), n_bins=15)
-    bins = reliability(P, Y)
+    bins = reliability_bins(P, Y)
     assert (bins.counts > 0).all()
     np.testing.assert_allclose(bins.accuracy, accuracies, rtol=1e-12)
     np.testing.assert_allclose(bins.confidence, confidences, rtol=1e-12)
@@ -111,7 +111,7 @@ def test_torchmetrics_gives_a_probability_of_one_a_bin_of_its_own():
 def test_torchmetrics_takes_what_is_no_probability_for_a_logit():
     oracle = BinaryCalibrationError(n_bins=10)
     assert np.isfinite(torchmetrics(oracle, np.array([0.2, 1.3]), np.array([0, 1])))
-    with pytest.raises(InputError, match=r"probabilities must lie in \[0, 1\].*1\.3"):
+    with pytest.raises(InputError, match=r"probabilities must be in \[0, 1\].*1\.3"):
         ece([[0.2, 1.3]], [[0, 1]])
 
 

@@ -21,7 +21,7 @@ def test_equals_scikit_learn(batch):
     np.testing.assert_allclose(log_loss_per_class(p, y), expected)
 
 
-def test_logits_give_what_their_sigmoid_gives(batch):
+def test_logits_equal_their_sigmoid(batch):
     known = np.random.default_rng(1).random(batch[1].shape) < 0.5
     from_probabilities = log_loss(expit(batch[0]), batch[1], known)
     assert log_loss_of_logits(*batch, known) == pytest.approx(from_probabilities)
@@ -45,5 +45,5 @@ def test_logits_are_not_rounded_where_probabilities_are():
 
 
 def test_logits_must_be_finite():
-    with pytest.raises(InputError, match=r"logits must be finite\. Got 1"):
+    with pytest.raises(InputError, match=r"logits must be finite\; got 1"):
         log_loss_of_logits([[np.inf, 0.0]], [[1, 0]])

@@ -15,7 +15,7 @@ def softmax_log_odds(*shape, sharpness=3.0):
     return scores.softmax(dim=-1).logit()
 
 
-def by_hand(p, parts, floor, limit, kept):
+def by_hand(p, parts, floor, limit, image_weight):
     names = range(len(p[0]))
     bias = []
     for j in names:
@@ -30,20 +30,28 @@ def by_hand(p, parts, floor, limit, kept):
         return targets
     best = [[max(view[j] for view in views) for j in names] for views in parts]
     return [
-        [min(kept * y[j] + (1 - kept) * max(b[j], floor) / bias[j], 1) for j in names]
+        [
+            min(image_weight * y[j] + (1 - image_weight) * max(b[j], floor) / bias[j], 1)
+            for j in names
+        ]
         for y, b in zip(targets, best, strict=True)
     ]
 
 
 @pytest.mark.parametrize("parts", [False, True])
 @pytest.mark.parametrize("sharpness", [0.5, 3.0])
-@pytest.mark.parametrize(("floor", "limit", "kept"), [(0.05, 2.0, 0.2), (0.2, 0.8, 0.0)])
-def test_by_hand(parts, sharpness, floor, limit, kept):
+@pytest.mark.parametrize(("floor", "limit", "image_weight"), [(0.05, 2.0, 0.2), (0.2, 0.8, 0.0)])
+def test_by_hand(parts, sharpness, floor, limit, image_weight):
     scores = softmax_log_odds(30, 4, 8, sharpness=sharpness)
     p = scores.sigmoid().tolist()
     whole, others = [views[0] for views in p], [views[1:] for views in p] if parts else None
-    found = ccd(scores if parts else scores[:, 0], floor=floor, entropy_limit=limit, kept=kept)
-    expected = torch.tensor(by_hand(whole, others, floor, limit, kept), dtype=torch.float64)
+    found = ccd(
+        scores if parts else scores[:, 0],
+        floor=floor,
+        entropy_limit=limit,
+        image_weight=image_weight,
+    )
+    expected = torch.tensor(by_hand(whole, others, floor, limit, image_weight), dtype=torch.float64)
     torch.testing.assert_close(found, expected)
 
 
@@ -52,7 +60,7 @@ def test_a_name_that_comes_first_nowhere_is_not_divided():
     assert ccd(p.logit())[:, 1:].tolist() == [pytest.approx([0.2, 0.1]), pytest.approx([0.3, 0.1])]
 
 
-def test_unclear_pictures_say_nothing_about_sureness():
+def test_unclear_images_say_nothing_about_sureness():
     clear, unclear = torch.tensor([[0.9, 0.05, 0.05]]), torch.tensor([[0.34, 0.33, 0.33]])
     both = torch.cat([clear, unclear]).logit()
     assert ccd(both, entropy_limit=1.0)[1, 0].item() == pytest.approx(0.34 / 0.9)
@@ -61,7 +69,7 @@ def test_unclear_pictures_say_nothing_about_sureness():
 
 @pytest.mark.parametrize(
     ("setting", "wrong"),
-    [("floor", 1.0), ("floor", -0.1), ("kept", 1.5), ("entropy_limit", -1.0)],
+    [("floor", 1.0), ("floor", -0.1), ("image_weight", 1.5), ("entropy_limit", -1.0)],
 )
 def test_a_setting_outside_its_range_is_refused(setting, wrong):
     with pytest.raises(ConfigError, match=f"{setting} must be in"):

@@ -38,5 +38,5 @@ def test_a_threshold_that_nothing_reaches_takes_the_worst_part():
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.1, math.nan])
 def test_a_threshold_outside_its_range_is_refused(threshold):
-    with pytest.raises(ConfigError, match=r"threshold must be a probability in \[0, 1\]"):
+    with pytest.raises(ConfigError, match=r"threshold must be in \[0, 1\]"):
         cdul(torch.zeros(1, 2), threshold=threshold)

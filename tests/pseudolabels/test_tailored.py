@@ -15,7 +15,7 @@ VOC = json.loads((Path(__file__).parents[1] / "golden/tailorclip_pseudolabels.js
 ]
 
 
-def test_real_pictures_are_labelled_as_by_the_authors():
+def test_real_images_are_labelled_as_by_the_authors():
     first, tiles = torch.tensor(VOC["first"]), log_odds_of_softmax(torch.tensor(VOC["tiles"]))
     found = tailored(torch.stack([first, tiles], dim=1), margin=0.1)
     expected = torch.tensor(VOC["corrected"]).sigmoid()
@@ -24,7 +24,7 @@ def test_real_pictures_are_labelled_as_by_the_authors():
 
 def test_without_correction_it_is_the_probability():
     scores = torch.tensor([[2.0, -1.0, 0.0]])
-    torch.testing.assert_close(tailored(scores, top=0), scores.sigmoid())
+    torch.testing.assert_close(tailored(scores, top_k=0), scores.sigmoid())
 
 
 def test_the_first_name_gets_the_root_of_its_probability():
@@ -41,5 +41,5 @@ def test_a_part_adds_a_name_and_takes_none_away():
 
 
 def test_a_share_is_no_count():
-    with pytest.raises(ConfigError, match="top must be a whole number"):
-        tailored(torch.zeros(1, 2), top=1.0)
+    with pytest.raises(ConfigError, match="top_k must be a whole number"):
+        tailored(torch.zeros(1, 2), top_k=1.0)

@@ -5,13 +5,13 @@ import pytest
 import torch
 from torch import nn
 
-from surelabel.backbones import load_backbone
 from surelabel.config import load_run
+from surelabel.encoders import load_encoder
 from surelabel.errors import ConfigError, DataError, InputError
 from surelabel.losses import LOSSES, SET_LOSSES
-from surelabel.methods import METHODS, Linear, Recipe
+from surelabel.methods import METHODS, Linear, TrainingRecipe
 from surelabel.recognizer import Recognizer
-from surelabel.recognizer.fitting import Examples, fitted, out_of_fold
+from surelabel.recognizer.fitting import TrainingData, fit_method, out_of_fold_scores
 from surelabel.records import Features, LabelledFeatures, LabelledImages
 from surelabel.regularizers import REGULARIZERS
 
@@ -28,14 +28,14 @@ def rows(n=60, width=WIDTH, seed=0, **changed):
 
 
 def unfitted(*settings, encoder=f"features:{WIDTH}", method="linear"):
-    given = [f"backbone.name={encoder}", f"method.name={method}", "epochs=3", *settings]
+    given = [f"encoder.name={encoder}", f"method.name={method}", "epochs=3", *settings]
     return Recognizer(load_run(overrides=given), NAMES)
 
 
 def examples(source):
     known, targets = torch.from_numpy(source.known), torch.from_numpy(source.targets).float()
     pooled = nn.functional.normalize(torch.from_numpy(source.features), dim=-1)
-    return Examples(list(source.paths), Features(pooled), targets, known)
+    return TrainingData(list(source.paths), Features(pooled), targets, known)
 
 
 @pytest.mark.parametrize("regularizer", [None, "label_pair", "mdca"])
@@ -67,27 +67,29 @@ def test_regularizers_of_names_work_where_the_encoder_knows_words(method, regula
 
 def test_batches_in_parts_make_the_same_step_as_whole_ones():
     made = [
-        unfitted("optimizer.name=sgd", "batch=12", f"at_once={k}").fit(rows()).method.weight
+        unfitted("optimizer.name=sgd", "batch_size=12", f"micro_batch_size={k}")
+        .fit(rows())
+        .method.weight
         for k in (12, 5)
     ]
     torch.testing.assert_close(*made)
 
 
-def test_the_scores_of_a_picture_do_not_depend_on_its_own_labels():
+def test_the_scores_of_a_image_do_not_depend_on_its_own_labels():
     recognizer, source = unfitted(), rows()
     fold = np.arange(60) % 3
     flipped = rows(targets=np.where(fold[:, None] == 1, 1 - source.targets, source.targets))
-    common = (recognizer.run, recognizer.backbone, recognizer.spellings)
-    first, second = (out_of_fold(*common, examples(s), fold=fold) for s in (source, flipped))
+    common = (recognizer.run, recognizer.encoder, recognizer.names_with_aliases)
+    first, second = (out_of_fold_scores(*common, examples(s), fold=fold) for s in (source, flipped))
     np.testing.assert_array_equal(first[fold == 1], second[fold == 1])
     assert (first[fold != 1] != second[fold != 1]).all()
     others = examples(source).take(np.flatnonzero(fold != 1))
-    by_hand = fitted(*common, others)(examples(source).features).detach()[fold == 1]
+    by_hand = fit_method(*common, others)(examples(source).features).detach()[fold == 1]
     np.testing.assert_array_equal(first[fold == 1], by_hand)
 
 
 def test_rows_are_taken_with_their_patches():
-    whole = Examples(
+    whole = TrainingData(
         ["a", "b"],
         Features(torch.eye(2), torch.arange(8.0).view(2, 2, 2), (1, 2)),
         torch.eye(2),
@@ -102,8 +104,8 @@ def test_rows_are_taken_with_their_patches():
 def test_folds_calibrate_and_the_method_that_stays_has_seen_all():
     alone, folded = unfitted().fit(rows()), unfitted().fit(rows(), folds=3)
     np.testing.assert_array_equal(alone.predict(rows()).scores, folded.predict(rows()).scores)
-    assert folded.calibrated_on == "beta by 3 folds of 60 labelled pictures"
-    assert folded.calibration.record.pictures == 60
+    assert folded.calibrated_on == "beta on 60 labelled images (3-fold cross-validation)"
+    assert folded.calibration.record.images == 60
 
 
 NOWHERE = LabelledImages(["no/such.png"] * 9, NAMES, np.eye(3)[[0, 1, 2] * 3])
@@ -112,16 +114,24 @@ NOWHERE = LabelledImages(["no/such.png"] * 9, NAMES, np.eye(3)[[0, 1, 2] * 3])
 @pytest.mark.parametrize(
     ("settings", "options", "says"),
     [
-        ({}, {"folds": 1}, "folds must be 0 for none, or 2 and more. Got 1"),
-        ({"loss": "ranking", "calibrator": "temperature"}, {"folds": 3}, "ranking gives scores wi"),
-        ({"method": "finetune"}, {"folds": 2}, "which folds would do 2 times more"),
-        ({"method": "finetune", "backbone": "features:16"}, {}, "features:16 cannot be trained"),
-        ({"regularizer": "class_covariance", "backbone": "features:16"}, {}, "encoder of texts"),
+        ({}, {"folds": 1}, "folds must be 0 \\(no cross-validation\\) or at least 2; got 1"),
+        (
+            {"loss": "ranking", "calibrator": "temperature"},
+            {"folds": 3},
+            "got raw scores of ranking",
+        ),
+        ({"method": "finetune"}, {"folds": 2}, "would train the network 2 more times"),
+        ({"method": "finetune", "encoder": "features:16"}, {}, "features:16 cannot be trained"),
+        (
+            {"regularizer": "class_covariance", "encoder": "features:16"},
+            {},
+            "needs the text vectors",
+        ),
         ({"loss": "spa", "loss.zeta_pos": -1}, {}, "zeta_pos"),
-        ({"method": "zero_shot"}, {}, "learns from nothing"),
+        ({"method": "zero_shot"}, {}, "no parameters to fit"),
     ],
 )
-def test_what_cannot_work_is_told_before_a_picture_is_read(settings, options, says):
+def test_what_cannot_work_is_told_before_a_image_is_read(settings, options, says):
     given = {"method": "linear"} | settings
     names = [f"{k if '.' in k else f'{k}.name'}={v}" for k, v in given.items()]
     recognizer = Recognizer(load_run(overrides=names), NAMES)
@@ -129,27 +139,27 @@ def test_what_cannot_work_is_told_before_a_picture_is_read(settings, options, sa
         recognizer.fit(NOWHERE, **options)
 
 
-def test_too_few_pictures_for_the_folds_are_told_before_fitting():
+def test_too_few_images_for_the_folds_are_told_before_fitting():
     passes = []
-    with pytest.raises(InputError, match="Got 20 folds and 9 such pictures"):
+    with pytest.raises(InputError, match="got 20 folds and 9 such images"):
         unfitted().fit(rows(9), folds=20, progress=lambda *done: passes.append(done))
     assert not passes
 
 
 def test_vectors_of_another_width_are_refused():
-    with pytest.raises(InputError, match=r"16 numbers a row, .* Got 7"):
+    with pytest.raises(InputError, match=r"16 columns, .* got 7"):
         unfitted().fit(rows(width=7))
 
 
 def test_vectors_cannot_train_a_network():
-    with pytest.raises(ConfigError, match="learns from pictures, and ready-made vectors have none"):
+    with pytest.raises(ConfigError, match="trains on image files; got precomputed features"):
         unfitted(method="finetune", encoder="tiny-vit").fit(rows(width=128))
 
 
 def test_vectors_have_no_places():
     recognizer = unfitted(encoder="tiny-vit").fit(rows(width=128))
-    with pytest.raises(InputError, match="ready-made vectors have none"):
-        recognizer.where(rows(width=128))
+    with pytest.raises(InputError, match="Localization requires images; got precomputed"):
+        recognizer.localize(rows(width=128))
 
 
 class OfPatches(Linear):
@@ -160,7 +170,9 @@ class OfPatches(Linear):
 
 def test_a_method_of_patches_needs_an_encoder_that_gives_them(monkeypatch):
     monkeypatch.setitem(METHODS, "of_patches", OfPatches)
-    with pytest.raises(ConfigError, match="of_patches looks at patches, and features:16 gives no"):
+    with pytest.raises(
+        ConfigError, match="of_patches requires patch features; features:16 does not"
+    ):
         unfitted(method="of_patches")
     assert unfitted(method="of_patches", encoder="tiny-vit").method.needs == ("patches",)
 
@@ -169,8 +181,8 @@ def test_a_method_of_patches_needs_an_encoder_that_gives_them(monkeypatch):
 def test_an_encoder_has_no_setting_of_this_name(setting):
     from surelabel.config import Choice, Run
 
-    with pytest.raises(ConfigError, match=rf"backbone\.{setting} is no setting"):
-        Run(backbone=Choice("tiny-vit", {setting: "cuda"}))
+    with pytest.raises(ConfigError, match=rf"encoder\.{setting} is not a setting"):
+        Run(encoder=Choice("tiny-vit", {setting: "cuda"}))
 
 
 @pytest.mark.parametrize("setting", ["method.table=3", "loss.table=3", "calibrator.table=x"])
@@ -178,7 +190,7 @@ def test_a_setting_called_table_is_refused_as_any_other(setting):
     with pytest.raises(ConfigError, match="has no setting table"):
         load_run(overrides=[setting])
     with pytest.raises(ConfigError, match="has no setting table"):
-        Recognizer(load_run(overrides=["backbone.name=timm:test_vit", "backbone.table=1"]), NAMES)
+        Recognizer(load_run(overrides=["encoder.name=timm:test_vit", "encoder.table=1"]), NAMES)
 
 
 class Stop(Exception):
@@ -209,9 +221,9 @@ def test_a_stopped_fit_goes_on_and_is_the_same_in_the_end(tmp_path):
 def test_the_checkpoint_of_another_run_is_refused(tmp_path, other):
     with pytest.raises(Stop, match="enough"):
         unfitted().fit(rows(), checkpoint=tmp_path / "kept", progress=stop_after(1))
-    with pytest.raises(DataError, match=r"belongs to another run .* Remove .*kept"):
+    with pytest.raises(DataError, match=r"got that of another run .* Delete .*kept"):
         unfitted(other).fit(rows(), checkpoint=tmp_path / "kept")
-    with pytest.raises(DataError, match="belongs to another run"):
+    with pytest.raises(DataError, match="got that of another run"):
         unfitted().fit(rows(seed=1), checkpoint=tmp_path / "kept")
 
 
@@ -219,15 +231,15 @@ def weights_of(recognizer):
     return torch.cat([p.detach().flatten() for p in recognizer.method.parameters()])
 
 
-@pytest.mark.parametrize("setting", ["warm_up=0.5", "averaging=0.9"])
+@pytest.mark.parametrize("setting", ["warm_up=0.5", "ema_decay=0.9"])
 def test_warm_up_and_averaging_of_a_run_reach_the_loop(setting):
     plain, changed = unfitted().fit(rows()), unfitted(setting).fit(rows())
-    assert torch.equal(weights_of(plain), weights_of(unfitted("averaging=0").fit(rows())))
+    assert torch.equal(weights_of(plain), weights_of(unfitted("ema_decay=0").fit(rows())))
     assert not torch.allclose(weights_of(plain), weights_of(changed), atol=1e-4)
 
 
 def test_a_stopped_fit_with_warm_up_and_averaging_goes_on(tmp_path):
-    settings = ["warm_up=0.3", "averaging=0.9", "loss.name=multi_matching"]
+    settings = ["warm_up=0.3", "ema_decay=0.9", "loss.name=multi_matching"]
     whole = unfitted(*settings).fit(rows())
     with pytest.raises(Stop, match="enough"):
         unfitted(*settings).fit(rows(), checkpoint=tmp_path / "kept", progress=stop_after(2))
@@ -238,14 +250,18 @@ def test_a_stopped_fit_with_warm_up_and_averaging_goes_on(tmp_path):
 def test_a_recipe_fills_what_the_run_leaves_out():
     run = load_run(overrides=["method.name=finetune", "epochs=2"])
     recipe = METHODS["finetune"].recipe
-    assert (run.epochs, run.batch, run.optimizer.name) == (2, recipe.batch, recipe.optimizer)
-    assert load_run().learning_rate == Recipe().learning_rate
+    assert (run.epochs, run.batch_size, run.optimizer.name) == (
+        2,
+        recipe.batch_size,
+        recipe.optimizer,
+    )
+    assert load_run().learning_rate == TrainingRecipe().learning_rate
     assert math.isclose(run.weight_decay, recipe.weight_decay)
 
 
 def test_the_encoder_is_not_touched_by_a_head():
-    encoder = load_backbone("tiny-vit")
+    encoder = load_encoder("tiny-vit")
     mark = encoder.fingerprint
     run = load_run(overrides=["method.name=linear", "epochs=2"])
-    recognizer = Recognizer(run, NAMES, backbone=encoder).fit(rows(width=128))
-    assert recognizer.backbone.fingerprint == mark
+    recognizer = Recognizer(run, NAMES, encoder=encoder).fit(rows(width=128))
+    assert recognizer.encoder.fingerprint == mark

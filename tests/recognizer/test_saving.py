@@ -8,7 +8,7 @@ from surelabel.config import Choice, Run, load_run
 from surelabel.data import collection
 from surelabel.errors import DataError
 from surelabel.recognizer import Recognizer
-from surelabel.recognizer.saving import PARTS
+from surelabel.recognizer.saving import REQUIRED_FILES
 
 NAMES = ["lion", "guitar|drum", "car"]
 
@@ -40,7 +40,7 @@ def test_what_is_loaded_predicts_the_same(recognizer, saved):
 
 def test_what_was_saved_before_there_was_averaging_is_loaded(recognizer, saved):
     text = (saved / "run.toml").read_text()
-    older = text.replace("warm_up = 0.0\naveraging = 0.0\n", "")
+    older = text.replace("warm_up = 0.0\nema_decay = 0.0\n", "")
     assert older != text
     (saved / "run.toml").write_text(older)
     assert Recognizer.load(saved).fingerprint == recognizer.fingerprint
@@ -54,11 +54,11 @@ def test_zero_shot_without_any_calibration_survives_too(tmp_path):
     assert second.fingerprint == first.fingerprint
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", REQUIRED_FILES)
 def test_a_missing_part_is_named(saved, part):
     target = saved / part
     shutil.rmtree(target) if target.is_dir() else target.unlink()
-    with pytest.raises(DataError, match=rf"no whole recognizer: {part} is missing"):
+    with pytest.raises(DataError, match=rf"complete saved recognizer; missing: {part}"):
         Recognizer.load(saved)
 
 
@@ -73,14 +73,14 @@ def test_a_truncated_part_is_named(saved, part):
 def test_a_newer_format_is_refused(saved):
     about = json.loads((saved / "about.json").read_text())
     (saved / "about.json").write_text(json.dumps(about | {"format": 99, "surelabel": "9.0"}))
-    with pytest.raises(DataError, match=r"saved by surelabel 9\.0"):
+    with pytest.raises(DataError, match=r"format 99 of surelabel 9\.0"):
         Recognizer.load(saved)
 
 
 @pytest.mark.parametrize(
     ("part", "content", "says"),
     [
-        ("about.json", '{"format": null}', "state its format"),
+        ("about.json", '{"format": null}', "must contain its format"),
         ("calibration.json", '{"calibrator": "gamma", "state": {}, "about": ""}', "gamma"),
         ("link.json", "{}", "changed since it was saved"),
         ("run.toml", '[method]\nname = "clip_adapter"\n', "must name the loss of run.toml, binary"),
@@ -106,9 +106,9 @@ def test_a_prompt_file_is_needed_no_more(tmp_path):
         {"area": (0.1, 0.3)},
         {"background": ("sky", "sea")},
         {"templates": ("a {} here",)},
-        {"amount": None},
+        {"fusion_parameter": None},
         {"scale": np.float64(50)},
-        {"count": np.int64(2)},
+        {"max_crops": np.int64(2)},
     ],
     ids=str,
 )
@@ -127,7 +127,7 @@ def test_changed_names_are_noticed(saved):
 def test_a_folder_with_something_else_is_left_alone(recognizer, tmp_path):
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "a.txt").write_text("precious")
-    with pytest.raises(DataError, match="left alone"):
+    with pytest.raises(DataError, match="holds other files"):
         recognizer.save(tmp_path / "photos")
     assert (tmp_path / "photos" / "a.txt").read_text() == "precious"
 
@@ -148,7 +148,7 @@ def test_the_link_of_another_loss_is_refused(saved, loss):
 def test_the_shift_of_other_labels_is_refused(saved):
     found = json.loads((saved / "calibration.json").read_text())
     (saved / "calibration.json").write_text(json.dumps(found | {"shift": [1.0]}))
-    with pytest.raises(DataError, match=r"calibration\.json is of 1 labels .* of 3"):
+    with pytest.raises(DataError, match=r"calibration\.json must have 3 labels.* got 1"):
         Recognizer.load(saved)
 
 

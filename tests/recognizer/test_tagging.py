@@ -4,7 +4,7 @@ from PIL import Image
 
 from surelabel.data import collection
 from surelabel.errors import ConfigError, DataError, InputError, NotFitted
-from surelabel.recognizer import tag, tags_of
+from surelabel.recognizer import select_tags, tag
 from surelabel.records import Predictions
 
 SCORES = np.array([[1.0, 3.0, 2.0]], np.float32)
@@ -16,33 +16,33 @@ def predictions(calibration):
 
 
 def test_the_likeliest_comes_first_and_the_score_breaks_ties():
-    assert [t["label"] for t in tags_of(predictions("platt"))[0]] == ["x", "y", "z"]
-    assert [t["label"] for t in tags_of(predictions(None))[0]] == ["y", "z", "x"]
+    assert [t["label"] for t in select_tags(predictions("platt"))[0]] == ["x", "y", "z"]
+    assert [t["label"] for t in select_tags(predictions(None))[0]] == ["y", "z", "x"]
 
 
 def test_a_threshold_and_a_count_cut_the_list():
-    assert [t["label"] for t in tags_of(predictions("platt"), threshold=0.6)[0]] == ["x"]
-    assert [t["label"] for t in tags_of(predictions("platt"), top_k=2)[0]] == ["x", "y"]
+    assert [t["label"] for t in select_tags(predictions("platt"), threshold=0.6)[0]] == ["x"]
+    assert [t["label"] for t in select_tags(predictions("platt"), top_k=2)[0]] == ["x", "y"]
 
 
 def test_without_calibration_the_probability_is_none_and_a_threshold_an_error():
-    assert {t["probability"] for t in tags_of(predictions(None))[0]} == {None}
-    with pytest.raises(NotFitted, match="nothing calibrated"):
-        tags_of(predictions(None), threshold=0.5)
+    assert {t["probability"] for t in select_tags(predictions(None))[0]} == {None}
+    with pytest.raises(NotFitted, match="are uncalibrated"):
+        select_tags(predictions(None), threshold=0.5)
 
 
 @pytest.mark.parametrize(
-    ("setting", "says"), [({"threshold": 1.5}, r"\[0, 1\]"), ({"top_k": 0}, "1 or more")]
+    ("setting", "says"), [({"threshold": 1.5}, r"\[0, 1\]"), ({"top_k": 0}, "at least 1")]
 )
 def test_settings_out_of_range_are_refused(setting, says):
     with pytest.raises(InputError, match=says):
-        tags_of(predictions("platt"), **setting)
+        select_tags(predictions("platt"), **setting)
 
 
-def test_paths_and_pictures_in_memory_give_the_same():
+def test_paths_and_images_in_memory_give_the_same():
     path = collection("scenes-80", split="test").paths[0]
-    with Image.open(path) as picture:
-        shown = tag(picture, labels=["lion", "car"])
+    with Image.open(path) as image:
+        shown = tag(image, labels=["lion", "car"])
     assert [
         {
             **t,
@@ -60,20 +60,20 @@ def test_one_label_is_enough_and_has_its_own_probability():
     assert 0 < found[0]["probability"] < 1
 
 
-def test_a_path_that_is_no_picture_is_an_error(tmp_path):
+def test_a_path_that_is_no_image_is_an_error(tmp_path):
     with pytest.raises(DataError, match=r"gone\.jpg"):
         tag(tmp_path / "gone.jpg", labels=["lion"])
-    with pytest.raises(InputError, match="not a mixture"):
+    with pytest.raises(InputError, match="only paths or only PIL images"):
         tag([tmp_path / "gone.jpg", Image.new("RGB", (9, 9))], labels=["lion"])
 
 
 def test_another_method_is_named_with_its_settings():
     paths, labels = collection("scenes-80", split="test").paths[:3], ["lion", "car", "guitar"]
-    whole, parts = tag(paths, labels), tag(paths, labels, method="tiles", down=2, across=2)
+    whole, parts = tag(paths, labels), tag(paths, labels, method="tiles", rows=2, columns=2)
     assert whole != parts
     assert {t["probability"] for found in parts for t in found} == {None}
-    assert len(tag(paths, labels, method="standardised")) == 3
-    with pytest.raises(ConfigError, match="tiles has no setting rows"):
-        tag(paths, labels, method="tiles", rows=2)
-    with pytest.raises(NotFitted, match="tailor learns from images and has not been fitted"):
+    assert len(tag(paths, labels, method="standardized")) == 3
+    with pytest.raises(ConfigError, match="tiles has no setting heigth"):
+        tag(paths, labels, method="tiles", heigth=2)
+    with pytest.raises(NotFitted, match="tailor must be fitted on images first"):
         tag(paths, labels, method="tailor")

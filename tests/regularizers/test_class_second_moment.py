@@ -1,4 +1,4 @@
-"""The variant with the second moment of confidence in absence."""
+"""The variant with the second moment of the confidence in negatives."""
 
 from dataclasses import replace
 
@@ -8,12 +8,12 @@ import torch
 from surelabel.regularizers import class_second_moment
 
 
-def test_equals_the_value_worked_out_by_hand(small):
-    got = class_second_moment(small, epsilon=0.0, least=1)
+def test_equals_the_value_computed_by_hand(small):
+    got = class_second_moment(small, epsilon=0.0, min_images=1)
     assert got.item() == pytest.approx(0.140013, abs=1e-6)
 
 
-def test_where_every_absence_is_sure_all_pairs_count_as_wholly_alike(small):
+def test_confident_negatives_have_correlation_one(small):
     sure = torch.full_like(small.scores, -30.0)
     same = replace(small, logits=sure, targets=0 * small.targets, texts=torch.ones(3, 1).double())
     assert class_second_moment(same, epsilon=0.0).item() == pytest.approx(0, abs=1e-12)

@@ -2,7 +2,6 @@
 
 import json
 import math
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,9 @@ import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surelabel.records import Step
+from surelabel.records import TrainingStep
 from surelabel.regularizers import label_pair
+from surelabel.regularizers.pairs import pair_loss_sum
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/label_pair.json").read_text())
 POPULATIONS = [
@@ -27,7 +27,7 @@ def double(values):
 
 
 def step_of(values, targets):
-    return Step(values, values, targets, torch.ones_like(targets, dtype=torch.bool))
+    return TrainingStep(values, values, targets, torch.ones_like(targets, dtype=torch.bool))
 
 
 def by_hand(logits, targets):
@@ -70,7 +70,7 @@ def of_scores(values, targets):
 
 def of_spa(values, targets):
     z = spa_log_odds(values)
-    return label_pair(Step(values, z, targets, targets >= 0))
+    return label_pair(TrainingStep(values, z, targets, targets >= 0))
 
 
 @given(st.lists(st.tuples(st.floats(-12, 12), st.sampled_from([0.0, 1.0])), min_size=2, max_size=7))
@@ -83,7 +83,7 @@ def test_equals_the_paper_to_the_letter(labels):
 @pytest.mark.parametrize("block", [1, 100, 2**16])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 def test_equals_all_pairs_at_once_in_value_and_gradient(block, dtype, monkeypatch):
-    monkeypatch.setattr(import_module("surelabel.regularizers.label_pair"), "BLOCK", block)
+    monkeypatch.setattr(pair_loss_sum, "PAIRS_PER_BLOCK", block)
     generator = torch.Generator().manual_seed(0)
     z = (3 * torch.randn(24, 30, generator=generator, dtype=torch.float64)).to(dtype)
     density = torch.linspace(0, 1, 24)[:, None]
@@ -139,7 +139,7 @@ def test_moves_the_best_probabilities_only_where_labels_depend_on_each_other(pop
     assert (moved > 0.01) is bool(weight and not independent)
 
 
-def test_keeps_nothing_for_the_backward_pass_but_the_gradient():
+def test_saves_only_the_gradient_for_the_backward_pass():
     z = torch.randn(4, 50, requires_grad=True)
     kept = []
     with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t.numel()) or t, id):

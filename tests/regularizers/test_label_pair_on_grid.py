@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from surelabel.errors import ConfigError
-from surelabel.records import Step
+from surelabel.records import TrainingStep
 from surelabel.regularizers import label_pair, label_pair_on_grid
 
 
 def step_of(values, targets):
-    return Step(values, values, targets, torch.ones_like(targets, dtype=torch.bool))
+    return TrainingStep(values, values, targets, torch.ones_like(targets, dtype=torch.bool))
 
 
 def value_and_gradient(regularizer, z, targets, **settings):
@@ -52,8 +52,10 @@ def test_values_on_the_grid_are_charged_exactly():
     torch.testing.assert_close(got, exact, atol=1e-13, rtol=0)
 
 
-def test_a_picture_too_wide_for_the_grid_is_worked_out_exactly(monkeypatch):
-    monkeypatch.setattr(import_module("surelabel.regularizers.label_pair_on_grid"), "POINTS", 16)
+def test_an_image_too_wide_for_the_grid_is_worked_out_exactly(monkeypatch):
+    monkeypatch.setattr(
+        import_module("surelabel.regularizers.label_pair_on_grid"), "MAX_GRID_POINTS", 16
+    )
     generator = torch.Generator().manual_seed(0)
     z = torch.randn(4, 20, generator=generator, dtype=torch.float64)
     z[1:3] *= 100
@@ -66,6 +68,6 @@ def test_a_picture_too_wide_for_the_grid_is_worked_out_exactly(monkeypatch):
 
 
 @pytest.mark.parametrize("spacing", [0.0, -1.0, float("inf")])
-def test_a_spacing_that_is_none_is_refused(spacing):
-    with pytest.raises(ConfigError, match=rf"above 0, such as 1/64\. Got {spacing}"):
+def test_an_invalid_spacing_is_refused(spacing):
+    with pytest.raises(ConfigError, match=rf"> 0; got {spacing}"):
         label_pair_on_grid(step_of(torch.zeros(1, 2), torch.eye(2)[:1]), spacing=spacing)

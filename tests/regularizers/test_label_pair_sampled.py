@@ -4,20 +4,20 @@ import pytest
 import torch
 
 from surelabel.errors import ConfigError
-from surelabel.records import Step
+from surelabel.records import TrainingStep
 from surelabel.regularizers import label_pair, label_pair_sampled
 
 
 @pytest.fixture
 def step():
-    """Three pictures of 40 labels: few present, many present, graded."""
+    """Three images of 40 labels: few present, many present, graded."""
     generator = torch.Generator().manual_seed(0)
     z = 2 * torch.randn(3, 40, generator=generator, dtype=torch.float64)
     targets = torch.zeros(3, 40, dtype=torch.float64)
     targets[0, :3] = 1
     targets[1, :37] = 1
     targets[2, :10] = torch.rand(10, generator=generator, dtype=torch.float64)
-    return Step(z, z, targets, torch.rand(3, 40, generator=generator) > 0.1)
+    return TrainingStep(z, z, targets, torch.rand(3, 40, generator=generator) > 0.1)
 
 
 def test_value_and_gradient_are_exact_on_average(step):
@@ -40,7 +40,7 @@ def test_with_all_absent_labels_drawn_it_is_exact(step):
     torch.testing.assert_close(label_pair_sampled(step, negatives=40), label_pair(step))
 
 
-def test_one_seed_draws_the_same_every_time_and_none_draws_anew(step):
+def test_a_seed_repeats_the_sample_and_none_changes_it(step):
     def draw(seed=None):
         return label_pair_sampled(step, negatives=2, seed=seed)
 
@@ -53,6 +53,6 @@ def test_one_seed_draws_the_same_every_time_and_none_draws_anew(step):
 
 
 @pytest.mark.parametrize("negatives", [0, -3])
-def test_a_sample_of_none_is_refused(step, negatives):
-    with pytest.raises(ConfigError, match=rf"1 or more, such as 64\. Got {negatives}"):
+def test_an_empty_sample_is_refused(step, negatives):
+    with pytest.raises(ConfigError, match=rf"at least 1; got {negatives}"):
         label_pair_sampled(step, negatives=negatives)

@@ -5,7 +5,7 @@ from statistics import mean
 import pytest
 import torch
 
-from surelabel.records import Step
+from surelabel.records import TrainingStep
 from surelabel.regularizers import mdca
 
 
@@ -20,11 +20,13 @@ def test_equals_loops_over_the_known_targets():
         rows = [r for r in range(9) if known[r, c]]
         predicted = mean(scores[r, c].sigmoid().item() for r in rows)
         gaps.append(abs(predicted - mean(targets[r, c].item() for r in rows)))
-    got = mdca(Step(scores, None, targets, known))
+    got = mdca(TrainingStep(scores, None, targets, known))
     assert got.item() == pytest.approx(mean(gaps))
 
 
 def test_a_label_predicted_as_often_as_it_is_there_costs_nothing_whatever_the_order():
     targets = torch.tensor([[1.0], [0.0], [0.0], [0.0]])
     scores = torch.full((4, 1), 0.25).logit()
-    assert mdca(Step(scores, scores, targets, targets >= 0)).item() == pytest.approx(0, abs=1e-7)
+    assert mdca(TrainingStep(scores, scores, targets, targets >= 0)).item() == pytest.approx(
+        0, abs=1e-7
+    )

@@ -1,4 +1,4 @@
-"""Evaluations made by hand: random pictures, and truth drawn from the probabilities themselves."""
+"""Synthetic evaluations: random images, and targets sampled from the probabilities."""
 
 from dataclasses import replace
 from io import BytesIO
@@ -10,7 +10,15 @@ from scipy.special import expit
 
 from surelabel import metrics
 from surelabel.calibration import Platt
-from surelabel.evaluation import FLOORS, Before, Evaluation, Example, Regions, Tag, label_budget
+from surelabel.evaluation import (
+    NOISE_FLOOR_METRICS,
+    Evaluation,
+    Example,
+    ExampleLabel,
+    RegionMaps,
+    UncalibratedMetrics,
+    estimate_calibration_budget,
+)
 from surelabel.records import Predictions
 
 RANKING = ("mean_average_precision", "mean_average_precision_per_image", "average_precision")
@@ -20,18 +28,19 @@ OTHERS = ("brier_skill", "brier", "log_loss", "ece", "ece_of_candidates", "ace",
 def example(path, names, values, targets, known):
     order = np.argsort(-values)
     tags = [
-        Tag(names[c], float(values[c]), bool(targets[c]) if known[c] else None) for c in order[:6]
+        ExampleLabel(names[c], float(values[c]), bool(targets[c]) if known[c] else None)
+        for c in order[:6]
     ]
     missed = [names[c] for c in order[6:] if targets[c] and known[c]]
     rows = np.linspace(-1, 1, 49).reshape(7, 7)
     maps = {tag.name: rows * np.cos(i + rows.T * 3) for i, tag in enumerate(tags)}
     most = np.stack(list(maps.values())).argmax(axis=0)
-    seen = Regions(maps, np.array(list(maps))[most])
+    seen = RegionMaps(maps, np.array(list(maps))[most])
     return Example(path, tuple(tags), tuple(missed), loss=0.1, regions=seen)
 
 
 def evaluation(paths, names, *, seed=0, calibrated=True, sharpness=2.0, claimed=1.0, unknown=0.0):
-    """Honest when ``claimed`` is 1: the truth is drawn from the probabilities."""
+    """Calibrated if ``claimed`` is 1: the targets are sampled from the probabilities."""
     random = np.random.default_rng(seed)
     shape = (len(paths), len(names))
     offset = random.normal(-3, 1, len(names))
@@ -43,7 +52,7 @@ def evaluation(paths, names, *, seed=0, calibrated=True, sharpness=2.0, claimed=
         names,
         scores=logits.astype(np.float32),
         logits=(claimed * logits).astype(np.float32),
-        calibration="platt on 500 labelled pictures" if calibrated else None,
+        calibration="platt on 500 labelled images" if calibrated else None,
         model="tiny-vit-0f3a",
     )
     summary = {m: metrics.METRICS[m](logits, targets, known) for m in RANKING}
@@ -53,7 +62,10 @@ def evaluation(paths, names, *, seed=0, calibrated=True, sharpness=2.0, claimed=
         p = made.probabilities
         summary |= {m: metrics.METRICS[m](p, targets, known) for m in OTHERS}
         per_class |= {m: metrics.PER_CLASS[m](p, targets, known) for m in OTHERS}
-        floor = {m: metrics.noise_floor(metrics.METRICS[m], p, known, draws=3) for m in FLOORS}
+        floor = {
+            m: metrics.noise_floor(metrics.METRICS[m], p, known, resamples=3)
+            for m in NOISE_FLOOR_METRICS
+        }
     values = made.probabilities if calibrated else logits
     shown = [
         example(path, names, *row)
@@ -65,34 +77,34 @@ def evaluation(paths, names, *, seed=0, calibrated=True, sharpness=2.0, claimed=
         known=known,
         summary=summary,
         per_class=per_class,
-        undefined={m: int(np.isnan(values).sum()) for m, values in per_class.items()},
-        floor=floor,
-        class_floor={m: 2 * v for m, v in floor.items()},
-        worst=tuple(shown[:6]),
-        best=tuple(shown[6:]),
+        undefined_classes={m: int(np.isnan(values).sum()) for m, values in per_class.items()},
+        noise_floor=floor,
+        class_noise_floor={m: 2 * v for m, v in floor.items()},
+        worst_examples=tuple(shown[:6]),
+        best_examples=tuple(shown[6:]),
     )
 
 
 def before_calibration(found):
-    """The same decisions, claimed twice as boldly."""
-    bold = Before(2.0 * found.predictions.logits.astype(float), {})
+    """Add uncalibrated logits of twice the size."""
+    bold = UncalibratedMetrics(2.0 * found.predictions.logits.astype(float), {})
     for name in ("brier_skill", "log_loss", "ece", "ace", "mce"):
         judge = metrics.METRICS[name]
         bold.summary[name] = judge(bold.probabilities, found.targets, found.known)
-    return replace(found, before=bold)
+    return replace(found, uncalibrated=bold)
 
 
 @pytest.fixture
 def whole(judged):
-    """Makes an evaluation that has all parts: what was before, the encoder alone, budget …"""
+    """Return a function that makes an evaluation with all optional parts."""
 
     def made(count=120, **settings):
         found = before_calibration(judged(count, **settings))
         p, y, known = found.predictions.probabilities, found.targets, found.known
-        budget = label_budget(Platt, found.before.logits, y, known, draws=2)
-        spread = {"ece": metrics.bootstrap(metrics.ece, p, y, known, draws=5)}
+        budget = estimate_calibration_budget(Platt, found.uncalibrated.logits, y, known, repeats=2)
+        spread = {"ece": metrics.bootstrap_interval(metrics.ece, p, y, known, resamples=5)}
         alone = judged(count, **(settings | {"seed": 1})).predictions
-        return replace(found, budget=budget, intervals=spread, alone=alone)
+        return replace(found, calibration_budget=budget, intervals=spread, zero_shot_baseline=alone)
 
     return made
 
@@ -102,9 +114,9 @@ def pixels():
     """The colours of a PNG file."""
 
     def read(png):
-        picture = Image.open(BytesIO(png))
-        assert picture.format == "PNG"
-        return np.asarray(picture.convert("RGB")).astype(int)
+        image = Image.open(BytesIO(png))
+        assert image.format == "PNG"
+        return np.asarray(image.convert("RGB")).astype(int)
 
     return read
 
@@ -126,13 +138,13 @@ def evaluation_of():
 
 
 @pytest.fixture
-def pictures(tmp_path):
+def images(tmp_path):
     """Makes files of noise, some of them oblong."""
 
     def drawn(count, side=64):
         random = np.random.default_rng(1)
-        (tmp_path / "pictures").mkdir(exist_ok=True)
-        paths = [str(tmp_path / "pictures" / f"{i:04}.png") for i in range(count)]
+        (tmp_path / "images").mkdir(exist_ok=True)
+        paths = [str(tmp_path / "images" / f"{i:04}.png") for i in range(count)]
         for i, path in enumerate(paths[:12]):
             pixels = random.integers(0, 256, (8, 8 + i % 3 * 4, 3), dtype=np.uint8)
             size = (side + i % 3 * side // 2, side)
@@ -143,12 +155,12 @@ def pictures(tmp_path):
 
 
 @pytest.fixture
-def judged(pictures):
-    """Makes an evaluation; the first twelve pictures lie on disk."""
+def judged(images):
+    """Return a function that makes an evaluation; its first twelve images are on disk."""
 
     def made(count=60, labels=8, **settings):
         names = settings.pop("names", None) or [f"label {i}" for i in range(labels)]
-        return evaluation(pictures(count), names, **settings)
+        return evaluation(images(count), names, **settings)
 
     return made
 
@@ -161,7 +173,7 @@ def elsewhere():
         swap = dict(zip(found.predictions.paths, paths, strict=False))
         ends = {
             end: tuple(replace(e, path=swap.get(e.path, e.path)) for e in getattr(found, end))
-            for end in ("worst", "best")
+            for end in ("worst_examples", "best_examples")
         }
         return replace(found, predictions=replace(found.predictions, paths=paths), **ends)
 

@@ -13,14 +13,14 @@ import pytest
 from scipy.special import expit
 
 from surelabel.errors import DataError, InputError, NotFitted, UnknownName
-from surelabel.records import Predictions, Skipped
+from surelabel.records import Predictions, SkippedImage
 from surelabel.retrieval import Index, Query
 
 NAMES = ["apple", "fork", "knife", "süße 🍎"]
 
 
 def predictions(n=30, seed=0, *, start=0, names=NAMES, folder="/nowhere", features=True):
-    """Random calibrated predictions for pictures numbered from ``start``."""
+    """Random calibrated predictions for images numbered from ``start``."""
     random = np.random.default_rng(seed)
     logits = (3 * random.standard_normal((n, len(names)))).astype(np.float32)
     return Predictions(
@@ -28,7 +28,7 @@ def predictions(n=30, seed=0, *, start=0, names=NAMES, folder="/nowhere", featur
         names=names,
         scores=(logits / 10).astype(np.float32),
         logits=logits,
-        calibration="platt on 500 pictures",
+        calibration="platt on 500 images",
         model="abc123",
         features=random.standard_normal((n, 6)).astype(np.float16) if features else None,
     )
@@ -44,7 +44,7 @@ def photographs(folder, n):
 
 
 def by_hand(made, query, k):
-    """Paths and probabilities by multiplying probabilities, for all pictures."""
+    """Paths and probabilities by multiplying probabilities, for all images."""
     product = np.ones(len(made))
     for name in query.wanted:
         product *= made.probabilities[:, made.names.index(name)]
@@ -85,7 +85,7 @@ def test_a_search_finds_what_multiplying_all_probabilities_finds(tmp_path):
     assert_finds(index, made)
     assert_finds(index, made, k=1000)
     assert (len(index), index.names, index.model) == (30, NAMES, "abc123")
-    assert index.calibration == "platt on 500 pictures"
+    assert index.calibration == "platt on 500 images"
 
 
 def test_each_hit_carries_the_probability_of_every_label_asked_for(tmp_path):
@@ -98,7 +98,7 @@ def test_each_hit_carries_the_probability_of_every_label_asked_for(tmp_path):
         assert hit.probability == pytest.approx(expit(z[0]) * expit(-z[3]))
 
 
-def test_pictures_are_added_replaced_and_removed(tmp_path):
+def test_images_are_added_replaced_and_removed(tmp_path):
     index = Index.create(tmp_path / "index", predictions(30))
     more = predictions(10, seed=1, start=30)
     index.add(more)
@@ -166,13 +166,16 @@ def test_the_files_are_plain_and_label_major(tmp_path):
     assert (np.diff(np.take_along_axis(logits, order, axis=1)) <= 0).all()
 
 
-def test_changed_gone_and_missing_pictures_are_told_with_the_reason(tmp_path):
+def test_changed_deleted_and_unindexed_images_have_a_reason(tmp_path):
     made = photographs(tmp_path, 6)
     broken = tmp_path / "broken.jpg"
-    broken.write_text("no picture")
-    skipped = [Skipped(str(broken), "truncated"), Skipped(str(tmp_path / "was.jpg"), "empty")]
+    broken.write_text("no image")
+    skipped = [
+        SkippedImage(str(broken), "truncated"),
+        SkippedImage(str(tmp_path / "was.jpg"), "empty"),
+    ]
     index = Index.create(tmp_path / "index", replace(made, skipped=skipped))
-    assert index.stale() == []
+    assert index.changed_paths() == []
     with open(made.paths[1], "w") as file:
         file.write("another")
     os.utime(made.paths[2], ns=(1, 1))  # touched, not changed
@@ -180,12 +183,12 @@ def test_changed_gone_and_missing_pictures_are_told_with_the_reason(tmp_path):
     new = tmp_path / "new.jpg"
     new.write_text("new")
     status = Index.open(tmp_path / "index").status([*made.paths, str(new), str(broken)])
-    assert status.rows == 6
-    assert status.changed == {made.paths[1]: "its content changed after it was predicted"}
-    assert status.gone == {made.paths[3]: "its file is not there any more"}
-    assert status.missing == {
+    assert status.n_images == 6
+    assert status.changed == {made.paths[1]: "the content changed after the prediction"}
+    assert status.deleted == {made.paths[3]: "the file no longer exists"}
+    assert status.not_indexed == {
         str(broken): "truncated",
-        str(new): "it was never predicted and indexed",
+        str(new): "the image was never added to the index",
     }
 
 
@@ -195,7 +198,7 @@ def test_a_change_of_the_same_size_is_found_by_its_time(tmp_path):
     with open(made.paths[0], "w") as file:
         file.write("9")
     os.utime(made.paths[0], ns=(5, 5))
-    assert index.stale() == [made.paths[0]]
+    assert index.changed_paths() == [made.paths[0]]
     index.add(
         replace(
             made,
@@ -205,15 +208,15 @@ def test_a_change_of_the_same_size_is_found_by_its_time(tmp_path):
             features=made.features[:1],
         )
     )
-    assert index.stale() == []
+    assert index.changed_paths() == []
 
 
-def test_a_picture_that_can_no_longer_be_read_leaves_the_index(tmp_path):
+def test_a_image_that_can_no_longer_be_read_leaves_the_index(tmp_path):
     made = photographs(tmp_path, 3)
     index = Index.create(tmp_path / "index", made)
-    index.add(replace(predictions(0), skipped=[Skipped(made.paths[1], "truncated")]))
+    index.add(replace(predictions(0), skipped=[SkippedImage(made.paths[1], "truncated")]))
     assert index.paths == [made.paths[0], made.paths[2]]
-    assert index.status().missing == {made.paths[1]: "truncated"}
+    assert index.status().not_indexed == {made.paths[1]: "truncated"}
     index.add(
         replace(
             made,
@@ -223,16 +226,16 @@ def test_a_picture_that_can_no_longer_be_read_leaves_the_index(tmp_path):
             features=made.features[:1],
         )
     )
-    assert index.status().missing == {}
+    assert index.status().not_indexed == {}
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model": "other"}, "Its model: 'abc123'; that of these predictions: 'other'"),
-        ({"calibration": "temperature"}, "Its calibration: 'platt on 500 pictures'"),
-        ({"names": NAMES[::-1]}, "Its names: 'apple', 'fork'"),
-        ({"features": None}, "Its width of vectors: '6'; that of these predictions: '0'"),
+        ({"model": "other"}, "has model 'abc123'; the predictions have 'other'"),
+        ({"calibration": "temperature"}, "has calibration 'platt on 500 images'"),
+        ({"names": NAMES[::-1]}, "has names 'apple', 'fork'"),
+        ({"features": None}, "has feature width '6'; the predictions have '0'"),
     ],
 )
 def test_predictions_of_another_recognizer_are_refused(tmp_path, change, message):
@@ -254,12 +257,12 @@ def test_without_calibration_there_is_no_index(tmp_path, change):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"names": ["a", "b", "a", "c"]}, "Got 'a', 'a'"),
-        ({"names": ["a", "b", "", "c"]}, "none empty"),
-        ({"paths": ["x.jpg"] * 30}, "x.jpg' comes twice"),
+        ({"names": ["a", "b", "a", "c"]}, "got 'a', 'a'"),
+        ({"names": ["a", "b", "", "c"]}, "not empty"),
+        ({"paths": ["x.jpg"] * 30}, "x.jpg' twice"),
         ({"paths": [f"{row}\udcff.jpg" for row in range(30)]}, "must be valid Unicode"),
         ({"logits": np.full((30, 4), np.nan, np.float32)}, "has log-odds nan"),
-        ({"logits": np.full((30, 4), 41, np.float32)}, r"must lie in \[-40, 40\]"),
+        ({"logits": np.full((30, 4), 41, np.float32)}, r"must be in \[-40, 40\]"),
         ({"scores": np.full((30, 4), np.inf, np.float32)}, "score inf for 'apple'"),
     ],
 )
@@ -271,11 +274,11 @@ def test_predictions_that_cannot_be_searched_are_refused(tmp_path, change, messa
 
 @pytest.mark.parametrize("k", [0, -3, 2.5])
 def test_k_must_be_a_positive_number(tmp_path, k):
-    with pytest.raises(InputError, match=f"at least 1. Got {k}"):
+    with pytest.raises(InputError, match=f"at least 1; got {k}"):
         Index.create(tmp_path / "index", predictions()).search("apple", k)
 
 
-def test_unknown_labels_and_pictures_are_refused(tmp_path):
+def test_unknown_labels_and_images_are_refused(tmp_path):
     index = Index.create(tmp_path / "index", predictions())
     with pytest.raises(UnknownName, match="Did you mean 'apple'"):
         index.search("appel & fork")
@@ -285,11 +288,11 @@ def test_unknown_labels_and_pictures_are_refused(tmp_path):
 
 
 def test_a_folder_with_other_things_is_left_alone(tmp_path):
-    (tmp_path / "holiday.jpg").write_text("dear")
-    with pytest.raises(DataError, match=r"holds holiday\.jpg: choose another folder"):
+    (tmp_path / "holiday.jpg").write_text("content")
+    with pytest.raises(DataError, match=r"contains holiday\.jpg\. Choose another folder"):
         Index.create(tmp_path, predictions())
     assert files_of(tmp_path) == ["holiday.jpg"]
-    with pytest.raises(DataError, match="choose another folder"):
+    with pytest.raises(DataError, match="Choose another folder"):
         Index.create(tmp_path / "holiday.jpg", predictions())
 
 
@@ -389,7 +392,7 @@ def test_two_processes_that_write_at_once_lose_nothing_and_a_reader_sees_no_dama
 
 def test_a_path_that_is_no_text_cannot_be_read_twice_nor_removed(tmp_path):
     made = photographs(tmp_path, 2)
-    odd = Skipped(f"{tmp_path}/\udcff.jpg", "truncated")
+    odd = SkippedImage(f"{tmp_path}/\udcff.jpg", "truncated")
     index = Index.create(tmp_path / "index", replace(made, skipped=[odd]))
     index.add(replace(predictions(0), skipped=[odd]))
     assert Index.open(tmp_path / "index").paths == made.paths
@@ -400,16 +403,16 @@ def test_a_path_that_is_no_text_cannot_be_read_twice_nor_removed(tmp_path):
 def test_an_index_means_the_same_from_every_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made = photographs(".", 2)
-    Index.create("index", replace(made, skipped=[Skipped("odd.jpg", "truncated")]))
-    (tmp_path / "odd.jpg").write_text("no picture")
+    Index.create("index", replace(made, skipped=[SkippedImage("odd.jpg", "truncated")]))
+    (tmp_path / "odd.jpg").write_text("no image")
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     index = Index.open("../index")
     paths = [str(tmp_path / "000.jpg"), str(tmp_path / "001.jpg")]
     assert index.paths == paths
     status = index.status(["../000.jpg", "../odd.jpg"])
-    assert (status.gone, status.changed) == ({}, {})
-    assert status.missing == {str(tmp_path / "odd.jpg"): "truncated"}
+    assert (status.deleted, status.changed) == ({}, {})
+    assert status.not_indexed == {str(tmp_path / "odd.jpg"): "truncated"}
     index.remove(["../000.jpg"])
     assert index.paths == paths[1:]
 
@@ -423,9 +426,9 @@ def test_one_flipped_bit_is_found_by_the_first_search_that_reads_its_label(tmp_p
     file.write_bytes(data)
     index = Index.open(tmp_path)
     assert len(index.search("apple & !fork")) == 20
-    with pytest.raises(DataError, match=f"{name}-000.npy is damaged: label 3 is not what was"):
+    with pytest.raises(DataError, match=f"{name}-000.npy is damaged: the checksum of label 3 does"):
         index.search('apple & "süße 🍎"')
-    with pytest.raises(DataError, match="label 3 is not what was written"):
+    with pytest.raises(DataError, match="the checksum of label 3 does not match"):
         index.add(predictions(40, start=40))  # which would write the damaged line anew
 
 
@@ -450,7 +453,7 @@ def test_a_damaged_or_missing_file_is_named(tmp_path, name):
     with pytest.raises(DataError, match=f"{name} is damaged: it cannot be read"):
         Index.open(tmp_path)
     (tmp_path / name).unlink()
-    with pytest.raises(DataError, match=f"{name} is damaged: .* found nothing.*Put the file back"):
+    with pytest.raises(DataError, match=f"{name} is damaged: .* got no file.*Restore the file"):
         Index.open(tmp_path)
 
 
@@ -462,14 +465,14 @@ def test_arrays_of_another_index_are_refused(tmp_path):
         Index.open(tmp_path / "one")
 
 
-def test_no_index_a_newer_one_and_a_broken_list_are_told_apart(tmp_path):
+def test_no_index_a_newer_one_and_a_broken_list_are_distinguished(tmp_path):
     with pytest.raises(DataError, match="must be an index, a folder with"):
         Index.open(tmp_path / "nowhere")
     Index.create(tmp_path, predictions())
     listed = tmp_path / "index.json"
     fields = json.loads(listed.read_text())
     listed.write_text(json.dumps(fields | {"version": 2}))
-    with pytest.raises(DataError, match="has version 2, this package reads up to 1"):
+    with pytest.raises(DataError, match="has version 2; this package reads versions up to 1"):
         Index.open(tmp_path)
     for broken in ("", "[]", '{"version": 1}', listed.read_text()[:-20], '{"version": "x"}'):
         listed.write_text(broken)

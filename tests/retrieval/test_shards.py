@@ -1,4 +1,4 @@
-"""Rows on disk: they come back as they were, and damage or a full disk is told."""
+"""Rows on disk: they are read as written, and damage or a full disk is an error."""
 
 import os
 import subprocess
@@ -10,32 +10,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surelabel.errors import DataError
-from surelabel.retrieval.shards import Batch, Shard, checksum, write, write_array
-from surelabel.retrieval.stamps import stamped
+from surelabel.retrieval.file_state import file_state_table
+from surelabel.retrieval.shards import Shard, ShardRows, checksum, write_array, write_shard
 
 
 def batch(n, c=3, *, start=0):
     random = np.random.default_rng(start)
     logits, scores = random.standard_normal((2, c, n)).astype(np.float32)
-    table = stamped([f"/nowhere/{start + row}.jpg" for row in range(n)])
-    return Batch(table, logits, scores, random.standard_normal((n, 4)).astype(np.float16))
+    table = file_state_table([f"/nowhere/{start + row}.jpg" for row in range(n)])
+    return ShardRows(table, logits, scores, random.standard_normal((n, 4)).astype(np.float16))
 
 
 def test_batches_come_back_as_one_without_the_removed_rows(tmp_path):
     parts = [batch(5), batch(7, start=5)]
-    shard = Shard.from_entry(tmp_path, write(tmp_path, 12, parts).entry)
-    shard.check(3)
-    left = shard.without([0, 11]).batch()
-    assert left.table["path"].to_pylist() == [f"/nowhere/{row}.jpg" for row in range(1, 11)]
+    shard = Shard.from_entry(tmp_path, write_shard(tmp_path, 12, parts).entry)
+    shard.check_files(3)
+    left = shard.with_removed_rows([0, 11]).read_active_rows()
+    assert left.file_states["path"].to_pylist() == [f"/nowhere/{row}.jpg" for row in range(1, 11)]
     for name, axis in (("logits", 1), ("scores", 1), ("features", 0)):
         both = np.concatenate([getattr(part, name) for part in parts], axis)
         assert np.array_equal(getattr(left, name), np.delete(both, [0, 11], axis))
 
 
 def test_places_are_those_of_living_rows(tmp_path):
-    shard = write(tmp_path, 0, [batch(5)]).without([1])
+    shard = write_shard(tmp_path, 0, [batch(5)]).with_removed_rows([1])
     wanted = ["/nowhere/3.jpg", "/nowhere/1.jpg", "/nowhere/\udcff.jpg", "elsewhere"]
-    assert shard.places(wanted).tolist() == [3]
+    assert shard.find_rows(wanted).tolist() == [3]
 
 
 def test_an_array_grows_as_it_is_written_and_is_what_numpy_writes(tmp_path):
@@ -69,10 +69,10 @@ except DataError as error:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit of file sizes")
-def test_a_disk_that_takes_no_more_is_told_and_nothing_is_left(tmp_path):
+def test_a_full_disk_is_an_error_and_leaves_no_file(tmp_path):
     command = [sys.executable, "-c", FULL, str(tmp_path / "a.npy")]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert told == f"{tmp_path}/a.npy cannot be written: File too large.\n"
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert output == f"{tmp_path}/a.npy cannot be written: File too large.\n"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -88,31 +88,35 @@ def test_a_checksum_changes_with_every_bit(n, place, bit):
 
 
 def test_a_label_is_compared_once(tmp_path):
-    shard = write(tmp_path, 0, [batch(50)])
-    shard.check(3)
-    shard.check_labels([0])
+    shard = write_shard(tmp_path, 0, [batch(50)])
+    shard.check_files(3)
+    shard.verify_checksums([0])
     with (tmp_path / "logits-000.npy").open("r+b") as file:
         file.seek(128)
         file.write(bytes(600))
-    shard.check_labels([0])
-    with pytest.raises(DataError, match=r"logits-000\.npy is damaged: label 0 is not what was"):
-        Shard.from_entry(tmp_path, shard.entry).check_labels([2, 0])
+    shard.verify_checksums([0])
+    with pytest.raises(
+        DataError, match=r"logits-000\.npy is damaged: the checksum of label 0 does"
+    ):
+        Shard.from_entry(tmp_path, shard.entry).verify_checksums([2, 0])
 
 
 @pytest.mark.parametrize("name", ["logits", "scores", "order", "checksums"])
 def test_numbers_of_another_kind_are_refused(tmp_path, name):
-    shard = write(tmp_path, 0, [batch(50)])
+    shard = write_shard(tmp_path, 0, [batch(50)])
     file = tmp_path / f"{name}-000.npy"
     file.write_bytes(file.read_bytes().replace(b"<", b">", 1))  # one bit: the order of bytes
-    with pytest.raises(DataError, match=rf"{name}-000\.npy is damaged: expected .*, found .* of >"):
-        shard.check(3)
+    with pytest.raises(
+        DataError, match=rf"{name}-000\.npy is damaged: expected shape .*, got .* of >"
+    ):
+        shard.check_files(3)
 
 
 def test_a_flipped_byte_among_the_paths_is_found(tmp_path):
-    shard = write(tmp_path, 0, [batch(500)])
+    shard = write_shard(tmp_path, 0, [batch(500)])
     file = tmp_path / "rows-000.parquet"
     data = bytearray(file.read_bytes())
     data[os.path.getsize(file) // 8] ^= 1
     file.write_bytes(data)
     with pytest.raises(DataError, match=r"rows-000\.parquet is damaged: it cannot be read"):
-        _ = Shard.from_entry(tmp_path, shard.entry).table
+        _ = Shard.from_entry(tmp_path, shard.entry).file_states

@@ -7,9 +7,16 @@ from torch import nn
 from surelabel.errors import ConfigError, InputError
 from surelabel.losses import binary, multi_matching
 from surelabel.records import Features
-from surelabel.training import Batch, Checkpoint, Labelled, Objective, fit, of_elements
+from surelabel.training import (
+    Batch,
+    Checkpoint,
+    FeatureBatches,
+    Objective,
+    mean_over_known,
+    run_training,
+)
 
-BINARY = Objective(of_elements(binary))
+BINARY = Objective(mean_over_known(binary))
 
 
 class Head(nn.Module):
@@ -23,7 +30,7 @@ class Head(nn.Module):
 
 def source(targets, known, size=4):
     pooled = torch.randn(12, 4, generator=torch.Generator().manual_seed(0))
-    return Labelled(Features(pooled), targets, known, size=size)
+    return FeatureBatches(Features(pooled), targets, known, batch_size=size)
 
 
 def test_unknown_labels_have_no_influence():
@@ -33,14 +40,16 @@ def test_unknown_labels_have_no_influence():
     for filled in (0.0, 1.0):
         head = Head()
         it = source(torch.where(known, targets, filled), known)
-        heads.append((fit(head, it, objective=BINARY, epochs=3, learning_rate=0.1), head.weight))
+        heads.append(
+            (run_training(head, it, objective=BINARY, epochs=3, learning_rate=0.1), head.weight)
+        )
     assert heads[0][0] == heads[1][0]
     assert torch.equal(heads[0][1], heads[1][1])
 
 
 def test_the_first_pass_reports_the_loss_of_ignorance():
     targets = torch.zeros(12, 2)
-    history = fit(
+    history = run_training(
         Head(),
         source(targets, targets == 0, size=12),
         objective=BINARY,
@@ -53,12 +62,12 @@ def test_the_first_pass_reports_the_loss_of_ignorance():
 def test_one_full_batch_step_moves_against_the_gradient_of_the_mean():
     head, targets = Head(), torch.ones(12, 2)
     it = source(targets, targets == 1, size=12)
-    fit(head, it, objective=BINARY, epochs=1, learning_rate=0.1)
+    run_training(head, it, objective=BINARY, epochs=1, learning_rate=0.1)
     down = next(it.batches(torch.Generator())).features.pooled.mean(0).sign()
     assert torch.equal(head.weight.sign(), down.expand(2, -1))
 
 
-def test_every_picture_is_seen_once_a_pass():
+def test_every_image_is_seen_once_a_pass():
     targets = torch.arange(24.0).view(12, 2) / 24
     seen = torch.cat(
         [b.targets for b in source(targets, targets >= 0, size=5).batches(torch.Generator())]
@@ -67,7 +76,7 @@ def test_every_picture_is_seen_once_a_pass():
 
 
 def test_nothing_known_is_an_error():
-    with pytest.raises(InputError, match="needs known labels"):
+    with pytest.raises(InputError, match="needs at least one known target"):
         source(torch.zeros(12, 2), torch.zeros(12, 2, dtype=torch.bool))
 
 
@@ -78,13 +87,13 @@ def test_batches_added_up_make_the_step_of_one_large_batch():
     for size, together in ((12, 1), (4, 3)):
         head = Head()
         it = source(targets, known, size=size)
-        fit(
+        run_training(
             head,
             it,
             objective=BINARY,
             epochs=2,
             learning_rate=0.1,
-            together=together,
+            accumulation_steps=together,
             optimizer=torch.optim.SGD,
         )
         weights.append(head.weight.detach())
@@ -93,22 +102,24 @@ def test_batches_added_up_make_the_step_of_one_large_batch():
 
 def test_the_last_step_may_be_made_of_fewer_batches():
     targets = torch.zeros(12, 2)
-    history = fit(
+    history = run_training(
         Head(),
         source(targets, targets == 0, size=5),
         objective=BINARY,
         epochs=1,
         learning_rate=0.0,
-        together=2,
+        accumulation_steps=2,
     )
     assert history[0].loss == pytest.approx(0.693147, abs=1e-5)
 
 
 def test_a_regularizer_is_weighted_and_told_apart_from_the_loss():
     targets = torch.zeros(12, 2)
-    objective = Objective(of_elements(binary), lambda step: step.scores.sum() * 0 + 2, weight=3.0)
+    objective = Objective(
+        mean_over_known(binary), lambda step: step.scores.sum() * 0 + 2, weight=3.0
+    )
     it = source(targets, targets == 0)
-    (only,) = fit(Head(), it, objective=objective, epochs=1, learning_rate=0.0)
+    (only,) = run_training(Head(), it, objective=objective, epochs=1, learning_rate=0.0)
     assert only == (pytest.approx(0.693147, abs=1e-5), pytest.approx(6.0))
 
 
@@ -118,10 +129,10 @@ def test_a_regularizer_moves_the_weights():
     for weight in (0.0, 100.0):
         head = Head()
         objective = Objective(
-            of_elements(binary), lambda step: (step.scores - 1).square().mean(), weight=weight
+            mean_over_known(binary), lambda step: (step.scores - 1).square().mean(), weight=weight
         )
         it = source(targets, targets == 0)
-        fit(head, it, objective=objective, epochs=3, learning_rate=0.1)
+        run_training(head, it, objective=objective, epochs=3, learning_rate=0.1)
         weights.append(head.weight.detach())
     assert not torch.allclose(*weights, atol=1e-3)
 
@@ -130,7 +141,7 @@ def test_a_stopped_run_goes_on_and_ends_where_the_whole_one_does(tmp_path):
     targets = torch.randint(2, (12, 2), generator=torch.Generator().manual_seed(2)).float()
     common = {"objective": BINARY, "epochs": 4, "learning_rate": 0.1}
     whole, stopped = Head(), Head()
-    expected = fit(whole, source(targets, targets >= 0), **common)
+    expected = run_training(whole, source(targets, targets >= 0), **common)
 
     class Stop(Exception):
         pass
@@ -139,12 +150,14 @@ def test_a_stopped_run_goes_on_and_ends_where_the_whole_one_does(tmp_path):
         if done == 2:
             raise Stop("enough")
 
-    kept = Checkpoint(tmp_path / "state", purpose="a test")
+    kept = Checkpoint(tmp_path / "state", run_id="a test")
     with pytest.raises(Stop, match="enough"):
-        fit(stopped, source(targets, targets >= 0), checkpoint=kept, progress=stop, **common)
+        run_training(
+            stopped, source(targets, targets >= 0), checkpoint=kept, progress=stop, **common
+        )
     again = Head()
     seen = []
-    history = fit(
+    history = run_training(
         again,
         source(targets, targets >= 0),
         checkpoint=kept,
@@ -158,9 +171,9 @@ def test_a_stopped_run_goes_on_and_ends_where_the_whole_one_does(tmp_path):
 
 def test_a_fit_that_leaves_all_bounds_says_so():
     targets = torch.zeros(12, 2)
-    objective = Objective(of_elements(binary), lambda step: step.scores.square().sum())
-    with pytest.raises(ConfigError, match=r"in pass 2: .* smaller learning_rate"):
-        fit(
+    objective = Objective(mean_over_known(binary), lambda step: step.scores.square().sum())
+    with pytest.raises(ConfigError, match=r"in epoch 2.* smaller learning_rate"):
+        run_training(
             Head(),
             source(targets, targets == 0, size=12),
             objective=objective,
@@ -184,16 +197,16 @@ def test_a_stopped_run_draws_on_where_it_was(tmp_path):
     def stop(*_):
         raise InterruptedError("enough")
 
-    kept = Checkpoint(tmp_path / "state", purpose="a test")
+    kept = Checkpoint(tmp_path / "state", run_id="a test")
     weights = []
     for checkpoint, stopped in ((None, False), (kept, True), (kept, False)):
         torch.manual_seed(0)
         head, it = Forgetful(), source(targets, targets >= 0)
         if stopped:
             with pytest.raises(InterruptedError, match="enough"):
-                fit(head, it, checkpoint=checkpoint, progress=stop, **common)
+                run_training(head, it, checkpoint=checkpoint, progress=stop, **common)
         else:
-            fit(head, it, checkpoint=checkpoint, **common)
+            run_training(head, it, checkpoint=checkpoint, **common)
             weights.append(head.weight.detach())
     assert torch.equal(*weights)
 
@@ -203,7 +216,7 @@ class Parts(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.rates = {"body": 0.5, "body.slow": 0.0}
+        self.learning_rate_scales = {"body": 0.5, "body.slow": 0.0}
         self.body = nn.ModuleDict({n: nn.Linear(4, 2, bias=False) for n in ("slow", "slower")})
         self.head = nn.Linear(4, 2, bias=False)
         for part in (self.body["slow"], self.body["slower"], self.head):
@@ -217,21 +230,23 @@ class Parts(nn.Module):
 def test_parts_may_learn_at_rates_of_their_own():
     method, targets = Parts(), torch.ones(12, 2)
     it = source(targets, targets == 1, size=12)
-    fit(method, it, objective=BINARY, epochs=1, learning_rate=0.1, optimizer=torch.optim.SGD)
+    run_training(
+        method, it, objective=BINARY, epochs=1, learning_rate=0.1, optimizer=torch.optim.SGD
+    )
     moved = method.head.weight
     assert moved.abs().min() > 0
     assert torch.allclose(method.body["slower"].weight, 0.5 * moved)
     assert torch.equal(method.body["slow"].weight, torch.zeros(2, 4))
 
 
-class Listening(Labelled):
+class Listening(FeatureBatches):
     """Notes what it is told of which of its batches."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.told = []
 
-    def learn(self, batch, scores):
+    def update_targets(self, batch, scores):
         self.told.append((batch.targets, scores))
 
     def state_dict(self):
@@ -244,31 +259,38 @@ class Listening(Labelled):
 def listening(size=4):
     pooled = torch.randn(12, 4, generator=torch.Generator().manual_seed(0))
     targets = torch.arange(24.0).view(12, 2) / 24
-    return Listening(Features(pooled), targets, targets >= 0, size=size)
+    return Listening(Features(pooled), targets, targets >= 0, batch_size=size)
 
 
-@pytest.mark.parametrize("together", [1, 2])
-def test_a_source_that_learns_is_told_the_scores_that_made_the_step(together):
+@pytest.mark.parametrize("accumulation_steps", [1, 2])
+def test_a_source_that_learns_is_told_the_scores_that_made_the_step(accumulation_steps):
     it, head = listening(), Head()
-    fit(head, it, objective=BINARY, epochs=1, learning_rate=0.1, together=together)
+    run_training(
+        head,
+        it,
+        objective=BINARY,
+        epochs=1,
+        learning_rate=0.1,
+        accumulation_steps=accumulation_steps,
+    )
     batches = list(listening().batches(torch.Generator().manual_seed(0)))
     assert [t.tolist() for t, _ in it.told] == [b.targets.tolist() for b in batches]
     assert torch.equal(it.told[0][1], torch.zeros(4, 2))  # of the head as it was before
-    assert bool(it.told[1][1].any()) is (together == 1)
+    assert bool(it.told[1][1].any()) is (accumulation_steps == 1)
     assert not any(scores.requires_grad for _, scores in it.told)
 
 
 def test_the_state_of_a_source_that_learns_is_kept_too(tmp_path):
-    kept = Checkpoint(tmp_path / "state", purpose="a test")
+    kept = Checkpoint(tmp_path / "state", run_id="a test")
     common = {"objective": BINARY, "learning_rate": 0.1, "checkpoint": kept}
-    fit(Head(), listening(), epochs=2, **common)
+    run_training(Head(), listening(), epochs=2, **common)
     it = listening()
-    fit(Head(), it, epochs=3, **common)
+    run_training(Head(), it, epochs=3, **common)
     assert it.told[:6] == [None] * 6
     assert len(it.told) == 9
 
 
-def test_a_picture_counts_as_its_weight_says():
+def test_a_image_counts_as_its_weight_says():
     weights = torch.tensor([1.0, 0.25, 0.0])
     scores = torch.tensor([[1.0, -2.0], [0.5, 3.0], [9.0, 9.0]])
     targets, known = torch.tensor([[1.0, 0.0], [0.3, 0.7], [0.0, 0.0]]), torch.ones(3, 2) == 1
@@ -285,7 +307,7 @@ def test_a_picture_counts_as_its_weight_says():
     assert loss.item() == pytest.approx(total / count, abs=1e-6)
 
 
-class Breaking(Labelled):
+class Breaking(FeatureBatches):
     """Stops in the middle of a pass."""
 
     def __init__(self, *args, after, **kwargs):
@@ -301,25 +323,34 @@ class Breaking(Labelled):
 
 
 @pytest.mark.parametrize(("after", "lost"), [(3, 1), (6, 0), (9, 1)])
-@pytest.mark.parametrize("together", [1, 2])
-def test_a_run_stopped_in_a_pass_goes_on_there(tmp_path, monkeypatch, after, lost, together):
-    monkeypatch.setattr("surelabel.training.loop.KEPT_EVERY", 2)
+@pytest.mark.parametrize("accumulation_steps", [1, 2])
+def test_a_run_stopped_in_a_pass_goes_on_there(
+    tmp_path, monkeypatch, after, lost, accumulation_steps
+):
+    monkeypatch.setattr("surelabel.training.loop.CHECKPOINT_INTERVAL", 2)
     targets = torch.randint(2, (12, 2), generator=torch.Generator().manual_seed(2)).float()
-    common = {"objective": BINARY, "epochs": 2, "learning_rate": 0.1, "together": together}
-    kept = Checkpoint(tmp_path / "state", purpose="a test")
+    common = {
+        "objective": BINARY,
+        "epochs": 2,
+        "learning_rate": 0.1,
+        "accumulation_steps": accumulation_steps,
+    }
+    kept = Checkpoint(tmp_path / "state", run_id="a test")
     pooled = torch.randn(12, 4, generator=torch.Generator().manual_seed(0))
     given = (Features(pooled), targets, targets >= 0)
     torch.manual_seed(0)
     whole = Forgetful()
-    expected = fit(whole, source(targets, targets >= 0, size=2), **common)
+    expected = run_training(whole, source(targets, targets >= 0, size=2), **common)
     torch.manual_seed(0)
     with pytest.raises(InterruptedError, match="enough"):
-        fit(Forgetful(), Breaking(*given, size=2, after=after), checkpoint=kept, **common)
+        run_training(
+            Forgetful(), Breaking(*given, batch_size=2, after=after), checkpoint=kept, **common
+        )
     torch.manual_seed(1 if kept.path.exists() else 0)
-    again, rest = Forgetful(), Breaking(*given, size=2, after=99)
-    assert fit(again, rest, checkpoint=kept, **common) == expected
+    again, rest = Forgetful(), Breaking(*given, batch_size=2, after=99)
+    assert run_training(again, rest, checkpoint=kept, **common) == expected
     assert torch.equal(again.weight, whole.weight)
-    if together == 1:
+    if accumulation_steps == 1:
         assert 99 - rest.left == 12 - after + lost
 
 
@@ -330,7 +361,7 @@ class TwoHeads(Head):
         super().__init__()
         self.seen = []
 
-    def learning(self, features, targets, known):
+    def training_scores(self, features, targets, known):
         self.seen.append((targets, known))
         scores = self(features)
         return torch.stack([scores, 2 * scores])
@@ -341,7 +372,7 @@ def test_a_method_may_learn_through_several_heads():
     known = torch.rand(12, 2, generator=torch.Generator().manual_seed(1)) < 0.7
     it, method, expected = source(targets, known, size=12), TwoHeads(), Head()
     common = {"objective": BINARY, "epochs": 1, "learning_rate": 0.1}
-    (only,) = fit(method, it, optimizer=torch.optim.SGD, **common)
+    (only,) = run_training(method, it, optimizer=torch.optim.SGD, **common)
     assert only.loss == pytest.approx(math.log(2))
     batch = next(it.batches(torch.Generator().manual_seed(0)))
     assert torch.equal(method.seen[0][0], batch.targets)
@@ -356,12 +387,14 @@ def test_one_head_learns_as_scores_alone_do():
     targets = torch.randint(2, (12, 2), generator=torch.Generator().manual_seed(2)).float()
 
     class OneHead(Head):
-        def learning(self, features, targets, known):
+        def training_scores(self, features, targets, known):
             return self(features)[None]
 
     weights = []
     for method in (Head(), OneHead()):
-        fit(method, source(targets, targets >= 0), objective=BINARY, epochs=3, learning_rate=0.1)
+        run_training(
+            method, source(targets, targets >= 0), objective=BINARY, epochs=3, learning_rate=0.1
+        )
         weights.append(method.weight.detach())
     assert torch.equal(*weights)
 
@@ -369,7 +402,7 @@ def test_one_head_learns_as_scores_alone_do():
 def test_a_source_is_told_the_mean_of_all_heads():
     it, method = listening(), TwoHeads()
     torch.nn.init.ones_(method.weight)
-    fit(method, it, objective=BINARY, epochs=1, learning_rate=0.0)
+    run_training(method, it, objective=BINARY, epochs=1, learning_rate=0.0)
     batch = next(listening().batches(torch.Generator().manual_seed(0)))
     torch.testing.assert_close(it.told[0][1], 1.5 * batch.features.pooled @ torch.ones(4, 2))
 
@@ -378,9 +411,9 @@ def test_a_set_loss_is_made_small_over_the_whole_batch():
     pooled = torch.randn(12, 4, generator=torch.Generator().manual_seed(0))
     targets = (pooled[:, :2] > 0).float()
     head = Head()
-    history = fit(
+    history = run_training(
         head,
-        Labelled(Features(pooled), targets, targets >= 0, size=12),
+        FeatureBatches(Features(pooled), targets, targets >= 0, batch_size=12),
         objective=Objective(multi_matching),
         epochs=30,
         learning_rate=0.1,
@@ -407,7 +440,7 @@ class Noting(torch.optim.SGD):
 def test_the_step_size_rises_for_a_share_of_all_steps():
     targets = torch.zeros(12, 2)
     it = source(targets, targets == 0)
-    fit(
+    run_training(
         Head(),
         it,
         objective=BINARY,
@@ -423,8 +456,8 @@ def test_the_mean_of_the_weights_is_what_stays():
     targets = torch.randint(2, (12, 2), generator=torch.Generator().manual_seed(2)).float()
     common = {"objective": BINARY, "epochs": 3, "learning_rate": 0.5, "optimizer": Noting}
     plain, averaged = Head(), Head()
-    expected = fit(plain, source(targets, targets >= 0), **common)
-    history = fit(averaged, source(targets, targets >= 0), averaging=0.8, **common)
+    expected = run_training(plain, source(targets, targets >= 0), **common)
+    history = run_training(averaged, source(targets, targets >= 0), ema_decay=0.8, **common)
     counts = [0.8 ** (8 - step) for step in range(9)]
     mean = sum(n * w for n, w in zip(counts, Noting.weights, strict=True)) / sum(counts)
     torch.testing.assert_close(averaged.weight.detach(), mean)
@@ -432,11 +465,11 @@ def test_the_mean_of_the_weights_is_what_stays():
     assert history == expected  # of the weights on their way
 
 
-@pytest.mark.parametrize("wrong", [{"warm_up": 1.0}, {"averaging": 1.5}])
+@pytest.mark.parametrize("wrong", [{"warm_up": 1.0}, {"ema_decay": 1.5}])
 def test_a_setting_out_of_range_is_refused_before_anything_is_learnt(wrong):
     targets, head = torch.zeros(12, 2), Head()
-    with pytest.raises(ConfigError, match=f"{next(iter(wrong))} must be from 0 and below 1"):
-        fit(
+    with pytest.raises(ConfigError, match=rf"{next(iter(wrong))} must be in \[0, 1\)"):
+        run_training(
             head,
             source(targets, targets == 0),
             objective=BINARY,
@@ -462,11 +495,11 @@ class Normed(Forgetful):
 def test_a_run_with_warm_up_and_averaging_goes_on_where_it_was_stopped(
     tmp_path, monkeypatch, after
 ):
-    monkeypatch.setattr("surelabel.training.loop.KEPT_EVERY", 2)
+    monkeypatch.setattr("surelabel.training.loop.CHECKPOINT_INTERVAL", 2)
     targets = torch.randint(2, (12, 2), generator=torch.Generator().manual_seed(2)).float()
     common = {"objective": BINARY, "epochs": 2, "learning_rate": 0.1}
-    common |= {"warm_up": 0.4, "averaging": 0.9}
-    kept = Checkpoint(tmp_path / "state", purpose="a test")
+    common |= {"warm_up": 0.4, "ema_decay": 0.9}
+    kept = Checkpoint(tmp_path / "state", run_id="a test")
     pooled = torch.randn(12, 4, generator=torch.Generator().manual_seed(0))
     given = (Features(pooled), targets, targets >= 0)
     methods = []
@@ -474,7 +507,9 @@ def test_a_run_with_warm_up_and_averaging_goes_on_where_it_was_stopped(
         torch.manual_seed(1 if kept.path.exists() else 0)
         method = Normed()
         try:
-            fit(method, Breaking(*given, size=2, after=left), checkpoint=checkpoint, **common)
+            run_training(
+                method, Breaking(*given, batch_size=2, after=left), checkpoint=checkpoint, **common
+            )
         except InterruptedError:
             assert left == after
         methods.append(method.state_dict())

@@ -8,8 +8,8 @@ import torch
 from surelabel.transport import bipartite
 
 
-def equal(pictures, size):
-    return torch.full((pictures, size), 1 / size, dtype=torch.float64)
+def equal(images, size):
+    return torch.full((images, size), 1 / size, dtype=torch.float64)
 
 
 def cheapest(cost, columns, ways):

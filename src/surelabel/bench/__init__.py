@@ -1,10 +1,10 @@
-"""Comparisons that anybody can repeat: the papers' tables beside what we measure.
+"""Reproducible comparisons: the tables of published papers beside our measurements.
 
-One folder a comparison; what they share stands here: data in three parts, cells that are computed
-once, resampling, and tables in Markdown.
+Each comparison has one folder. Shared code is in this folder: train, validation and test splits, a
+cache of results, resampling, and Markdown tables.
 """
 
-from surelabel.bench.cells import Cells
-from surelabel.bench.data import Material, of_file, of_scenes
+from surelabel.bench.feature_splits import FeatureSplits, load_feature_splits, load_scene_features
+from surelabel.bench.result_cache import ResultCache
 
-__all__ = ["Cells", "Material", "of_file", "of_scenes"]
+__all__ = ["FeatureSplits", "ResultCache", "load_feature_splits", "load_scene_features"]

@@ -1,7 +1,7 @@
-"""Metrics over many resamples of pictures at once: each resample is one row of weights.
+"""Metrics on many resamples of the images at once, each resample one row of image weights.
 
-All metrics here are functions of sums over pictures, so resampling them is a matrix product. They
-equal those of ``metrics`` where every picture counts once.
+All metrics of this file are functions of sums over images, so resampling is a matrix product. With
+all weights 1 they equal those of ``metrics``.
 """
 
 from collections.abc import Mapping
@@ -10,28 +10,37 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from surelabel.metrics import Interval
-from surelabel.metrics.ratio import ratio
-from surelabel.records import Array, checked_targets
+from surelabel.metrics import ConfidenceInterval
+from surelabel.metrics.arrays.nan_division import divide_or_nan
+from surelabel.records import Array, validate_targets
 
 BINS = 15
-ENDS = (0.025, 0.975)
+INTERVAL_QUANTILES = (0.025, 0.975)
 
 
-def resampled(count: int, *, draws: int, seed: int = 0) -> Array:
-    """How often each picture counts: once, then as drawn with replacement, ``(1 + draws, n)``."""
-    drawn = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=draws)
-    return np.vstack([np.ones((1, count)), drawn])
+def resample_weights(count: int, *, resamples: int, seed: int = 0) -> Array:
+    """Return how often each image counts in each resample, ``(1 + resamples, n)``.
 
-
-class Resamples:
-    """Pictures drawn with replacement, the same for all rows that are compared on them.
+    The first row counts each image once. The other rows sample with replacement.
 
     Args:
-        targets: In [0, 1], NaN where unknown, ``(n, c)``.
-        known: What is known of them; all when left out.
-        draws: How many resamples; before them stand the pictures themselves, each once.
-        seed: Of the draws.
+        count: Number of images, n.
+        resamples: Number of resamples.
+        seed: Seed of the resampling.
+    """
+    generator = np.random.default_rng(seed)
+    sampled = generator.multinomial(count, np.full(count, 1 / count), size=resamples)
+    return np.vstack([np.ones((1, count)), sampled])
+
+
+class BootstrapMetrics:
+    """Metrics on resamples of the images; all compared rows use the same resamples.
+
+    Args:
+        targets: Targets in [0, 1], NaN if unknown, ``(n, c)``.
+        known: True if the target is known, ``(n, c)``; if omitted, all targets but NaN are known.
+        resamples: Number of resamples, in addition to the images themselves.
+        seed: Seed of the resampling.
     """
 
     def __init__(
@@ -39,66 +48,79 @@ class Resamples:
         targets: npt.ArrayLike,
         known: npt.ArrayLike | None = None,
         *,
-        draws: int = 1000,
+        resamples: int = 1000,
         seed: int = 0,
     ):
-        self._targets, self._known = checked_targets(targets, known)
-        self._weights = resampled(len(self._targets), draws=draws, seed=seed)
-        self._decisions = self._weights @ self._known.sum(axis=1, dtype=float)
-        self._reference = self._error_of_prevalences()
+        self._targets, self._known = validate_targets(targets, known)
+        self._weights = resample_weights(len(self._targets), resamples=resamples, seed=seed)
+        self._n_decisions = self._weights @ self._known.sum(axis=1, dtype=float)
+        self._prevalence_error = self._squared_error_of_prevalences()
 
     def metrics(self, logits: Array) -> dict[str, Array]:
-        """Metric → its value for the pictures themselves and each resample, ``(1 + draws,)``."""
+        """Return each metric for the images themselves and each resample, ``(1 + resamples,)``.
+
+        Args:
+            logits: Log-odds, ``(n, c)``.
+        """
         p, y = expit(logits), self._targets
-        squared = ((p - y) ** 2).sum(axis=1, where=self._known)
-        surprise = (np.logaddexp(0, logits) - y * logits).sum(axis=1, where=self._known)
-        squared, surprise = self._weights @ squared, self._weights @ surprise
-        counts, confidence, accuracy = np.split(self._weights @ self._binned(p), 3, axis=1)
+        squared_errors = ((p - y) ** 2).sum(axis=1, where=self._known)
+        log_losses = (np.logaddexp(0, logits) - y * logits).sum(axis=1, where=self._known)
+        squared_error, log_loss = self._weights @ squared_errors, self._weights @ log_losses
+        counts, confidence, accuracy = np.split(self._weights @ self._bin_sums(p), 3, axis=1)
         gaps = np.abs(accuracy - confidence)
         return {
-            "brier_skill": 1 - ratio(squared, self._reference),
-            "log_loss": ratio(surprise, self._decisions),
-            "ece": ratio(gaps.sum(axis=1), self._decisions),
-            "ace": ratio(np.nansum(ratio(gaps, counts), axis=1), (counts > 0).sum(axis=1)),
+            "brier_skill": 1 - divide_or_nan(squared_error, self._prevalence_error),
+            "log_loss": divide_or_nan(log_loss, self._n_decisions),
+            "ece": divide_or_nan(gaps.sum(axis=1), self._n_decisions),
+            "ace": divide_or_nan(
+                np.nansum(divide_or_nan(gaps, counts), axis=1), (counts > 0).sum(axis=1)
+            ),
         }
 
-    def _binned(self, p: Array) -> Array:
-        """Counts, probabilities and targets that each picture adds to each bin, (n, 3 · BINS)."""
+    def _bin_sums(self, p: Array) -> Array:
+        """Return the counts, probabilities and targets per image and bin, (n, 3 · BINS)."""
         n, known = len(p), self._known
-        place = np.searchsorted(np.arange(1, BINS) / BINS, p, side="right")
-        place = (place + BINS * np.arange(n)[:, None])[known]
+        bins = np.searchsorted(np.arange(1, BINS) / BINS, p, side="right")
+        cells = (bins + BINS * np.arange(n)[:, None])[known]
         sums = [
-            np.bincount(place, weights, n * BINS).reshape(n, BINS)
+            np.bincount(cells, weights, n * BINS).reshape(n, BINS)
             for weights in (None, p[known], self._targets[known])
         ]
         return np.hstack(sums)
 
-    def _error_of_prevalences(self) -> Array:
-        """Squared error of those who only know how common each label is, by resample."""
+    def _squared_error_of_prevalences(self) -> Array:
+        """Return the squared error of predicting the prevalence of each label, by resample."""
         y = np.where(self._known, self._targets, 0)
-        total, squares = self._weights @ y, self._weights @ y**2
-        error = squares - total * ratio(total, self._weights @ self._known.astype(float))
-        error[~(error > 1e-12 * squares)] = 0  # rounding, where all targets are the same
-        return np.asarray(error.sum(axis=1))
+        totals, squares = self._weights @ y, self._weights @ y**2
+        errors = squares - totals * divide_or_nan(totals, self._weights @ self._known.astype(float))
+        errors[~(errors > 1e-12 * squares)] = 0  # rounding error, if all targets are equal
+        return np.asarray(errors.sum(axis=1))
 
 
-def differences(first: Mapping[str, Array], second: Mapping[str, Array]) -> dict[str, Interval]:
-    """Metric → 95 % interval of ``first`` minus ``second``, both of the same ``Resamples``.
+def difference_intervals(
+    first: Mapping[str, Array], second: Mapping[str, Array]
+) -> dict[str, ConfidenceInterval]:
+    """Return the 95 % interval of ``first`` minus ``second`` for each metric.
+
+    Args:
+        first: Values by metric, from `BootstrapMetrics.metrics`, ``(1 + resamples,)`` each.
+        second: Values by metric on the same resamples, ``(1 + resamples,)`` each.
 
     Source:
         Efron, Bootstrap Methods: Another Look at the Jackknife, Annals of Statistics, 1979.
 
     Differs:
         The resamples are shifted so that their mean is the difference itself, as those of
-        ``metrics.paired_bootstrap`` are, because binned errors grow in every resample.
+        ``metrics.paired_bootstrap_interval`` are, because binned errors grow in every resample.
     """
-    return {name: _interval(first[name] - second[name]) for name in first}
+    return {name: _centred_interval(first[name] - second[name]) for name in first}
 
 
-def _interval(found: Array) -> Interval:
-    value, drawn = float(found[0]), found[1:]
-    defined = drawn[~np.isnan(drawn)]
+def _centred_interval(values: Array) -> ConfidenceInterval:
+    """Return the first value with the interval of the others, shifted to have it as their mean."""
+    value, resampled = float(values[0]), values[1:]
+    defined = resampled[~np.isnan(resampled)]
     if not defined.size:
-        return Interval(value, float("nan"), float("nan"), drawn.size)
-    low, high = np.quantile(defined - defined.mean(), ENDS) + value
-    return Interval(value, float(low), float(high), int(drawn.size - defined.size))
+        return ConfidenceInterval(value, float("nan"), float("nan"), resampled.size)
+    low, high = np.quantile(defined - defined.mean(), INTERVAL_QUANTILES) + value
+    return ConfidenceInterval(value, float(low), float(high), int(resampled.size - defined.size))

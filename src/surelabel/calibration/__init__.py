@@ -1,19 +1,19 @@
 """Calibrators: ``fit(logits, targets, known=None) -> self``, then ``logits(logits) -> logits``.
 
-Add one line here for a new one.
+Add one line to ``CALIBRATORS`` for a new calibrator.
 """
 
 from collections.abc import Callable
 
 from surelabel.calibration.beta import Beta
-from surelabel.calibration.crossing import cross_fitted, dealt
 from surelabel.calibration.ensemble_temperature import EnsembleTemperature
+from surelabel.calibration.fitting.cross_fitting import assign_folds, cross_fitted_logits
 from surelabel.calibration.histogram import Histogram
+from surelabel.calibration.interface import Calibrator
 from surelabel.calibration.isotonic import Isotonic
 from surelabel.calibration.isotonic_per_class import IsotonicPerClass
-from surelabel.calibration.label_shift import Shift, label_shift
 from surelabel.calibration.platt import Platt
-from surelabel.calibration.protocol import Calibrator
+from surelabel.calibration.shift.label_shift import LabelShift, estimate_label_shift
 from surelabel.calibration.temperature import Temperature
 from surelabel.calibration.vector import Vector
 
@@ -36,11 +36,11 @@ __all__ = [
     "Histogram",
     "Isotonic",
     "IsotonicPerClass",
+    "LabelShift",
     "Platt",
-    "Shift",
     "Temperature",
     "Vector",
-    "cross_fitted",
-    "dealt",
-    "label_shift",
+    "assign_folds",
+    "cross_fitted_logits",
+    "estimate_label_shift",
 ]

@@ -1,4 +1,4 @@
-"""Ensemble temperature scaling: the shared part of Mix-n-Match."""
+"""Ensemble temperature scaling: the parametric part of Mix-n-Match."""
 
 from typing import Any, ClassVar, Self
 
@@ -7,37 +7,41 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from surelabel.calibration.checked import checked_state, known_decisions, smoothed
-from surelabel.calibration.estimator import Estimator
-from surelabel.calibration.protocol import Order
+from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
+from surelabel.calibration.fitting.input_validation import (
+    flatten_known_decisions,
+    smooth_platt_targets,
+    validate_calibrator_state,
+)
+from surelabel.calibration.interface import OrderPreservation
 from surelabel.calibration.temperature import Temperature
 from surelabel.errors import DataError
 from surelabel.records import LOGIT_LIMIT, Array
 
 
-class EnsembleTemperature(Estimator):
-    """Mix tempered probabilities, those left alone, and how often a label is present at all.
+class EnsembleTemperature(BaseCalibrator):
+    """Ensemble temperature scaling: a mixture of scaled and original probabilities and the prior.
 
         p = w1 · sigmoid(x / T) + w2 · sigmoid(x) + w3 · prior,   w >= 0,   w1 + w2 + w3 = 1
 
-    T is that of ``Temperature``, the prior the share of present labels among the known ones, and
-    w makes the log loss least. No probability leaves [w3 · prior, 1 - w3 · (1 - prior)], so
-    logits far out come close together.
+    T is the temperature of ``Temperature``. The prior is the share of positives among the known
+    targets. The weights w minimize the log loss. All probabilities lie in
+    [w3 · prior, 1 - w3 · (1 - prior)], so extreme logits move close together.
 
     Attributes:
-        temperature_: The fitted T.
-        weights_: The fitted w, ``(3,)``.
-        prior_: Share of known labels that are present.
+        temperature_: Fitted temperature T.
+        weights_: Fitted mixture weights w, ``(3,)``.
+        prior_: Share of positives among the known targets.
 
     Source:
         Zhang, Kailkhura and Han, Mix-n-Match: Ensemble and Compositional Methods for Uncertainty
         Calibration in Deep Learning, ICML 2020, arXiv:2003.07329.
 
     Differs:
-        The sigmoid of every label in place of the softmax; the density of labels in place of the
-        uniform 1 / c, which is far off where labels are rare. The weights are those of least
-        log loss and not of least squared error, the authors' choice, which hardly sees
-        rare labels. Targets are smoothed as Platt's are.
+        A sigmoid for each label replaces the softmax. The share of positives replaces the uniform
+        1 / c, which is far off for rare labels. The weights minimize the log loss; the authors
+        minimize the squared error, which is insensitive to rare labels. Targets are smoothed as
+        in Platt scaling.
 
     Example:
         >>> x, y = [[-4.0], [-2.0], [2.0], [4.0], [4.0]], [[0], [0], [1], [1], [0]]
@@ -45,31 +49,37 @@ class EnsembleTemperature(Estimator):
         array([0.   , 0.349, 0.651])
     """
 
-    keeps_order: ClassVar[Order] = "with ties"
-    sets_level: ClassVar[bool] = False
-    shared: ClassVar[bool] = True
+    keeps_order: ClassVar[OrderPreservation] = "with ties"
+    accepts_raw_scores: ClassVar[bool] = False
+    shares_parameters: ClassVar[bool] = True
 
     def fit(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> Self:
-        """Fit on held-out decisions.
+        """Fit the temperature, the prior and the mixture weights on held-out decisions.
 
         Args:
             logits: Log-odds, ``(n, c)``, finite.
-            targets: In [0, 1], 1 = present, NaN where unknown, ``(n, c)``.
-            known: True where the target is known, ``(n, c)``; all of them when left out.
+            targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
+            known: True where the target is known, ``(n, c)``. None means that all are known.
+
+        Returns:
+            This calibrator, fitted.
 
         Raises:
-            InputError: a value is not what it must be, or no decision is present, or none absent.
+            InputError: If a value is out of range, or if no known target is positive or none is
+                negative.
         """
-        x, y = known_decisions(logits, targets, known)
+        x, y = flatten_known_decisions(logits, targets, known)
         self.temperature_ = Temperature().fit(x[:, None], y[:, None]).temperature_
         self.prior_ = float(y.mean())
-        self.weights_ = _likeliest_weights(*self._parts(x), smoothed(y))
+        self.weights_ = _fit_mixture_weights(
+            *self._component_probabilities(x), smooth_platt_targets(y)
+        )
         return self
 
     def state(self) -> dict[str, Any]:
-        """The fitted temperature, weights and prior, ready for JSON."""
+        """Return the fitted temperature, weights and prior for JSON."""
         self._check_fitted()
         return {
             "temperature": self.temperature_,
@@ -78,42 +88,46 @@ class EnsembleTemperature(Estimator):
         }
 
     def restore(self, state: dict[str, Any]) -> Self:
-        """Take temperature, weights and prior back from ``state``."""
-        found = checked_state(state, temperature="", weights="k", prior="")
-        weights, prior = found["weights"], float(found["prior"])
-        mixed = weights.shape == (3,) and weights.min() >= 0 and abs(weights.sum() - 1) < 1e-6
-        if not mixed or not 0 < prior < 1:
+        """Load the temperature, the weights and the prior from the output of ``state``.
+
+        Raises:
+            DataError: If the state is damaged.
+        """
+        arrays = validate_calibrator_state(state, temperature="", weights="k", prior="")
+        weights, prior = arrays["weights"], float(arrays["prior"])
+        is_mixture = weights.shape == (3,) and weights.min() >= 0 and abs(weights.sum() - 1) < 1e-6
+        if not is_mixture or not 0 < prior < 1:
             raise DataError(
                 f"A saved mixture must have three weights >= 0 that sum to 1 and a prior inside "
-                f"(0, 1). Got {weights.tolist()} and {prior}; calibrate again."
+                f"(0, 1); got {weights.tolist()} and {prior}. Calibrate again."
             )
         temperature = Temperature().restore({"temperature": state["temperature"]})
         self.temperature_, self.weights_, self.prior_ = temperature.temperature_, weights, prior
         return self
 
-    def _log_odds(self, x: Array) -> Array:
-        present, absent = self._parts(x)
-        odds: Array = np.log(present @ self.weights_) - np.log(absent @ self.weights_)
-        return odds
+    def _calibrated_log_odds(self, x: Array) -> Array:
+        positive, negative = self._component_probabilities(x)
+        log_odds: Array = np.log(positive @ self.weights_) - np.log(negative @ self.weights_)
+        return log_odds
 
-    def _parts(self, x: Array) -> tuple[Array, Array]:
-        """What each of the three says of present and of absent, on a new last axis."""
+    def _component_probabilities(self, x: Array) -> tuple[Array, Array]:
+        """Return p and 1 - p of the three mixture components, stacked on a new last axis."""
         x = np.clip(x, -LOGIT_LIMIT, LOGIT_LIMIT)
-        cool = np.clip(x / self.temperature_, -LOGIT_LIMIT, LOGIT_LIMIT)
-        always = np.full(x.shape, self.prior_)
-        present = np.stack([expit(cool), expit(x), always], axis=-1)
-        return present, np.stack([expit(-cool), expit(-x), 1 - always], axis=-1)
+        scaled = np.clip(x / self.temperature_, -LOGIT_LIMIT, LOGIT_LIMIT)
+        prior = np.full(x.shape, self.prior_)
+        positive = np.stack([expit(scaled), expit(x), prior], axis=-1)
+        return positive, np.stack([expit(-scaled), expit(-x), 1 - prior], axis=-1)
 
 
-def _likeliest_weights(present: Array, absent: Array, y: Array) -> Array:
-    """Weights of least log loss, which is convex in them."""
+def _fit_mixture_weights(positive: Array, negative: Array, y: Array) -> Array:
+    """Return the mixture weights that minimize the log loss, which is convex in them."""
 
     def loss(weights: Array) -> tuple[float, Array]:
-        p, q = present @ weights, absent @ weights
+        p, q = positive @ weights, negative @ weights
         value = -(y * np.log(p) + (1 - y) * np.log(q)).mean()
-        return float(value), -(present.T @ (y / p) + absent.T @ ((1 - y) / q)) / len(y)
+        return float(value), -(positive.T @ (y / p) + negative.T @ ((1 - y) / q)) / len(y)
 
-    found = minimize(
+    solution = minimize(
         loss,
         [1 / 3, 1 / 3, 1 / 3],
         jac=True,
@@ -122,6 +136,6 @@ def _likeliest_weights(present: Array, absent: Array, y: Array) -> Array:
         constraints={"type": "eq", "fun": lambda w: w.sum() - 1, "jac": lambda w: np.ones(3)},
         options={"ftol": 1e-12, "maxiter": 200},
     )
-    weights = np.maximum(found.x, 0)
-    mixed: Array = weights / weights.sum()
-    return mixed
+    weights = np.maximum(solution.x, 0)
+    normalized: Array = weights / weights.sum()
+    return normalized

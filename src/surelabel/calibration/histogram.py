@@ -6,28 +6,32 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from surelabel.calibration.checked import checked_amount, checked_state, known_decisions
-from surelabel.calibration.estimator import Estimator
-from surelabel.calibration.protocol import Order
+from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
+from surelabel.calibration.fitting.input_validation import (
+    check_finite_positive,
+    flatten_known_decisions,
+    validate_calibrator_state,
+)
+from surelabel.calibration.interface import OrderPreservation
 from surelabel.errors import ConfigError, DataError
 from surelabel.records import LOGIT_LIMIT, Array
 
 
-class Histogram(Estimator):
-    """Give every probability the share of present labels among those that were about as high.
+class Histogram(BaseCalibrator):
+    """Histogram binning: replace a probability by the share of positives in its bin.
 
-        p' = (present_b + m · p) / (count_b + m)      b = the bin of p, m = ``pseudo_count``
+        p' = (positive_b + m · p) / (count_b + m)      b = the bin of p, m = ``pseudo_count``
 
-    A bin with many decisions answers with its share, an empty one leaves p as it is. Inside a bin
-    the old order breaks ties; from bin to bin order may turn round.
+    A bin with many decisions returns its share of positives; an empty bin returns p unchanged.
+    Inside a bin the order is preserved. Between bins it may change.
 
     Args:
-        bins: Bins of equal width on [0, 1], the last one closed, >= 1.
-        pseudo_count: How many decisions the old probability weighs. Above 0.
+        bins: Number of bins of equal width on [0, 1], the last one closed, >= 1.
+        pseudo_count: Weight of the uncalibrated probability, in decisions. Above 0.
 
     Attributes:
-        present_: Known labels that are present, of every bin, ``(bins,)``.
-        counts_: Known labels of every bin, ``(bins,)``.
+        positives_: Number of positives among the known targets of each bin, ``(bins,)``.
+        counts_: Number of known targets of each bin, ``(bins,)``.
 
     Source:
         Zadrozny and Elkan, Obtaining Calibrated Probability Estimates from Decision Trees and
@@ -36,18 +40,19 @@ class Histogram(Estimator):
 
     Differs:
         All labels share the bins. The pseudo-count is ours: it keeps the log loss finite and
-        answers for empty bins, which netcal gives their middle.
+        defines the output of empty bins, for which netcal returns the bin centre.
 
     Example:
-        >>> found = Histogram(bins=2).fit([[-1.0], [-1.0], [-1.0], [2.0]], [[0], [1], [0], [1]])
-        >>> found.predict_proba([[-1.0], [2.0]]).round(4)
+        >>> x, y = [[-1.0], [-1.0], [-1.0], [2.0]], [[0], [1], [0], [1]]
+        >>> calibrator = Histogram(bins=2).fit(x, y)
+        >>> calibrator.predict_proba([[-1.0], [2.0]]).round(4)
         array([[0.3172],
                [0.9404]])
     """
 
-    keeps_order: ClassVar[Order] = "no"
-    sets_level: ClassVar[bool] = False
-    shared: ClassVar[bool] = True
+    keeps_order: ClassVar[OrderPreservation] = "no"
+    accepts_raw_scores: ClassVar[bool] = False
+    shares_parameters: ClassVar[bool] = True
 
     def __init__(self, *, bins: int = 15, pseudo_count: float = 1.0) -> None:
         self.bins, self.pseudo_count = bins, pseudo_count
@@ -56,60 +61,72 @@ class Histogram(Estimator):
     def fit(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> Self:
-        """Count held-out decisions.
+        """Count the decisions and the positives of each bin on held-out data.
 
         Args:
             logits: Log-odds, ``(n, c)``, finite.
-            targets: In [0, 1], 1 = present, NaN where unknown, ``(n, c)``.
-            known: True where the target is known, ``(n, c)``; all of them when left out.
+            targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
+            known: True where the target is known, ``(n, c)``. None means that all are known.
+
+        Returns:
+            This calibrator, fitted.
 
         Raises:
-            InputError: a value is not what it must be, or no decision is present, or none absent.
+            InputError: If a value is out of range, or if no known target is positive or none is
+                negative.
         """
-        x, y = known_decisions(logits, targets, known)
-        bins = _bins(expit(x), self.bins)
+        x, y = flatten_known_decisions(logits, targets, known)
+        bins = _equal_width_bin_indices(expit(x), self.bins)
         self.counts_ = np.bincount(bins, minlength=self.bins).astype(np.float64)
-        self.present_ = np.bincount(bins, weights=y, minlength=self.bins).astype(np.float64)
+        self.positives_ = np.bincount(bins, weights=y, minlength=self.bins).astype(np.float64)
         self.weight_ = float(self.pseudo_count)
         return self
 
     def state(self) -> dict[str, Any]:
-        """The counts of every bin and the pseudo-count, ready for JSON."""
+        """Return the counts of every bin and the pseudo-count for JSON."""
         self._check_fitted()
         return {
-            "present": self.present_.tolist(),
+            "present": self.positives_.tolist(),
             "counts": self.counts_.tolist(),
             "pseudo_count": self.weight_,
         }
 
     def restore(self, state: dict[str, Any]) -> Self:
-        """Take counts back from ``state``."""
-        found = checked_state(state, present="b", counts="b", pseudo_count="")
-        present, counts, weight = found["present"], found["counts"], float(found["pseudo_count"])
-        if (present < 0).any() or (present > counts * (1 + 1e-9)).any() or weight <= 0:
+        """Load the counts of the bins from the output of ``state``.
+
+        Raises:
+            DataError: If the state is damaged.
+        """
+        arrays = validate_calibrator_state(state, present="b", counts="b", pseudo_count="")
+        positives, counts, weight = (
+            arrays["present"],
+            arrays["counts"],
+            float(arrays["pseudo_count"]),
+        )
+        if (positives < 0).any() or (positives > counts * (1 + 1e-9)).any() or weight <= 0:
             raise DataError(
                 "A saved histogram must have 0 <= present <= counts in every bin and a "
-                f"pseudo_count above 0. Got {present.tolist()}, {counts.tolist()} and {weight}; "
-                "calibrate again."
+                f"pseudo_count above 0; got {positives.tolist()}, {counts.tolist()} and {weight}. "
+                "Calibrate again."
             )
-        self.present_, self.counts_, self.weight_ = present, counts, weight
+        self.positives_, self.counts_, self.weight_ = positives, counts, weight
         return self
 
-    def _log_odds(self, x: Array) -> Array:
+    def _calibrated_log_odds(self, x: Array) -> Array:
         x = np.clip(x, -LOGIT_LIMIT, LOGIT_LIMIT)
         p = expit(x)
-        bins = _bins(p, len(self.counts_))
-        absent = np.maximum(self.counts_ - self.present_, 0)
-        present = self.present_[bins] + self.weight_ * p
-        odds: Array = np.log(present) - np.log(absent[bins] + self.weight_ * expit(-x))
-        return odds
+        bins = _equal_width_bin_indices(p, len(self.counts_))
+        negatives = np.maximum(self.counts_ - self.positives_, 0)
+        numerator = self.positives_[bins] + self.weight_ * p
+        log_odds: Array = np.log(numerator) - np.log(negatives[bins] + self.weight_ * expit(-x))
+        return log_odds
 
     def _check_settings(self) -> None:
         if not float(self.bins).is_integer() or self.bins < 1:
-            raise ConfigError(f"bins must be a whole number of at least 1. Got {self.bins}.")
-        checked_amount("pseudo_count", self.pseudo_count)
+            raise ConfigError(f"bins must be a whole number of at least 1; got {self.bins}.")
+        check_finite_positive("pseudo_count", self.pseudo_count)
 
 
-def _bins(p: Array, count: int) -> npt.NDArray[np.int64]:
-    """The bin of every probability, from 0."""
+def _equal_width_bin_indices(p: Array, count: int) -> npt.NDArray[np.int64]:
+    """Return the index of the equal-width bin of every probability, from 0."""
     return np.minimum((p * count).astype(np.int64), count - 1)

@@ -1,41 +1,46 @@
-"""Isotonic regression, all labels together."""
+"""Isotonic regression with one curve for all labels."""
 
 from typing import Any, ClassVar, Self
 
 import numpy.typing as npt
 
-from surelabel.calibration.checked import checked_amount, checked_state, known_decisions
-from surelabel.calibration.curve import Curve, rising_curve
-from surelabel.calibration.estimator import Estimator
-from surelabel.calibration.protocol import Order
+from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
+from surelabel.calibration.fitting.input_validation import (
+    check_finite_positive,
+    flatten_known_decisions,
+    validate_calibrator_state,
+)
+from surelabel.calibration.fitting.isotonic_curve import IsotonicCurve, fit_isotonic_curve
+from surelabel.calibration.interface import OrderPreservation
 from surelabel.errors import DataError
 from surelabel.records import Array
 
 
-class Isotonic(Estimator):
-    """Follow any rising curve from scores to probabilities, the one that fits best.
+class Isotonic(BaseCalibrator):
+    """Isotonic regression: the non-decreasing map from scores to probabilities that fits best.
 
-        p = isotonic regression of the targets on x; each step of it counts ``pseudo_count``
-            decisions more, half of them present
-        logit = log(p / (1 - p)), with lines between the steps and flat outside the data
+        p = isotonic regression of the targets on x; each step counts ``pseudo_count``
+            additional decisions, half of them positive
+        logit = log(p / (1 - p)), interpolated linearly between steps, constant outside the data
 
-    It mends any misfit that keeps the order, and needs thousands of decisions for it. Pictures on
-    one step tie: let the raw scores break the ties.
+    The map corrects every miscalibration that preserves the order, but needs thousands of
+    decisions. Images on the same step have equal probabilities; break these ties by raw score.
 
     Args:
-        pseudo_count: Decisions added to every step, so that none is certain. Above 0.
+        pseudo_count: Number of decisions added to every step, so that no probability is 0 or 1.
+            Above 0.
 
     Attributes:
-        curve_: The fitted staircase.
+        curve_: Fitted isotonic curve.
 
     Source:
         Zadrozny and Elkan, Transforming Classifier Scores into Accurate Multiclass Probability
-        Estimates, KDD 2002; all labels together as in Zhang, Kailkhura and Han, Mix-n-Match,
+        Estimates, KDD 2002; one curve for all labels as in Zhang, Kailkhura and Han, Mix-n-Match,
         ICML 2020, arXiv:2003.07329.
 
     Differs:
-        The pseudo-count is ours: a step of 0 or 1 would cost an infinite log loss at its first
-        mistake. Between steps, lines join log-odds and not probabilities.
+        The pseudo-count is ours: one error on a step with probability 0 or 1 would make the log
+        loss infinite. Interpolation between steps is linear in log-odds, not in probabilities.
 
     Example:
         >>> x, y = [[-2.0], [-1.0], [0.0], [1.0]], [[0], [1], [0], [1]]
@@ -46,9 +51,9 @@ class Isotonic(Estimator):
                [0.75]])
     """
 
-    keeps_order: ClassVar[Order] = "with ties"
-    sets_level: ClassVar[bool] = True
-    shared: ClassVar[bool] = True
+    keeps_order: ClassVar[OrderPreservation] = "with ties"
+    accepts_raw_scores: ClassVar[bool] = True
+    shares_parameters: ClassVar[bool] = True
 
     def __init__(self, *, pseudo_count: float = 1.0) -> None:
         self.pseudo_count = pseudo_count
@@ -57,38 +62,47 @@ class Isotonic(Estimator):
     def fit(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> Self:
-        """Fit on held-out decisions.
+        """Fit the isotonic curve on held-out decisions.
 
         Args:
             logits: Log-odds or raw scores, ``(n, c)``, finite.
-            targets: In [0, 1], 1 = present, NaN where unknown, ``(n, c)``.
-            known: True where the target is known, ``(n, c)``; all of them when left out.
+            targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
+            known: True where the target is known, ``(n, c)``. None means that all are known.
+
+        Returns:
+            This calibrator, fitted.
 
         Raises:
-            InputError: a value is not what it must be, or no decision is present, or none absent.
+            InputError: If a value is out of range, or if no known target is positive or none is
+                negative.
         """
-        self.curve_ = rising_curve(*known_decisions(logits, targets, known), self.pseudo_count)
+        x, y = flatten_known_decisions(logits, targets, known)
+        self.curve_ = fit_isotonic_curve(x, y, self.pseudo_count)
         return self
 
     def state(self) -> dict[str, Any]:
-        """The knots and levels of the curve, ready for JSON."""
+        """Return the knots and levels of the curve for JSON."""
         self._check_fitted()
         return {"knots": self.curve_.knots.tolist(), "levels": self.curve_.levels.tolist()}
 
     def restore(self, state: dict[str, Any]) -> Self:
-        """Take the curve back from ``state``."""
-        found = checked_state(state, knots="k", levels="k")
-        curve = Curve(found["knots"], found["levels"])
-        if not curve.rises:
+        """Load the curve from the output of ``state``.
+
+        Raises:
+            DataError: If the state is damaged.
+        """
+        arrays = validate_calibrator_state(state, knots="k", levels="k")
+        curve = IsotonicCurve(arrays["knots"], arrays["levels"])
+        if not curve.is_monotonic:
             raise DataError(
-                "The knots of a saved curve must rise and its levels must not fall. Got one that "
-                "breaks this; calibrate again."
+                "The knots of a saved curve must increase and its levels must not decrease; got a "
+                "curve that violates this. Calibrate again."
             )
         self.curve_ = curve
         return self
 
-    def _log_odds(self, x: Array) -> Array:
+    def _calibrated_log_odds(self, x: Array) -> Array:
         return self.curve_(x)
 
     def _check_settings(self) -> None:
-        checked_amount("pseudo_count", self.pseudo_count)
+        check_finite_positive("pseudo_count", self.pseudo_count)

@@ -1,4 +1,4 @@
-"""Isotonic regression of every label, leaning on the curve of all labels together."""
+"""Isotonic regression per label, shrunk towards the curve of all labels."""
 
 from typing import Any, ClassVar, Self
 
@@ -6,48 +6,49 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from surelabel.calibration.checked import (
-    check_labels,
-    checked_amount,
-    checked_state,
-    known_matrix,
-    shortened,
+from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
+from surelabel.calibration.fitting.input_validation import (
+    check_calibrated_label_count,
+    check_finite_positive,
+    truncate_saved_value,
+    validate_calibration_data,
+    validate_calibrator_state,
 )
-from surelabel.calibration.curve import Curve, rising_curve
-from surelabel.calibration.estimator import Estimator
+from surelabel.calibration.fitting.isotonic_curve import IsotonicCurve, fit_isotonic_curve
+from surelabel.calibration.interface import OrderPreservation
 from surelabel.calibration.isotonic import Isotonic
-from surelabel.calibration.protocol import Order
 from surelabel.errors import DataError
 from surelabel.records import Array, Flags
 
-NOTHING = Curve(np.zeros(1), np.zeros(1))  # of a label with no positives or no negatives
-STEP_COUNT = 1.0  # decisions added to every step, as ``Isotonic`` does by default
+ZERO_CURVE = IsotonicCurve(np.zeros(1), np.zeros(1))  # for a label without positives or negatives
+STEP_PSEUDO_COUNT = 1.0  # decisions added to every step, the default of ``Isotonic``
 
 
-class IsotonicPerClass(Estimator):
-    """Follow a rising curve of every label, mixed with the one of all labels together.
+class IsotonicPerClass(BaseCalibrator):
+    """Isotonic regression per label: one curve for each label, mixed with the pooled curve.
 
-        p_c = w_c · own_c(x) + (1 - w_c) · pooled(x)
-        w_c = k_c / (k_c + m),   k_c = present or absent decisions of c, whichever are fewer
+        p_c = w_c · curve_c(x) + (1 - w_c) · pooled(x)
+        w_c = k_c / (k_c + m),   k_c = the smaller of the numbers of positives and negatives of c
 
-    A label with m = ``pseudo_count`` positives is half its own; one without any gets the pooled
-    curve.
+    The curve of a label with m = ``pseudo_count`` positives has weight 1/2. A label without
+    positives uses the pooled curve only.
 
     Args:
-        pseudo_count: How many positives of a label weigh as much as the pooled curve. Above 0.
+        pseudo_count: Number of positives at which the curve of a label and the pooled curve have
+            equal weight. Above 0.
 
     Attributes:
-        shared_: The fitted pooled ``Isotonic``.
-        curves_: The own staircase of every label, ``c`` of them.
-        weights_: How much its own counts, in [0, 1), ``(c,)``.
+        shared_: Fitted pooled ``Isotonic``.
+        curves_: Fitted curve of each label, a list of length c.
+        weights_: Weight of the curve of each label, in [0, 1), ``(c,)``.
 
     Source:
         Zadrozny and Elkan, Transforming Classifier Scores into Accurate Multiclass Probability
-        Estimates, KDD 2002: one curve a class.
+        Estimates, KDD 2002: one curve for each class.
 
     Differs:
-        The mixture with the pooled curve is ours; alone, the curve of a label with a handful of
-        positives is a step or two.
+        The mixture with the pooled curve is ours. Without it, the curve of a label with few
+        positives has only one or two steps.
 
     Example:
         >>> x = [[-2.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [1.0, 2.0]]
@@ -56,9 +57,9 @@ class IsotonicPerClass(Estimator):
         array([0.5, 0. ])
     """
 
-    keeps_order: ClassVar[Order] = "with ties"
-    sets_level: ClassVar[bool] = True
-    shared: ClassVar[bool] = False
+    keeps_order: ClassVar[OrderPreservation] = "with ties"
+    accepts_raw_scores: ClassVar[bool] = True
+    shares_parameters: ClassVar[bool] = False
 
     def __init__(self, *, pseudo_count: float = 20.0) -> None:
         self.pseudo_count = pseudo_count
@@ -67,34 +68,38 @@ class IsotonicPerClass(Estimator):
     def fit(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> Self:
-        """Fit on held-out decisions.
+        """Fit the pooled curve and the curve of each label on held-out decisions.
 
         Args:
             logits: Log-odds or raw scores, ``(n, c)``, finite.
-            targets: In [0, 1], 1 = present, NaN where unknown, ``(n, c)``.
-            known: True where the target is known, ``(n, c)``; all of them when left out.
+            targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
+            known: True where the target is known, ``(n, c)``. None means that all are known.
+
+        Returns:
+            This calibrator, fitted.
 
         Raises:
-            InputError: a value is not what it must be, or no decision is present, or none absent.
+            InputError: If a value is out of range, or if no known target is positive or none is
+                negative.
         """
-        x, y, seen = known_matrix(logits, targets, known)
-        self.shared_ = Isotonic(pseudo_count=STEP_COUNT).fit(x, y, seen)
-        present = y.sum(axis=0)
-        fewer = np.minimum(present, seen.sum(axis=0) - present)
-        self.weights_ = fewer / (fewer + self.pseudo_count)
+        x, y, known = validate_calibration_data(logits, targets, known)
+        self.shared_ = Isotonic(pseudo_count=STEP_PSEUDO_COUNT).fit(x, y, known)
+        positives = y.sum(axis=0)
+        smaller_count = np.minimum(positives, known.sum(axis=0) - positives)
+        self.weights_ = smaller_count / (smaller_count + self.pseudo_count)
         self.curves_ = [
-            _own_curve(*column) if weight > 0 else NOTHING
-            for *column, weight in zip(x.T, y.T, seen.T, self.weights_, strict=True)
+            _fit_label_curve(*column) if weight > 0 else ZERO_CURVE
+            for *column, weight in zip(x.T, y.T, known.T, self.weights_, strict=True)
         ]
         return self
 
-    def shared_part(self) -> Isotonic:
-        """The curve of all labels together."""
+    def shared_calibrator(self) -> Isotonic:
+        """Return the pooled isotonic regression, which is valid for new labels."""
         self._check_fitted()
         return self.shared_
 
     def state(self) -> dict[str, Any]:
-        """Weights and curves, pooled and of every label, ready for JSON."""
+        """Return the weights, the pooled curve and the curves of all labels for JSON."""
         self._check_fitted()
         return {
             "weights": self.weights_.tolist(),
@@ -103,48 +108,59 @@ class IsotonicPerClass(Estimator):
         }
 
     def restore(self, state: dict[str, Any]) -> Self:
-        """Take weights and curves back from ``state``."""
-        rest = {name: value for name, value in state.items() if name != "curves"}
-        found, curves = checked_state(rest, weights="c", pooled="two k"), state.get("curves")
-        weights = found["weights"]
-        if not isinstance(curves, list) or len(curves) != len(weights) or _outside(weights):
+        """Load the weights and the curves from the output of ``state``.
+
+        Raises:
+            DataError: If the state is damaged.
+        """
+        without_curves = {name: value for name, value in state.items() if name != "curves"}
+        arrays = validate_calibrator_state(without_curves, weights="c", pooled="two k")
+        weights, curves = arrays["weights"], state.get("curves")
+        if (
+            not isinstance(curves, list)
+            or len(curves) != len(weights)
+            or _has_weight_outside_unit(weights)
+        ):
             raise DataError(
-                "A saved calibration must have weights in [0, 1] and as many curves. Got "
-                f"{shortened(repr(weights.tolist()))} and {shortened(repr(curves))}; "
-                "calibrate again."
+                "A saved calibration must have weights in [0, 1] and one curve for each weight; "
+                f"got {truncate_saved_value(repr(weights.tolist()))} and "
+                f"{truncate_saved_value(repr(curves))}. Calibrate again."
             )
-        self.shared_ = _restored(state["pooled"])
-        self.curves_ = [_restored(curve).curve_ for curve in curves]
+        self.shared_ = _restore_curve(state["pooled"])
+        self.curves_ = [_restore_curve(curve).curve_ for curve in curves]
         self.weights_ = weights
         return self
 
-    def _log_odds(self, x: Array) -> Array:
-        check_labels(x, len(self.weights_))
-        own = np.stack([curve(column) for curve, column in zip(self.curves_, x.T, strict=True)])
+    def _calibrated_log_odds(self, x: Array) -> Array:
+        check_calibrated_label_count(x, len(self.weights_))
+        columns = zip(self.curves_, x.T, strict=True)
+        per_label = np.stack([curve(column) for curve, column in columns])
         pooled = self.shared_.logits(x)
-        share = self.weights_
-        present = share * expit(own.T) + (1 - share) * expit(pooled)
-        absent = share * expit(-own.T) + (1 - share) * expit(-pooled)
-        odds: Array = np.log(present) - np.log(absent)
-        return odds
+        weights = self.weights_
+        positive = weights * expit(per_label.T) + (1 - weights) * expit(pooled)
+        negative = weights * expit(-per_label.T) + (1 - weights) * expit(-pooled)
+        log_odds: Array = np.log(positive) - np.log(negative)
+        return log_odds
 
     def _check_settings(self) -> None:
-        checked_amount("pseudo_count", self.pseudo_count)
+        check_finite_positive("pseudo_count", self.pseudo_count)
 
 
-def _own_curve(x: Array, y: Array, seen: Flags) -> Curve:
-    return rising_curve(x[seen], y[seen], STEP_COUNT)
+def _fit_label_curve(x: Array, y: Array, known: Flags) -> IsotonicCurve:
+    """Return the isotonic curve of one label, fitted on its known decisions."""
+    return fit_isotonic_curve(x[known], y[known], STEP_PSEUDO_COUNT)
 
 
-def _restored(curve: Any) -> Isotonic:
-    """A saved curve, checked as ``Isotonic`` checks it."""
+def _restore_curve(curve: Any) -> Isotonic:
+    """Return an ``Isotonic`` with a saved curve, validated by ``Isotonic.restore``."""
     if not isinstance(curve, list) or len(curve) != 2:
         raise DataError(
-            f"A saved curve must be a list of knots and one of levels. Got "
-            f"{shortened(repr(curve))}; calibrate again."
+            f"A saved curve must be a list of knots and a list of levels; got "
+            f"{truncate_saved_value(repr(curve))}. Calibrate again."
         )
     return Isotonic().restore(dict(zip(("knots", "levels"), curve, strict=True)))
 
 
-def _outside(weights: Array) -> bool:
+def _has_weight_outside_unit(weights: Array) -> bool:
+    """Return whether a weight lies outside [0, 1]."""
     return bool(weights.min() < 0 or weights.max() > 1)

@@ -7,24 +7,31 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from surelabel.calibration.checked import checked_state, known_decisions, smoothed
-from surelabel.calibration.estimator import Estimator
-from surelabel.calibration.protocol import Order
+from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
+from surelabel.calibration.fitting.input_validation import (
+    flatten_known_decisions,
+    smooth_platt_targets,
+    validate_calibrator_state,
+)
+from surelabel.calibration.interface import OrderPreservation
 from surelabel.errors import DataError
 from surelabel.records import Array
 
-FLATTEST = 1e-3  # least slope, for scores of standard deviation 1
+MIN_SLOPE = 1e-3  # lower bound of the slope, for scores of standard deviation 1
 
 
-class Platt(Estimator):
-    """Stretch and shift all logits, or raw scores, by two numbers found by maximum likelihood.
+class Platt(BaseCalibrator):
+    """Platt scaling: one slope and one shift for all logits or raw scores.
 
         logit = a · x + b,   a > 0
 
+    The slope and the shift maximize the likelihood.
+
     Attributes:
-        slope_: The fitted a. Never below 0.001 over the standard deviation of x, so the order is
-            kept also where the likelihood would turn it round; 1 where all x are the same.
-        shift_: The fitted b.
+        slope_: Fitted a, at least 0.001 divided by the standard deviation of x. The bound
+            preserves the order even if the likelihood would reverse it. It is 1 if all x are
+            equal.
+        shift_: Fitted b.
 
     Source:
         Platt, Probabilistic Outputs for Support Vector Machines and Comparisons to Regularized
@@ -32,77 +39,85 @@ class Platt(Estimator):
         Outputs for Support Vector Machines, Machine Learning, 2007.
 
     Differs:
-        All labels share a and b, a stays above 0, and L-BFGS-B on standardised x takes the place
-        of Platt's search. As there, present counts as (P + 1) / (P + 2) and absent as 1 / (N + 2)
-        with P present and N absent decisions, so that a and b are finite also for decisions that
-        are all right; graded targets lie between the two.
+        All labels share a and b, a stays above 0, and L-BFGS-B on standardized x replaces Platt's
+        search. As in the source, targets are smoothed: a positive counts as (P + 1) / (P + 2) and
+        a negative as 1 / (N + 2), with P positive and N negative decisions. Therefore a and b are
+        finite even if x separates the targets. Graded targets are interpolated linearly.
 
     Example:
-        >>> found = Platt().fit([[0.1], [0.3], [0.2], [0.4]], [[0], [0], [1], [1]])
-        >>> round(found.slope_, 4), round(found.shift_, 4)
+        >>> calibrator = Platt().fit([[0.1], [0.3], [0.2], [0.4]], [[0], [0], [1], [1]])
+        >>> round(calibrator.slope_, 4), round(calibrator.shift_, 4)
         (4.1147, -1.0287)
     """
 
-    keeps_order: ClassVar[Order] = "strictly"
-    sets_level: ClassVar[bool] = True
-    shared: ClassVar[bool] = True
+    keeps_order: ClassVar[OrderPreservation] = "strictly"
+    accepts_raw_scores: ClassVar[bool] = True
+    shares_parameters: ClassVar[bool] = True
 
     def fit(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> Self:
-        """Fit on held-out decisions.
+        """Fit the slope and the shift on held-out decisions by maximum likelihood.
 
         Args:
             logits: Log-odds or raw scores, ``(n, c)``, finite.
-            targets: In [0, 1], 1 = present, NaN where unknown, ``(n, c)``.
-            known: True where the target is known, ``(n, c)``; all of them when left out.
+            targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
+            known: True where the target is known, ``(n, c)``. None means that all are known.
+
+        Returns:
+            This calibrator, fitted.
 
         Raises:
-            InputError: a value is not what it must be, or no decision is present, or none absent.
+            InputError: If a value is out of range, or if no known target is positive or none is
+                negative.
         """
-        x, y = known_decisions(logits, targets, known)
-        y = smoothed(y)
-        centre, spread = float(x.mean()), float(x.std())
-        if spread <= 1e-12 * abs(centre):
-            self.slope_, self.shift_ = 1.0, float(logit(y.mean())) - centre
+        x, y = flatten_known_decisions(logits, targets, known)
+        y = smooth_platt_targets(y)
+        mean, spread = float(x.mean()), float(x.std())
+        if spread <= 1e-12 * abs(mean):
+            self.slope_, self.shift_ = 1.0, float(logit(y.mean())) - mean
             return self
-        slope, shift = _likeliest_line((x - centre) / spread, y)
-        self.slope_, self.shift_ = slope / spread, shift - slope * centre / spread
+        slope, shift = _fit_slope_and_shift((x - mean) / spread, y)
+        self.slope_, self.shift_ = slope / spread, shift - slope * mean / spread
         return self
 
     def state(self) -> dict[str, float]:
-        """The fitted slope and shift, ready for JSON."""
+        """Return the fitted slope and shift for JSON."""
         self._check_fitted()
         return {"slope": self.slope_, "shift": self.shift_}
 
     def restore(self, state: dict[str, Any]) -> Self:
-        """Take fitted slope and shift back from ``state``."""
-        numbers = checked_state(state, slope="", shift="")
-        slope, shift = float(numbers["slope"]), float(numbers["shift"])
+        """Load the slope and the shift from the output of ``state``.
+
+        Raises:
+            DataError: If the state is damaged.
+        """
+        arrays = validate_calibrator_state(state, slope="", shift="")
+        slope, shift = float(arrays["slope"]), float(arrays["shift"])
         if slope <= 0:
-            raise DataError(f"A saved slope must be above 0. Got {slope}; calibrate again.")
+            raise DataError(f"A saved slope must be above 0; got {slope}. Calibrate again.")
         self.slope_, self.shift_ = slope, shift
         return self
 
-    def _log_odds(self, x: Array) -> Array:
+    def _calibrated_log_odds(self, x: Array) -> Array:
         return self.slope_ * x + self.shift_
 
 
-def _likeliest_line(x: Array, y: Array) -> tuple[float, float]:
-    """Slope and shift of least log loss, which is convex in both."""
+def _fit_slope_and_shift(x: Array, y: Array) -> tuple[float, float]:
+    """Return the slope and the shift that minimize the log loss, which is convex in both."""
 
     def loss(line: Array) -> tuple[float, Array]:
         z = line[0] * x + line[1]
         residual = expit(z) - y
-        value = np.maximum(z, 0) + np.log1p(np.exp(-np.abs(z))) - y * z
-        return float(value.mean()), np.array([residual @ x, residual.sum()]) / x.size
+        losses = np.maximum(z, 0) + np.log1p(np.exp(-np.abs(z))) - y * z
+        return float(losses.mean()), np.array([residual @ x, residual.sum()]) / x.size
 
-    found = minimize(
+    solution = minimize(
         loss,
         [1.0, logit(y.mean())],
         jac=True,
         method="L-BFGS-B",
-        bounds=[(FLATTEST, None), (None, None)],
+        bounds=[(MIN_SLOPE, None), (None, None)],
         options={"ftol": 1e-15, "gtol": 1e-9},
     )
-    return float(found.x[0]), float(found.x[1])
+    return float(solution.x[0]), float(solution.x[1])

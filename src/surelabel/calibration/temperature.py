@@ -7,89 +7,102 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from surelabel.calibration.checked import checked_state, known_decisions, smoothed
-from surelabel.calibration.estimator import Estimator
-from surelabel.calibration.protocol import Order
+from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
+from surelabel.calibration.fitting.input_validation import (
+    flatten_known_decisions,
+    smooth_platt_targets,
+    validate_calibrator_state,
+)
+from surelabel.calibration.interface import OrderPreservation
 from surelabel.errors import DataError
 from surelabel.records import Array
 
-COLDEST, HOTTEST = 1e-3, 1e3
+MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-3, 1e3
 
 
-class Temperature(Estimator):
-    """Divide all logits by one number, found by maximum likelihood.
+class Temperature(BaseCalibrator):
+    """Temperature scaling: one factor for all logits.
 
         logit = x / T
 
-    It corrects how sure a model is, not how often it says yes: where the level is wrong too, and
-    for raw scores that have none, take ``Platt``.
+    T maximizes the likelihood. It corrects overconfidence and underconfidence, but not a wrong
+    mean probability. If the mean is wrong too, or for raw scores, use ``Platt``.
 
     Attributes:
-        temperature_: The fitted T, in [0.001, 1000]. Decisions no better than chance ask for
-            more; they get the end of the range.
+        temperature_: Fitted T, in [0.001, 1000]. If the logits do not predict the targets, the
+            optimum is outside the range and T is the bound.
 
     Source:
         Guo et al., On Calibration of Modern Neural Networks, ICML 2017, arXiv:1706.04599.
 
     Differs:
-        The sigmoid of every label in place of the softmax over classes; all labels share T.
-        Targets are smoothed as Platt's are, so that a few decisions that are all right make
-        nothing certain.
+        A sigmoid for each label replaces the softmax over classes; all labels share T. Targets are
+        smoothed as in Platt scaling, so that a few correct decisions do not drive T to its lower
+        bound.
 
     Example:
-        >>> found = Temperature().fit([[3.0], [3.0], [-3.0], [-3.0]], [[1], [0.5], [0], [0.5]])
-        >>> round(found.temperature_, 4), found.logits([[6.0]]).round(4)
+        >>> x, y = [[3.0], [3.0], [-3.0], [-3.0]], [[1], [0.5], [0], [0.5]]
+        >>> calibrator = Temperature().fit(x, y)
+        >>> round(calibrator.temperature_, 4), calibrator.logits([[6.0]]).round(4)
         (5.8728, array([[1.0217]]))
     """
 
-    keeps_order: ClassVar[Order] = "strictly"
-    sets_level: ClassVar[bool] = False
-    shared: ClassVar[bool] = True
+    keeps_order: ClassVar[OrderPreservation] = "strictly"
+    accepts_raw_scores: ClassVar[bool] = False
+    shares_parameters: ClassVar[bool] = True
 
     def fit(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> Self:
-        """Fit on held-out decisions.
+        """Fit the temperature on held-out decisions by maximum likelihood.
 
         Args:
             logits: Log-odds, ``(n, c)``, finite.
-            targets: In [0, 1], 1 = present, NaN where unknown, ``(n, c)``.
-            known: True where the target is known, ``(n, c)``; all of them when left out.
+            targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
+            known: True where the target is known, ``(n, c)``. None means that all are known.
+
+        Returns:
+            This calibrator, fitted.
 
         Raises:
-            InputError: a value is not what it must be, or no decision is present, or none absent.
+            InputError: If a value is out of range, or if no known target is positive or none is
+                negative.
         """
-        x, y = known_decisions(logits, targets, known)
-        y = smoothed(y)
+        x, y = flatten_known_decisions(logits, targets, known)
+        y = smooth_platt_targets(y)
 
-        def slope(log_t: float) -> float:  # of the likelihood in 1 / T, which is concave
+        def gradient(log_t: float) -> float:  # of the log-likelihood in 1 / T, which is concave
             return float((y - expit(x / np.exp(log_t))) @ x)
 
-        low, high = np.log(COLDEST), np.log(HOTTEST)
+        low, high = np.log(MIN_TEMPERATURE), np.log(MAX_TEMPERATURE)
         if not x.any():
             self.temperature_ = 1.0
-        elif slope(low) >= 0:
-            self.temperature_ = COLDEST
-        elif slope(high) <= 0:
-            self.temperature_ = HOTTEST
+        elif gradient(low) >= 0:
+            self.temperature_ = MIN_TEMPERATURE
+        elif gradient(high) <= 0:
+            self.temperature_ = MAX_TEMPERATURE
         else:
-            self.temperature_ = float(np.exp(brentq(slope, low, high, xtol=1e-10)))
+            self.temperature_ = float(np.exp(brentq(gradient, low, high, xtol=1e-10)))
         return self
 
     def state(self) -> dict[str, float]:
-        """The fitted temperature, ready for JSON."""
+        """Return the fitted temperature for JSON."""
         self._check_fitted()
         return {"temperature": self.temperature_}
 
     def restore(self, state: dict[str, Any]) -> Self:
-        """Take a fitted temperature back from ``state``."""
-        temperature = float(checked_state(state, temperature="")["temperature"])
+        """Load the temperature from the output of ``state``.
+
+        Raises:
+            DataError: If the state is damaged.
+        """
+        temperature = float(validate_calibrator_state(state, temperature="")["temperature"])
         if temperature <= 0:
             raise DataError(
-                f"A saved temperature must be above 0. Got {temperature}; calibrate again."
+                f"A saved temperature must be above 0; got {temperature}. Calibrate again."
             )
         self.temperature_ = temperature
         return self
 
-    def _log_odds(self, x: Array) -> Array:
+    def _calibrated_log_odds(self, x: Array) -> Array:
         return x / self.temperature_

@@ -1,4 +1,4 @@
-"""Vector scaling: Platt scaling of every label, shrunk to what all labels share."""
+"""Vector scaling: Platt scaling per label, shrunk towards the parameters that all labels share."""
 
 from typing import Any, ClassVar, Self
 
@@ -6,46 +6,52 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from surelabel.calibration.checked import check_labels, checked_amount, checked_state, known_matrix
-from surelabel.calibration.estimator import Estimator
+from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
+from surelabel.calibration.fitting.input_validation import (
+    check_calibrated_label_count,
+    check_finite_positive,
+    validate_calibration_data,
+    validate_calibrator_state,
+)
+from surelabel.calibration.interface import OrderPreservation
 from surelabel.calibration.platt import Platt
-from surelabel.calibration.protocol import Order
 from surelabel.errors import DataError
 from surelabel.records import Array
 
-FLATTEST = 1e-3  # least slope of a label, as a share of the slope that all labels share
-FARTHEST = 1.5  # no logit moves farther in one Newton step: below 1.79 the loss always falls
-STEPS, CLOSE = 200, 1e-8
-BLOCK = 16  # labels at a time, so that their rows stay in the processor's cache
+MIN_SLOPE = 1e-3  # lower bound of the slope of a label, relative to the shared slope
+MAX_LOGIT_STEP = 1.5  # largest change of a logit in one Newton step; below 1.79 the loss decreases
+MAX_STEPS, TOLERANCE = 200, 1e-8
+LABELS_PER_BLOCK = 16  # labels fitted at a time, so that their logits fit into the CPU cache
 
 
-class Vector(Estimator):
-    """Stretch and shift the logits of every label by its own two numbers, near the common two.
+class Vector(BaseCalibrator):
+    """Vector scaling: a slope and a shift for each label, shrunk towards shared Platt scaling.
 
         z = a · x + b                      Platt scaling, shared by all labels
         logit_c = u_c · z + v_c,   u_c > 0
-        u, v = least   log loss of label c  +  shrinkage / 2 · ((u - 1)^2 + v^2)
+        u, v = argmin   log loss of label c  +  shrinkage / 2 · ((u - 1)^2 + v^2)
 
-    The log loss is a sum over decisions, so a label with many of them goes its own way and a rare
-    one stays with the others. A label without known positives, or without known negatives, keeps
-    the shared two numbers: simulated, letting such labels move cost four times the log loss.
+    The log loss is a sum over decisions. Therefore the parameters of a frequent label depend on
+    its own data, and those of a rare label stay close to the shared ones. A label without known
+    positives or without known negatives keeps the shared parameters. In simulations, fitting such
+    labels too quadrupled the log loss.
 
     Args:
-        shrinkage: Pull towards the shared numbers, above 0. 1 suits labels whose levels differ
-            by about 1 nat from each other; 4 those that differ by half of that.
+        shrinkage: Strength of the penalty that pulls u to 1 and v to 0, above 0. Use 1 if the
+            offsets of labels differ by about 1 nat, and 4 if they differ by half of that.
 
     Attributes:
-        shared_: The fitted ``Platt``.
-        slopes_: a · u of every label, ``(c,)``.
-        shifts_: b · u + v of every label, ``(c,)``.
+        shared_: Fitted shared ``Platt``.
+        slopes_: Slope a · u of each label, ``(c,)``.
+        shifts_: Shift b · u + v of each label, ``(c,)``.
 
     Source:
         Vector scaling in Guo et al., On Calibration of Modern Neural Networks, ICML 2017,
         arXiv:1706.04599, with a sigmoid for each label.
 
     Differs:
-        The pull towards the shared numbers is ours: with a sigmoid for each label, a rare one
-        has a handful of positives and its own two numbers would be noise.
+        The shrinkage towards the shared parameters is ours. A rare label has few positives, so
+        its own parameters would be noise.
 
     Example:
         >>> x = [[-1.0, 3.0]] * 9 + [[1.0, 5.0]]
@@ -54,9 +60,9 @@ class Vector(Estimator):
         array([0.4576, 0.4666])
     """
 
-    keeps_order: ClassVar[Order] = "strictly"
-    sets_level: ClassVar[bool] = True
-    shared: ClassVar[bool] = False
+    keeps_order: ClassVar[OrderPreservation] = "strictly"
+    accepts_raw_scores: ClassVar[bool] = True
+    shares_parameters: ClassVar[bool] = False
 
     def __init__(self, *, shrinkage: float = 1.0) -> None:
         self.shrinkage = shrinkage
@@ -65,37 +71,43 @@ class Vector(Estimator):
     def fit(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> Self:
-        """Fit on held-out decisions, all labels at once.
+        """Fit the shared parameters and those of each label on held-out decisions.
 
         Args:
             logits: Log-odds or raw scores, ``(n, c)``, finite.
-            targets: In [0, 1], 1 = present, NaN where unknown, ``(n, c)``.
-            known: True where the target is known, ``(n, c)``; all of them when left out.
+            targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
+            known: True where the target is known, ``(n, c)``. None means that all are known.
+
+        Returns:
+            This calibrator, fitted.
 
         Raises:
-            InputError: a value is not what it must be, or no decision is present, or none absent.
+            InputError: If a value is out of range, or if no known target is positive or none is
+                negative.
         """
-        x, y, seen = known_matrix(logits, targets, known)
-        self.shared_ = Platt().fit(x, y, seen)
+        x, y, known = validate_calibration_data(logits, targets, known)
+        self.shared_ = Platt().fit(x, y, known)
         z = np.ascontiguousarray(self.shared_.logits(x).T)
-        y, weight = np.ascontiguousarray(y.T), np.ascontiguousarray(seen.T, dtype=np.float64)
-        stretch, shift = np.ones(len(z)), np.zeros(len(z))
-        present = y.sum(axis=1)
-        learnable = np.flatnonzero((present > 0) & (present < weight.sum(axis=1)))
-        for start in range(0, len(learnable), BLOCK):
-            at = learnable[start : start + BLOCK]
-            stretch[at], shift[at] = _likeliest_pairs(z[at], y[at], weight[at], self.shrinkage)
-        self.slopes_ = self.shared_.slope_ * stretch
-        self.shifts_ = self.shared_.shift_ * stretch + shift
+        y, weight = np.ascontiguousarray(y.T), np.ascontiguousarray(known.T, dtype=np.float64)
+        slope, shift = np.ones(len(z)), np.zeros(len(z))
+        positives = y.sum(axis=1)
+        fittable = np.flatnonzero((positives > 0) & (positives < weight.sum(axis=1)))
+        for start in range(0, len(fittable), LABELS_PER_BLOCK):
+            block = fittable[start : start + LABELS_PER_BLOCK]
+            slope[block], shift[block] = _fit_slopes_and_shifts(
+                z[block], y[block], weight[block], self.shrinkage
+            )
+        self.slopes_ = self.shared_.slope_ * slope
+        self.shifts_ = self.shared_.shift_ * slope + shift
         return self
 
-    def shared_part(self) -> Platt:
-        """The Platt scaling that all labels share."""
+    def shared_calibrator(self) -> Platt:
+        """Return the shared Platt scaling, which is valid for new labels."""
         self._check_fitted()
         return self.shared_
 
     def state(self) -> dict[str, Any]:
-        """The fitted numbers, shared and of every label, ready for JSON."""
+        """Return the shared parameters and those of each label for JSON."""
         self._check_fitted()
         return {
             "slopes": self.slopes_.tolist(),
@@ -104,49 +116,55 @@ class Vector(Estimator):
         }
 
     def restore(self, state: dict[str, Any]) -> Self:
-        """Take fitted numbers back from ``state``."""
-        found = checked_state(state, slopes="c", shifts="c", slope="", shift="")
-        if found["slopes"].min() <= 0:
+        """Load the parameters from the output of ``state``.
+
+        Raises:
+            DataError: If the state is damaged.
+        """
+        arrays = validate_calibrator_state(state, slopes="c", shifts="c", slope="", shift="")
+        if arrays["slopes"].min() <= 0:
             raise DataError(
-                f"Saved slopes must be above 0. Got {found['slopes'].min()}; calibrate again."
+                f"Saved slopes must be above 0; got {arrays['slopes'].min()}. Calibrate again."
             )
         self.shared_ = Platt().restore({name: state[name] for name in ("slope", "shift")})
-        self.slopes_, self.shifts_ = found["slopes"], found["shifts"]
+        self.slopes_, self.shifts_ = arrays["slopes"], arrays["shifts"]
         return self
 
-    def _log_odds(self, x: Array) -> Array:
-        check_labels(x, len(self.slopes_))
+    def _calibrated_log_odds(self, x: Array) -> Array:
+        check_calibrated_label_count(x, len(self.slopes_))
         return self.slopes_ * x + self.shifts_
 
     def _check_settings(self) -> None:
-        checked_amount("shrinkage", self.shrinkage)
+        check_finite_positive("shrinkage", self.shrinkage)
 
 
-def _likeliest_pairs(z: Array, y: Array, weight: Array, shrinkage: float) -> tuple[Array, Array]:
-    """Slope and shift of each row of ``z`` ``(c, n)``, by Newton steps of limited length.
+def _fit_slopes_and_shifts(
+    z: Array, y: Array, weight: Array, shrinkage: float
+) -> tuple[Array, Array]:
+    """Return the slope and the shift of each row of ``z``, ``(c, n)``, by damped Newton steps.
 
-    The steps are short enough for the loss, which is convex, to fall in each of them.
+    The step length is limited so that the loss, which is convex, decreases in each step.
     """
     slope, shift = np.ones(len(z)), np.zeros(len(z))
     largest = np.abs(z).max(axis=1)
-    for _ in range(STEPS):
+    for _ in range(MAX_STEPS):
         p = expit(slope[:, None] * z + shift[:, None])
-        residual, bend = weight * (p - y), weight * p * (1 - p)
+        residual, curvature = weight * (p - y), weight * p * (1 - p)
         g_slope = np.einsum("cn,cn->c", residual, z) + shrinkage * (slope - 1)
         g_shift = residual.sum(axis=1) + shrinkage * shift
-        bent = bend * z
-        h_slope = np.einsum("cn,cn->c", bent, z) + shrinkage
-        h_both, h_shift = bent.sum(axis=1), bend.sum(axis=1) + shrinkage
-        area = h_slope * h_shift - h_both**2
-        by_slope = (h_both * g_shift - h_shift * g_slope) / area
-        by_shift = (h_both * g_slope - h_slope * g_shift) / area
-        stuck = (slope <= FLATTEST) & (by_slope < 0)
-        by_slope = np.where(stuck, 0.0, by_slope)
-        by_shift = np.where(stuck, -g_shift / h_shift, by_shift)
-        reach = np.abs(by_slope) * largest + np.abs(by_shift)
-        part = np.minimum(1, FARTHEST / np.maximum(reach, CLOSE))
-        slope = np.maximum(slope + part * by_slope, FLATTEST)
-        shift = shift + part * by_shift
-        if reach.max() < CLOSE:
+        weighted_z = curvature * z
+        h_slope = np.einsum("cn,cn->c", weighted_z, z) + shrinkage
+        h_both, h_shift = weighted_z.sum(axis=1), curvature.sum(axis=1) + shrinkage
+        determinant = h_slope * h_shift - h_both**2
+        slope_step = (h_both * g_shift - h_shift * g_slope) / determinant
+        shift_step = (h_both * g_slope - h_slope * g_shift) / determinant
+        at_bound = (slope <= MIN_SLOPE) & (slope_step < 0)
+        slope_step = np.where(at_bound, 0.0, slope_step)
+        shift_step = np.where(at_bound, -g_shift / h_shift, shift_step)
+        logit_step = np.abs(slope_step) * largest + np.abs(shift_step)
+        damping = np.minimum(1, MAX_LOGIT_STEP / np.maximum(logit_step, TOLERANCE))
+        slope = np.maximum(slope + damping * slope_step, MIN_SLOPE)
+        shift = shift + damping * shift_step
+        if logit_step.max() < TOLERANCE:
             break
     return slope, shift

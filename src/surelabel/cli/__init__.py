@@ -1,4 +1,4 @@
-"""The command line: read arguments, call one library function, print."""
+"""Command line interface: one file for each command."""
 
 from typing import Any
 
@@ -12,32 +12,33 @@ from surelabel.cli.demo import demo
 from surelabel.cli.evaluate import evaluate
 from surelabel.cli.fit import fit
 from surelabel.cli.index import index
+from surelabel.cli.renamed_options import name_renamed_options
 from surelabel.cli.scenes import scenes
 from surelabel.cli.search import search
 from surelabel.cli.show import show
 from surelabel.cli.status import status
 from surelabel.cli.tag import tag
-from surelabel.cli.terminal import notes, one_line
+from surelabel.cli.terminal import join_lines, print_warnings_as_notes
 from surelabel.errors import SurelabelError
 
 __all__ = ["main"]
-INTERRUPTED = 130  # what a shell expects of a command that Ctrl-C ended
+INTERRUPTED = 130  # exit code of a command that was stopped with Ctrl-C
 
 
-class _Group(click.Group):
-    """Our errors are one line; what is wrong with us is a traceback."""
+class _ErrorPrintingGroup(click.Group):
+    """Command group that prints errors of this package on one line; bugs show a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with notes():
+            with print_warnings_as_notes(), name_renamed_options():
                 return super().invoke(ctx)
         except SurelabelError as error:
-            raise click.ClickException(one_line(error)) from error
+            raise click.ClickException(join_lines(error)) from error
         except KeyboardInterrupt as error:
             click.echo(
-                "Interrupted. What was encoded is kept in the cache, what was learnt in "
-                "OUT.unfinished, what was drawn in its folder: run the same command again and it "
-                "goes on from there.",
+                "Interrupted. Encoded images are in the cache, the training checkpoint is in "
+                "OUT.unfinished, and generated scenes are in their folder. Run the same command "
+                "again to resume.",
                 err=True,
             )
             raise click.exceptions.Exit(INTERRUPTED) from error
@@ -46,10 +47,10 @@ class _Group(click.Group):
         return list(self.commands)
 
 
-@click.group("surelabel", cls=_Group)
+@click.group("surelabel", cls=_ErrorPrintingGroup)
 @click.version_option(package_name="surelabel", prog_name="surelabel")
 def main() -> None:
-    """Every label in the picture, and how sure."""
+    """Recognize multiple labels in images, with calibrated probabilities."""
 
 
 for _command in (

@@ -1,129 +1,160 @@
-"""``surelabel bench``."""
+"""``surelabel bench``: reproducible comparisons of methods."""
 
 import click
 
-from surelabel.cli.terminal import Terminal, output, with_terminal
+from surelabel.cli.terminal import Terminal, validate_output_path, with_terminal_options
 
 
 @click.group()
 def bench() -> None:
-    """Repeat the papers' comparisons, with intervals, on two cores."""
+    """Reproduce comparisons of papers with confidence intervals."""
 
 
 @bench.command()
-@click.option("--quick", is_flag=True, help="Minutes: shipped pictures, two seeds, few settings.")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="Short run of a few minutes: bundled images, two seeds, few settings.",
+)
 @click.option(
     "--encoder",
     "encoders",
     multiple=True,
     metavar="NAME",
-    help="Scenes as this encoder sees them; several may be given. [tiny-vit and tiny-rn]",
+    help="Encoder of the scenes; may be repeated. [tiny-vit and tiny-rn]",
 )
 @click.option(
     "--features",
     "files",
     multiple=True,
     metavar="FILE.npz",
-    help="Vectors of your own: features, targets, names, and part (train, validation, test).",
+    help="Feature vectors: features, targets, names, and part (train, validation, test); may be "
+    "repeated.",
 )
 @click.option(
     "--out",
-    callback=output,
+    callback=validate_output_path,
     default="bench-calibrated",
     show_default=True,
     metavar="FOLDER",
-    help="Where tables and fitted heads are kept; a stopped run goes on from them.",
+    help="Folder for tables and cached results; an interrupted run resumes from it.",
 )
-@with_terminal
+@with_terminal_options
 def calibrated(
     terminal: Terminal, quick: bool, encoders: tuple[str, ...], files: tuple[str, ...], out: str
 ) -> None:
-    """Compare losses, maps, label pairs and calibrators: whose probabilities can be trusted.
+    """Compare the calibration of losses and calibrators.
 
-    The tables of "Towards Calibrated Multi-label Deep Neural Networks" beside ours. Without
-    --encoder and --features both embedded encoders are measured, on drawn scenes.
+    Link functions and regularizers are compared too. The tables are those of "Towards Calibrated
+    Multi-label Deep Neural Networks", with our results. Without --encoder and --features, both
+    embedded encoders are compared on generated scenes.
     """
-    from surelabel.bench import of_file, of_scenes
-    from surelabel.bench.calibrated import FULL, QUICK, measure_all
+    from surelabel.bench import load_feature_splits, load_scene_features
+    from surelabel.bench.calibrated import FULL, QUICK, write_calibration_comparison
 
-    materials = [of_file(path) for path in files]
-    both = ("tiny-vit",) if quick else ("tiny-vit", "tiny-rn")
-    for name in encoders or (() if files else both):
+    datasets = [load_feature_splits(path) for path in files]
+    default_encoders = ("tiny-vit",) if quick else ("tiny-vit", "tiny-rn")
+    for name in encoders or (() if files else default_encoders):
         with terminal.progress(f"Encoding with {name}") as progress:
-            materials.append(of_scenes(name, quick=quick, progress=progress))
-    with terminal.progress("Fitting heads") as progress:
-        page, value = measure_all(
-            materials, QUICK if quick else FULL, out, seed=terminal.seed or 0, progress=progress
+            datasets.append(load_scene_features(name, quick=quick, progress=progress))
+    with terminal.progress("Fitting") as progress:
+        page, value = write_calibration_comparison(
+            datasets, QUICK if quick else FULL, out, seed=terminal.seed or 0, progress=progress
         )
-    terminal.show(value, page)
-    terminal.say(f"Written: {out}/calibrated.md, calibrated.json and curves.png")
+    terminal.print_result(value, page)
+    terminal.print_status(f"Written: {out}/calibrated.md, calibrated.json and curves.png")
 
 
 @bench.command(name="label-free")
-@click.option("--quick", is_flag=True, help="Minutes: shipped pictures, two seeds, one encoder.")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="Short run of a few minutes: bundled images, two seeds, one encoder.",
+)
 @click.option(
     "--encoder",
     "encoders",
     multiple=True,
     metavar="NAME",
-    help="Scenes as this encoder sees them; several may be given. [tiny-vit and tiny-rn]",
+    help="Encoder of the scenes; may be repeated. [tiny-vit and tiny-rn]",
 )
 @click.option(
     "--out",
-    callback=output,
+    callback=validate_output_path,
     default="bench-label-free",
     show_default=True,
     metavar="FOLDER",
-    help="Where tables and what was computed are kept; a stopped run goes on from them.",
+    help="Folder for tables and cached results; an interrupted run resumes from it.",
 )
-@with_terminal
+@with_terminal_options
 def label_free(terminal: Terminal, quick: bool, encoders: tuple[str, ...], out: str) -> None:
-    """Compare what needs no label: zero-shot, tiles, crops, dense regions, students.
+    """Compare methods that are fitted without labels.
 
-    Rankings, probabilities without a label, the price of each, and cut-and-sew students with one
-    thing changed at a time ("From Iconic to Inclusive").
+    The methods are zero-shot, tiles, crops, dense regions and students. The tables contain
+    ranking metrics, probabilities without labels, computing costs, and an ablation of cut-and-sew
+    students ("From Iconic to Inclusive").
     """
-    from surelabel.bench.label_free import FULL, QUICK, measure_all, of_scenes
+    from surelabel.bench.label_free import (
+        FULL,
+        QUICK,
+        load_label_free_scenes,
+        write_label_free_comparison,
+    )
 
     plan = QUICK if quick else FULL
-    both = ("tiny-vit",) if quick else ("tiny-vit", "tiny-rn")
-    archives = [of_scenes(name, plan, quick=quick) for name in encoders or both]
+    default_encoders = ("tiny-vit",) if quick else ("tiny-vit", "tiny-rn")
+    scenes = [
+        load_label_free_scenes(name, plan, quick=quick) for name in encoders or default_encoders
+    ]
     with terminal.progress("Comparing") as progress:
-        page, value = measure_all(archives, plan, out, seed=terminal.seed or 0, progress=progress)
-    terminal.show(value, page)
-    terminal.say(f"Written: {out}/label-free.md and label-free.json")
+        page, value = write_label_free_comparison(
+            scenes, plan, out, seed=terminal.seed or 0, progress=progress
+        )
+    terminal.print_result(value, page)
+    terminal.print_status(f"Written: {out}/label-free.md and label-free.json")
 
 
 @bench.command(name="open-vocabulary")
-@click.option("--quick", is_flag=True, help="Minutes: few pictures, two seeds, one pass.")
+@click.option(
+    "--quick", is_flag=True, help="Short run of a few minutes: few images, two seeds, one epoch."
+)
 @click.option(
     "--domain",
     type=click.Choice(["photo", "sketch", "night"]),
     default="photo",
     show_default=True,
-    help="The look of the scenes; far from what the encoder knows, its knowledge weighs less.",
+    help="Visual style of the scenes; sketch and night differ from the training domain.",
 )
 @click.option(
     "--out",
-    callback=output,
+    callback=validate_output_path,
     default="bench-open-vocabulary",
     show_default=True,
     metavar="FOLDER",
-    help="Where tables and what was computed are kept; a stopped run goes on from them.",
+    help="Folder for tables and cached results; an interrupted run resumes from it.",
 )
-@with_terminal
+@with_terminal_options
 def open_vocabulary(terminal: Terminal, quick: bool, domain: str, out: str) -> None:
-    """Learn 48 names, ask for 17 others: what each part of recover_match adds, and costs.
+    """Ablate recover_match on seen and unseen classes.
 
-    The tables of "Recover and Match" in our world, beside zero-shot, dense regions and an adapter,
-    as differences with intervals over seeds and over pictures.
+    There are 48 seen and 17 unseen classes. The tables are those of "Recover and Match" on
+    generated scenes, with zero-shot, dense regions and an adapter. Differences have intervals
+    over seeds and over images.
     """
-    from surelabel.bench.open_vocabulary import FULL, QUICK, forecast, measure_all, of_scenes
+    from surelabel.bench.open_vocabulary import (
+        FULL,
+        QUICK,
+        describe_workload,
+        load_open_vocabulary_scenes,
+        write_open_vocabulary_comparison,
+    )
 
     plan = QUICK if quick else FULL
-    terminal.say(forecast(domain, plan))
-    pictures = of_scenes(plan, domain=domain, quick=quick)
+    terminal.print_status(describe_workload(domain, plan))
+    scenes = load_open_vocabulary_scenes(plan, domain=domain, quick=quick)
     with terminal.progress("Comparing") as progress:
-        page, value = measure_all(pictures, plan, out, seed=terminal.seed or 0, progress=progress)
-    terminal.show(value, page)
-    terminal.say(f"Written: {out}/open-vocabulary.md and open-vocabulary.json")
+        page, value = write_open_vocabulary_comparison(
+            scenes, plan, out, seed=terminal.seed or 0, progress=progress
+        )
+    terminal.print_result(value, page)
+    terminal.print_status(f"Written: {out}/open-vocabulary.md and open-vocabulary.json")

@@ -1,38 +1,40 @@
-"""``surelabel cache``."""
+"""``surelabel cache``: show or clear the feature cache."""
 
 from dataclasses import asdict
 
 import click
 
-from surelabel.cli.terminal import Terminal, table, with_terminal
+from surelabel.cli.terminal import Terminal, format_table, with_terminal_options
 
 
 @click.command()
-@click.option("--clear", is_flag=True, help="Remove all of it.")
-@with_terminal
+@click.option("--clear", is_flag=True, help="Remove all cached features.")
+@with_terminal_options
 def cache(terminal: Terminal, clear: bool) -> None:
-    """Say where encoded pictures are kept, or remove them.
+    """Show the folder and size of the feature cache, or clear it.
 
-    The environment variable SURELABEL_CACHE names another folder.
+    The environment variable SURELABEL_CACHE sets another folder.
     """
-    from surelabel.data import FeatureCache, default_folder
+    from surelabel.features import FeatureCache, default_cache_folder
 
-    kept = FeatureCache(default_folder())
+    feature_cache = FeatureCache(default_cache_folder())
     if clear:
-        kept.clear()
-    found = kept.status()
-    parts = [
-        [name, size.entries, megabytes(size.bytes)] for name, size in found.per_fingerprint.items()
+        feature_cache.clear()
+    cache_status = feature_cache.status()
+    rows = [
+        [name, size.entries, format_megabytes(size.bytes)]
+        for name, size in cache_status.per_fingerprint.items()
     ]
     lines = [
-        f"{found.folder} keeps {found.entries} encoded pictures and texts in "
-        f"{megabytes(found.bytes)} of at most {megabytes(found.limit_bytes)}.",
-        *([table(["encoder", "entries", "room"], parts)] if parts else []),
+        f"{cache_status.folder} contains {cache_status.entries} cached images and texts in "
+        f"{format_megabytes(cache_status.bytes)} of at most "
+        f"{format_megabytes(cache_status.limit_bytes)}.",
+        *([format_table(["encoder", "entries", "size"], rows)] if rows else []),
     ]
-    encoders = {name: size._asdict() for name, size in found.per_fingerprint.items()}
-    terminal.show(asdict(found) | {"per_fingerprint": encoders}, "\n".join(lines))
+    encoders = {name: size._asdict() for name, size in cache_status.per_fingerprint.items()}
+    terminal.print_result(asdict(cache_status) | {"per_fingerprint": encoders}, "\n".join(lines))
 
 
-def megabytes(count: int) -> str:
-    """``1.5 MB``, a million bytes each."""
+def format_megabytes(count: int) -> str:
+    """Format a number of bytes in megabytes (10^6 bytes), such as ``1.5 MB``."""
     return f"{count / 1e6:,.1f} MB"

@@ -1,11 +1,11 @@
-"""``surelabel check``."""
+"""``surelabel check``: validate a run file."""
 
 from dataclasses import asdict
 
 import click
 
-from surelabel.cli.sources import overrides
-from surelabel.cli.terminal import Terminal, with_terminal
+from surelabel.cli.input_options import run_overrides
+from surelabel.cli.terminal import Terminal, with_terminal_options
 
 
 @click.command()
@@ -13,10 +13,10 @@ from surelabel.cli.terminal import Terminal, with_terminal
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a setting of the run."
 )
-@with_terminal
+@with_terminal_options
 def check(terminal: Terminal, run: str | None, settings: tuple[str, ...]) -> None:
-    """Check a run file and print it with all its defaults."""
+    """Validate a run file and print its settings and defaults."""
     from surelabel.config import load_run, run_as_toml
 
-    found = load_run(run, overrides(settings, seed=terminal.seed))
-    terminal.show(asdict(found), run_as_toml(found).rstrip())
+    resolved_run = load_run(run, run_overrides(settings, seed=terminal.seed))
+    terminal.print_result(asdict(resolved_run), run_as_toml(resolved_run).rstrip())

@@ -1,13 +1,13 @@
-"""``surelabel demo``: the whole job on the collection inside the package."""
+"""``surelabel demo``: the complete workflow on the bundled collection."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from surelabel.cli.measures import as_value, metric_table
-from surelabel.cli.tag import words
-from surelabel.cli.terminal import Terminal, output, with_terminal
+from surelabel.cli.metric_tables import evaluation_as_json, format_metric_table
+from surelabel.cli.tag import format_tags
+from surelabel.cli.terminal import Terminal, validate_output_path, with_terminal_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from surelabel.evaluation import Evaluation
     from surelabel.recognizer import Recognizer
     from surelabel.records import LabelledImages
-    from surelabel.report import Search
+    from surelabel.report import QueryHits
 
 COLLECTION, MODEL, METHOD = "scenes-80", "tiny-vit", "clip_adapter"
-LABELLED = 500  # pictures that somebody would have labelled by hand
-SHOWN = 6  # pictures whose tags are printed, and hits of a search
+N_TRAINING_IMAGES = 500
+N_PRINTED = 6  # images with tags, and hits of each search, that are printed
 METRICS = ("mean_average_precision", "brier_skill", "log_loss", "ece")
-QUERIES = (  # each has true matches in the test pictures, and pictures that only the ! keeps out
+QUERIES = (  # each matches some test images, and the unwanted label excludes others
     "coffee & wine glass & !kitchen knife",
     "cow & horse & !cat",
     "rocket & star & !cloud",
@@ -30,148 +30,188 @@ QUERIES = (  # each has true matches in the test pictures, and pictures that onl
 
 @click.command()
 @click.option(
-    "--out", default="surelabel-demo", show_default=True, callback=output, metavar="FOLDER"
+    "--out",
+    default="surelabel-demo",
+    show_default=True,
+    callback=validate_output_path,
+    metavar="FOLDER",
+    help="Folder for the recognizer, the index and the report.",
 )
-@with_terminal
+@with_terminal_options
 def demo(terminal: Terminal, out: str) -> None:
-    """Do the whole job once, on pictures inside the package.
+    """Run the complete workflow on bundled images.
 
-    It tags, measures, fits, calibrates, measures again, and writes a recognizer, an index and a
-    report with three searches. It needs no download and takes a minute or two.
+    The demo tags images, evaluates, fits and calibrates a recognizer, evaluates it again, and
+    writes a recognizer, an index and a report with three searches. It needs no download and takes
+    one or two minutes.
     """
     from surelabel.data import collection
-    from surelabel.recognizer import check_free
-    from surelabel.report import check_place, report
+    from surelabel.recognizer import check_output_folder
+    from surelabel.report import check_report_folder, report
 
-    check_free(Path(out) / "recognizer")
-    check_place(Path(out) / "report")
-    test = collection(COLLECTION, split="test")
-    terminal.tell(
-        f"1. {COLLECTION} has {len(test)} test pictures, composed of emoji, and {len(test.names)} "
-        f"labels. {MODEL} tags them without having seen a label:"
+    check_output_folder(Path(out) / "recognizer")
+    check_report_folder(Path(out) / "report")
+    test_set = collection(COLLECTION, split="test")
+    terminal.print_step(
+        f"1. {COLLECTION} has {len(test_set)} test images, composed of emoji, and "
+        f"{len(test_set.names)} labels. {MODEL} tags them zero-shot:"
     )
-    before = zero_shot(terminal, test)
-    recognizer = fitted(terminal)
-    after = measured(terminal, recognizer, test, before)
-    searches = searched(terminal, Path(out) / "index", after, test)
+    zero_shot_evaluation = evaluate_zero_shot(terminal, test_set)
+    recognizer = fit_and_calibrate(terminal)
+    evaluation = evaluate_fitted(terminal, recognizer, test_set, zero_shot_evaluation)
+    searches = search_test_images(terminal, Path(out) / "index", evaluation, test_set)
     recognizer.save(Path(out) / "recognizer")
-    page = report(after, Path(out) / "report", before=before, searches=searches)
-    terminal.tell(f"7. The report, with plots, pictures and the searches: {page}\n")
-    terminal.show(as_result(before, after, searches, page), next_steps(out))
+    page = report(evaluation, Path(out) / "report", before=zero_shot_evaluation, searches=searches)
+    terminal.print_step(f"7. The report with plots, images and searches is in {page}\n")
+    terminal.print_result(
+        demo_as_json(zero_shot_evaluation, evaluation, searches, page), suggested_commands(out)
+    )
 
 
-def zero_shot(terminal: Terminal, test: "LabelledImages") -> "Evaluation":
-    """Tags of a few pictures beside the truth, and the metrics of all."""
-    from surelabel.recognizer import Recognizer, judged, tags_of
+def evaluate_zero_shot(terminal: Terminal, test_set: "LabelledImages") -> "Evaluation":
+    """Evaluate the zero-shot recognizer; print the tags of some images and the metrics."""
+    from surelabel.recognizer import Recognizer, predict_and_evaluate, select_tags
 
-    recognizer = Recognizer.zero_shot(MODEL, test.names, device=terminal.device)
+    recognizer = Recognizer.zero_shot(MODEL, test_set.names, device=terminal.device)
     with terminal.progress("Tagging") as progress:
-        found = judged(recognizer, test, progress=progress)
-    tags = tags_of(found.predictions, top_k=3)
-    for path, tagged in list(zip(found.predictions.paths, tags, strict=True))[:SHOWN]:
-        terminal.tell(f"   {Path(path).name}: {words(tagged)}   (true: {truth(test, path)})")
-    terminal.tell(f"\n2. How good that is, and how honest:\n{indented({'zero-shot': found})}")
-    return found
+        evaluation = predict_and_evaluate(recognizer, test_set, progress=progress)
+    tags = select_tags(evaluation.predictions, top_k=3)
+    for path, image_tags in list(zip(evaluation.predictions.paths, tags, strict=True))[:N_PRINTED]:
+        labels = positive_labels(test_set, path)
+        terminal.print_step(f"   {Path(path).name}: {format_tags(image_tags)}   (true: {labels})")
+    metrics = indented_metric_table({"zero-shot": evaluation})
+    terminal.print_step(f"\n2. Accuracy and calibration of the zero-shot recognizer:\n{metrics}")
+    return evaluation
 
 
-def fitted(terminal: Terminal) -> "Recognizer":
-    """A recognizer fitted on a small labelled part and calibrated on another."""
+def fit_and_calibrate(terminal: Terminal) -> "Recognizer":
+    """Fit a recognizer on some training images and calibrate it on the validation images."""
     from surelabel.config import Choice, Run
     from surelabel.data import collection
     from surelabel.recognizer import Recognizer
 
-    train = collection(COLLECTION, split="train").take(range(LABELLED))
+    train = collection(COLLECTION, split="train").take(range(N_TRAINING_IMAGES))
     held_out = collection(COLLECTION, split="validation")
-    run = Run(backbone=Choice(MODEL), method=Choice(METHOD), seed=terminal.seed or 0)
+    run = Run(encoder=Choice(MODEL), method=Choice(METHOD), seed=terminal.seed or 0)
     recognizer = Recognizer(run, train.names, device=terminal.device)
-    terminal.tell(f"\n3. {METHOD} is fitted on {LABELLED} labelled pictures.")
+    terminal.print_step(f"\n3. Fit {METHOD} on {N_TRAINING_IMAGES} annotated images.")
     with terminal.progress("Fitting") as progress:
         recognizer.fit(train, progress=progress)
-    terminal.tell(f"4. It is calibrated on {len(held_out)} others, which fitting has not seen.")
+    terminal.print_step(f"4. Calibrate it on {len(held_out)} held-out annotated images.")
     with terminal.progress("Calibrating") as progress:
         recognizer.calibrate(held_out, progress=progress)
     return recognizer
 
 
-def measured(
-    terminal: Terminal, recognizer: "Recognizer", test: "LabelledImages", before: "Evaluation"
+def evaluate_fitted(
+    terminal: Terminal,
+    recognizer: "Recognizer",
+    test_set: "LabelledImages",
+    zero_shot_evaluation: "Evaluation",
 ) -> "Evaluation":
-    """The same metrics on the same test pictures again."""
+    """Evaluate the fitted recognizer, and print its metrics beside those of zero-shot."""
     from surelabel.recognizer import evaluate
 
     with terminal.progress("Evaluating") as progress:
-        after = evaluate(recognizer, test, progress=progress)
-    both = {"zero-shot": before, METHOD: after}
-    terminal.tell(f"\n5. On the test pictures, before and after:\n{indented(both)}")
-    return after
+        evaluation = evaluate(recognizer, test_set, progress=progress)
+    metrics = indented_metric_table({"zero-shot": zero_shot_evaluation, METHOD: evaluation})
+    terminal.print_step(f"\n5. Metrics on the test images:\n{metrics}")
+    return evaluation
 
 
-def searched(
-    terminal: Terminal, folder: Path, found: "Evaluation", test: "LabelledImages"
-) -> "Sequence[Search]":
-    """An index of the test pictures, and three questions to it."""
-    from surelabel.report import Search
+def search_test_images(
+    terminal: Terminal, folder: Path, evaluation: "Evaluation", test_set: "LabelledImages"
+) -> "Sequence[QueryHits]":
+    """Create an index of the test images, and print the hits of three queries.
+
+    Args:
+        terminal: Output of the command.
+        folder: Folder of the index.
+        evaluation: Evaluation with the predictions to index.
+        test_set: Test images with their labels.
+    """
+    from surelabel.report import QueryHits
     from surelabel.retrieval import Index
 
-    index = Index.create(folder, found.predictions)
-    terminal.tell(f"\n6. An index of the test pictures, in {folder}, answers:")
+    index = Index.create(folder, evaluation.predictions)
+    terminal.print_step(f"\n6. Search an index of the test images, in {folder}:")
     searches = []
     for query in QUERIES:
-        hits = index.search(query, k=2 * SHOWN)
-        searches.append(Search(query, hits))
-        terminal.tell(f"\n   {query}")
-        for hit in hits[:SHOWN]:
-            name = Path(hit.path).name
-            terminal.tell(f"   {hit.probability:.3f}  {name}   (true: {truth(test, hit.path)})")
-        right = matches(test, query)
-        first = sum(hit.path in right for hit in hits[:SHOWN])
-        terminal.tell(f"   {first} of these {SHOWN} hold; {len(right)} of {len(test)} pictures do.")
-    terminal.tell("")
+        hits = index.search(query, k=2 * N_PRINTED)
+        searches.append(QueryHits(query, hits))
+        terminal.print_step(f"\n   {query}")
+        for hit in hits[:N_PRINTED]:
+            name, labels = Path(hit.path).name, positive_labels(test_set, hit.path)
+            terminal.print_step(f"   {hit.probability:.3f}  {name}   (true: {labels})")
+        matching = images_matching_query(test_set, query)
+        n_relevant = sum(hit.path in matching for hit in hits[:N_PRINTED])
+        terminal.print_step(
+            f"   {n_relevant} of these {N_PRINTED} images match the query; {len(matching)} of "
+            f"{len(test_set)} images do."
+        )
+    terminal.print_step("")
     return searches
 
 
-def truth(test: "LabelledImages", path: str) -> str:
-    """The labels that are in a picture."""
-    row = test.targets[list(test.paths).index(path)]
-    return ", ".join(name for name, there in zip(test.names, row, strict=True) if there)
+def positive_labels(test_set: "LabelledImages", path: str) -> str:
+    """Return the positive labels of an image, separated by commas."""
+    targets = test_set.targets[list(test_set.paths).index(path)]
+    return ", ".join(name for name, target in zip(test_set.names, targets, strict=True) if target)
 
 
-def matches(test: "LabelledImages", query: str) -> set[str]:
-    """The pictures for which a query truly holds."""
+def images_matching_query(test_set: "LabelledImages", query: str) -> set[str]:
+    """Return the paths of the images whose labels match a query."""
     from surelabel.retrieval import parse
 
-    asked, right = parse(query), set()
-    for path, row in zip(test.paths, test.targets, strict=True):
-        there = dict(zip(test.names, row, strict=True))
-        wanted = all(there[name] for name in asked.wanted)
-        if wanted and not any(there[name] for name in asked.unwanted):
-            right.add(path)
-    return right
+    parsed_query, matching = parse(query), set()
+    for path, targets in zip(test_set.paths, test_set.targets, strict=True):
+        target_of = dict(zip(test_set.names, targets, strict=True))
+        has_wanted = all(target_of[name] for name in parsed_query.wanted)
+        if has_wanted and not any(target_of[name] for name in parsed_query.unwanted):
+            matching.add(path)
+    return matching
 
 
-def indented(evaluations: "dict[str, Evaluation]") -> str:
-    """The few metrics that matter most."""
-    return "\n".join(f"   {line}" for line in metric_table(evaluations, METRICS).splitlines())
+def indented_metric_table(evaluations: "dict[str, Evaluation]") -> str:
+    """Format the main metrics of evaluations as an indented table."""
+    lines = format_metric_table(evaluations, METRICS).splitlines()
+    return "\n".join(f"   {line}" for line in lines)
 
 
-def as_result(
-    before: "Evaluation", after: "Evaluation", searches: "Sequence[Search]", page: Path
+def demo_as_json(
+    zero_shot_evaluation: "Evaluation",
+    evaluation: "Evaluation",
+    searches: "Sequence[QueryHits]",
+    page: Path,
 ) -> dict[str, Any]:
-    """What ``--json`` prints."""
-    found = [
-        {"query": s.query, "hits": [{"path": h.path, "probability": h.probability} for h in s.hits]}
-        for s in searches
-    ]
+    """Return the output of ``--json``.
+
+    Args:
+        zero_shot_evaluation: Evaluation before fitting.
+        evaluation: Evaluation of the fitted recognizer.
+        searches: Queries with their hits.
+        page: Path of the report.
+    """
     return {
-        "before": as_value(before),
-        "after": as_value(after),
-        "searches": found,
+        "before": evaluation_as_json(zero_shot_evaluation),
+        "after": evaluation_as_json(evaluation),
+        "searches": [
+            {
+                "query": search.query,
+                "hits": [{"path": hit.path, "probability": hit.probability} for hit in search.hits],
+            }
+            for search in searches
+        ],
         "report": str(page),
     }
 
 
-def next_steps(out: str) -> str:
-    """Three commands to try."""
+def suggested_commands(out: str) -> str:
+    """Return three commands to try next.
+
+    Args:
+        out: Folder of the demo.
+    """
     return f"""Try next:
   surelabel search {out}/index "guitar & drum & !piano"
   surelabel evaluate {out}/recognizer scenes-80:test

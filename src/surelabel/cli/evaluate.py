@@ -1,113 +1,143 @@
-"""``surelabel evaluate``."""
+"""``surelabel evaluate``: metrics of a recognizer on annotated images."""
 
 from typing import TYPE_CHECKING
 
 import click
 
-from surelabel.cli import searching
-from surelabel.cli import unseen as unlearnt
-from surelabel.cli.measures import as_text, as_value
-from surelabel.cli.searching import search_options
-from surelabel.cli.sources import (
-    labelled_pictures,
+from surelabel.cli import search_evaluation, unseen_labels
+from surelabel.cli.input_options import (
+    fit_without_labels,
+    images_root_option,
     labels_option,
-    learn_first,
+    load_dataset,
     method_options,
-    names_of,
-    overrides,
-    pictures_option,
+    parse_labels,
+    run_overrides,
 )
-from surelabel.cli.tag import tell_skipped
-from surelabel.cli.terminal import Terminal, whole_folder, with_terminal
-from surelabel.cli.unseen import unseen_option
+from surelabel.cli.metric_tables import evaluation_as_json, evaluation_as_text
+from surelabel.cli.search_evaluation import search_options
+from surelabel.cli.tag import print_skipped_images
+from surelabel.cli.terminal import Terminal, validate_output_folder, with_terminal_options
+from surelabel.cli.unseen_labels import unseen_option
 
 if TYPE_CHECKING:
     from surelabel.evaluation import Evaluation
-    from surelabel.recognizer import Labelled, Recognizer
+    from surelabel.recognizer import LabelledInput, Recognizer
 
 
 @click.command()
 @click.argument("model")
-@click.argument("labels")
+@click.argument("dataset")
 @click.option(
-    "--report", "folder", callback=whole_folder, metavar="FOLDER", help="Write a report there."
+    "--report",
+    "report_folder",
+    callback=validate_output_folder,
+    metavar="FOLDER",
+    help="Write an HTML report to this folder.",
 )
 @unseen_option
 @search_options
 @method_options
-@pictures_option
+@images_root_option
 @labels_option
-@with_terminal
+@with_terminal_options
 def evaluate(
     terminal: Terminal,
     model: str,
-    labels: str,
-    folder: str | None,
+    dataset: str,
+    report_folder: str | None,
     unseen: str | None,
     queries: tuple[str, ...],
     retrieval: bool,
-    up_to: int | None,
+    max_literals: int | None,
     method: str | None,
     settings: tuple[str, ...],
-    pictures: str | None,
+    images_root: str | None,
     names: str | None,
 ) -> None:
-    """Measure how good and how honest a recognizer is.
+    """Measure the accuracy and the calibration of a recognizer.
 
-    MODEL is a saved recognizer or an encoder; LABELS is a label file, a part of a collection,
-    such as scenes-80:test, or ready-made vectors (.npz) that neither fitting nor calibration has
-    seen.
+    MODEL is a saved recognizer or an encoder. DATASET contains annotated images that were used
+    neither for fitting nor for calibration: a label file, a split of a collection such as
+    scenes-80:test, or feature vectors (.npz).
     """
-    from surelabel.recognizer import open_recognizer
-    from surelabel.report import check_place, report
+    from surelabel.recognizer import resolve_model
+    from surelabel.report import check_report_folder, report
 
-    if folder:
-        check_place(folder)
-    others = names_of(unseen)
-    unlearnt.check_unseen(model, names, others)
-    test = labelled_pictures(labels, pictures)
-    recognizer = open_recognizer(
+    if report_folder:
+        check_report_folder(report_folder)
+    unseen_names = parse_labels(unseen)
+    unseen_labels.check_unseen_options(model, names, unseen_names)
+    test_set = load_dataset(dataset, images_root)
+    recognizer = resolve_model(
         model,
-        names_of(names),
-        otherwise=unlearnt.seen_of(test.names, others),
-        settings=overrides(settings, method__name=method),
+        parse_labels(names),
+        default_names=unseen_labels.exclude_unseen_labels(test_set.names, unseen_names),
+        settings=run_overrides(settings, method__name=method),
         device=terminal.device,
     )
-    seen = len(recognizer.names)
-    if others is not None:
-        recognizer = unlearnt.with_unseen(recognizer, others, test)
-    searching.check_searches(recognizer, queries, retrieval, up_to)
-    learn_first(terminal, recognizer, test)
-    found = measured(terminal, recognizer, test, places=folder is not None)
-    searches = searching.searched(found, queries)
-    by_length = searching.retrieved(terminal, found, up_to) if retrieval else None
-    opened = None if others is None else unlearnt.opened(found, seen)
-    if folder:
-        shown = searching.for_report(searches)
-        new = unlearnt.for_report(opened, found, seen)
-        page = report(found, folder, searches=shown, retrieval=by_length, unseen=new)
-        terminal.say(f"Report: {page}")
-    terminal.show(
-        as_value(found) | searching.as_value(searches, by_length) | unlearnt.as_value(opened),
-        "\n".join(
-            [as_text(found), *searching.as_text(searches, by_length), *unlearnt.as_text(opened)]
-        ),
+    n_seen = len(recognizer.names)
+    if unseen_names is not None:
+        recognizer = unseen_labels.add_unseen_labels(recognizer, unseen_names, test_set)
+    search_evaluation.check_search_options(recognizer, queries, retrieval, max_literals)
+    fit_without_labels(terminal, recognizer, test_set)
+    evaluation = evaluate_with_progress(
+        terminal, recognizer, test_set, for_report=report_folder is not None
     )
-    tell_skipped(found.predictions.skipped)
+    searches = search_evaluation.evaluate_searches(evaluation, queries)
+    retrieval_results = (
+        search_evaluation.evaluate_retrieval(terminal, evaluation, max_literals)
+        if retrieval
+        else None
+    )
+    unseen_results = (
+        None if unseen_names is None else unseen_labels.evaluate_open_vocabulary(evaluation, n_seen)
+    )
+    if report_folder:
+        page = report(
+            evaluation,
+            report_folder,
+            searches=search_evaluation.searches_for_report(searches),
+            retrieval=retrieval_results,
+            unseen=unseen_labels.unseen_classes_for_report(unseen_results, evaluation, n_seen),
+        )
+        terminal.print_status(f"Report: {page}")
+    value = (
+        evaluation_as_json(evaluation)
+        | search_evaluation.searches_as_json(searches, retrieval_results)
+        | unseen_labels.open_vocabulary_as_json(unseen_results)
+    )
+    text = [
+        evaluation_as_text(evaluation),
+        *search_evaluation.searches_as_text(searches, retrieval_results),
+        *unseen_labels.open_vocabulary_as_text(unseen_results),
+    ]
+    terminal.print_result(value, "\n".join(text))
+    print_skipped_images(evaluation.predictions.skipped)
 
 
-def measured(
-    terminal: Terminal, recognizer: "Recognizer", test: "Labelled", *, places: bool
+def evaluate_with_progress(
+    terminal: Terminal, recognizer: "Recognizer", test_set: "LabelledInput", *, for_report: bool
 ) -> "Evaluation":
-    """The metrics with their intervals; for a report also where labels are seen."""
+    """Evaluate a recognizer and show the progress.
+
+    Args:
+        terminal: Output of the command.
+        recognizer: Recognizer to evaluate.
+        test_set: Annotated images or feature vectors.
+        for_report: True to add what only a report shows, such as heat maps.
+
+    Returns:
+        The evaluation with its confidence intervals.
+    """
     from dataclasses import replace
 
-    from surelabel.evaluation import intervals
-    from surelabel.recognizer import evaluate as located
-    from surelabel.recognizer import judged
+    from surelabel.evaluation import bootstrap_intervals
+    from surelabel.recognizer import evaluate as evaluate_with_heat_maps
+    from surelabel.recognizer import predict_and_evaluate
 
     with terminal.progress("Evaluating") as progress:
-        if places:
-            return located(recognizer, test, progress=progress)
-        found = judged(recognizer, test, progress=progress)
-        return replace(found, intervals=intervals(found))
+        if for_report:
+            return evaluate_with_heat_maps(recognizer, test_set, progress=progress)
+        evaluation = predict_and_evaluate(recognizer, test_set, progress=progress)
+        return replace(evaluation, intervals=bootstrap_intervals(evaluation))

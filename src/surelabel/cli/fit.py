@@ -1,54 +1,63 @@
-"""``surelabel fit``."""
+"""``surelabel fit``: fit and save a recognizer."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
-from surelabel.cli.calibrate import UNCHECKED
-from surelabel.cli.sources import (
+from surelabel.cli.calibrate import NOT_VERIFIED
+from surelabel.cli.input_options import (
+    images_root_option,
     labels_option,
-    names_of,
-    overrides,
-    pictures_option,
-    to_learn_from,
-    unreadable,
-    vectors_of,
+    list_skipped_images,
+    load_training_data,
+    parse_labels,
+    run_overrides,
+    vector_encoder_name,
 )
-from surelabel.cli.tag import tell_skipped
-from surelabel.cli.terminal import Terminal, one_line, whole_folder, with_terminal
+from surelabel.cli.tag import print_skipped_images
+from surelabel.cli.terminal import (
+    Terminal,
+    join_lines,
+    validate_output_folder,
+    with_terminal_options,
+)
 
 if TYPE_CHECKING:
     from surelabel.config import Run
-    from surelabel.recognizer import Labelled, Recognizer
+    from surelabel.recognizer import LabelledInput, Recognizer
     from surelabel.records import Images
 
 
 @click.command()
-@click.argument("sources", nargs=-1, required=True, metavar="LABELS|PICTURES...")
+@click.argument("dataset", nargs=-1, required=True, metavar="DATASET|IMAGES...")
 @click.option(
-    "--out", callback=whole_folder, required=True, metavar="FOLDER", help="Where to save it."
+    "--out",
+    callback=validate_output_folder,
+    required=True,
+    metavar="FOLDER",
+    help="Folder for the fitted recognizer.",
 )
-@click.option("--run", metavar="FILE.toml", help="What to fit; defaults where it says nothing.")
+@click.option("--run", metavar="FILE.toml", help="Run file; missing settings have defaults.")
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a setting of the run."
 )
-@click.option("--model", help="The encoder; the same as --set backbone.name=MODEL.")
-@click.option("--method", help="What to fit; the same as --set method.name=METHOD.")
-@click.option("--loss", help="What to make small; the same as --set loss.name=LOSS.")
-@click.option("--regularizer", help="And beside it; the same as --set regularizer.name=NAME.")
+@click.option("--model", help="Encoder; short for --set encoder.name=MODEL.")
+@click.option("--method", help="Method to fit; short for --set method.name=METHOD.")
+@click.option("--loss", help="Training loss; short for --set loss.name=LOSS.")
+@click.option("--regularizer", help="Regularizer; short for --set regularizer.name=REGULARIZER.")
 @click.option(
     "--folds",
     type=click.IntRange(2),
     metavar="K",
-    help="Calibrate as well, with no other labels: on what K fits say of the part each misses.",
+    help="Also calibrate on DATASET, with K-fold cross-fitting.",
 )
-@pictures_option
+@images_root_option
 @labels_option
-@with_terminal
+@with_terminal_options
 def fit(
     terminal: Terminal,
-    sources: tuple[str, ...],
+    dataset: tuple[str, ...],
     out: str,
     run: str | None,
     settings: tuple[str, ...],
@@ -57,48 +66,71 @@ def fit(
     loss: str | None,
     regularizer: str | None,
     folds: int | None,
-    pictures: str | None,
+    images_root: str | None,
     names: str | None,
 ) -> None:
-    """Fit a recognizer on labelled pictures, or on pictures alone.
+    """Fit a recognizer on annotated images, or on unlabelled images.
 
-    LABELS is a label file (CSV, JSON lines, COCO, VOC), a part of a shipped collection, such as
-    scenes-80:train, or ready-made vectors (.npz with features, targets and names). A method that
-    learns from images, such as tailor, takes PICTURES as tag does, and names with --labels; no
-    label is looked at, also not to calibrate it. A long fit that was stopped goes on: give the same
-    command again.
+    DATASET contains annotated images: a label file (CSV, JSON lines, COCO, VOC), a split of a
+    collection such as scenes-80:train, or feature vectors (.npz with features, targets and
+    names). A method with self-training, such as tailor, takes IMAGES as for tag, and --labels; it
+    uses no labels, not even for calibration. To resume an interrupted fit, run the same command
+    again.
     """
     from surelabel.config import load_run
-    from surelabel.recognizer import Recognizer, check_free
+    from surelabel.recognizer import Recognizer, check_output_folder
 
-    check_free(out)
-    given = {"method__name": method, "loss__name": loss, "regularizer__name": regularizer}
-    given["backbone__name"] = model
-    chosen = load_run(run, overrides(settings, seed=terminal.seed, **given))
-    source = to_learn_from(chosen.method.name, sources, pictures)
-    chosen = chosen if model else for_vectors(chosen, source)
-    recognizer = Recognizer(chosen, names_for(chosen, source, names), device=terminal.device)
-    with terminal.progress("Fitting") as progress:
-        recognizer.fit(source, folds=folds or 0, checkpoint=f"{out}.unfinished", progress=progress)
-    recognizer.save(out)
-    skipped = unreadable(recognizer, source)
-    if recognizer.method.learns_from == "images" and not vectors_of(source):
-        bad = {picture.path for picture in skipped}
-        calibrate_alone(terminal, recognizer, [p for p in source.paths if p not in bad], out)
-    count = len(source) - len(skipped)
-    value = {"recognizer": out, "names": recognizer.names, "pictures": count}
-    text = (
-        f"Fitted {chosen.method.name} on {count} pictures for {len(recognizer.names)} labels"
-        f"{f', calibrated by {folds} folds' if folds else ''} and saved it in {out}."
+    check_output_folder(out)
+    resolved_run = load_run(
+        run,
+        run_overrides(
+            settings,
+            seed=terminal.seed,
+            method__name=method,
+            loss__name=loss,
+            regularizer__name=regularizer,
+            encoder__name=model,
+        ),
     )
-    terminal.show(value, f"{text}\n{what_next(recognizer, out)}")
-    tell_skipped(skipped)
+    training_data = load_training_data(resolved_run.method.name, dataset, images_root)
+    if not model:
+        resolved_run = use_vector_encoder(resolved_run, training_data)
+    labels = labels_to_fit(resolved_run, training_data, names)
+    recognizer = Recognizer(resolved_run, labels, device=terminal.device)
+    with terminal.progress("Fitting") as progress:
+        recognizer.fit(
+            training_data, folds=folds or 0, checkpoint=f"{out}.unfinished", progress=progress
+        )
+    recognizer.save(out)
+    skipped = list_skipped_images(recognizer, training_data)
+    if recognizer.method.learns_from == "images" and not vector_encoder_name(training_data):
+        skipped_paths = {image.path for image in skipped}
+        paths = [path for path in training_data.paths if path not in skipped_paths]
+        calibrate_on_fitted_images(terminal, recognizer, paths, out)
+    n_images = len(training_data) - len(skipped)
+    calibrated = f", calibrated with {folds} folds" if folds else ""
+    text = (
+        f"Fitted {resolved_run.method.name} on {n_images} images for {len(recognizer.names)} "
+        f"labels{calibrated}. Saved in {out}."
+    )
+    terminal.print_result(
+        {"recognizer": out, "names": recognizer.names, "images": n_images},
+        f"{text}\n{suggested_command(recognizer, out)}",
+    )
+    print_skipped_images(skipped)
 
 
-def calibrate_alone(
+def calibrate_on_fitted_images(
     terminal: Terminal, recognizer: "Recognizer", paths: list[str], out: str
 ) -> None:
-    """Calibrate without labels what was saved; where that cannot be done it keeps its scores."""
+    """Calibrate a saved recognizer on its unlabelled training images, if possible, and save it.
+
+    Args:
+        terminal: Output of the command.
+        recognizer: Recognizer that was fitted on unlabelled images.
+        paths: Paths of these images.
+        out: Folder of the recognizer.
+    """
     from surelabel.errors import ConfigError, InputError
     from surelabel.records import Images
 
@@ -106,39 +138,56 @@ def calibrate_alone(
         with terminal.progress("Calibrating") as progress:
             recognizer.calibrate(Images(paths), progress=progress)
     except (ConfigError, InputError) as error:
-        terminal.say(f"It gives scores and no probabilities: {one_line(error)}")
+        terminal.print_status(
+            f"The recognizer returns scores, not probabilities: {join_lines(error)}"
+        )
     else:
         recognizer.save(out)
 
 
-def what_next(recognizer: "Recognizer", out: str) -> str:
-    """On what its probabilities rest, if it has any, and the command to give next."""
-    found = recognizer.calibration
-    if found is None:
-        return f"Next: surelabel calibrate {out} OTHER_LABELS --out {out}"
-    if found.labelled:
-        return f"Next: surelabel evaluate {out} OTHER_LABELS"
-    return f"Calibrated: {found.about}.\n{UNCHECKED}\nNext: surelabel tag PICTURES --model {out}"
+def suggested_command(recognizer: "Recognizer", out: str) -> str:
+    """Return the basis of the calibration, if any, and the command to run next.
+
+    Args:
+        recognizer: Fitted recognizer.
+        out: Folder of the recognizer.
+    """
+    calibration = recognizer.calibration
+    if calibration is None:
+        return f"Next: surelabel calibrate {out} OTHER_DATASET --out {out}"
+    if calibration.uses_labels:
+        return f"Next: surelabel evaluate {out} OTHER_DATASET"
+    return (
+        f"Calibrated: {calibration.description}.\n{NOT_VERIFIED}\n"
+        f"Next: surelabel tag IMAGES --model {out}"
+    )
 
 
-def for_vectors(run: "Run", source: "Images | Labelled") -> "Run":
-    """The run with ready-made vectors for its encoder, where these are given."""
-    encoder = vectors_of(source)
-    return replace(run, backbone=replace(run.backbone, name=encoder)) if encoder else run
+def use_vector_encoder(run: "Run", training_data: "Images | LabelledInput") -> "Run":
+    """Return the run with the encoder of feature vectors, if the training data are vectors."""
+    encoder = vector_encoder_name(training_data)
+    return replace(run, encoder=replace(run.encoder, name=encoder)) if encoder else run
 
 
-def names_for(run: "Run", source: "Images | Labelled", names: str | None) -> list[str]:
-    """What to look for: what was asked for, or all that the labels have.
+def labels_to_fit(
+    run: "Run", training_data: "Images | LabelledInput", names: str | None
+) -> list[str]:
+    """Return the labels of ``--labels``, or the labels of the training data.
+
+    Args:
+        run: Run to fit.
+        training_data: Annotated images, feature vectors, or unlabelled images.
+        names: Value of ``--labels``.
 
     Raises:
-        InputError: neither says.
+        InputError: If there are no labels.
     """
     from surelabel.errors import InputError
 
-    wanted = names_of(names) or list(getattr(source, "names", ()))
-    if not wanted:
+    labels = parse_labels(names) or list(getattr(training_data, "names", ()))
+    if not labels:
         raise InputError(
-            f"{run.method.name} needs names to learn, and pictures alone bring none. Give them "
-            'with --labels: in words ("dog, bicycle"), in a file with one name a line, or -.'
+            f"{run.method.name} requires labels, but unlabelled images have none. Give them with "
+            '--labels: as text ("dog, bicycle"), as a file with one label per line, or -.'
         )
-    return wanted
+    return labels

@@ -1,40 +1,41 @@
-"""``surelabel index``."""
+"""``surelabel index``: create or update an index."""
 
 import click
 
-from surelabel.cli.sources import labels_option, model_option, names_of
-from surelabel.cli.tag import tell_skipped
-from surelabel.cli.terminal import Terminal, output, with_terminal
+from surelabel.cli.input_options import labels_option, model_option, parse_labels
+from surelabel.cli.tag import print_skipped_images
+from surelabel.cli.terminal import Terminal, validate_output_path, with_terminal_options
 
 
 @click.command()
-@click.argument("folder", callback=output)
-@click.argument("pictures", nargs=-1, required=True)
+@click.argument("folder", callback=validate_output_path)
+@click.argument("images", nargs=-1, required=True)
 @model_option
 @labels_option
-@with_terminal
+@with_terminal_options
 def index(
-    terminal: Terminal, folder: str, pictures: tuple[str, ...], model: str, names: str | None
+    terminal: Terminal, folder: str, images: tuple[str, ...], model: str, names: str | None
 ) -> None:
-    """Make an index of pictures to search, or bring it up to date.
+    """Create or update an index of images for search.
 
-    New pictures are added to FOLDER, changed ones tagged again, those that are gone taken out.
-    PICTURES are as for tag; --model and --labels stay the same for one index.
+    New images are added to the index in FOLDER, changed images are tagged again, and deleted
+    images are removed. IMAGES are given as for tag. One index has one --model and one list of
+    --labels.
     """
-    from surelabel.data import find_pictures
-    from surelabel.recognizer import index_pictures, indexed_names, open_recognizer
+    from surelabel.data import find_images
+    from surelabel.recognizer import index_images, read_index_names, resolve_model
 
-    paths, wanted = find_pictures(pictures), names_of(names)
-    recognizer = open_recognizer(
-        model, wanted, otherwise=indexed_names(folder), device=terminal.device
+    paths, labels = find_images(images), parse_labels(names)
+    recognizer = resolve_model(
+        model, labels, default_names=read_index_names(folder), device=terminal.device
     )
     with terminal.progress("Indexing") as progress:
-        made = index_pictures(folder, recognizer, paths, progress=progress)
-    counts = {"added": made.added, "changed": made.changed, "removed": made.removed}
-    terminal.show(
-        {"index": folder, "pictures": len(made.index), **counts, "skipped": len(made.skipped)},
-        f"{folder} has {len(made.index)} pictures and {len(made.index.names)} labels: "
-        f"{made.added} added, {made.changed} changed, {made.removed} removed, "
-        f"{len(made.skipped)} skipped.",
+        update = index_images(folder, recognizer, paths, progress=progress)
+    counts = {"added": update.added, "changed": update.changed, "removed": update.removed}
+    terminal.print_result(
+        {"index": folder, "images": len(update.index), **counts, "skipped": len(update.skipped)},
+        f"{folder} has {len(update.index)} images and {len(update.index.names)} labels: "
+        f"{update.added} added, {update.changed} changed, {update.removed} removed, "
+        f"{len(update.skipped)} skipped.",
     )
-    tell_skipped(made.skipped)
+    print_skipped_images(update.skipped)

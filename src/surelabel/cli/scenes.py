@@ -1,25 +1,30 @@
-"""``surelabel scenes``."""
+"""``surelabel scenes``: generate annotated images of emoji."""
 
 import click
 
-from surelabel.cli.terminal import Terminal, output, with_terminal
+from surelabel.cli.terminal import Terminal, validate_output_path, with_terminal_options
 
 
 @click.command()
-@click.argument("folder", metavar="OUT", callback=output)
-@click.option("--count", type=int, required=True, help="How many pictures.")
+@click.argument("folder", metavar="OUT", callback=validate_output_path)
+@click.option("--count", type=int, required=True, help="Number of images.")
 @click.option(
     "--vocabulary",
     default="scenes-80",
     show_default=True,
-    help="scenes-80, scenes-all, or a file with one word a line; `surelabel show words`.",
+    help="scenes-80, scenes-all, or a file with one word per line; see `surelabel show words`.",
 )
 @click.option(
-    "--domain", default="photo", show_default=True, help="The look; `surelabel show domain`."
+    "--domain",
+    default="photo",
+    show_default=True,
+    help="Visual style; see `surelabel show domain`.",
 )
-@click.option("--long-tail", is_flag=True, help="Word frequencies fall as 1/rank.")
-@click.option("--font", metavar="FILE", help="The colour-emoji font. [found on the usual paths]")
-@with_terminal
+@click.option(
+    "--long-tail", is_flag=True, help="Sample words with a frequency proportional to 1/rank."
+)
+@click.option("--font", metavar="FILE", help="Colour emoji font. [the bundled font]")
+@with_terminal_options
 def scenes(
     terminal: Terminal,
     folder: str,
@@ -29,10 +34,10 @@ def scenes(
     long_tail: bool,
     font: str | None,
 ) -> None:
-    """Draw pictures of emoji with complete truth.
+    """Generate images of emoji with complete annotations.
 
-    Labels, boxes and captions lie beside them in OUT. The same seed and settings always give the
-    same pictures. A run that was stopped goes on where it was: give the same command again.
+    Images, labels, boxes and captions are written to OUT. The same seed and settings always give
+    the same images. To resume an interrupted run, run the same command again.
     """
     from surelabel.data import write_scenes
 
@@ -47,4 +52,4 @@ def scenes(
             font=font,
             progress=progress and (lambda done: progress(done, count)),
         )
-    terminal.show({"folder": folder, "pictures": count}, f"{count} pictures in {folder}")
+    terminal.print_result({"folder": folder, "images": count}, f"{count} images in {folder}")

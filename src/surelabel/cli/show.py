@@ -1,4 +1,4 @@
-"""``surelabel show``."""
+"""``surelabel show``: list the entries of tables."""
 
 from collections.abc import Mapping
 from inspect import getdoc
@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from surelabel.cli.terminal import Terminal, table, with_terminal
+from surelabel.cli.terminal import Terminal, format_table, with_terminal_options
 
 TABLES = {
-    "backbone": ("backbones", "BACKBONES"),
+    "encoder": ("encoders", "ENCODERS"),
     "method": ("methods", "METHODS"),
     "loss": ("losses", "LOSSES"),
     "set-loss": ("losses", "SET_LOSSES"),
@@ -23,7 +23,7 @@ TABLES = {
     "score-domain": ("methods", "SCORE_DOMAINS"),
     "fusion": ("views", "FUSIONS"),
     "transport": ("transport", "TRANSPORTS"),
-    "goal": ("decisions", "OPERATING_POINTS"),
+    "operating-point": ("decisions", "OPERATING_POINTS"),
     "guarantee": ("decisions", "GUARANTEES"),
     "calibrator": ("calibration", "CALIBRATORS"),
     "format": ("data", "FORMATS"),
@@ -33,37 +33,47 @@ TABLES = {
 
 @click.command()
 @click.argument("kind", type=click.Choice([*TABLES, "words"]))
-@with_terminal
+@with_terminal_options
 def show(terminal: Terminal, kind: str) -> None:
-    """List what can be chosen, with its settings and their defaults."""
-    found = words() if kind == "words" else entries(*TABLES[kind])
-    rows = [[name, line(e["settings"]), e["about"]] for name, e in found.items()]
-    terminal.show(found, table(["name", "settings", "about"], rows))
+    """List the entries of a table, with their settings and defaults."""
+    descriptions = scene_words() if kind == "words" else table_entries(*TABLES[kind])
+    rows = [
+        [name, format_settings(entry["settings"]), entry["about"]]
+        for name, entry in descriptions.items()
+    ]
+    terminal.print_result(descriptions, format_table(["name", "settings", "about"], rows))
 
 
-def entries(module: str, name: str) -> dict[str, dict[str, Any]]:
-    """The entries of a table: their settings and the first sentence about them."""
+def table_entries(module: str, name: str) -> dict[str, dict[str, Any]]:
+    """Return the settings and the first sentence of the docstring of each table entry.
+
+    Args:
+        module: Module of the table, below ``surelabel``.
+        name: Name of the table in the module.
+    """
     from importlib import import_module
 
     from surelabel.tables import settings
 
-    found: Mapping[str, Any] = getattr(import_module(f"surelabel.{module}"), name)
+    table: Mapping[str, Any] = getattr(import_module(f"surelabel.{module}"), name)
     return {
         key: {
             "settings": settings(entry) if callable(entry) else {},
             "about": (getdoc(entry) or "").split("\n\n")[0].replace("\n", " "),
         }
-        for key, entry in found.items()
+        for key, entry in table.items()
     }
 
 
-def words() -> dict[str, dict[str, Any]]:
-    """The words that Scenes can draw."""
-    from surelabel.data.words import all_words
+def scene_words() -> dict[str, dict[str, Any]]:
+    """Return the emoji and the theme of each word that scenes can contain."""
+    from surelabel.data.scene_words import all_scene_words
 
-    return {w.name: {"settings": {}, "about": f"{w.character} {w.theme}"} for w in all_words()}
+    return {
+        w.name: {"settings": {}, "about": f"{w.character} {w.theme}"} for w in all_scene_words()
+    }
 
 
-def line(settings: Mapping[str, Any]) -> str:
-    """``gamma_neg=4.0 clip=0.05``; a dash where there are none."""
+def format_settings(settings: Mapping[str, Any]) -> str:
+    """Format settings as ``gamma_neg=4.0 clip=0.05``; a dash if there are none."""
     return " ".join(f"{key}={value!r}" for key, value in settings.items()) or "-"

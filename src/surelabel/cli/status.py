@@ -1,32 +1,40 @@
-"""``surelabel status``."""
+"""``surelabel status``: compare an index with its images."""
 
 from dataclasses import asdict
 
 import click
 
-from surelabel.cli.terminal import Terminal, with_terminal
+from surelabel.cli.terminal import Terminal, with_terminal_options
 
 
 @click.command()
 @click.argument("index")
-@click.argument("pictures", nargs=-1)
-@with_terminal
-def status(terminal: Terminal, index: str, pictures: tuple[str, ...]) -> None:
-    """Say which pictures an index lacks, and why.
+@click.argument("images", nargs=-1)
+@with_terminal_options
+def status(terminal: Terminal, index: str, images: tuple[str, ...]) -> None:
+    """List new, changed and deleted images of an index.
 
-    PICTURES are what the index should hold; without them only what it holds is looked at.
+    IMAGES are the images that the index should contain. Without IMAGES, only the indexed images
+    are checked.
     """
-    from surelabel.data import find_pictures
+    from surelabel.data import find_images
     from surelabel.retrieval import Index
 
-    opened = Index.open(index)
-    found = opened.status(find_pictures(pictures) if pictures else None)
+    image_index = Index.open(index)
+    index_status = image_index.status(find_images(images) if images else None)
     lines = [
-        f"{index} has {found.rows} pictures and {len(opened.names)} labels, of recognizer "
-        f"{opened.model}; calibrated: {opened.calibration}."
+        f"{index} has {index_status.n_images} images and {len(image_index.names)} labels of "
+        f"recognizer {image_index.model}; calibration: {image_index.calibration}."
     ]
-    for what in ("missing", "changed", "gone"):
-        paths: dict[str, str] = getattr(found, what)
-        lines += [f"{len(paths)} {what}", *(f"  {path}: {why}" for path, why in paths.items())]
-    about = {"names": opened.names, "model": opened.model, "calibration": opened.calibration}
-    terminal.show(asdict(found) | about, "\n".join(lines))
+    for state in ("not_indexed", "changed", "deleted"):
+        paths: dict[str, str] = getattr(index_status, state)
+        lines += [
+            f"{len(paths)} {state.replace('_', ' ')}",
+            *(f"  {path}: {reason}" for path, reason in paths.items()),
+        ]
+    manifest = {
+        "names": image_index.names,
+        "model": image_index.model,
+        "calibration": image_index.calibration,
+    }
+    terminal.print_result(asdict(index_status) | manifest, "\n".join(lines))

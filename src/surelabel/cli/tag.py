@@ -1,4 +1,4 @@
-"""``surelabel tag``."""
+"""``surelabel tag``: predict the labels of images."""
 
 import time
 from collections.abc import Sequence
@@ -6,44 +6,52 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surelabel.cli.goals import goal_options, one_goal, thresholds_for
-from surelabel.cli.sources import (
+from surelabel.cli.heat_maps import heat_maps_option, write_heat_maps
+from surelabel.cli.input_options import (
+    fit_without_labels,
     labels_option,
-    learn_first,
     method_options,
     model_option,
-    names_of,
-    overrides,
+    parse_labels,
+    run_overrides,
 )
-from surelabel.cli.terminal import Terminal, output, with_terminal
-from surelabel.cli.where import where_option, write_where
+from surelabel.cli.operating_point_options import (
+    operating_point_options,
+    parse_operating_point,
+    select_thresholds,
+)
+from surelabel.cli.terminal import Terminal, validate_output_path, with_terminal_options
 
 if TYPE_CHECKING:
-    from surelabel.records import Array, Predictions, Skipped
+    from surelabel.records import Array, Predictions, SkippedImage
 
 
 @click.command()
-@click.argument("pictures", nargs=-1, required=True)
+@click.argument("images", nargs=-1, required=True)
 @labels_option
 @model_option
 @method_options
-@click.option("--template", metavar="TEXT", help='one, ensemble, or such as "a drawing of a {}".')
-@click.option("--threshold", type=float, help="Only labels with this probability or more. [0.5]")
-@goal_options
-@click.option("--top-k", type=int, help="At most so many labels a picture.")
+@click.option(
+    "--template",
+    metavar="TEXT",
+    help='Prompt template: one, ensemble, or a text such as "a drawing of a {}".',
+)
+@click.option("--threshold", type=float, help="Minimum probability of a label. [0.5]")
+@operating_point_options
+@click.option("--top-k", type=int, help="Maximum number of labels per image.")
 @click.option(
     "--out",
-    callback=output,
+    callback=validate_output_path,
     metavar="FILE.{parquet,csv,jsonl}",
-    help="Write all labels of all pictures to a file; the suffix decides the format.",
+    help="Write all labels of all images to a file; the suffix sets the format.",
 )
-@where_option
-@click.option("--strict", is_flag=True, help="A picture that cannot be read is an error.")
-@click.option("--workers", type=click.IntRange(0), help="Decoding processes.")
-@with_terminal
+@heat_maps_option
+@click.option("--strict", is_flag=True, help="Stop with an error if an image cannot be read.")
+@click.option("--workers", type=click.IntRange(0), help="Number of processes that decode images.")
+@with_terminal_options
 def tag(
     terminal: Terminal,
-    pictures: tuple[str, ...],
+    images: tuple[str, ...],
     names: str | None,
     model: str,
     method: str | None,
@@ -52,113 +60,141 @@ def tag(
     threshold: float | None,
     top_k: int | None,
     out: str | None,
-    where: str | None,
+    heat_maps: str | None,
     strict: bool,
     workers: int | None,
-    **goals: Any,
+    **operating_points: Any,
 ) -> None:
-    """Say which labels are in each picture, and how sure.
+    """Predict the labels of images, with probabilities.
 
-    PICTURES are folders, picture files, .txt files with one path a line, or - for such lines on
-    standard input. A goal such as --precision 0.9 decides what is shown and never changes a
-    probability; it needs a recognizer that 20 or more pictures have calibrated. A run that was
-    stopped goes on where it was: give the same command again.
+    IMAGES are folders, image files, .txt files with one path per line, or - for paths on standard
+    input. An operating point such as --precision 0.9 sets the thresholds and does not change
+    probabilities; it requires a recognizer that was calibrated on 20 or more images. To resume an
+    interrupted run, run the same command again.
     """
-    from surelabel.data import find_pictures, write_predictions
-    from surelabel.recognizer import check_regions, open_recognizer
+    from surelabel.data import find_images, write_predictions
+    from surelabel.recognizer import check_can_localize, resolve_model
 
-    goal = one_goal(threshold, goals)
-    check_wishes(threshold, top_k, out, goal is not None)
-    paths, wanted = find_pictures(pictures), names_of(names)
-    recognizer = open_recognizer(
+    point = parse_operating_point(threshold, operating_points)
+    check_output_options(threshold, top_k, out, has_operating_point=point is not None)
+    paths, labels = find_images(images), parse_labels(names)
+    recognizer = resolve_model(
         model,
-        wanted,
+        labels,
         template=template,
-        settings=overrides(settings, method__name=method),
+        settings=run_overrides(settings, method__name=method),
         device=terminal.device,
     )
-    if where:
-        check_regions(recognizer)
-    learn_first(terminal, recognizer, paths)
-    shown = thresholds_for(terminal, recognizer, goal) if goal else threshold
+    if heat_maps:
+        check_can_localize(recognizer)
+    fit_without_labels(terminal, recognizer, paths)
+    thresholds = select_thresholds(terminal, recognizer, point) if point else threshold
     start = time.perf_counter()
     with terminal.progress("Tagging") as progress:
         predictions = recognizer.predict(paths, workers=workers, strict=strict, progress=progress)
     seconds = time.perf_counter() - start
     if out:
         write_predictions(predictions, out)
-        terminal.say(f"Written: {out}")
+        terminal.print_status(f"Written: {out}")
     if terminal.as_json or not out:
-        show_tags(terminal, predictions, shown, top_k)
-    if where:
-        write_where(terminal, recognizer, predictions, where, top_k)
-    close(terminal, predictions, seconds)
+        print_tags(terminal, predictions, thresholds, top_k)
+    if heat_maps:
+        write_heat_maps(terminal, recognizer, predictions, heat_maps, top_k)
+    print_tagging_summary(terminal, predictions, seconds)
 
 
-def check_wishes(threshold: float | None, top_k: int | None, out: str | None, goal: bool) -> None:
-    """Refuse, before any work is done, what cannot be shown or written."""
-    from surelabel.data import check_suffix
-    from surelabel.recognizer import check_choice
+def check_output_options(
+    threshold: float | None, top_k: int | None, out: str | None, *, has_operating_point: bool
+) -> None:
+    """Check the options that select labels, before any image is read.
+
+    Args:
+        threshold: Value of ``--threshold``.
+        top_k: Value of ``--top-k``.
+        out: Value of ``--out``.
+        has_operating_point: True if an operating point was given.
+
+    Raises:
+        UsageError: If ``--out`` is combined with an option that selects labels.
+        InputError: If an option is out of range, or the suffix of ``out`` is unknown.
+    """
+    from surelabel.data import check_predictions_suffix
+    from surelabel.recognizer import check_tag_options
 
     if out:
-        check_suffix(out)
-        if threshold is not None or top_k is not None or goal:
+        check_predictions_suffix(out)
+        if threshold is not None or top_k is not None or has_operating_point:
             raise click.UsageError(
-                "--out writes all labels, so it goes with neither --threshold nor --top-k, nor "
-                "with a goal such as --precision."
+                "--out writes all labels, so it cannot be combined with --threshold, --top-k or "
+                "an operating point such as --precision."
             )
-    check_choice(threshold=threshold, top_k=top_k)
+    check_tag_options(threshold=threshold, top_k=top_k)
 
 
-def show_tags(
+def print_tags(
     terminal: Terminal,
     predictions: "Predictions",
     threshold: "float | Array | None",
     top_k: int | None,
 ) -> None:
-    """One line a picture; without other wishes, what is likelier than not."""
-    from surelabel.recognizer import tags_of
+    """Print the labels of each image.
+
+    Args:
+        terminal: Output of the command.
+        predictions: Predictions of the images.
+        threshold: Minimum probability of all labels, or of each label, ``(c,)``.
+        top_k: Maximum number of labels per image. If both are None, the threshold is 0.5, or
+            ``top_k`` is 5 without calibration.
+    """
+    from surelabel.recognizer import select_tags
 
     if threshold is None and top_k is None:
         threshold, top_k = (0.5, None) if predictions.calibration else (None, 5)
     if threshold is None and not predictions.calibration:
-        terminal.say(
-            "Nothing calibrated these scores: only their order means something, so the first "
-            f"{top_k} labels are shown. `surelabel calibrate` makes probabilities of them, with "
-            "labelled pictures or, less surely, without (--unlabelled)."
+        terminal.print_status(
+            f"These scores are not calibrated and only rank labels, so the first {top_k} labels "
+            "are printed. `surelabel calibrate` fits a calibrator on annotated images, or with "
+            "--unlabelled on images without labels, which is less reliable."
         )
-    tags = tags_of(predictions, threshold=threshold, top_k=top_k)
+    tags = select_tags(predictions, threshold=threshold, top_k=top_k)
     pairs = list(zip(predictions.paths, tags, strict=True))
-    terminal.show(
-        [{"path": path, "tags": found} for path, found in pairs],
-        "\n".join(f"{path}: {words(found)}" for path, found in pairs),
+    terminal.print_result(
+        [{"path": path, "tags": image_tags} for path, image_tags in pairs],
+        "\n".join(f"{path}: {format_tags(image_tags)}" for path, image_tags in pairs),
     )
 
 
-def words(tags: list[dict[str, Any]]) -> str:
-    """``lion 0.97, bear 0.62``; a dash where there is no label."""
-    shown = (
-        f"{t['label']} {t['score'] if t['probability'] is None else t['probability']:.2f}"
-        for t in tags
-    )
-    return ", ".join(shown) or "-"
+def format_tags(tags: list[dict[str, Any]]) -> str:
+    """Format tags as ``lion 0.97, bear 0.62``; a dash if there are none."""
+    texts = []
+    for item in tags:
+        score = item["score"] if item["probability"] is None else item["probability"]
+        texts.append(f"{item['label']} {score:.2f}")
+    return ", ".join(texts) or "-"
 
 
-def close(terminal: Terminal, predictions: "Predictions", seconds: float) -> None:
-    """How it went: how fast, where the time went, what was skipped."""
-    count, work = len(predictions) + len(predictions.skipped), predictions.work
-    if work:
-        terminal.say(
-            f"{count} pictures in {seconds:.1f} s, {count / seconds:.0f} a second: decoding "
-            f"{work.decode_seconds:.1f} s, encoder {work.model_seconds:.1f} s; {work.cached} came "
-            "from the cache."
+def print_tagging_summary(terminal: Terminal, predictions: "Predictions", seconds: float) -> None:
+    """Print the speed of tagging, and the images that were skipped.
+
+    Args:
+        terminal: Output of the command.
+        predictions: Predictions of the images.
+        seconds: Duration of tagging.
+    """
+    n_images, stats = len(predictions) + len(predictions.skipped), predictions.encoding_stats
+    if stats:
+        terminal.print_status(
+            f"{n_images} images in {seconds:.1f} s, {n_images / seconds:.0f} per second: decoding "
+            f"{stats.decode_seconds:.1f} s, encoder {stats.model_seconds:.1f} s; "
+            f"{stats.n_cached} were cached."
         )
-    tell_skipped(predictions.skipped)
+    print_skipped_images(predictions.skipped)
 
 
-def tell_skipped(skipped: Sequence["Skipped"]) -> None:
-    """Name the pictures that could not be read; this is never left out."""
+def print_skipped_images(skipped: Sequence["SkippedImage"]) -> None:
+    """Print the images that could not be read on stderr, also with ``--quiet``."""
     if skipped:
-        click.echo(f"Skipped {len(skipped)} that cannot be read:", err=True)
-    for picture in skipped:
-        click.echo(f"  {picture.path}: {picture.reason}", err=True)
+        images = "image" if len(skipped) == 1 else "images"
+        click.echo(f"Skipped {len(skipped)} {images} that cannot be read:", err=True)
+    for image in skipped:
+        click.echo(f"  {image.path}: {image.reason}", err=True)

@@ -1,4 +1,4 @@
-"""What all commands share: options, results on stdout, progress and notes on stderr."""
+"""Options that all commands share, results on stdout, and progress and notes on stderr."""
 
 import json
 import os
@@ -16,22 +16,22 @@ from typing import Any
 import click
 
 from surelabel.errors import DataError
-from surelabel.files import check_replaceable, utf8
+from surelabel.files import check_folder_is_replaceable, escape_non_utf8
 
 Progress = Callable[[int, int], None]
 PACKAGE = Path(__file__).parents[1]
-SECONDS = 5.0  # between two plain lines of progress
+SECONDS = 5.0  # minimum time between two lines of progress
 
 
 @dataclass(frozen=True)
 class Terminal:
-    """How to answer whoever gave the command.
+    """Output and options of one command.
 
     Attributes:
-        as_json: Results as JSON instead of text.
-        quiet: No progress and no closing lines.
-        device: Where the encoder runs.
-        seed: Of everything that is drawn; None leaves it to the run file.
+        as_json: True if results are printed as JSON instead of text.
+        quiet: True if progress and status lines are omitted.
+        device: Device of the encoder, such as ``cpu`` or ``cuda``.
+        seed: Seed of all random numbers; None keeps the seed of the run file.
     """
 
     as_json: bool = False
@@ -39,154 +39,191 @@ class Terminal:
     device: str = "cpu"
     seed: int | None = None
 
-    def show(self, value: Any, text: str) -> None:
-        """Print a result: ``value`` as JSON where that was asked for, else ``text``."""
-        shown = json.dumps(plain(value), ensure_ascii=False) if self.as_json else text
-        click.echo(utf8(shown))  # a file name need not be Unicode; what is not becomes an escape
+    def print_result(self, value: Any, text: str) -> None:
+        """Print a result on stdout.
 
-    def tell(self, text: str) -> None:
-        """Print a step of a longer story, which JSON leaves out."""
+        Args:
+            value: Result that is printed with ``--json``.
+            text: Result that is printed without ``--json``.
+        """
+        output = json.dumps(to_json_value(value), ensure_ascii=False) if self.as_json else text
+        click.echo(escape_non_utf8(output))  # a file name may contain bytes that are not Unicode
+
+    def print_step(self, text: str) -> None:
+        """Print an intermediate result on stdout, except with ``--json``."""
         if not self.as_json:
-            click.echo(utf8(text))
+            click.echo(escape_non_utf8(text))
 
-    def say(self, text: str) -> None:
-        """Say on stderr how it goes."""
+    def print_status(self, text: str) -> None:
+        """Print a status line on stderr, except with ``--quiet``."""
         if not self.quiet:
-            click.echo(utf8(text), err=True)
+            click.echo(escape_non_utf8(text), err=True)
 
     @contextmanager
-    def progress(self, what: str) -> Iterator[Progress | None]:
-        """Something to call with the number done and the total; None when quiet."""
+    def progress(self, task: str) -> Iterator[Progress | None]:
+        """Show the progress of a task on stderr.
+
+        Args:
+            task: Name of the task, such as ``Encoding``.
+
+        Returns:
+            Function of the number of finished items and the total; None with ``--quiet``.
+        """
         if self.quiet:
             yield None
         elif sys.stderr.isatty():
-            with _bar(what) as bar:
-                yield bar
+            with _progress_bar(task) as show_progress:
+                yield show_progress
         else:
-            yield _lines(what)
+            yield _progress_lines(task)
 
 
-def with_terminal(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that all commands have, as a `Terminal` in the first place."""
+def with_terminal_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of all commands, and pass them as a `Terminal` in the first argument."""
 
     @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
     @click.option(
-        "--device", default="cpu", show_default=True, help="Where the encoder runs: cpu, cuda, mps."
+        "--device",
+        default="cpu",
+        show_default=True,
+        help="Device of the encoder: cpu, cuda or mps.",
     )
-    @click.option("--seed", type=click.IntRange(0), help="Of everything that is drawn. [0]")
-    @click.option("--quiet", is_flag=True, help="No progress and no closing lines.")
+    @click.option("--seed", type=click.IntRange(0), help="Seed of all random numbers. [0]")
+    @click.option("--quiet", is_flag=True, help="Omit progress and status lines.")
     @click.version_option(package_name="surelabel", prog_name="surelabel")
     @wraps(function)
-    def command(as_json: bool, quiet: bool, device: str, seed: int | None, **given: Any) -> None:
-        function(Terminal(as_json, quiet, device, seed), **given)
+    def command(
+        as_json: bool, quiet: bool, device: str, seed: int | None, **arguments: Any
+    ) -> None:
+        function(Terminal(as_json, quiet, device, seed), **arguments)
 
     return command
 
 
-def output(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
-    """Refuse, before any work is done, a place where nothing can be written."""
+def validate_output_path(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
+    """Check at the start of a command that an output path can be written; return the path.
+
+    Raises:
+        DataError: If the path is empty or cannot be written.
+    """
     if path is not None:
         if not path.strip():
-            raise DataError("Expected a place to write to, got an empty text; name one.")
-        there = next(
-            p for p in (Path(path).absolute(), *Path(path).absolute().parents) if p.exists()
-        )
-        if there != Path(path).absolute() and not there.is_dir():
-            raise DataError(f"{path} cannot be written: {there} is a file; name another place.")
-        if there.is_dir() and not os.access(there, os.W_OK):
-            raise DataError(f"{path} cannot be written: {there} is closed; name another place.")
+            raise DataError("An output path must not be empty; give a path.")
+        absolute = Path(path).absolute()
+        existing = next(p for p in (absolute, *absolute.parents) if p.exists())
+        if existing != absolute and not existing.is_dir():
+            raise DataError(f"{path} cannot be written: {existing} is a file; give another path.")
+        if existing.is_dir() and not os.access(existing, os.W_OK):
+            raise DataError(
+                f"{path} cannot be written: there is no write permission for {existing}; give "
+                "another path."
+            )
     return path
 
 
-def whole_folder(context: click.Context, option: click.Parameter, path: str | None) -> str | None:
-    """The same for a folder that is written as a whole: it cannot be the current one."""
+def validate_output_folder(
+    context: click.Context, option: click.Parameter, path: str | None
+) -> str | None:
+    """Check at the start of a command that a folder can be written or replaced; return it.
+
+    Raises:
+        DataError: If the folder contains the current folder, or cannot be written.
+    """
     if path is not None:
-        check_replaceable(path)
-    return output(context, option, path)
+        check_folder_is_replaceable(path)
+    return validate_output_path(context, option, path)
 
 
 @contextmanager
-def notes() -> Iterator[None]:
-    """Show a warning of this package as one line, ``Note: …``, on stderr; each only once."""
-    usual, said = warnings.showwarning, set()
+def print_warnings_as_notes() -> Iterator[None]:
+    """Print each warning of this package once, on one line of stderr, as ``Note: …``."""
+    default_showwarning = warnings.showwarning
+    printed_notes = set()
 
-    def show(message: Any, category: Any, filename: str, *rest: Any, **more: Any) -> None:
+    def print_note(message: Any, category: Any, filename: str, *rest: Any, **options: Any) -> None:
         if issubclass(category, UserWarning) and Path(filename).is_relative_to(PACKAGE):
-            line = one_line(message)
-            if line not in said:
-                said.add(line)
-                click.echo(f"Note: {line}", err=True)
+            note = join_lines(message)
+            if note not in printed_notes:
+                printed_notes.add(note)
+                click.echo(f"Note: {note}", err=True)
         else:
-            usual(message, category, filename, *rest, **more)
+            default_showwarning(message, category, filename, *rest, **options)
 
     with warnings.catch_warnings():
         warnings.filterwarnings("always", category=UserWarning, module="surelabel")
-        warnings.showwarning = show
+        warnings.showwarning = print_note
         yield
 
 
-def one_line(text: object) -> str:
-    """A message without its line breaks."""
+def join_lines(text: object) -> str:
+    """Return a message on one line."""
     return " ".join(line.strip() for line in str(text).splitlines())
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Columns side by side."""
+def format_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Format a table as text with aligned columns.
+
+    Args:
+        header: Column titles.
+        rows: Cells of each row.
+    """
     lines = [[str(cell) for cell in line] for line in (header, *rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     padded = ([c.ljust(w) for c, w in zip(line, widths, strict=True)] for line in lines)
     return "\n".join("  ".join(cells).rstrip() for cells in padded)
 
 
-def plain(value: Any) -> Any:
-    """A value that JSON has a word for; undefined numbers become null."""
+def to_json_value(value: Any) -> Any:
+    """Convert arrays to lists, keys to strings and NaN to None, so that JSON can encode them."""
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): to_json_value(item) for key, item in value.items()}
     if isinstance(value, str | bool | int | None):
         return value
     if isinstance(value, float):
         return None if isnan(value) else value
-    return plain(value.tolist()) if hasattr(value, "tolist") else [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return to_json_value(value.tolist())
+    return [to_json_value(item) for item in value]
 
 
 @contextmanager
-def _bar(what: str) -> Iterator[Progress]:
+def _progress_bar(task: str) -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
     columns += [TextColumn("{task.fields[rate]}"), TimeRemainingColumn()]
-    start = before = time.monotonic()
-    reached = 0
-    # auto_refresh would be a second thread, and worker processes are forked meanwhile
+    start = last_time = time.monotonic()
+    last_done = 0
+    # auto_refresh would start a second thread, and worker processes are forked during progress
     with Bar(*columns, console=Console(stderr=True), auto_refresh=False, transient=True) as bar:
-        task = bar.add_task(what, total=None, rate="")
+        task_id = bar.add_task(task, total=None, rate="")
 
-        def tell(done: int, total: int) -> None:
-            nonlocal start, before, reached
+        def show_progress(done: int, total: int) -> None:
+            nonlocal start, last_time, last_done
             now = time.monotonic()
-            start = before if done < reached else start  # another pass, with a speed of its own
-            before, reached = now, done
+            start = last_time if done < last_done else start  # the speed of each pass is separate
+            last_time, last_done = now, done
             rate = f"{done / max(now - start, 1e-9):.0f}/s"
-            bar.update(task, completed=done, total=total, rate=rate, refresh=True)
+            bar.update(task_id, completed=done, total=total, rate=rate, refresh=True)
 
-        yield tell
+        yield show_progress
 
 
-def _lines(what: str) -> Progress:
-    start = before = time.monotonic()
-    last = start - SECONDS  # so that the first line comes at once
-    reached = 0
+def _progress_lines(task: str) -> Progress:
+    start = last_time = time.monotonic()
+    last_line = start - SECONDS  # the first line is printed at once
+    last_done = 0
 
-    def tell(done: int, total: int) -> None:
-        nonlocal start, before, last, reached
+    def show_progress(done: int, total: int) -> None:
+        nonlocal start, last_time, last_line, last_done
         now = time.monotonic()
-        start = before if done < reached else start  # another pass, with a speed of its own
-        before, reached = now, done
-        if now - last >= SECONDS and 0 < done < total:
-            last, rate = now, done / max(now - start, 1e-9)
-            left = (total - done) / rate
-            click.echo(f"{what}: {done} of {total}, {rate:.0f}/s, {left:.0f} s left", err=True)
+        start = last_time if done < last_done else start  # the speed of each pass is separate
+        last_time, last_done = now, done
+        if now - last_line >= SECONDS and 0 < done < total:
+            last_line, rate = now, done / max(now - start, 1e-9)
+            remaining = (total - done) / rate
+            click.echo(f"{task}: {done} of {total}, {rate:.0f}/s, {remaining:.0f} s left", err=True)
 
-    return tell
+    return show_progress

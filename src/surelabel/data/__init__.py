@@ -1,39 +1,42 @@
-"""Pictures, labels and scenes from disk; features and predictions kept there."""
+"""Reading and writing of images, labels, predictions and generated scenes."""
 
-from surelabel.data.cache import FeatureCache, default_folder
-from surelabel.data.collections import COLLECTIONS, collection
+from surelabel.data.bundled_collections import COLLECTIONS, collection
 from surelabel.data.domains import DOMAINS
-from surelabel.data.generate import read_scenes, write_scenes
-from surelabel.data.labels import FORMATS, align, read_labels
-from surelabel.data.pictures import open_picture, upright
-from surelabel.data.predictions import check_suffix, read_predictions, write_predictions
-from surelabel.data.sources import checked_names, find_pictures, read_names
-from surelabel.data.vectors import Vectors, read_vectors
-from surelabel.data.vocabularies import VOCABULARIES, Vocabulary, divided, without_unseen
+from surelabel.data.feature_archives import FeatureArchive, read_feature_archive
+from surelabel.data.image_sources import find_images, parse_label_names, read_label_names
+from surelabel.data.images import open_image, to_upright_rgb
+from surelabel.data.labels import FORMATS, align_to_vocabulary, label_spellings, read_labels
+from surelabel.data.predictions import check_predictions_suffix, read_predictions, write_predictions
+from surelabel.data.scene_files import read_scenes, write_scenes
+from surelabel.data.vocabularies import (
+    VOCABULARIES,
+    Vocabulary,
+    remove_unseen_classes,
+    split_vocabulary,
+)
 
 __all__ = [
     "COLLECTIONS",
     "DOMAINS",
     "FORMATS",
     "VOCABULARIES",
-    "FeatureCache",
-    "Vectors",
+    "FeatureArchive",
     "Vocabulary",
-    "align",
-    "check_suffix",
-    "checked_names",
+    "align_to_vocabulary",
+    "check_predictions_suffix",
     "collection",
-    "default_folder",
-    "divided",
-    "find_pictures",
-    "open_picture",
+    "find_images",
+    "label_spellings",
+    "open_image",
+    "parse_label_names",
+    "read_feature_archive",
+    "read_label_names",
     "read_labels",
-    "read_names",
     "read_predictions",
     "read_scenes",
-    "read_vectors",
-    "upright",
-    "without_unseen",
+    "remove_unseen_classes",
+    "split_vocabulary",
+    "to_upright_rgb",
     "write_predictions",
     "write_scenes",
 ]

@@ -1,4 +1,4 @@
-"""Captions of scenes: mostly of the main object alone, as web captions are."""
+"""Captions of generated scenes; most mention only the main object, as captions on the web do."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,21 +6,21 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.data.scenes import HIDDEN, Scene
-from surelabel.data.words import Word
+from surelabel.data.scene_words import Word
+from surelabel.data.scenes import MIN_VISIBLE_SHARE, Scene
 
-ICONIC = ("a photo of a {}.", "a picture of the {}.", "{}", "a {} in the scene.")
-KINDS = ("iconic", "pair", "full", "paraphrase", "paraphrase")
+ICONIC_TEMPLATES = ("a photo of a {}.", "a picture of the {}.", "{}", "a {} in the scene.")
+CAPTION_KINDS = ("iconic", "pair", "full", "paraphrase", "paraphrase")
 
 
 @dataclass(frozen=True)
 class Caption:
-    """One sentence about one picture.
+    """A sentence about an image.
 
     Attributes:
         text: The sentence.
-        kind: One of ``KINDS``.
-        mentions: Indices of the words it names, into the vocabulary.
+        kind: One of ``CAPTION_KINDS``.
+        mentions: Vocabulary indices of the objects that the sentence mentions.
     """
 
     text: str
@@ -28,57 +28,63 @@ class Caption:
     mentions: tuple[int, ...]
 
 
-def captions(scene: Scene, seen: npt.NDArray[np.float32], words: Sequence[Word]) -> list[Caption]:
-    """Five sentences: the main object, two objects, all of them, and two paraphrases of those.
+def caption_scene(
+    scene: Scene, visible_shares: npt.NDArray[np.float32], words: Sequence[Word]
+) -> list[Caption]:
+    """Return five captions: the main object, two objects, all objects, and two paraphrases.
 
     Args:
-        scene: What the picture shows.
-        seen: Visible share of each object, ``(k,)`` or longer; hidden ones are not mentioned.
-        words: The vocabulary of the scene.
+        scene: Scene that the image shows.
+        visible_shares: Visible share of each of the k objects in [0, 1], length k or more;
+            objects below ``MIN_VISIBLE_SHARE`` are not mentioned.
+        words: Vocabulary of the scene.
     """
     rng = np.random.default_rng([scene.background, 1])
     main = int(scene.words[0])
-    others = scene.words[1:][seen[1 : len(scene.words)] >= HIDDEN]
-    rest = [int(w) for w in dict.fromkeys(rng.permutation(others).tolist()) if w != main]
-    everything, pair = [main, *rest], [main, *rest[:1]]
-    name = [w.name for w in words]
-    iconic = ICONIC[rng.integers(len(ICONIC))].format(name[main])
-    full = f"a photo of {_listed([name[w] for w in everything])}."
-    if rest:
-        two = f"a {name[main]} and a {name[rest[0]]}."
-        two_again = f"a small {name[rest[0]]} near a large {name[main]}."
-        shuffled = [name[w] for w in rng.permutation(everything)]
-        full_again = f"a scene with {_listed(shuffled)}."
+    is_visible = visible_shares[1 : len(scene.words)] >= MIN_VISIBLE_SHARE
+    shuffled = rng.permutation(scene.words[1:][is_visible]).tolist()
+    others = [int(w) for w in dict.fromkeys(shuffled) if w != main]
+    all_objects, pair = [main, *others], [main, *others[:1]]
+    names = [w.name for w in words]
+    iconic = ICONIC_TEMPLATES[rng.integers(len(ICONIC_TEMPLATES))].format(names[main])
+    full = f"a photo of {_join_caption_names([names[w] for w in all_objects])}."
+    if others:
+        pair_text = f"a {names[main]} and a {names[others[0]]}."
+        pair_paraphrase = f"a small {names[others[0]]} near a large {names[main]}."
+        permuted_names = [names[w] for w in rng.permutation(all_objects)]
+        full_paraphrase = f"a scene with {_join_caption_names(permuted_names)}."
     else:
-        two, two_again = f"a {name[main]} alone.", f"a large {name[main]}."
-        full_again = f"a scene with a {name[main]}."
-    texts = (iconic, two, full, two_again, full_again)
-    mentions = ([main], pair, everything, pair, everything)
+        pair_text, pair_paraphrase = f"a {names[main]} alone.", f"a large {names[main]}."
+        full_paraphrase = f"a scene with a {names[main]}."
+    texts = (iconic, pair_text, full, pair_paraphrase, full_paraphrase)
+    mentions = ([main], pair, all_objects, pair, all_objects)
     return [
-        Caption(text, kind, tuple(named))
-        for text, kind, named in zip(texts, KINDS, mentions, strict=True)
+        Caption(text, kind, tuple(indices))
+        for text, kind, indices in zip(texts, CAPTION_KINDS, mentions, strict=True)
     ]
 
 
-def relevance(
+def caption_relevance(
     mentions: Sequence[Sequence[int]], targets: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.float64]:
-    """How well each picture fits each caption: the share of mentioned objects that it shows.
+    """Return the share of the objects in each caption that each image shows.
 
     Args:
-        mentions: For each of ``s`` captions the words it names.
-        targets: Labels of the pictures, ``(n, c)``.
+        mentions: Vocabulary indices of the objects in each of ``s`` captions.
+        targets: True for the labels of the images, ``(n, c)``.
 
     Returns:
-        ``(n, s)`` in [0, 1].
+        Shares in [0, 1], ``(n, s)``.
     """
-    named = np.zeros((len(mentions), targets.shape[1]))
-    for row, words in zip(named, mentions, strict=True):
-        row[list(words)] = 1
-    share: npt.NDArray[np.float64] = targets.astype(float) @ named.T / named.sum(axis=1)
+    is_mentioned = np.zeros((len(mentions), targets.shape[1]))
+    for row, indices in zip(is_mentioned, mentions, strict=True):
+        row[list(indices)] = 1
+    share: npt.NDArray[np.float64] = (
+        targets.astype(float) @ is_mentioned.T / is_mentioned.sum(axis=1)
+    )
     return share
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_caption_names(names: Sequence[str]) -> str:
     *first, last = [f"a {name}" for name in names]
     return f"{', '.join(first)} and {last}" if first else last

@@ -1,7 +1,7 @@
-"""Domains: the same scenes as a sketch, at night, out of focus or through noise.
+"""Visual domains of generated scenes: photo, sketch, night, blur and noise.
 
-``domain(pixels (n, 3, h, w) in [0, 1], seeds (n,)) -> pixels``. What happens to a picture depends
-on its own seed alone, never on the rest of the batch. Labels and boxes stay what they were.
+``domain(pixels (n, 3, h, w) in [0, 1], seeds (n,)) -> pixels``. The transform of an image depends
+only on its seed and not on the other images of the batch. Labels and boxes do not change.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,63 +14,63 @@ from torch import Tensor
 
 from surelabel.shapes import check_shapes
 
-Picture = npt.NDArray[np.floating]  # (3, h, w)
+Image = npt.NDArray[np.floating]  # (3, h, w)
 Seeds = Sequence[int] | npt.NDArray[np.int64]
 Domain = Callable[[Tensor, Seeds], Tensor]
-USUAL_SIDE = 128  # strengths below are meant for pictures of this side and grow with it
+REFERENCE_SIDE = 128  # pixels; filter widths are for this side and scale with the side
 
 
 def photo(pixels: Tensor, seeds: Seeds) -> Tensor:
-    """The pictures as they are."""
+    """Return the images unchanged."""
     return pixels
 
 
 def sketch(pixels: Tensor, seeds: Seeds) -> Tensor:
-    """Edges as dark lines on paper; colours are gone."""
+    """Return the edges of the images as dark lines on light paper, without colours."""
 
-    def drawn(picture: Picture, rng: np.random.Generator) -> Picture:
-        width = 0.7 * picture.shape[-1] / USUAL_SIDE
-        edges = np.max([gaussian_gradient_magnitude(channel, width) for channel in picture], axis=0)
+    def sketch_image(image: Image, rng: np.random.Generator) -> Image:
+        width = 0.7 * image.shape[-1] / REFERENCE_SIDE
+        edges = np.max([gaussian_gradient_magnitude(channel, width) for channel in image], axis=0)
         lines = np.clip((edges - 0.04) / 0.10, 0, 1)
         paper = rng.uniform(0.85, 0.98) * np.array([1.0, 0.98, 0.94]).reshape(3, 1, 1)
         pencil, grain = rng.uniform(0.05, 0.3), rng.normal(0, 0.015, edges.shape)
-        page: Picture = paper * (1 - lines) + pencil * lines + grain
+        page: Image = paper * (1 - lines) + pencil * lines + grain
         return page
 
-    return _each(pixels, seeds, drawn)
+    return _apply_domain_to_each(pixels, seeds, sketch_image)
 
 
 def night(pixels: Tensor, seeds: Seeds) -> Tensor:
-    """Dark, bluish, half without colour, with the noise of a sensor."""
+    """Return dark and bluish images with half the saturation and sensor noise."""
 
-    def darkened(picture: Picture, rng: np.random.Generator) -> Picture:
-        muted = (picture + picture.mean(axis=0, keepdims=True)) / 2
+    def darken_image(image: Image, rng: np.random.Generator) -> Image:
+        muted = (image + image.mean(axis=0, keepdims=True)) / 2
         moonlight = rng.uniform(0.25, 0.5) * np.array([0.75, 0.9, 1.3]).reshape(3, 1, 1)
-        grain = rng.normal(0, rng.uniform(0.02, 0.05), picture.shape)
-        dark: Picture = muted * moonlight + grain
+        grain = rng.normal(0, rng.uniform(0.02, 0.05), image.shape)
+        dark: Image = muted * moonlight + grain
         return dark
 
-    return _each(pixels, seeds, darkened)
+    return _apply_domain_to_each(pixels, seeds, darken_image)
 
 
 def blur(pixels: Tensor, seeds: Seeds) -> Tensor:
-    """Out of focus: a Gaussian of 1.2 to 3 pixels at a side of 128."""
+    """Blur the images with a Gaussian of 1.2 to 3 pixels at a side of 128 pixels."""
 
-    def softened(picture: Picture, rng: np.random.Generator) -> Picture:
-        width = rng.uniform(1.2, 3.0) * picture.shape[-1] / USUAL_SIDE
-        soft: Picture = gaussian_filter(picture, (0, width, width))
+    def blur_image(image: Image, rng: np.random.Generator) -> Image:
+        width = rng.uniform(1.2, 3.0) * image.shape[-1] / REFERENCE_SIDE
+        soft: Image = gaussian_filter(image, (0, width, width))
         return soft
 
-    return _each(pixels, seeds, softened)
+    return _apply_domain_to_each(pixels, seeds, blur_image)
 
 
 def noise(pixels: Tensor, seeds: Seeds) -> Tensor:
-    """Gaussian noise of standard deviation 0.12 to 0.3 on every colour of every pixel."""
+    """Add Gaussian noise of standard deviation 0.12 to 0.3 to each channel of each pixel."""
 
-    def disturbed(picture: Picture, rng: np.random.Generator) -> Picture:
-        return picture + rng.normal(0, rng.uniform(0.12, 0.3), picture.shape)
+    def add_noise(image: Image, rng: np.random.Generator) -> Image:
+        return image + rng.normal(0, rng.uniform(0.12, 0.3), image.shape)
 
-    return _each(pixels, seeds, disturbed)
+    return _apply_domain_to_each(pixels, seeds, add_noise)
 
 
 DOMAINS: dict[str, Domain] = {
@@ -82,12 +82,12 @@ DOMAINS: dict[str, Domain] = {
 }
 
 
-def _each(
-    pixels: Tensor, seeds: Seeds, change: Callable[[Picture, np.random.Generator], Picture]
+def _apply_domain_to_each(
+    pixels: Tensor, seeds: Seeds, transform: Callable[[Image, np.random.Generator], Image]
 ) -> Tensor:
     check_shapes(pixels=(pixels, "n c h w"), seeds=(np.asarray(seeds), "n"))
-    changed = [
-        change(picture, np.random.default_rng([int(seed), 2]))  # 1 draws the captions
-        for picture, seed in zip(pixels.numpy(), seeds, strict=True)
+    transformed = [
+        transform(image, np.random.default_rng([int(seed), 2]))  # [seed, 1] is for captions
+        for image, seed in zip(pixels.numpy(), seeds, strict=True)
     ]
-    return torch.from_numpy(np.stack(changed).astype(np.float32)).clamp(0, 1)
+    return torch.from_numpy(np.stack(transformed).astype(np.float32)).clamp(0, 1)

@@ -1,4 +1,4 @@
-"""Predictions on disk: Parquet, CSV or JSON lines, by the suffix of the file."""
+"""Prediction files in Parquet, CSV or JSON lines format, selected by suffix."""
 
 import csv
 import json
@@ -15,168 +15,176 @@ import pyarrow.parquet as pq
 from scipy.special import logit
 
 from surelabel.errors import DataError, InputError
-from surelabel.files import new_file, utf8
-from surelabel.records import LOGIT_LIMIT, Predictions, Skipped
+from surelabel.files import atomic_file, escape_non_utf8
+from surelabel.records import LOGIT_LIMIT, Predictions, SkippedImage
 
-SCORE, LOGIT, PROBABILITY = "score:", "logit:", "probability:"  # prefixes of the columns of a name
-UNTOLD = "calibrated; the file does not say how"  # CSV and JSON lines keep no more
+SCORE, LOGIT, PROBABILITY = "score:", "logit:", "probability:"  # prefixes of the columns of a label
+UNRECORDED_CALIBRATION = "calibrated (method not recorded in the file)"  # of CSV and JSON lines
 
-_METADATA = b"surelabel"
+_METADATA_KEY = b"surelabel"
 
 
 def write_predictions(predictions: Predictions, path: str | Path) -> None:
-    """Write predictions; an older file of that name stays until the new one is whole.
+    """Write predictions to a file; an existing file is replaced after the new one is complete.
 
-    ``.parquet`` keeps everything but the image vectors: a row a picture, with its ``path``
-    and, for each label NAME, ``score:NAME``, ``logit:NAME`` where there are logits and
-    ``probability:NAME`` where they are calibrated; names, calibration, model, version and
-    skipped pictures are JSON under ``surelabel`` in the metadata of the schema.
-    ``.csv`` has the same columns and one more, ``skipped``: the reason, in the rows of
-    skipped pictures, whose numbers are empty. ``.jsonl`` has a line a picture,
-    ``{"path": …, "labels": [{"label": …, "score": …, "probability": …}, …]}``, the
-    probability null where nothing calibrated it, or ``{"path": …, "skipped": reason}``.
+    - ``.parquet`` stores everything except the image vectors. Each image is a row with its
+      ``path`` and, for each label NAME, ``score:NAME``, ``logit:NAME`` if there are logits, and
+      ``probability:NAME`` if they are calibrated. Labels, calibration, model, version and
+      skipped images are JSON under the key ``surelabel`` of the schema metadata.
+    - ``.csv`` has the same columns and ``skipped``: the reason, in rows of skipped images, whose
+      numbers are empty.
+    - ``.jsonl`` has one line per image,
+      ``{"path": …, "labels": [{"label": …, "score": …, "probability": …}, …]}``. The probability
+      is null if the predictions are uncalibrated. Skipped images are
+      ``{"path": …, "skipped": reason}``.
 
     Args:
-        predictions: What to write.
-        path: A file whose suffix is ``.parquet``, ``.csv`` or ``.jsonl``.
+        predictions: Predictions to write.
+        path: Path of a file with suffix ``.parquet``, ``.csv`` or ``.jsonl``.
 
     Raises:
-        InputError: another suffix, or a number that is not finite.
-        DataError: the place cannot be written.
+        InputError: If the suffix is another one, or if a score or logit is not finite.
+        DataError: If the file cannot be written.
     """
-    write, _ = _format_of(path)
+    write, _ = _prediction_format(path)
     for kind, values in (("score", predictions.scores), ("logit", predictions.logits)):
         if values is not None and not np.isfinite(values).all():
             row, column = np.argwhere(~np.isfinite(values))[0]
             raise InputError(
-                f"every {kind} must be finite. Got {values[row, column]} for "
+                f"Every {kind} must be finite; got {values[row, column]} for "
                 f"{predictions.names[column]!r} in {predictions.paths[row]}. Predict again."
             )
-    with new_file(path) as temporary:
+    with atomic_file(path) as temporary:
         write(predictions, temporary)
 
 
 def read_predictions(path: str | Path) -> Predictions:
     """Read predictions that :func:`write_predictions` wrote.
 
-    CSV does not keep the model, nor JSON lines the logits: there they are made from the
-    probabilities, and close to 1 lose digits. In both, ``calibration`` only tells that
-    there was one.
+    CSV and JSON lines do not store the model or the calibration method; ``calibration`` is then
+    ``UNRECORDED_CALIBRATION``. JSON lines do not store logits: they are computed from the
+    probabilities, with reduced precision close to 1.
 
     Args:
-        path: A file whose suffix is ``.parquet``, ``.csv`` or ``.jsonl``.
+        path: Path of a file with suffix ``.parquet``, ``.csv`` or ``.jsonl``.
 
     Raises:
-        InputError: another suffix.
-        DataError: the file is missing, damaged, or holds something else.
+        InputError: If the suffix is another one.
+        DataError: If the file is missing, damaged or has another content.
     """
-    _, read = _format_of(path)
+    _, read = _prediction_format(path)
     try:
         return read(Path(path))
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise DataError(
-            f"{path} must hold predictions of surelabel. Got: {_first_line(error)}. Write it "
-            f"again, with `surelabel tag PICTURES --out {Path(path).name}`."
+            f"{path} must contain predictions of surelabel; got: {_first_error_line(error)}. "
+            f"Write it again with `surelabel tag IMAGES --out {Path(path).name}`."
         ) from error
 
 
-def check_suffix(path: str | Path) -> None:
-    """Refuse what ``write_predictions`` would refuse for its name, before any work is done.
+def check_predictions_suffix(path: str | Path) -> None:
+    """Raise an error if ``write_predictions`` does not support the suffix of ``path``.
 
     Raises:
-        InputError: the suffix is not ``.parquet``, ``.csv`` or ``.jsonl``.
+        InputError: If the suffix is not ``.parquet``, ``.csv`` or ``.jsonl``.
     """
-    _format_of(path)
+    _prediction_format(path)
 
 
-def _format_of(
+def _prediction_format(
     path: str | Path,
 ) -> tuple[Callable[[Predictions, Path], None], Callable[[Path], Predictions]]:
     suffix = Path(path).suffix.lower()
     if suffix not in _FORMATS:
         raise InputError(
-            f"predictions are written as {', '.join(_FORMATS)}. Got {str(path)!r}. Give the file "
-            "one of these suffixes."
+            f"The suffix of a prediction file must be one of {', '.join(_FORMATS)}; got "
+            f"{str(path)!r}. Use one of these suffixes."
         )
     return _FORMATS[suffix]
 
 
-def _first_line(error: Exception) -> str:
+def _first_error_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
-def _columns(predictions: Predictions) -> dict[str, pa.Array]:
-    """``path`` and the columns of each name, side by side."""
+def _prediction_columns(predictions: Predictions) -> dict[str, pa.Array]:
+    """Return the column ``path`` and the columns of each label."""
     parts: dict[str, npt.NDArray[Any]] = {SCORE: predictions.scores}
     if predictions.logits is not None:
         parts[LOGIT] = predictions.logits
     if predictions.calibration is not None and predictions.logits is not None:
         parts[PROBABILITY] = predictions.probabilities
-    columns = {"path": pa.array(map(utf8, predictions.paths), pa.string())}
-    for place, name in enumerate(predictions.names):
+    columns = {"path": pa.array(map(escape_non_utf8, predictions.paths), pa.string())}
+    for index, name in enumerate(predictions.names):
         for prefix, values in parts.items():
-            columns[prefix + name] = pa.array(values[:, place].astype(np.float32))
+            columns[prefix + name] = pa.array(values[:, index].astype(np.float32))
     return columns
 
 
-def _stacked(table: pa.Table, prefix: str, names: Sequence[str]) -> npt.NDArray[np.float32] | None:
-    """The columns of a prefix, ``(n, c)``; None where the file has none."""
+def _stack_prediction_columns(
+    table: pa.Table, prefix: str, names: Sequence[str]
+) -> npt.NDArray[np.float32] | None:
+    """Return the columns with a prefix as ``(n, c)``; None if the file has none."""
     if not any(column.startswith(prefix) for column in table.column_names):
         return None
     values = np.empty((table.num_rows, len(names)), dtype=np.float32)
-    for place, name in enumerate(names):
-        values[:, place] = table[prefix + name].to_numpy()
+    for index, name in enumerate(names):
+        values[:, index] = table[prefix + name].to_numpy()
     return values
 
 
-def _write_parquet(predictions: Predictions, path: Path) -> None:
-    about = {
+def _write_predictions_parquet(predictions: Predictions, path: Path) -> None:
+    metadata = {
         "names": list(predictions.names),
         "calibration": predictions.calibration,
         "model": predictions.model,
         "version": version("surelabel"),
-        "skipped": [[utf8(s.path), s.reason] for s in predictions.skipped],
+        "skipped": [[escape_non_utf8(s.path), s.reason] for s in predictions.skipped],
     }
-    table = pa.table(_columns(predictions)).replace_schema_metadata({_METADATA: json.dumps(about)})
+    table = pa.table(_prediction_columns(predictions)).replace_schema_metadata(
+        {_METADATA_KEY: json.dumps(metadata)}
+    )
     pq.write_table(table, path, compression="zstd", write_page_checksum=True)
 
 
-def _read_parquet(path: Path) -> Predictions:
+def _read_predictions_parquet(path: Path) -> Predictions:
     with pa.OSFile(str(path)) as file:
         table = pq.read_table(file, page_checksum_verification=True)
-    metadata = table.schema.metadata or {}
-    if _METADATA not in metadata:
-        raise ValueError("a Parquet file of something else")
-    about = json.loads(metadata[_METADATA])
-    scores = _stacked(table, SCORE, about["names"])
+    schema_metadata = table.schema.metadata or {}
+    if _METADATA_KEY not in schema_metadata:
+        raise ValueError("a Parquet file without metadata of surelabel")
+    metadata = json.loads(schema_metadata[_METADATA_KEY])
+    scores = _stack_prediction_columns(table, SCORE, metadata["names"])
     return Predictions(
         paths=table["path"].to_pylist(),
-        names=about["names"],
+        names=metadata["names"],
         scores=np.empty((table.num_rows, 0), np.float32) if scores is None else scores,
-        logits=_stacked(table, LOGIT, about["names"]),
-        calibration=about["calibration"],
-        model=about["model"],
-        skipped=tuple(Skipped(*skipped) for skipped in about["skipped"]),
+        logits=_stack_prediction_columns(table, LOGIT, metadata["names"]),
+        calibration=metadata["calibration"],
+        model=metadata["model"],
+        skipped=tuple(SkippedImage(*skipped) for skipped in metadata["skipped"]),
     )
 
 
-def _write_csv(predictions: Predictions, path: Path) -> None:
-    columns = _columns(predictions)
-    count, skipped = len(predictions.skipped), predictions.skipped
+def _write_predictions_csv(predictions: Predictions, path: Path) -> None:
+    columns = _prediction_columns(predictions)
+    skipped = predictions.skipped
     table = pa.table(columns | {"skipped": pa.nulls(len(predictions), pa.string())})
-    lost = {name: pa.nulls(count, column.type) for name, column in columns.items()} | {
-        "path": pa.array([utf8(s.path) for s in skipped], pa.string()),
+    skipped_rows = {
+        name: pa.nulls(len(skipped), column.type) for name, column in columns.items()
+    } | {
+        "path": pa.array([escape_non_utf8(s.path) for s in skipped], pa.string()),
         "skipped": pa.array([s.reason for s in skipped], pa.string()),
     }
-    pacsv.write_csv(pa.concat_tables([table, pa.table(lost)]), path)
+    pacsv.write_csv(pa.concat_tables([table, pa.table(skipped_rows)]), path)
 
 
-def _read_csv(path: Path) -> Predictions:
+def _read_predictions_csv(path: Path) -> Predictions:
     with path.open(encoding="utf-8-sig", newline="") as file:
         header = next(csv.reader(file), [])
     names = [column.removeprefix(SCORE) for column in header if column.startswith(SCORE)]
     if header[:1] != ["path"] or header[-1:] != ["skipped"]:
-        raise ValueError("a first line without path, score:NAME … and skipped")
+        raise ValueError("a header without path, score:NAME … and skipped")
     types = {name: pa.string() if name in ("path", "skipped") else pa.float32() for name in header}
     table = pacsv.read_csv(
         path,
@@ -184,70 +192,76 @@ def _read_csv(path: Path) -> Predictions:
         convert_options=pacsv.ConvertOptions(column_types=types, null_values=[""]),
     )
     reasons = table["skipped"].to_pylist()
-    read = table.filter(pa.array([not reason for reason in reasons]))
-    skipped = [Skipped(p, r) for p, r in zip(table["path"].to_pylist(), reasons, strict=True) if r]
-    if any(read[column].null_count for column in header[:-1]):
-        raise ValueError("an empty cell in the row of a picture that was not skipped")
-    scores = _stacked(read, SCORE, names)
+    read_rows = table.filter(pa.array([not reason for reason in reasons]))
+    skipped = [
+        SkippedImage(p, r) for p, r in zip(table["path"].to_pylist(), reasons, strict=True) if r
+    ]
+    if any(read_rows[column].null_count for column in header[:-1]):
+        raise ValueError("an empty cell in the row of an image that is not skipped")
+    scores = _stack_prediction_columns(read_rows, SCORE, names)
     calibrated = any(column.startswith(PROBABILITY) for column in header)
     return Predictions(
-        paths=read["path"].to_pylist(),
+        paths=read_rows["path"].to_pylist(),
         names=names,
-        scores=np.empty((read.num_rows, 0), np.float32) if scores is None else scores,
-        logits=_stacked(read, LOGIT, names),
-        calibration=UNTOLD if calibrated else None,
+        scores=np.empty((read_rows.num_rows, 0), np.float32) if scores is None else scores,
+        logits=_stack_prediction_columns(read_rows, LOGIT, names),
+        calibration=UNRECORDED_CALIBRATION if calibrated else None,
         skipped=tuple(skipped),
     )
 
 
-def _write_jsonl(predictions: Predictions, path: Path) -> None:
+def _write_predictions_jsonl(predictions: Predictions, path: Path) -> None:
     with path.open("w", encoding="utf-8") as file:
-        for line in _lines(predictions):
+        for line in _prediction_json_lines(predictions):
             file.write(json.dumps(line) + "\n")
 
 
-def _lines(predictions: Predictions) -> Iterator[dict[str, Any]]:
-    known = predictions.calibration is not None and predictions.logits is not None
-    probabilities = predictions.probabilities if known else None
+def _prediction_json_lines(predictions: Predictions) -> Iterator[dict[str, Any]]:
+    is_calibrated = predictions.calibration is not None and predictions.logits is not None
+    probabilities = predictions.probabilities if is_calibrated else None
     for row, path in enumerate(predictions.paths):
         scores = predictions.scores[row].tolist()
-        sure = scores if probabilities is None else probabilities[row].tolist()
+        values = scores if probabilities is None else probabilities[row].tolist()
         yield {
             "path": path,
             "labels": [
-                {"label": name, "score": score, "probability": p if known else None}
-                for name, score, p in zip(predictions.names, scores, sure, strict=True)
+                {"label": name, "score": score, "probability": p if is_calibrated else None}
+                for name, score, p in zip(predictions.names, scores, values, strict=True)
             ],
         }
     for skipped in predictions.skipped:
         yield {"path": skipped.path, "skipped": skipped.reason}
 
 
-def _read_jsonl(path: Path) -> Predictions:
+def _read_predictions_jsonl(path: Path) -> Predictions:
     with path.open(encoding="utf-8-sig") as file:
-        lines = [_loaded(number, text) for number, text in enumerate(file, 1) if text.strip()]
-    read = [line for line in lines if "skipped" not in line]
-    names = [label["label"] for label in read[0]["labels"]] if read else []
-    scores = np.zeros((len(read), len(names)))
+        lines = [
+            _parse_prediction_line(number, text)
+            for number, text in enumerate(file, 1)
+            if text.strip()
+        ]
+    read_lines = [line for line in lines if "skipped" not in line]
+    names = [label["label"] for label in read_lines[0]["labels"]] if read_lines else []
+    scores = np.zeros((len(read_lines), len(names)))
     probabilities = np.zeros_like(scores)
-    for row, line in enumerate(read):
+    for row, line in enumerate(read_lines):
         if [label["label"] for label in line["labels"]] != names:
-            raise ValueError(f"other labels for {line['path']} than for {read[0]['path']}")
+            raise ValueError(f"other labels for {line['path']} than for {read_lines[0]['path']}")
         scores[row] = [label["score"] for label in line["labels"]]
-        probabilities[row] = [_number(label["probability"]) for label in line["labels"]]
+        probabilities[row] = [_probability_or_nan(label["probability"]) for label in line["labels"]]
     calibrated = bool(probabilities.size) and not np.isnan(probabilities).any()
     logits = np.clip(logit(probabilities), -LOGIT_LIMIT, LOGIT_LIMIT).astype(np.float32)
     return Predictions(
-        paths=[line["path"] for line in read],
+        paths=[line["path"] for line in read_lines],
         names=names,
         scores=scores.astype(np.float32),
         logits=logits if calibrated else None,
-        calibration=UNTOLD if calibrated else None,
-        skipped=tuple(Skipped(s["path"], s["skipped"]) for s in lines if "skipped" in s),
+        calibration=UNRECORDED_CALIBRATION if calibrated else None,
+        skipped=tuple(SkippedImage(s["path"], s["skipped"]) for s in lines if "skipped" in s),
     )
 
 
-def _loaded(number: int, text: str) -> dict[str, Any]:
+def _parse_prediction_line(number: int, text: str) -> dict[str, Any]:
     try:
         line = json.loads(text)
     except json.JSONDecodeError as error:
@@ -257,12 +271,12 @@ def _loaded(number: int, text: str) -> dict[str, Any]:
     return line
 
 
-def _number(probability: float | None) -> float:
+def _probability_or_nan(probability: float | None) -> float:
     return float("nan") if probability is None else probability
 
 
 _FORMATS = {
-    ".parquet": (_write_parquet, _read_parquet),
-    ".csv": (_write_csv, _read_csv),
-    ".jsonl": (_write_jsonl, _read_jsonl),
+    ".parquet": (_write_predictions_parquet, _read_predictions_parquet),
+    ".csv": (_write_predictions_csv, _read_predictions_csv),
+    ".jsonl": (_write_predictions_jsonl, _read_predictions_jsonl),
 }

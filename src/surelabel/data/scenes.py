@@ -1,8 +1,8 @@
-"""Scenes: generated pictures whose truth is complete, the wind tunnel of this project.
+"""Generation of scenes: synthetic images with complete labels, boxes and captions.
 
-A scene is sampled (which words, where, how), composed (pixels) and described (captions). The
-same seed and index give the same scene on every run; composing works on batches, so that
-training can do it inside its loop.
+A scene is sampled (objects, positions, appearance), rendered (pixels) and described (captions).
+The same seed and index give the same scene in every run. Rendering works on batches, so that
+training can render in its loop.
 """
 
 from collections.abc import Sequence
@@ -14,29 +14,29 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from surelabel.data.emoji import SIDES, Sprites
-from surelabel.data.words import Word
+from surelabel.data.emoji_sprites import SIDES, Sprites
+from surelabel.data.scene_words import Word
 
-MOST_OBJECTS = 7  # one main object and up to six small ones
-SMALL_COUNT = (0.13, 0.20, 0.22, 0.19, 0.13, 0.08, 0.05)  # chance of 0, 1 … 6 small objects
-HIDDEN = 0.3  # an object of which less than this share is seen is no label
-MAIN_FROM_THEME, SMALL_FROM_THEME = 1.0, 0.7
-OCTAVES = (2, 5, 12, 28)  # cells a side of each layer of background noise
+MAX_OBJECTS = 7  # in a scene: one main object and up to six small ones
+SMALL_COUNT = (0.13, 0.20, 0.22, 0.19, 0.13, 0.08, 0.05)  # probability of 0, 1 … 6 small objects
+MIN_VISIBLE_SHARE = 0.3  # objects with a smaller visible share are not labels
+SMALL_FROM_THEME = 0.7  # probability that a small object belongs to the theme
+OCTAVES = (2, 5, 12, 28)  # cells per side of each octave of background noise
 
 
 @dataclass(frozen=True)
 class Scene:
-    """What one picture shows; row 0 of every array is the main object.
+    """Objects and background of an image; row 0 of each array is the main object.
 
     Attributes:
-        words: Indices into the vocabulary, ``(k,)``.
-        centres: Place of each middle, ``(k, 2)``, x and y as shares of the side.
-        sides: Size of each object as a share of the side, ``(k,)``.
-        angles: Rotation in radians, ``(k,)``.
+        words: Vocabulary indices of the objects, ``(k,)``.
+        centres: Centres of the objects, ``(k, 2)``, x and y as shares of the image side.
+        sides: Sizes of the objects as shares of the image side, ``(k,)``.
+        angles: Rotations in radians, ``(k,)``.
         mirrored: True where the object is flipped left to right, ``(k,)``.
-        tints: Gain of red, green and blue, ``(k, 3)``.
-        depths: Smaller is nearer, ``(k,)``.
-        theme: What the things have in common.
+        tints: Gains of red, green and blue, ``(k, 3)``.
+        depths: Distances from the viewer, ``(k,)``; smaller is nearer.
+        theme: Theme of the scene.
         background: Seed of the background.
     """
 
@@ -52,28 +52,30 @@ class Scene:
 
 
 @dataclass(frozen=True)
-class Pictures:
-    """Composed scenes.
+class RenderedScenes:
+    """Images of scenes with the visible parts of their objects.
 
     Attributes:
-        pixels: ``(n, 3, h, w)`` in [0, 1].
-        seen: Share of each object that is visible, ``(n, MOST_OBJECTS)``; 0 beyond the last.
-        boxes: Visible extent, ``(n, MOST_OBJECTS, 4)``: left, top, right, bottom as shares of the
-            side; NaN where nothing is visible.
+        pixels: Images in [0, 1], ``(n, 3, h, w)``.
+        visible_shares: Visible share of each object in [0, 1], ``(n, MAX_OBJECTS)``; 0 beyond the
+            last object.
+        boxes: Bounding boxes of the visible parts, ``(n, MAX_OBJECTS, 4)``: left, top, right and
+            bottom as shares of the side; NaN where nothing is visible.
     """
 
     pixels: Tensor
-    seen: Tensor
+    visible_shares: Tensor
     boxes: Tensor
 
 
-class Sampler:
-    """Draw scenes from a vocabulary, so that labels co-occur by theme as in life.
+class SceneSampler:
+    """Sampler of scenes in which labels co-occur by theme.
 
     Args:
-        words: What may be shown.
-        seed: Same seed and index, same scene.
-        long_tail: Word frequencies fall as 1/rank inside each theme, and over the themes.
+        words: Vocabulary.
+        seed: Seed; the same seed and index give the same scene.
+        long_tail: Whether word frequencies decrease as 1/rank within each theme, and theme
+            frequencies as 1/rank.
     """
 
     def __init__(self, words: Sequence[Word], *, seed: int, long_tail: bool = False):
@@ -82,34 +84,34 @@ class Sampler:
         self._members = [
             np.array([i for i, w in enumerate(words) if w.theme == theme]) for theme in self._themes
         ]
-        self._theme_chance = _zipf(len(self._themes), long_tail)
-        if not long_tail:  # every word equally often the main object
+        self._theme_probabilities = _zipf_probabilities(len(self._themes), long_tail)
+        if not long_tail:  # every word is the main object equally often
             sizes = np.array([len(m) for m in self._members])
-            self._theme_chance = sizes / sizes.sum()
-        self._chance = [_zipf(len(m), long_tail) for m in self._members]
-        self._anywhere = np.zeros(len(words))
-        for share, members, chance in zip(
-            self._theme_chance, self._members, self._chance, strict=True
-        ):
-            self._anywhere[members] = share * chance
+            self._theme_probabilities = sizes / sizes.sum()
+        self._word_probabilities = [_zipf_probabilities(len(m), long_tail) for m in self._members]
+        self._overall_probabilities = np.zeros(len(words))
+        for theme, members in enumerate(self._members):
+            self._overall_probabilities[members] = (
+                self._theme_probabilities[theme] * self._word_probabilities[theme]
+            )
 
     def __call__(self, index: int) -> Scene:
-        """The scene with this index."""
+        """Return the scene with the given index."""
         rng = np.random.default_rng([self.seed, index])
-        theme = int(rng.choice(len(self._themes), p=self._theme_chance))
-        small = int(rng.choice(len(SMALL_COUNT), p=SMALL_COUNT))
-        k = 1 + small
-        near = rng.random(k) < SMALL_FROM_THEME
-        near[0] = True
-        inside = rng.choice(self._members[theme], size=k, p=self._chance[theme])
-        outside = rng.choice(len(self.words), size=k, p=self._anywhere)
-        sides = np.concatenate([rng.uniform(0.42, 0.60, 1), rng.uniform(0.16, 0.28, small)])
-        reach = np.where(np.arange(k) == 0, 0.25, 0.44)[:, None]
+        theme = int(rng.choice(len(self._themes), p=self._theme_probabilities))
+        n_small = int(rng.choice(len(SMALL_COUNT), p=SMALL_COUNT))
+        k = 1 + n_small
+        is_in_theme = rng.random(k) < SMALL_FROM_THEME
+        is_in_theme[0] = True
+        theme_words = rng.choice(self._members[theme], size=k, p=self._word_probabilities[theme])
+        any_words = rng.choice(len(self.words), size=k, p=self._overall_probabilities)
+        sides = np.concatenate([rng.uniform(0.42, 0.60, 1), rng.uniform(0.16, 0.28, n_small)])
+        max_offset = np.where(np.arange(k) == 0, 0.25, 0.44)[:, None]
         depths = rng.random(k)
-        depths[0] = rng.uniform(0.3, 1.0)  # the main object is seldom in front of everything
+        depths[0] = rng.uniform(0.3, 1.0)  # the main object is rarely the nearest
         return Scene(
-            words=np.where(near, inside, outside),
-            centres=(0.5 + reach * rng.uniform(-1, 1, (k, 2))).astype(np.float32),
+            words=np.where(is_in_theme, theme_words, any_words),
+            centres=(0.5 + max_offset * rng.uniform(-1, 1, (k, 2))).astype(np.float32),
             sides=sides.astype(np.float32),
             angles=rng.uniform(-0.5, 0.5, k).astype(np.float32),
             mirrored=rng.random(k) < 0.5,
@@ -122,71 +124,89 @@ class Sampler:
         )
 
 
-def compose(scenes: Sequence[Scene], sprites: Sprites, pixels: int) -> Pictures:
-    """Paint ``scenes`` as pictures of ``pixels`` a side, nearest object first.
+def render_scenes(scenes: Sequence[Scene], sprites: Sprites, pixels: int) -> RenderedScenes:
+    """Render scenes as square images, nearest objects first.
 
-    Each layer shows through what the nearer ones left open, so that the share of an object that
-    is seen comes for free.
+    Each object is drawn where the transmittance of the nearer objects is not 0, which also gives
+    its visible share.
+
+    Args:
+        scenes: Scenes, length n.
+        sprites: Sprites of the vocabulary.
+        pixels: Side of the images in pixels.
     """
     n = len(scenes)
-    picture, open_ = torch.zeros(n, 3, pixels, pixels), torch.ones(n, 1, pixels, pixels)
-    seen, boxes = torch.zeros(n, MOST_OBJECTS), torch.full((n, MOST_OBJECTS, 4), torch.nan)
-    orders = [np.argsort(s.depths, kind="stable") for s in scenes]
-    for layer in range(MOST_OBJECTS):
+    image, transmittance = torch.zeros(n, 3, pixels, pixels), torch.ones(n, 1, pixels, pixels)
+    visible_shares = torch.zeros(n, MAX_OBJECTS)
+    boxes = torch.full((n, MAX_OBJECTS, 4), torch.nan)
+    depth_orders = [np.argsort(s.depths, kind="stable") for s in scenes]
+    for layer in range(MAX_OBJECTS):
         for level in range(len(SIDES)):
-            rows, objects = _at(layer, level, scenes, orders, sprites, pixels)
+            rows, indices = _select_layer_objects(
+                layer, level, scenes, depth_orders, sprites, pixels
+            )
             if not rows:
                 continue
-            things = [(scenes[r], o) for r, o in zip(rows, objects, strict=True)]
-            words = torch.tensor([int(s.words[o]) for s, o in things])
-            drawn = _place(things, sprites.levels[level][words], pixels)
-            here = torch.tensor(rows)
-            shown = drawn * open_[here]
-            picture[here] += shown[:, :3]
-            open_[here] *= 1 - drawn[:, 3:]
-            sides = torch.tensor([float(s.sides[o]) for s, o in things])
-            full = sprites.coverage[words] * (sides * pixels) ** 2
-            seen[here, objects] = (shown[:, 3].sum(dim=(1, 2)) / full).clamp(max=1)
-            boxes[here, objects] = _boxes(shown[:, 3] > 0.25)
-    picture += open_ * _backgrounds(scenes, pixels)
-    return Pictures(picture.clamp(0, 1), seen, boxes)
+            objects = [(scenes[r], o) for r, o in zip(rows, indices, strict=True)]
+            words = torch.tensor([int(s.words[o]) for s, o in objects])
+            rgba = _warp_sprites(objects, sprites.levels[level][words], pixels)
+            row_index = torch.tensor(rows)
+            visible = rgba * transmittance[row_index]
+            image[row_index] += visible[:, :3]
+            transmittance[row_index] *= 1 - rgba[:, 3:]
+            sides = torch.tensor([float(s.sides[o]) for s, o in objects])
+            full_area = sprites.coverage[words] * (sides * pixels) ** 2
+            visible_area = visible[:, 3].sum(dim=(1, 2))
+            visible_shares[row_index, indices] = (visible_area / full_area).clamp(max=1)
+            boxes[row_index, indices] = _bounding_boxes(visible[:, 3] > 0.25)
+    image += transmittance * _render_backgrounds(scenes, pixels)
+    return RenderedScenes(image.clamp(0, 1), visible_shares, boxes)
 
 
-def labels(scenes: Sequence[Scene], seen: Tensor, classes: int) -> npt.NDArray[np.bool_]:
-    """Which words count as labels, ``(n, classes)``: those of which enough is visible."""
+def visible_labels(
+    scenes: Sequence[Scene], visible_shares: Tensor, classes: int
+) -> npt.NDArray[np.bool_]:
+    """Return the labels of scenes, ``(n, classes)``: words of sufficiently visible objects.
+
+    Args:
+        scenes: Scenes, length n.
+        visible_shares: Visible share of each object in [0, 1], ``(n, MAX_OBJECTS)``.
+        classes: Number of words in the vocabulary.
+    """
     targets = np.zeros((len(scenes), classes), dtype=bool)
-    for row, scene, share in zip(targets, scenes, seen.numpy(), strict=True):
-        row[scene.words[share[: len(scene.words)] >= HIDDEN]] = True
+    for row, scene, shares in zip(targets, scenes, visible_shares.numpy(), strict=True):
+        row[scene.words[shares[: len(scene.words)] >= MIN_VISIBLE_SHARE]] = True
     return targets
 
 
-def _zipf(count: int, long_tail: bool) -> npt.NDArray[np.float64]:
+def _zipf_probabilities(count: int, long_tail: bool) -> npt.NDArray[np.float64]:
+    """Return probabilities proportional to 1/rank, or equal ones without a long tail."""
     weights = 1 / np.arange(1, count + 1) if long_tail else np.ones(count)
-    chance: npt.NDArray[np.float64] = weights / weights.sum()
-    return chance
+    probabilities: npt.NDArray[np.float64] = weights / weights.sum()
+    return probabilities
 
 
-def _at(
+def _select_layer_objects(
     layer: int,
     level: int,
     scenes: Sequence[Scene],
-    orders: Sequence[npt.NDArray[np.int64]],
+    depth_orders: Sequence[npt.NDArray[np.int64]],
     sprites: Sprites,
     pixels: int,
 ) -> tuple[list[int], list[int]]:
-    """Rows that have an object in this layer whose size asks for this level of the pyramid."""
-    rows, objects = [], []
-    for row, (scene, order) in enumerate(zip(scenes, orders, strict=True)):
+    """Return the scenes and objects of a depth layer that use a level of the sprite pyramid."""
+    rows, indices = [], []
+    for row, (scene, order) in enumerate(zip(scenes, depth_orders, strict=True)):
         if layer < len(order):
-            chosen = int(order[layer])
-            if sprites.nearest(float(scene.sides[chosen]) * pixels) == level:
+            index = int(order[layer])
+            if sprites.nearest(float(scene.sides[index]) * pixels) == level:
                 rows.append(row)
-                objects.append(chosen)
-    return rows, objects
+                indices.append(index)
+    return rows, indices
 
 
-def _place(objects: Sequence[tuple[Scene, int]], sprites: Tensor, pixels: int) -> Tensor:
-    """Turn, shrink, tint and move each sprite onto an empty picture, ``(n, 4, h, w)``."""
+def _warp_sprites(objects: Sequence[tuple[Scene, int]], sprites: Tensor, pixels: int) -> Tensor:
+    """Rotate, scale, tint and translate each sprite on an empty image, ``(n, 4, h, w)``."""
     angle = torch.tensor([float(s.angles[o]) for s, o in objects])
     side = torch.tensor([float(s.sides[o]) for s, o in objects])
     flip = torch.tensor([-1.0 if s.mirrored[o] else 1.0 for s, o in objects])
@@ -202,42 +222,44 @@ def _place(objects: Sequence[tuple[Scene, int]], sprites: Tensor, pixels: int) -
         1,
     )
     grid = F.affine_grid(affine, [len(objects), 4, pixels, pixels], align_corners=False)
-    drawn = F.grid_sample(sprites, grid, align_corners=False)
-    colour = torch.minimum(drawn[:, :3] * tint[:, :, None, None], drawn[:, 3:])
-    return torch.cat([colour, drawn[:, 3:]], 1)
+    rgba = F.grid_sample(sprites, grid, align_corners=False)
+    colour = torch.minimum(rgba[:, :3] * tint[:, :, None, None], rgba[:, 3:])
+    return torch.cat([colour, rgba[:, 3:]], 1)
 
 
-def _boxes(shown: Tensor) -> Tensor:
-    """Left, top, right, bottom of the true part of each mask ``(n, h, w)``, as shares."""
-    across, down = shown.any(dim=1), shown.any(dim=2)
+def _bounding_boxes(masks: Tensor) -> Tensor:
+    """Return left, top, right and bottom of masks ``(n, h, w)`` as shares; NaN if empty."""
+    columns, rows = masks.any(dim=1), masks.any(dim=2)
     boxes = torch.stack(
         [
-            across.float().argmax(1),
-            down.float().argmax(1),
-            across.shape[1] - across.flip(1).float().argmax(1),
-            down.shape[1] - down.flip(1).float().argmax(1),
+            columns.float().argmax(1),
+            rows.float().argmax(1),
+            columns.shape[1] - columns.flip(1).float().argmax(1),
+            rows.shape[1] - rows.flip(1).float().argmax(1),
         ],
         1,
     )
-    boxes = boxes / shown.shape[-1]
-    boxes[~across.any(dim=1)] = torch.nan
+    boxes = boxes / masks.shape[-1]
+    boxes[~columns.any(dim=1)] = torch.nan
     return boxes
 
 
-def _backgrounds(scenes: Sequence[Scene], pixels: int) -> Tensor:
-    """Noise in octaves and stripes over two colours, ``(n, 3, h, w)``."""
+def _render_backgrounds(scenes: Sequence[Scene], pixels: int) -> Tensor:
+    """Return backgrounds of a random colour, octaves of noise and stripes, ``(n, 3, h, w)``."""
     rngs = [np.random.default_rng(s.background) for s in scenes]
     base = np.stack([r.uniform(0.15, 0.85, (3, 1, 1)) for r in rngs])
-    picture = torch.from_numpy(base).float().expand(-1, -1, pixels, pixels).clone()
+    image = torch.from_numpy(base).float().expand(-1, -1, pixels, pixels).clone()
     for octave, cells in enumerate(OCTAVES):
         strength = np.stack([r.uniform(0, 0.45 / (octave + 1)) for r in rngs])[:, None, None, None]
         noise = np.stack([r.uniform(-1, 1, (3, cells, cells)) for r in rngs])
-        fine = torch.from_numpy((noise * strength).astype(np.float32))
-        picture += F.interpolate(fine, size=pixels, mode="bilinear")
-    place = (torch.arange(pixels) + 0.5) / pixels
-    wave = np.stack([r.normal(0, 9, 2) for r in rngs]).astype(np.float32) * 2 * np.pi
-    height = np.stack([r.uniform(-0.18, 0.18, (3, 1, 1)) for r in rngs]).astype(np.float32)
-    across, down = torch.from_numpy(wave[:, :, None, None]).unbind(1)
-    stripes = torch.sin(across * place[None, None, :] + down * place[None, :, None])
-    picture += torch.from_numpy(height) * stripes[:, None]
-    return picture.clamp(0, 1)
+        cells_noise = torch.from_numpy((noise * strength).astype(np.float32))
+        image += F.interpolate(cells_noise, size=pixels, mode="bilinear")
+    position = (torch.arange(pixels) + 0.5) / pixels
+    frequency = np.stack([r.normal(0, 9, 2) for r in rngs]).astype(np.float32) * 2 * np.pi
+    amplitude = np.stack([r.uniform(-0.18, 0.18, (3, 1, 1)) for r in rngs]).astype(np.float32)
+    x_frequency, y_frequency = torch.from_numpy(frequency[:, :, None, None]).unbind(1)
+    stripes = torch.sin(
+        x_frequency * position[None, None, :] + y_frequency * position[None, :, None]
+    )
+    image += torch.from_numpy(amplitude) * stripes[:, None]
+    return image.clamp(0, 1)

@@ -1,4 +1,4 @@
-"""Label names that are learnt, and names that only the test knows: how they are divided."""
+"""Open vocabularies: labels split into seen, unseen and unused classes."""
 
 import csv
 from collections.abc import Sequence
@@ -8,21 +8,27 @@ from importlib.resources import files
 
 import numpy as np
 
-from surelabel.data.labels.aligning import align
-from surelabel.data.sources import checked_names
-from surelabel.data.words import vocabulary
+from surelabel.data.image_sources import parse_label_names
+from surelabel.data.labels.resolution.vocabulary_alignment import (
+    align_to_vocabulary,
+    label_spellings,
+)
+from surelabel.data.scene_words import read_scene_vocabulary
 from surelabel.errors import ConfigError, InputError
 from surelabel.records import LabelledImages
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Names for an open-vocabulary test; ``sofa|couch`` are two spellings of one.
+    """Labels of an open-vocabulary test; ``sofa|couch`` are two spellings of one label.
 
     Attributes:
-        seen: Names that training has labels of.
-        unseen: Names that only the test has labels of.
-        unused: Names of the same data that neither looks at.
+        seen: Labels with training images.
+        unseen: Labels without training images, used only in the test.
+        unused: Labels of the same dataset that are neither seen nor unseen.
+
+    Raises:
+        InputError: If there are no seen or no unseen labels, or if a label is repeated.
     """
 
     seen: tuple[str, ...]
@@ -30,36 +36,38 @@ class Vocabulary:
     unused: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for what in ("seen", "unseen", "unused"):
-            kept = tuple(name.strip() for name in getattr(self, what) if name.strip())
-            object.__setattr__(self, what, kept)
-            if not kept and what != "unused":
-                raise InputError(f"A vocabulary needs one {what} name or more. Got none.")
-        both = spellings(*self.seen) & spellings(*self.unseen)
+        for part in ("seen", "unseen", "unused"):
+            names = tuple(name.strip() for name in getattr(self, part) if name.strip())
+            object.__setattr__(self, part, names)
+            if not names and part != "unused":
+                raise InputError(
+                    f"A vocabulary must have at least one {part} label; got none. Add one."
+                )
+        both = label_spellings(*self.seen) & label_spellings(*self.unseen)
         if both:
             raise InputError(
-                f"A name is seen or unseen, never both. Got {_first(sorted(both))} in both lists; "
-                "take it out of one."
+                f"A label must be either seen or unseen; got {_quote_first_labels(sorted(both))} "
+                "in both lists. Remove it from one of them."
             )
-        checked_names([*self.seen, *self.unseen, *self.unused])
+        parse_label_names([*self.seen, *self.unseen, *self.unused])
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All that the test asks for: the seen names, then the unseen ones."""
+        """Labels of the test: the seen ones, then the unseen ones."""
         return self.seen + self.unseen
 
 
 def read_vocabularies() -> dict[str, Vocabulary]:
-    """The divisions inside the package; each list in alphabetical order.
+    """Return the vocabularies in the package, by name; each list is in alphabetical order.
 
     Source:
-        Scenes: what its words say of themselves. COCO: Bansal et al., Zero-Shot Object Detection,
+        Scenes: ``words.tsv`` of this package. COCO: Bansal et al., Zero-Shot Object Detection,
         ECCV 2018, arXiv:1804.04340. NUS-WIDE: Chua et al., NUS-WIDE, CIVR 2009: its 81 concepts are
         unseen, its 1,000 tags without the 75 that are also concepts are seen.
     """
     text = files("surelabel.data").joinpath("vocabularies.tsv").read_text(encoding="utf-8")
     lists: dict[str, dict[str, list[str]]] = {"scenes-48-17": {}}
-    for word in sorted(vocabulary("scenes-80"), key=lambda word: word.name):
+    for word in sorted(read_scene_vocabulary("scenes-80"), key=lambda word: word.name):
         lists["scenes-48-17"].setdefault(word.part, []).append(word.name)
     for row in csv.DictReader(text.splitlines(), delimiter="\t"):
         lists.setdefault(row["vocabulary"], {}).setdefault(row["part"], []).append(row["name"])
@@ -69,119 +77,124 @@ def read_vocabularies() -> dict[str, Vocabulary]:
     }
 
 
-def divided(names: Sequence[str], *, unseen: int, unused: int = 0, seed: int = 0) -> Vocabulary:
-    """Divide names by a rule that anybody can repeat, in any language.
+def split_vocabulary(
+    names: Sequence[str], *, unseen: int, unused: int = 0, seed: int = 0
+) -> Vocabulary:
+    """Split labels into seen, unseen and unused ones by a hash that is easy to reproduce.
 
-    Names stand in a row by the SHA-256 digest of the text ``SEED NAME`` (UTF-8, the first spelling,
-    case-folded as by Unicode). The first ``unseen`` of the row are unseen, the next ``unused`` are
-    unused, all others are seen. So the order in which names are given has no influence on where
-    they go.
+    Labels are sorted by the SHA-256 digest of the text ``SEED LABEL`` (UTF-8; the first spelling,
+    case-folded as in Unicode). The first ``unseen`` labels are unseen, the next ``unused`` are
+    unused, and all others are seen. The order of ``names`` does not influence the split.
 
     Args:
-        names: What to divide.
-        unseen: How many are unseen, >= 1.
-        unused: How many are left out, >= 0.
-        seed: Of the row, a whole number.
+        names: Labels to split.
+        unseen: Number of unseen labels, >= 1.
+        unused: Number of unused labels, >= 0.
+        seed: Integer seed of the hash.
 
     Returns:
-        Three lists, each in the order of ``names``.
+        A vocabulary whose lists are in the order of ``names``.
 
     Raises:
-        InputError: a name comes twice, or is none.
-        ConfigError: a number is not whole, or no name would be seen.
+        InputError: If a label is invalid or repeated.
+        ConfigError: If a number is not an integer or out of range, or if no label would be seen.
 
     Source:
-        None; ours: the benchmarks of remote sensing publish no list of theirs.
+        None; ours. Benchmarks of remote sensing do not publish such lists.
 
     Example:
-        >>> divided(["dog", "cat", "cup", "fork"], unseen=1, unused=1)
+        >>> split_vocabulary(["dog", "cat", "cup", "fork"], unseen=1, unused=1)
         Vocabulary(seen=('cat', 'fork'), unseen=('cup',), unused=('dog',))
     """
-    given = ["|".join(each) for each in checked_names(names)[1].values()]
-    _check_counts(len(given), unseen=unseen, unused=unused, seed=seed)
-    row = sorted(given, key=lambda name: _digest(name, seed))
-    hidden, left = set(row[:unseen]), set(row[unseen : unseen + unused])
+    labels = ["|".join(each) for each in parse_label_names(names)[1].values()]
+    _check_vocabulary_split(len(labels), unseen=unseen, unused=unused, seed=seed)
+    order = sorted(labels, key=lambda name: _label_digest(name, seed))
+    unseen_names, unused_names = set(order[:unseen]), set(order[unseen : unseen + unused])
     return Vocabulary(
-        seen=tuple(name for name in given if name not in hidden | left),
-        unseen=tuple(name for name in given if name in hidden),
-        unused=tuple(name for name in given if name in left),
+        seen=tuple(name for name in labels if name not in unseen_names | unused_names),
+        unseen=tuple(name for name in labels if name in unseen_names),
+        unused=tuple(name for name in labels if name in unused_names),
     )
 
 
-def without_unseen(images: LabelledImages, vocabulary: Vocabulary) -> tuple[LabelledImages, int]:
-    """What may be learnt from: columns of seen names, pictures without a trace of an unseen one.
+def remove_unseen_classes(
+    images: LabelledImages, vocabulary: Vocabulary
+) -> tuple[LabelledImages, int]:
+    """Return training images without unseen labels, and the number of removed images.
 
     Args:
-        images: Training pictures with columns for all names, whatever else they have.
-        vocabulary: Which of them are seen.
+        images: Training images with a column for each label of the vocabulary.
+        vocabulary: Seen and unseen labels.
 
     Returns:
-        The pictures that stay, with one column a seen name; and how many were removed because an
-        unseen name is present in them. Where that is unknown, a picture stays.
+        The remaining images with one column per seen label, and the number of images that were
+        removed because an unseen label is positive (target > 0). Images whose unseen labels are
+        unknown remain.
 
     Raises:
-        InputError: the labels have no column for a name, so that nobody can say which pictures
-            show it; one column spells a seen and an unseen name; or no picture is left.
+        InputError: If a label of the vocabulary has no column, if one column spells a seen and
+            an unseen label, or if no image remains.
 
     Example:
         >>> images = LabelledImages(["a", "b"], ["dog", "cup"], [[1, 0], [1, 1]])
-        >>> seen, removed = without_unseen(images, Vocabulary(("dog",), ("cup",)))
+        >>> seen, removed = remove_unseen_classes(images, Vocabulary(("dog",), ("cup",)))
         >>> seen.paths, seen.names, removed
         (['a'], ['dog'], 1)
     """
-    check_columns(vocabulary.names, images.names)
-    align(images.take(range(0)), vocabulary.names)  # refuses one column for a seen and an unseen
-    hidden, _ = align(images, vocabulary.unseen)
-    kept = np.flatnonzero(~(hidden.targets > 0).any(axis=1))
-    if not len(kept):
+    check_label_columns(vocabulary.names, images.names)
+    no_images = images.take(range(0))
+    align_to_vocabulary(no_images, vocabulary.names)  # error if a column is both seen and unseen
+    unseen_images, _ = align_to_vocabulary(images, vocabulary.unseen)
+    rows = np.flatnonzero(~(unseen_images.targets > 0).any(axis=1))
+    if not len(rows):
         raise InputError(
-            f"Pictures without an unseen name are needed to learn from. All {len(images)} show one "
-            f"of {_first(vocabulary.unseen)}; hide fewer names."
+            f"Training needs images without unseen labels; all {len(images)} images have one of "
+            f"{_quote_first_labels(vocabulary.unseen)}. Use fewer unseen labels."
         )
-    seen, _ = align(images.take(kept), vocabulary.seen)
-    return seen, len(images) - len(kept)
+    seen_images, _ = align_to_vocabulary(images.take(rows), vocabulary.seen)
+    return seen_images, len(images) - len(rows)
 
 
-def check_columns(names: Sequence[str], labels: Sequence[str]) -> None:
-    """Refuse names that no label spells.
+def check_label_columns(names: Sequence[str], labels: Sequence[str]) -> None:
+    """Raise an error if a name has no column among the labels of a dataset.
+
+    Args:
+        names: Labels of the vocabulary.
+        labels: Labels of the columns of the dataset.
 
     Raises:
-        InputError: there are some; the message says which.
+        InputError: If a name shares no spelling with a column.
     """
-    there = spellings(*labels)
-    missing = [name for name in names if not spellings(name) & there]
+    known = label_spellings(*labels)
+    missing = [name for name in names if not label_spellings(name) & known]
     if missing:
         raise InputError(
-            f"Labels must have a column for each name. There is none for {_first(missing)}; the "
-            f"columns are {_first(labels)}. Write names as the labels do, or add their spelling "
-            'with a |, as in "sofa|couch".'
+            f"Each label needs a column; there is none for {_quote_first_labels(missing)} "
+            f"among {_quote_first_labels(labels)}. Use the labels of the dataset, or add a "
+            'spelling after a |, as in "sofa|couch".'
         )
 
 
-def spellings(*names: str) -> set[str]:
-    """All spellings of all names, in small letters."""
-    return {spelling.strip().casefold() for name in names for spelling in name.split("|")}
+def _label_digest(name: str, seed: int) -> str:
+    first_spelling = name.partition("|")[0].casefold()
+    return sha256(f"{seed} {first_spelling}".encode()).hexdigest()
 
 
-def _digest(name: str, seed: int) -> str:
-    first = name.partition("|")[0].casefold()
-    return sha256(f"{seed} {first}".encode()).hexdigest()
-
-
-def _check_counts(names: int, **given: int) -> None:
-    whole = all(isinstance(n, int) and not isinstance(n, bool) for n in given.values())
-    if not whole or given["unseen"] < 1 or given["unused"] < 0:
+def _check_vocabulary_split(n_labels: int, **sizes: int) -> None:
+    are_integers = all(isinstance(n, int) and not isinstance(n, bool) for n in sizes.values())
+    if not are_integers or sizes["unseen"] < 1 or sizes["unused"] < 0:
         raise ConfigError(
-            f"unseen must be 1 or more, unused 0 or more, and seed a whole number. Got {given}."
+            f"unseen must be an integer >= 1, unused an integer >= 0, and seed an integer; got "
+            f"{sizes}."
         )
-    if given["unseen"] + given["unused"] >= names:
+    if sizes["unseen"] + sizes["unused"] >= n_labels:
         raise ConfigError(
-            f"Some names must stay seen. Got {names} names, {given['unseen']} of them unseen and "
-            f"{given['unused']} unused."
+            f"At least one label must be seen; got {n_labels} labels, {sizes['unseen']} unseen "
+            f"and {sizes['unused']} unused. Use fewer unseen or unused labels."
         )
 
 
-def _first(names: Sequence[str]) -> str:
+def _quote_first_labels(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:5])) + (" …" if len(names) > 5 else "")
 
 

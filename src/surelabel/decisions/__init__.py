@@ -1,49 +1,46 @@
-"""Decisions: what to show, apart from how sure it is.
+"""Decisions: thresholds on calibrated probabilities.
 
-``track(logits, targets, known) -> TrackRecord`` keeps how a recognizer did on labelled pictures.
-From that, ``OPERATING_POINTS[name](record, *, settings) -> Thresholds`` meets a goal for each label
-and ``GUARANTEES[name](record, *, settings) -> Guarantee`` makes a promise about all of them.
-Add one line here for a new one.
+``record_validation(logits, targets, known) -> ValidationRecord`` counts the decisions of a
+recognizer on validation images at many thresholds. From this record,
+``OPERATING_POINTS[name](record, *, settings) -> Thresholds`` computes one threshold per label and
+``GUARANTEES[name](record, *, settings) -> Guarantee`` one threshold with a risk guarantee.
+Add one line to the table in ``operating_points.py`` or ``guarantees.py`` for a new entry.
 """
 
-from collections.abc import Callable
-
-from surelabel.decisions.coverage import RiskCoverage, risk_coverage
-from surelabel.decisions.guarantee import Guarantee
-from surelabel.decisions.operating import as_many, cost, f1, precision, recall
-from surelabel.decisions.record import TrackRecord
-from surelabel.decisions.risk import at_most_missed, at_most_missed_on_average, at_most_wrong
-from surelabel.decisions.thresholds import Thresholds
-from surelabel.decisions.tracking import track
-
-OPERATING_POINTS: dict[str, Callable[..., Thresholds]] = {
-    "as_many": as_many,
-    "cost": cost,
-    "f1": f1,
-    "precision": precision,
-    "recall": recall,
-}
-GUARANTEES: dict[str, Callable[..., Guarantee]] = {
-    "at_most_missed": at_most_missed,
-    "at_most_missed_on_average": at_most_missed_on_average,
-    "at_most_wrong": at_most_wrong,
-}
+from surelabel.decisions.guarantee_result import Guarantee
+from surelabel.decisions.guarantees import (
+    GUARANTEES,
+    at_most_missed,
+    at_most_missed_on_average,
+    at_most_wrong,
+)
+from surelabel.decisions.label_thresholds import Thresholds
+from surelabel.decisions.operating_points import (
+    OPERATING_POINTS,
+    cost,
+    expected_count,
+    f1,
+    precision,
+    recall,
+)
+from surelabel.decisions.risk_coverage import RiskCoverageCurve, compute_risk_coverage
+from surelabel.decisions.validation_record import ValidationRecord, record_validation
 
 __all__ = [
     "GUARANTEES",
     "OPERATING_POINTS",
     "Guarantee",
-    "RiskCoverage",
+    "RiskCoverageCurve",
     "Thresholds",
-    "TrackRecord",
-    "as_many",
+    "ValidationRecord",
     "at_most_missed",
     "at_most_missed_on_average",
     "at_most_wrong",
+    "compute_risk_coverage",
     "cost",
+    "expected_count",
     "f1",
     "precision",
     "recall",
-    "risk_coverage",
-    "track",
+    "record_validation",
 ]

@@ -1,44 +1,49 @@
-"""Predictions and truth → ``Evaluation``; how many labels are enough → ``Budget``."""
+"""Evaluation of predictions on labelled images; number of images that a calibrator needs."""
 
-from surelabel.evaluation.before import Before
-from surelabel.evaluation.budget import Budget, label_budget
-from surelabel.evaluation.coverage import Coverage, coverage
-from surelabel.evaluation.examples import Example, Tag
-from surelabel.evaluation.intervals import intervals
-from surelabel.evaluation.judging import FLOORS, Evaluation, judge, rows_of
-from surelabel.evaluation.label_counts import LabelCounts, label_counts
-from surelabel.evaluation.one_positive import MainAndOthers, main_and_others
-from surelabel.evaluation.open_vocabulary import OpenVocabulary, open_vocabulary
-from surelabel.evaluation.protocol import AtK, Protocol, Standing
-from surelabel.evaluation.regions import Regions
-from surelabel.evaluation.searching import Searched, search_labelled
-from surelabel.evaluation.together import Together, together
+from surelabel.evaluation.calibration_budget import CalibrationBudget, estimate_calibration_budget
+from surelabel.evaluation.confidence_intervals import bootstrap_intervals
+from surelabel.evaluation.cooccurrence import LabelCooccurrence, measure_cooccurrence
+from surelabel.evaluation.evaluation_result import (
+    NOISE_FLOOR_METRICS,
+    Evaluation,
+    evaluate_predictions,
+    find_labelled_rows,
+)
+from surelabel.evaluation.examples import Example, ExampleLabel
+from surelabel.evaluation.label_coverage import LabelCoverage, measure_label_coverage
+from surelabel.evaluation.labels_per_image import LabelCounts, count_labels_per_image
+from surelabel.evaluation.one_positive_bias import OnePositiveBias, measure_one_positive_bias
+from surelabel.evaluation.ranking_results import RankingMetrics, RankingResults, TopKMetrics
+from surelabel.evaluation.region_maps import RegionMaps
+from surelabel.evaluation.search_precision import SearchEvaluation, evaluate_search
+from surelabel.evaluation.uncalibrated import UncalibratedMetrics
+from surelabel.evaluation.unseen_classes import UnseenClassResults, evaluate_unseen_classes
 
 __all__ = [
-    "FLOORS",
-    "AtK",
-    "Before",
-    "Budget",
-    "Coverage",
+    "NOISE_FLOOR_METRICS",
+    "CalibrationBudget",
     "Evaluation",
     "Example",
+    "ExampleLabel",
+    "LabelCooccurrence",
     "LabelCounts",
-    "MainAndOthers",
-    "OpenVocabulary",
-    "Protocol",
-    "Regions",
-    "Searched",
-    "Standing",
-    "Tag",
-    "Together",
-    "coverage",
-    "intervals",
-    "judge",
-    "label_budget",
-    "label_counts",
-    "main_and_others",
-    "open_vocabulary",
-    "rows_of",
-    "search_labelled",
-    "together",
+    "LabelCoverage",
+    "OnePositiveBias",
+    "RankingMetrics",
+    "RankingResults",
+    "RegionMaps",
+    "SearchEvaluation",
+    "TopKMetrics",
+    "UncalibratedMetrics",
+    "UnseenClassResults",
+    "bootstrap_intervals",
+    "count_labels_per_image",
+    "estimate_calibration_budget",
+    "evaluate_predictions",
+    "evaluate_search",
+    "evaluate_unseen_classes",
+    "find_labelled_rows",
+    "measure_cooccurrence",
+    "measure_label_coverage",
+    "measure_one_positive_bias",
 ]

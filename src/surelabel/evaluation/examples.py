@@ -1,74 +1,79 @@
-"""The pictures of an evaluation that are worth a look."""
+"""Example images of an evaluation: those with the highest and the lowest loss."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from surelabel.evaluation.regions import Regions
+from surelabel.evaluation.region_maps import RegionMaps
 from surelabel.metrics import average_precision_per_image
 from surelabel.records import Array, Flags, Predictions
 
-EXAMPLES = 6  # pictures shown at each end
-TAGS = 6  # labels shown of each
+MAX_EXAMPLES = 6  # examples with the highest loss, and with the lowest loss
+LABELS_PER_EXAMPLE = 6
 
 
 @dataclass(frozen=True)
-class Tag:
-    """One label of one picture.
+class ExampleLabel:
+    """Predicted label of an example image.
 
     Attributes:
-        name: The label.
-        value: Its probability, or its score where nothing is calibrated.
-        present: Whether it is there; None where unknown.
+        name: Name of the label.
+        score: Probability, or raw score if the predictions are uncalibrated.
+        is_positive: Whether the target is positive; None if it is unknown.
     """
 
     name: str
-    value: float
-    present: bool | None
+    score: float
+    is_positive: bool | None
 
 
 @dataclass(frozen=True)
 class Example:
-    """A picture that is worth a look.
+    """Image of an evaluation with a very high or a very low loss.
 
     Attributes:
-        path: The file.
-        tags: Its likeliest labels, likeliest first.
-        missed: Labels that are there and not among ``tags``.
-        loss: Mean log loss of its labels, or 1 - average precision without probabilities.
-        regions: Where in it ``tags`` are seen; None where nothing says so.
+        path: Path of the image file.
+        labels: Labels with the highest scores, in decreasing order.
+        missed_labels: Positive labels that are not among ``labels``.
+        loss: Mean log loss over known labels, or 1 - average precision without probabilities.
+        regions: Localization of ``labels``; None if it is not available.
     """
 
     path: str
-    tags: tuple[Tag, ...]
-    missed: tuple[str, ...]
+    labels: tuple[ExampleLabel, ...]
+    missed_labels: tuple[str, ...]
     loss: float
-    regions: Regions | None = None
+    regions: RegionMaps | None = None
 
     @property
-    def where(self) -> Mapping[str, Array]:
-        """Label → how strongly each region speaks for it, ``(down, across)``; may be empty."""
+    def heat_maps(self) -> Mapping[str, Array]:
+        """Label → score of each region, ``(down, across)``; empty without localization."""
         return {} if self.regions is None else self.regions.maps
 
 
-def chosen_examples(
+def select_examples(
     predictions: Predictions, targets: Array, known: Flags
 ) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
-    """The worst pictures, and the best of those with two labels or more."""
-    losses = _losses(predictions, targets, known)
+    """Return the images with the highest loss, and those with the lowest loss.
+
+    Images with the lowest loss are selected among those with at least two positive labels.
+    """
+    losses = _image_losses(predictions, targets, known)
     order = np.argsort(losses, kind="stable")
     order = order[~np.isnan(losses[order])]
-    several = [r for r in order if (targets[r] * known[r]).sum() >= 2]
-    best = several[:EXAMPLES]
-    worst = [r for r in order[::-1] if r not in set(best)][:EXAMPLES]
-    shown = [
-        [_example(predictions, targets, known, losses, r) for r in rows] for rows in (worst, best)
-    ]
-    return tuple(shown[0]), tuple(shown[1])
+    with_two_labels = [row for row in order if (targets[row] * known[row]).sum() >= 2]
+    best = with_two_labels[:MAX_EXAMPLES]
+    worst = [row for row in order[::-1] if row not in set(best)][:MAX_EXAMPLES]
+    worst_examples, best_examples = (
+        tuple(_build_example(predictions, targets, known, losses, row) for row in rows)
+        for rows in (worst, best)
+    )
+    return worst_examples, best_examples
 
 
-def _losses(predictions: Predictions, targets: Array, known: Flags) -> Array:
+def _image_losses(predictions: Predictions, targets: Array, known: Flags) -> Array:
+    """Return the loss of each image, ``(n,)``, NaN without a known label."""
     if predictions.calibration is None:
         scores = predictions.scores.astype(np.float64)
         return 1 - average_precision_per_image(scores, targets, known)
@@ -79,21 +84,27 @@ def _losses(predictions: Predictions, targets: Array, known: Flags) -> Array:
     return losses
 
 
-def _example(
+def _build_example(
     predictions: Predictions, targets: Array, known: Flags, losses: Array, row: int
 ) -> Example:
-    calibrated = predictions.calibration is not None
-    values = predictions.probabilities[row] if calibrated else predictions.scores[row]
-    order = np.argsort(-values, kind="stable")
-    present = [bool(targets[row, c] >= 0.5) if known[row, c] else None for c in order]
-    tags = [
-        Tag(predictions.names[c], float(values[c]), there)
-        for c, there in zip(order[:TAGS], present, strict=False)
+    """Return the example of one image with its top labels and its missed labels."""
+    is_calibrated = predictions.calibration is not None
+    scores = predictions.probabilities[row] if is_calibrated else predictions.scores[row]
+    order = np.argsort(-scores, kind="stable")
+    are_positive = [bool(targets[row, c] >= 0.5) if known[row, c] else None for c in order]
+    labels = [
+        ExampleLabel(predictions.names[c], float(scores[c]), is_positive)
+        for c, is_positive in zip(order[:LABELS_PER_EXAMPLE], are_positive, strict=False)
     ]
-    missed = [predictions.names[c] for c, there in zip(order, present, strict=True) if there]
+    positives = [
+        predictions.names[c]
+        for c, is_positive in zip(order, are_positive, strict=True)
+        if is_positive
+    ]
+    label_names = {label.name for label in labels}
     return Example(
         path=predictions.paths[row],
-        tags=tuple(tags),
-        missed=tuple(name for name in missed if name not in {t.name for t in tags}),
+        labels=tuple(labels),
+        missed_labels=tuple(name for name in positives if name not in label_names),
         loss=float(losses[row]),
     )

@@ -1,15 +1,20 @@
 """Links: ``link(*, settings)`` with ``.log_odds(scores)``, ``.logits(scores)`` and their inverse.
 
-A link turns what a head gives (scores) into log-odds, without limits, and logits, the same in
-[-40, 40]. Which link belongs to which loss stands in ``losses.LINK_OF``. Add one line here for a
+A link converts the scores of a head to log-odds (unclipped) and to logits (clipped to [-40, 40]).
+The link of each loss is listed in ``losses.LINK_OF_LOSS``. Add one line here for a
 new one.
 """
 
 from collections.abc import Callable
 
 from surelabel.links.focal import Focal
-from surelabel.links.folded import Folded, fold, score_threshold, sigmoid_threshold
-from surelabel.links.protocol import Link
+from surelabel.links.folding.folded_link import (
+    HeadWithLink,
+    fold_link,
+    score_threshold,
+    sigmoid_threshold,
+)
+from surelabel.links.interface import Link
 from surelabel.links.sigmoid import Sigmoid
 from surelabel.links.spa import SPA
 
@@ -19,10 +24,10 @@ __all__ = [
     "LINKS",
     "SPA",
     "Focal",
-    "Folded",
+    "HeadWithLink",
     "Link",
     "Sigmoid",
-    "fold",
+    "fold_link",
     "score_threshold",
     "sigmoid_threshold",
 ]

@@ -1,18 +1,18 @@
-"""The link of a head whose scores already are log-odds."""
+"""The link of a head whose scores are log-odds."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from surelabel.links.arrays import in_torch
-from surelabel.links.protocol import Values
+from surelabel.links.conversion.numpy_conversion import apply_in_torch
+from surelabel.links.interface import ArrayOrTensor
 from surelabel.records import LOGIT_LIMIT
 
 
 @dataclass(frozen=True)
 class Sigmoid:
-    """Take scores as log-odds: the probability is their sigmoid.
+    """Use scores as log-odds: the probability is the sigmoid of the score.
 
-        logit = score, kept inside [-40, 40]
+        logit = score, clipped to [-40, 40]
 
     Source:
         The canonical link of binary cross-entropy; Buja, Stuetzle and Shen, Loss Functions for
@@ -24,16 +24,16 @@ class Sigmoid:
         array([-40. ,   0.5])
     """
 
-    strict: ClassVar[bool] = True
+    is_strictly_increasing: ClassVar[bool] = True
 
-    def log_odds(self, scores: Values) -> Values:
-        """The scores themselves, wherever they are; Tensor or array, any shape."""
-        return in_torch(lambda x: x, scores)
+    def log_odds(self, scores: ArrayOrTensor) -> ArrayOrTensor:
+        """Return the scores unchanged, as a tensor or array of any shape."""
+        return apply_in_torch(lambda x: x, scores)
 
-    def logits(self, scores: Values) -> Values:
-        """The scores themselves, inside [-40, 40]; Tensor or array, any shape."""
-        return in_torch(lambda x: x.clip(-LOGIT_LIMIT, LOGIT_LIMIT), scores)
+    def logits(self, scores: ArrayOrTensor) -> ArrayOrTensor:
+        """Return the scores clipped to [-40, 40], as a tensor or array of any shape."""
+        return apply_in_torch(lambda x: x.clip(-LOGIT_LIMIT, LOGIT_LIMIT), scores)
 
-    def scores(self, logits: Values) -> Values:
-        """The logits themselves, inside [-40, 40]; Tensor or array, any shape."""
+    def scores(self, logits: ArrayOrTensor) -> ArrayOrTensor:
+        """Return the logits clipped to [-40, 40], as a tensor or array of any shape."""
         return self.logits(logits)

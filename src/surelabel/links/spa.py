@@ -9,45 +9,45 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from surelabel.errors import ConfigError
-from surelabel.links.arrays import in_torch
-from surelabel.links.protocol import Values
+from surelabel.links.conversion.numpy_conversion import apply_in_torch
+from surelabel.links.interface import ArrayOrTensor
 from surelabel.records import LOGIT_LIMIT
 
-SCORE_LIMIT = 1e30  # beyond it scores count as it, so that the steepest log-odds fit float32
-SETTING_LIMIT = 1e6  # of each setting, and its inverse the least scale and slope
-STEPS = 80  # of Newton's method or of halving, at most
+SCORE_LIMIT = 1e30  # scores are clipped to it, so that log-odds do not overflow float32
+SETTING_LIMIT = 1e6  # largest setting; its inverse is the smallest scale and slope
+MAX_STEPS = 80  # of Newton's method or bisection
 
 
 @dataclass(frozen=True, kw_only=True)
 class SPA:
-    """Turn the scores of a head trained with the strictly proper asymmetric loss into log-odds.
+    """Convert the scores of a head trained with the strictly proper asymmetric loss to log-odds.
 
-    Where the expected loss is least, the log-odds of the true probability are
+    At the minimum of the expected loss, the log-odds of the true probability are
 
         log-odds = c + softplus(k_pos · (score - b_pos)) - softplus(-k_neg · (score - b_neg))
         c        = log(k_neg · zeta_pos / (k_pos · zeta_neg))
 
-    They rise with every score, by slopes between k_neg far below and k_pos far above.
+    They increase with the score; the slope is k_neg for very low and k_pos for very high scores.
 
     Args:
-        zeta_pos: What the loss of positives is divided by (zeta+), in [1e-6, 1e6].
+        zeta_pos: Divisor of the loss of positives (zeta+), in [1e-6, 1e6].
         k_pos: Slope of the loss of positives (k+), in [1e-6, 1e6].
-        b_pos: Score where the loss of positives bends (b+), in [-1e6, 1e6].
-        zeta_neg: What the loss of negatives is divided by (zeta-), in [1e-6, 1e6].
+        b_pos: Score at the bend of the loss of positives (b+), in [-1e6, 1e6].
+        zeta_neg: Divisor of the loss of negatives (zeta-), in [1e-6, 1e6].
         k_neg: Slope of the loss of negatives (k-), in [1e-6, 1e6].
-        b_neg: Score where the loss of negatives bends (b-), in [-1e6, 1e6].
+        b_neg: Score at the bend of the loss of negatives (b-), in [-1e6, 1e6].
 
     Raises:
-        ConfigError: a setting is out of its range.
+        ConfigError: If a setting is out of its range.
 
     Source:
         Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks, CVPR 2024,
         eq. 17.
 
     Differs:
-        The signs inside both sigmoids of eq. 17 are flipped: as printed the link falls where the
-        paper says that it rises, and it is not where eq. 16 is stationary. Log-odds are formed
-        directly, with no quotient of probabilities, so they are finite for every finite score.
+        The signs inside both sigmoids of eq. 17 are flipped. As printed, the link decreases where
+        the paper states that it increases, and eq. 16 is not stationary there. Log-odds are
+        computed without a quotient of probabilities, so they are finite for every finite score.
 
     Example:
         >>> import numpy as np
@@ -55,7 +55,7 @@ class SPA:
         array([-6.2   , -2.8663,  0.1093])
     """
 
-    strict: ClassVar[bool] = True
+    is_strictly_increasing: ClassVar[bool] = True
 
     zeta_pos: float = 1.0
     k_pos: float = 1.0
@@ -68,62 +68,69 @@ class SPA:
         for name in ("zeta_pos", "k_pos", "zeta_neg", "k_neg"):
             value = getattr(self, name)
             if not 1 / SETTING_LIMIT <= value <= SETTING_LIMIT:
-                raise ConfigError(f"{name} must lie in [1e-6, 1e6], 1 for no effect. Got {value}.")
+                raise ConfigError(f"{name} must be in [1e-6, 1e6], 1 for no effect; got {value}.")
         for name in ("b_pos", "b_neg"):
             value = getattr(self, name)
             if not -SETTING_LIMIT <= value <= SETTING_LIMIT:
-                raise ConfigError(f"{name} must lie in [-1e6, 1e6], 0 for no shift. Got {value}.")
+                raise ConfigError(f"{name} must be in [-1e6, 1e6], 0 for no shift; got {value}.")
 
-    def log_odds(self, scores: Values) -> Values:
-        """Log-odds of scores of any shape; finite for every finite score."""
-        return in_torch(self._log_odds, scores)
+    def log_odds(self, scores: ArrayOrTensor) -> ArrayOrTensor:
+        """Return unclipped log-odds, finite for every finite score."""
+        return apply_in_torch(self._torch_log_odds, scores)
 
-    def logits(self, scores: Values) -> Values:
-        """Log-odds in [-40, 40] of scores of any shape.
+    def logits(self, scores: ArrayOrTensor) -> ArrayOrTensor:
+        """Return log-odds clipped to [-40, 40].
 
         Returns:
-            The same kind, Tensor or array; float32, or float64 if the scores were.
+            A tensor for a tensor, an array for an array, of the shape of ``scores``; float64 if
+            ``scores`` is, else float32.
         """
         return self.log_odds(scores).clip(-LOGIT_LIMIT, LOGIT_LIMIT)
 
-    def scores(self, logits: Values) -> Values:
-        """Scores with these log-odds, limited to [-40, 40]; no gradient goes through them.
+    def scores(self, logits: ArrayOrTensor) -> ArrayOrTensor:
+        """Return scores with these log-odds, without a gradient; logits are clipped to [-40, 40].
 
-        Newton's method, kept inside a shrinking interval that must hold the score.
+        Newton's method with bisection as safeguard: an interval that contains the score shrinks
+        with every step.
 
         Returns:
-            The same kind; float32, or float64 if the logits were.
+            A tensor for a tensor, an array for an array, of the shape of ``logits``; float64 if
+            ``logits`` is, else float32.
         """
-        return in_torch(self._scores, logits)
+        return apply_in_torch(self._torch_scores, logits)
 
-    def _offset(self) -> float:
+    def _log_odds_offset(self) -> float:
         return math.log(self.k_neg * self.zeta_pos) - math.log(self.k_pos * self.zeta_neg)
 
-    def _log_odds(self, scores: Tensor) -> Tensor:
+    def _torch_log_odds(self, scores: Tensor) -> Tensor:
         scores = scores.clip(-SCORE_LIMIT, SCORE_LIMIT)
-        rising = -F.logsigmoid(-self.k_pos * (scores - self.b_pos))  # softplus, exact far out
-        falling = -F.logsigmoid(self.k_neg * (scores - self.b_neg))
-        return self._offset() + rising - falling
+        # softplus(x) = -logsigmoid(-x), which is exact in the tails
+        softplus_pos = -F.logsigmoid(-self.k_pos * (scores - self.b_pos))
+        softplus_neg = -F.logsigmoid(self.k_neg * (scores - self.b_neg))
+        return self._log_odds_offset() + softplus_pos - softplus_neg
 
-    def _slope(self, scores: Tensor) -> Tensor:
-        rising = self.k_pos * torch.sigmoid(self.k_pos * (scores - self.b_pos))
-        return rising + self.k_neg * torch.sigmoid(-self.k_neg * (scores - self.b_neg))
+    def _log_odds_slope(self, scores: Tensor) -> Tensor:
+        slope_pos = self.k_pos * torch.sigmoid(self.k_pos * (scores - self.b_pos))
+        slope_neg = self.k_neg * torch.sigmoid(-self.k_neg * (scores - self.b_neg))
+        return slope_pos + slope_neg
 
-    def _scores(self, logits: Tensor) -> Tensor:
-        wanted = logits.detach().clip(-LOGIT_LIMIT, LOGIT_LIMIT)
-        rest = wanted - self._offset()  # softplus is at most log 2 above its two lines
-        low = ((rest - math.log(2)) / self.k_neg + self.b_neg).clip(max=self.b_pos)
-        high = ((rest + math.log(2)) / self.k_pos + self.b_pos).clip(min=self.b_neg)
-        scores = torch.where(rest < 0, rest / self.k_neg + self.b_neg, rest / self.k_pos)
-        scores = torch.where(rest < 0, scores, scores + self.b_pos).clip(low, high)
-        close = 1e3 * torch.finfo(wanted.dtype).eps  # before the last step
-        for _ in range(STEPS):
-            excess = self._log_odds(scores) - wanted
+    def _torch_scores(self, logits: Tensor) -> Tensor:
+        clipped = logits.detach().clip(-LOGIT_LIMIT, LOGIT_LIMIT)
+        shifted = (
+            clipped - self._log_odds_offset()
+        )  # softplus exceeds its asymptotes by at most log 2
+        low = ((shifted - math.log(2)) / self.k_neg + self.b_neg).clip(max=self.b_pos)
+        high = ((shifted + math.log(2)) / self.k_pos + self.b_pos).clip(min=self.b_neg)
+        scores = torch.where(shifted < 0, shifted / self.k_neg + self.b_neg, shifted / self.k_pos)
+        scores = torch.where(shifted < 0, scores, scores + self.b_pos).clip(low, high)
+        tolerance = 1e3 * torch.finfo(clipped.dtype).eps  # before the last step
+        for _ in range(MAX_STEPS):
+            excess = self._torch_log_odds(scores) - clipped
             low = torch.where(excess <= 0, scores, low)
             high = torch.where(excess > 0, scores, high)
-            newton = scores - excess / self._slope(scores)
-            inside = (newton >= low) & (newton <= high)
-            scores = torch.where(inside, newton, low + (high - low) / 2)
-            if (excess.abs() < close).all():
+            newton = scores - excess / self._log_odds_slope(scores)
+            is_inside = (newton >= low) & (newton <= high)
+            scores = torch.where(is_inside, newton, low + (high - low) / 2)
+            if (excess.abs() < tolerance).all():
                 break
         return scores

@@ -1,10 +1,10 @@
-"""Losses: ``loss(scores, targets, *, settings) -> (n, c)``. Add one line to each table here.
+"""Losses: ``loss(scores, targets, *, settings) -> (n, c)``. To add one, add one line to each table.
 
-``SET_LOSSES`` compare labels with each other, so they need to know which ones count:
-``loss(scores, targets, known, *, settings) -> ()``.
+Losses in ``SET_LOSSES`` compare labels with each other and therefore need the mask of known
+targets: ``loss(scores, targets, known, *, settings) -> ()``.
 
-``LINK_OF[name](**settings of the loss)`` is the link that turns the scores of a head trained with
-that loss into log-odds; None where no link can.
+``LINK_OF_LOSS[name](**settings of the loss)`` is the link that converts the scores of a head
+trained with that loss to log-odds; None if no such link exists.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ SET_LOSSES: dict[str, Callable[..., Tensor]] = {
     "ranking": ranking,
     "two_way": two_way,
 }
-LINK_OF: dict[str, Callable[..., Link] | None] = {
+LINK_OF_LOSS: dict[str, Callable[..., Link] | None] = {
     "asymmetric": Focal,
     "binary": Sigmoid,
     "focal": focal_link,
@@ -45,7 +45,7 @@ LINK_OF: dict[str, Callable[..., Link] | None] = {
 }
 
 __all__ = [
-    "LINK_OF",
+    "LINK_OF_LOSS",
     "LOSSES",
     "SET_LOSSES",
     "asymmetric",

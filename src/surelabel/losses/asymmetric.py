@@ -1,10 +1,10 @@
-"""Asymmetric loss for multi-label recognition; focal loss is one of its settings."""
+"""Asymmetric loss for multi-label classification; the focal loss is a special case."""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from surelabel.links.focal import Variant, check_focus
+from surelabel.links.focal import FocalVariant, check_focal_settings
 from surelabel.links.spa import SCORE_LIMIT
 from surelabel.shapes import check_shapes
 
@@ -16,62 +16,62 @@ def asymmetric(
     gamma_pos: float = 0.0,
     gamma_neg: float = 4.0,
     clip: float = 0.05,
-    variant: Variant = "paper",
+    variant: FocalVariant = "paper",
 ) -> Tensor:
-    """Down-weight easy negatives and drop the easiest ones.
+    """Compute the asymmetric loss of each label: easy negatives have a small or zero loss.
 
         positive: -(1 - q)^gamma_pos · log(q)          q = sigmoid(score)
         negative: -u^gamma_neg · log(1 - u)            u = max(q - clip, 0)
         loss:     y · positive + (1 - y) · negative
 
-    Its scores are not log-odds: ``links.Focal`` with the same settings makes them so.
+    The scores are not log-odds; ``links.Focal`` with the same settings converts them.
     ``gamma_pos = gamma_neg, clip = 0`` is the focal loss.
 
     Args:
-        scores: Of the method, ``(n, c)``, any finite number.
-        targets: 1 where the label is present, 0 where absent, in [0, 1], ``(n, c)``.
+        scores: Finite scores of the method, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
         gamma_pos: Focusing power of positives (gamma+), >= 0.
         gamma_neg: Focusing power of negatives (gamma-), >= 0.
-        clip: Probability below which a negative costs nothing (m), in [0, 1).
-        variant: "paper" lets the gradient through the focusing weights; "code" takes them as
-            constants, which changes the gradient and the link but not the value.
+        clip: Probability below which the loss of a negative is 0 (m), in [0, 1).
+        variant: "paper" propagates the gradient through the focusing weights. "code" treats the
+            weights as constants, which changes the gradient and the link but not the value.
 
     Returns:
-        The loss of every element, ``(n, c)``, in nats, float32 at least. Nothing is summed.
+        Loss of each label in nats, ``(n, c)``, float32 or wider, without reduction.
 
     Raises:
-        InputError: ``scores`` and ``targets`` differ in shape.
-        ConfigError: a setting is out of its range.
+        InputError: If ``scores`` and ``targets`` differ in shape.
+        ConfigError: If a setting is out of its range.
 
     Source:
         Ridnik et al., Asymmetric Loss For Multi-Label Classification, ICCV 2021,
-        arXiv:2009.14119; as eq. 8 of Cheng and Vasconcelos, Towards Calibrated Multi-label Deep
-        Neural Networks, CVPR 2024.
+        arXiv:2009.14119; in the form of eq. 8 of Cheng and Vasconcelos, Towards Calibrated
+        Multi-label Deep Neural Networks, CVPR 2024.
 
     Differs:
-        Default variant "paper"; the authors' training script detaches the weights, which is
-        "code". Works in log space, so a confident mistake keeps its gradient, which the authors'
-        clamp at 1e-8 loses. Soft targets mix the two losses; the authors' code mixes them inside
-        the weights, which is right for 0 and 1 only. Scores beyond 1e30 count as 1e30. Returns
-        elements; the authors sum.
+        The default variant is "paper"; the authors' training script detaches the weights, which
+        is "code". Computed in log space, so a confident mistake has a gradient; the authors'
+        clamp at 1e-8 removes it. Graded targets mix the two losses; the authors' code mixes them
+        inside the weights, which is correct for 0 and 1 only. Scores are clipped to [-1e30, 1e30].
+        Returns the loss of each label; the authors sum.
 
     Example:
         >>> asymmetric(torch.tensor([[0.0, 0.0]]), torch.tensor([[1.0, 0.0]])).round(decimals=4)
         tensor([[0.6931, 0.0245]])
     """
-    check_focus(gamma_pos, gamma_neg, clip, variant)
+    check_focal_settings(gamma_pos, gamma_neg, clip, variant)
     check_shapes(scores=(scores, "n c"), targets=(targets, "n c"))
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
     scores = scores.clip(-SCORE_LIMIT, SCORE_LIMIT)
     targets = targets.to(scores.dtype)
     log_q, log_not_q = F.logsigmoid(scores), F.logsigmoid(-scores)
     q = log_q.exp()
-    kept = q > max(clip, torch.finfo(q.dtype).tiny)  # below, a power has no finite slope
-    u = torch.where(kept, q - clip, 0.5)  # 0.5 stands in where a negative costs nothing
+    is_above_clip = q > max(clip, torch.finfo(q.dtype).tiny)  # at 0 a power has no finite slope
+    u = torch.where(is_above_clip, q - clip, 0.5)  # 0.5 is a placeholder for a loss of 0
     log_not_u = torch.logaddexp(log_not_q, torch.full_like(log_not_q, clip).log())
     weight_pos, weight_neg = (gamma_pos * log_not_q).exp(), u**gamma_neg
     if variant == "code":
         weight_pos, weight_neg = weight_pos.detach(), weight_neg.detach()
     positive = -weight_pos * log_q
-    negative = torch.where(kept, -weight_neg * log_not_u, 0.0)
+    negative = torch.where(is_above_clip, -weight_neg * log_not_u, 0.0)
     return targets * positive + (1 - targets) * negative

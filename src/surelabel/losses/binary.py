@@ -1,4 +1,4 @@
-"""Binary cross-entropy, one label at a time."""
+"""Binary cross-entropy with logits."""
 
 import torch
 import torch.nn.functional as F
@@ -8,19 +8,19 @@ from surelabel.shapes import check_shapes
 
 
 def binary(scores: Tensor, targets: Tensor) -> Tensor:
-    """Charge every label the surprise at its target, taking scores as log-odds.
+    """Compute the binary cross-entropy of each label, with the scores as logits.
 
         -y · log(p) - (1 - y) · log(1 - p),   p = sigmoid(score)
 
     Args:
-        scores: Of the method, ``(n, c)``, any finite number.
-        targets: 1 where the label is present, 0 where absent, in [0, 1], ``(n, c)``.
+        scores: Finite scores of the method, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
 
     Returns:
-        The loss of every element, ``(n, c)``, in nats, float32 at least. Nothing is summed.
+        Loss of each label in nats, ``(n, c)``, float32 or wider, without reduction.
 
     Raises:
-        InputError: ``scores`` and ``targets`` differ in shape.
+        InputError: If ``scores`` and ``targets`` differ in shape.
 
     Source:
         Good, Rational Decisions, Journal of the Royal Statistical Society B, 1952 (log score).

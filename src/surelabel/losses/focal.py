@@ -1,9 +1,9 @@
-"""Focal loss with a power of its own for positives and for negatives."""
+"""Focal loss with separate focusing powers for positives and negatives."""
 
 from torch import Tensor
 
 from surelabel.links import Focal
-from surelabel.links.focal import Variant
+from surelabel.links.focal import FocalVariant
 from surelabel.losses.asymmetric import asymmetric
 
 
@@ -13,40 +13,41 @@ def focal(
     *,
     gamma_pos: float = 2.0,
     gamma_neg: float = 2.0,
-    variant: Variant = "paper",
+    variant: FocalVariant = "paper",
 ) -> Tensor:
-    """Down-weight labels that are right already.
+    """Compute the focal loss of each label: confident correct predictions have a small weight.
 
         positive: -(1 - q)^gamma_pos · log(q)          q = sigmoid(score)
         negative: -q^gamma_neg · log(1 - q)
         loss:     y · positive + (1 - y) · negative
 
-    Its scores are not log-odds: ``focal_link`` with the same settings makes them so. It is
-    ``asymmetric`` without a clip.
+    The scores are not log-odds; ``focal_link`` with the same settings converts them. The loss
+    equals ``asymmetric`` with ``clip=0``.
 
     Args:
-        scores: Of the method, ``(n, c)``, any finite number.
-        targets: 1 where the label is present, 0 where absent, in [0, 1], ``(n, c)``.
+        scores: Finite scores of the method, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
         gamma_pos: Focusing power of positives (gamma+), >= 0.
         gamma_neg: Focusing power of negatives (gamma-), >= 0.
-        variant: "paper" lets the gradient through the focusing weights, as all focal losses do;
-            "code" takes them as constants, as the code of the asymmetric loss does.
+        variant: "paper" propagates the gradient through the focusing weights, as all focal losses
+            do. "code" treats them as constants, as the code of the asymmetric loss does.
 
     Returns:
-        The loss of every element, ``(n, c)``, in nats, float32 at least. Nothing is summed.
+        Loss of each label in nats, ``(n, c)``, float32 or wider, without reduction.
 
     Raises:
-        InputError: ``scores`` and ``targets`` differ in shape.
-        ConfigError: a setting is out of its range.
+        InputError: If ``scores`` and ``targets`` differ in shape.
+        ConfigError: If a setting is out of its range.
 
     Source:
         Lin et al., Focal Loss for Dense Object Detection, ICCV 2017, arXiv:1708.02002; with two
-        powers as eq. 7 of Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural
+        powers as in eq. 7 of Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural
         Networks, CVPR 2024.
 
     Differs:
-        No weight alpha between positives and negatives: it would move the probabilities, which
-        ``spa`` does with a link that takes it back. Graded targets mix the two losses.
+        There is no weight alpha between positives and negatives, which would shift the
+        probabilities; ``spa`` has such weights and a link that corrects for them. Graded targets
+        mix the two losses.
 
     Example:
         >>> import torch
@@ -59,7 +60,7 @@ def focal(
 
 
 def focal_link(
-    *, gamma_pos: float = 2.0, gamma_neg: float = 2.0, variant: Variant = "paper"
+    *, gamma_pos: float = 2.0, gamma_neg: float = 2.0, variant: FocalVariant = "paper"
 ) -> Focal:
-    """The link of a head trained with ``focal`` of these settings."""
+    """Return the link of a head trained with ``focal`` and the same settings."""
     return Focal(gamma_pos=gamma_pos, gamma_neg=gamma_neg, clip=0.0, variant=variant)

@@ -1,4 +1,4 @@
-"""InfoNCE with several positives: a softmax over the labels of each picture."""
+"""InfoNCE loss with several positives: softmax cross-entropy over the labels of each image."""
 
 import math
 
@@ -9,31 +9,31 @@ from surelabel.errors import ConfigError
 from surelabel.links.spa import SCORE_LIMIT
 from surelabel.shapes import check_shapes
 
-LEAST, MOST = 1e-6, 1e6  # of a temperature
+MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-6, 1e6
 
 
 def info_nce(scores: Tensor, targets: Tensor, known: Tensor, *, temperature: float = 1.0) -> Tensor:
-    """Charge each picture for what a softmax over its labels gives to labels that are absent.
+    """Compute the InfoNCE loss: the softmax cross-entropy over the labels of each image.
 
-        of a picture: -Σ y · log(q) / Σ y     q = softmax of score / T over its known labels
-        loss:         mean over pictures with a positive
+        of an image: -Σ y · log(q) / Σ y     q = softmax of score / T over its known labels
+        loss:         mean over images with a positive
 
-    The gradient of a picture is (q - y / Σ y) / T, so its positives are drawn to one height. It
-    compares scores inside a picture only: they have no level, and no link makes them log-odds.
-    ``multi_matching`` is the same over all pictures of a batch at once.
+    The gradient of an image is (q - y / Σ y) / T, so the scores of its positives become equal.
+    The loss compares scores within an image only. Their level is undetermined, and no link
+    converts them to log-odds. ``multi_matching`` has one softmax over all images of a batch.
 
     Args:
-        scores: Of the method, ``(n, c)``, any finite number.
-        targets: 1 where the label is present, 0 where absent, in [0, 1], ``(n, c)``.
-        known: True where the target is known, ``(n, c)``; the others have no influence.
-        temperature: What the scores are divided by (tau), in [1e-6, 1e6].
+        scores: Finite scores of the method, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
+        known: True where the target is known, ``(n, c)``; unknown targets are ignored.
+        temperature: Divisor of the scores (tau), in [1e-6, 1e6].
 
     Returns:
-        One number, ``()``, in nats, float32 at least; 0 for a batch that has no positive.
+        Loss in nats, ``()``, float32 or wider; 0 for a batch without a positive.
 
     Raises:
-        InputError: ``scores``, ``targets`` and ``known`` differ in shape.
-        ConfigError: ``temperature`` is out of its range.
+        InputError: If ``scores``, ``targets`` and ``known`` differ in shape.
+        ConfigError: If ``temperature`` is out of its range.
 
     Source:
         van den Oord et al., Representation Learning with Contrastive Predictive Coding, 2018,
@@ -42,25 +42,29 @@ def info_nce(scores: Tensor, targets: Tensor, known: Tensor, *, temperature: flo
 
     Differs:
         Unknown labels are left out of the softmax. Graded targets are shares of the positives, and
-        a picture counts by its largest target in the mean. Scores beyond 1e30 count as 1e30.
+        the weight of an image in the mean is its largest target. Scores are clipped to
+        [-1e30, 1e30].
 
     Example:
         >>> scores, targets = torch.tensor([[2.0, 0.0]]), torch.tensor([[1.0, 0.0]])
         >>> info_nce(scores, targets, torch.ones(1, 2, dtype=torch.bool)).round(decimals=4)
         tensor(0.1269)
     """
-    if not (math.isfinite(temperature) and LEAST <= temperature <= MOST):
-        raise ConfigError(f"temperature must be from {LEAST} to {MOST:.0f}. Got {temperature}.")
+    if not (math.isfinite(temperature) and MIN_TEMPERATURE <= temperature <= MAX_TEMPERATURE):
+        raise ConfigError(
+            f"temperature must be in [{MIN_TEMPERATURE}, {MAX_TEMPERATURE:.0f}]; got "
+            f"{temperature}. Use 1 for no effect."
+        )
     check_shapes(scores=(scores, "n c"), targets=(targets, "n c"), known=(known, "n c"))
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
     if not scores.numel():
         return scores.sum()
     scores = scores.clip(-SCORE_LIMIT, SCORE_LIMIT) / temperature
-    present = torch.where(known, targets.to(scores.dtype), 0.0)
+    known_targets = torch.where(known, targets.to(scores.dtype), 0.0)
     tiny = torch.finfo(scores.dtype).tiny
-    shares = present / present.sum(1, keepdim=True).clamp(min=tiny)
-    counted = known | ~known.any(1, keepdim=True)  # where nothing is known, anything finite will do
-    whole = torch.where(counted, scores, -torch.inf).logsumexp(1, keepdim=True)
-    costs = (shares * (whole - scores)).sum(1)
-    counts = present.amax(1)
-    return (counts * costs).sum() / counts.sum().clamp(min=tiny)
+    positive_shares = known_targets / known_targets.sum(1, keepdim=True).clamp(min=tiny)
+    in_softmax = known | ~known.any(1, keepdim=True)  # keeps images without known labels finite
+    log_partition = torch.where(in_softmax, scores, -torch.inf).logsumexp(1, keepdim=True)
+    image_losses = (positive_shares * (log_partition - scores)).sum(1)
+    image_weights = known_targets.amax(1)
+    return (image_weights * image_losses).sum() / image_weights.sum().clamp(min=tiny)

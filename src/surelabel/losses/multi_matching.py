@@ -1,4 +1,4 @@
-"""Multi-matching contrastive loss: a softmax over all labels of all pictures of a batch."""
+"""Multi-matching contrastive loss: one softmax over all labels of all images of a batch."""
 
 from torch import Tensor
 
@@ -9,28 +9,27 @@ from surelabel.shapes import check_shapes
 def multi_matching(
     scores: Tensor, targets: Tensor, known: Tensor, *, temperature: float = 1.0
 ) -> Tensor:
-    """Charge a batch for what one softmax over all its decisions gives to labels that are absent.
+    """Compute the multi-matching contrastive loss: softmax cross-entropy over a whole batch.
 
-        loss: -Σ y · log(q) / Σ y     q = softmax of score / T over all known labels of all pictures
+        loss: -Σ y · log(q) / Σ y     q = softmax of score / T over all known labels of all images
 
-    The gradient is (q - y / Σ y) / T, which sums to 0 over the batch: positives of all pictures are
-    lifted above negatives of all pictures. It compares scores only, so a constant added to all of
-    them changes nothing: they have no level, and no link makes them log-odds. It sees one batch at
-    a time, and its value grows with the logarithm of the batch. ``info_nce`` is the same picture by
-    picture.
+    The gradient is (q - y / Σ y) / T, which sums to 0 over the batch. The loss compares scores
+    only: a constant added to all of them changes nothing, and no link converts them to log-odds.
+    Its value increases with the logarithm of the batch size. ``info_nce`` has one softmax per
+    image.
 
     Args:
-        scores: Of the method, ``(n, c)``, any finite number.
-        targets: 1 where the label is present, 0 where absent, in [0, 1], ``(n, c)``.
-        known: True where the target is known, ``(n, c)``; the others have no influence.
-        temperature: What the scores are divided by (tau), in [1e-6, 1e6].
+        scores: Finite scores of the method, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
+        known: True where the target is known, ``(n, c)``; unknown targets are ignored.
+        temperature: Divisor of the scores (tau), in [1e-6, 1e6].
 
     Returns:
-        One number, ``()``, in nats, float32 at least; 0 for a batch that has no positive.
+        Loss in nats, ``()``, float32 or wider; 0 for a batch without a positive.
 
     Raises:
-        InputError: ``scores``, ``targets`` and ``known`` differ in shape.
-        ConfigError: ``temperature`` is out of its range.
+        InputError: If ``scores``, ``targets`` and ``known`` differ in shape.
+        ConfigError: If ``temperature`` is out of its range.
 
     Source:
         Recover and Match: Open-Vocabulary Multi-Label Recognition through Knowledge-Constrained
@@ -38,7 +37,7 @@ def multi_matching(
 
     Differs:
         Unknown labels are left out of the softmax, and graded targets are shares of the positives;
-        the authors have neither. Scores beyond 1e30 count as 1e30.
+        the authors have neither. Scores are clipped to [-1e30, 1e30].
 
     Example:
         >>> import torch
@@ -47,5 +46,5 @@ def multi_matching(
         tensor(1.3863)
     """
     check_shapes(scores=(scores, "n c"), targets=(targets, "n c"), known=(known, "n c"))
-    batch = (values.reshape(1, -1) for values in (scores, targets, known))
-    return info_nce(*batch, temperature=temperature)
+    batch_as_one_image = (array.reshape(1, -1) for array in (scores, targets, known))
+    return info_nce(*batch_as_one_image, temperature=temperature)

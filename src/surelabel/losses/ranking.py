@@ -1,4 +1,4 @@
-"""Pairwise ranking loss: every positive a margin above every negative of its picture."""
+"""Pairwise ranking loss with a margin between the positives and negatives of an image."""
 
 import math
 
@@ -13,35 +13,36 @@ from surelabel.shapes import check_shapes
 def ranking(
     scores: Tensor, targets: Tensor, known: Tensor, *, margin: float = 1.0, scale: float = 1.0
 ) -> Tensor:
-    """Charge each pair of labels of a picture whose order is wrong, or right by too little.
+    """Compute the pairwise hinge loss between the positives and negatives of each image.
 
-        of a picture: Σ over t != s of  y_t · (1 - y_s) · max(0, margin - scale · (x_t - x_s))
-        loss:         mean over pictures
+        of an image: Σ over t != s of  y_t · (1 - y_s) · max(0, margin - scale · (x_t - x_s))
+        loss:         mean over images
 
-    It compares scores inside a picture only: they have no level, and no link makes them log-odds.
+    The loss compares scores within an image only. Their level is undetermined, and no link
+    converts them to log-odds.
 
     Args:
-        scores: Of the method, x, ``(n, c)``, any finite number.
-        targets: 1 where the label is present, 0 where absent, in [0, 1], ``(n, c)``.
-        known: True where the target is known, ``(n, c)``; the others have no influence.
-        margin: How far above a negative a positive costs nothing (m), >= 0.
-        scale: What the scores are multiplied by (s), > 0.
+        scores: Finite scores of the method (x), ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
+        known: True where the target is known, ``(n, c)``; unknown targets are ignored.
+        margin: Scaled score difference from which the loss of a pair is 0 (m), >= 0.
+        scale: Factor of the scores (s), > 0.
 
     Returns:
-        One number, ``()``, float32 at least.
+        Loss, ``()``, float32 or wider.
 
     Raises:
-        InputError: ``scores``, ``targets`` and ``known`` differ in shape.
-        ConfigError: ``margin`` or ``scale`` is out of its range.
+        InputError: If ``scores``, ``targets`` and ``known`` differ in shape.
+        ConfigError: If ``margin`` or ``scale`` is out of its range.
 
     Source:
         The ranking loss of Guo et al., Texts as Images in Prompt Tuning for Multi-Label Image
         Recognition, CVPR 2023, arXiv:2211.12739.
 
     Differs:
-        Pairs are never formed: sorted scores and running sums give the same number in
-        c · log c steps. Graded targets count as the mean over independent labels that are present
-        with those probabilities. ``scale`` is 1 as in the authors' runs; their function says 2.
+        Sorted scores and cumulative sums replace the enumeration of pairs, in c · log c time.
+        The loss of graded targets is its expectation over independent labels with these
+        probabilities. ``scale`` is 1 as in the authors' runs; the default of their function is 2.
 
     Example:
         >>> scores, targets = torch.tensor([[2.0, 1.5, 0.0]]), torch.tensor([[1.0, 0.0, 0.0]])
@@ -49,25 +50,25 @@ def ranking(
         tensor(0.5000)
     """
     if not (math.isfinite(margin) and margin >= 0):
-        raise ConfigError(f"margin must be a finite number >= 0. Got {margin}.")
+        raise ConfigError(f"margin must be a finite number >= 0; got {margin}. Use 1 by default.")
     if not (math.isfinite(scale) and scale > 0):
-        raise ConfigError(f"scale must be a finite number above 0. Got {scale}.")
+        raise ConfigError(f"scale must be a finite number > 0; got {scale}. Use 1 for no effect.")
     check_shapes(scores=(scores, "n c"), targets=(targets, "n c"), known=(known, "n c"))
-    x = scale * scores.double()  # long running sums lose too much in float32
-    present = torch.where(known, targets.double(), 0.0)
-    absent = torch.where(known, 1 - targets.double(), 0.0)
+    x = scale * scores.double()  # long cumulative sums are inexact in float32
+    positive = torch.where(known, targets.double(), 0.0)
+    negative = torch.where(known, 1 - targets.double(), 0.0)
     ascending, order = x.sort(dim=1)
-    weights = absent.gather(1, order)
-    edge = x - margin  # a positive pays for all negatives above its edge
+    weights = negative.gather(1, order)
+    edge = x - margin  # the pairs of a positive with negatives above its edge have a loss
     first = torch.searchsorted(ascending.detach(), edge.detach(), right=True)
-    mass = _sums_to_the_end(weights).gather(1, first)
-    moment = _sums_to_the_end(weights * ascending).gather(1, first)
-    with_itself = margin * absent
-    costs = present * (moment - edge * mass - with_itself)
-    mean = costs.sum() / max(len(scores), 1)
+    weight_sums = _suffix_sums(weights).gather(1, first)
+    score_sums = _suffix_sums(weights * ascending).gather(1, first)
+    pair_with_itself = margin * negative
+    losses = positive * (score_sums - edge * weight_sums - pair_with_itself)
+    mean = losses.sum() / max(len(scores), 1)
     return mean.to(torch.promote_types(scores.dtype, torch.float32))
 
 
-def _sums_to_the_end(values: Tensor) -> Tensor:
-    """Sums of each row from every place to its end, and 0 past the end, ``(n, c + 1)``."""
-    return F.pad(values.flip(1).cumsum(1).flip(1), (0, 1))
+def _suffix_sums(rows: Tensor) -> Tensor:
+    """Return the sums from each position to the end of the row, then 0, ``(n, c + 1)``."""
+    return F.pad(rows.flip(1).cumsum(1).flip(1), (0, 1))

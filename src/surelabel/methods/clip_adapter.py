@@ -1,4 +1,4 @@
-"""A small residual network on frozen image vectors."""
+"""CLIP-Adapter: a small residual network on frozen image vectors."""
 
 from collections.abc import Sequence
 
@@ -6,46 +6,49 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from surelabel.backbones import Backbone
 from surelabel.calibration import Platt
+from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError
 from surelabel.links import Link
-from surelabel.methods.protocol import Recipe
+from surelabel.methods.interface import TrainingRecipe
 from surelabel.methods.zero_shot import ZeroShot
 from surelabel.records import Features
 
 
 class ClipAdapter(nn.Module):
-    """Blend a picture's vector with a two-layer network of it, then compare as zero-shot does.
+    """Blend the image vector with the output of a two-layer network, then score as zero-shot.
 
         x' = unit(ratio · relu(W2 relu(W1 x)) + (1 - ratio) · x)
         score = a · zero_shot(x') + b
 
     Args:
-        backbone: Gives the texts and their scale.
-        names: What to look for; others may be asked for later.
+        encoder: Encoder of images and texts.
+        names: Labels; other labels can be scored later.
         ratio: Share of the network in the blend (alpha in the paper), in [0, 1].
-        reduction: The hidden layer is this many times narrower than the vector.
-        templates: As of ``zero_shot``.
+        reduction: Width of the vectors divided by the width of the hidden layer, >= 1.
+        templates: See ``TextScorer``.
+
+    Raises:
+        ConfigError: If a setting is out of range.
 
     Source:
         Gao et al., CLIP-Adapter: Better Vision-Language Models with Feature Adapters, IJCV 2024,
         arXiv:2110.04544, the visual adapter.
 
     Differs:
-        Many labels a picture, so the softmax is gone: a and b, shared by all names, turn the
-        score into one that a proper loss can calibrate. No text adapter.
+        Images have several labels, so there is no softmax. The scale a and the bias b are shared
+        by all labels; with a proper loss they make the scores calibrated. No text adapter.
     """
 
     learns_from = "labels"
     needs: tuple[str, ...] = ()
-    side: int | None = None
+    image_size: int | None = None
     open_vocabulary = True
-    recipe = Recipe()
+    recipe = TrainingRecipe()
 
     def __init__(
         self,
-        backbone: Backbone,
+        encoder: Encoder,
         names: Sequence[str],
         *,
         ratio: float = 0.5,
@@ -54,39 +57,39 @@ class ClipAdapter(nn.Module):
     ):
         super().__init__()
         if not 0 <= ratio <= 1:
-            raise ConfigError(f"ratio is a share in [0, 1]. Got {ratio}.")
+            raise ConfigError(f"ratio must be in [0, 1]; got {ratio}.")
         if reduction < 1:
-            raise ConfigError(f"reduction must be 1 or more. Got {reduction}.")
+            raise ConfigError(f"reduction must be 1 or more; got {reduction}.")
         self.ratio = ratio
-        self.zero_shot = ZeroShot(backbone, names, templates=templates)
-        hidden = max(1, backbone.width // reduction)
+        self.zero_shot = ZeroShot(encoder, names, templates=templates)
+        hidden = max(1, encoder.width // reduction)
         self.network = nn.Sequential(
-            nn.Linear(backbone.width, hidden, bias=False),
+            nn.Linear(encoder.width, hidden, bias=False),
             nn.ReLU(),
-            nn.Linear(hidden, backbone.width, bias=False),
+            nn.Linear(hidden, encoder.width, bias=False),
             nn.ReLU(),
         )
         self.log_slope = nn.Parameter(torch.zeros(()))
-        self.level = nn.Parameter(torch.zeros(()))
+        self.bias = nn.Parameter(torch.zeros(()))
 
     @torch.no_grad()
-    def start(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Let a and b begin where ``link`` makes log-odds of the zero-shot scores.
+    def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
+        """Set a and b by Platt scaling of the zero-shot scores, as scores of ``link``.
 
-        From a = 1 and b = 0 the first steps would bend the network to mend the level. Where the
-        link is no straight line, a and b are those of the line that comes nearest to it.
+        With a = 1 and b = 0, the first steps would change the network to correct the bias. If the
+        link is not linear, a and b are a least-squares fit to it.
         """
         scores = self.zero_shot(features)
-        found = Platt().fit(scores.numpy(), targets.numpy(), known.numpy())
-        wanted = link.scores(found.slope_ * scores + found.shift_)
+        platt = Platt().fit(scores.numpy(), targets.numpy(), known.numpy())
+        link_scores = link.scores(platt.slope_ * scores + platt.shift_)
         centred = scores - scores.mean()
-        slope = (centred * wanted).sum() / centred.square().sum().clamp(min=1e-12)
+        slope = (centred * link_scores).sum() / centred.square().sum().clamp(min=1e-12)
         self.log_slope.copy_(slope.clamp(min=1e-6).log())
-        self.level.copy_(wanted.mean() - self.log_slope.exp() * scores.mean())
+        self.bias.copy_(link_scores.mean() - self.log_slope.exp() * scores.mean())
 
     def forward(self, features: Features) -> Tensor:
-        """Scores ``(n, c)`` of ``features.pooled`` ``(n, d)``."""
+        """Return the scores ``(n, c)`` of ``features.pooled`` ``(n, d)``."""
         pooled = features.pooled
-        mixed = self.ratio * self.network(pooled) + (1 - self.ratio) * pooled
-        scores: Tensor = self.zero_shot(Features(F.normalize(mixed, dim=-1)))
-        return self.log_slope.exp() * scores + self.level
+        blended = self.ratio * self.network(pooled) + (1 - self.ratio) * pooled
+        scores: Tensor = self.zero_shot(Features(F.normalize(blended, dim=-1)))
+        return self.log_slope.exp() * scores + self.bias

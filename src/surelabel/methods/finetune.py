@@ -1,30 +1,30 @@
-"""The whole image network and a linear head, trained together."""
+"""Fine-tuning of the image network together with a linear head."""
 
 from collections.abc import Sequence
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from surelabel.backbones import Backbone
+from surelabel.encoders import Encoder
 from surelabel.errors import NotFitted
 from surelabel.links import Link
+from surelabel.methods.interface import TrainingRecipe
 from surelabel.methods.linear import Linear
-from surelabel.methods.protocol import Recipe
 from surelabel.records import Features
 
 
 class FineTune(nn.Module):
-    """A linear head on an image network that learns with it.
+    """Train a copy of the image network of the encoder and a linear head together.
 
         score = w_c · (sqrt(d) · unit(network(pixels))) + b_c
 
-    While it is fitted it owns a copy of the encoder's image network. ``tuned`` gives an encoder
-    with the learnt weights, from whose vectors the head alone predicts, so that pictures are
-    encoded once and cached as with any other encoder.
+    After training, ``finetuned_encoder`` returns an encoder with the trained weights. The head
+    predicts from the vectors of that encoder, so images are encoded once and cached as with any
+    other encoder.
 
     Args:
-        backbone: Whose image network is copied; open_clip towers and ``timm:NAME``.
-        names: What to learn; each needs labelled pictures.
+        encoder: Encoder whose image network is copied; open_clip towers and ``timm:NAME``.
+        names: Labels; each needs annotated images.
 
     Source:
         The training of Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks,
@@ -32,58 +32,68 @@ class FineTune(nn.Module):
         0.0001, batches of 256.
 
     Differs:
-        Before the whole is trained, the head is fitted as ``linear`` is, on vectors of the network
-        as it is: Kumar et al., Fine-Tuning can Distort Pretrained Features and Underperform
-        Out-of-Distribution, ICLR 2022, arXiv:2202.10054. Vectors are scaled to unit length before
-        the head, as for ``linear``, so that the same head serves frozen and learnt vectors. No
-        decay on levels and norms.
+        The head is first fitted as ``linear`` is, on the vectors of the unchanged network: Kumar
+        et al., Fine-Tuning can Distort Pretrained Features and Underperform Out-of-Distribution,
+        ICLR 2022, arXiv:2202.10054. Vectors are normalized before the head, as for ``linear``, so
+        that one head serves frozen and fine-tuned vectors. Biases and normalization layers have
+        no weight decay.
 
-        The recipe is ours, tried on the validation pictures of scenes-80: four passes of AdamW.
-        The paper's is ``optimizer.name=sgd``, ``batch=256``, ``weight_decay=0.0001``; it states
-        no step size. Its loss is a sum over labels where ours is a mean, so the step must be
-        about as many times larger as there are labels: with 80, 0.01 taught the head nothing in
-        20 passes, and 1 did.
+        The recipe is ours, chosen on the validation images of scenes-80: four passes of AdamW.
+        That of the paper is ``optimizer.name=sgd``, ``batch_size=256``, ``weight_decay=0.0001``;
+        the paper does not state its learning rate. Its loss is a sum over labels and ours is a
+        mean, so the learning rate must be larger by about the number of labels. With 80 labels,
+        the head learned nothing in 20 passes with 0.01, and learned with 1.
     """
 
     learns_from = "labels"
     needs: tuple[str, ...] = ("pixels",)
-    side: int | None = None
+    image_size: int | None = None
     open_vocabulary = False
-    recipe = Recipe(
+    recipe = TrainingRecipe(
         optimizer="adamw",
         epochs=4,
-        batch=64,
-        at_once=32,
+        batch_size=64,
+        micro_batch_size=32,
         learning_rate=0.0003,
         weight_decay=0.05,
     )
 
-    def __init__(self, backbone: Backbone, names: Sequence[str]):
+    def __init__(self, encoder: Encoder, names: Sequence[str]):
         super().__init__()
-        self.head = Linear(backbone, names)
+        self.head = Linear(encoder, names)
         self.network: nn.Module | None = None
-        self._backbone = backbone
+        self._encoder = encoder
 
-    def start(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Copy the network, and let the levels begin as those of ``linear`` do."""
-        self.network = self._backbone.network()
-        self.head.start(features, targets, known, link)
+    def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
+        """Copy the network, and set the biases as ``linear`` does."""
+        self.network = self._encoder.trainable_network()
+        self.head.initialize(features, targets, known, link)
 
     def forward(self, features: Features) -> Tensor:
-        """Scores ``(n, c)`` of ``features.pixels``, or of ``pooled`` once the network is tuned."""
+        """Return scores ``(n, c)`` of ``features.pixels``, or of ``pooled`` without pixels.
+
+        Raises:
+            NotFitted: If there are pixels and ``initialize`` was not called before.
+        """
         if features.pixels is None:
             return self.head(features)  # type: ignore[no-any-return]
         if self.network is None:
-            raise NotFitted("Pixels need start(…) first, which copies the network.")
+            raise NotFitted(
+                "FineTune must copy the image network before it takes pixels; call initialize(…)."
+            )
         device = next(self.network.parameters()).device
-        seen = self.network(features.pixels.to(device))
-        pooled = F.normalize(seen.to(self.head.weight.device), dim=-1)
+        vectors = self.network(features.pixels.to(device))
+        pooled = F.normalize(vectors.to(self.head.weight.device), dim=-1)
         return self.head(Features(pooled))  # type: ignore[no-any-return]
 
-    def tuned(self) -> Backbone:
-        """The encoder with what its network learnt; the network is given away with it."""
+    def finetuned_encoder(self) -> Encoder:
+        """Return the encoder with the trained network, and drop the network from this module.
+
+        Raises:
+            NotFitted: If there is no trained network.
+        """
         network, self.network = self.network, None
         if network is None:
-            raise NotFitted("There is no trained network to take; call start(…) and fit first.")
-        self._backbone = self._backbone.with_network(network)
-        return self._backbone
+            raise NotFitted("There is no trained network; call initialize(…) and train it first.")
+        self._encoder = self._encoder.with_network(network)
+        return self._encoder

@@ -1,103 +1,105 @@
-"""The picture and its tiles: each tile has a main object of its own."""
+"""Scores of the whole image and of the tiles of regular grids, fused per label."""
 
 from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from surelabel.backbones import Backbone
+from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError
-from surelabel.methods.fused import Fused
-from surelabel.methods.protocol import Recipe
-from surelabel.methods.wording import Wording
+from surelabel.methods.interface import TrainingRecipe
+from surelabel.methods.text_scoring.text_scorer import TextScorer
+from surelabel.methods.text_scoring.view_fusion import ViewFusion
 from surelabel.records import Features
-from surelabel.views import Cut, Tiles
+from surelabel.views import TileLayout, ViewLayout
 
 
-class Tiled(nn.Module):
-    """Compare the whole picture and each of its tiles with the names, and fuse the scores.
+class Tiles(nn.Module):
+    """Score the whole image and each tile of one or more grids, and fuse the scores.
 
-        score = fusion(s(whole), s(tile 1), …, s(tile t))        s: as of ``zero_shot``
+        score = fusion(s(whole), s(tile 1), …, s(tile t))        s: score of ``zero_shot``
 
-    Nothing is left to chance, so tiles are encoded once and kept, and all settings but the grids
-    are free to change afterwards.
+    Tiles are deterministic, so they are encoded once and cached. All settings except those of the
+    grids can be changed afterwards without encoding again.
 
     Args:
-        backbone: Gives the texts and tau.
-        names: What to look for; ``sofa|couch`` are two spellings of one label.
-        templates, domain, background, scale: As of ``Wording``.
-        down, across: Tiles in a column and in a row of the finest grid.
-        grids: How many grids: the finest, then others, each one tile less down and across. With
-            3, 3 and 2 a picture costs 1 + 9 + 4 passes.
-        fusion: Entry of ``FUSIONS``. The maxima and ``mean`` take the scores of any domain, if in
-            other units; ``mean_of_centred`` and ``mean_of_standardised`` hold the names against
-            each other themselves and want ``reference``.
-        amount: The setting of the fusion, its share, margin or dead band; its default when left
-            out.
+        encoder: Encoder of images and texts; its ``scale`` is the default of tau.
+        names: Labels; ``sofa|couch`` are two synonyms of one label.
+        templates, domain, background, scale: See ``TextScorer``.
+        rows, columns: Number of tile rows and tile columns of the finest grid.
+        grids: Number of grids: the finest one, then others with one row and one column less each.
+            With 3 rows, 3 columns and 2 grids an image needs 1 + 9 + 4 encoder passes.
+        fusion: Entry of ``FUSIONS``. The maxima and ``mean`` accept any domain, whose unit is also
+            that of their margin. ``mean_of_centred`` and ``mean_of_standardized`` compare labels
+            with each other themselves; combine them with ``reference``.
+        fusion_parameter: Value of the only setting of the fusion: its image weight, margin or dead
+            band; None for the default.
 
     Raises:
-        ConfigError: ``grids`` is below 1.
-        InputError: ``down`` or ``across`` is below 1.
+        ConfigError: If ``grids`` is below 1.
+        InputError: If ``rows`` or ``columns`` is below 1.
 
     Source:
         CDUL (Abdelfattah et al., ICCV 2023), section 3.1, for 3 by 3 tiles; TailorCLIP,
         arXiv:2606.11626, section 3.2, eq. 7, for the maximum over views.
 
     Differs:
-        Two grids, and scores in the place of probabilities. On scenes-80, chosen on validation,
-        mAP of test pictures with a 95 % interval: 78.1 [77.1, 79.5] (tiny-vit) and 63.1 [62.0,
-        64.6] (tiny-rn), where the best of one pass has 50.3 and 49.9; 2 by 2 tiles alone 70.2 and
-        63.5, 3 by 3 alone 72.8 and 53.7. Within the list (``domain=softmax``, half the scale) it
-        is 1.1 to 1.7 more. Photographs may want ``mean_of_standardised``: 65.2 and 57.6 there,
-        but on VOC2012 train with RN50x64 and 3 by 3 tiles 90.2, where maxima reach 89.6 at best.
+        Two grids, and scores instead of probabilities, chosen on the validation images of
+        scenes-80. On its test images the mAP with a 95 % interval is 78.1 [77.1, 79.5] (tiny-vit)
+        and 63.1 [62.0, 64.6] (tiny-rn). The best method with one encoder pass has 50.3 and 49.9.
+        With 2 by 2 tiles only the mAP is 70.2 and 63.5, with 3 by 3 tiles only 72.8 and 53.7. With
+        ``domain=softmax`` at half the scale it is 1.1 to 1.7 higher. ``mean_of_standardized`` has
+        65.2 and 57.6 on scenes-80, but may be better on photographs: on VOC2012 train with RN50x64
+        and 3 by 3 tiles it has 90.2, and maxima have at most 89.6.
     """
 
     learns_from = "nothing"
     needs: tuple[str, ...] = ("views",)
-    side: int | None = None
+    image_size: int | None = None
     open_vocabulary = True
-    recipe = Recipe()
+    recipe = TrainingRecipe()
 
     def __init__(
         self,
-        backbone: Backbone,
+        encoder: Encoder,
         names: Sequence[str],
         *,
         templates: str | Sequence[str] = "one",
         domain: str = "reference",
         background: str | Sequence[str] = "none",
         scale: float | None = None,
-        down: int = 3,
-        across: int = 3,
+        rows: int = 3,
+        columns: int = 3,
         grids: int = 2,
         fusion: str = "max_with_margin",
-        amount: float | None = None,
+        fusion_parameter: float | None = None,
     ):
         super().__init__()
         if grids < 1:
-            raise ConfigError(f"grids must be 1 or more. Got {grids}.")
-        finer = [Tiles(down, across)]
-        while len(finer) < grids and max(finer[-1].down, finer[-1].across) > 2:
-            finer.append(Tiles(max(finer[-1].down - 1, 1), max(finer[-1].across - 1, 1)))
-        self.grids = finer[::-1]
-        wording = Wording(
-            backbone, names, templates=templates, domain=domain, background=background, scale=scale
+            raise ConfigError(f"grids must be 1 or more; got {grids}.")
+        layouts = [TileLayout(rows, columns)]
+        while len(layouts) < grids and max(layouts[-1].rows, layouts[-1].columns) > 2:
+            finer = layouts[-1]
+            layouts.append(TileLayout(max(finer.rows - 1, 1), max(finer.columns - 1, 1)))
+        self.layouts = layouts[::-1]
+        text_scorer = TextScorer(
+            encoder, names, templates=templates, domain=domain, background=background, scale=scale
         )
-        self.fused = Fused(wording, fusion=fusion, amount=amount)
+        self.view_fusion = ViewFusion(text_scorer, fusion=fusion, fusion_parameter=fusion_parameter)
 
-    def cut(self, features: Features) -> Cut | None:
-        """The tiles of each grid, the coarsest first."""
-        seen = 0 if features.views is None else features.views.shape[1]
-        for grid in self.grids:
-            if seen <= 0:
-                return grid
-            seen -= grid.down * grid.across
+    def next_views(self, features: Features) -> ViewLayout | None:
+        """Return the grid of tiles to be encoded next, the coarsest first."""
+        n_remaining = 0 if features.views is None else features.views.shape[1]
+        for layout in self.layouts:
+            if n_remaining <= 0:
+                return layout
+            n_remaining -= layout.rows * layout.columns
         return None
 
     def forward(self, features: Features) -> Tensor:
-        """Scores ``(n, c)`` of ``features.pooled`` ``(n, d)`` and ``views`` ``(n, t, d)``."""
-        scores: Tensor = self.fused(features)
+        """Return the scores ``(n, c)`` of ``pooled`` ``(n, d)`` and ``views`` ``(n, t, d)``."""
+        scores: Tensor = self.view_fusion(features)
         return scores
 
-    def of_views(self, features: Features) -> Tensor:
-        """Scores ``(n, 1 + t, c)`` of the whole picture, then of each tile."""
-        return self.fused.of_views(features)
+    def view_scores(self, features: Features) -> Tensor:
+        """Return the scores of the whole image, then of each tile, ``(n, 1 + t, c)``."""
+        return self.view_fusion.view_scores(features)

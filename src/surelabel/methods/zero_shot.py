@@ -1,29 +1,28 @@
-"""Zero-shot: names in, scores out, nothing learnt."""
+"""Zero-shot scores from label texts, without training."""
 
 from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from surelabel.backbones import Backbone
-from surelabel.methods.protocol import Recipe
-from surelabel.methods.wording import Wording
+from surelabel.encoders import Encoder
+from surelabel.methods.interface import TrainingRecipe
+from surelabel.methods.text_scoring.text_scorer import TextScorer
 from surelabel.records import Features
 
 
 class ZeroShot(nn.Module):
-    """Compare a picture with each name, and with what it resembles anyway.
+    """Score an image by its cosine with each label text, relative to a fixed reference list.
 
         score = tau · cos(x, t_c) - log mean_r exp(tau · cos(x, t_r))
 
-    The second term runs over a fixed list of everyday things that comes with the package, never
-    over the user's own names. A name's score is therefore its own: it does not change when
-    other names are added, and one name alone has a score that means something. Other domains hold
-    the names against each other.
+    The second term runs over a list of everyday things that is part of the package, never over the
+    labels of the user. The score of a label therefore does not change when other labels are added,
+    and a single label can be scored. Other domains compare the labels with each other.
 
     Args:
-        backbone: Gives the texts and tau.
-        names: What to look for; ``sofa|couch`` are two spellings of one label.
-        templates, domain, background, scale: As of ``Wording``.
+        encoder: Encoder of images and texts; its ``scale`` is the default of tau.
+        names: Labels; ``sofa|couch`` are two synonyms of one label.
+        templates, domain, background, scale: See ``TextScorer``.
 
     Source:
         Radford et al., Learning Transferable Visual Models From Natural Language Supervision,
@@ -31,19 +30,19 @@ class ZeroShot(nn.Module):
         ours (docs/decisions.md).
 
     Differs:
-        The paper takes a softmax over the user's names, whose answer depends on the other names
-        and is 1 for a single one.
+        The paper computes a softmax over the labels of the user. Its result depends on the other
+        labels, and is 1 for a single label.
     """
 
     learns_from = "nothing"
     needs: tuple[str, ...] = ()
-    side: int | None = None
+    image_size: int | None = None
     open_vocabulary = True
-    recipe = Recipe()
+    recipe = TrainingRecipe()
 
     def __init__(
         self,
-        backbone: Backbone,
+        encoder: Encoder,
         names: Sequence[str],
         *,
         templates: str | Sequence[str] = "one",
@@ -52,11 +51,11 @@ class ZeroShot(nn.Module):
         scale: float | None = None,
     ):
         super().__init__()
-        self.wording = Wording(
-            backbone, names, templates=templates, domain=domain, background=background, scale=scale
+        self.text_scorer = TextScorer(
+            encoder, names, templates=templates, domain=domain, background=background, scale=scale
         )
 
     def forward(self, features: Features) -> Tensor:
-        """Scores ``(n, c)`` of ``features.pooled`` ``(n, d)``."""
-        scores: Tensor = self.wording(features.pooled)
+        """Return the scores ``(n, c)`` of ``features.pooled`` ``(n, d)``."""
+        scores: Tensor = self.text_scorer(features.pooled)
         return scores

@@ -1,82 +1,79 @@
 """Metrics: ``NAME(scores or probabilities, targets, known=None, *, settings) -> float``.
 
-``METRICS`` holds one number for a whole data set, ``PER_CLASS`` one number a class, ``(c,)``, of
-the same name; each is made of a table of metrics that look at the order of scores only and one of
-metrics of probabilities. numpy float64; unknown targets have no influence; undefined is NaN. Add
-one line to the right table here for a new one.
+``POOLED`` holds metrics that return one number for a dataset, ``PER_CLASS`` metrics of the same
+names that return one number per class, ``(c,)``; ``METRICS`` holds both. Each is the union of a
+table of ranking metrics, which take scores, and a table of metrics of probabilities. All compute
+in NumPy float64, ignore unknown targets and return NaN where they are undefined. To add a metric,
+add one line to the right table.
 """
 
 from collections.abc import Callable
 
-from surelabel.metrics.accuracy import (
-    accuracy,
-    accuracy_per_class,
-    balanced_accuracy,
-    balanced_accuracy_per_class,
-)
+from surelabel.metrics.accuracy import accuracy, accuracy_per_class
+from surelabel.metrics.ace import ace, ace_per_class
 from surelabel.metrics.adaptive_ece import adaptive_ece, adaptive_ece_per_class
-from surelabel.metrics.brier import brier, brier_per_class, brier_skill, brier_skill_per_class
-from surelabel.metrics.brier_parts import BrierParts, brier_parts, brier_parts_per_class
-from surelabel.metrics.calibration_error import (
-    ace,
-    ace_per_class,
-    ece,
-    ece_of_candidates,
-    ece_of_candidates_per_class,
-    ece_per_class,
-    mce,
-    mce_per_class,
+from surelabel.metrics.average_precision import (
+    average_precision,
+    average_precision_per_class,
+    average_precision_per_image,
 )
-from surelabel.metrics.debiased import (
+from surelabel.metrics.balanced_accuracy import balanced_accuracy, balanced_accuracy_per_class
+from surelabel.metrics.binning.brier_decomposition import (
+    BrierDecomposition,
+    brier_decomposition,
+    brier_decomposition_per_class,
+)
+from surelabel.metrics.binning.debiased_calibration_error import (
     ece_debiased,
     squared_calibration_error_debiased,
     squared_calibration_error_debiased_per_class,
 )
-from surelabel.metrics.filled import (
-    ace_of_filled,
-    ace_of_filled_per_class,
-    mce_of_filled,
-    mce_of_filled_per_class,
+from surelabel.metrics.binning.reliability_bins import (
+    ReliabilityBins,
+    reliability_bins,
+    reliability_bins_per_class,
 )
-from surelabel.metrics.groups import (
-    BaseAndNew,
-    base_and_new,
-    grouped,
-    groups_by_frequency,
-    groups_of_thirds,
-)
-from surelabel.metrics.interval import Interval, bootstrap, paired_bootstrap, paired_over_seeds
+from surelabel.metrics.brier import brier, brier_per_class
+from surelabel.metrics.brier_skill import brier_skill, brier_skill_per_class
+from surelabel.metrics.ece import ece, ece_per_class
+from surelabel.metrics.ece_of_candidates import ece_of_candidates, ece_of_candidates_per_class
+from surelabel.metrics.ece_of_predictions import ece_of_predictions, ece_of_predictions_per_class
+from surelabel.metrics.f1_at_k import f1_at_k, f1_at_k_per_class
 from surelabel.metrics.log_loss import log_loss, log_loss_of_logits, log_loss_per_class
+from surelabel.metrics.mce import mce, mce_per_class
 from surelabel.metrics.mce_weighted import mce_weighted, mce_weighted_per_class
-from surelabel.metrics.noise_floor import noise_floor
-from surelabel.metrics.pairs import (
-    pair_ece,
-    pair_ece_but_not,
-    pair_reliability,
-    pair_reliability_but_not,
+from surelabel.metrics.mean_average_precision import mean_average_precision
+from surelabel.metrics.mean_average_precision_per_image import mean_average_precision_per_image
+from surelabel.metrics.precision_at_k import precision_at_k, precision_at_k_per_class
+from surelabel.metrics.proximity.neighbour_proximity import neighbour_proximity
+from surelabel.metrics.proximity.neighbourhood_calibration_error import (
+    neighbourhood_calibration_error,
 )
-from surelabel.metrics.piece import piece, piece_of_neighbours
-from surelabel.metrics.predicted_label import ece_of_predictions, ece_of_predictions_per_class
-from surelabel.metrics.proximity import proximity
-from surelabel.metrics.ranking import (
-    average_precision,
-    average_precision_per_class,
-    average_precision_per_image,
-    mean_average_precision,
-    mean_average_precision_per_image,
+from surelabel.metrics.proximity.piece import piece
+from surelabel.metrics.recall_at_k import recall_at_k, recall_at_k_per_class
+from surelabel.metrics.resampling.bootstrap import (
+    ConfidenceInterval,
+    bootstrap_interval,
+    paired_bootstrap_interval,
+    paired_t_interval,
 )
-from surelabel.metrics.reliability import Reliability, reliability, reliability_per_class
+from surelabel.metrics.resampling.noise_floor import noise_floor
 from surelabel.metrics.squared_calibration_error import (
     squared_calibration_error,
     squared_calibration_error_per_class,
 )
-from surelabel.metrics.topk import (
-    f1_at_k,
-    f1_at_k_per_class,
-    precision_at_k,
-    precision_at_k_per_class,
-    recall_at_k,
-    recall_at_k_per_class,
+from surelabel.metrics.subsets.class_groups import (
+    BaseAndNew,
+    base_and_new_metric,
+    class_frequency_groups,
+    class_frequency_thirds,
+    metric_per_class_group,
+)
+from surelabel.metrics.subsets.pair_calibration import (
+    pair_ece,
+    pair_ece_first_without_second,
+    pair_reliability_bins,
+    pair_reliability_bins_first_without_second,
 )
 from surelabel.records import Array
 
@@ -90,7 +87,6 @@ RANKING: dict[str, Callable[..., float]] = {
 }
 PROBABILITY: dict[str, Callable[..., float]] = {
     "ace": ace,
-    "ace_of_filled": ace_of_filled,
     "accuracy": accuracy,
     "adaptive_ece": adaptive_ece,
     "balanced_accuracy": balanced_accuracy,
@@ -101,7 +97,6 @@ PROBABILITY: dict[str, Callable[..., float]] = {
     "ece_of_predictions": ece_of_predictions,
     "log_loss": log_loss,
     "mce": mce,
-    "mce_of_filled": mce_of_filled,
     "mce_weighted": mce_weighted,
     "squared_calibration_error": squared_calibration_error,
 }
@@ -113,7 +108,6 @@ RANKING_PER_CLASS: dict[str, Callable[..., Array]] = {
 }
 PROBABILITY_PER_CLASS: dict[str, Callable[..., Array]] = {
     "ace": ace_per_class,
-    "ace_of_filled": ace_of_filled_per_class,
     "accuracy": accuracy_per_class,
     "adaptive_ece": adaptive_ece_per_class,
     "balanced_accuracy": balanced_accuracy_per_class,
@@ -124,7 +118,6 @@ PROBABILITY_PER_CLASS: dict[str, Callable[..., Array]] = {
     "ece_of_predictions": ece_of_predictions_per_class,
     "log_loss": log_loss_per_class,
     "mce": mce_per_class,
-    "mce_of_filled": mce_of_filled_per_class,
     "mce_weighted": mce_weighted_per_class,
     "squared_calibration_error": squared_calibration_error_per_class,
 }
@@ -144,31 +137,31 @@ __all__ = [
     "RANKING",
     "RANKING_PER_CLASS",
     "BaseAndNew",
-    "BrierParts",
-    "Interval",
-    "Reliability",
+    "BrierDecomposition",
+    "ConfidenceInterval",
+    "ReliabilityBins",
     "average_precision_per_image",
-    "base_and_new",
-    "bootstrap",
-    "brier_parts",
-    "brier_parts_per_class",
+    "base_and_new_metric",
+    "bootstrap_interval",
+    "brier_decomposition",
+    "brier_decomposition_per_class",
     "ece_debiased",
-    "grouped",
-    "groups_by_frequency",
-    "groups_of_thirds",
+    "metric_per_class_group",
+    "class_frequency_groups",
+    "class_frequency_thirds",
     "log_loss_of_logits",
     "noise_floor",
     "pair_ece",
-    "pair_ece_but_not",
-    "pair_reliability",
-    "pair_reliability_but_not",
-    "paired_bootstrap",
-    "paired_over_seeds",
+    "pair_ece_first_without_second",
+    "pair_reliability_bins",
+    "pair_reliability_bins_first_without_second",
+    "paired_bootstrap_interval",
+    "paired_t_interval",
     "piece",
-    "piece_of_neighbours",
-    "proximity",
-    "reliability",
-    "reliability_per_class",
+    "neighbourhood_calibration_error",
+    "neighbour_proximity",
+    "reliability_bins",
+    "reliability_bins_per_class",
     "squared_calibration_error_debiased",
     "squared_calibration_error_debiased_per_class",
     *(entry.__name__ for table in (METRICS, PER_CLASS) for entry in table.values()),

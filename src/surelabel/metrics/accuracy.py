@@ -1,11 +1,9 @@
-"""How often the answer at a threshold is right, and the same with both answers weighing alike."""
+"""Accuracy at a probability threshold."""
 
-import numpy as np
 import numpy.typing as npt
 
-from surelabel.errors import ConfigError, InputError
-from surelabel.metrics.checked import checked_probabilities
-from surelabel.metrics.ratio import ratio
+from surelabel.metrics.arrays.nan_division import divide_or_nan
+from surelabel.metrics.thresholding.confusion_counts import confusion_counts
 from surelabel.records import Array
 
 
@@ -16,23 +14,24 @@ def accuracy(
     *,
     threshold: float = 0.5,
 ) -> float:
-    """Share of all decisions whose answer, present from the threshold up, is right.
+    """Return the share of correct predictions at a threshold, over all labels of all images.
 
-    Most labels are absent from most pictures: saying "absent" always is right 96 times in 100 where
-    a picture has 3 of 80 labels. Read ``balanced_accuracy`` beside it.
+    Most labels are negative in most images. Predicting no label at all is correct 96 times in 100
+    if an image has 3 of 80 labels. Report ``balanced_accuracy`` with it.
 
     Args:
-        probabilities: In [0, 1], ``(n, c)``.
-        targets: 1 where present, 0 where absent, NaN where unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``; all of them when left out.
-        threshold: Least probability of a label that is called present, in [0, 1].
+        probabilities: Probabilities in [0, 1], ``(n, c)``.
+        targets: 1 for positive, 0 for negative, NaN for unknown, ``(n, c)``.
+        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        threshold: Smallest probability that is predicted positive, in [0, 1].
 
     Returns:
-        A number in [0, 1], 1 is best; NaN when nothing is known.
+        Accuracy in [0, 1], 1 is best; NaN if no target is known.
 
     Raises:
-        InputError: shapes differ, a probability is NaN or outside [0, 1], or a target is graded.
-        ConfigError: ``threshold`` lies outside [0, 1].
+        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+            target is neither 0 nor 1.
+        ConfigError: If ``threshold`` is outside [0, 1].
 
     Source:
         One minus the Hamming loss: Schapire and Singer, Improved Boosting Algorithms Using
@@ -42,8 +41,11 @@ def accuracy(
         >>> accuracy([[0.9, 0.2, 0.1, 0.4]], [[1, 0, 0, 1]])
         0.75
     """
-    hits, present, passes, absent = _counts(probabilities, targets, known, threshold)
-    return float(ratio((hits + passes).sum(), (present + absent).sum()))
+    true_positives, positives, true_negatives, negatives = confusion_counts(
+        probabilities, targets, known, threshold
+    )
+    correct = true_positives + true_negatives
+    return float(divide_or_nan(correct.sum(), (positives + negatives).sum()))
 
 
 def accuracy_per_class(
@@ -53,89 +55,12 @@ def accuracy_per_class(
     *,
     threshold: float = 0.5,
 ) -> Array:
-    """``accuracy`` of every class, ``(c,)``; NaN for a class of which nothing is known.
+    """Return ``accuracy`` of each class, ``(c,)``; NaN for a class without a known target.
 
     Source:
-        As ``accuracy``, class by class.
+        ``accuracy`` of each column.
     """
-    hits, present, passes, absent = _counts(probabilities, targets, known, threshold)
-    return ratio(hits + passes, present + absent)
-
-
-def balanced_accuracy(
-    probabilities: npt.ArrayLike,
-    targets: npt.ArrayLike,
-    known: npt.ArrayLike | None = None,
-    *,
-    threshold: float = 0.5,
-) -> float:
-    """Mean over classes of the balanced accuracy: always "absent" is worth 0.5, as is chance.
-
-        (share found of the present + share left alone of the absent) / 2
-
-    Args:
-        probabilities: As for ``accuracy``.
-        targets: As for ``accuracy``.
-        known: As for ``accuracy``.
-        threshold: As for ``accuracy``.
-
-    Returns:
-        A number in [0, 1], 1 is best, over the classes with a known positive and a known negative;
-        NaN if none has both.
-
-    Raises:
-        InputError: as for ``accuracy``.
-        ConfigError: as for ``accuracy``.
-
-    Source:
-        Brodersen et al., The Balanced Accuracy and Its Posterior Distribution, ICPR 2010.
-
-    Differs:
-        scikit-learn warns and takes the one share there is, where a class has no positive or no
-        negative; such a class is left out here.
-
-    Example:
-        >>> balanced_accuracy([[0.9], [0.2], [0.6], [0.4]], [[1], [0], [0], [1]])
-        0.5
-    """
-    each = balanced_accuracy_per_class(probabilities, targets, known, threshold=threshold)
-    defined = each[~np.isnan(each)]
-    return float(defined.mean()) if defined.size else float("nan")
-
-
-def balanced_accuracy_per_class(
-    probabilities: npt.ArrayLike,
-    targets: npt.ArrayLike,
-    known: npt.ArrayLike | None = None,
-    *,
-    threshold: float = 0.5,
-) -> Array:
-    """Balanced accuracy of every class, ``(c,)``; NaN without a positive or without a negative.
-
-    Source:
-        As ``balanced_accuracy``.
-    """
-    hits, present, passes, absent = _counts(probabilities, targets, known, threshold)
-    return (ratio(hits, present) + ratio(passes, absent)) / 2
-
-
-def _counts(
-    probabilities: npt.ArrayLike,
-    targets: npt.ArrayLike,
-    known: npt.ArrayLike | None,
-    threshold: float,
-) -> tuple[Array, Array, Array, Array]:
-    """Of each class: present and found, present, absent and left alone, absent."""
-    if not 0 <= threshold <= 1:
-        raise ConfigError(f"threshold must be a probability in [0, 1]. Got {threshold}.")
-    p, y, known = checked_probabilities(probabilities, targets, known)
-    present, called = y == 1, p >= threshold
-    if np.count_nonzero(present) != np.count_nonzero(y):
-        raise InputError(
-            f"targets of an accuracy must be 0 or 1. Got {y[(y > 0) & ~present][0]}; round graded "
-            f"targets first, or use brier or log_loss."
-        )
-    absent = known & ~present
-    each = (present & called, present, absent & ~called, absent)
-    hits, positives, passes, negatives = (np.count_nonzero(e, axis=0).astype(float) for e in each)
-    return hits, positives, passes, negatives
+    true_positives, positives, true_negatives, negatives = confusion_counts(
+        probabilities, targets, known, threshold
+    )
+    return divide_or_nan(true_positives + true_negatives, positives + negatives)

@@ -1,11 +1,13 @@
-"""Calibration error over bins that hold equally many decisions, wherever these lie."""
+"""Adaptive calibration error: expected calibration error with equal-mass bins."""
 
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.metrics.checked import checked_probabilities
-from surelabel.metrics.equal_mass import equal_mass
-from surelabel.metrics.whole import whole
+from surelabel.metrics.arrays.input_validation import (
+    validate_probabilities,
+    validate_whole_number,
+)
+from surelabel.metrics.binning.equal_mass_bins import assign_equal_mass_bins
 from surelabel.records import Array
 
 
@@ -16,43 +18,44 @@ def adaptive_ece(
     *,
     bins: int = 15,
 ) -> float:
-    """``ece`` of all decisions, in bins of equal mass: sorted by probability, cut into equal parts.
+    """Return the expected calibration error with equal-mass bins, over all labels of all images.
 
         AECE = Σ_b  n_b / n · |accuracy_b - confidence_b|,   n_b about n / bins
 
-    Most labels are plainly absent, so most of these bins lie near 0 and look closely there, where
-    bins of equal width see a single one.
+    Most probabilities are close to 0. Most equal-mass bins therefore lie near 0, where equal-width
+    bins have a single bin.
 
     Args:
-        probabilities: In [0, 1], ``(n, c)``.
-        targets: In [0, 1], 1 = present, NaN where unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``; all of them when left out.
-        bins: How many parts, >= 1. Equal probabilities stay together, in the part that holds the
-            middle of them, so parts may differ in size or be empty.
+        probabilities: Probabilities in [0, 1], ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        bins: Number of equal-mass bins, >= 1. Equal probabilities share the bin of their mean
+            rank, so bins may differ in size or be empty.
 
     Returns:
-        A number in [0, 1], 0 is best; NaN when nothing is known.
+        Calibration error in [0, 1], 0 is best; NaN if no target is known.
 
     Raises:
-        InputError: shapes differ, or something is NaN or outside [0, 1].
-        ConfigError: ``bins`` is not a whole number of at least 1.
+        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+            target is outside [0, 1].
+        ConfigError: If ``bins`` is not a whole number >= 1.
 
     Source:
         Nixon et al., Measuring Calibration in Deep Learning, CVPR workshops 2019,
-        arXiv:1904.01685: adaptive calibration error, here of the label being present.
+        arXiv:1904.01685: adaptive calibration error, here of the probability of each label.
 
     Differs:
-        Ties stay together: cutting them by their order in the file, as code that sorts and splits
-        does, makes the answer depend on that order. Parts are weighted by their size.
+        Tied probabilities share a bin. Code that sorts and splits them makes the result depend on
+        the order of the rows. Bins are weighted by their counts.
 
     Example:
         >>> round(adaptive_ece([[0.1, 0.2, 0.7, 0.8]], [[0, 0, 0, 1]], bins=2), 4)
         0.2
     """
-    p, y, known = checked_probabilities(probabilities, targets, known)
+    p, y, known = validate_probabilities(probabilities, targets, known)
     if known.all():
-        return _error(p.ravel(), y.ravel(), whole("bins", bins))
-    return _error(p[known], y[known], whole("bins", bins))
+        return _equal_mass_ece(p.ravel(), y.ravel(), validate_whole_number("bins", bins))
+    return _equal_mass_ece(p[known], y[known], validate_whole_number("bins", bins))
 
 
 def adaptive_ece_per_class(
@@ -62,20 +65,22 @@ def adaptive_ece_per_class(
     *,
     bins: int = 15,
 ) -> Array:
-    """``adaptive_ece`` of every class in bins of its own, ``(c,)``; NaN where nothing is known.
+    """Return ``adaptive_ece`` of each class with separate bins, ``(c,)``.
+
+    The value is NaN for a class without a known target.
 
     Source:
-        As ``adaptive_ece``, class by class.
+        ``adaptive_ece`` of each column.
     """
-    p, y, known = checked_probabilities(probabilities, targets, known)
-    bins = whole("bins", bins)
+    p, y, known = validate_probabilities(probabilities, targets, known)
+    bins = validate_whole_number("bins", bins)
     columns = zip(*(np.ascontiguousarray(a.T) for a in (p, y, known)), strict=True)
-    return np.array([_error(p[k], y[k], bins) for p, y, k in columns])
+    return np.array([_equal_mass_ece(p[k], y[k], bins) for p, y, k in columns])
 
 
-def _error(p: Array, y: Array, bins: int) -> float:
-    """All the decisions given are known, ``(n,)``."""
+def _equal_mass_ece(p: Array, y: Array, bins: int) -> float:
+    """Return the calibration error of known targets, ``(m,)`` each; NaN if there are none."""
     if not p.size:
         return float("nan")
-    excess = np.bincount(equal_mass(p, bins), p - y, minlength=bins)
+    excess = np.bincount(assign_equal_mass_bins(p, bins), p - y, minlength=bins)
     return float(np.abs(excess).sum() / p.size)

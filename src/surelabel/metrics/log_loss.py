@@ -1,111 +1,113 @@
-"""Log loss in nats, from probabilities or from logits."""
+"""Log loss (binary cross-entropy) in nats, of probabilities or of logits."""
 
 import numpy as np
 import numpy.typing as npt
 
 from surelabel.errors import InputError
-from surelabel.metrics.blocks import blocks
-from surelabel.metrics.checked import checked_probabilities
-from surelabel.metrics.ratio import ratio
-from surelabel.records import LOGIT_LIMIT, Array, Flags, checked_targets
+from surelabel.metrics.arrays.input_validation import validate_probabilities
+from surelabel.metrics.arrays.nan_division import divide_or_nan
+from surelabel.metrics.arrays.row_blocks import iterate_row_blocks
+from surelabel.records import LOGIT_LIMIT, Array, Flags, validate_targets
 from surelabel.shapes import check_shapes
 
 
 def log_loss(
     probabilities: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
 ) -> float:
-    """Mean surprise in nats over all known decisions.
+    """Return the mean binary cross-entropy over all known targets, in nats.
 
-        L = mean of  -y · log(p) - (1 - y) · log(1 - p),   no logarithm below -40
+        L = mean of  -y · log(p) - (1 - y) · log(1 - p),   logarithms clipped at -40
 
     Args:
-        probabilities: In [0, 1], ``(n, c)``.
-        targets: In [0, 1], 1 = present, NaN where unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``; all of them when left out.
+        probabilities: Probabilities in [0, 1], ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
 
     Returns:
-        Nats a decision, in [0, 40], 0 is best; NaN when nothing is known.
+        Log loss in [0, 40] nats, 0 is best; NaN if no target is known.
 
     Raises:
-        InputError: shapes differ, or something is NaN or outside [0, 1].
+        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+            target is outside [0, 1].
 
     Source:
         Good, Rational Decisions, Journal of the Royal Statistical Society B, 1952.
 
     Differs:
-        A probability of exactly 0 or 1 stands for a logit of -40 or 40, where all logits end, so
-        a certain mistake costs 40 nats; scikit-learn stops at 36.04.
+        A probability of exactly 0 or 1 is read as a logit of -40 or 40, the limits of all logits
+        in this package. A certain mistake therefore costs 40 nats; in scikit-learn it costs 36.04.
 
     Example:
         >>> round(log_loss([[0.5, 0.25]], [[1, 0]]), 4)
         0.4904
     """
-    loss, count = _sums(probabilities, targets, known)
-    return float(ratio(loss.sum(), count.sum()))
+    losses, n_known = _sum_losses(probabilities, targets, known)
+    return float(divide_or_nan(losses.sum(), n_known.sum()))
 
 
 def log_loss_per_class(
     probabilities: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
 ) -> Array:
-    """``log_loss`` of every class, ``(c,)``; NaN for a class of which nothing is known.
+    """Return ``log_loss`` of each class, ``(c,)``; NaN for a class without a known target.
 
     Source:
-        As ``log_loss``, class by class.
+        ``log_loss`` of each column.
     """
-    return ratio(*_sums(probabilities, targets, known))
+    return divide_or_nan(*_sum_losses(probabilities, targets, known))
 
 
 def log_loss_of_logits(
     logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
 ) -> float:
-    """``log_loss`` of the sigmoid of logits, exact where that sigmoid rounds to 0 or 1.
+    """Return the log loss of logits; it is exact where their sigmoid rounds to 0 or 1.
 
         L = mean of  log(1 + exp(z)) - y · z
 
     Args:
         logits: Finite log-odds, ``(n, c)``.
-        targets: As for ``log_loss``.
-        known: As for ``log_loss``.
+        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
 
     Returns:
-        Nats a decision, 0 is best; NaN when nothing is known.
+        Log loss in nats, 0 is best; NaN if no target is known.
 
     Raises:
-        InputError: shapes differ, a logit is not finite, or a target is outside [0, 1].
+        InputError: If the shapes differ, a logit is not finite, or a known target is outside
+            [0, 1].
 
     Source:
-        As ``log_loss``.
+        Good, Rational Decisions, Journal of the Royal Statistical Society B, 1952.
 
     Example:
         >>> round(log_loss_of_logits([[0.0, 40.0]], [[1, 0]]), 4)
         20.3466
     """
     z = np.asarray(logits, dtype=np.float64)
-    y, known = checked_targets(targets, known)
+    y, known = validate_targets(targets, known)
     check_shapes(logits=(z, "n c"), targets=(y, "n c"))
     if not np.isfinite(z).all():
         raise InputError(
-            f"logits must be finite. Got {(~np.isfinite(z)).sum()} that are not; "
-            f"a link or a calibrator gives logits in [-40, 40]."
+            f"logits must be finite; got {(~np.isfinite(z)).sum()} values that are not. Clip them "
+            f"to [-40, 40], as links and calibrators do."
         )
-    loss = np.maximum(z, 0) + np.log1p(np.exp(-np.abs(z))) - y * z
-    return float(ratio(loss[known].sum(), known.sum()))
+    losses = np.maximum(z, 0) + np.log1p(np.exp(-np.abs(z))) - y * z
+    return float(divide_or_nan(losses[known].sum(), known.sum()))
 
 
-def _sums(
+def _sum_losses(
     probabilities: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None
 ) -> tuple[Array, Array]:
-    """Of each class ``(c,)``: the losses together, and how many decisions are known."""
-    p, y, known = checked_probabilities(probabilities, targets, known)
-    loss = np.zeros(p.shape[1])
-    for block in blocks(p, y, known):
-        loss += _losses(*block).sum(axis=0)
-    return loss, known.sum(axis=0, dtype=float)
+    """Return the summed losses and the number of known targets of each class, ``(c,)`` each."""
+    p, y, known = validate_probabilities(probabilities, targets, known)
+    losses = np.zeros(p.shape[1])
+    for block in iterate_row_blocks(p, y, known):
+        losses += _cross_entropy(*block).sum(axis=0)
+    return losses, known.sum(axis=0, dtype=float)
 
 
-def _losses(p: Array, y: Array, known: Flags) -> Array:
-    """The loss of every decision, 0 where unknown, ``(n, c)``."""
-    with np.errstate(divide="ignore"):  # log 0 is raised to -40 below
+def _cross_entropy(p: Array, y: Array, known: Flags) -> Array:
+    """Return the binary cross-entropy of each label, 0 where unknown, ``(n, c)``."""
+    with np.errstate(divide="ignore"):  # log(0) is clipped to -40 below
         log_p, log_not_p = np.log(p), np.log1p(-p)
     log_p, log_not_p = (np.maximum(log, -LOGIT_LIMIT, out=log) for log in (log_p, log_not_p))
     log_p -= log_not_p

@@ -1,10 +1,14 @@
-"""The widest gap of a reliability diagram, each bin weighted by its share of the decisions."""
+"""Largest term of the expected calibration error."""
 
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.metrics.ratio import ratio
-from surelabel.metrics.reliability import Reliability, reliability, reliability_per_class
+from surelabel.metrics.arrays.nan_division import divide_or_nan
+from surelabel.metrics.binning.reliability_bins import (
+    ReliabilityBins,
+    reliability_bins,
+    reliability_bins_per_class,
+)
 from surelabel.records import Array
 
 
@@ -15,25 +19,26 @@ def mce_weighted(
     *,
     bins: int = 15,
 ) -> float:
-    """Largest single term of the expected calibration error of all decisions.
+    """Return the largest single term of the expected calibration error.
 
         max over bins of  n_b / n · |accuracy_b - confidence_b|
 
-    Never above ``ece``. It is no maximum error: a rare bin may be wrong by any amount. Tables of
-    "MCE" that lie below their ECE were made like this; ``mce`` is the true maximum.
+    It never exceeds ``ece`` and is not the maximum error: a bin with few labels may have any gap.
+    Published values of "MCE" below the ECE were computed with this formula. ``mce`` is the maximum.
 
     Args:
-        probabilities: In [0, 1], ``(n, c)``.
-        targets: In [0, 1], 1 = present, NaN where unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``; all of them when left out.
-        bins: Bins of equal width on [0, 1], the last one closed, >= 1.
+        probabilities: Probabilities in [0, 1], ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
 
     Returns:
-        A number in [0, 1], 0 is best; NaN when nothing is known.
+        Largest term in [0, 1], 0 is best; NaN if no target is known.
 
     Raises:
-        InputError: shapes differ, or something is NaN or outside [0, 1].
-        ConfigError: ``bins`` is not a whole number of at least 1.
+        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+            target is outside [0, 1].
+        ConfigError: If ``bins`` is not a whole number >= 1.
 
     Source:
         The released code of Xiong et al., Proximity-Informed Calibration for Deep Neural Networks,
@@ -43,7 +48,7 @@ def mce_weighted(
         >>> round(mce_weighted([[0.1, 0.9, 0.9]], [[0, 1, 0]]), 4)
         0.2667
     """
-    return float(_largest_term(reliability(probabilities, targets, known, bins=bins)))
+    return float(_largest_term(reliability_bins(probabilities, targets, known, bins=bins)))
 
 
 def mce_weighted_per_class(
@@ -53,14 +58,15 @@ def mce_weighted_per_class(
     *,
     bins: int = 15,
 ) -> Array:
-    """``mce_weighted`` of every class, ``(c,)``; NaN for a class of which nothing is known.
+    """Return ``mce_weighted`` of each class, ``(c,)``; NaN for a class without a known target.
 
     Source:
-        As ``mce_weighted``, class by class.
+        ``mce_weighted`` of each column.
     """
-    return _largest_term(reliability_per_class(probabilities, targets, known, bins=bins))
+    return _largest_term(reliability_bins_per_class(probabilities, targets, known, bins=bins))
 
 
-def _largest_term(bins: Reliability) -> Array:
-    terms = np.where(bins.counts > 0, bins.counts * bins.gaps, 0.0)
-    return ratio(terms.max(axis=-1), bins.counts.sum(axis=-1))
+def _largest_term(bins: ReliabilityBins) -> Array:
+    """Return the largest gap of a bin, weighted by its share of the counts."""
+    weighted_gaps = np.where(bins.counts > 0, bins.counts * bins.gaps, 0.0)
+    return divide_or_nan(weighted_gaps.max(axis=-1), bins.counts.sum(axis=-1))

@@ -1,10 +1,14 @@
-"""Squared calibration error: mean squared gap of reliability, weighted by the size of the bins."""
+"""Squared calibration error: mean squared gap of the bins, weighted by their counts."""
 
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.metrics.ratio import ratio
-from surelabel.metrics.reliability import Reliability, reliability, reliability_per_class
+from surelabel.metrics.arrays.nan_division import divide_or_nan
+from surelabel.metrics.binning.reliability_bins import (
+    ReliabilityBins,
+    reliability_bins,
+    reliability_bins_per_class,
+)
 from surelabel.records import Array
 
 
@@ -15,35 +19,37 @@ def squared_calibration_error(
     *,
     bins: int = 15,
 ) -> float:
-    """Mean squared gap of all decisions: the part of the Brier score that calibration can cure.
+    """Return the mean squared gap of the bins: the part of the Brier score due to miscalibration.
 
         Σ_b  n_b / n · (accuracy_b - confidence_b)²
 
-    Chance makes it larger; ``squared_calibration_error_debiased`` takes that away.
+    Sampling noise increases the error; ``squared_calibration_error_debiased`` corrects for it.
 
     Args:
-        probabilities: In [0, 1], ``(n, c)``.
-        targets: In [0, 1], 1 = present, NaN where unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``; all of them when left out.
-        bins: Bins of equal width on [0, 1], the last one closed, >= 1.
+        probabilities: Probabilities in [0, 1], ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
 
     Returns:
-        A number in [0, 1], 0 is best; NaN when nothing is known. Its root is what torchmetrics
-        calls the calibration error of norm l2.
+        Squared calibration error in [0, 1], 0 is best; NaN if no target is known. Its square root
+        is the l2 calibration error of torchmetrics.
 
     Raises:
-        InputError: shapes differ, or something is NaN or outside [0, 1].
-        ConfigError: ``bins`` is not a whole number of at least 1.
+        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+            target is outside [0, 1].
+        ConfigError: If ``bins`` is not a whole number >= 1.
 
     Source:
         Murphy, A New Vector Partition of the Probability Score, Journal of Applied Meteorology,
-        1973: reliability.
+        1973, where it is called reliability.
 
     Example:
         >>> round(squared_calibration_error([[0.1, 0.9, 0.9]], [[0, 1, 0]]), 4)
         0.11
     """
-    return float(_squared(reliability(probabilities, targets, known, bins=bins)))
+    binned = reliability_bins(probabilities, targets, known, bins=bins)
+    return float(_weighted_mean_squared_gap(binned))
 
 
 def squared_calibration_error_per_class(
@@ -53,14 +59,16 @@ def squared_calibration_error_per_class(
     *,
     bins: int = 15,
 ) -> Array:
-    """``squared_calibration_error`` of every class, ``(c,)``; NaN where nothing is known.
+    """Return ``squared_calibration_error`` of each class, ``(c,)``; NaN if no target is known.
 
     Source:
-        As ``squared_calibration_error``, class by class.
+        ``squared_calibration_error`` of each column.
     """
-    return _squared(reliability_per_class(probabilities, targets, known, bins=bins))
+    binned = reliability_bins_per_class(probabilities, targets, known, bins=bins)
+    return _weighted_mean_squared_gap(binned)
 
 
-def _squared(bins: Reliability) -> Array:
-    terms = np.where(bins.counts > 0, bins.counts * bins.gaps**2, 0.0)
-    return ratio(terms.sum(axis=-1), bins.counts.sum(axis=-1))
+def _weighted_mean_squared_gap(bins: ReliabilityBins) -> Array:
+    """Return the mean squared gap of the bins, weighted by their counts."""
+    weighted_squares = np.where(bins.counts > 0, bins.counts * bins.gaps**2, 0.0)
+    return divide_or_nan(weighted_squares.sum(axis=-1), bins.counts.sum(axis=-1))

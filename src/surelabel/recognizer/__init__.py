@@ -1,31 +1,31 @@
-"""The recognizer: fit, calibrate, predict, save, load; and what people do with it."""
+"""Recognizer: fit, calibrate, predict, save, load; with tagging, evaluation and indexing."""
 
-from surelabel.recognizer.deciding import guarantee, operating_point
-from surelabel.recognizer.indexing import Refreshed, index_pictures, indexed_names
-from surelabel.recognizer.judging import evaluate, judged
-from surelabel.recognizer.opening import open_recognizer
+from surelabel.recognizer.evaluation_run import evaluate, predict_and_evaluate
+from surelabel.recognizer.indexing import IndexUpdate, index_images, read_index_names
+from surelabel.recognizer.inputs import LabelledInput, RecognizerInput
+from surelabel.recognizer.localization import check_can_localize, localize_labels
+from surelabel.recognizer.model_resolution import resolve_model
 from surelabel.recognizer.recognizer import Recognizer
-from surelabel.recognizer.regions import check_regions, regions_of
-from surelabel.recognizer.saving import check_free
-from surelabel.recognizer.sources import Labelled, Source
-from surelabel.recognizer.tagging import check_choice, tag, tags_of
+from surelabel.recognizer.saving import check_output_folder
+from surelabel.recognizer.tagging import check_tag_options, select_tags, tag
+from surelabel.recognizer.threshold_selection import guarantee, operating_point
 
 __all__ = [
-    "Labelled",
+    "IndexUpdate",
+    "LabelledInput",
     "Recognizer",
-    "Refreshed",
-    "Source",
-    "check_choice",
-    "check_free",
-    "check_regions",
+    "RecognizerInput",
+    "check_can_localize",
+    "check_output_folder",
+    "check_tag_options",
     "evaluate",
     "guarantee",
-    "index_pictures",
-    "indexed_names",
-    "judged",
-    "open_recognizer",
+    "index_images",
+    "localize_labels",
     "operating_point",
-    "regions_of",
+    "predict_and_evaluate",
+    "read_index_names",
+    "resolve_model",
+    "select_tags",
     "tag",
-    "tags_of",
 ]

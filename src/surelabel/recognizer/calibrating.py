@@ -1,201 +1,201 @@
-"""What makes log-odds of a recognizer's scores, and how it did where it was fitted."""
+"""Fit the calibrator of a recognizer on labelled or unlabelled images."""
 
-import warnings
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
+import torch
+from scipy.special import expit
+from torch import Tensor
 
-from surelabel.backbones import Backbone, shared_calibration
-from surelabel.calibration import CALIBRATORS, Calibrator, cross_fitted, label_shift
+from surelabel.calibration import cross_fitted_logits
 from surelabel.config import Run
-from surelabel.decisions import TrackRecord, track
-from surelabel.errors import ConfigError, DataError, InputError, NotFitted
-from surelabel.records import LOGIT_LIMIT, Array, Flags
+from surelabel.decisions import ValidationRecord, record_validation
+from surelabel.encoders import Encoder, prompt_templates, reference_names
+from surelabel.errors import ConfigError, DataError, InputError
+from surelabel.features import FeatureCache, Progress, encode_image_files, encode_views
+from surelabel.methods.text_scoring.text_scorer import BACKGROUNDS, encode_with_synonyms
+from surelabel.pseudolabels import presence_probabilities
+from surelabel.recognizer.calibration_record import Calibration
+from surelabel.records import Array, Flags
+from surelabel.shapes import check_shapes
+from surelabel.views import RegionLayout
 
-OLD_SHARES = 100.0  # pictures that the shares of labels so far weigh, against those of an archive
-FOLDS = 5  # of the pictures that calibrate, for an honest record of how it went
-MOVED = ", moved to "
-FEW = 20  # pictures with known labels below which no record is kept
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """What makes log-odds of scores.
-
-    Attributes:
-        name: Entry of ``CALIBRATORS``.
-        fitted: The fitted calibrator.
-        about: On what it was fitted, in words.
-        record: How calibrated probabilities did on those pictures, each by a calibrator that had
-            not seen it, before any shift; what they promise there, where no label was known; None
-            where it is not known.
-        shift: Added to the log-odds of each label, for an archive in which labels are more or
-            less common; empty for none.
-        labelled: Whether the record was held against labels: no guarantee rests on a promise.
-    """
-
-    name: str
-    fitted: Calibrator
-    about: str
-    record: TrackRecord | None = None
-    shift: tuple[float, ...] = ()
-    labelled: bool = True
-
-    def logits(self, raw: npt.ArrayLike) -> Array:
-        """Calibrated log-odds in [-40, 40] of log-odds or raw scores ``(n, c)``."""
-        found = self.fitted.logits(raw)
-        return (found + self.shift).clip(-LOGIT_LIMIT, LOGIT_LIMIT) if self.shift else found
-
-    def state(self) -> dict[str, Any]:
-        """All but the record, ready for JSON."""
-        made: dict[str, Any] = {"calibrator": self.name, "state": self.fitted.state()}
-        made["about"] = self.about
-        if self.shift:
-            made["shift"] = list(self.shift)
-        if not self.labelled:
-            made["labelled"] = False
-        return made
-
-    def for_other_names(self) -> "Calibration | None":
-        """What of it holds for other names; said with one warning where it is not all of it."""
-        if self.fitted.shared and not self.shift:
-            return replace(self, record=None)
-        shared = self.fitted.shared_part()
-        kept = next((n for n, entry in CALIBRATORS.items() if entry is type(shared)), None)
-        whole = f"{self.name}, moved to other frequencies" if self.shift else self.name
-        rest = (
-            f"What all labels share of it ({kept}) is kept for the new names."
-            if kept
-            else "It is dropped with the old names: calibrate again to have probabilities."
-        )
-        warnings.warn(f"The calibration ({whole}) belongs to single labels. {rest}", stacklevel=3)
-        if shared is None or kept is None:
-            return None
-        about = f"{self._unmoved}, the part that all labels share"
-        return Calibration(kept, shared, about, labelled=self.labelled)
-
-    def moved(self, raw: npt.ArrayLike) -> "Calibration":
-        """The same for an archive of unlabelled pictures ``(n, c)``, whose labels are rarer or
-        more common than where it was calibrated.
-
-        The calibrator's own mean there is what the archive is held against, not the share that was
-        seen: a calibrator that all labels share is a little off for each of them, and that would
-        pass for a change of the archive.
-
-        One that was moved before starts again from where it was calibrated. A label of which
-        nothing was known there stays as it is.
-
-        Raises:
-            NotFitted: it is not known how common labels were there.
-            InputError: the search for the frequencies did not come to rest.
-        """
-        if self.record is None:
-            raise NotFitted(
-                "How common the labels were where this was calibrated is not known: calibrate on "
-                "labelled pictures first, then move the calibration to other pictures."
-            )
-        known = self.record.shown[:, 0]
-        prior = (self.record.expected[:, 0] + 0.5) / (known + 1)
-        found = label_shift(self.fitted.logits(raw), prior, pseudo_count=OLD_SHARES)
-        if not found.converged:
-            raise InputError(
-                f"The frequencies of labels in these pictures did not come to rest in "
-                f"{found.steps} steps. Give more pictures."
-            )
-        shift = np.where(known > 0, found.shift, 0.0)
-        about = f"{self._unmoved}{MOVED}{len(np.asarray(raw))} others"
-        return replace(self, about=about, shift=tuple(shift.tolist()))
-
-    @property
-    def _unmoved(self) -> str:
-        return self.about.partition(MOVED)[0]
+RECORD_FOLDS = 5  # folds of the cross-fitted validation record
+MIN_RECORD_IMAGES = 20  # fewest images with known labels for a validation record
+WINDOW_ORIGINS = (0.0, 0.25, 0.5)
+WINDOWS = RegionLayout([(x, y, x + 0.5, y + 0.5) for y in WINDOW_ORIGINS for x in WINDOW_ORIGINS])
+IMAGES_PER_BLOCK = 256  # images whose windows are compared with all texts at once
 
 
-def check_level(run: Run, scores_of: str | None) -> None:
-    """Refuse a calibrator that needs log-odds where there are none.
+def check_calibrator_accepts_scores(run: Run, raw_score_entry: str | None) -> None:
+    """Refuse a calibrator that needs log-odds if the scores are not log-odds.
 
     Args:
-        run: Says which calibrator.
-        scores_of: What gives scores that are no log-odds; None where a link makes log-odds.
+        run: Run with the calibrator.
+        raw_score_entry: Key of the loss or method whose scores are not log-odds; None if a link
+            turns the scores into log-odds.
 
     Raises:
-        ConfigError: the calibrator cannot make log-odds of raw scores.
+        ConfigError: If the calibrator does not accept raw scores.
     """
     name = run.calibrator.name
-    if scores_of and not run.make("calibrator")().sets_level:
+    if raw_score_entry and not run.entry("calibrator")().accepts_raw_scores:
         raise ConfigError(
-            f"{name} takes the level of log-odds as it is, and {scores_of} gives scores without "
-            "one: take calibrator.name=platt."
+            f"calibrator.name={name} requires log-odds; got raw scores of {raw_score_entry}, "
+            "which have no zero point. Use calibrator.name=platt."
         )
 
 
-def calibrated(run: Run, raw: Array, targets: Array, known: Flags, *, how: str) -> Calibration:
-    """Fit the run's calibrator, and see how it does on pictures that it has not seen.
+def fit_calibration(
+    run: Run, raw: Array, targets: Array, known: Flags, *, folds: int = 0
+) -> Calibration:
+    """Fit the calibrator of a run on labelled images and compute its validation record.
 
     Args:
-        run: Says which one.
-        raw: Log-odds, or raw scores where there is no link, ``(n, c)``.
-        targets: In [0, 1], ``(n, c)``.
-        known: What is known of them.
-        how: Of the pictures, in words: ``on``, or ``by 5 folds of``.
+        run: Run with the calibrator and the seed.
+        raw: Log-odds, or raw scores if there is no link, ``(n, c)``.
+        targets: Targets in [0, 1], ``(n, c)``.
+        known: True where the target is known, ``(n, c)``.
+        folds: Number of folds if ``raw`` are out-of-fold scores, for the description; else 0.
 
     Raises:
-        InputError: no known label is present, or none is absent.
+        InputError: If no known target is positive, or none is negative.
     """
-    make, name = run.make("calibrator"), run.calibrator.name
-    count = int(known.any(axis=1).sum())
-    fitted = make().fit(raw, targets, known)
-    record = _record(run, raw, targets, known) if count >= FEW else None
-    return Calibration(name, fitted, f"{name} {how} {count} labelled pictures", record)
+    make_calibrator, name = run.entry("calibrator"), run.calibrator.name
+    n_images = int(known.any(axis=1).sum())
+    calibrator = make_calibrator().fit(raw, targets, known)
+    enough = n_images >= MIN_RECORD_IMAGES
+    record = _cross_fitted_record(run, raw, targets, known) if enough else None
+    description = f"{name} on {n_images} labelled images"
+    if folds:
+        description += f" ({folds}-fold cross-validation)"
+    return Calibration(name, calibrator, description, record)
 
 
-def _record(run: Run, raw: Array, targets: Array, known: Flags) -> TrackRecord | None:
-    make = run.make("calibrator")
+def _cross_fitted_record(
+    run: Run, raw: Array, targets: Array, known: Flags
+) -> ValidationRecord | None:
+    """Return the validation record of cross-fitted log-odds.
+
+    Return None if all positive or all negative targets are in one fold.
+    """
+    make_calibrator = run.entry("calibrator")
     try:
-        honest = cross_fitted(make, raw, targets, known, folds=FOLDS, seed=run.seed)
-    except InputError:  # all that is present lies in one fold, so the others teach nothing
+        logits = cross_fitted_logits(
+            make_calibrator, raw, targets, known, folds=RECORD_FOLDS, seed=run.seed
+        )
+    except InputError:  # the other folds have only one class
         return None
-    return track(honest, targets, known)
+    return record_validation(logits, targets, known)
 
 
-def restored(found: dict[str, Any] | None, record: TrackRecord | None = None) -> Calibration | None:
-    """What ``state`` gave, read back.
+def fit_calibration_without_labels(
+    run: Run,
+    encoder: Encoder,
+    names_with_aliases: Sequence[str],
+    raw: Array,
+    paths: Sequence[str],
+    *,
+    cache: FeatureCache | None = None,
+    progress: Progress | None = None,
+) -> Calibration:
+    """Fit the calibrator of a run on unlabelled images, for the scores of any method.
+
+    The targets are pseudo-labels of the encoder: softmax probabilities over the names and common
+    reference words. They are computed for the whole image and for nine overlapping windows of
+    half its width and height. The validation record holds the counts that the calibrated
+    probabilities predict; it is not verified against labels.
+
+    Args:
+        run: Run with the calibrator, the prompt templates and the background words.
+        encoder: Encoder of images and texts.
+        names_with_aliases: One text per label, length c. A reference word that equals a name is
+            left out. A synonym is not recognized: write ``sofa|couch`` to leave out both.
+        raw: Input of the calibrator for the same images: log-odds, or raw scores if there is no
+            link, ``(n, c)``.
+        paths: Paths of the images, length n; unreadable images are left out.
+        cache: Cache of image features.
+        progress: Function called with the number of encoded images and their total, first for
+            whole images, then for windows.
 
     Raises:
-        DataError: it is no state of a calibrator of this version.
+        InputError: If ``raw`` does not have one row per image and one column per label.
+        DataError: If no image can be read.
+        ConfigError: If the encoder has no text encoder, or accepts no images.
+
+    Source:
+        none; ours. Compared with labelled images, sewn images and mixtures in
+        docs/calibrators.md.
     """
-    if found is None:
-        return None
-    name, about, shift = found.get("calibrator"), found.get("about"), found.get("shift", [])
-    labelled = found.get("labelled", True)
-    if name not in list(CALIBRATORS) or "state" not in found or not isinstance(about, str):
-        raise DataError(
-            f"calibration.json must hold one of {', '.join(CALIBRATORS)} with its state and, in "
-            f"words, on what it was fitted. Got {name!r} and {about!r}. Calibrate again, "
-            "or install the version that saved it."
+    raw = np.asarray(raw, dtype=np.float64)
+    check_shapes(raw=(raw, "n c"))
+    if raw.shape != (len(paths), len(names_with_aliases)):
+        raise InputError(
+            f"raw must have one row per image and one column per label, ({len(paths)}, "
+            f"{len(names_with_aliases)}); got {raw.shape}. Compute the scores of these images "
+            "and labels."
         )
-    if not isinstance(shift, list) or not all(_is_log_odds(s) for s in shift):
+    rows, vectors = _encode_images_and_windows(encoder, paths, cache, progress)
+    targets = _presence_probabilities(run, encoder, names_with_aliases, vectors)
+    calibrator = run.entry("calibrator")().fit(raw[rows], targets)
+    logits = calibrator.logits(raw[rows])
+    enough = len(rows) >= MIN_RECORD_IMAGES
+    record = record_validation(logits, expit(logits)) if enough else None
+    name = run.calibrator.name
+    description = f"{name} on pseudo-labels of {len(rows)} images without labels"
+    return Calibration(name, calibrator, description, record, uses_labels=False)
+
+
+def _encode_images_and_windows(
+    encoder: Encoder,
+    paths: Sequence[str],
+    cache: FeatureCache | None,
+    progress: Progress | None,
+) -> tuple[list[int], Tensor]:
+    """Return the rows of readable images and their unit vectors ``(n, t, d)``, whole image first.
+
+    Raises:
+        DataError: If no image can be read.
+    """
+    images = encode_image_files(encoder, paths, cache=cache, progress=progress)
+    readable_paths = [paths[row] for row in images.rows]
+    windows = encode_views(
+        encoder, readable_paths, WINDOWS, hashes=images.hashes, cache=cache, progress=progress
+    )
+    readable = [i for i in range(len(readable_paths)) if i not in windows.unreadable]
+    if not readable:
         raise DataError(
-            f"shift in calibration.json must be numbers in [-1000, 1000]. Got {shift}; "
-            "calibrate again."
+            f"At least one of {len(readable_paths)} images must be readable twice; all failed "
+            f"the second time, such as {readable_paths[0]}. Check the disk and run again."
         )
-    if not isinstance(labelled, bool):
-        raise DataError(
-            f"labelled in calibration.json must be true or false. Got {labelled!r}; calibrate "
-            "again."
+    vectors = torch.cat([images.features.pooled[:, None], windows.views], dim=1)
+    return images.rows[readable].tolist(), vectors[readable]
+
+
+def _presence_probabilities(
+    run: Run, encoder: Encoder, names_with_aliases: Sequence[str], vectors: Tensor
+) -> Array:
+    """Return the probability that an image shows a label, ``(n, c)``, from window vectors."""
+    templates = prompt_templates(run.method.settings.get("templates", "one"))
+    label_texts = encode_with_synonyms(encoder, names_with_aliases, templates).cpu()
+    reference_words = _reference_words(run, names_with_aliases)
+    reference_texts = encoder.encode_labels(reference_words, templates).cpu()
+    blocks = [
+        presence_probabilities(
+            *(
+                encoder.scale * (block @ texts.T).double()
+                for texts in (label_texts, reference_texts)
+            )
         )
-    fitted = CALIBRATORS[name]().restore(found["state"])
-    return Calibration(name, fitted, about, record, tuple(shift), labelled)
+        for block in vectors.split(IMAGES_PER_BLOCK)
+    ]
+    return torch.cat(blocks).numpy()
 
 
-def shipped(run: Run, backbone: Backbone) -> Calibration | None:
-    """The calibration that an embedded encoder ships with, for zero-shot in its usual domain."""
-    if run.method.name != "zero_shot" or run.method.settings.keys() - {"templates"}:
-        return None
-    return restored(shared_calibration(backbone, **run.method.settings))
-
-
-def _is_log_odds(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) <= 1000  # NaN is not
+def _reference_words(run: Run, names_with_aliases: Sequence[str]) -> list[str]:
+    """Return common words, backgrounds and the background words of the run, without the names."""
+    background = run.method.settings.get("background", ())
+    run_words = () if isinstance(background, str) else background
+    words = (*reference_names(), *BACKGROUNDS["usual"], *run_words)
+    names = {alias.strip().casefold() for name in names_with_aliases for alias in name.split("|")}
+    return [word for word in dict.fromkeys(words) if word.casefold() not in names]

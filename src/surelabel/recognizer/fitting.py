@@ -1,4 +1,4 @@
-"""From features and labels to a fitted method."""
+"""Fit a method on features and targets, with the settings of a run."""
 
 import math
 from collections.abc import Sequence
@@ -10,38 +10,38 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from surelabel.backbones import TEMPLATES, Backbone, prompt_templates
-from surelabel.calibration import dealt
+from surelabel.calibration import assign_folds
 from surelabel.config import Choice, Run
-from surelabel.encoding import Progress
+from surelabel.encoders import TEMPLATES, Encoder, prompt_templates
 from surelabel.errors import ConfigError
+from surelabel.features import Progress
 from surelabel.links import Link, Sigmoid
-from surelabel.losses import LINK_OF, SET_LOSSES
-from surelabel.methods import Recipe
-from surelabel.methods.wording import spelled
+from surelabel.losses import LINK_OF_LOSS, SET_LOSSES
+from surelabel.methods import TrainingRecipe
+from surelabel.methods.text_scoring.text_scorer import encode_with_synonyms
 from surelabel.optimizers import OPTIMIZERS
 from surelabel.records import Features
 from surelabel.training import (
     Batch,
+    BatchSource,
     Checkpoint,
-    Labelled,
+    FeatureBatches,
+    ImageBatches,
     Objective,
-    Pictures,
-    Source,
-    fit,
-    of_elements,
-    taken,
+    mean_over_known,
+    run_training,
+    select_feature_rows,
 )
 
 
 @dataclass(frozen=True)
-class Examples:
-    """Pictures with their labels, as fitting takes them.
+class TrainingData:
+    """Images with features and targets, the input of a fit.
 
     Attributes:
-        paths: One file each, or what rows of ready-made vectors are called.
-        features: Of ``n`` pictures.
-        targets: In [0, 1], ``(n, c)``.
+        paths: Paths of the images, or identifiers of precomputed features, length n.
+        features: Features of the images.
+        targets: Targets in [0, 1], ``(n, c)``.
         known: True where the target is known, ``(n, c)``.
     """
 
@@ -50,198 +50,213 @@ class Examples:
     targets: Tensor
     known: Tensor
 
-    def take(self, rows: npt.NDArray[np.int64]) -> "Examples":
-        """Only these rows."""
-        features = taken(self.features, torch.from_numpy(rows))
-        return Examples(
-            [self.paths[r] for r in rows], features, self.targets[rows], self.known[rows]
-        )
+    def take(self, rows: npt.NDArray[np.int64]) -> "TrainingData":
+        """Return the images of these rows."""
+        features = select_feature_rows(self.features, torch.from_numpy(rows))
+        paths = [self.paths[row] for row in rows]
+        return TrainingData(paths, features, self.targets[rows], self.known[rows])
 
-    def dealt(self, folds: int, seed: int) -> npt.NDArray[np.int64]:
-        """The fold of each, ``(n,)``; rare labels are spread evenly.
+    def assign_folds(self, folds: int, seed: int) -> npt.NDArray[np.int64]:
+        """Return the fold of each image, ``(n,)``, stratified by rare labels.
 
         Raises:
-            InputError: there are fewer pictures with a known label than folds.
+            InputError: If there are fewer images with a known target than folds.
         """
-        order = np.random.default_rng(seed)
-        return dealt(self.targets.double().numpy(), self.known.numpy(), folds, order)
+        generator = np.random.default_rng(seed)
+        return assign_folds(self.targets.double().numpy(), self.known.numpy(), folds, generator)
 
 
-def link_of(run: Run) -> Link | None:
-    """The link of the run's loss; None where it has none."""
-    make = LINK_OF[run.loss.name]
-    return make(**run.loss.settings) if make else None
+def make_link(run: Run) -> Link | None:
+    """Return the link of the run's loss; None if the loss has no link."""
+    link_class = LINK_OF_LOSS[run.loss.name]
+    return link_class(**run.loss.settings) if link_class else None
 
 
-def resolved(run: Run) -> Run:
-    """The run as it is read back once it is saved: a setting that is None is left out, and the
-    sentences of prompt files are in it, so that it needs the files no more.
+def resolve_run(run: Run) -> Run:
+    """Return the run as it is read back from a saved recognizer.
+
+    Settings that are None are left out. Files of prompt templates are replaced by their
+    templates, so that the run does not depend on the files.
     """
     choices: dict[str, Any] = {
-        k: _resolved(v) for k, v in vars(run).items() if isinstance(v, Choice)
+        key: _resolve_choice(value) for key, value in vars(run).items() if isinstance(value, Choice)
     }
     return replace(run, **choices)
 
 
-def _resolved(choice: Choice) -> Choice:
-    settings = {k: _plain(v) for k, v in choice.settings.items() if v is not None}
+def _resolve_choice(choice: Choice) -> Choice:
+    """Return the choice with TOML values, without None, and with explicit prompt templates."""
+    settings = {
+        key: _to_toml_value(value) for key, value in choice.settings.items() if value is not None
+    }
     templates = settings.get("templates")
     if isinstance(templates, str) and templates not in TEMPLATES and "{}" not in templates:
         settings["templates"] = list(prompt_templates(templates))
     return replace(choice, settings=settings)
 
 
-def _plain(value: Any) -> Any:
-    """A setting as a TOML file gives it: lists in the place of tuples, and Python's own numbers."""
+def _to_toml_value(value: Any) -> Any:
+    """Return a setting as a TOML parser does: lists for tuples, Python numbers for NumPy's."""
     if isinstance(value, np.generic):
         return value.item()
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+    return [_to_toml_value(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def new_method(run: Run, backbone: Backbone, spellings: Sequence[str]) -> Any:
-    """The method before any fitting, the same for the same seed."""
+def make_method(run: Run, encoder: Encoder, names_with_aliases: Sequence[str]) -> Any:
+    """Return the initialized method of a run; its random weights depend only on the seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
-        return run.make("method")(backbone, spellings).eval()
+        return run.entry("method")(encoder, names_with_aliases).eval()
 
 
-def objective_of(run: Run, backbone: Backbone, spellings: Sequence[str]) -> Objective:
-    """What the run makes small, tried once, so that what cannot work is told at once.
+def make_objective(run: Run, encoder: Encoder, names_with_aliases: Sequence[str]) -> Objective:
+    """Return the training objective of a run; evaluate it on one dummy batch to fail early.
 
     Raises:
-        ConfigError, InputError: a setting out of range, or a regularizer that the encoder or the
-            loss cannot serve.
+        ConfigError: If a setting is invalid, or the encoder or the loss lacks what the
+            regularizer requires.
+        InputError: If the number of labels does not suit the loss or the regularizer.
     """
-    loss = run.make("loss")
-    regularizer = run.make("regularizer") if run.regularizer else None
-    made = Objective(
-        loss=loss if run.loss.name in SET_LOSSES else of_elements(loss),
+    loss = run.entry("loss")
+    regularizer = run.entry("regularizer") if run.regularizer else None
+    objective = Objective(
+        loss=loss if run.loss.name in SET_LOSSES else mean_over_known(loss),
         regularizer=regularizer,
         weight=run.regularizer_weight,
-        link=link_of(run),
-        texts=_texts(backbone, spellings) if regularizer else None,
+        link=make_link(run),
+        texts=_label_texts(encoder, names_with_aliases) if regularizer else None,
     )
-    nothing = torch.zeros(1, len(spellings))
-    made(nothing, Batch(Features(nothing), nothing, nothing == 0))
-    return made
+    zeros = torch.zeros(1, len(names_with_aliases))
+    objective(zeros, Batch(Features(zeros), zeros, zeros == 0))
+    return objective
 
 
-def fitted(
+def fit_method(
     run: Run,
-    backbone: Backbone,
-    spellings: Sequence[str],
-    examples: Examples,
+    encoder: Encoder,
+    names_with_aliases: Sequence[str],
+    data: TrainingData,
     *,
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> Any:
-    """A method fitted as the run says, from the start or from where its checkpoint was kept."""
-    method, objective = new_method(run, backbone, spellings), objective_of(run, backbone, spellings)
-    start = (examples.features, examples.targets, examples.known)
-    method.start(*start, objective.link or Sigmoid())
+    """Return a method fitted with the settings of a run; resume from a checkpoint if it exists."""
+    method = make_method(run, encoder, names_with_aliases)
+    objective = make_objective(run, encoder, names_with_aliases)
+    link = objective.link or Sigmoid()
+    method.initialize(data.features, data.targets, data.known, link)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         if "pixels" in method.needs:
-            _fit_head(method.head, objective, examples, run.seed)
-        source = _source(method, backbone, examples, in_memory(run))
-        trained(run, method, source, objective, checkpoint=checkpoint, progress=progress)
+            _fit_head(method.head, objective, data, run.seed)
+        source = _make_batch_source(method, encoder, data, effective_micro_batch_size(run))
+        train_method(run, method, source, objective, checkpoint=checkpoint, progress=progress)
     return method
 
 
-def in_memory(run: Run) -> int:
-    """Pictures that are in memory at once: a batch, or an equal part of one."""
-    return math.ceil(run.batch / _together(run))
+def effective_micro_batch_size(run: Run) -> int:
+    """Return the number of images per forward pass: a batch, split evenly if it is too large."""
+    return math.ceil(run.batch_size / _accumulation_steps(run))
 
 
-def trained(
+def train_method(
     run: Run,
     method: Any,
-    source: Source,
+    source: BatchSource,
     objective: Objective,
     *,
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Train a method as the run says; batches of ``source`` hold ``in_memory(run)`` pictures."""
-    fit(
+    """Train a method in place with the training settings of a run.
+
+    Batches of ``source`` must hold ``effective_micro_batch_size(run)`` images.
+    """
+    run_training(
         method,
         source,
         objective=objective,
         epochs=run.epochs,
         learning_rate=run.learning_rate,
         weight_decay=run.weight_decay,
-        optimizer=run.make("optimizer"),
-        together=_together(run),
+        optimizer=run.entry("optimizer"),
+        accumulation_steps=_accumulation_steps(run),
         warm_up=run.warm_up,
-        averaging=run.averaging,
+        ema_decay=run.ema_decay,
         seed=run.seed,
         checkpoint=checkpoint,
         progress=progress,
     )
 
 
-def _together(run: Run) -> int:
-    return math.ceil(run.batch / run.at_once)
+def _accumulation_steps(run: Run) -> int:
+    return math.ceil(run.batch_size / run.micro_batch_size)
 
 
-def _fit_head(head: Any, objective: Objective, examples: Examples, seed: int) -> None:
-    """Fit the head of a network by its own recipe, on vectors of the network as it is.
+def _fit_head(head: Any, objective: Objective, data: TrainingData, seed: int) -> None:
+    """Fit the head of a network on frozen features, with the head's own training recipe.
 
-    From a head that knows nothing, the first steps of the whole would undo what the network knows.
+    Gradients of a randomly initialized head would degrade the pretrained network.
     """
-    recipe: Recipe = head.recipe
-    fit(
+    recipe: TrainingRecipe = head.recipe
+    run_training(
         head,
-        Labelled(examples.features, examples.targets, examples.known, size=recipe.batch),
+        FeatureBatches(data.features, data.targets, data.known, batch_size=recipe.batch_size),
         objective=objective,
         epochs=recipe.epochs,
         learning_rate=recipe.learning_rate,
         weight_decay=recipe.weight_decay,
         optimizer=OPTIMIZERS[recipe.optimizer],
         warm_up=recipe.warm_up,
-        averaging=recipe.averaging,
+        ema_decay=recipe.ema_decay,
         seed=seed,
     )
 
 
-def out_of_fold(
+def out_of_fold_scores(
     run: Run,
-    backbone: Backbone,
-    spellings: Sequence[str],
-    examples: Examples,
+    encoder: Encoder,
+    names_with_aliases: Sequence[str],
+    data: TrainingData,
     *,
     fold: npt.NDArray[np.int64],
     progress: Progress | None = None,
 ) -> npt.NDArray[np.float32]:
-    """Scores ``(n, c)`` of every picture by a method that was fitted on the other folds."""
+    """Return scores ``(n, c)`` of each image from a method fitted on the other folds."""
     folds = int(fold.max()) + 1
-    scores = np.empty(tuple(examples.targets.shape), dtype=np.float32)
-    for part in range(folds):
-        others, rest = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
-        method = fitted(run, backbone, spellings, examples.take(others))
+    scores = np.empty(tuple(data.targets.shape), dtype=np.float32)
+    for k in range(folds):
+        train_rows, test_rows = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+        method = fit_method(run, encoder, names_with_aliases, data.take(train_rows))
         with torch.no_grad():
-            scores[rest] = method(examples.take(rest).features).numpy()
+            scores[test_rows] = method(data.take(test_rows).features).numpy()
         if progress:
-            progress(part + 1, folds)
+            progress(k + 1, folds)
     return scores
 
 
-def _source(method: Any, backbone: Backbone, examples: Examples, size: int) -> Source:
+def _make_batch_source(
+    method: Any, encoder: Encoder, data: TrainingData, batch_size: int
+) -> BatchSource:
+    """Return batches of features, or of image files if the method is trained from pixels."""
     if "pixels" not in method.needs:
-        return Labelled(examples.features, examples.targets, examples.known, size=size)
-    return Pictures(
-        examples.paths,
-        examples.targets,
-        examples.known,
-        prepare=backbone.prepare,
-        least_side=backbone.least_side,
-        size=size,
+        return FeatureBatches(data.features, data.targets, data.known, batch_size=batch_size)
+    return ImageBatches(
+        data.paths,
+        data.targets,
+        data.known,
+        preprocess=encoder.preprocess,
+        min_side=encoder.input_side,
+        batch_size=batch_size,
     )
 
 
-def _texts(backbone: Backbone, spellings: Sequence[str]) -> Tensor | None:
-    """Vectors of the names for regularizers that look at them; those say when they miss them."""
+def _label_texts(encoder: Encoder, names_with_aliases: Sequence[str]) -> Tensor | None:
+    """Return text features of the labels for regularizers; None if there is no text encoder.
+
+    A regularizer that requires text features raises an error if they are missing.
+    """
     try:
-        return spelled(backbone, spellings, prompt_templates("one"))
-    except ConfigError:  # an encoder of pictures alone
+        return encode_with_synonyms(encoder, names_with_aliases, prompt_templates("one"))
+    except ConfigError:  # image-only encoder
         return None

@@ -1,108 +1,127 @@
-"""An index of pictures, made or brought up to date."""
+"""Create or update an image index with the predictions of a recognizer."""
 
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from surelabel.encoding import Progress
 from surelabel.errors import DataError, InputError
+from surelabel.features import Progress
 from surelabel.recognizer.recognizer import Recognizer
-from surelabel.records import Predictions, Skipped
-from surelabel.retrieval import Index, Status
+from surelabel.records import Predictions, SkippedImage
+from surelabel.retrieval import Index, IndexStatus
 
 
 @dataclass(frozen=True)
-class Refreshed:
-    """What became of an index.
+class IndexUpdate:
+    """Result of creating or updating an index.
 
     Attributes:
-        index: As it is now.
-        added: Pictures that are new in it.
-        changed: Pictures that were tagged again because their file changed.
-        removed: Pictures that were taken out because their file is gone.
-        skipped: Pictures that could not be read.
+        index: Index after the update.
+        added: Number of images that were added.
+        changed: Number of images that were predicted again because their file changed.
+        removed: Number of images that were removed because their file was deleted.
+        skipped: Images that could not be read, with the reason.
     """
 
     index: Index
     added: int
     changed: int
     removed: int
-    skipped: Sequence[Skipped] = ()
+    skipped: Sequence[SkippedImage] = ()
 
 
-def index_pictures(
+def index_images(
     folder: str | Path,
     recognizer: Recognizer,
-    pictures: Sequence[str],
+    images: Sequence[str],
     *,
     progress: Progress | None = None,
-) -> Refreshed:
-    """Make an index of pictures, or bring one that is there up to date with them.
+) -> IndexUpdate:
+    """Create an index of images, or update an existing one with new, changed and deleted images.
 
-    Pictures that the index has and ``pictures`` does not name stay in it while their files do.
-    Paths are made whole, so that it does not matter from which folder this is done.
+    Indexed images that are not in ``images`` stay in the index while their files exist. Paths are
+    stored as absolute paths, so the update does not depend on the current folder.
+
+    Args:
+        folder: Folder of the index; it is created if it does not exist.
+        recognizer: Calibrated recognizer.
+        images: Paths of the images.
+        progress: Function called with the number of encoded images and their total.
 
     Raises:
-        InputError: the index was made by another recognizer.
-        NotFitted: nothing calibrated the recognizer.
-        DataError: no picture can be read, the folder holds something else or is being written,
-            or the files of all pictures of the index are gone at once.
+        InputError: If the index was created with another recognizer.
+        NotFitted: If the recognizer is not calibrated.
+        DataError: If no image can be read, if the folder holds other files or is being written,
+            or if the files of all indexed images are deleted.
     """
-    pictures = list(dict.fromkeys(map(os.path.abspath, pictures)))
+    images = list(dict.fromkeys(map(os.path.abspath, images)))
     if not (Path(folder) / "index.json").exists():
-        predictions = recognizer.predict(pictures, progress=progress)
+        predictions = recognizer.predict(images, progress=progress)
         index = Index.create(folder, predictions)
-        return Refreshed(index, len(predictions), 0, 0, predictions.skipped)
+        return IndexUpdate(index, len(predictions), 0, 0, predictions.skipped)
     index = Index.open(folder)
-    _check_same(index, recognizer)
-    status = index.status(pictures)
-    _check_some_left(index, status)
-    if status.gone:
-        index.remove(status.gone)
-    wanted = [*status.missing, *status.changed]
-    found, skipped = _readable(recognizer, wanted, progress)
-    if found:
-        index.add(found)
-    paths = set(found.paths) if found else set()
-    changed = len(paths & set(status.changed))
-    spoilt = [path for path in status.changed if path not in paths and path in index.paths]
-    if spoilt:  # what the index says of them is of a picture that is no more
-        index.remove(spoilt)
-    return Refreshed(index, len(paths) - changed, changed, len(status.gone), skipped)
+    _check_same_recognizer(index, recognizer)
+    status = index.status(images)
+    _check_files_exist(index, status)
+    if status.deleted:
+        index.remove(status.deleted)
+    outdated = [*status.not_indexed, *status.changed]
+    new_predictions, skipped = _predict_readable(recognizer, outdated, progress)
+    if new_predictions:
+        index.add(new_predictions)
+    paths = set(new_predictions.paths) if new_predictions else set()
+    n_changed = len(paths & set(status.changed))
+    unreadable = [path for path in status.changed if path not in paths and path in index.paths]
+    if unreadable:  # the indexed predictions are of an earlier content of these files
+        index.remove(unreadable)
+    return IndexUpdate(index, len(paths) - n_changed, n_changed, len(status.deleted), skipped)
 
 
-def indexed_names(folder: str | Path) -> list[str] | None:
-    """The labels of an index; None where there is none yet."""
+def read_index_names(folder: str | Path) -> list[str] | None:
+    """Return the labels of an index; None if the folder holds no index."""
     return Index.open(folder).names if (Path(folder) / "index.json").exists() else None
 
 
-def _check_same(index: Index, recognizer: Recognizer) -> None:
+def _check_same_recognizer(index: Index, recognizer: Recognizer) -> None:
+    """Refuse to add predictions of another recognizer.
+
+    Raises:
+        InputError: If the fingerprints differ.
+    """
     if index.model != recognizer.fingerprint:
         raise InputError(
-            f"An index holds predictions of one recognizer: {index.folder} those of {index.model}. "
-            f"Got {recognizer.fingerprint}: give the same --model and --labels as before, or "
-            "choose a new folder."
+            f"An index holds predictions of one recognizer, {index.model} in {index.folder}; got "
+            f"{recognizer.fingerprint}. Give the same --model and --labels as before, or choose "
+            "a new folder."
         )
 
 
-def _check_some_left(index: Index, status: Status) -> None:
-    if status.gone and len(status.gone) == status.rows:
+def _check_files_exist(index: Index, status: IndexStatus) -> None:
+    """Refuse an update that would remove all images, for example if a disk is not mounted.
+
+    Raises:
+        DataError: If the files of all indexed images are deleted.
+    """
+    if status.deleted and len(status.deleted) == status.n_images:
         raise DataError(
-            f"Some of the {status.rows} pictures of {index.folder} should still be there. All are "
-            f"gone, such as {next(iter(status.gone))!r}: if a disk is not mounted, mount it and "
-            "run again; if they are gone for good, delete the index and make a new one."
+            f"At least one of the {status.n_images} image files of {index.folder} must exist; "
+            f"all are missing, such as {next(iter(status.deleted))!r}. Mount the disk and run "
+            "again, or delete the index and create a new one."
         )
 
 
-def _readable(
+def _predict_readable(
     recognizer: Recognizer, paths: Sequence[str], progress: Progress | None
-) -> tuple[Predictions | None, Sequence[Skipped]]:
-    """Predictions of what can be read; an index lives on when nothing new in it can be."""
+) -> tuple[Predictions | None, Sequence[SkippedImage]]:
+    """Return the predictions of readable images, and the unreadable images.
+
+    If no image is readable, return None instead of an error, so that the index stays usable.
+    """
     if not paths:
         return None, ()
     try:
         predictions = recognizer.predict(paths, progress=progress)
     except DataError as error:
-        return None, [Skipped(path, str(error)) for path in paths]
+        return None, [SkippedImage(path, str(error)) for path in paths]
     return predictions, predictions.skipped

@@ -1,4 +1,4 @@
-"""The object that people use: zero-shot or fitted, calibrated, saved and loaded whole."""
+"""Recognizer: multi-label image recognition, zero-shot or fitted, calibrated and saved."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,67 +11,81 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from surelabel.backbones import Backbone, load_backbone
 from surelabel.config import Choice, Run
-from surelabel.data import FeatureCache, checked_names, default_folder
-from surelabel.encoding import Progress, remembering
+from surelabel.data import parse_label_names
+from surelabel.encoders import Encoder, load_encoder
 from surelabel.errors import ConfigError, InputError, NotFitted
-from surelabel.recognizer.calibrating import calibrated, check_level, restored, shipped
-from surelabel.recognizer.fingerprints import fingerprint_of, purpose_of
-from surelabel.recognizer.fitness import check_fits, check_patches
+from surelabel.features import FeatureCache, Progress, add_text_cache, default_cache_folder
+from surelabel.recognizer.calibrating import (
+    check_calibrator_accepts_scores,
+    fit_calibration,
+    fit_calibration_without_labels,
+)
+from surelabel.recognizer.calibration_record import restore_calibration, shipped_calibration
+from surelabel.recognizer.compatibility import (
+    check_encoder_supports_method,
+    check_fit_compatibility,
+)
+from surelabel.recognizer.fingerprints import recognizer_fingerprint, run_identifier
 from surelabel.recognizer.fitting import (
-    Examples,
-    fitted,
-    link_of,
-    new_method,
-    out_of_fold,
-    resolved,
+    TrainingData,
+    fit_method,
+    make_link,
+    make_method,
+    out_of_fold_scores,
+    resolve_run,
 )
-from surelabel.recognizer.labelfree import calibrated_without_labels
-from surelabel.recognizer.learning import learnt_from
-from surelabel.recognizer.notes import (
-    note_few_steps,
-    note_foreign,
-    note_skipped,
-    note_unlooked,
-    note_untrained,
+from surelabel.recognizer.inputs import (
+    LabelledInput,
+    RecognizerInput,
+    align_input_labels,
+    encode_input,
+    encode_pil_images,
+    resolve_input,
 )
-from surelabel.recognizer.places import places
+from surelabel.recognizer.localization import compute_heat_maps
 from surelabel.recognizer.saving import (
-    Parts,
-    check_unchanged,
-    give_weights,
-    read_parts,
-    write_parts,
+    SavedRecognizer,
+    check_fingerprint,
+    load_method_weights,
+    read_recognizer,
+    write_recognizer,
 )
-from surelabel.recognizer.sources import Labelled, Source, aligned, encoded, of_pictures, source_of
+from surelabel.recognizer.unlabelled_fitting import fit_unlabelled
+from surelabel.recognizer.user_warnings import (
+    warn_few_steps,
+    warn_out_of_distribution,
+    warn_skipped_images,
+    warn_untrained_labels,
+    warn_unused_labels,
+)
 from surelabel.records import (
     LOGIT_LIMIT,
     Array,
+    EncodingStats,
     Features,
     Images,
     LabelledImages,
     Predictions,
-    Work,
 )
-from surelabel.training import Checkpoint, tensors
+from surelabel.training import Checkpoint, to_tensors
 
 
 class Recognizer:
-    """An encoder, a method and a calibration for some names.
+    """Multi-label image recognizer: an encoder, a method and a calibration for a set of labels.
 
     Args:
-        run: Which of each, with which settings.
-        names: What to look for; ``sofa|couch`` are two spellings of one label.
-        device: Where the encoder runs.
-        backbone: An encoder that is loaded already.
-        cache: Where features are kept; by default the user's cache folder.
+        run: Run with the encoder, the method, the loss, the calibrator and their settings.
+        names: Labels, length c; ``sofa|couch`` are two aliases of one label.
+        device: PyTorch device of the encoder.
+        encoder: Loaded encoder; by default the encoder of the run is loaded.
+        cache: Cache of features; by default in the cache folder of the user.
 
     Attributes:
-        names: The labels, in the order of the columns.
-        link: From the scores of a fitted head to log-odds; None for zero-shot.
-        calibration: None until something calibrates.
-        fitted: False while it must learn from pictures before it predicts.
+        names: Labels in the order of the columns, length c.
+        link: Link from the scores of a method fitted with a loss to log-odds; None for zero-shot.
+        calibration: Fitted calibration; None if the recognizer is not calibrated.
+        is_fitted: Whether the recognizer can predict; False if its method has to be fitted first.
 
     Example:
         >>> import surelabel as sl
@@ -87,282 +101,332 @@ class Recognizer:
         names: Sequence[str],
         *,
         device: str = "cpu",
-        backbone: Backbone | None = None,
+        encoder: Encoder | None = None,
         cache: FeatureCache | None = None,
     ):
-        self.run = run = resolved(run)
-        self.names, self.aliases = checked_names(names)
-        self.spellings = ["|".join(self.aliases[name]) for name in self.names]
-        self.cache = cache or FeatureCache(default_folder())
-        loaded = backbone or load_backbone(
-            run.backbone.name, device=device, **run.backbone.settings
-        )
-        self.backbone = remembering(loaded, self.cache)
-        self.method: Any = new_method(self.run, self.backbone, self.spellings)
+        self.run = run = resolve_run(run)
+        self.names, self.aliases = parse_label_names(names)
+        self.names_with_aliases = ["|".join(self.aliases[name]) for name in self.names]
+        self.cache = cache or FeatureCache(default_cache_folder())
+        loaded = encoder or load_encoder(run.encoder.name, device=device, **run.encoder.settings)
+        self.encoder = add_text_cache(loaded, self.cache)
+        self.method: Any = make_method(self.run, self.encoder, self.names_with_aliases)
         self.link: Any = None
-        self.calibration = shipped(run, self.backbone)
-        self.fitted = self.method.learns_from == "nothing"
-        check_patches(run, self.method, self.backbone)
+        self.calibration = shipped_calibration(run, self.encoder)
+        self.is_fitted = self.method.learns_from == "nothing"
+        check_encoder_supports_method(run, self.method, self.encoder)
         if self.method.open_vocabulary or self.method.learns_from == "images":
-            note_untrained(self.backbone, [o for spelt in self.aliases.values() for o in spelt])
+            all_aliases = [alias for aliases in self.aliases.values() for alias in aliases]
+            warn_untrained_labels(self.encoder, all_aliases)
 
     @classmethod
     def zero_shot(
         cls, model: str, names: Sequence[str], *, templates: str = "one", device: str = "cpu"
     ) -> "Recognizer":
-        """A recognizer that needs no fitting: ready at once with an embedded encoder.
+        """Return a zero-shot recognizer, which needs no fitting.
+
+        With an embedded encoder it is calibrated as well.
 
         Args:
-            model: ``tiny-vit``, ``tiny-rn``, ``ViT-B-16/openai``, ``local-dir:FOLDER`` …
-            names: What to look for.
-            templates: ``one``, ``ensemble``, or a sentence with ``{}``.
-            device: Where the encoder runs.
+            model: Name of an encoder: ``tiny-vit``, ``tiny-rn``, ``ViT-B-16/openai``,
+                ``local-dir:FOLDER`` …
+            names: Labels, length c.
+            templates: Prompt templates: ``one``, ``ensemble``, or a sentence with ``{}``.
+            device: PyTorch device of the encoder.
         """
         settings = {} if templates == "one" else {"templates": templates}
-        run = Run(backbone=Choice(model), method=Choice("zero_shot", settings))
+        run = Run(encoder=Choice(model), method=Choice("zero_shot", settings))
         return cls(run, names, device=device)
 
     def fit(
         self,
-        source: Source,
+        source: RecognizerInput,
         *,
         folds: int = 0,
         checkpoint: str | Path | None = None,
         progress: Progress | None = None,
     ) -> "Recognizer":
-        """Fit the method on pictures, from the start; an older calibration is dropped.
+        """Fit the method on images, from its initial weights, and drop an earlier calibration.
 
-        A method that trains the encoder itself goes on from the encoder as it is. One that learns
-        from images alone gives scores until something calibrates them.
+        A method that trains the encoder starts from the current weights of the encoder. A method
+        that is fitted without labels returns uncalibrated scores until ``calibrate`` is called.
 
         Args:
-            source: Pictures with labels, or ready-made vectors with labels; for a method that
-                learns from images pictures without any, their paths, or a folder: labels are not
-                looked at.
-            folds: 2 or more calibrate as well, with no other labels: as many methods are fitted,
-                each without one part of the pictures, and the calibrator learns from what each
-                says of the part it has not seen. The method that stays has seen all.
-            checkpoint: A file in which an unfinished fit is kept after each pass, and from which
-                the same fit goes on; it is removed at the end.
-            progress: Called with pictures encoded and their total, then with passes and theirs.
+            source: Images or precomputed features with labels. A method that is fitted on
+                unlabelled images also accepts paths or a folder, and ignores labels.
+            folds: Number of folds to calibrate with the same labels by cross-validation, at
+                least 2; 0 does not calibrate. The calibrator is fitted on out-of-fold scores of
+                one extra method per fold. The final method is fitted on all images.
+            checkpoint: File that stores an unfinished fit after each epoch. The same fit resumes
+                from it; it is deleted at the end.
+            progress: Function called with the number of encoded images and their total, then
+                with the number of epochs and their total.
 
         Raises:
-            ConfigError: the method learns nothing, cannot be fitted by folds, or does not go with
-                the encoder, the loss or the source; told before any picture is read.
-            InputError: no label of ``source`` is one of ``names``, or there are too few pictures.
-            DataError: ``checkpoint`` is damaged, or belongs to another run.
+            ConfigError: If the method has nothing to fit, does not support ``folds``, or does not
+                go with the encoder, the loss or ``source``; before any image is read.
+            InputError: If ``source`` has none of the labels, or too few images.
+            DataError: If ``checkpoint`` is damaged, or belongs to another run.
         """
-        given = source_of(source)
-        check_fits(self.run, self.method, self.backbone, self.spellings, given, folds)
-        if self.method.learns_from == "images":
-            return self._learn(given, checkpoint, progress)
-        assert not isinstance(given, Images)  # which have no labels: it was checked
-        examples = self._examples(given, progress)
-        fold = examples.dealt(folds, self.run.seed) if folds else None
-        self._forget()
-        kept = checkpoint and Checkpoint(
-            checkpoint, purpose=purpose_of(self.run, self.spellings, examples)
+        resolved = resolve_input(source)
+        check_fit_compatibility(
+            self.run, self.method, self.encoder, self.names_with_aliases, resolved, folds
         )
-        common = (self.run, self.backbone, self.spellings, examples)
-        self.method = fitted(*common, checkpoint=kept or None, progress=progress)
+        if self.method.learns_from == "images":
+            return self._fit_unlabelled(resolved, checkpoint, progress)
+        assert not isinstance(resolved, Images)  # checked above: these have no labels
+        data = self._encode_training_data(resolved, progress)
+        fold = data.assign_folds(folds, self.run.seed) if folds else None
+        self._reset_fit()
+        saved_state = checkpoint and Checkpoint(
+            checkpoint, run_id=run_identifier(self.run, self.names_with_aliases, data)
+        )
+        arguments = (self.run, self.encoder, self.names_with_aliases, data)
+        self.method = fit_method(*arguments, checkpoint=saved_state or None, progress=progress)
         if "pixels" in self.method.needs:
-            self.backbone = remembering(self.method.tuned(), self.cache)
-        self.link, self.fitted = link_of(self.run), True
+            self.encoder = add_text_cache(self.method.finetuned_encoder(), self.cache)
+        self.link, self.is_fitted = make_link(self.run), True
         if fold is not None:
-            scores = out_of_fold(*common, fold=fold, progress=progress)
-            self._calibrate(scores, examples, f"by {folds} folds of")
-        if kept:
-            kept.remove()
+            scores = out_of_fold_scores(*arguments, fold=fold, progress=progress)
+            self._fit_calibration(scores, data, folds=folds)
+        if saved_state:
+            saved_state.remove()
         return self
 
-    def _learn(
-        self, given: Images | Labelled, checkpoint: str | Path | None, progress: Progress | None
+    def _fit_unlabelled(
+        self,
+        source: Images | LabelledInput,
+        checkpoint: str | Path | None,
+        progress: Progress | None,
     ) -> "Recognizer":
-        note_unlooked(self.run.method.name, given)
-        note_few_steps(self.run, len(given))
-        self._forget()
-        self.method = learnt_from(
-            given,
+        """Fit a method that needs no labels."""
+        warn_unused_labels(self.run.method.name, source)
+        warn_few_steps(self.run, len(source))
+        self._reset_fit()
+        self.method = fit_unlabelled(
+            source,
             self.run,
-            self.backbone,
-            self.spellings,
+            self.encoder,
+            self.names_with_aliases,
             cache=self.cache,
             checkpoint=checkpoint,
             progress=progress,
         )
-        self.fitted = True
+        self.is_fitted = True
         return self
 
-    def _forget(self) -> None:
-        self.method = new_method(self.run, self.backbone, self.spellings)
+    def _reset_fit(self) -> None:
+        """Restore the initial method, without link and calibration."""
+        self.method = make_method(self.run, self.encoder, self.names_with_aliases)
         self.link = self.calibration = None
-        self.fitted = False
+        self.is_fitted = False
 
-    def calibrate(self, held_out: Source, *, progress: Progress | None = None) -> "Recognizer":
-        """Fit the calibrator of the run on labelled pictures that fitting has not seen.
+    def calibrate(
+        self, held_out: RecognizerInput, *, progress: Progress | None = None
+    ) -> "Recognizer":
+        """Fit the calibrator of the run on held-out annotated images.
 
-        Given pictures without labels, it is fitted to what parts of them show; ``calibrated_on``
-        says so, and nobody has seen whether it is right.
+        For images without labels, the calibrator is fitted on pseudo-labels of the encoder.
+        ``calibrated_on`` reports this: such a calibration is not verified against labels.
+
+        Args:
+            held_out: Annotated images that were not used by ``fit``, or images without labels.
+            progress: Function called with the number of encoded images and their total.
 
         Raises:
-            NotFitted: it has not been fitted.
-            ConfigError: the calibrator cannot make log-odds of the scores.
-            InputError: no known label is present, or none is absent.
+            NotFitted: If the method has to be fitted first.
+            ConfigError: If the calibrator requires log-odds, and the scores are not log-odds.
+            InputError: If no known target is positive, or none is negative.
         """
         self._check_fitted()
-        of_labels = self.method.learns_from == "labels"
-        scoring = self.run.loss.name if of_labels else self.run.method.name
-        check_level(self.run, None if self.link else scoring)
-        given = source_of(held_out)
-        if isinstance(given, Images):
-            return self._calibrate_alone(given, progress)
-        examples = self._examples(given, progress)
-        self._calibrate(self._scores(examples.features), examples, "on")
+        uses_loss = self.method.learns_from == "labels"
+        score_entry = self.run.loss.name if uses_loss else self.run.method.name
+        check_calibrator_accepts_scores(self.run, None if self.link else score_entry)
+        resolved = resolve_input(held_out)
+        if isinstance(resolved, Images):
+            return self._calibrate_without_labels(resolved, progress)
+        data = self._encode_training_data(resolved, progress)
+        self._fit_calibration(self._compute_scores(data.features), data)
         return self
 
-    def _calibrate_alone(self, given: Images, progress: Progress | None) -> "Recognizer":
-        found = encoded(given, self.method, self.backbone, self.cache, progress=progress)
-        note_skipped(found, "pictures")
-        self.calibration = calibrated_without_labels(
+    def _calibrate_without_labels(self, images: Images, progress: Progress | None) -> "Recognizer":
+        """Fit the calibrator on pseudo-labels of unlabelled images."""
+        encoded = encode_input(images, self.method, self.encoder, self.cache, progress=progress)
+        warn_skipped_images(encoded, "images")
+        self.calibration = fit_calibration_without_labels(
             self.run,
-            self.backbone,
-            self.spellings,
-            self.linked(self._scores(found.features)),
-            [str(given.paths[r]) for r in found.rows],
+            self.encoder,
+            self.names_with_aliases,
+            self.logits_of(self._compute_scores(encoded.features)),
+            [str(images.paths[row]) for row in encoded.rows],
             cache=self.cache,
             progress=progress,
         )
         return self
 
-    def move_to(self, pictures: Source, *, progress: Progress | None = None) -> "Recognizer":
-        """Fit the calibration to an archive without labels, where labels are rarer or more common.
+    def adapt_to_shift(
+        self, images: RecognizerInput, *, progress: Progress | None = None
+    ) -> "Recognizer":
+        """Adapt the calibration to an unlabelled image collection with other label frequencies.
 
-        It holds where only the frequencies changed: a label looks as it did where it is present.
+        It assumes label shift: the frequencies of the labels change, but not the appearance of
+        images with and without a label.
+
+        Args:
+            images: Images of the new collection; labels are ignored.
+            progress: Function called with the number of encoded images and their total.
 
         Raises:
-            NotFitted: the recognizer has not been calibrated, or on too few pictures to know how
-                common labels were there.
+            NotFitted: If the recognizer is not calibrated, or was calibrated on too few images
+                to know their label frequencies.
+            InputError: If the estimate of the label frequencies does not converge.
         """
         if self.calibration is None:
-            raise NotFitted("Only a calibrated recognizer can be moved: calibrate it first.")
-        found = encoded(
-            source_of(pictures), self.method, self.backbone, self.cache, progress=progress
-        )
-        note_skipped(found, "pictures")
-        self.calibration = self.calibration.moved(self.linked(self._scores(found.features)))
+            raise NotFitted(
+                "adapt_to_shift requires a calibrated recognizer; got one without calibration. "
+                "Call calibrate first."
+            )
+        resolved = resolve_input(images)
+        encoded = encode_input(resolved, self.method, self.encoder, self.cache, progress=progress)
+        warn_skipped_images(encoded, "images")
+        raw = self.logits_of(self._compute_scores(encoded.features))
+        self.calibration = self.calibration.adapt_to_shift(raw)
         return self
 
-    def _calibrate(self, scores: npt.NDArray[np.float32], examples: Examples, how: str) -> None:
-        self.calibration = calibrated(
+    def _fit_calibration(
+        self, scores: npt.NDArray[np.float32], data: TrainingData, *, folds: int = 0
+    ) -> None:
+        """Fit the calibrator on scores and targets; ``folds`` is 0 for held-out images."""
+        self.calibration = fit_calibration(
             self.run,
-            self.linked(scores),
-            examples.targets.numpy().astype(np.float64),
-            examples.known.numpy(),
-            how=how,
+            self.logits_of(scores),
+            data.targets.numpy().astype(np.float64),
+            data.known.numpy(),
+            folds=folds,
         )
 
     def with_names(self, names: Sequence[str]) -> "Recognizer":
-        """The same recognizer for other names, with no retraining.
+        """Return a recognizer for other labels, without training.
 
-        What all labels share (the adapter, a shared calibration) stays; what belongs to single
-        labels is dropped with one warning.
+        Parameters that all labels share, of the method and of the calibration, are kept.
+        Parameters per label are dropped with one warning.
 
         Raises:
-            ConfigError: the method has learnt its names by heart.
+            ConfigError: If the method supports only the labels that it was fitted on.
         """
         if not self.method.open_vocabulary:
             raise ConfigError(
-                f"{self.run.method.name} knows only the names it was fitted on. "
-                "Fit it anew, or use a method that takes new names, such as zero_shot or "
-                "recover_match."
+                f"with_names requires an open-vocabulary method; {self.run.method.name} supports "
+                "only the labels it was fitted on. Fit it again, or use a method such as "
+                "zero_shot or recover_match."
             )
-        other = Recognizer(self.run, names, backbone=self.backbone, cache=self.cache)
+        other = Recognizer(self.run, names, encoder=self.encoder, cache=self.cache)
         other.method.load_state_dict(self.method.state_dict())
-        other.link, other.fitted = self.link, self.fitted
-        other.calibration = self.calibration and self.calibration.for_other_names()
+        other.link, other.is_fitted = self.link, self.is_fitted
+        other.calibration = self.calibration and self.calibration.for_new_names()
         return other
 
     def predict(
         self,
-        source: Source,
+        source: RecognizerInput,
         *,
         workers: int | None = None,
         strict: bool = False,
         progress: Progress | None = None,
     ) -> Predictions:
-        """Scores, and log-odds where there is a link or a calibration, of every picture.
+        """Return scores of each image and label, and log-odds if there is a link or calibration.
 
         Args:
-            source: Pictures, labelled or not, their paths, or a folder; or ready-made vectors,
-                labelled or an array ``(n, d)``.
-            workers: Decoding processes; chosen by the number of pictures when left out.
-            strict: An unreadable picture is an error instead of being skipped.
-            progress: Called with pictures done and their total.
+            source: Images, with labels or without, their paths, or a folder; or precomputed
+                features, with labels or as an array ``(n, d)``.
+            workers: Number of worker processes that decode images; by default it depends on the
+                number of images.
+            strict: Whether an unreadable image is an error; otherwise it is left out.
+            progress: Function called with the number of encoded images and their total.
+
+        Raises:
+            NotFitted: If the method has to be fitted first.
+            DataError: If no image can be read, or if ``strict`` and an image cannot be read.
         """
         self._check_fitted()
-        given = source_of(source)
-        how = {"workers": workers, "strict": strict, "progress": progress}
-        found = encoded(given, self.method, self.backbone, self.cache, **how)
-        note_foreign(self.backbone, self.method, found.features.pooled)
-        made = self._predictions([str(given.paths[r]) for r in found.rows], found.features)
-        passes = int(found.passes.sum())
-        work = Work(found.cached, found.decode_seconds, found.model_seconds, passes)
-        return replace(made, skipped=found.skipped, work=work, hashes=found.hashes or None)
+        resolved = resolve_input(source)
+        options = {"workers": workers, "strict": strict, "progress": progress}
+        encoded = encode_input(resolved, self.method, self.encoder, self.cache, **options)
+        warn_out_of_distribution(self.encoder, self.method, encoded.features.pooled)
+        paths = [str(resolved.paths[row]) for row in encoded.rows]
+        predictions = self._make_predictions(paths, encoded.features)
+        stats = EncodingStats(
+            encoded.n_cached,
+            encoded.decode_seconds,
+            encoded.model_seconds,
+            int(encoded.encoder_passes.sum()),
+        )
+        return replace(
+            predictions,
+            skipped=encoded.skipped,
+            encoding_stats=stats,
+            hashes=encoded.hashes or None,
+        )
 
-    def predict_pictures(self, pictures: Sequence[Image.Image]) -> Predictions:
-        """The same for pictures in memory; nothing is cached."""
+    def predict_pil_images(self, images: Sequence[Image.Image]) -> Predictions:
+        """Return the predictions of PIL images, without a cache.
+
+        Raises:
+            NotFitted: If the method has to be fitted first.
+            InputError: If there are no images.
+        """
         self._check_fitted()
-        if not pictures:
-            raise InputError("There are no pictures to tag.")
-        features = of_pictures(pictures, self.method, self.backbone).features
-        note_foreign(self.backbone, self.method, features.pooled)
-        return self._predictions([f"picture {i}" for i in range(len(pictures))], features)
+        if not images:
+            raise InputError("images must have at least one image; got none. Give PIL images.")
+        features = encode_pil_images(images, self.method, self.encoder).features
+        warn_out_of_distribution(self.encoder, self.method, features.pooled)
+        return self._make_predictions([f"image {i}" for i in range(len(images))], features)
 
-    def before_calibration(self, predictions: Predictions) -> Array | None:
-        """Log-odds of its own predictions before the calibrator, ``(n, c)``.
+    def uncalibrated_logits(self, predictions: Predictions) -> Array | None:
+        """Return the log-odds of predictions before calibration, ``(n, c)``.
 
-        None where nothing calibrates on held-out pictures, or where it is given raw scores.
+        Return None if the recognizer is not calibrated, or calibrated from raw scores.
         """
         if self.calibration is None or self.link is None:
             return None
-        return self.linked(predictions.scores)
+        return self.logits_of(predictions.scores)
 
-    def aligned(self, labelled: Labelled) -> LabelledImages:
-        """The same pictures with the targets of ``names``, found by any of their spellings."""
-        return aligned(labelled, self.names, self.aliases)
+    def align_labels(self, labelled: LabelledInput) -> LabelledImages:
+        """Return the labelled images with one column for each of ``names``, matched by alias."""
+        return align_input_labels(labelled, self.names, self.aliases)
 
-    def where(self, source: Source) -> tuple[list[str], Array]:
-        """How strongly each label is seen in each patch.
+    def localize(self, source: RecognizerInput) -> tuple[list[str], Array]:
+        """Return heat maps: the score of each label in each region of an image.
 
         Returns:
-            The paths that could be read, and raw scores of patches
-            ``(n, c, down, across)``: only their order inside a picture means something.
+            Paths of the images that could be read, and raw scores ``(n, c, down, across)``.
+            Only the order of the scores within an image is meaningful.
 
         Raises:
-            InputError: ``source`` is ready-made vectors.
-            ConfigError: the encoder gives no patch vectors in the joint space.
+            InputError: If ``source`` holds precomputed features.
+            ConfigError: If the method has no heat maps, and the encoder no patches in the joint
+                space.
         """
-        found = places(source_of(source), self.method, self.backbone, self.cache)
-        return found.paths, found.maps
+        heat_maps = compute_heat_maps(resolve_input(source), self.method, self.encoder, self.cache)
+        return heat_maps.paths, heat_maps.maps
 
     def save(self, folder: str | Path) -> None:
-        """Write a folder that loads anywhere, with the network off.
+        """Write the recognizer to a folder that can be loaded without network access.
 
         Raises:
-            NotFitted: it learns from labels and has not been fitted.
-            DataError: the folder cannot be written, or holds something else.
+            NotFitted: If the method has to be fitted first.
+            DataError: If the folder cannot be written, or holds other files.
         """
         self._check_fitted()
-        found = self.calibration
-        write_parts(
+        write_recognizer(
             folder,
-            Parts(
+            SavedRecognizer(
                 run=self.run,
-                spellings=self.spellings,
-                backbone=self.backbone,
+                names_with_aliases=self.names_with_aliases,
+                encoder=self.encoder,
                 link=self.run.loss.name if self.link else None,
-                calibration=found.state() if found else None,
-                record=found.record if found else None,
+                calibration=self.calibration.state() if self.calibration else None,
+                record=self.calibration.record if self.calibration else None,
                 weights=self.method.state_dict(),
                 fingerprint=self.fingerprint,
             ),
@@ -370,67 +434,79 @@ class Recognizer:
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "cpu") -> "Recognizer":
-        """Read what ``save`` wrote; what it predicts is the same.
+        """Load a saved recognizer; its predictions are those of the recognizer that was saved.
 
         Raises:
-            DataError: a part is missing, damaged, or from a newer version.
+            DataError: If a file is missing, damaged, or of a newer version.
         """
-        parts = read_parts(folder, device=device)
-        made = cls(parts.run, parts.spellings, backbone=parts.backbone)
-        give_weights(made.method, parts.weights, folder)
-        made.link = link_of(parts.run) if parts.link else None
-        made.calibration, made.fitted = restored(parts.calibration, parts.record), True
-        check_unchanged(folder, parts, made.fingerprint)
-        return made
+        saved = read_recognizer(folder, device=device)
+        recognizer = cls(saved.run, saved.names_with_aliases, encoder=saved.encoder)
+        load_method_weights(recognizer.method, saved.weights, folder)
+        recognizer.link = make_link(saved.run) if saved.link else None
+        recognizer.calibration = restore_calibration(saved.calibration, saved.record)
+        recognizer.is_fitted = True
+        check_fingerprint(folder, saved, recognizer.fingerprint)
+        return recognizer
 
     @property
     def fingerprint(self) -> str:
-        """Changes with anything that changes a prediction; an index keeps it."""
-        return fingerprint_of(
-            self.run, self.spellings, self.backbone, self.method, self.link, self.calibration
+        """Hash of everything that determines the predictions; an index stores it."""
+        return recognizer_fingerprint(
+            self.run,
+            self.names_with_aliases,
+            self.encoder,
+            self.method,
+            self.link,
+            self.calibration,
         )
 
     @property
     def calibrated_on(self) -> str | None:
-        """What makes the log-odds trustworthy, in words; None when nothing does."""
+        """Calibrator and calibration data of the log-odds, in words; None without log-odds."""
         if self.calibration:
-            return self.calibration.about
+            return self.calibration.description
         return f"by its loss alone ({self.run.loss.name})" if self.link else None
 
-    def _examples(self, source: Labelled, progress: Progress | None) -> Examples:
-        labelled = self.aligned(source)
-        found = encoded(source, self.method, self.backbone, self.cache, progress=progress)
-        note_skipped(found)
-        paths = [labelled.paths[r] for r in found.rows]
-        targets, known = tensors(labelled.targets[found.rows], labelled.known[found.rows])
-        return Examples(paths, found.features, targets, known)
+    def _encode_training_data(
+        self, source: LabelledInput, progress: Progress | None
+    ) -> TrainingData:
+        """Return features and targets of labelled images; leave out unreadable images."""
+        labelled = self.align_labels(source)
+        encoded = encode_input(source, self.method, self.encoder, self.cache, progress=progress)
+        warn_skipped_images(encoded)
+        paths = [labelled.paths[row] for row in encoded.rows]
+        targets, known = to_tensors(labelled.targets[encoded.rows], labelled.known[encoded.rows])
+        return TrainingData(paths, encoded.features, targets, known)
 
     def _check_fitted(self) -> None:
-        if not self.fitted:
-            what = "labelled_pictures" if self.method.learns_from == "labels" else "pictures"
+        """Raise NotFitted if the method has to be fitted first."""
+        if not self.is_fitted:
+            argument = "labelled_images" if self.method.learns_from == "labels" else "images"
             raise NotFitted(
-                f"{self.run.method.name} learns from {self.method.learns_from} and has not been "
-                f"fitted yet: call fit({what}) first, or take zero_shot, which needs none."
+                f"{self.run.method.name} must be fitted on {self.method.learns_from} first; it "
+                f"has not been fitted yet. Call fit({argument}), or use zero_shot."
             )
 
     @torch.no_grad()
-    def _scores(self, features: Features) -> npt.NDArray[np.float32]:
+    def _compute_scores(self, features: Features) -> npt.NDArray[np.float32]:
+        """Return the scores of the method, ``(n, c)``."""
         self._check_fitted()
         scores: Tensor = self.method(features)
-        made: npt.NDArray[np.float32] = scores.cpu().numpy().astype(np.float32)
-        return made
+        array: npt.NDArray[np.float32] = scores.cpu().numpy().astype(np.float32)
+        return array
 
-    def linked(self, scores: npt.NDArray[np.float32]) -> Array:
-        """What a calibrator is given: log-odds where there is a link, else the scores."""
+    def logits_of(self, scores: npt.NDArray[np.float32]) -> Array:
+        """Return the input of the calibrator: log-odds if there is a link, else raw scores."""
         raw: Array = scores.astype(np.float64)
         return self.link.logits(raw) if self.link else raw
 
-    def _predictions(self, paths: list[str], features: Features) -> Predictions:
-        scores, logits = self._scores(features), None
+    def _make_predictions(self, paths: list[str], features: Features) -> Predictions:
+        """Return scores and log-odds of encoded images."""
+        scores, logits = self._compute_scores(features), None
         if self.calibration:
-            logits = self.calibration.logits(self.linked(scores))
+            logits = self.calibration.logits(self.logits_of(scores))
         elif self.link:
-            logits = self.linked(scores).clip(-LOGIT_LIMIT, LOGIT_LIMIT)
+            logits = self.logits_of(scores).clip(-LOGIT_LIMIT, LOGIT_LIMIT)
         return Predictions(
             paths=paths,
             names=self.names,

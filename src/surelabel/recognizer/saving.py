@@ -1,14 +1,14 @@
-"""A saved recognizer: a folder that is whole, or an error that names what is missing.
+"""Save and load a recognizer as a folder; an incomplete folder raises an error.
 
-run.toml             every choice, as resolved
-names.txt            one label a line, in the order of the columns
-link.json            from scores to log-odds
-calibration.json     the fitted calibrator and on what it was fitted
-record.safetensors   how it did there, for goals and guarantees; only where that is known
-weights.safetensors  what the method learnt
-backbone/            the encoder with its preprocessing, or the name of an embedded one
+run.toml             run with all settings
+names.txt            one label per line, in the order of the columns
+link.json            loss whose link turns scores into log-odds
+calibration.json     fitted calibrator and description of the calibration data
+record.safetensors   validation record, for operating points and guarantees; optional
+weights.safetensors  weights of the method
+encoder/             encoder with its preprocessing, or the name of an embedded encoder
 about.json           versions and fingerprint
-README.md            the model card
+README.md            model card
 """
 
 import json
@@ -24,243 +24,273 @@ from safetensors.numpy import save_file as save_arrays
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from surelabel.backbones import Backbone, load_backbone
 from surelabel.config import Run, load_run, run_as_toml
-from surelabel.decisions import TrackRecord
+from surelabel.decisions import ValidationRecord
+from surelabel.encoders import Encoder, load_encoder
 from surelabel.errors import DataError
-from surelabel.files import new_folder
+from surelabel.files import atomic_folder
 from surelabel.methods import METHODS
+from surelabel.migration import ENCODER_FOLDER, current_record, current_weights
 
-FORMAT = 1
-RECORD = "record.safetensors"
-PARTS = (
+COPY_AGAIN = "Copy the complete folder again, or save the recognizer again."
+FORMAT_VERSION = 2  # 1: folders of 0.1.0, whose names migration.py maps
+RECORD_FILE = "record.safetensors"
+REQUIRED_FILES = (
     "run.toml",
     "names.txt",
     "link.json",
     "calibration.json",
     "weights.safetensors",
-    "backbone",
+    "encoder",
     "about.json",
 )
 
 
 @dataclass(frozen=True)
-class Parts:
-    """What a saved recognizer is made of.
+class SavedRecognizer:
+    """Contents of the folder of a saved recognizer.
 
     Attributes:
-        run: Every choice.
-        spellings: Names with their aliases.
-        backbone: The encoder.
-        link: Loss whose link turns scores into log-odds; None without one.
-        calibration: ``calibrator``, ``state`` and ``about``; None without one.
-        record: How the calibration did on labelled pictures; None where that is not known.
-        weights: Of the method.
-        fingerprint: Of the recognizer.
+        run: Run with all settings.
+        names_with_aliases: Labels; aliases are separated by ``|``.
+        encoder: Encoder with its preprocessing.
+        link: Loss whose link turns scores into log-odds; None for no link.
+        calibration: Calibration as JSON: ``calibrator``, ``state`` and ``about``; None if the
+            recognizer is not calibrated.
+        record: Validation record of the calibration; None if there were too few images.
+        weights: Weights of the method.
+        fingerprint: Fingerprint of the recognizer.
     """
 
     run: Run
-    spellings: list[str]
-    backbone: Backbone
+    names_with_aliases: list[str]
+    encoder: Encoder
     link: str | None
     calibration: dict[str, Any] | None
-    record: TrackRecord | None
+    record: ValidationRecord | None
     weights: dict[str, Tensor]
     fingerprint: str
 
 
-def check_free(folder: str | Path) -> None:
-    """Refuse a folder that holds something else than a recognizer.
+def check_output_folder(folder: str | Path) -> None:
+    """Refuse an existing folder that is not a saved recognizer; do not change it.
 
     Raises:
-        DataError: it does; nothing in it is touched.
+        DataError: If the folder holds other files, or is a file.
     """
     folder = Path(folder)
-    ours = folder.is_dir() and ((folder / "about.json").exists() or not any(folder.iterdir()))
-    if folder.exists() and not ours:
+    is_replaceable = folder.is_dir() and (
+        (folder / "about.json").exists() or not any(folder.iterdir())
+    )
+    if folder.exists() and not is_replaceable:
         raise DataError(
-            f"{folder} exists and is no saved recognizer, so it is left alone. "
-            "Name a new folder, or remove this one first."
+            f"The output folder must be new, empty or a saved recognizer; {folder} holds other "
+            "files. Give another folder, or delete this one first."
         )
 
 
-def write_parts(folder: str | Path, parts: Parts) -> None:
-    """Write all parts at once: the folder appears whole or not at all.
+def write_recognizer(folder: str | Path, recognizer: SavedRecognizer) -> None:
+    """Write a recognizer to a folder atomically: completely, or not at all.
 
     Raises:
-        DataError: the folder cannot be written, or holds something else than a recognizer.
+        DataError: If the folder cannot be written, or holds other files.
     """
-    check_free(folder)
-    with new_folder(folder) as new:
-        parts.backbone.save(new / "backbone")
+    check_output_folder(folder)
+    with atomic_folder(folder) as new_folder:
+        recognizer.encoder.save(new_folder / "encoder")
         save_file(
-            {k: v.contiguous() for k, v in parts.weights.items()}, new / "weights.safetensors"
+            {name: tensor.contiguous() for name, tensor in recognizer.weights.items()},
+            new_folder / "weights.safetensors",
         )
-        if parts.record:
-            save_arrays(parts.record.state(), new / RECORD)
+        if recognizer.record:
+            save_arrays(recognizer.record.state(), new_folder / RECORD_FILE)
         texts = {
-            "run.toml": run_as_toml(parts.run),
-            "names.txt": "\n".join(parts.spellings) + "\n",
-            "link.json": _json({"loss": parts.link}),
-            "calibration.json": _json(parts.calibration),
-            "about.json": _json(
+            "run.toml": run_as_toml(recognizer.run),
+            "names.txt": "\n".join(recognizer.names_with_aliases) + "\n",
+            "link.json": _to_json({"loss": recognizer.link}),
+            "calibration.json": _to_json(recognizer.calibration),
+            "about.json": _to_json(
                 {
-                    "format": FORMAT,
+                    "format": FORMAT_VERSION,
                     "surelabel": version("surelabel"),
-                    "fingerprint": parts.fingerprint,
+                    "fingerprint": recognizer.fingerprint,
                 }
             ),
-            "README.md": _card(parts),
+            "README.md": _model_card(recognizer),
         }
         for name, text in texts.items():
-            (new / name).write_text(text, encoding="utf-8")
+            (new_folder / name).write_text(text, encoding="utf-8")
 
 
-def read_parts(folder: str | Path, *, device: str = "cpu") -> Parts:
-    """Read what ``write_parts`` wrote, with no network.
+def read_recognizer(folder: str | Path, *, device: str = "cpu") -> SavedRecognizer:
+    """Read the folder of a saved recognizer, without network access.
+
+    Folders of version 0.1.0 are read as well.
 
     Raises:
-        DataError: a part is missing, damaged, or from a newer version.
+        DataError: If a file is missing, damaged, or of a newer version.
     """
     folder = Path(folder)
-    missing = [part for part in PARTS if not (folder / part).exists()]
+    is_0_1_0 = not (folder / "encoder").exists() and (folder / ENCODER_FOLDER).exists()
+    encoder_folder = ENCODER_FOLDER if is_0_1_0 else "encoder"
+    missing = [name for name in REQUIRED_FILES if not (folder / name).exists()]
+    if is_0_1_0:
+        missing.remove("encoder")
     if missing:
         raise DataError(
-            f"{folder} is no whole recognizer: {', '.join(missing)} is missing. "
-            "Copy the whole folder again, or save the recognizer anew."
+            f"{folder} must be a complete saved recognizer; missing: {', '.join(missing)}. "
+            f"{COPY_AGAIN}"
         )
-    about = _object(folder / "about.json")
+    about = _read_json_object(folder / "about.json")
     if not isinstance(about.get("format"), int):
         raise DataError(
-            f"{folder / 'about.json'} must state its format as a number. Got "
-            f"{about.get('format')!r}. Copy the whole folder again, or save the recognizer anew."
+            f"{folder / 'about.json'} must contain its format as an integer; got "
+            f"{about.get('format')!r}. {COPY_AGAIN}"
         )
-    if about["format"] > FORMAT:
+    if about["format"] > FORMAT_VERSION:
         raise DataError(
-            f"{folder} was saved by surelabel {about.get('surelabel')}, in a format that this "
-            f"version ({version('surelabel')}) does not know. Upgrade surelabel to load it."
+            f"surelabel {version('surelabel')} reads formats up to {FORMAT_VERSION}; {folder} has "
+            f"format {about['format']} of surelabel {about.get('surelabel')}. Upgrade surelabel."
         )
-    state = _whole(folder / "weights.safetensors", load_file)
-    record = folder / RECORD
+    run = load_run(folder / "run.toml")
+    weights = _load_tensors(folder / "weights.safetensors", load_file)
+    record = None
+    if (folder / RECORD_FILE).exists():
+        record = _load_tensors(folder / RECORD_FILE, load_arrays)
+    if about["format"] == 1:
+        weights = current_weights(run.method.name, weights)
+        record = record and current_record(record)
     try:
         names = (folder / "names.txt").read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{folder / 'names.txt'} cannot be read: {error}.") from error
-    parts = Parts(
-        run=load_run(folder / "run.toml"),
-        spellings=names,
-        backbone=load_backbone(f"local-dir:{folder / 'backbone'}", device=device),
-        link=_object(folder / "link.json").get("loss"),
-        calibration=_object(folder / "calibration.json") or None,
-        record=TrackRecord.restore(_whole(record, load_arrays)) if record.exists() else None,
-        weights=state,
+        raise DataError(f"{folder / 'names.txt'} cannot be read: {error}. {COPY_AGAIN}") from error
+    saved = SavedRecognizer(
+        run=run,
+        names_with_aliases=names,
+        encoder=load_encoder(f"local-dir:{folder / encoder_folder}", device=device),
+        link=_read_json_object(folder / "link.json").get("loss"),
+        calibration=_read_json_object(folder / "calibration.json") or None,
+        record=ValidationRecord.restore(record) if record else None,
+        weights=weights,
         fingerprint=str(about.get("fingerprint", "")),
     )
-    _check_together(folder, parts)
-    return parts
+    _check_consistency(folder, saved)
+    return saved
 
 
-def give_weights(method: Any, weights: dict[str, Tensor], folder: str | Path) -> None:
-    """Put what was learnt into a method made by the same run.
+def load_method_weights(method: Any, weights: dict[str, Tensor], folder: str | Path) -> None:
+    """Load saved weights into a method.
 
     Raises:
-        DataError: they do not fit it.
+        DataError: If names or shapes of the weights differ from those of the method.
     """
     try:
         method.load_state_dict(weights)
     except RuntimeError as error:
         raise DataError(
-            f"The weights in {folder} do not fit its run.toml: {error}. "
-            "Copy the whole folder again, or save the recognizer anew."
+            f"The weights in {folder} do not match its run.toml: {error}. {COPY_AGAIN}"
         ) from error
 
 
-def check_unchanged(folder: str | Path, parts: Parts, fingerprint: str) -> None:
-    """Refuse parts that no longer make the recognizer that was saved.
+def check_fingerprint(folder: str | Path, saved: SavedRecognizer, fingerprint: str) -> None:
+    """Refuse a folder whose files were changed after it was saved.
 
     Raises:
-        DataError: what they make has another fingerprint.
+        DataError: If the fingerprint of the loaded recognizer differs from the saved one.
     """
-    if fingerprint != parts.fingerprint:
+    if fingerprint != saved.fingerprint:
         raise DataError(
-            f"{folder} has been changed since it was saved: its parts do not give the "
-            "fingerprint in about.json. Copy the whole folder again, or save it anew."
+            f"{folder} was changed since it was saved: its fingerprint must be "
+            f"{saved.fingerprint}; got {fingerprint}. {COPY_AGAIN}"
         )
 
 
-def _check_together(folder: Path, parts: Parts) -> None:
-    """Refuse parts that are each whole and not of one recognizer."""
-    labels, again = len(parts.spellings), "Copy the whole folder again, or save it anew."
-    if parts.link not in (None, parts.run.loss.name):
+def _check_consistency(folder: Path, saved: SavedRecognizer) -> None:
+    """Refuse files that belong to different recognizers.
+
+    Raises:
+        DataError: If the loss or the number of labels differs between files.
+    """
+    n_labels = len(saved.names_with_aliases)
+    if saved.link not in (None, saved.run.loss.name):
         raise DataError(
-            f"{folder / 'link.json'} must name the loss of run.toml, {parts.run.loss.name}, or "
-            f"none. Got {parts.link!r}. {again}"
+            f"{folder / 'link.json'} must name the loss of run.toml, {saved.run.loss.name}, or "
+            f"none; got {saved.link!r}. {COPY_AGAIN}"
         )
-    shift = (parts.calibration or {}).get("shift") or [0.0] * labels
-    of = {
-        RECORD: len(parts.record.shown) if parts.record else labels,
-        "calibration.json": len(shift) if isinstance(shift, list) else labels,
+    shift = (saved.calibration or {}).get("shift") or [0.0] * n_labels
+    labels_per_file = {
+        RECORD_FILE: len(saved.record.predicted_positives) if saved.record else n_labels,
+        "calibration.json": len(shift) if isinstance(shift, list) else n_labels,
     }
-    for name, count in of.items():
-        if count != labels:
+    for name, count in labels_per_file.items():
+        if count != n_labels:
             raise DataError(
-                f"{folder / name} is of {count} labels and the recognizer of {labels}. {again}"
+                f"{folder / name} must have {n_labels} labels, as names.txt; got {count}. "
+                f"{COPY_AGAIN}"
             )
 
 
-def _whole(path: Path, load: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
+def _load_tensors(path: Path, load: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
+    """Load a safetensors file with ``load``.
+
+    Raises:
+        DataError: If the file is damaged.
+    """
     try:
         return load(path)
     except (SafetensorError, OSError) as error:
-        raise DataError(
-            f"{path} is damaged ({error}). Copy it again, or save the recognizer anew."
-        ) from error
+        raise DataError(f"{path} is damaged ({error}). {COPY_AGAIN}") from error
 
 
-def _json(value: Any) -> str:
+def _to_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-def _object(path: Path) -> dict[str, Any]:
+def _read_json_object(path: Path) -> dict[str, Any]:
+    """Return the object of a JSON file; an empty one if the file holds another value.
+
+    Raises:
+        DataError: If the file is damaged.
+    """
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise DataError(
-            f"{path} is damaged ({error}). Copy it again, or save the recognizer anew."
-        ) from error
+        raise DataError(f"{path} is damaged ({error}). {COPY_AGAIN}") from error
     return value if isinstance(value, dict) else {}
 
 
-def _card(parts: Parts) -> str:
-    calibrated = (parts.calibration or {}).get("about")
-    shown = ", ".join(parts.spellings[:20]) + (" …" if len(parts.spellings) > 20 else "")
-    return f"""# A recognizer of {len(parts.spellings)} labels
+def _model_card(saved: SavedRecognizer) -> str:
+    """Return the model card in Markdown."""
+    calibration = (saved.calibration or {}).get("about")
+    names = saved.names_with_aliases
+    first_names = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
+    return f"""# Recognizer of {len(names)} labels
 
-Labels: {shown}
+Labels: {first_names}
 
 | | |
 |---|---|
-| encoder | {parts.backbone.name} |
-| its world | {parts.backbone.world or "see the encoder's own card"} |
-| method | {parts.run.method.name} {parts.run.method.settings or ""} |
-| loss | {_lesson(parts.run)} |
-| calibration | {calibrated or "none on held-out pictures"} |
-| made with | surelabel {version("surelabel")} |
+| encoder | {saved.encoder.name} |
+| training images of the encoder | {saved.encoder.training_domain or "see its model card"} |
+| method | {saved.run.method.name} {saved.run.method.settings or ""} |
+| loss | {_describe_training(saved.run)} |
+| calibration | {calibration or "none on held-out images"} |
+| saved by | surelabel {version("surelabel")} |
 
-Load it with `surelabel.Recognizer.load(folder)` or name this folder after `--model`.
-Its probabilities hold for pictures like those it was calibrated on; measure them on your own
-labelled pictures with `surelabel evaluate` before you rely on them.
+Load it with `surelabel.Recognizer.load(folder)`, or give this folder as `--model`.
+Its probabilities are calibrated for images like the calibration images. Measure them on your own
+annotated images with `surelabel evaluate` before you rely on them.
 """
 
 
-def _lesson(run: Run) -> str:
-    """What fitting made small, and of which labels, in words."""
+def _describe_training(run: Run) -> str:
+    """Return the loss and the targets of the fit, in words."""
     method: Any = METHODS[run.method.name]
     if method.learns_from == "nothing":
-        return "none: nothing was fitted"
+        return "none: not fitted"
     if method.learns_from == "labels":
         return run.loss.name
     if run.teacher is None or run.pseudolabels is None:
-        return "none: it has looked at pictures without labels"
-    made = f"{run.pseudolabels.name} of {run.teacher.name} {run.teacher.settings or ''}".rstrip()
-    return f"{run.loss.name}, on labels of its own ({made})"
+        return "none: fitted on images without labels"
+    teacher = f"{run.teacher.name} {run.teacher.settings or ''}".rstrip()
+    return f"{run.loss.name}, on pseudo-labels ({run.pseudolabels.name} of {teacher})"

@@ -1,4 +1,4 @@
-"""Tags as people know them: a label, its score, its probability."""
+"""Tag images: labels with scores and probabilities, the most probable first."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,81 +22,94 @@ def tag(
     device: str = "cpu",
     **settings: Any,
 ) -> list[list[dict[str, Any]]]:
-    """Tag pictures in one line: every label with its own probability.
+    """Tag images: return each label with its score and its probability.
+
+    An image can have several labels; their probabilities need not sum to 1.
 
     Args:
-        images: Paths or pictures in memory.
-        labels: What to look for; one is enough.
-        model: The encoder.
-        method: What it is asked with; one that needs no labels. One that learns from images looks
-            at all of ``images`` first.
-        device: Where it runs.
-        settings: Of the method, such as ``domain="centred"``.
+        images: Paths of image files, or PIL images.
+        labels: Labels, at least one.
+        model: Name of an encoder.
+        method: Method that needs no labels. A method that is fitted without labels is fitted on
+            ``images`` first.
+        device: PyTorch device of the encoder.
+        settings: Settings of the method, such as ``domain="centred"``.
 
     Returns:
-        For each picture its labels, likeliest first, as ``{"label", "score", "probability"}``;
-        the probability is None while nothing calibrates the model.
+        For each image its labels as ``{"label", "score", "probability"}``, the most probable
+        first. The probability is None if the encoder and method are not calibrated.
 
     Raises:
-        DataError: a picture cannot be read.
-        UnknownName, ConfigError: there is no such method or setting.
-        NotFitted: the method is trained; fit a recognizer instead.
+        DataError: If an image cannot be read.
+        InputError: If paths and PIL images are mixed.
+        UnknownName: If there is no such encoder or method.
+        ConfigError: If the method has no such setting, or its value is invalid.
+        NotFitted: If the method has to be trained; fit a ``Recognizer`` instead.
 
     Example:
         >>> import surelabel as sl
-        >>> picture = sl.collection("scenes-80", split="test").paths[0]
-        >>> [sorted(found) for found in sl.tag(picture, labels=["lion"])[0]]
+        >>> image = sl.collection("scenes-80", split="test").paths[0]
+        >>> [sorted(tag) for tag in sl.tag(image, labels=["lion"])[0]]
         [['label', 'probability', 'score']]
     """
-    several = [images] if isinstance(images, str | Path | Image.Image) else list(images)
-    run = Run(backbone=Choice(model), method=Choice(method, settings))
+    image_list = [images] if isinstance(images, str | Path | Image.Image) else list(images)
+    run = Run(encoder=Choice(model), method=Choice(method, settings))
     recognizer = Recognizer(run, labels, device=device)
-    opened = [p for p in several if isinstance(p, Image.Image)]
-    if opened and len(opened) < len(several):
-        raise InputError("images must be all paths or all pictures in memory, not a mixture.")
-    if opened:
-        return tags_of(recognizer.predict_pictures(opened))
-    paths = [str(p) for p in several]
-    if hasattr(recognizer.method, "learn"):
+    pil_images = [image for image in image_list if isinstance(image, Image.Image)]
+    if pil_images and len(pil_images) < len(image_list):
+        raise InputError(
+            f"images must be only paths or only PIL images; got {len(pil_images)} PIL images "
+            f"among {len(image_list)}. Call tag once for each kind."
+        )
+    if pil_images:
+        return select_tags(recognizer.predict_pil_images(pil_images))
+    paths = [str(path) for path in image_list]
+    if hasattr(recognizer.method, "fit_unlabelled"):
         recognizer.fit(paths)
-    return tags_of(recognizer.predict(paths, strict=True))
+    return select_tags(recognizer.predict(paths, strict=True))
 
 
-def tags_of(
+def select_tags(
     predictions: Predictions,
     *,
     threshold: float | Array | None = None,
     top_k: int | None = None,
 ) -> list[list[dict[str, Any]]]:
-    """The labels of each picture, likeliest first.
+    """Return the labels of each image at or above a threshold, the most probable first.
 
     Args:
-        predictions: Of a recognizer.
-        threshold: Only labels with this probability or more, in [0, 1]; one for all labels, or
-            one each, ``(c,)``, where 1 means never.
-        top_k: At most so many.
+        predictions: Predictions of a recognizer.
+        threshold: Minimum probability in [0, 1], for all labels or for each label, ``(c,)``; a
+            label with its own threshold 1 is never returned. None returns all labels.
+        top_k: Maximum number of labels per image; None for no limit.
+
+    Returns:
+        For each image its labels as ``{"label", "score", "probability"}``.
 
     Raises:
-        NotFitted: a threshold needs probabilities and there are none.
-        InputError: ``threshold`` or ``top_k`` is out of range.
+        NotFitted: If there is a threshold, and the predictions are not calibrated.
+        InputError: If ``threshold`` or ``top_k`` is out of range.
     """
-    check_choice(threshold=threshold, top_k=top_k)
-    known = predictions.calibration is not None
-    probabilities = predictions.probabilities if known or threshold is not None else None
-    least = None if threshold is None else np.asarray(threshold, dtype=float)
-    if least is not None and least.shape not in ((), (len(predictions.names),)):
+    check_tag_options(threshold=threshold, top_k=top_k)
+    is_calibrated = predictions.calibration is not None
+    needs_probabilities = is_calibrated or threshold is not None
+    probabilities = predictions.probabilities if needs_probabilities else None
+    thresholds = None if threshold is None else np.asarray(threshold, dtype=float)
+    if thresholds is not None and thresholds.shape not in ((), (len(predictions.names),)):
         raise InputError(
-            f"threshold must be one probability, or one for each of {len(predictions.names)} "
-            f"labels. Got {least.shape}."
+            f"threshold must be one number, or one for each of {len(predictions.names)} labels; "
+            f"got an array of shape {thresholds.shape}. Give a number in [0, 1]."
         )
-    shown = None if least is None or probabilities is None else _shown(probabilities, least)
-    found = []
+    selected = None
+    if thresholds is not None and probabilities is not None:
+        selected = _at_or_above(probabilities, thresholds)
+    tags = []
     for row, scores in enumerate(predictions.scores):
         order = np.argsort(-scores, kind="stable")
         if probabilities is not None:
             order = order[np.argsort(-probabilities[row][order], kind="stable")]
-            order = order if shown is None else order[shown[row][order]]
-        found.append(
+            order = order if selected is None else order[selected[row][order]]
+        tags.append(
             [
                 {
                     "label": predictions.names[c],
@@ -108,24 +121,27 @@ def tags_of(
                 for c in order[:top_k]
             ]
         )
-    return found
+    return tags
 
 
-def _shown(probabilities: Array, least: Array) -> Flags:
-    """At or above its threshold; a label whose own threshold is 1 is never shown."""
-    never = least >= 1 if least.ndim else np.False_
-    shown: Flags = (probabilities >= least) & ~never
-    return shown
+def _at_or_above(probabilities: Array, thresholds: Array) -> Flags:
+    """Return which probabilities ``(n, c)`` reach their threshold.
+
+    A label with its own threshold 1 is never selected.
+    """
+    is_disabled = thresholds >= 1 if thresholds.ndim else np.False_
+    selected: Flags = (probabilities >= thresholds) & ~is_disabled
+    return selected
 
 
-def check_choice(*, threshold: float | Array | None = None, top_k: int | None = None) -> None:
-    """Refuse what ``tags_of`` would refuse, before any work is done.
+def check_tag_options(*, threshold: float | Array | None = None, top_k: int | None = None) -> None:
+    """Refuse invalid options of ``select_tags``, before any image is read.
 
     Raises:
-        InputError: ``threshold`` or ``top_k`` is out of range.
+        InputError: If ``threshold`` or ``top_k`` is out of range.
     """
-    least = np.asarray(0.0 if threshold is None else threshold)
-    if least.size and not (least.min() >= 0 and least.max() <= 1):  # NaN is neither
-        raise InputError(f"threshold is a probability in [0, 1]. Got {threshold}.")
+    thresholds = np.asarray(0.0 if threshold is None else threshold)
+    if thresholds.size and not (thresholds.min() >= 0 and thresholds.max() <= 1):  # or NaN
+        raise InputError(f"threshold must be in [0, 1]; got {threshold}.")
     if top_k is not None and top_k < 1:
-        raise InputError(f"top_k must be 1 or more. Got {top_k}.")
+        raise InputError(f"top_k must be at least 1; got {top_k}.")

@@ -1,6 +1,6 @@
-"""Regularizers: ``regularizer(step, *, settings) -> ()``. Add one line here for a new one.
+"""Regularizers: ``regularizer(step, *, settings) -> ()``. To add one, add one line to the table.
 
-The training loop multiplies by a weight and adds the loss.
+The training loop multiplies the regularizer by a weight and adds it to the loss.
 """
 
 from collections.abc import Callable

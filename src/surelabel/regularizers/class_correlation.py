@@ -1,43 +1,58 @@
-"""Correlation of predictions over all pictures, present labels too."""
+"""Correlation of predictions over all images, positives included."""
 
 from torch import Tensor
 
-from surelabel.records import Step
-from surelabel.regularizers.covariance import Target, batch_of, correlation, mean_squared_gap
+from surelabel.records import TrainingStep
+from surelabel.regularizers.covariance.prediction_covariance import (
+    TextSimilarity,
+    covariance_batch,
+    mean_squared_difference,
+    weighted_correlation,
+)
 
 
 def class_correlation(
-    step: Step, *, target: Target = "cosine", epsilon: float = 1e-6, least: int = 4
+    step: TrainingStep,
+    *,
+    similarity: TextSimilarity = "cosine",
+    epsilon: float = 1e-6,
+    min_images: int = 4,
 ) -> Tensor:
-    """Ask that predictions correlate as the names of the labels are alike.
+    """Penalize the difference between prediction correlation and text similarity of labels.
 
-    The formula of ``class_covariance`` with m = 1 at every known target, present or absent: what
-    looking at absent labels alone is worth shows in the difference.
+    The formula of ``class_covariance`` with m = 1 at each known target, positive or negative. The
+    difference of both regularizers shows the effect of the restriction to negatives.
 
     Args:
-        step: One training step, with texts.
-        target: What the correlations are held against, as in ``class_covariance``.
-        epsilon: Keeps labels whose predictions hardly vary near correlation 0, >= 0.
-        least: A pair of labels known together in fewer pictures than this is left out.
+        step: Training step with text vectors.
+        similarity: Text similarity that the correlations are compared with. "cosine": the cosine.
+            "centered": the cosine after the mean text vector is subtracted, possibly negative.
+            "minmax": the cosine, scaled to the range [0, 1].
+        epsilon: Number added to each variance, >= 0; it keeps labels of nearly constant predictions
+            near correlation 0.
+        min_images: Smallest number of images where both labels are known, for a pair to count.
 
     Returns:
-        One number in [0, 4], ``()``, float32 at least; 0 where no pair is left.
+        Loss in [0, 4], ``()``, float32 or wider; 0 if no pair is left.
 
     Raises:
-        InputError: the step has no texts, or its parts differ in shape.
-        ConfigError: ``target`` is not one of the three.
+        InputError: If the step has no texts, or its tensors differ in shape.
+        ConfigError: If ``similarity`` is not "cosine", "centered" or "minmax".
 
     Source:
-        none; ours, a variant of ``class_covariance``.
+        None; ours, a variant of ``class_covariance``.
 
     Example:
         >>> import torch
         >>> scores = torch.tensor([[-3.0, -2.0], [-1.0, -1.0], [-2.0, -3.0], [-1.0, -2.0]])
-        >>> known = torch.ones(4, 2, dtype=torch.bool)
-        >>> step = Step(scores, scores, torch.zeros(4, 2), known, texts=torch.eye(2))
+        >>> targets, known = torch.zeros(4, 2), torch.ones(4, 2, dtype=torch.bool)
+        >>> step = TrainingStep(scores, scores, targets, known, texts=torch.eye(2))
         >>> class_correlation(step).round(decimals=4)
         tensor(0.3351)
     """
-    batch = batch_of(step, target)
-    together = correlation(batch.values.sigmoid(), batch.seen, batch.rows, epsilon)
-    return mean_squared_gap(together, batch.alike, batch.seen.T @ batch.seen, least)
+    batch = covariance_batch(step, similarity)
+    correlation = weighted_correlation(
+        batch.scores.sigmoid(), batch.known_weights, batch.n_images, epsilon
+    )
+    shared_images = batch.known_weights.T @ batch.known_weights
+    return mean_squared_difference(correlation, batch.similarity, shared_images, min_images)

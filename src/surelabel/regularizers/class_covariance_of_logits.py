@@ -1,44 +1,58 @@
-"""Class-wise covariance of log-odds, which pull on predictions near 0 as well."""
+"""Class-wise covariance of log-odds, with a gradient also for predictions near 0."""
 
 from torch import Tensor
 
-from surelabel.records import Step
-from surelabel.regularizers.covariance import Target, batch_of, correlation, mean_squared_gap
+from surelabel.records import TrainingStep
+from surelabel.regularizers.covariance.prediction_covariance import (
+    TextSimilarity,
+    covariance_batch,
+    mean_squared_difference,
+    weighted_correlation,
+)
 
 
 def class_covariance_of_logits(
-    step: Step, *, target: Target = "cosine", epsilon: float = 1e-6, least: int = 4
+    step: TrainingStep,
+    *,
+    similarity: TextSimilarity = "cosine",
+    epsilon: float = 1e-6,
+    min_images: int = 4,
 ) -> Tensor:
-    """Ask that log-odds of absent labels correlate as the names of the labels are alike.
+    """Penalize the difference between log-odds correlation and text similarity of negatives.
 
-    The formula of ``class_covariance`` with the log-odds themselves, or the scores where the loss
-    has no strict link, in the place of p: predictions near 0 or 1 keep their pull.
+    The formula of ``class_covariance`` with the log-odds instead of p, or with the scores if the
+    loss has no strictly increasing link. Predictions near 0 or 1 keep their gradient.
 
     Args:
-        step: One training step, with texts.
-        target: What the correlations are held against, as in ``class_covariance``.
-        epsilon: Keeps labels whose log-odds hardly vary near correlation 0, >= 0.
-        least: A pair of labels absent together in fewer pictures than this is left out.
+        step: Training step with text vectors.
+        similarity: Text similarity that the correlations are compared with. "cosine": the cosine.
+            "centered": the cosine after the mean text vector is subtracted, possibly negative.
+            "minmax": the cosine, scaled to the range [0, 1].
+        epsilon: Number added to each variance, >= 0; it keeps labels of nearly constant log-odds
+            near correlation 0.
+        min_images: Smallest number of images where both labels are negative, for a pair to count.
 
     Returns:
-        One number in [0, 4], ``()``, float32 at least; 0 where no pair is left.
+        Loss in [0, 4], ``()``, float32 or wider; 0 if no pair is left.
 
     Raises:
-        InputError: the step has no texts, or its parts differ in shape.
-        ConfigError: ``target`` is not one of the three.
+        InputError: If the step has no texts, or its tensors differ in shape.
+        ConfigError: If ``similarity`` is not "cosine", "centered" or "minmax".
 
     Source:
-        none; ours, a variant of ``class_covariance``.
+        None; ours, a variant of ``class_covariance``.
 
     Example:
         >>> import torch
         >>> scores = torch.tensor([[-3.0, -2.0], [-1.0, -1.0], [-2.0, -3.0], [-1.0, -2.0]])
-        >>> absent = torch.zeros(4, 2)
-        >>> step = Step(scores, scores, absent, absent == 0, texts=torch.eye(2))
+        >>> targets, known = torch.zeros(4, 2), torch.ones(4, 2, dtype=torch.bool)
+        >>> step = TrainingStep(scores, scores, targets, known, texts=torch.eye(2))
         >>> class_covariance_of_logits(step).round(decimals=4)
         tensor(0.1818)
     """
-    batch = batch_of(step, target)
-    together = correlation(batch.values, batch.inactive, batch.rows, epsilon)
-    shared = batch.inactive.T @ batch.inactive
-    return mean_squared_gap(together, batch.alike, shared, least)
+    batch = covariance_batch(step, similarity)
+    correlation = weighted_correlation(
+        batch.scores, batch.negative_weights, batch.n_images, epsilon
+    )
+    shared_images = batch.negative_weights.T @ batch.negative_weights
+    return mean_squared_difference(correlation, batch.similarity, shared_images, min_images)

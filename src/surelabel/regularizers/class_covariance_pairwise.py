@@ -1,61 +1,75 @@
-"""Class-wise covariance with means and variances of every pair's own pictures."""
+"""Class-wise covariance with separate images, means and variances for each pair."""
 
 import torch
 from torch import Tensor
 
-from surelabel.records import Step
-from surelabel.regularizers.covariance import Target, batch_of, mean_squared_gap
+from surelabel.records import TrainingStep
+from surelabel.regularizers.covariance.prediction_covariance import (
+    TextSimilarity,
+    covariance_batch,
+    mean_squared_difference,
+)
 
 
 def class_covariance_pairwise(
-    step: Step, *, target: Target = "cosine", epsilon: float = 1e-6, least: int = 4
+    step: TrainingStep,
+    *,
+    similarity: TextSimilarity = "cosine",
+    epsilon: float = 1e-6,
+    min_images: int = 4,
 ) -> Tensor:
-    """Ask the same as ``class_covariance``, each pair judged by its own pictures alone.
+    """Penalize the difference between pairwise correlation and text similarity of negatives.
 
-        over the pictures where both i and j are absent, N_ij of them:
+        over the images where both i and j are negative, N_ij of them:
         R_ij = cov(p_i, p_j) / (sqrt(var p_i + epsilon) · sqrt(var p_j + epsilon))
 
-    Mean, variance and covariance of a pair are unbiased by the other pictures; with few pictures
-    R is extreme (two of them give -1 or 1), and the matrix need not be that of any distribution.
+    As ``class_covariance``, but mean, variance and covariance of a pair use only its images. With
+    few images R is extreme: two images give -1 or 1. R need not be positive semi-definite.
 
     Args:
-        step: One training step, with texts.
-        target: What the correlations are held against, as in ``class_covariance``.
-        epsilon: Keeps labels whose predictions hardly vary near correlation 0, >= 0.
-        least: A pair of labels absent together in fewer pictures than this is left out.
+        step: Training step with text vectors.
+        similarity: Text similarity that the correlations are compared with. "cosine": the cosine.
+            "centered": the cosine after the mean text vector is subtracted, possibly negative.
+            "minmax": the cosine, scaled to the range [0, 1].
+        epsilon: Number added to each variance, >= 0; it keeps labels of nearly constant predictions
+            near correlation 0.
+        min_images: Smallest number of images where both labels are negative, for a pair to count.
 
     Returns:
-        One number in [0, 4], ``()``, float32 at least; 0 where no pair is left.
+        Loss in [0, 4], ``()``, float32 or wider; 0 if no pair is left.
 
     Raises:
-        InputError: the step has no texts, or its parts differ in shape.
-        ConfigError: ``target`` is not one of the three.
+        InputError: If the step has no texts, or its tensors differ in shape.
+        ConfigError: If ``similarity`` is not "cosine", "centered" or "minmax".
 
     Source:
-        none; ours, a variant of ``class_covariance``.
+        None; ours, a variant of ``class_covariance``.
 
     Example:
-        >>> import torch
         >>> scores = torch.tensor([[-3.0, -2.0], [-1.0, -1.0], [-2.0, -3.0], [-1.0, -2.0]])
-        >>> absent = torch.zeros(4, 2)
-        >>> step = Step(scores, scores, absent, absent == 0, texts=torch.eye(2))
+        >>> targets, known = torch.zeros(4, 2), torch.ones(4, 2, dtype=torch.bool)
+        >>> step = TrainingStep(scores, scores, targets, known, texts=torch.eye(2))
         >>> class_covariance_pairwise(step).round(decimals=4)
         tensor(0.3351)
     """
-    batch = batch_of(step, target)
-    shared = batch.inactive.T @ batch.inactive
-    together = _pairwise(batch.values.sigmoid(), batch.inactive, shared, epsilon)
-    return mean_squared_gap(together, batch.alike, shared, least)
+    batch = covariance_batch(step, similarity)
+    shared_images = batch.negative_weights.T @ batch.negative_weights
+    correlation = _pairwise_correlation(
+        batch.scores.sigmoid(), batch.negative_weights, shared_images, epsilon
+    )
+    return mean_squared_difference(correlation, batch.similarity, shared_images, min_images)
 
 
-def _pairwise(p: Tensor, inactive: Tensor, shared: Tensor, epsilon: float) -> Tensor:
-    """Correlation of each two columns over the pictures that weigh in both, ``(c, c)``."""
-    middle = (inactive * p).sum(0) / inactive.sum(0).clip(min=1e-12)
-    apart = inactive * (p - middle.detach())  # any constant cancels; this one keeps digits
-    counts = shared.clip(min=1e-12)
-    means = apart.T @ inactive / counts  # of the row's label, over the pair's pictures
-    squares = (apart * (p - middle.detach())).T @ inactive / counts
+def _pairwise_correlation(
+    p: Tensor, weights: Tensor, shared_images: Tensor, epsilon: float
+) -> Tensor:
+    """Return the correlation of two columns over the images weighted in both, ``(c, c)``."""
+    center = (weights * p).sum(0) / weights.sum(0).clip(min=1e-12)
+    deviations = weights * (p - center.detach())  # any constant cancels; this is the most exact
+    counts = shared_images.clip(min=1e-12)
+    means = deviations.T @ weights / counts  # of the row's label, over the images of the pair
+    squares = (deviations * (p - center.detach())).T @ weights / counts
     variance = (squares - means.square()).clip(min=0) + epsilon
     variance = torch.where(variance > 0, variance, 1.0)
-    covariance = apart.T @ apart / counts - means * means.T
+    covariance = deviations.T @ deviations / counts - means * means.T
     return covariance / (variance.sqrt() * variance.T.sqrt())

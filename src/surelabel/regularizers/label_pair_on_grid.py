@@ -1,4 +1,4 @@
-"""Label-pair regularizer on a grid: its cost does not grow with the number of present labels."""
+"""Label-pair regularizer on a grid; its cost does not depend on the number of positives."""
 
 import math
 from dataclasses import replace
@@ -8,83 +8,89 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from surelabel.errors import ConfigError
-from surelabel.records import Step
-from surelabel.regularizers.label_pair import summed
-from surelabel.regularizers.pairs import Pairs
+from surelabel.records import TrainingStep
+from surelabel.regularizers.pairs.label_pairs import LabelPairs
+from surelabel.regularizers.pairs.pair_loss_sum import sum_pair_losses
 
-POINTS = 2**14  # of the grid of one picture at most; 256 nats with the spacing as it comes
+MAX_GRID_POINTS = 2**14  # of one image; 256 nats with the default spacing
 
 
-def label_pair_on_grid(step: Step, *, spacing: float = 1 / 64) -> Tensor:
-    """Charge every pair of a present and an absent label, each moved onto a grid.
+def label_pair_on_grid(step: TrainingStep, *, spacing: float = 1 / 64) -> Tensor:
+    """Approximate ``label_pair`` with scores split between the points of a grid.
 
-        P, N = weights of present and absent labels, each value split between its two neighbours
-               on a grid of step h, in proportion to how near they are
-        2 / (T · (T - 1)) · Σ_m (P ⋆ N)_m · log(1 + exp(m · h)),  mean over pictures
+        P, N = weights of positive and negative labels, each score split between its two
+               neighbours on a grid of spacing h, in proportion to their proximity
+        2 / (T · (T - 1)) · Σ_m (P ⋆ N)_m · log(1 + exp(m · h)),  mean over images
 
-    The correlation P ⋆ N is worked out by fast Fourier transforms in float64: time and memory are
-    of the order of n · (c + g) with g grid points, the range of the values over h. It pays when
-    many labels are present; for a few, ``label_pair`` is exact and faster. A picture whose values
-    range over more than 16,384 steps of the grid is worked out exactly.
+    The correlation P ⋆ N is computed by fast Fourier transforms in float64. Time and memory are
+    O(n · (c + g)) with g grid points, the range of the scores over h. The grid is faster for many
+    positives; for few, ``label_pair`` is exact and faster. An image whose scores range over more
+    than 16,384 grid points is computed exactly.
 
     Args:
-        step: One training step, as in ``label_pair``.
-        spacing: Distance h of neighbours on the grid, in nats, > 0.
+        step: Training step, with targets as in ``label_pair``.
+        spacing: Distance h of neighbouring grid points in nats, > 0.
 
     Returns:
-        One number >= 0, ``()``, in nats, float32 at least. Up to rounding a pair is charged at
-        least what ``label_pair`` charges and at most h² / 16 more, and its pull differs by at most
-        h / 8 + h² / 80: 1.6e-5 and 0.002 as it comes.
+        Loss >= 0 in nats, ``()``, float32 or wider. Up to rounding, the loss of a pair is at least
+        that of ``label_pair`` and at most h² / 16 greater. Its gradient differs by at most
+        h / 8 + h² / 80. With the default spacing, the bounds are 1.6e-5 and 0.002.
 
     Raises:
-        InputError: the parts of the step differ in shape.
-        ConfigError: ``spacing`` is not a finite number above 0.
+        InputError: If the tensors of the step differ in shape.
+        ConfigError: If ``spacing`` is not a finite number > 0.
 
     Source:
         The regularizer: Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural
-        Networks, CVPR 2024, eq. 19 and 20. The grid: none; ours. A linear split errs by at most
-        h² / 8 times the greatest curvature, 1/4 here, and there are two.
+        Networks, CVPR 2024, eq. 19 and 20. The grid: none; ours. A linear split has an error of at
+        most h² / 8 times the greatest curvature, 1/4 here, and a pair has two splits.
 
     Differs:
         The paper sums over the pairs.
 
     Example:
         >>> scores, targets = torch.tensor([[2.0, 0.0, 1.0]]), torch.tensor([[1.0, 0.0, 0.0]])
-        >>> label_pair_on_grid(Step(scores, scores, targets, targets >= 0)).round(decimals=4)
+        >>> step = TrainingStep(scores, scores, targets, targets >= 0)
+        >>> label_pair_on_grid(step).round(decimals=4)
         tensor(0.1467)
     """
     if not (math.isfinite(spacing) and spacing > 0):
-        raise ConfigError(f"spacing must be a finite number above 0, such as 1/64. Got {spacing}.")
-    pairs = Pairs.of(step)
-    steps = pairs.values.double() / spacing  # the grid stands still: its points are k · h
-    if not steps.numel():
-        return steps.sum().to(pairs.values.dtype)
-    steps = steps - steps.detach().amin(dim=1, keepdim=True).floor()
-    fits = steps.detach().amax(dim=1) < POINTS
-    steps = torch.where(fits[:, None], steps, 0.0)
-    points = int(steps.detach().max().item()) + 2
-    present, absent = (_spread(steps, weights, points) for weights in (pairs.present, pairs.absent))
-    charges = _correlated_with_softplus(present, absent, spacing)
-    itself = math.log(2) * (pairs.present * pairs.absent).sum(1, dtype=torch.float64)
-    on_grid = torch.where(fits, (charges - itself) * pairs.share, 0.0).sum().to(pairs.values.dtype)
-    return on_grid + summed(replace(pairs, share=torch.where(fits, 0.0, pairs.share)))
+        raise ConfigError(f"spacing must be a finite number > 0; got {spacing}. Try 1/64.")
+    pairs = LabelPairs.from_step(step)
+    positions = pairs.scores.double() / spacing  # grid points are fixed at k · h
+    if not positions.numel():
+        return positions.sum().to(pairs.scores.dtype)
+    positions = positions - positions.detach().amin(dim=1, keepdim=True).floor()
+    fits = positions.detach().amax(dim=1) < MAX_GRID_POINTS
+    positions = torch.where(fits[:, None], positions, 0.0)
+    n_points = int(positions.detach().max().item()) + 2
+    positive, negative = (
+        _split_onto_grid(positions, weights, n_points)
+        for weights in (pairs.positive_weights, pairs.negative_weights)
+    )
+    losses = _sum_grid_losses(positive, negative, spacing)
+    both_weights = (pairs.positive_weights * pairs.negative_weights).sum(1, dtype=torch.float64)
+    losses = losses - math.log(2) * both_weights  # a label is not paired with itself
+    on_grid = torch.where(fits, losses * pairs.image_weights, 0.0).sum().to(pairs.scores.dtype)
+    too_wide = replace(pairs, image_weights=torch.where(fits, 0.0, pairs.image_weights))
+    return on_grid + sum_pair_losses(too_wide)
 
 
-def _spread(steps: Tensor, weights: Tensor, points: int) -> Tensor:
-    """Weights shared between the two neighbours on the grid, ``(n, points)`` float64."""
-    below = steps.detach().floor()
-    above = (steps - below) * weights.double()
-    grid = torch.zeros(len(steps), points, dtype=torch.float64, device=steps.device)
-    grid = grid.scatter_add(1, below.long(), weights.double() - above)
-    return grid.scatter_add(1, below.long() + 1, above)
+def _split_onto_grid(positions: Tensor, weights: Tensor, n_points: int) -> Tensor:
+    """Split the weights between the two neighbouring grid points, ``(n, n_points)`` float64."""
+    below = positions.detach().floor()
+    weight_above = (positions - below) * weights.double()
+    grid = torch.zeros(len(positions), n_points, dtype=torch.float64, device=positions.device)
+    grid = grid.scatter_add(1, below.long(), weights.double() - weight_above)
+    return grid.scatter_add(1, below.long() + 1, weight_above)
 
 
-def _correlated_with_softplus(present: Tensor, absent: Tensor, spacing: float) -> Tensor:
-    """Σ over pairs of grid points of their weights and their charge, ``(n,)``."""
-    points = present.shape[1]
-    length = 1 << (2 * points - 1).bit_length()  # of two: quick to transform, no wrapping round
-    spectrum = torch.fft.rfft(present, length).conj() * torch.fft.rfft(absent, length)
-    distances = torch.fft.fftfreq(length, 1 / length, dtype=torch.float64, device=present.device)
-    charges = F.softplus(distances * spacing, threshold=40)
-    sums: Tensor = torch.fft.irfft(spectrum, length) @ charges
+def _sum_grid_losses(positive: Tensor, negative: Tensor, spacing: float) -> Tensor:
+    """Return the loss over all pairs of grid points, weighted, ``(n,)``."""
+    n_points = positive.shape[1]
+    length = 1 << (2 * n_points - 1).bit_length()  # a power of two, without wrap-around
+    spectrum = torch.fft.rfft(positive, length).conj() * torch.fft.rfft(negative, length)
+    offsets = torch.fft.fftfreq(length, 1 / length, dtype=torch.float64, device=positive.device)
+    offset_losses = F.softplus(offsets * spacing, threshold=40)
+    sums: Tensor = torch.fft.irfft(spectrum, length) @ offset_losses
     return sums

@@ -1,36 +1,39 @@
-"""Label-pair regularizer on a sample of the absent labels, for very many of them."""
+"""Label-pair regularizer with sampled negatives, for large vocabularies."""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from surelabel.errors import ConfigError
-from surelabel.records import Step
-from surelabel.regularizers.pairs import Pairs
+from surelabel.records import TrainingStep
+from surelabel.regularizers.pairs.label_pairs import LabelPairs
 
 
-def label_pair_sampled(step: Step, *, negatives: int = 64, seed: int | None = None) -> Tensor:
-    """Charge each present label against some absent ones, so that the mean over draws is exact.
+def label_pair_sampled(
+    step: TrainingStep, *, negatives: int = 64, seed: int | None = None
+) -> Tensor:
+    """Estimate ``label_pair`` without bias from sampled negatives of each positive.
 
-        2 / (T · (T - 1)) · Σ_{t present} a / m · Σ_{s drawn for t} log(1 + exp(z_s - z_t))
+        2 / (T · (T - 1)) · Σ_{t positive} a / m · Σ_{s sampled for t} log(1 + exp(z_s - z_t))
 
-    with a absent labels in the picture, of which each t draws m: the absent labels stand in a
-    circle, in an order drawn for the step, and t takes m in a row from a place drawn for it.
+    a is the number of negatives of the image, m the number sampled. The negatives of an image form
+    a circle in an order sampled for the step; each positive gets m consecutive ones from a sampled
+    position.
 
     Args:
-        step: One training step, as in ``label_pair``.
-        negatives: Absent labels to draw for each present one (m), >= 1; all of them where there
-            are no more, and then the answer is that of ``label_pair``.
-        seed: Of the draws: the same on every call. When left out they come from torch's own
-            generator, as in dropout, and differ from step to step.
+        step: Training step, with targets as in ``label_pair``.
+        negatives: Number of negatives sampled for each positive (m), >= 1. If the image has no
+            more, all are used and the result is that of ``label_pair``.
+        seed: Seed of the sampling, the same in each call. By default, the sample differs in each
+            step and comes from torch's global generator, as in dropout.
 
     Returns:
-        One number >= 0, ``()``, in nats, float32 at least; value and gradient are those of
-        ``label_pair`` on average over the draws.
+        Loss >= 0 in nats, ``()``, float32 or wider. The expectations of value and gradient are
+        those of ``label_pair``.
 
     Raises:
-        InputError: the parts of the step differ in shape.
-        ConfigError: ``negatives`` is below 1.
+        InputError: If the tensors of the step differ in shape.
+        ConfigError: If ``negatives`` is less than 1.
 
     Source:
         The regularizer: Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural
@@ -43,37 +46,47 @@ def label_pair_sampled(step: Step, *, negatives: int = 64, seed: int | None = No
 
     Example:
         >>> scores, targets = torch.tensor([[2.0, 0.0, 1.0]]), torch.tensor([[1.0, 0.0, 0.0]])
-        >>> label_pair_sampled(Step(scores, scores, targets, targets >= 0)).round(decimals=4)
+        >>> step = TrainingStep(scores, scores, targets, targets >= 0)
+        >>> label_pair_sampled(step).round(decimals=4)
         tensor(0.1467)
     """
     if negatives < 1:
-        raise ConfigError(f"negatives must be 1 or more, such as 64. Got {negatives}.")
-    pairs = Pairs.of(step)
-    rows, present, absent, times = _drawn(pairs, negatives, seed)
-    gaps = pairs.values[rows[:, None], absent] - pairs.values[rows, present][:, None]
-    weights = pairs.present[rows, present][:, None] * pairs.absent[rows[:, None], absent]
-    weights = weights * times * (absent != present[:, None])
-    charges = (F.softplus(gaps, threshold=40) * weights).sum(1, dtype=torch.float64)
-    return (charges * pairs.share[rows]).sum().to(pairs.values.dtype)
+        raise ConfigError(f"negatives must be at least 1; got {negatives}. Try 64.")
+    pairs = LabelPairs.from_step(step)
+    rows, positive, negative, sample_weights = _sample_negatives(pairs, negatives, seed)
+    gaps = pairs.scores[rows[:, None], negative] - pairs.scores[rows, positive][:, None]
+    weights = (
+        pairs.positive_weights[rows, positive][:, None]
+        * pairs.negative_weights[rows[:, None], negative]
+    )
+    weights = weights * sample_weights * (negative != positive[:, None])
+    losses = (F.softplus(gaps, threshold=40) * weights).sum(1, dtype=torch.float64)
+    return (losses * pairs.image_weights[rows]).sum().to(pairs.scores.dtype)
 
 
-def _drawn(pairs: Pairs, negatives: int, seed: int | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Each present label, the absent ones drawn for it, and how many each of these stands for.
+def _sample_negatives(
+    pairs: LabelPairs, n_negatives: int, seed: int | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Sample negatives for each positive.
 
     Returns:
-        ``rows (k,)``, ``present (k,)``, ``absent (k, m)`` and ``times (k, m)``, 0 where the circle
-        holds fewer than m and begins anew.
+        Row and column of each positive, ``(k,)`` each; columns of its sampled negatives and the
+        number of negatives that each stands for, ``(k, m)`` each. The number is 0 for repetitions,
+        which occur if the image has fewer than m negatives.
     """
-    device, candidates = pairs.values.device, pairs.absent > 0
+    device, candidates = pairs.scores.device, pairs.negative_weights > 0
     generator = None if seed is None else torch.Generator(device).manual_seed(seed)
     order = torch.randperm(candidates.shape[1], generator=generator, device=device)
     circles = order[candidates[:, order].nonzero()[:, 1]]
     counts = candidates.sum(1)
     first = counts.cumsum(0) - counts
-    rows, present = ((pairs.present > 0) & (counts > 0)[:, None]).nonzero().unbind(1)
-    places = torch.rand(len(rows), 1, generator=generator, device=device, dtype=torch.float64)
-    turn = torch.arange(min(negatives, candidates.shape[1]), device=device)
-    many = counts[rows, None]
-    absent = circles[first[rows, None] + ((places * many).long() + turn) % many]
-    times = torch.where(turn < many, many / many.clip(max=negatives), 0.0)
-    return rows, present, absent, times.to(pairs.values.dtype)
+    has_pair = (pairs.positive_weights > 0) & (counts > 0)[:, None]
+    rows, positive = has_pair.nonzero().unbind(1)
+    starts = torch.rand(len(rows), 1, generator=generator, device=device, dtype=torch.float64)
+    steps = torch.arange(min(n_negatives, candidates.shape[1]), device=device)
+    row_counts = counts[rows, None]
+    positions = ((starts * row_counts).long() + steps) % row_counts
+    negative = circles[first[rows, None] + positions]
+    stands_for = row_counts / row_counts.clip(max=n_negatives)
+    sample_weights = torch.where(steps < row_counts, stands_for, 0.0)
+    return rows, positive, negative, sample_weights.to(pairs.scores.dtype)

@@ -1,18 +1,18 @@
-"""Pictures and tables of a run, for people."""
+"""Evaluation reports as HTML, PNG and JSON, and heat map sheets."""
 
-from surelabel.report.gallery import Search
-from surelabel.report.queries import Answer, Retrieval, retrieval_of
-from surelabel.report.region_sheet import region_sheet
-from surelabel.report.unseen import Unseen
-from surelabel.report.writing import check_place, report
+from surelabel.report.heat_map_sheet import render_heat_map_sheet
+from surelabel.report.image_gallery import QueryHits
+from surelabel.report.report_files import check_report_folder, report
+from surelabel.report.search_results import QueryRanking, RetrievalResults, summarize_retrieval
+from surelabel.report.unseen_classes import UnseenClasses
 
 __all__ = [
-    "Answer",
-    "Retrieval",
-    "Search",
-    "Unseen",
-    "check_place",
-    "region_sheet",
+    "QueryHits",
+    "QueryRanking",
+    "RetrievalResults",
+    "UnseenClasses",
+    "check_report_folder",
+    "render_heat_map_sheet",
     "report",
-    "retrieval_of",
+    "summarize_retrieval",
 ]

@@ -1,214 +1,262 @@
-"""The first part of a report: what was judged, and how good and how honest it is."""
+"""Summary section: the dataset, headline metrics, the table of all metrics, and notes."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import isnan
 
-from surelabel.evaluation import Evaluation
-from surelabel.metrics import POOLED, Interval
-from surelabel.report.markup import Markup, element, joined
-from surelabel.report.meanings import (
-    MAIN,
-    MEANINGS,
-    NOTHING,
+from surelabel.metrics import POOLED, ConfidenceInterval
+from surelabel.records import Array, Flags, SkippedImage
+from surelabel.report.markup import Markup, header_cells, html_element, join_markup, table_region
+from surelabel.report.metric_descriptions import (
+    METRIC_DESCRIPTIONS,
+    N_MAIN_METRICS,
+    NOT_MEASURED,
     UNDEFINED,
-    in_order,
-    meaning_of,
-    shown,
+    describe_metric,
+    format_value,
+    sort_metrics,
 )
 from surelabel.tables import settings
 
-SURE = 0.8  # a claim from this probability upward is a confident one
-SKIPPED_SHOWN = 50
+CONFIDENT = 0.8  # least probability of a confident prediction
+MAX_SKIPPED_IMAGES = 50
 CONVENTIONS = (
-    "A decision is one label in one picture. Decisions of all labels and pictures are taken "
-    "together in ECE, ACE, MCE, Brier score and log loss. Chance alone: what a perfectly honest "
-    "recognizer with these very probabilities would show, because the pictures are few. "
-    f"{NOTHING} means: not measured. An interval is where the number would lie for "
-    "95 of 100 other sets of as many such pictures."
+    "A decision is one label of one image. ECE, ACE, MCE, Brier score and log loss are computed "
+    "over the decisions of all labels and images. The noise floor is the value of a perfectly "
+    "calibrated recognizer with the same probabilities; it is above 0 because the number of "
+    f"images is finite. {NOT_MEASURED} means not measured. The 95 % intervals are bootstrap "
+    "intervals over images."
 )
 UNCALIBRATED = (
-    "These are scores, not probabilities: nothing calibrated them. The order of pictures and of "
-    "labels can be judged, honesty cannot, so reliability is left out. To see it, calibrate on "
-    "labelled pictures that are not judged here (surelabel calibrate, or "
-    "recognizer.calibrate(held_out)), evaluate again and report again."
+    "These scores are not calibrated, so they are not probabilities. Ranking metrics are "
+    "available; calibration metrics are not. To get them, calibrate on annotated images that are "
+    "not evaluated here (surelabel calibrate, or recognizer.calibrate(held_out)), evaluate again "
+    "and write the report again."
 )
 
 
-def judged(evaluation: Evaluation) -> Markup:
-    """One paragraph: how many pictures and labels, and where the probabilities come from."""
-    predictions, known = evaluation.predictions, evaluation.known
-    present = int((evaluation.targets * known >= 0.5).sum())
-    unknown = int(known.size - known.sum())
-    text = (
-        f"{len(predictions):,} {_plural('picture', len(predictions))} with "
-        f"{len(predictions.names):,} {_plural('label', len(predictions.names))}: "
-        f"{int(known.sum()):,} decisions are judged, {present:,} of them about a label that is "
-        f"there ({present / max(len(predictions), 1):.1f} a picture)."
-    )
-    text += f" In {unknown:,} places the truth is unknown; they have no influence." * (unknown > 0)
-    text += f" Calibration: {predictions.calibration}." if predictions.calibration else ""
-    model = [" Recognizer: ", element("code", predictions.model), "."] if predictions.model else []
-    return element("p", text, *model, class_="soft")
+@dataclass(frozen=True)
+class MetricColumns:
+    """Columns of the metric table, each with a value by metric.
 
-
-def headlines(evaluation: Evaluation) -> Markup:
-    """The few numbers that matter most, each with a sentence."""
-    found, floor = evaluation.summary, evaluation.floor
-    cards = []
-    if "mean_average_precision" in found:
-        cards.append(
-            _card(shown(found["mean_average_precision"], "%"), "mAP", _about_ranking(evaluation))
-        )
-    if "brier_skill" in found:
-        about = "of the squared error goes away, compared with knowing only how common labels are."
-        cards.append(_card(shown(found["brier_skill"], "%"), "Brier skill", about))
-    if "ece" in found:
-        about = "points of a hundred is how far probabilities are from what happens, on average."
-        if "ece" in floor:
-            about += f" Chance alone would show {shown(floor['ece'], 'points')}."
-        cards.append(_card(shown(found["ece"], "points"), "ECE", about))
-    if evaluation.predictions.calibration is not None:
-        cards.append(_sure(evaluation))
-    return element("div", *cards, class_="cards")
-
-
-def _about_ranking(evaluation: Evaluation) -> str:
-    positives = (evaluation.targets * evaluation.known).sum(axis=0)
-    there = positives > 0  # the labels that have an average precision
-    if not there.any():
-        return "how well pictures are sorted by each label."
-    guess = 100 * (positives[there] / evaluation.known.sum(axis=0)[there]).mean()
-    return f"how well pictures are sorted by each label; guessing reaches about {guess:.1f} %."
-
-
-def _sure(evaluation: Evaluation) -> Markup:
-    """Of the confident claims, how many were right."""
-    probabilities = evaluation.predictions.probabilities
-    sure = (probabilities >= SURE) & evaluation.known
-    count = int(sure.sum())
-    if not count:
-        return _card(NOTHING, "When it is sure", f"No probability reaches {100 * SURE:.0f} % here.")
-    right, claimed = evaluation.targets[sure].mean(), probabilities[sure].mean()
-    about = (
-        f"of its {count:,} claims of {100 * SURE:.0f} % or more were right. "
-        f"It promised {100 * claimed:.1f} %."
-    )
-    return _card(f"{100 * right:.1f} %", "When it is sure", about)
-
-
-def _card(value: str, title: str, about: str) -> Markup:
-    number = element("div", value, class_="big")
-    return element("div", element("div", title), number, element("p", about), class_="card soft")
-
-
-def metric_table(evaluation: Evaluation, before: Evaluation | None) -> Markup:
-    """Every metric: what it means, its value, that before, what chance alone would show.
-
-    Then the mean over single labels, where chance alone does far more, and its share of that.
-    Metrics that few ask for are folded away.
+    Attributes:
+        summary: Pooled value of each metric.
+        class_means: Mean over the labels for which the metric is defined.
+        noise_floor: Pooled value of perfectly calibrated probabilities; empty if unknown.
+        class_noise_floor: Mean over labels of perfectly calibrated probabilities.
+        intervals: 95 % confidence interval of the pooled value, for some metrics.
+        before: Pooled value of the evaluation to compare with; None if there is none.
     """
-    metrics = in_order(evaluation.summary)
-    main = [m for m in metrics if m in list(MEANINGS)[:MAIN] or m not in MEANINGS]
+
+    summary: Mapping[str, float]
+    class_means: Mapping[str, float]
+    noise_floor: Mapping[str, float]
+    class_noise_floor: Mapping[str, float]
+    intervals: Mapping[str, ConfidenceInterval] = field(default_factory=dict)
+    before: Mapping[str, float] | None = None
+
+
+def render_dataset_summary(
+    targets: Array, known: Flags, *, calibration: str | None, model: str
+) -> Markup:
+    """Return an HTML paragraph on the dataset, the calibration and the recognizer.
+
+    Args:
+        targets: Targets in [0, 1], ``(n, c)``.
+        known: True where the target is known, ``(n, c)``.
+        calibration: Description of the calibration; None without calibration.
+        model: Name of the recognizer; may be empty.
+    """
+    n_images, n_labels = targets.shape
+    n_positives = int((targets * known >= 0.5).sum())
+    n_unknown = int(known.size - known.sum())
+    text = (
+        f"{n_images:,} {_plural_noun('image', n_images)} with {n_labels:,} "
+        f"{_plural_noun('label', n_labels)}: {int(known.sum()):,} decisions are evaluated, of "
+        f"which {n_positives:,} are positive ({n_positives / max(n_images, 1):.1f} per image)."
+    )
+    text += f" {n_unknown:,} decisions with unknown targets are ignored." * (n_unknown > 0)
+    text += f" Calibration: {calibration}." if calibration else ""
+    recognizer = [" Recognizer: ", html_element("code", model), "."] if model else []
+    return html_element("p", text, *recognizer, class_="soft")
+
+
+def render_headline_metrics(
+    summary: Mapping[str, float],
+    noise_floor: Mapping[str, float],
+    targets: Array,
+    known: Flags,
+    probabilities: Array | None,
+) -> Markup:
+    """Return HTML cards of mAP, Brier skill, ECE and the precision of confident predictions.
+
+    Args:
+        summary: Pooled value of each metric; a card is omitted if its metric is missing.
+        noise_floor: Pooled value of perfectly calibrated probabilities.
+        targets: Targets in [0, 1], ``(n, c)``.
+        known: True where the target is known, ``(n, c)``.
+        probabilities: Probabilities in [0, 1], ``(n, c)``; None without calibration.
+    """
+    cards = []
+    if "mean_average_precision" in summary:
+        value = format_value(summary["mean_average_precision"], "%")
+        cards.append(
+            _headline_card(value, "Accuracy: mAP", _describe_mean_average_precision(targets, known))
+        )
+    if "brier_skill" in summary:
+        text = "Reduction of the squared error relative to predicting the prevalence of each label."
+        cards.append(_headline_card(format_value(summary["brier_skill"], "%"), "Brier skill", text))
+    if "ece" in summary:
+        text = "Mean absolute difference between probability and share of positives, in points."
+        if "ece" in noise_floor:
+            text += f" Noise floor: {format_value(noise_floor['ece'], 'points')}."
+        cards.append(
+            _headline_card(format_value(summary["ece"], "points"), "Calibration: ECE", text)
+        )
+    if probabilities is not None:
+        cards.append(_confident_predictions_card(probabilities, targets, known))
+    return html_element("div", *cards, class_="cards")
+
+
+def _describe_mean_average_precision(targets: Array, known: Flags) -> str:
+    text = "Mean over labels of the average precision of ranking all images."
+    n_positives = (targets * known).sum(axis=0)
+    has_positives = n_positives > 0  # labels with an average precision
+    if not has_positives.any():
+        return text
+    random = 100 * (n_positives[has_positives] / known.sum(axis=0)[has_positives]).mean()
+    return f"{text} A random ranking reaches about {random:.1f} %."
+
+
+def _confident_predictions_card(probabilities: Array, targets: Array, known: Flags) -> Markup:
+    title = "Confident predictions"
+    is_confident = (probabilities >= CONFIDENT) & known
+    count = int(is_confident.sum())
+    if not count:
+        text = f"No probability is {100 * CONFIDENT:.0f} % or more."
+        return _headline_card(NOT_MEASURED, title, text)
+    precision, mean = targets[is_confident].mean(), probabilities[is_confident].mean()
+    text = (
+        f"Share of correct labels among the {count:,} predictions with {100 * CONFIDENT:.0f} % or "
+        f"more. Their mean probability is {100 * mean:.1f} %."
+    )
+    return _headline_card(f"{100 * precision:.1f} %", title, text)
+
+
+def _headline_card(value: str, title: str, text: str) -> Markup:
+    number = html_element("div", value, class_="big")
+    return html_element(
+        "div", html_element("div", title), number, html_element("p", text), class_="card soft"
+    )
+
+
+def render_metric_table(columns: MetricColumns) -> Markup:
+    """Return an HTML table of all metrics; the less common metrics are folded."""
+    metrics = sort_metrics(columns.summary)
+    main_metrics = list(METRIC_DESCRIPTIONS)[:N_MAIN_METRICS]
+    main = [m for m in metrics if m in main_metrics or m not in METRIC_DESCRIPTIONS]
     more = [m for m in metrics if m not in main]
     if not more:
-        return _table(main, evaluation, before)
-    summary = element("summary", f"{len(more)} more metrics")
-    folded = element("details", summary, _table(more, evaluation, before), class_="more")
-    return joined(_table(main, evaluation, before), folded)
+        return _metric_table_region(main, columns)
+    title = html_element("summary", f"{len(more)} more {_plural_noun('metric', len(more))}")
+    folded = html_element("details", title, _metric_table_region(more, columns), class_="more")
+    return join_markup(_metric_table_region(main, columns), folded)
 
 
-def _table(metrics: list[str], evaluation: Evaluation, before: Evaluation | None) -> Markup:
-    earlier, floor = ["before"] * bool(before), ["chance alone"] * bool(evaluation.floor)
-    value = "value, 95 % interval" if evaluation.intervals else "value"
-    heads = ["metric", value, *earlier, *floor, "mean of labels", *floor]
-    rows = [_row(metric, evaluation, before) for metric in metrics]
-    return element(
-        "div",
-        element(
-            "table",
-            element("thead", element("tr", *(element("th", h, scope="col") for h in heads))),
-            element("tbody", *rows),
-        ),
-        class_="wide",
-        role="region",
-        aria_label="Metrics",
-        tabindex="0",
-    )
+def _metric_table_region(metrics: Sequence[str], columns: MetricColumns) -> Markup:
+    before = [] if columns.before is None else ["before"]
+    noise_floor = ["noise floor"] * bool(columns.noise_floor)
+    value = "value, 95 % interval" if columns.intervals else "value"
+    titles = ["metric", value, *before, *noise_floor, "mean over labels", *noise_floor]
+    rows = [_metric_table_row(metric, columns) for metric in metrics]
+    return table_region("Metrics", header_cells(titles), rows)
 
 
-def _row(metric: str, evaluation: Evaluation, before: Evaluation | None) -> Markup:
-    meaning = meaning_of(metric)
-    fixed = settings(POOLED[metric]) if metric in POOLED else {}
-    how = [f"in {meaning.unit}"] * bool(meaning.unit) + [f"{k} = {v}" for k, v in fixed.items()]
-    better = f" {meaning.better.capitalize()} is better." if meaning.better else ""
-    about = element("div", meaning.text + better)
-    earlier = [before.summary.get(metric)] if before else []
-    floor = [evaluation.floor.get(metric)] if evaluation.floor else []
-    single = [evaluation.class_means.get(metric)]
-    single += [evaluation.class_floor.get(metric)] if evaluation.floor else []
-    value, found = shown(evaluation.summary[metric], meaning.unit), evaluation.intervals.get(metric)
-    others = [shown(other, meaning.unit) for other in (*earlier, *floor, *single)]
-    spread = [_interval(found, meaning.unit)] if found else []
-    return element(
+def _metric_table_row(metric: str, columns: MetricColumns) -> Markup:
+    description = describe_metric(metric)
+    metric_settings = settings(POOLED[metric]) if metric in POOLED else {}
+    qualifiers = [f"in {description.unit}"] * bool(description.unit)
+    qualifiers += [f"{key} = {value}" for key, value in metric_settings.items()]
+    better = f" {description.better.capitalize()} is better." if description.better else ""
+    optional: list[float | None] = []
+    if columns.before is not None:
+        optional.append(columns.before.get(metric))
+    if columns.noise_floor:
+        optional.append(columns.noise_floor.get(metric))
+    optional.append(columns.class_means.get(metric))
+    if columns.noise_floor:
+        optional.append(columns.class_noise_floor.get(metric))
+    interval = columns.intervals.get(metric)
+    bounds = [_confidence_interval_bounds(interval, description.unit)] if interval else []
+    return html_element(
         "tr",
-        element(
+        html_element(
             "th",
-            meaning.title,
-            element("span", " " + ", ".join(how)),
-            about,
+            description.title,
+            html_element("span", " " + ", ".join(qualifiers)),
+            html_element("div", description.text + better),
             scope="row",
             class_="metric",
         ),
-        element("td", value, *spread),
-        *(element("td", other) for other in others),
+        html_element("td", format_value(columns.summary[metric], description.unit), *bounds),
+        *(html_element("td", format_value(value, description.unit)) for value in optional),
     )
 
 
-def _interval(found: Interval, unit: str) -> Markup:
-    """Both ends, below the value."""
-    ends = f"{shown(found.low, unit).removesuffix(' %')} to {shown(found.high, unit)}"
-    return element("div", UNDEFINED if isnan(found.low) else ends, class_="ends")
+def _confidence_interval_bounds(interval: ConfidenceInterval, unit: str) -> Markup:
+    low, high = format_value(interval.low, unit), format_value(interval.high, unit)
+    text = UNDEFINED if isnan(interval.low) else f"{low.removesuffix(' %')} to {high}"
+    return html_element("div", text, class_="interval")
 
 
-def undefined_labels(evaluation: Evaluation) -> Markup:
-    """How many labels each metric could not be computed for."""
-    counted = [
-        f"{meaning_of(metric).title} for {count:,}"
-        for metric, count in evaluation.undefined.items()
+def render_undefined_labels(undefined_classes: Mapping[str, int], n_labels: int) -> Markup:
+    """Return an HTML note on the number of labels for which each metric is undefined.
+
+    Args:
+        undefined_classes: Metric → number of labels for which it is undefined.
+        n_labels: Number of labels.
+    """
+    counts = [
+        f"{describe_metric(metric).title} for {count:,}"
+        for metric, count in undefined_classes.items()
         if count
     ]
-    if not counted:
+    if not counts:
         return Markup("")
     text = (
-        f"Some of the {len(evaluation.predictions.names):,} labels cannot be judged one by one, "
-        "because no known picture has them or lacks them, or because they never come among the "
-        f"first k or above the threshold: {', '.join(counted)}. Means of labels leave them out."
+        f"Some metrics are undefined for some of the {n_labels:,} labels: {', '.join(counts)}. "
+        "Such a label has no known positive or no known negative image, or is never among the "
+        "first k labels or above the threshold. Means over labels omit it."
     )
-    return element("p", text)
+    return html_element("p", text)
 
 
-def skipped_pictures(evaluation: Evaluation) -> Markup:
-    """The pictures that could not be read, by name, and why."""
-    skipped = evaluation.predictions.skipped
+def render_skipped_images(skipped: Sequence[SkippedImage]) -> Markup:
+    """Return a folded HTML list of the images that could not be read, with the reason."""
     if not skipped:
         return Markup("")
     items = [
-        element("li", element("code", s.path), f" — {s.reason}") for s in skipped[:SKIPPED_SHOWN]
+        html_element("li", html_element("code", image.path), f" — {image.reason}")
+        for image in skipped[:MAX_SKIPPED_IMAGES]
     ]
-    if len(skipped) > SKIPPED_SHOWN:
-        items.append(
-            element("li", f"and {len(skipped) - SKIPPED_SHOWN:,} more, see evaluation.json")
-        )
-    count = f"{len(skipped):,} {_plural('picture', len(skipped))} could not be read"
-    summary = element("summary", count + " and are not judged")
-    return element("details", summary, element("ul", *items), class_="note")
+    n_more = len(skipped) - MAX_SKIPPED_IMAGES
+    if n_more > 0:
+        items.append(html_element("li", f"and {n_more:,} more, see evaluation.json"))
+    count = f"{len(skipped):,} {_plural_noun('image', len(skipped))} could not be read"
+    title = html_element("summary", f"{count} and are not evaluated")
+    return html_element("details", title, html_element("ul", *items), class_="note")
 
 
-def conventions(evaluation: Evaluation) -> Markup:
-    """How probabilities were judged, or why they were not and what to do."""
-    if evaluation.predictions.calibration is None:
-        return element("div", UNCALIBRATED, class_="note")
-    return element("p", CONVENTIONS, class_="soft")
+def render_metric_conventions(*, is_calibrated: bool) -> Markup:
+    """Return HTML that defines the terms of the table, or explains why metrics are missing.
+
+    Args:
+        is_calibrated: True if there are probabilities.
+    """
+    if not is_calibrated:
+        return html_element("div", UNCALIBRATED, class_="note")
+    return html_element("p", CONVENTIONS, class_="soft")
 
 
-def _plural(word: str, count: int) -> str:
-    return word if count == 1 else word + "s"
+def _plural_noun(noun: str, count: int) -> str:
+    return noun if count == 1 else noun + "s"

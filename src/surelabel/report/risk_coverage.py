@@ -1,58 +1,54 @@
-"""Whether a recognizer knows when it does not know: error rate of the pictures it is surest of."""
+"""Plot of the error rate of the least uncertain images (risk-coverage curve)."""
 
 import numpy as np
 
-from surelabel.decisions import RiskCoverage, risk_coverage
-from surelabel.evaluation import Evaluation
-from surelabel.report.drawing import BLUE, TEXT, Plot, drawn, percent, sheet, style
+from surelabel.decisions import RiskCoverageCurve
+from surelabel.report.plot_style import (
+    BLUE,
+    TEXT,
+    Plot,
+    figure_to_png,
+    new_figure,
+    set_percent_ticks,
+    style_axes,
+)
 
 
-def risk_coverage_of(evaluation: Evaluation) -> RiskCoverage | None:
-    """Error rate of the surest pictures; None where there are no probabilities."""
-    logits = evaluation.predictions.logits
-    if logits is None or evaluation.predictions.calibration is None:
-        return None
-    return risk_coverage(logits, evaluation.targets, evaluation.known)
-
-
-def risk_plot(evaluation: Evaluation) -> Plot | None:
-    """Error rate against the share of pictures that are kept; None without probabilities."""
-    found = risk_coverage_of(evaluation)
-    if found is None:
-        return None
-    overall = found.risk[-1]
-    half = found.risk[np.searchsorted(found.coverage, 0.5)]
-    told = (
-        f"Of the decisions about the half of the pictures it is surest of {100 * half:.2f} % are "
-        f"wrong, of all {100 * overall:.2f} %"
+def plot_risk_coverage(curve: RiskCoverageCurve) -> Plot:
+    """Plot the error rate by the share of images that are not rejected as uncertain."""
+    overall = curve.risk[-1]
+    half = curve.risk[np.searchsorted(curve.coverage, 0.5)]
+    error_rates = (
+        f"The error rate is {100 * half:.2f} % on the least uncertain half of the images, and "
+        f"{100 * overall:.2f} % on all images"
     )
     areas = (
-        f"mean over all shares kept {100 * found.area:.2f} %, "
-        f"and {100 * found.best:.2f} % in the best order there is"
+        f"The mean over all coverages is {100 * curve.area:.2f} %, and "
+        f"{100 * curve.optimal_area:.2f} % for images sorted by their true error"
     )
     return Plot(
         "risk_coverage",
-        "Does it know when it does not know?",
-        f"Error rate against the share of pictures kept. {told}; {areas}.",
-        f"{told}; {areas}. The more the whole line stays below the broken one, the better its "
-        "uncertainty tells which pictures somebody should look at.",
-        _lines(found),
+        "Risk-coverage curve: does uncertainty predict errors?",
+        f"Error rate by the share of images kept. {error_rates}. {areas}.",
+        f"{error_rates}. {areas}. The further the solid line is below the dashed line, the better "
+        "the uncertainty selects the images to review.",
+        _draw_risk_coverage_curve(curve),
     )
 
 
-def _lines(found: RiskCoverage) -> bytes:
-    figure = sheet(4.6)
+def _draw_risk_coverage_curve(curve: RiskCoverageCurve) -> bytes:
+    figure = new_figure(4.6)
     axes = figure.subplots()
-    style(axes)
-    risk = 100 * found.risk
-    axes.plot([0, 1], [risk[-1]] * 2, color=TEXT, linestyle="--", lw=1, label="in any order")
-    axes.plot(found.coverage, risk, color=BLUE, lw=2, label="the surest first")
-    axes.set(xlim=(0, 1), ylim=(0, max(1.3 * risk.max(), 1e-9)), ylabel="wrong decisions, %")
-    axes.set_xlabel("pictures kept, the surest first")
+    style_axes(axes)
+    risk = 100 * curve.risk
+    axes.plot([0, 1], [risk[-1]] * 2, color=TEXT, linestyle="--", lw=1, label="random order")
+    axes.plot(curve.coverage, risk, color=BLUE, lw=2, label="least uncertain first")
+    axes.set(xlim=(0, 1), ylim=(0, max(1.3 * risk.max(), 1e-9)), ylabel="error rate, %")
+    axes.set_xlabel("coverage: share of images kept, least uncertain first")
     axes.legend(loc="upper left", frameon=False, labelcolor=TEXT, fontsize=9, ncols=2)
-    percent(axes.xaxis)
+    set_percent_ticks(axes.xaxis)
     note = (
-        "uncertainty of a picture: mean entropy of the probabilities of its known labels; "
-        "wrong: a label at 50 % or more that is not there, or below 50 % that is"
+        "uncertainty of an image: mean entropy of the probabilities of its known labels; error: a "
+        "negative label at 50 % or more, or a positive label below 50 %"
     )
-    return drawn(figure, left=0.13, bottom=0.13, top=0.97, note=note)
+    return figure_to_png(figure, left=0.13, bottom=0.13, top=0.97, note=note)

@@ -1,7 +1,7 @@
-"""Searching pictures by several wanted and unwanted labels at once, exactly."""
+"""Exact image search by combinations of wanted and unwanted labels."""
 
 from surelabel.retrieval.index import Hit, Index
+from surelabel.retrieval.index_status import IndexStatus
 from surelabel.retrieval.query import Query, parse
-from surelabel.retrieval.status import Status
 
-__all__ = ["Hit", "Index", "Query", "Status", "parse"]
+__all__ = ["Hit", "Index", "IndexStatus", "Query", "parse"]

@@ -1,4 +1,4 @@
-"""An index: a folder of pictures' log-odds that is searched without reading any picture."""
+"""Image index: calibrated log-odds in a folder, searched without reading the images."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,26 +10,42 @@ from scipy.special import expit
 
 from surelabel.errors import DataError, InputError, UnknownName
 from surelabel.records import Predictions
-from surelabel.retrieval.contents import Contents, check_usable, free_number, load, save
-from surelabel.retrieval.intake import batch_of, check_same_recognizer, new_contents, skipped_of
-from surelabel.retrieval.lock import only_writer
-from surelabel.retrieval.query import Query, parse, resolve
-from surelabel.retrieval.search import Floats, Literal, Rows, joined, top_k
-from surelabel.retrieval.shards import Batch, Shard, write
-from surelabel.retrieval.stamps import whole
-from surelabel.retrieval.status import Status, compare
+from surelabel.retrieval.conjunction_search import (
+    Floats,
+    Literal,
+    RowNumbers,
+    merge_ranked_rows,
+    top_k_rows,
+)
+from surelabel.retrieval.file_state import absolute_paths
+from surelabel.retrieval.index_lock import lock_index
+from surelabel.retrieval.index_manifest import (
+    IndexManifest,
+    check_index_folder,
+    load_manifest,
+    next_shard_number,
+    save_manifest,
+)
+from surelabel.retrieval.index_status import IndexStatus, compare_with_files
+from surelabel.retrieval.ingestion import (
+    check_same_recognizer,
+    empty_manifest,
+    predictions_to_rows,
+    skipped_reasons,
+)
+from surelabel.retrieval.query import Query, parse, query_literals
+from surelabel.retrieval.shards import Shard, ShardRows, write_shard
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A picture that a search found.
+    """One image in a search result.
 
     Attributes:
-        path: The whole path of its file.
-        probability: That every term of the query holds, taking the labels as independent given
-            the picture: the product of theirs.
-        terms: For each label of the query, wanted or not, the probability that it is in the
-            picture.
+        path: Absolute path of the image.
+        probability: Probability that all terms of the query hold: the product of the probabilities
+            of its terms, taken as independent given the image.
+        terms: Probability of each label of the query, wanted or unwanted, by label name.
     """
 
     path: str
@@ -38,220 +54,243 @@ class Hit:
 
 
 class Index:
-    """Pictures by their labels; made by `create` or `open`. One writer at a time, by a lock.
+    """Searchable index of images, opened by `create` or `open`.
 
-    New files are written first and ``index.json`` is replaced last, so a killed writer leaves the
-    index as it was; what it left behind is swept away by the next one. Paths are kept whole, so
-    that an index means the same from every folder.
+    A lock allows one writer at a time. New files are written first and ``index.json`` is replaced
+    last, so an interrupted writer leaves the index unchanged. The next writer deletes the files of
+    the interrupted one. Paths are stored as absolute paths.
     """
 
-    def __init__(self, folder: Path, contents: Contents) -> None:
+    def __init__(self, folder: Path, manifest: IndexManifest) -> None:
         self.folder = folder
-        self._contents = contents
+        self._manifest = manifest
 
     @classmethod
     def create(cls, folder: str | Path, predictions: Predictions) -> "Index":
-        """Write an index; one that is there already is replaced when the new one is whole.
+        """Write a new index; an existing one is replaced when the new one is complete.
 
         Args:
-            folder: Where to. New, empty, or holding an index.
-            predictions: Calibrated, ``n`` pictures and ``c`` names.
+            folder: Folder of the index: new, empty, or an older index.
+            predictions: Calibrated predictions of ``n`` images and ``c`` labels.
 
         Raises:
-            NotFitted: the predictions have no calibrated log-odds.
-            InputError: a name or path comes twice, or a log-odds is outside [-40, 40].
-            DataError: the folder holds something else, cannot be written, or is being written.
+            NotFitted: If the predictions are not calibrated.
+            InputError: If a name or path occurs twice, or a log-odds is outside [-40, 40].
+            DataError: If the folder contains other files, cannot be written, or is being written.
         """
-        check_usable(Path(folder))
-        index = cls(Path(folder), new_contents(predictions))
-        batch = batch_of(predictions)
-        with only_writer(index.folder):
-            index._write([], batch, skipped_of(predictions))
+        check_index_folder(Path(folder))
+        index = cls(Path(folder), empty_manifest(predictions))
+        new_rows = predictions_to_rows(predictions)
+        with lock_index(index.folder):
+            index._write([], new_rows, skipped_reasons(predictions))
         return index
 
     @classmethod
     def open(cls, folder: str | Path) -> "Index":
         """Open an index; its arrays stay on disk and are mapped into memory.
 
+        Args:
+            folder: Folder of the index.
+
         Raises:
-            DataError: it is no index, comes from a newer version, or a file is missing or damaged.
+            DataError: If the folder is not an index, a newer version wrote it, or a file is
+                missing or damaged.
         """
-        contents = load(Path(folder))
+        manifest = load_manifest(Path(folder))
         while True:
             try:
-                for shard in contents.shards:
-                    shard.check(len(contents.names))
+                for shard in manifest.shards:
+                    shard.check_files(len(manifest.names))
             except DataError:
-                now = load(Path(folder))
-                if now.revision == contents.revision:
+                latest = load_manifest(Path(folder))
+                if latest.revision == manifest.revision:
                     raise
-                contents = now  # a writer was here meanwhile and swept the older files
+                manifest = latest  # a writer replaced the index and deleted the older files
             else:
-                return cls(Path(folder), contents)
+                return cls(Path(folder), manifest)
 
     def __len__(self) -> int:
-        return sum(len(shard) for shard in self._contents.shards)
+        return sum(len(shard) for shard in self._manifest.shards)
 
     @property
     def names(self) -> list[str]:
-        """The labels that can be asked for."""
-        return list(self._contents.names)
+        """Names of the labels that can be searched, length c."""
+        return list(self._manifest.names)
 
     @property
     def model(self) -> str:
-        """Fingerprint of the recognizer that made the log-odds."""
-        return self._contents.model
+        """Fingerprint of the recognizer that predicted the log-odds."""
+        return self._manifest.model
 
     @property
     def calibration(self) -> str:
-        """What made the log-odds trustworthy, in words."""
-        return self._contents.calibration
+        """Description of the calibration of the log-odds."""
+        return self._manifest.calibration
 
     @property
     def paths(self) -> list[str]:
-        """All pictures, in the order of their rows."""
-        shards = self._contents.shards
-        return [path for shard in shards for path in shard.living_table["path"].to_pylist()]
+        """Absolute paths of all images, in row order."""
+        shards = self._manifest.shards
+        return [path for shard in shards for path in shard.active_file_states["path"].to_pylist()]
 
     def search(self, query: str | Query, k: int = 20) -> list[Hit]:
-        """The ``k`` pictures for which the query holds most probably, exactly.
+        """Return the ``k`` images with the highest probability of the query, exactly.
 
         Args:
-            query: As in ``"fork & apple & !knife"``; see `parse`.
-            k: How many, >= 1; all pictures when there are fewer.
+            query: Query such as ``"fork & apple & !knife"``; see `parse`.
+            k: Number of images, >= 1; all images if there are fewer.
 
         Returns:
-            The best first; equal ones by raw score, then by row.
+            Images by falling probability; equal ones by raw score, then by row.
 
         Raises:
-            InputError: the query breaks the grammar, or ``k`` is below 1.
-            UnknownName: the query names a label that the index does not have.
-            DataError: what the index says of one of these labels was damaged on disk.
+            InputError: If the query breaks the grammar, or ``k`` is below 1.
+            UnknownName: If a label of the query is not in the index.
+            DataError: If the data of a queried label is damaged on disk.
         """
         if not isinstance(k, int | np.integer) or k < 1:
-            raise InputError(f"k is how many pictures to find, at least 1. Got {k}.")
+            raise InputError(f"k, the number of images, must be at least 1; got {k}.")
         query = parse(query) if isinstance(query, str) else query
-        literals = resolve(query, self._contents.names)
-        shards = self._contents.shards
+        literals = query_literals(query, self._manifest.names)
+        shards = self._manifest.shards
         for shard in shards:
-            shard.check_labels([column for column, _ in literals])
-        starts = np.cumsum([0] + [shard.size for shard in shards])
-        parts = [top_k(shard.sorted, literals, k) for shard in shards]
-        best = joined(parts, starts.tolist()).best(k)
+            shard.verify_checksums([column for column, _ in literals])
+        starts = np.cumsum([0] + [shard.n_rows for shard in shards])
+        parts = [top_k_rows(shard.sorted_logits, literals, k) for shard in shards]
+        best = merge_ranked_rows(parts, starts.tolist()).select_best(k)
         hits: dict[int, Hit] = {}
         for shard, start in zip(shards, starts, strict=False):
-            mine = (best.rows >= start) & (best.rows < start + shard.size)
-            described = self._hits(shard, best.rows[mine] - start, best.scores[mine], literals)
-            hits |= zip(best.rows[mine].tolist(), described, strict=True)
+            in_shard = (best.rows >= start) & (best.rows < start + shard.n_rows)
+            rows = best.rows[in_shard]
+            shard_hits = self._hits(shard, rows - start, best.scores[in_shard], literals)
+            hits |= zip(rows.tolist(), shard_hits, strict=True)
         return [hits[row] for row in best.rows.tolist()]
 
     def add(self, predictions: Predictions) -> None:
-        """Add pictures; those that are there already are replaced.
+        """Add images; images that are already in the index are replaced.
 
-        A picture that was indexed before and could not be read this time leaves the index.
-
-        Raises:
-            InputError: the predictions come from another recognizer or calibration, have other
-                names, or break what `create` demands.
-            NotFitted: they have no calibrated log-odds.
-            DataError: the index was changed by another process, is being changed, is damaged, or
-                cannot be written.
-        """
-        ours = self._contents
-        check_same_recognizer(ours, predictions)
-        batch, unreadable = batch_of(predictions), skipped_of(predictions)
-        renewed = {*whole(predictions.paths), *unreadable}
-        with self._unchanged():
-            shards = [shard.without(shard.places(list(renewed))) for shard in ours.shards]
-            skipped = {path: why for path, why in ours.skipped.items() if path not in renewed}
-            self._write(shards, batch, skipped | unreadable)
-
-    def remove(self, paths: Iterable[str]) -> None:
-        """Take pictures out of the index; their files are not touched.
-
-        Raises:
-            UnknownName: one of them is not in the index. Nothing is removed then.
-            DataError: the index was changed by another process, is being changed, is damaged, or
-                cannot be written.
-        """
-        wanted = list(dict.fromkeys(whole(paths)))
-        with self._unchanged():
-            places = [shard.places(wanted) for shard in self._contents.shards]
-            if sum(map(len, places)) < len(wanted):
-                there = set(self.paths)
-                lost = [path for path in wanted if path not in there]
-                raise UnknownName(
-                    f"Pictures to remove must be in the index. {len(lost)} of {len(wanted)} are "
-                    f"not, such as {lost[0]!r}: leave them out."
-                )
-            pairs = zip(self._contents.shards, places, strict=True)
-            shards = [shard.without(rows) for shard, rows in pairs]
-            self._write(shards, None, self._contents.skipped)
-
-    def stale(self) -> list[str]:
-        """Pictures whose file changed after it was predicted: predict them again and `add` them."""
-        return list(self.status().changed)
-
-    def status(self, pictures: Iterable[str] | None = None) -> Status:
-        """Compare the index with the disk.
+        An indexed image that could not be read this time is removed from the index.
 
         Args:
-            pictures: Files that should be in the index; without them only files that could not be
-                read when they were predicted count as missing.
-        """
-        return compare(self._contents.shards, self._contents.skipped, pictures or ())
+            predictions: Predictions of the recognizer that made the index.
 
-    def _write(self, shards: Sequence[Shard], batch: Batch | None, skipped: dict[str, str]) -> None:
+        Raises:
+            InputError: If recognizer, calibration or names differ from the index, or the
+                predictions are invalid as in `create`.
+            NotFitted: If the predictions are not calibrated.
+            DataError: If another process changed or is changing the index, or the index is damaged
+                or cannot be written.
+        """
+        manifest = self._manifest
+        check_same_recognizer(manifest, predictions)
+        new_rows, unreadable = predictions_to_rows(predictions), skipped_reasons(predictions)
+        replaced = {*absolute_paths(predictions.paths), *unreadable}
+        with self._locked():
+            shards = [
+                shard.with_removed_rows(shard.find_rows(list(replaced)))
+                for shard in manifest.shards
+            ]
+            skipped = {
+                path: reason for path, reason in manifest.skipped.items() if path not in replaced
+            }
+            self._write(shards, new_rows, skipped | unreadable)
+
+    def remove(self, paths: Iterable[str]) -> None:
+        """Remove images from the index; the image files are not deleted.
+
+        Args:
+            paths: Paths of the images to remove.
+
+        Raises:
+            UnknownName: If an image is not in the index. Then no image is removed.
+            DataError: If another process changed or is changing the index, or the index is damaged
+                or cannot be written.
+        """
+        removed_paths = list(dict.fromkeys(absolute_paths(paths)))
+        with self._locked():
+            rows = [shard.find_rows(removed_paths) for shard in self._manifest.shards]
+            if sum(map(len, rows)) < len(removed_paths):
+                indexed = set(self.paths)
+                unknown = [path for path in removed_paths if path not in indexed]
+                raise UnknownName(
+                    f"Images to remove must be in the index; {len(unknown)} of "
+                    f"{len(removed_paths)} are not, such as {unknown[0]!r}. Leave them out."
+                )
+            pairs = zip(self._manifest.shards, rows, strict=True)
+            shards = [shard.with_removed_rows(shard_rows) for shard, shard_rows in pairs]
+            self._write(shards, None, self._manifest.skipped)
+
+    def changed_paths(self) -> list[str]:
+        """Return the images whose file changed after the prediction: predict and `add` them."""
+        return list(self.status().changed)
+
+    def status(self, images: Iterable[str] | None = None) -> IndexStatus:
+        """Compare the index with the files on disk.
+
+        Args:
+            images: Paths of the images that should be in the index. If omitted, only images that
+                could not be read at prediction time count as not indexed.
+        """
+        return compare_with_files(self._manifest.shards, self._manifest.skipped, images or ())
+
+    def _write(
+        self, shards: Sequence[Shard], new_rows: ShardRows | None, skipped: dict[str, str]
+    ) -> None:
         """Write new rows as a shard, then ``index.json``."""
-        kept, batches = _split(shards, batch)
+        all_shards, batches = _select_shards_to_rewrite(shards, new_rows)
         if batches:
-            kept.append(write(self.folder, free_number(self.folder), batches))
-        ours = self._contents
-        for shard in kept:
-            shard.check(len(ours.names))
-        contents = Contents(ours.names, ours.model, ours.calibration, tuple(kept), skipped)
-        save(self.folder, contents)
-        self._contents = contents
+            number = next_shard_number(self.folder)
+            all_shards.append(write_shard(self.folder, number, batches))
+        old = self._manifest
+        for shard in all_shards:
+            shard.check_files(len(old.names))
+        manifest = IndexManifest(old.names, old.model, old.calibration, tuple(all_shards), skipped)
+        save_manifest(self.folder, manifest)
+        self._manifest = manifest
 
     @contextmanager
-    def _unchanged(self) -> Iterator[None]:
-        """Hold the lock; what is on disk is what was opened here, and stays so."""
-        load(self.folder)  # so that no lock is left where there is no index
-        with only_writer(self.folder):
-            if load(self.folder).revision != self._contents.revision:
+    def _locked(self) -> Iterator[None]:
+        """Hold the lock after checking that the index on disk is the opened revision."""
+        load_manifest(self.folder)  # raises before a lock file is created in a folder without index
+        with lock_index(self.folder):
+            if load_manifest(self.folder).revision != self._manifest.revision:
                 raise DataError(
-                    f"{self.folder} was changed by another process after it was opened here: "
-                    f"open it again and repeat the change."
+                    f"{self.folder} was changed by another process after it was opened. Open it "
+                    f"again and repeat the change."
                 )
             yield
 
     def _hits(
-        self, shard: Shard, rows: Rows, scores: Floats, literals: Sequence[Literal]
+        self, shard: Shard, rows: RowNumbers, scores: Floats, literals: Sequence[Literal]
     ) -> list[Hit]:
         columns = [column for column, _ in literals]
-        names = [self._contents.names[column] for column in columns]
-        logits = np.stack([shard.sorted.logits[column, rows] for column in columns], axis=1)
-        terms = expit(logits.astype(np.float64))
-        paths = shard.table["path"].take(rows).to_pylist()
+        names = [self._manifest.names[column] for column in columns]
+        logits = np.stack([shard.sorted_logits.logits[column, rows] for column in columns], axis=1)
+        probabilities = expit(logits.astype(np.float64))
+        paths = shard.file_states["path"].take(rows).to_pylist()
         return [
-            Hit(path, probability, dict(zip(names, row, strict=True)))
-            for path, probability, row in zip(
-                paths, np.exp(scores).tolist(), terms.tolist(), strict=True
+            Hit(path, probability, dict(zip(names, label_probabilities, strict=True)))
+            for path, probability, label_probabilities in zip(
+                paths, np.exp(scores).tolist(), probabilities.tolist(), strict=True
             )
         ]
 
 
-def _split(shards: Sequence[Shard], batch: Batch | None) -> tuple[list[Shard], list[Batch]]:
-    """What stays as it is, and what is written anew as one shard.
+def _select_shards_to_rewrite(
+    shards: Sequence[Shard], new_rows: ShardRows | None
+) -> tuple[list[Shard], list[ShardRows]]:
+    """Return the shards that stay unchanged, and the rows to write as one new shard.
 
-    A shard at the end is written anew when it is no larger than what comes after it, so that n
-    small additions leave log n shards, or when most of it was removed.
+    The last shard is rewritten if it is no larger than the rows after it, so that n small additions
+    leave log n shards, or if most of it was removed.
     """
-    kept = [shard for shard in shards if len(shard)]
-    batches = [] if batch is None or not batch.table.num_rows else [batch]
-    rows = sum(b.table.num_rows for b in batches)
-    while kept and (len(kept[-1]) <= rows or 2 * len(kept[-1]) < kept[-1].size):
-        last = kept.pop()
-        batches.insert(0, last.batch())
-        rows += len(last)
-    return kept, batches
+    unchanged = [shard for shard in shards if len(shard)]
+    batches = [] if new_rows is None or not new_rows.file_states.num_rows else [new_rows]
+    n_rows = sum(batch.file_states.num_rows for batch in batches)
+    while unchanged and (
+        len(unchanged[-1]) <= n_rows or 2 * len(unchanged[-1]) < unchanged[-1].n_rows
+    ):
+        last = unchanged.pop()
+        batches.insert(0, last.read_active_rows())
+        n_rows += len(last)
+    return unchanged, batches

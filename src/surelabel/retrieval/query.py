@@ -1,12 +1,12 @@
-"""The query language: ``fork & apple & !knife``.
+"""Query language for wanted and unwanted labels: ``fork & apple & !knife``.
 
     query = term { ("&" | "and") term }
     term  = { no sign | "!" | "not" } name
     name  = words | "words in quotes"
 
-A name may hold spaces without quotes: ``hot dog & !coffee``. A name that holds an operator (``&``,
-``!``, a quote, the words *and* or *not* in any case) stands in double quotes; a quote inside them
-is written twice: ``"black and white" & !"12"" record"``. A term said twice counts once.
+A name may contain spaces without quotes: ``hot dog & !coffee``. A name that contains an operator
+(``&``, ``!``, a quote, the words *and* or *not* in any case) is written in double quotes, with each
+quote inside them doubled: ``"black and white" & !"12"" record"``. A repeated term counts once.
 """
 
 import re
@@ -17,21 +17,21 @@ from unicodedata import normalize
 
 from surelabel.errors import InputError, UnknownName
 
-LONGEST = 10_000  # characters; a query comes from strangers
+MAX_QUERY_LENGTH = 10_000  # characters; limits the parsing time of untrusted queries
 _TOKEN = re.compile(r'\s+|(?P<sign>[&!])|"(?P<quoted>(?:[^"]|"")*+)"|(?P<word>[^\s&!"]+)')
 _SIGNS = {"and": "&", "not": "!"}
 
 
 @dataclass(frozen=True)
 class Query:
-    """Labels that must be in a picture and labels that must not.
+    """Labels that must be positive in an image and labels that must be negative.
 
     Attributes:
-        wanted: Label names, each once.
-        unwanted: Label names, each once; none of them wanted.
+        wanted: Distinct label names.
+        unwanted: Distinct label names, none of them wanted.
 
     Raises:
-        InputError: no label at all, an empty name, or a name on both sides or twice.
+        InputError: If there is no label, a name is empty, or a name occurs twice.
     """
 
     wanted: tuple[str, ...]
@@ -41,39 +41,42 @@ class Query:
         terms = self.wanted + self.unwanted
         if not terms:
             raise InputError(
-                "A query must name at least one label, as in: fork & !knife. It names none."
+                "A query must contain at least one label, as in: fork & !knife; it contains none. "
+                "Add a label."
             )
         if not all(terms):
             raise InputError(
-                "Every name in a query must have a letter. One is empty: write it out."
+                "Label names in a query must not be empty; one is empty. Write its name."
             )
         both = sorted(set(self.wanted) & set(self.unwanted))
         if both:
             raise InputError(
-                f"A label is either wanted or unwanted. {both[0]!r} is both, so no picture can "
-                f"match: drop one of the two."
+                f"A label must be either wanted or unwanted; {both[0]!r} is both, so no image can "
+                f"match. Remove one of the two terms."
             )
         if len(set(terms)) < len(terms):
-            raise InputError(f"A query names every label once. Got: {terms}.")
+            raise InputError(
+                f"Labels of a query must be distinct; got {terms}. Remove the repeated ones."
+            )
 
     def __str__(self) -> str:
-        """The query in the language that `parse` reads."""
-        signed = [_written(term) for term in self.wanted]
-        return " & ".join(signed + ["!" + _written(term) for term in self.unwanted])
+        """Return the query in the language that `parse` reads."""
+        signed = [_quote_label(term) for term in self.wanted]
+        return " & ".join(signed + ["!" + _quote_label(term) for term in self.unwanted])
 
 
 def parse(text: str) -> Query:
-    """Read a query.
+    """Parse a query string.
 
     Args:
-        text: As in ``fork & apple & !knife`` or ``fork and apple and not knife``.
+        text: Query such as ``fork & apple & !knife`` or ``fork and apple and not knife``.
 
     Returns:
-        The labels in the order of the text, each once.
+        The query, with distinct labels in the order of the text.
 
     Raises:
-        InputError: the text is empty or too long, a quote is not closed, a name is missing, a
-            label is both wanted and unwanted. The message says where.
+        InputError: If the text is empty or too long, a quote is not closed, a name is missing, or a
+            label is both wanted and unwanted.
 
     Example:
         >>> parse("hot dog & !coffee")
@@ -81,126 +84,140 @@ def parse(text: str) -> Query:
         >>> print(parse('fork AND NOT "salt and pepper"'))
         fork & !"salt and pepper"
     """
-    if len(text) > LONGEST:
+    if len(text) > MAX_QUERY_LENGTH:
         raise InputError(
-            f"A query has at most {LONGEST:,} characters. This one has {len(text):,}: ask for "
+            f"A query must have at most {MAX_QUERY_LENGTH:,} characters; got {len(text):,}. Use "
             f"fewer labels."
         )
     wanted: dict[str, None] = {}
     unwanted: dict[str, None] = {}
     if text.strip():
-        for negated, name in _terms(text):
-            (unwanted if negated else wanted)[name] = None
+        for is_negated, name in _terms(text):
+            (unwanted if is_negated else wanted)[name] = None
     return Query(tuple(wanted), tuple(unwanted))
 
 
-def resolve(query: Query, names: Sequence[str]) -> list[tuple[int, int]]:
-    """Find the labels of a query among the names of an index.
+def query_literals(query: Query, names: Sequence[str]) -> list[tuple[int, int]]:
+    """Convert the labels of a query to columns with signs.
 
-    A name matches as it is written, or in another Unicode form of the same letters (NFC).
+    A name matches exactly, or after Unicode normalization (NFC).
 
     Args:
-        query: What is asked for.
-        names: The labels that are there, ``c`` of them.
+        query: Query to convert.
+        names: Label names of the index, length c.
 
     Returns:
         ``(column, sign)`` of each term, wanted (+1) before unwanted (-1).
 
     Raises:
-        UnknownName: a label is not among the names; the nearest ones are offered.
-        InputError: two terms are two spellings of one name.
+        UnknownName: If a label is not among the names. The message suggests similar names.
+        InputError: If two terms are different spellings of one name.
 
     Example:
-        >>> resolve(parse("apple & !knife"), ["knife", "fork", "apple"])
+        >>> query_literals(parse("apple & !knife"), ["knife", "fork", "apple"])
         [(2, 1), (0, -1)]
     """
     columns = {normalize("NFC", name): column for column, name in enumerate(names)}
     columns |= {name: column for column, name in enumerate(names)}
     signed = [(term, 1) for term in query.wanted] + [(term, -1) for term in query.unwanted]
-    literals = [(_column(term, columns, names), sign) for term, sign in signed]
+    literals = [(_find_column(term, columns, names), sign) for term, sign in signed]
     if len({column for column, _ in literals}) < len(literals):
-        raise InputError(f"A query names every label once. Two terms of [{query}] are one label.")
+        raise InputError(
+            f"Labels of a query must be distinct; two terms of [{query}] are the same label. "
+            f"Remove one of them."
+        )
     return literals
 
 
-def _column(term: str, columns: dict[str, int], names: Sequence[str]) -> int:
+def _find_column(term: str, columns: dict[str, int], names: Sequence[str]) -> int:
+    """Return the column of a label; raise UnknownName with similar names if there is none."""
     column = columns.get(term, columns.get(normalize("NFC", term)))
     if column is None:
-        near = get_close_matches(term[:300], names, n=3, cutoff=0.5)
-        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        similar_names = get_close_matches(term[:300], names, n=3, cutoff=0.5)
+        hint = f" Did you mean {' or '.join(map(repr, similar_names))}?" if similar_names else ""
         raise UnknownName(
-            f"No label is called {_shown(term)}.{hint} Between two labels goes &, before an "
-            f"unwanted one !. There are {len(names)} labels, such as {', '.join(names[:5])}."
+            f"Label {_shorten(term)} is not in the index.{hint} Write & between two labels and ! "
+            f"before an unwanted one. There are {len(names)} labels, such as "
+            f"{', '.join(names[:5])}."
         )
     return column
 
 
 def _terms(text: str) -> Iterator[tuple[bool, str]]:
-    """``(negated, name)`` of each term; raises where the grammar is broken."""
-    negated, name = False, ""
-    for sign, piece in [*_pieces(text), ("&", "")]:
-        if sign == "name" and name:
-            raise InputError(f"Between two names goes &. It is missing before {_shown(piece)}.")
-        if sign == "!" and (negated or name):
+    """Iterate over ``(is_negated, name)`` of each term; raise InputError on a grammar error."""
+    is_negated, name = False, ""
+    for kind, token in [*_join_words(text), ("&", "")]:
+        if kind == "name" and name:
             raise InputError(
-                "A ! (or the word not) stands once, before a name. Quote names with !."
+                f"Two label names must be separated by &; it is missing before {_shorten(token)}. "
+                f"Insert it."
             )
-        if sign == "&" and not name:
+        if kind == "!" and (is_negated or name):
             raise InputError(
-                f"On both sides of & (or the word and) stands a name. One is missing in "
-                f"{_shown(text)}."
+                "A ! (or the word not) must occur once, before a label name. Quote names that "
+                "contain it."
             )
-        if sign == "&":
-            yield negated, name
-            negated, name = False, ""
-        elif sign == "!":
-            negated = True
+        if kind == "&" and not name:
+            raise InputError(
+                f"Both sides of & (or the word and) need a label name; one is missing in "
+                f"{_shorten(text)}. Add it."
+            )
+        if kind == "&":
+            yield is_negated, name
+            is_negated, name = False, ""
+        elif kind == "!":
+            is_negated = True
         else:
-            name = piece
+            name = token
 
 
-def _pieces(text: str) -> Iterator[tuple[str, str]]:
-    """``("&", "")``, ``("!", "")`` and ``("name", …)``; words in a row make one name."""
+def _join_words(text: str) -> Iterator[tuple[str, str]]:
+    """Iterate over the tokens ``&``, ``!`` and ``name``, with adjacent words joined to one name."""
     words: list[str] = []
-    for kind, piece in _tokens(text):
+    for kind, token in _tokens(text):
         if kind == "word":
-            words.append(piece)
+            words.append(token)
             continue
         if words:
             yield "name", " ".join(words)
             words = []
-        yield kind, piece
+        yield kind, token
     if words:
         yield "name", " ".join(words)
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
-    place = 0
-    while place < len(text):
-        match = _TOKEN.match(text, place)
-        if match is None:  # only a quote that nothing closes matches no branch
+    """Iterate over ``(kind, text)`` of the tokens: ``&``, ``!``, ``name`` (quoted) and ``word``."""
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:  # only an unclosed quote matches no branch
             raise InputError(
-                f"Every opening quote needs a closing one. The one at character {place + 1} has "
-                f"none: {_shown(text[place:])}."
+                f"Every opening quote needs a closing one; the quote at character {position + 1} "
+                f"is not closed: {_shorten(text[position:])}. Close it."
             )
-        place = match.end()
+        position = match.end()
         if (sign := match["sign"]) is not None:
             yield sign, ""
         elif (quoted := match["quoted"]) is not None:
             if not quoted:
-                raise InputError("Between two quotes stands a name. Got an empty pair of quotes.")
+                raise InputError(
+                    "Quotes must contain a label name; got an empty pair of quotes. Write the name."
+                )
             yield "name", quoted.replace('""', '"')
         elif (word := match["word"]) is not None:
             yield (_SIGNS[word.lower()], "") if word.lower() in _SIGNS else ("word", word)
 
 
-def _written(name: str) -> str:
-    plain = not re.search(r'[&!"]', name) and " ".join(name.split()) == name
-    if plain and not any(word.lower() in _SIGNS for word in name.split()):
+def _quote_label(name: str) -> str:
+    """Return a label name as `parse` reads it, quoted if necessary."""
+    is_plain = not re.search(r'[&!"]', name) and " ".join(name.split()) == name
+    if is_plain and not any(word.lower() in _SIGNS for word in name.split()):
         return name
     doubled = name.replace('"', '""')
     return f'"{doubled}"'
 
 
-def _shown(text: str) -> str:
+def _shorten(text: str) -> str:
+    """Return a quoted string of at most 60 characters."""
     return repr(text if len(text) <= 60 else text[:57] + "...")

@@ -1,13 +1,13 @@
-"""One shard of an index: some files of the same rows, written once and never changed.
+"""Index shards: files with the same rows, written once and never modified.
 
-    rows-000.parquet     path, bytes, mtime_ns, hash of each picture
+    rows-000.parquet     path, bytes, mtime_ns, hash of each image
     logits-000.npy       log-odds, float32, label-major (c, n)
     scores-000.npy       raw scores that break ties, float32, (c, n)
     order-000.npy        rows of each label by falling logit, int32, (c, n)
     checksums-000.npy    of the lines of logits and of order, uint32, (2, c)
-    features-000.npy     image vectors, float16, (n, d), where there are any
+    features-000.npy     image features, float16, (n, d); optional
 
-Log-odds are float32: float16 has steps of 0.03 near 40 and would tie what is not tied.
+Log-odds are float32: float16 has steps of 0.03 near 40 and would tie distinct values.
 """
 
 import zlib
@@ -24,14 +24,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from surelabel.errors import DataError
-from surelabel.files import new_file
-from surelabel.retrieval.search import Sorted, order_of
-from surelabel.retrieval.stamps import storable
+from surelabel.files import atomic_file
+from surelabel.retrieval.conjunction_search import SortedLogits, descending_order
+from surelabel.retrieval.file_state import is_valid_unicode
 
-ROW_GROUP = 1 << 16
-FOLD = 1 << 11  # numbers in a piece of 8 KiB; a checksum of all of a line would cost much more
-CHECKED = ("logits", "order")
-ARRAYS = {
+ROW_GROUP_SIZE = 1 << 16
+FOLD_WORDS = 1 << 11  # words per piece of 8 KiB; a checksum of the full line would be much slower
+CHECKSUMMED_ARRAYS = ("logits", "order")
+ARRAY_DTYPES = {
     "logits": np.dtype(np.float32),
     "scores": np.dtype(np.float32),
     "order": np.dtype(np.int32),
@@ -40,17 +40,17 @@ ARRAYS = {
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Rows on their way into a shard.
+class ShardRows:
+    """Rows in memory that are to be written as a shard.
 
     Attributes:
-        table: Path and stamp of each picture, ``n`` rows.
-        logits: ``(c, n)``.
-        scores: ``(c, n)``.
-        features: ``(n, d)``, or None.
+        file_states: Path and file state of each image, ``n`` rows.
+        logits: Log-odds, ``(c, n)``.
+        scores: Raw scores, ``(c, n)``.
+        features: Image features, ``(n, d)``; None if they are not stored.
     """
 
-    table: pa.Table
+    file_states: pa.Table
     logits: npt.NDArray[np.float32]
     scores: npt.NDArray[np.float32]
     features: npt.NDArray[np.float16] | None
@@ -58,154 +58,171 @@ class Batch:
 
 @dataclass(frozen=True)
 class Shard:
-    """Rows on disk, mapped into memory; its rows are told from its removed rows.
+    """One shard on disk, mapped into memory; its length is the number of rows not removed.
 
     Attributes:
-        folder: Of the index.
-        number: In the names of its files.
-        size: All rows, also removed ones.
-        files: Bytes of each of its files.
-        removed: Row numbers that no longer count.
+        folder: Folder of the index.
+        number: Shard number, part of its file names.
+        n_rows: Number of all rows, removed ones included.
+        files: Size of each file in bytes, by file name.
+        removed: Row numbers of the removed rows.
     """
 
     folder: Path
     number: int
-    size: int
+    n_rows: int
     files: dict[str, int]
     removed: tuple[int, ...] = ()
 
     def __len__(self) -> int:
-        return self.size - len(self.removed)
+        return self.n_rows - len(self.removed)
 
     @classmethod
     def from_entry(cls, folder: Path, entry: dict[str, Any]) -> "Shard":
-        """The inverse of `entry`.
+        """Create a shard from its entry in ``index.json``, the inverse of `entry`.
 
         Raises:
-            ValueError, KeyError, TypeError: it is not what `entry` gives.
+            ValueError, KeyError, TypeError: If the entry is malformed.
         """
-        number, size, files, removed = (entry[k] for k in ("number", "rows", "files", "removed"))
-        if not all(type(i) is int and i >= 0 for i in (number, size, *files.values())):
+        number, n_rows, files, removed = (entry[k] for k in ("number", "rows", "files", "removed"))
+        if not all(type(i) is int and i >= 0 for i in (number, n_rows, *files.values())):
             raise ValueError("number, rows and bytes must be whole numbers of 0 or more")
-        needed = {f"rows-{number:03}.parquet", *(f"{name}-{number:03}.npy" for name in ARRAYS)}
-        if not needed <= files.keys() <= needed | {f"features-{number:03}.npy"}:
-            raise ValueError(f"the files of shard {number} must be {sorted(needed)}")
-        rows = isinstance(removed, list) and all(type(r) is int and 0 <= r < size for r in removed)
-        if not rows or len(set(removed)) < len(removed):
-            raise ValueError(f"removed must be row numbers below {size}, each once")
-        return cls(folder, number, size, files, tuple(removed))
+        required = {f"rows-{number:03}.parquet"}
+        required |= {f"{name}-{number:03}.npy" for name in ARRAY_DTYPES}
+        if not required <= files.keys() <= required | {f"features-{number:03}.npy"}:
+            raise ValueError(f"the files of shard {number} must be {sorted(required)}")
+        are_rows = isinstance(removed, list) and all(
+            type(row) is int and 0 <= row < n_rows for row in removed
+        )
+        if not are_rows or len(set(removed)) < len(removed):
+            raise ValueError(f"removed must be distinct row numbers below {n_rows}")
+        return cls(folder, number, n_rows, files, tuple(removed))
 
     @property
     def entry(self) -> dict[str, Any]:
-        """What ``index.json`` says of it."""
+        """Entry of the shard in ``index.json``."""
         return {
             "number": self.number,
-            "rows": self.size,
+            "rows": self.n_rows,
             "files": self.files,
             "removed": list(self.removed),
         }
 
     @cached_property
-    def living(self) -> npt.NDArray[np.bool_] | None:
-        """False where a row was removed; None when none was."""
+    def is_active(self) -> npt.NDArray[np.bool_] | None:
+        """False for removed rows, ``(n,)``; None if no row was removed."""
         if not self.removed:
             return None
-        living = np.ones(self.size, bool)
-        living[list(self.removed)] = False
-        return living
+        is_active = np.ones(self.n_rows, bool)
+        is_active[list(self.removed)] = False
+        return is_active
 
     @cached_property
-    def table(self) -> pa.Table:
-        """Paths and stamps of all rows, also removed ones, read when first needed."""
-        return self._read("rows", "parquet", lambda _: self._rows.read().combine_chunks())
+    def file_states(self) -> pa.Table:
+        """Paths and file states of all rows, removed ones included; read on first use."""
+        return self._read("rows", "parquet", lambda _: self._parquet.read().combine_chunks())
 
     @cached_property
-    def _rows(self) -> pq.ParquetFile:
-        return self._read("rows", "parquet", _open_rows)
+    def _parquet(self) -> pq.ParquetFile:
+        return self._read("rows", "parquet", _open_parquet)
 
     @property
-    def living_table(self) -> pa.Table:
-        """Paths and stamps of the living rows."""
-        return self.table if self.living is None else self.table.filter(pa.array(self.living))
+    def active_file_states(self) -> pa.Table:
+        """Paths and file states of the rows that were not removed."""
+        if self.is_active is None:
+            return self.file_states
+        return self.file_states.filter(pa.array(self.is_active))
 
     @cached_property
-    def sorted(self) -> Sorted:
-        """The arrays that a search reads."""
+    def sorted_logits(self) -> SortedLogits:
+        """Arrays that a search reads."""
         logits, scores, order = map(self._array, ("logits", "scores", "order"))
-        return Sorted(logits, scores, order, self.living)
+        return SortedLogits(logits, scores, order, self.is_active)
 
     @cached_property
     def _checksums(self) -> npt.NDArray[np.uint32]:
         return np.array(self._array("checksums"))
 
     @cached_property
-    def _sound(self) -> set[int]:
-        """Labels that `check_labels` found whole."""
+    def _verified_columns(self) -> set[int]:
+        """Columns whose checksums `verify_checksums` has compared."""
         return set()
 
     @cached_property
     def features(self) -> npt.NDArray[np.float16] | None:
-        """Image vectors, ``(n, d)``, where there are any."""
+        """Image features, ``(n, d)``; None if they are not stored."""
         return self._array("features") if f"features-{self.number:03}.npy" in self.files else None
 
-    def check(self, c: int) -> None:
-        """Open every file, and keep it open: it stays readable when another process replaces it.
+    def check_files(self, c: int) -> None:
+        """Open every file and check its size and shape.
+
+        The files stay open, and so stay readable after another process replaces them.
+
+        Args:
+            c: Number of labels of the index.
 
         Raises:
-            DataError: one is missing, shorter or longer than it was, or holds other rows.
+            DataError: If a file is missing, or its size or shape differs from the manifest.
         """
         for name, size in self.files.items():
             file = self.folder / name
-            found = _size(file)
-            if found != size:
-                came = "nothing" if found is None else f"{found} bytes"
-                raise _damaged(file, f"expected {size} bytes, found {came}")
-        for name, kind in ARRAYS.items():
-            array = self._checksums if name == "checksums" else getattr(self.sorted, name)
-            shape = (len(CHECKED), c) if name == "checksums" else (c, self.size)
-            if (array.shape, array.dtype) != (shape, kind):
-                came = f"{array.shape} of {array.dtype.str}"
-                raise _damaged(self._file(name, "npy"), f"expected {shape}, found {came}")
-        if self._rows.metadata.num_rows != self.size:
-            raise _damaged(self._file("rows", "parquet"), f"expected {self.size} rows")
-        if self.features is not None and len(self.features) != self.size:
-            raise _damaged(self._file("features", "npy"), f"expected {self.size} rows")
+            actual_size = _file_size(file)
+            if actual_size != size:
+                actual = "no file" if actual_size is None else f"{actual_size} bytes"
+                raise _damaged_file_error(file, f"expected {size} bytes, got {actual}")
+        for name, dtype in ARRAY_DTYPES.items():
+            is_checksums = name == "checksums"
+            array = self._checksums if is_checksums else getattr(self.sorted_logits, name)
+            shape = (len(CHECKSUMMED_ARRAYS), c) if is_checksums else (c, self.n_rows)
+            if (array.shape, array.dtype) != (shape, dtype):
+                actual = f"{array.shape} of {array.dtype.str}"
+                file = self._file(name, "npy")
+                raise _damaged_file_error(file, f"expected shape {shape}, got {actual}")
+        if self._parquet.metadata.num_rows != self.n_rows:
+            file = self._file("rows", "parquet")
+            raise _damaged_file_error(file, f"expected {self.n_rows} rows")
+        if self.features is not None and len(self.features) != self.n_rows:
+            raise _damaged_file_error(self._file("features", "npy"), f"expected {self.n_rows} rows")
 
-    def check_labels(self, columns: Iterable[int]) -> None:
-        """Compare the lines of these labels with their checksums, once as long as this is open.
+    def verify_checksums(self, columns: Iterable[int]) -> None:
+        """Compare the arrays of some labels with their checksums, once per open shard.
+
+        Args:
+            columns: Columns of the labels.
 
         Raises:
-            DataError: a line is not what was written.
+            DataError: If the content of an array differs from the written one.
         """
-        for column in set(columns) - self._sound:
-            for name, sums in zip(CHECKED, self._checksums, strict=True):
-                if checksum(getattr(self.sorted, name)[column]) != sums[column]:
-                    what = f"label {column} is not what was written"
-                    raise _damaged(self._file(name, "npy"), what)
-            self._sound.add(column)
+        for column in set(columns) - self._verified_columns:
+            for name, checksums in zip(CHECKSUMMED_ARRAYS, self._checksums, strict=True):
+                if checksum(getattr(self.sorted_logits, name)[column]) != checksums[column]:
+                    raise _damaged_file_error(
+                        self._file(name, "npy"), f"the checksum of label {column} does not match"
+                    )
+            self._verified_columns.add(column)
 
-    def places(self, paths: Sequence[str]) -> npt.NDArray[np.int64]:
-        """Rows of those of ``paths``, whole ones, that are here and living."""
-        texts = pa.array(filter(storable, paths), pa.string())  # what is no text is not in here
-        here = pc.is_in(self.table["path"], value_set=texts)
-        mask = here.to_numpy()
-        return np.flatnonzero(mask if self.living is None else mask & self.living)
+    def find_rows(self, paths: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Return the rows, not removed, whose path is one of these absolute paths."""
+        valid_paths = pa.array(filter(is_valid_unicode, paths), pa.string())
+        is_match = pc.is_in(self.file_states["path"], value_set=valid_paths).to_numpy()
+        return np.flatnonzero(is_match if self.is_active is None else is_match & self.is_active)
 
-    def without(self, rows: Iterable[int]) -> "Shard":
-        """The same shard with these rows removed too."""
+    def with_removed_rows(self, rows: Iterable[int]) -> "Shard":
+        """Return the same shard with these rows removed, too."""
         return replace(self, removed=tuple(sorted({*self.removed, *map(int, rows)})))
 
-    def batch(self) -> Batch:
-        """The living rows.
+    def read_active_rows(self) -> ShardRows:
+        """Read the rows that were not removed.
 
         Raises:
-            DataError: they are damaged, so that writing them anew would hide it.
+            DataError: If a checksum does not match; rewriting the rows would hide the damage.
         """
-        self.check_labels(range(len(self.sorted.logits)))
-        keep = slice(None) if self.living is None else np.flatnonzero(self.living)
-        features = None if self.features is None else self.features[keep]
-        logits, scores = self.sorted.logits[:, keep], self.sorted.scores[:, keep]
-        return Batch(self.living_table, logits, scores, features)
+        self.verify_checksums(range(len(self.sorted_logits.logits)))
+        rows = slice(None) if self.is_active is None else np.flatnonzero(self.is_active)
+        features = None if self.features is None else self.features[rows]
+        logits = self.sorted_logits.logits[:, rows]
+        scores = self.sorted_logits.scores[:, rows]
+        return ShardRows(self.active_file_states, logits, scores, features)
 
     def _array(self, name: str) -> Any:
         return self._read(name, "npy", lambda file: np.asarray(np.load(file, mmap_mode="r")))
@@ -218,41 +235,58 @@ class Shard:
         try:
             return reader(file)
         except (OSError, ValueError, pa.ArrowInvalid) as error:
-            raise _damaged(file, "it cannot be read") from error
+            raise _damaged_file_error(file, "it cannot be read") from error
 
 
-def write(folder: Path, number: int, batches: Sequence[Batch]) -> Shard:
+def write_shard(folder: Path, number: int, batches: Sequence[ShardRows]) -> Shard:
     """Write the rows of all batches, in this order, as one new shard.
 
-    One label is in memory at a time. Nothing refers to the files until ``index.json`` names them.
+    One label is in memory at a time. The shard is not part of the index until ``index.json``
+    lists it.
+
+    Args:
+        folder: Folder of the index.
+        number: Number of the new shard.
+        batches: Rows to write, at least one batch.
 
     Raises:
-        DataError: the folder cannot be written.
+        DataError: If the folder cannot be written.
     """
-    table = pa.concat_tables(batch.table for batch in batches)
-    n, c = table.num_rows, len(batches[0].logits)
-    named = {name: folder / f"{name}-{number:03}.npy" for name in ARRAYS}
-    sums: dict[str, list[int]] = {name: [] for name in CHECKED}
-    rows = folder / f"rows-{number:03}.parquet"
-    with new_file(rows) as file:
+    file_states = pa.concat_tables(batch.file_states for batch in batches)
+    n, c = file_states.num_rows, len(batches[0].logits)
+    array_files = {name: folder / f"{name}-{number:03}.npy" for name in ARRAY_DTYPES}
+    checksums: dict[str, list[int]] = {name: [] for name in CHECKSUMMED_ARRAYS}
+    parquet_file = folder / f"rows-{number:03}.parquet"
+    with atomic_file(parquet_file) as file:
         pq.write_table(
-            table, file, row_group_size=ROW_GROUP, compression="zstd", write_page_checksum=True
+            file_states,
+            file,
+            row_group_size=ROW_GROUP_SIZE,
+            compression="zstd",
+            write_page_checksum=True,
         )
 
-    def joined(name: str) -> Iterable[Any]:
+    def label_lines(name: str) -> Iterable[Any]:
         return (np.concatenate([getattr(b, name)[j] for b in batches]) for j in range(c))
 
-    def summed(name: str, lines: Iterable[Any]) -> Iterable[Any]:
+    def with_checksums(name: str, lines: Iterable[Any]) -> Iterable[Any]:
         for line in lines:
-            sums[name].append(checksum(line))
+            checksums[name].append(checksum(line))
             yield line
 
-    orders = map(order_of, joined("logits"))
-    write_array(named["logits"], (c, n), ARRAYS["logits"], summed("logits", joined("logits")))
-    write_array(named["scores"], (c, n), ARRAYS["scores"], joined("scores"))
-    write_array(named["order"], (c, n), ARRAYS["order"], summed("order", orders))
-    write_array(named["checksums"], (len(CHECKED), c), ARRAYS["checksums"], sums.values())
-    files = [rows, *named.values()]
+    shape = (c, n)
+    logits = with_checksums("logits", label_lines("logits"))
+    order = with_checksums("order", map(descending_order, label_lines("logits")))
+    write_array(array_files["logits"], shape, ARRAY_DTYPES["logits"], logits)
+    write_array(array_files["scores"], shape, ARRAY_DTYPES["scores"], label_lines("scores"))
+    write_array(array_files["order"], shape, ARRAY_DTYPES["order"], order)
+    write_array(
+        array_files["checksums"],
+        (len(CHECKSUMMED_ARRAYS), c),
+        ARRAY_DTYPES["checksums"],
+        checksums.values(),
+    )
+    files = [parquet_file, *array_files.values()]
     features = [batch.features for batch in batches if batch.features is not None]
     if features:
         files.append(folder / f"features-{number:03}.npy")
@@ -261,50 +295,53 @@ def write(folder: Path, number: int, batches: Sequence[Batch]) -> Shard:
 
 
 def write_array(file: Path, shape: tuple[int, int], dtype: Any, parts: Iterable[Any]) -> None:
-    """Write a ``.npy`` file piece by piece; a full disk is an error here, not in a memory map.
+    """Write a ``.npy`` file part by part.
+
+    Writing without a memory map makes a full disk an error instead of a crash.
 
     Args:
-        file: Where to.
-        shape: Of the whole array.
-        dtype: Of its numbers.
-        parts: Rows, or blocks of rows, that make up the array in this order.
+        file: Path of the new file.
+        shape: Shape of the complete array.
+        dtype: Data type of the array.
+        parts: Rows, or blocks of rows, in order.
 
     Raises:
-        DataError: the place cannot be written.
+        DataError: If the file cannot be written.
     """
-    kind = np.lib.format.dtype_to_descr(np.dtype(dtype))
-    header = {"descr": kind, "fortran_order": False, "shape": shape}
-    with new_file(file) as temporary, temporary.open("wb") as out:
-        np.lib.format.write_array_header_1_0(out, header)
+    dtype_description = np.lib.format.dtype_to_descr(np.dtype(dtype))
+    header = {"descr": dtype_description, "fortran_order": False, "shape": shape}
+    with atomic_file(file) as temporary, temporary.open("wb") as stream:
+        np.lib.format.write_array_header_1_0(stream, header)
         for part in parts:
-            out.write(np.ascontiguousarray(part, dtype).data)
+            stream.write(np.ascontiguousarray(part, dtype).data)
 
 
 def checksum(line: npt.NDArray[Any]) -> int:
-    """CRC-32 of a line of 4-byte numbers after its pieces of 8 KiB were laid over each other.
+    """Return the CRC-32 of a line of 4-byte numbers, its pieces of 8 KiB combined by XOR.
 
-    Any damage within 8 KiB changes it; only larger ones that cancel bit by bit go unseen.
+    Any damage within 8 KiB changes the checksum. Larger damage stays undetected only if it cancels
+    bit by bit.
     """
-    bits = np.ascontiguousarray(line).view(np.uint32)
-    end = len(bits) // FOLD * FOLD
-    folded = np.bitwise_xor.reduce(bits[:end].reshape(-1, FOLD), axis=0)
-    return zlib.crc32(bits[end:].data, zlib.crc32(folded.data))
+    words = np.ascontiguousarray(line).view(np.uint32)
+    end = len(words) // FOLD_WORDS * FOLD_WORDS
+    folded = np.bitwise_xor.reduce(words[:end].reshape(-1, FOLD_WORDS), axis=0)
+    return zlib.crc32(words[end:].data, zlib.crc32(folded.data))
 
 
-def _size(file: Path) -> int | None:
-    """Bytes of a file; None where there is none, or none any more."""
+def _file_size(file: Path) -> int | None:
+    """Return the size of a file in bytes; None if it does not exist or cannot be read."""
     try:
         return file.stat().st_size
     except OSError:
         return None
 
 
-def _open_rows(file: Path) -> pq.ParquetFile:
+def _open_parquet(file: Path) -> pq.ParquetFile:
     return pq.ParquetFile(file, memory_map=True, page_checksum_verification=True)
 
 
-def _damaged(file: Path, what: str) -> DataError:
+def _damaged_file_error(file: Path, reason: str) -> DataError:
     return DataError(
-        f"{file} is damaged: {what}. Put the file back, or build the index again "
+        f"{file} is damaged: {reason}. Restore the file, or build the index again "
         f"(`surelabel index`)."
     )

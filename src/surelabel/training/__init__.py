@@ -1,28 +1,28 @@
-"""The only training loop, the sources of its steps, and what it makes small."""
+"""Training loop, batch sources and training objective."""
 
-from surelabel.training.averaging import Average
-from surelabel.training.batch import Batch, LearningSource, Source
+from surelabel.training.batches import Batch, BatchSource, TargetUpdatingSource
 from surelabel.training.checkpoint import Checkpoint
-from surelabel.training.labelled import Labelled, taken, tensors
-from surelabel.training.loop import Pass, fit
-from surelabel.training.objective import Objective, of_elements
-from surelabel.training.pictures import Pictures
-from surelabel.training.tailoring import Canvases, Tailoring
+from surelabel.training.cut_and_sew_source import CutAndSewBatch, CutAndSewSource
+from surelabel.training.feature_batches import FeatureBatches, select_feature_rows, to_tensors
+from surelabel.training.image_batches import ImageBatches
+from surelabel.training.loop import EpochResult, run_training
+from surelabel.training.objective import Objective, mean_over_known
+from surelabel.training.weight_averaging import WeightAverage
 
 __all__ = [
-    "Average",
     "Batch",
-    "Canvases",
+    "BatchSource",
     "Checkpoint",
-    "Labelled",
-    "LearningSource",
+    "CutAndSewBatch",
+    "CutAndSewSource",
+    "EpochResult",
+    "FeatureBatches",
+    "ImageBatches",
     "Objective",
-    "Pass",
-    "Pictures",
-    "Source",
-    "Tailoring",
-    "fit",
-    "of_elements",
-    "taken",
-    "tensors",
+    "TargetUpdatingSource",
+    "WeightAverage",
+    "mean_over_known",
+    "run_training",
+    "select_feature_rows",
+    "to_tensors",
 ]

@@ -1,4 +1,4 @@
-"""The state of an unfinished training run on disk, so that a stopped run goes on."""
+"""Checkpoint file from which an interrupted training run resumes."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,94 +11,116 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from surelabel.errors import DataError
-from surelabel.files import new_file
+from surelabel.files import atomic_file
+
+FORMAT_VERSION = 2  # files of surelabel 0.1.0 have no version
 
 
 class Checkpoint:
-    """One file with all tensors and, in its header, all numbers of a run; nothing is pickled.
+    """Checkpoint of a training run: one safetensors file with a JSON header, without pickle.
 
     Args:
-        path: The file; written anew after each pass, whole or not at all.
-        purpose: What run it belongs to. A file of another run is refused, never continued.
+        path: Path of the file; it is replaced atomically.
+        run_id: Identifier of the run and its data. A file with another identifier is refused.
     """
 
-    def __init__(self, path: str | Path, *, purpose: str):
-        self.path, self.purpose = Path(path), purpose
+    def __init__(self, path: str | Path, *, run_id: str):
+        self.path, self.run_id = Path(path), run_id
 
-    def keep(self, state: Mapping[str, Any], history: Sequence[Sequence[float]]) -> None:
-        """Write the state after a pass.
+    def save(self, state: Mapping[str, Any], history: Sequence[Sequence[float]]) -> None:
+        """Write the state of a run.
 
         Args:
-            state: Name to what has ``state_dict()``, or to a generator.
-            history: What the passes came to.
+            state: Objects with ``state_dict()``, and generators, by name.
+            history: Losses of the finished epochs.
         """
         tensors: dict[str, Tensor] = {}
-        tree = {name: _without_tensors(_state(of), name, tensors) for name, of in state.items()}
-        header = {"purpose": self.purpose, "tree": tree, "history": [list(p) for p in history]}
-        with new_file(self.path) as new:
-            save_file(tensors, new, metadata={"run": json.dumps(header)})
+        tree = {
+            name: _extract_tensors(_get_state(item), name, tensors) for name, item in state.items()
+        }
+        header = {
+            "format": FORMAT_VERSION,
+            "run_id": self.run_id,
+            "state": tree,
+            "history": [list(losses) for losses in history],
+        }
+        with atomic_file(self.path) as new_file:
+            save_file(tensors, new_file, metadata={"run": json.dumps(header)})
 
     def resume(self, state: Mapping[str, Any]) -> list[list[float]]:
-        """Put a kept state back; the passes it has done, none when there is no file.
+        """Restore the state of a run; return the losses of its finished epochs.
+
+        If there is no file, change nothing and return an empty list.
 
         Raises:
-            DataError: the file is damaged, or belongs to another run.
+            DataError: If the file is damaged, of another version, or of another run.
         """
         if not self.path.exists():
             return []
-        again = f"Remove {self.path} to start this run from the beginning."
+        again = f"Delete {self.path} and start the fit again."
         try:
             with safe_open(self.path, framework="pt") as file:
                 header = json.loads(file.metadata()["run"])
-                purpose, tree, history = (header[key] for key in ("purpose", "tree", "history"))
                 tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+            version = header.get("format", 1)
+            if version == FORMAT_VERSION:
+                run_id, tree, history = (header[key] for key in ("run_id", "state", "history"))
+        except (SafetensorError, OSError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"{self.path} is damaged ({error}). {again}") from error
-        if purpose != self.purpose:
+        if version != FORMAT_VERSION:
             raise DataError(
-                f"{self.path} belongs to another run ({purpose}), not to this one "
-                f"({self.purpose}). {again}"
+                f"{self.path} must be a checkpoint of format {FORMAT_VERSION}; got format "
+                f"{version!r}, which another version of surelabel wrote. {again}"
+            )
+        if run_id != self.run_id:
+            raise DataError(
+                f"{self.path} must be the checkpoint of this run ({self.run_id}); got that of "
+                f"another run ({run_id}). {again}"
             )
         if tree.keys() != state.keys():
-            raise DataError(f"{self.path} was kept by another version of surelabel. {again}")
-        for name, of in state.items():
-            _restore(of, _with_tensors(tree[name], tensors))
-        return [list(one) for one in history]
+            raise DataError(
+                f"{self.path} must contain the state of {', '.join(state)}; got "
+                f"{', '.join(tree)}. {again}"
+            )
+        for name, item in state.items():
+            _set_state(item, _insert_tensors(tree[name], tensors))
+        return [list(losses) for losses in history]
 
     def remove(self) -> None:
-        """Forget the state, once what came of it is saved."""
+        """Delete the file."""
         self.path.unlink(missing_ok=True)
 
 
-def _state(of: Any) -> Any:
-    return of.get_state() if isinstance(of, torch.Generator) else of.state_dict()
+def _get_state(item: Any) -> Any:
+    return item.get_state() if isinstance(item, torch.Generator) else item.state_dict()
 
 
-def _restore(of: Any, state: Any) -> None:
-    if isinstance(of, torch.Generator):
-        of.set_state(state)
+def _set_state(item: Any, state: Any) -> None:
+    if isinstance(item, torch.Generator):
+        item.set_state(state)
     else:
-        of.load_state_dict(state)
+        item.load_state_dict(state)
 
 
-def _without_tensors(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
-    """The same tree for JSON, its tensors put aside under their paths."""
+def _extract_tensors(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
+    """Return the state as a JSON tree; move its tensors to ``tensors``, by their paths."""
     if isinstance(value, Tensor):
         tensors[path] = value.detach().clone().contiguous()
         return {"tensor": path}
     if isinstance(value, Mapping):
-        pairs = [[k, _without_tensors(v, f"{path}/{k}", tensors)] for k, v in value.items()]
-        return {"pairs": pairs}  # JSON knows keys of text only, and optimizers number theirs
+        pairs = [[key, _extract_tensors(v, f"{path}/{key}", tensors)] for key, v in value.items()]
+        return {"pairs": pairs}  # keys of JSON objects are strings, those of optimizers integers
     if isinstance(value, list | tuple):
-        return [_without_tensors(v, f"{path}/{i}", tensors) for i, v in enumerate(value)]
+        return [_extract_tensors(v, f"{path}/{i}", tensors) for i, v in enumerate(value)]
     return value
 
 
-def _with_tensors(value: Any, tensors: Mapping[str, Tensor]) -> Any:
+def _insert_tensors(value: Any, tensors: Mapping[str, Tensor]) -> Any:
+    """Return the state of a JSON tree, with its tensors in their places."""
     if isinstance(value, list):
-        return [_with_tensors(v, tensors) for v in value]
+        return [_insert_tensors(v, tensors) for v in value]
     if isinstance(value, dict) and "tensor" in value:
         return tensors[value["tensor"]]
     if isinstance(value, dict):
-        return {k: _with_tensors(v, tensors) for k, v in value["pairs"]}
+        return {key: _insert_tensors(v, tensors) for key, v in value["pairs"]}
     return value

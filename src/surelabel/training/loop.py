@@ -1,4 +1,4 @@
-"""The only training loop."""
+"""Training loop for all methods."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -9,137 +9,148 @@ import torch
 from torch import Tensor, nn
 
 from surelabel.errors import ConfigError
-from surelabel.training.averaging import Average
-from surelabel.training.batch import Batch, LearningSource, Source
+from surelabel.training.batches import Batch, BatchSource, TargetUpdatingSource
 from surelabel.training.checkpoint import Checkpoint
+from surelabel.training.learning_rates import learning_rate_schedule, parameter_groups
 from surelabel.training.objective import Objective
-from surelabel.training.pace import groups, schedule
+from surelabel.training.weight_averaging import WeightAverage
 
 Optimizer = Callable[..., torch.optim.Optimizer]
-KEPT_EVERY = 100  # steps between two checkpoints of a long pass
+CHECKPOINT_INTERVAL = 100  # optimizer steps between two checkpoints within an epoch
 
 
-class Pass(NamedTuple):
-    """What one pass over the source came to, on average over its known labels.
+class EpochResult(NamedTuple):
+    """Training loss of one epoch, averaged over the known targets.
 
     Attributes:
-        loss: Without the regularizer; in nats a label for losses of elements.
-        penalty: The weighted regularizer; 0 without one.
+        loss: Loss without the regularizer; for elementwise losses in nats per target.
+        penalty: Weighted regularizer; 0 without a regularizer.
     """
 
     loss: float
     penalty: float
 
 
-def fit(
+def run_training(
     method: nn.Module,
-    source: Source,
+    source: BatchSource,
     *,
     objective: Objective,
     epochs: int,
     learning_rate: float,
     weight_decay: float = 0.0,
     optimizer: Optimizer = torch.optim.AdamW,
-    together: int = 1,
+    accumulation_steps: int = 1,
     warm_up: float = 0.0,
-    averaging: float = 0.0,
+    ema_decay: float = 0.0,
     seed: int = 0,
     checkpoint: Checkpoint | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> list[Pass]:
-    """Train ``method`` on ``source`` while the step size falls along a cosine.
+) -> list[EpochResult]:
+    """Train a method in place on batches; return the loss of each epoch.
+
+    The learning rate has a linear warm-up and a cosine decay.
 
     Args:
-        method: Features to scores; trained in place. One with parts that learn faster or slower
-            has ``rates``: the beginning of their parameters' names, and what the step size is
-            multiplied with. One that learns through several heads has ``learning(features, targets,
-            known) -> (h, n, c)``; the objective is then the mean over them.
-        source: Gives the batches. A ``LearningSource`` is told the scores after each step, of
-            several heads their mean, and its state is kept with the rest.
-        objective: What to make small; unknown labels have no influence on it.
-        epochs: Passes over the source.
-        learning_rate: Largest step size.
-        weight_decay: On matrices only.
-        optimizer: ``optimizer(groups, lr=…)``.
-        together: Batches whose gradients make one step, for batches that memory cannot hold. What
-            compares pictures with each other sees one of them at a time.
-        warm_up: Share of all steps in which the step size rises before it falls, in [0, 1).
-        averaging: Decay of the exponential mean of the weights (``Average``) that stays at the end,
-            in [0, 1); 0 for the weights of the last step. A source's parameters stay as they are.
-        seed: Of the order of the pictures.
-        checkpoint: Where the state is kept after each pass and every hundredth step of one, so that
-            a stopped run goes on.
-        progress: Called after each pass with the passes done and their number.
+        method: Module from features to scores. It can have ``learning_rate_scales``: factors of
+            the learning rate by module path. It can have ``training_scores(features, targets,
+            known) -> (h, n, c)``: scores of several heads, over which the objective is averaged.
+        source: Source of the batches. A ``TargetUpdatingSource`` receives the scores after each
+            step, averaged over heads, and its state is part of the checkpoint.
+        objective: Training objective; unknown targets have no influence on it.
+        epochs: Number of epochs.
+        learning_rate: Peak learning rate.
+        weight_decay: Weight decay of parameters with two or more axes.
+        optimizer: Function ``optimizer(groups, lr=…)`` that returns an optimizer.
+        accumulation_steps: Batches per optimizer step, whose gradients are accumulated. Losses
+            and regularizers that compare images see one batch at a time.
+        warm_up: Share of the steps with linear warm-up of the learning rate, in [0, 1).
+        ema_decay: Decay of the exponential moving average of the weights (``WeightAverage``),
+            which replaces them at the end, in [0, 1); 0 keeps the weights of the last step.
+            Parameters of the source are not averaged.
+        seed: Seed of the order of the images.
+        checkpoint: Checkpoint from which an interrupted run resumes. It is saved after each
+            epoch and after every hundredth step of an epoch.
+        progress: Function called after each epoch with the number of epochs and their total.
 
     Returns:
-        One entry a pass.
+        One result per epoch.
 
     Raises:
-        ConfigError: the loss is no number any more, or a setting is out of its range.
+        ConfigError: If the loss becomes infinite or NaN, or a setting is out of range.
     """
     generator = torch.Generator().manual_seed(seed)
-    learner = source if isinstance(source, LearningSource) else None
-    trained = optimizer(groups(method, source, learning_rate, weight_decay), lr=learning_rate)
-    pace = schedule(trained, epochs * math.ceil(len(source) / together), warm_up)
-    place, average = _Place(generator), Average(method, averaging) if averaging else None
-    state = {"method": method, "optimizer": trained, "schedule": pace, "place": place}
-    state["draws"] = torch.default_generator  # of dropout and the like, on a CPU
-    state |= {"source": learner} if learner else {}
-    state |= {"average": average} if average else {}
-    history = [Pass(*p) for p in checkpoint.resume(state)] if checkpoint else []
+    updating_source = source if isinstance(source, TargetUpdatingSource) else None
+    groups = parameter_groups(method, source, learning_rate, weight_decay)
+    torch_optimizer = optimizer(groups, lr=learning_rate)
+    steps = epochs * math.ceil(len(source) / accumulation_steps)
+    schedule = learning_rate_schedule(torch_optimizer, steps, warm_up)
+    epoch_progress = _EpochProgress(generator)
+    average = WeightAverage(method, ema_decay) if ema_decay else None
+    state = {
+        "method": method,
+        "optimizer": torch_optimizer,
+        "schedule": schedule,
+        "epoch_progress": epoch_progress,
+        "random_generator": torch.default_generator,  # of dropout and the like, on a CPU
+    }
+    state |= {"source": updating_source} if updating_source else {}
+    state |= {"weight_average": average} if average else {}
+    history = [EpochResult(*result) for result in checkpoint.resume(state)] if checkpoint else []
     method.train()
     for epoch in range(len(history), epochs):
-        generator.set_state(place.begun)
-        for several in _several(source.batches(generator, place.steps * together), together):
-            trained.zero_grad()
-            added, scores = _gradients(method, several, objective)
-            trained.step()
-            pace.step()
+        generator.set_state(epoch_progress.generator_state)
+        batches = source.batches(generator, epoch_progress.steps * accumulation_steps)
+        for step_batches in _group_batches(batches, accumulation_steps):
+            torch_optimizer.zero_grad()
+            sums, scores = _accumulate_gradients(method, step_batches, objective)
+            torch_optimizer.step()
+            schedule.step()
             if average:
-                average.move()
-            if learner:
-                _tell(learner, several, scores)
-            place.move(added)
-            if checkpoint and place.steps % KEPT_EVERY == 0:
-                checkpoint.keep(state, history)
-        history.append(place.end(generator))
+                average.update()
+            if updating_source:
+                _update_targets(updating_source, step_batches, scores)
+            epoch_progress.add_step(sums)
+            if checkpoint and epoch_progress.steps % CHECKPOINT_INTERVAL == 0:
+                checkpoint.save(state, history)
+        history.append(epoch_progress.finish(generator))
         _check_finite(history)
         if checkpoint:
-            checkpoint.keep(state, history)
+            checkpoint.save(state, history)
         if progress:
             progress(epoch + 1, epochs)
     if average:
-        average.put()
+        average.copy_to_method()
     method.eval()
     return history
 
 
-class _Place:
-    """How far a pass has come.
+class _EpochProgress:
+    """Position and losses within an epoch.
 
     Attributes:
-        begun: State of the generator of the order when the pass began.
-        steps: That are done.
-        sums: Of loss and penalty over known labels, and their number.
+        generator_state: State of the generator of the order at the start of the epoch.
+        steps: Number of finished optimizer steps.
+        sums: Sums of loss and penalty over known targets, and the number of known targets.
     """
 
     def __init__(self, generator: torch.Generator):
-        self._begin(generator)
+        self._reset(generator)
 
-    def _begin(self, generator: torch.Generator) -> None:
-        self.begun, self.steps = generator.get_state(), 0
+    def _reset(self, generator: torch.Generator) -> None:
+        self.generator_state, self.steps = generator.get_state(), 0
         self.sums = torch.zeros(3, dtype=torch.float64)
 
-    def move(self, added: Tensor) -> None:
-        """One step on."""
+    def add_step(self, sums: Tensor) -> None:
+        """Count one step, and add its sums."""
         self.steps += 1
-        self.sums += added
+        self.sums += sums
 
-    def end(self, generator: torch.Generator) -> Pass:
-        """What the pass came to; the next one begins."""
+    def finish(self, generator: torch.Generator) -> EpochResult:
+        """Return the result of the epoch, and reset for the next one."""
         loss, penalty, count = self.sums.tolist()
-        self._begin(generator)
-        return Pass(loss / max(count, 1), penalty / max(count, 1))
+        self._reset(generator)
+        return EpochResult(loss / max(count, 1), penalty / max(count, 1))
 
     def state_dict(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -148,54 +159,63 @@ class _Place:
         vars(self).update(state)
 
 
-def _check_finite(history: list[Pass]) -> None:
+def _check_finite(history: list[EpochResult]) -> None:
+    """Stop training that diverges.
+
+    Raises:
+        ConfigError: If the last loss or penalty is infinite or NaN.
+    """
     if not all(map(math.isfinite, history[-1])):
         raise ConfigError(
-            f"Fitting left all bounds in pass {len(history)}: the loss is {history[-1].loss} and "
-            f"the regularizer {history[-1].penalty}. Take a smaller learning_rate, or a smaller "
-            "regularizer_weight."
+            f"The loss and the regularizer must be finite; got {history[-1].loss} and "
+            f"{history[-1].penalty} in epoch {len(history)}. Use a smaller learning_rate, or a "
+            "smaller regularizer_weight."
         )
 
 
-def _several(batches: Iterator[Batch], together: int) -> Iterator[list[Batch]]:
-    while several := list(islice(batches, together)):
-        yield several
+def _group_batches(batches: Iterator[Batch], size: int) -> Iterator[list[Batch]]:
+    """Yield the batches in groups of ``size``; the last group may be smaller."""
+    while group := list(islice(batches, size)):
+        yield group
 
 
-def _tell(source: LearningSource, batches: list[Batch], scores: list[Tensor]) -> None:
-    for batch, said in zip(batches, scores, strict=True):
-        source.learn(batch, said)
+def _update_targets(
+    source: TargetUpdatingSource, batches: list[Batch], scores: list[Tensor]
+) -> None:
+    for batch, batch_scores in zip(batches, scores, strict=True):
+        source.update_targets(batch, batch_scores)
 
 
-def _gradients(
+def _accumulate_gradients(
     method: nn.Module, batches: list[Batch], objective: Objective
 ) -> tuple[Tensor, list[Tensor]]:
-    """Add the gradients of one step up.
+    """Add the gradients of the batches of one optimizer step.
 
-    Each batch counts by its known labels, so a loss of elements has the gradient that all of them
-    would have as one batch.
+    Batches are weighted by their known targets: for an elementwise loss, the gradient is that of
+    all batches joined into one.
 
     Returns:
-        Sums of loss and penalty over known labels, and their number; the scores of each batch.
+        Sums of loss and penalty over known targets, and the number of known targets; and the
+        scores of each batch.
     """
     counts = [float(batch.known.sum()) for batch in batches]
     sums, scores = torch.zeros(3, dtype=torch.float64), []
     for batch, count in zip(batches, counts, strict=True):
-        heads = _heads(method, batch)
-        loss, penalty = objective.of_heads(heads, batch)
-        value = loss if penalty is None else loss + penalty
-        (value * (count / max(sum(counts), 1))).backward()
-        extra = 0.0 if penalty is None else penalty.item()
-        sums += torch.tensor([count * loss.item(), count * extra, count])
+        heads = _training_scores(method, batch)
+        loss, penalty = objective.mean_over_heads(heads, batch)
+        total = loss if penalty is None else loss + penalty
+        (total * (count / max(sum(counts), 1))).backward()
+        penalty_value = 0.0 if penalty is None else penalty.item()
+        sums += torch.tensor([count * loss.item(), count * penalty_value, count])
         scores.append(heads.detach().mean(0))
     return sums, scores
 
 
-def _heads(method: nn.Module, batch: Batch) -> Tensor:
-    """What a method says of a batch to learn from it, ``(h, n, c)``."""
-    learning = getattr(method, "learning", None)
-    if learning is None:
-        said: Tensor = method(batch.features)
-        return said[None]
-    heads: Tensor = learning(batch.features, batch.targets, batch.known)
+def _training_scores(method: nn.Module, batch: Batch) -> Tensor:
+    """Return the scores of all training heads, ``(h, n, c)``; h is 1 for most methods."""
+    training_scores = getattr(method, "training_scores", None)
+    if training_scores is None:
+        scores: Tensor = method(batch.features)
+        return scores[None]
+    heads: Tensor = training_scores(batch.features, batch.targets, batch.known)
     return heads

@@ -1,4 +1,4 @@
-"""What a training step makes small."""
+"""Training objective: a loss and an optional regularizer."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,22 +7,24 @@ import torch
 from torch import Tensor
 
 from surelabel.links import Link
-from surelabel.records import Step
-from surelabel.training.batch import Batch
+from surelabel.records import TrainingStep
+from surelabel.training.batches import Batch
 
 ElementLoss = Callable[[Tensor, Tensor], Tensor]
 SetLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
-Regularizer = Callable[[Step], Tensor]
-TINY = 1e-12  # nothing known costs nothing
+Regularizer = Callable[[TrainingStep], Tensor]
+MIN_DENOMINATOR = 1e-12  # the loss is 0 if no target is known
 
 
-def of_elements(loss: ElementLoss) -> SetLoss:
-    """The mean of a loss of elements over what is known, or weighted by how much each counts.
+def mean_over_known(loss: ElementLoss) -> SetLoss:
+    """Return a batch loss: the mean of an elementwise loss over known targets.
+
+    ``known`` can also hold weights; the mean is then weighted.
 
     Example:
         >>> import torch
         >>> from surelabel.losses import binary
-        >>> mean = of_elements(binary)
+        >>> mean = mean_over_known(binary)
         >>> known = torch.tensor([[True, False]])
         >>> round(mean(torch.zeros(1, 2), torch.tensor([[1.0, 0.0]]), known).item(), 4)
         0.6931
@@ -30,23 +32,24 @@ def of_elements(loss: ElementLoss) -> SetLoss:
 
     def mean(scores: Tensor, targets: Tensor, known: Tensor) -> Tensor:
         elements = loss(scores, targets)
-        counted = known.to(elements.dtype)
-        return (elements * counted).sum() / counted.sum().clamp(min=TINY)
+        weights = known.to(elements.dtype)
+        return (elements * weights).sum() / weights.sum().clamp(min=MIN_DENOMINATOR)
 
     return mean
 
 
 @dataclass(frozen=True)
 class Objective:
-    """A loss, and a regularizer beside it.
+    """Loss and optional regularizer of a training run.
 
     Attributes:
-        loss: Of a whole batch, ``(scores, targets, known) -> ()``; ``of_elements`` makes one of an
-            entry of ``LOSSES``, and those of ``SET_LOSSES`` are such.
-        regularizer: An entry of ``REGULARIZERS``; none when left out.
-        weight: What the regularizer is multiplied with (lambda).
-        link: Of the loss; a strict one gives the regularizer log-odds, others scores alone.
-        texts: Unit vectors of the names, ``(c, d)``, for regularizers that look at them.
+        loss: Loss of a batch, ``(scores, targets, known) -> ()``: an entry of ``SET_LOSSES``, or
+            ``mean_over_known`` of an entry of ``LOSSES``.
+        regularizer: Entry of ``REGULARIZERS``; None for no regularizer.
+        weight: Weight of the regularizer (lambda).
+        link: Link of the loss. If it is strictly increasing, the regularizer receives log-odds
+            as well as scores.
+        texts: Unit vectors of the label texts, ``(c, d)``, for regularizers that use them.
     """
 
     loss: SetLoss
@@ -56,15 +59,20 @@ class Objective:
     texts: Tensor | None = None
 
     def __call__(self, scores: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
-        """The loss of a batch and its weighted regularizer, each one number."""
+        """Return the loss of a batch and its weighted regularizer, two scalars.
+
+        The regularizer is None if the objective has none.
+        """
         known = batch.known if batch.weights is None else batch.known * batch.weights[:, None]
         loss = self.loss(scores, batch.targets, known)
         if self.regularizer is None:
             return loss, None
-        pooled = batch.features.pooled  # empty where a network is trained from pixels
-        step = Step(
+        pooled = batch.features.pooled  # empty if an encoder is trained from pixels
+        step = TrainingStep(
             scores=scores,
-            logits=self.link.log_odds(scores) if self.link and self.link.strict else None,
+            logits=self.link.log_odds(scores)
+            if self.link and self.link.is_strictly_increasing
+            else None,
             targets=batch.targets,
             known=batch.known,
             texts=self.texts,
@@ -72,13 +80,13 @@ class Objective:
         )
         return loss, self.weight * self.regularizer(step)
 
-    def of_heads(self, heads: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
-        """Both as means over several scores of the same batch, ``(h, n, c)``."""
+    def mean_over_heads(self, heads: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
+        """Return loss and regularizer, averaged over the scores of h heads, ``(h, n, c)``."""
         losses, penalties = zip(*(self(scores, batch) for scores in heads), strict=True)
         if self.regularizer is None:
-            return _mean(losses), None
-        return _mean(losses), _mean(penalties)
+            return _mean_scalar(losses), None
+        return _mean_scalar(losses), _mean_scalar(penalties)
 
 
-def _mean(values: Sequence[Tensor]) -> Tensor:
+def _mean_scalar(values: Sequence[Tensor]) -> Tensor:
     return torch.stack(list(values)).mean()

@@ -1,24 +1,26 @@
-"""Transports: ``transport(cost, rows, columns, *, settings) -> Plan``. Add one line for a new one.
+"""Transports: ``transport(cost, rows, columns, *, settings) -> TransportPlan``.
 
-A plan says how much each region of a picture speaks for each label. Costs are ``(n p c)``, the
-weights of regions (rows) ``(n p)`` and of labels (columns) ``(n c)``; each sums to 1 in a picture.
+A transport plan contains the weight of each region of an image for each label. The cost is
+``(n, p, c)``, the marginal of the regions (rows) ``(n, p)`` and that of the labels (columns)
+``(n, c)``. Each marginal sums to 1 in an image. Add one line to ``TRANSPORTS`` for a new
+transport.
 """
 
 from collections.abc import Callable
 
 from surelabel.transport.average import average
 from surelabel.transport.bipartite import bipartite
-from surelabel.transport.knowledge import (
-    constrained,
-    label_presence,
-    log_teacher,
+from surelabel.transport.matching.knowledge_constraints import (
+    add_teacher_to_cost,
+    label_presence_weights,
+    log_teacher_plan,
     matching_cost,
 )
-from surelabel.transport.plan import Plan
-from surelabel.transport.sinkhorn import sinkhorn
+from surelabel.transport.matching.transport_plan import TransportPlan
+from surelabel.transport.sinkhorn.sinkhorn import sinkhorn
 from surelabel.transport.softmax import softmax
 
-TRANSPORTS: dict[str, Callable[..., Plan]] = {
+TRANSPORTS: dict[str, Callable[..., TransportPlan]] = {
     "average": average,
     "bipartite": bipartite,
     "sinkhorn": sinkhorn,
@@ -27,12 +29,12 @@ TRANSPORTS: dict[str, Callable[..., Plan]] = {
 
 __all__ = [
     "TRANSPORTS",
-    "Plan",
+    "TransportPlan",
+    "add_teacher_to_cost",
     "average",
     "bipartite",
-    "constrained",
-    "label_presence",
-    "log_teacher",
+    "label_presence_weights",
+    "log_teacher_plan",
     "matching_cost",
     "sinkhorn",
     "softmax",

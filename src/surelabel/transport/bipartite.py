@@ -1,41 +1,43 @@
-"""One region for each label."""
+"""Bipartite matching: one region for each label."""
 
 import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from surelabel.transport.plan import Plan
-from surelabel.transport.problem import Problem
+from surelabel.transport.matching.transport_plan import TransportPlan
+from surelabel.transport.matching.transport_problem import TransportProblem
 
 
-def bipartite(cost: Tensor, rows: Tensor, columns: Tensor) -> Plan:
-    """Give each label one region of its own, at the least cost in all (Hungarian algorithm).
+def bipartite(cost: Tensor, rows: Tensor, columns: Tensor) -> TransportPlan:
+    """Assign one region to each label at the minimum total cost (Hungarian algorithm).
 
-        P_ij = v_j where region i is that of label j, else 0
+        P_ij = v_j where region i is assigned to label j, else 0
 
-    Where there are more labels than regions, regions are shared, each by as few labels as can be.
+    If there are more labels than regions, each region is assigned to at most ``ceil(c / p)``
+    labels.
 
     Args:
-        cost: Of a region for a label, ``(n, p, c)``, finite.
-        rows: Weights of the regions, ``(n, p)``, sum 1 in each picture; only whether they are 0
-            counts: a region without weight speaks for no label.
-        columns: Weights of the labels (v), ``(n, c)``, sum 1 in each picture.
+        cost: Cost of each region for each label, ``(n, p, c)``, finite.
+        rows: Weights of the regions, ``(n, p)``, sum 1 in each image. Regions of weight 0 are
+            excluded; the other weights have no effect.
+        columns: Weights of the labels (v), ``(n, c)``, sum 1 in each image.
 
     Returns:
-        The plan; the sums of labels are exact, those of regions whatever they come to. Solved on
-        the processor, picture by picture.
+        The transport plan. The label marginal is exact, the region marginal is not constrained.
+        The assignment is solved on the CPU, one image at a time.
 
     Raises:
-        InputError: shapes differ, a cost is not finite, or weights do not sum to 1.
+        InputError: If the shapes differ, a cost is not finite, or weights do not sum to 1.
 
     Source:
         Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through
         Knowledge-Constrained Optimal Transport, CVPR 2025, arXiv:2503.15337, Table 5 (b) and A.4.
 
     Differs:
-        The paper has no numbers for more labels than regions; that regions are shared there is
-        ours. Costs count by the weight of their label, which the paper has equal.
+        The paper has no results for more labels than regions; the assignment of a region to
+        several labels is ours. Costs are multiplied by the weight of their label; in the paper
+        the weights are equal.
 
     Example:
         >>> half = torch.tensor([[0.5, 0.5]])
@@ -43,20 +45,23 @@ def bipartite(cost: Tensor, rows: Tensor, columns: Tensor) -> Plan:
         tensor([[[0.0000, 0.5000],
                  [0.5000, 0.0000]]])
     """
-    problem = Problem.of(cost, rows, columns)
-    chosen = torch.zeros_like(problem.cost)
-    charges = (problem.cost.double() * problem.columns[:, None]).cpu().numpy()
-    for picture, regions in enumerate((problem.rows > 0).cpu().numpy()):
-        usable = np.flatnonzero(regions)
-        mine = _region_of_each_label(charges[picture, usable])
-        chosen[picture, torch.from_numpy(usable[mine]), torch.arange(len(mine))] = 1
-    return Plan.exact(chosen, torch.ones_like(problem.rows), problem.columns)
+    problem = TransportProblem.from_tensors(cost, rows, columns)
+    assignment = torch.zeros_like(problem.cost)
+    weighted_cost = (problem.cost.double() * problem.columns[:, None]).cpu().numpy()
+    for image, has_weight in enumerate((problem.rows > 0).cpu().numpy()):
+        regions = np.flatnonzero(has_weight)
+        assigned = _assign_regions(weighted_cost[image, regions])
+        assignment[image, torch.from_numpy(regions[assigned]), torch.arange(len(assigned))] = 1
+    return TransportPlan.closed_form(assignment, torch.ones_like(problem.rows), problem.columns)
 
 
-def _region_of_each_label(charges: np.ndarray) -> np.ndarray:
-    """Row numbers of the cheapest assignment, ``(c)``; each row at most ``ceil(c / p)`` times."""
-    regions, labels = charges.shape
-    seats = np.repeat(charges, -(-labels // regions), axis=0)
-    rows, columns = linear_sum_assignment(seats)
-    found: np.ndarray = (rows * regions // len(seats))[np.argsort(columns)]
-    return found
+def _assign_regions(cost: np.ndarray) -> np.ndarray:
+    """Return the region of each label in the cheapest assignment, ``(c,)``.
+
+    Each region is assigned to at most ``ceil(c / p)`` labels.
+    """
+    n_regions, n_labels = cost.shape
+    repeated = np.repeat(cost, -(-n_labels // n_regions), axis=0)
+    rows, columns = linear_sum_assignment(repeated)
+    regions: np.ndarray = (rows * n_regions // len(repeated))[np.argsort(columns)]
+    return regions

@@ -1,41 +1,47 @@
-"""Each label chooses its regions alone."""
+"""Softmax attention of each label over the regions."""
 
 import torch
 from torch import Tensor
 
-from surelabel.transport.plan import Plan
-from surelabel.transport.problem import Problem, check_above_zero
+from surelabel.transport.matching.transport_plan import TransportPlan
+from surelabel.transport.matching.transport_problem import (
+    TransportProblem,
+    check_positive_settings,
+)
 
 
-def softmax(cost: Tensor, rows: Tensor, columns: Tensor, *, temperature: float = 0.1) -> Plan:
-    """Each label weighs the regions by itself, by a softmax over them.
+def softmax(
+    cost: Tensor, rows: Tensor, columns: Tensor, *, temperature: float = 0.1
+) -> TransportPlan:
+    """Weight the regions for each label independently, by a softmax over the regions.
 
         P_ij = v_j · u_i exp(-C_ij / temperature) / Σ_k u_k exp(-C_kj / temperature)
 
-    Of all plans whose labels get their weights it is the one with the least
-    ``<C, P> + temperature · KL(P || u v)``: Sinkhorn without the promise to the regions, so that
-    one region may speak for all labels.
+    Among all plans with the given label marginal, this plan minimizes
+    ``<C, P> + temperature · KL(P || u v)``. In contrast to Sinkhorn, the region marginal is not
+    constrained, so one region may receive the whole weight of all labels.
 
     Args:
-        cost: Of a region for a label (C), ``(n, p, c)``, finite.
-        rows: Weights of the regions beforehand (u), ``(n, p)``, sum 1 in each picture.
-        columns: Weights of the labels (v), ``(n, c)``, sum 1 in each picture.
-        temperature: How evenly a label spreads over regions, > 0, in units of cost.
+        cost: Cost of each region for each label (C), ``(n, p, c)``, finite.
+        rows: Prior weights of the regions (u), ``(n, p)``, sum 1 in each image.
+        columns: Weights of the labels (v), ``(n, c)``, sum 1 in each image.
+        temperature: Temperature of the softmax, > 0, in units of cost.
 
     Returns:
-        The plan; the sums of labels are exact, those of regions whatever they come to.
+        The transport plan. The label marginal is exact, the region marginal is not constrained.
 
     Raises:
-        InputError: shapes differ, a cost is not finite, or weights do not sum to 1.
-        ConfigError: ``temperature`` is not above 0.
+        InputError: If the shapes differ, a cost is not finite, or weights do not sum to 1.
+        ConfigError: If ``temperature`` is not above 0.
 
     Source:
         Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through
         Knowledge-Constrained Optimal Transport, CVPR 2025, arXiv:2503.15337, Table 5 (d) and A.4.
 
     Differs:
-        The paper names no temperature and weighs similarities; here it is the cost, at the
-        temperature at which Sinkhorn works. Regions may have unequal weights beforehand.
+        The paper applies the softmax to similarities and states no temperature. Here it is
+        applied to the cost, with the regularization of Sinkhorn as temperature. Regions may have
+        unequal prior weights.
 
     Example:
         >>> half = torch.tensor([[0.5, 0.5]])
@@ -44,7 +50,7 @@ def softmax(cost: Tensor, rows: Tensor, columns: Tensor, *, temperature: float =
         tensor([[[0.3655, 0.4763],
                  [0.1345, 0.0237]]])
     """
-    check_above_zero(temperature=temperature)
-    problem = Problem.of(cost, rows, columns)
+    check_positive_settings(temperature=temperature)
+    problem = TransportProblem.from_tensors(cost, rows, columns)
     shares = (problem.rows.log()[:, :, None] - problem.cost / temperature).softmax(1)
-    return Plan.exact(shares, torch.ones_like(problem.rows), problem.columns)
+    return TransportPlan.closed_form(shares, torch.ones_like(problem.rows), problem.columns)

@@ -1,68 +1,62 @@
-"""Views: parts of a picture looked at alone, pictures sewn together, and scores made one again.
+"""Views: parts of an image that are encoded separately, and fusion of their scores.
 
 ``FUSIONS``: ``fusion(global_scores (n c), view_scores (n t c), *, settings) -> (n c)``. Add one
-line here for a new one. The two maxima take log-odds, the two means of relative scores cosines.
+line to ``fusions.py`` for a new one. The two maxima take log-odds, the two means of relative
+scores take cosines.
 """
 
-from collections.abc import Callable
-
-from torch import Tensor
-
-from surelabel.views.boxes import Box, cut_out
-from surelabel.views.crops import random_crops
-from surelabel.views.cuts import Crops, Cut, Regions, Tiles
-from surelabel.views.fusion import (
+from surelabel.views.boxes import Box, crop_and_resize
+from surelabel.views.crops import random_crop_boxes
+from surelabel.views.feature_subgrids import (
+    attention_pool_subgrids,
+    last_feature_map,
+    mean_pool_subgrids,
+)
+from surelabel.views.fusions import (
+    FUSIONS,
     max_with_dead_band,
     max_with_margin,
     mean,
     mean_of_centred,
-    mean_of_standardised,
+    mean_of_standardized,
 )
-from surelabel.views.relative import centred, log_odds_of_softmax, standardised
+from surelabel.views.relative_scores import center_scores, log_odds_of_softmax, standardize_scores
 from surelabel.views.sewing import (
-    blended,
-    overlay_boxes,
-    overlay_chances,
-    overlay_rows,
+    blend_labels,
+    overlay_count_probabilities,
     overlay_size,
-    sewn,
+    paste_overlays,
+    sample_overlay_boxes,
+    sample_overlays,
 )
-from surelabel.views.subgrids import attended, last_map, mean_of_patches
-from surelabel.views.tiles import tiles
-
-FUSIONS: dict[str, Callable[..., Tensor]] = {
-    "max_with_dead_band": max_with_dead_band,
-    "max_with_margin": max_with_margin,
-    "mean": mean,
-    "mean_of_centred": mean_of_centred,
-    "mean_of_standardised": mean_of_standardised,
-}
+from surelabel.views.tile_grid import tile_boxes
+from surelabel.views.view_layouts import CropLayout, RegionLayout, TileLayout, ViewLayout
 
 __all__ = [
     "FUSIONS",
     "Box",
-    "Crops",
-    "Cut",
-    "Regions",
-    "Tiles",
-    "attended",
-    "blended",
-    "centred",
-    "cut_out",
-    "last_map",
+    "CropLayout",
+    "RegionLayout",
+    "TileLayout",
+    "ViewLayout",
+    "attention_pool_subgrids",
+    "blend_labels",
+    "center_scores",
+    "crop_and_resize",
+    "last_feature_map",
     "log_odds_of_softmax",
     "max_with_dead_band",
     "max_with_margin",
     "mean",
     "mean_of_centred",
-    "mean_of_patches",
-    "mean_of_standardised",
-    "overlay_boxes",
-    "overlay_chances",
-    "overlay_rows",
+    "mean_of_standardized",
+    "mean_pool_subgrids",
+    "overlay_count_probabilities",
     "overlay_size",
-    "random_crops",
-    "sewn",
-    "standardised",
-    "tiles",
+    "paste_overlays",
+    "random_crop_boxes",
+    "sample_overlay_boxes",
+    "sample_overlays",
+    "standardize_scores",
+    "tile_boxes",
 ]

@@ -1,4 +1,4 @@
-"""A rectangle of whole pixels, or of whole cells of a feature map."""
+"""Boxes: rectangles of whole pixels, or of whole cells of a feature map."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from surelabel.errors import InputError
 
 @dataclass(frozen=True)
 class Box:
-    """Where a view lies. Columns and rows count from 0 at the top left.
+    """Position and size of a view; columns and rows count from 0 at the top left.
 
     Attributes:
         left: First column.
         top: First row.
-        width: Columns, at least 1.
-        height: Rows, at least 1.
-        flipped: Seen in a mirror, left for right, after it is cut out.
+        width: Number of columns, at least 1.
+        height: Number of rows, at least 1.
+        flipped: Whether the view is mirrored horizontally after cropping.
     """
 
     left: int
@@ -27,53 +27,53 @@ class Box:
     flipped: bool = False
 
 
-def cut_out(picture: Image.Image, box: Box, *, size: tuple[int, int]) -> Image.Image:
-    """What a box shows of a picture, stretched to the size a tower takes.
+def crop_and_resize(image: Image.Image, box: Box, *, size: tuple[int, int]) -> Image.Image:
+    """Crop a box from an image and resize it to the input size of an encoder.
 
     Args:
-        picture: Upright, in RGB.
-        box: In pixels of the picture.
-        size: Width and height of what comes back, in pixels; the aspect of the box is not kept.
+        image: Upright image in RGB.
+        box: Box in pixels of the image.
+        size: Width and height of the result in pixels; the aspect ratio of the box is not kept.
 
     Returns:
-        A new picture, bicubic with antialiasing.
+        A new image, resized with bicubic interpolation and antialiasing.
 
     Raises:
-        InputError: the box reaches out of the picture.
+        InputError: If the box reaches out of the image.
 
     Example:
-        >>> picture = Image.new("RGB", (30, 20), "white")
-        >>> cut_out(picture, Box(0, 0, 10, 20), size=(8, 8)).size
+        >>> image = Image.new("RGB", (30, 20), "white")
+        >>> crop_and_resize(image, Box(0, 0, 10, 20), size=(8, 8)).size
         (8, 8)
     """
-    check_inside([box], picture.size)
+    check_boxes_inside([box], image.size)
     edges = (box.left, box.top, box.left + box.width, box.top + box.height)
-    seen = picture.crop(edges).resize(size, Image.Resampling.BICUBIC)
-    return seen.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if box.flipped else seen
+    view = image.crop(edges).resize(size, Image.Resampling.BICUBIC)
+    return view.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if box.flipped else view
 
 
-def check_inside(boxes: Sequence[Box], size: tuple[int, int]) -> None:
-    """Refuse boxes that are empty or reach out of ``size``, width and height.
+def check_boxes_inside(boxes: Sequence[Box], size: tuple[int, int]) -> None:
+    """Check that no box is empty or reaches out of an image of ``size``, width and height.
 
     Raises:
-        InputError: one is, or does.
+        InputError: If a box is empty or reaches out.
     """
     width, height = size
     for box in boxes:
-        across = 0 <= box.left < box.left + box.width <= width
-        down = 0 <= box.top < box.top + box.height <= height
-        if not across or not down:
+        fits_across = 0 <= box.left < box.left + box.width <= width
+        fits_down = 0 <= box.top < box.top + box.height <= height
+        if not fits_across or not fits_down:
             raise InputError(
-                f"A box must lie inside the {width} by {height} that it is cut from and hold "
-                f"something. Got {box}; draw boxes for this very size."
+                f"A box must be inside the image or grid of {width} by {height} and not empty; "
+                f"got {box}. Compute the boxes for this size."
             )
 
 
-def check_size(size: tuple[int, int]) -> None:
-    """Refuse a width or height below 1.
+def check_image_size(size: tuple[int, int]) -> None:
+    """Check that width and height are at least 1.
 
     Raises:
-        InputError: it is.
+        InputError: If one of them is below 1.
     """
     if min(size) < 1:
-        raise InputError(f"size must be a width and a height of 1 or more. Got {tuple(size)}.")
+        raise InputError(f"size must be a width and a height of 1 or more; got {tuple(size)}.")

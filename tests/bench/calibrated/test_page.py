@@ -4,19 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from surelabel.bench.calibrated.conclusions import conclusions
-from surelabel.bench.calibrated.heads import HEADS, RATES, WEIGHTS
-from surelabel.bench.calibrated.page import as_json, markdown, published
-from surelabel.bench.calibrated.plan import COMPARED, SENSITIVITY
-from surelabel.bench.calibrated.tables import digits, table
-from surelabel.metrics import Interval
+from surelabel.bench.calibrated.conclusions import calibration_conclusions
+from surelabel.bench.calibrated.heads import HEADS, LEARNING_RATES, PAIR_WEIGHTS
+from surelabel.bench.calibrated.page import calibration_json, calibration_page, published_section
+from surelabel.bench.calibrated.plan import COMPARED_ROWS, SENSITIVITY_SETTINGS
+from surelabel.bench.calibrated.tables import format_without_unit, markdown_table
+from surelabel.metrics import ConfidenceInterval
 
-NOTHING = Interval(0.0, -1.0, 1.0)
+NOTHING = ConfidenceInterval(0.0, -1.0, 1.0)
 
 
 @pytest.fixture(scope="module")
 def page(results):
-    return markdown(results)
+    return calibration_page(results)
 
 
 def tables(page):
@@ -41,14 +41,14 @@ def test_the_page_has_its_parts_in_order(page):
     assert heads[1][0] == "Brier skill (points)"
     assert heads[2] == ["mAP (%) of queries of length", "1", "2", "3"]
     assert heads[3][:2] == ["Brier skill (%)", "Log loss (nats)"]
-    assert heads[4] == ["Step size", "Weight decay", "λ of LPR"]
+    assert heads[4] == ["Learning rate", "Weight decay", "λ of LPR"]
 
 
 def test_every_row_and_difference_has_a_line(page, results):
     rows, compared, _, sensitivity, chosen = tables(page)
     assert [line[0].strip("*") for line in rows[2:]] == [row.title for row in results.rows]
-    assert [line[0] for line in compared[2:]] == [f"{a} − {b}" for a, b in COMPARED]
-    assert len(sensitivity) == 2 + sum(map(len, SENSITIVITY.values())) + len(WEIGHTS)
+    assert [line[0] for line in compared[2:]] == [f"{a} − {b}" for a, b in COMPARED_ROWS]
+    assert len(sensitivity) == 2 + sum(map(len, SENSITIVITY_SETTINGS.values())) + len(PAIR_WEIGHTS)
     assert [line[0] for line in chosen[2:]] == [head.title for head in HEADS.values()]
 
 
@@ -74,15 +74,16 @@ def test_differences_of_shares_are_points_not_percent(page):
 
 
 def test_the_goal_is_computed(results):
-    first = next(iter(conclusions(results)))
+    first = next(iter(calibration_conclusions(results)))
     spa, asy = (results.row(title).mean("ace") for title in ("SPA", "ASY"))
-    assert f"SPA's ACE is {asy / spa:.1f} × below" in first
-    assert f"({digits(spa, 'ace')} against {digits(asy, 'ace')})" in first
+    assert f"The ACE of SPA is {asy / spa:.1f} × lower than" in first
+    values = f"{format_without_unit(spa, 'ace')} and {format_without_unit(asy, 'ace')}"
+    assert f"({values} points)" in first
 
 
 def with_row(results, title, metric, value):
     rows = [
-        replace(row, values=row.values | {metric: [value]}) if row.title == title else row
+        replace(row, metrics=row.metrics | {metric: [value]}) if row.title == title else row
         for row in results.rows
     ]
     return replace(results, rows=tuple(rows))
@@ -90,51 +91,51 @@ def with_row(results, title, metric, value):
 
 @pytest.mark.parametrize(
     ("ace", "precision", "said"),
-    [(0.3, 0.5, "; reached"), (0.2, 0.5, "not reached"), (0.3, 0.52, "not reached")],
+    [(0.3, 0.5, ": reached"), (0.2, 0.5, "not reached"), (0.3, 0.52, "not reached")],
 )
 def test_the_goal_is_reached_only_with_both_its_halves(results, ace, precision, said):
     given = with_row(results, "SPA", "ace", 0.1)
     given = with_row(given, "SPA", "mean_average_precision", 0.5)
     given = with_row(given, "ASY", "ace", ace)
     given = with_row(given, "ASY", "mean_average_precision", precision)
-    assert said in next(iter(conclusions(given)))
+    assert said in next(iter(calibration_conclusions(given)))
 
 
 def test_a_difference_is_told_only_where_an_interval_leaves_out_0(results):
-    def sentence(seeds, pictures):
+    def sentence(seeds, images):
         changed = [
             replace(
                 c,
                 over_seeds=c.over_seeds | {"ace": seeds},
-                over_pictures=c.over_pictures | {"ace": pictures},
+                over_images=c.over_images | {"ace": images},
             )
             for c in results.comparisons
         ]
-        found = conclusions(replace(results, comparisons=tuple(changed)))
+        found = calibration_conclusions(replace(results, comparisons=tuple(changed)))
         return next(s for s in found if s.startswith("SPA against BCE"))
 
-    wide, low = Interval(-0.01, -0.03, 0.01), Interval(-0.01, -0.02, -0.005)
-    assert "ACE that cannot be told apart" in sentence(wide, wide)
-    assert "ACE lower by 1.00 points (both intervals without 0)" in sentence(low, low)
-    assert "(one interval of two without 0)" in sentence(low, wide)
+    wide, low = ConfidenceInterval(-0.01, -0.03, 0.01), ConfidenceInterval(-0.01, -0.02, -0.005)
+    assert "ACE does not differ significantly" in sentence(wide, wide)
+    assert "ACE is 1.00 points lower (both intervals exclude 0)" in sentence(low, low)
+    assert "(one of two intervals excludes 0)" in sentence(low, wide)
 
 
 def test_signs_unlike_the_papers_are_named(results):
     def sentence(value):
-        own = Interval(value, value - 0.001, value + 0.001)
+        own = ConfidenceInterval(value, value - 0.001, value + 0.001)
         neither = {"log_loss": NOTHING, "ace": NOTHING}
         changed = [replace(c, over_seeds=neither) for c in results.comparisons]
         place = [(c.first, c.second) for c in changed].index(("SPA", "BCE"))
         changed[place] = replace(changed[place], over_seeds=neither | {"ace": own})
-        found = conclusions(replace(results, comparisons=tuple(changed)))
-        return next(s for s in found if "sign" in s.lower())
+        found = calibration_conclusions(replace(results, comparisons=tuple(changed)))
+        return next(s for s in found if "opposite sign" in s)
 
-    assert sentence(0.02).endswith(": SPA − BCE (published -2.9 to -1.2, here +2.0).")
-    assert sentence(-0.02) == "No sign of ACE is unlike those published."
+    assert sentence(0.02).endswith(": SPA − BCE (published -2.9 to -1.2, measured +2.0).")
+    assert sentence(-0.02) == "No difference in ACE has the opposite sign of the paper."
 
 
 def test_json_is_plain_and_has_no_undefined_numbers(results):
-    value = as_json(results)
+    value = calibration_json(results)
     text = json.dumps(value, allow_nan=False)
     assert json.loads(text)["rows"][0]["title"] == "BCE"
     assert json.loads(text)["plan"]["seeds"] == 2
@@ -142,25 +143,29 @@ def test_json_is_plain_and_has_no_undefined_numbers(results):
 
 
 def test_undefined_becomes_null(results):
-    one = replace(results.rows[0], values={"ace": [float("nan")]})
-    assert as_json(replace(results, rows=(one,)))["rows"][0]["values"]["ace"] == [None]
+    one = replace(results.rows[0], metrics={"ace": [float("nan")]})
+    assert calibration_json(replace(results, rows=(one,)))["rows"][0]["metrics"]["ace"] == [None]
 
 
 def test_the_published_tables_are_there():
-    text = published()
+    text = published_section()
     assert text.count("### Published") == 4
     assert "| SPA + LPR | 76.6 | 88.1 | 2.1 | 5.3 |" in text
 
 
 def test_a_table_is_markdown():
-    assert table(["", "a"], [["x", "1"]]) == "|  | a |\n| --- | --- |\n| x | 1 |"
+    assert markdown_table(["", "a"], [["x", "1"]]) == "|  | a |\n| --- | --- |\n| x | 1 |"
 
 
 def test_heads_at_the_end_of_the_step_sizes_are_named(results):
     def sentences(rate):
-        rows = [replace(row, chosen=row.chosen | {"learning_rate": rate}) for row in results.rows]
-        found = conclusions(replace(results, rows=tuple(rows)))
-        return [s for s in found if s.startswith("The largest step size tried")]
+        rows = [
+            replace(row, settings=row.settings | {"learning_rate": rate}) for row in results.rows
+        ]
+        found = calibration_conclusions(replace(results, rows=tuple(rows)))
+        return [s for s in found if s.startswith("The largest learning rate of the grid")]
 
-    assert sentences(max(RATES))[0].startswith("The largest step size tried was chosen for BCE, ")
-    assert sentences(min(RATES)) == []
+    assert sentences(max(LEARNING_RATES))[0].startswith(
+        "The largest learning rate of the grid was selected for BCE, "
+    )
+    assert sentences(min(LEARNING_RATES)) == []

@@ -1,13 +1,18 @@
 import numpy as np
 import pytest
 
-from surelabel.bench.calibrated.plan import FULL, Plan
-from surelabel.bench.calibrated.reads import Read
-from surelabel.bench.calibrated.retrieval import MOST, most_exact, retrieval, untied
-from surelabel.bench.cells import Cells
+from surelabel.bench.calibrated.plan import FULL, CalibrationPlan
+from surelabel.bench.calibrated.readouts import HeadReadout
+from surelabel.bench.calibrated.retrieval import (
+    MAX_SCORED_PAIRS,
+    break_ties_by_score,
+    exact_length_within_budget,
+    measure_retrieval,
+)
+from surelabel.bench.result_cache import ResultCache
 from surelabel.config import Run
 from surelabel.records import LOGIT_LIMIT, LabelledFeatures
-from surelabel.retrieval.protocol import mean_average_precision_of_queries, number_of_queries
+from surelabel.retrieval.conjunction_map import mean_average_precision_of_queries, number_of_queries
 
 
 @pytest.fixture
@@ -20,48 +25,53 @@ def part():
 @pytest.fixture
 def read(part):
     scores = np.random.default_rng(1).normal(size=(60, 4)) + part.targets
-    return Read("a row", "spa", Run(), (scores,), (scores,))
+    return HeadReadout("a row", "spa", Run(), (scores,), (scores,))
 
 
-def test_numbers_are_those_of_the_protocol(read, part, tmp_path):
-    plan = Plan(longest=4, exact=2, sample=10)
-    found = retrieval(read, part, plan, Cells(tmp_path))
+def test_numbers_are_those_of_the_retrieval_metric(read, part, tmp_path):
+    plan = CalibrationPlan(max_query_length=4, max_exact_length=2, queries_per_shape=10)
+    found = measure_retrieval(read, part, plan, ResultCache(tmp_path))
     expected = mean_average_precision_of_queries(
-        read.logits[0], part.targets, most_literals=4, exact_literals=2, sample=10
+        read.logits[0], part.targets, max_literals=4, max_exact_literals=2, sample_size=10
     )
     assert dict(zip(found["length"], found["map"], strict=True)) == expected.per_length
-    assert found["error"] == [point.error for point in expected.curve]
-    assert dict(zip(found["length"], found["empty"], strict=True)) == expected.skipped
+    assert found["standard_error"] == [point.standard_error for point in expected.curve]
+    assert dict(zip(found["length"], found["unfulfilled"], strict=True)) == expected.skipped
 
 
-def test_lengths_of_which_all_queries_are_judged_have_no_error(read, part, tmp_path):
-    found = retrieval(read, part, Plan(longest=3, exact=2, sample=10), Cells(tmp_path))
-    assert found["exact"] == 2
-    assert found["error"][:2] == [0, 0]
-    assert found["error"][2] > 0
+def test_lengths_of_which_all_queries_are_evaluated_have_no_error(read, part, tmp_path):
+    found = measure_retrieval(
+        read,
+        part,
+        CalibrationPlan(max_query_length=3, max_exact_length=2, queries_per_shape=10),
+        ResultCache(tmp_path),
+    )
+    assert found["max_exact_length"] == 2
+    assert found["standard_error"][:2] == [0, 0]
+    assert found["standard_error"][2] > 0
 
 
 def test_it_is_worked_out_once_and_never_for_other_truths(read, part, tmp_path):
-    cells, plan = Cells(tmp_path), Plan(longest=2, exact=2)
-    first = retrieval(read, part, plan, cells)
-    assert retrieval(read, part, plan, cells) == first
+    cache, plan = ResultCache(tmp_path), CalibrationPlan(max_query_length=2, max_exact_length=2)
+    first = measure_retrieval(read, part, plan, cache)
+    assert measure_retrieval(read, part, plan, cache) == first
     assert len(list(tmp_path.iterdir())) == 1
     turned = LabelledFeatures(part.features, list("abcd"), 1 - part.targets)
-    assert retrieval(read, turned, plan, cells)["map"] != first["map"]
+    assert measure_retrieval(read, turned, plan, cache)["map"] != first["map"]
 
 
 @pytest.mark.parametrize(("n", "c"), [(10_000, 80), (1729, 11), (10_000, 1000), (10, 3)])
-def test_only_what_takes_minutes_is_judged_whole(n, c):
-    exact = most_exact(n, c, FULL)
+def test_only_what_takes_minutes_is_evaluated_exactly(n, c):
+    exact = exact_length_within_budget(n, c, FULL)
     work = [n * sum(number_of_queries(c, k) for k in range(1, e + 1)) for e in (exact, exact + 1)]
-    assert work[0] <= MOST
-    assert exact == min(FULL.exact, c) or work[1] > MOST
+    assert work[0] <= MAX_SCORED_PAIRS
+    assert exact == min(FULL.max_exact_length, c) or work[1] > MAX_SCORED_PAIRS
 
 
 def test_what_a_map_ties_goes_by_the_raw_score():
     scores = np.random.default_rng(2).normal(-3, 2, size=(500, 3))
     logits = np.where(scores < -2, -LOGIT_LIMIT, scores)
-    found = untied(logits, scores)
+    found = break_ties_by_score(logits, scores)
     for column in range(3):
         order = np.argsort(scores[:, column])
         assert (np.diff(found[order, column]) > 0).all()
@@ -71,5 +81,7 @@ def test_what_a_map_ties_goes_by_the_raw_score():
 
 def test_without_ties_nothing_is_changed():
     logits = np.array([[1.0, -39.0]])
-    assert untied(logits, logits) is logits
-    np.testing.assert_array_equal(untied(np.full((2, 1), -40.0), np.ones((2, 1))), [[-40.1]] * 2)
+    assert break_ties_by_score(logits, logits) is logits
+    np.testing.assert_array_equal(
+        break_ties_by_score(np.full((2, 1), -40.0), np.ones((2, 1))), [[-40.1]] * 2
+    )

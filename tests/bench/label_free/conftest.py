@@ -1,35 +1,35 @@
-"""A dozen pictures and few rows, so that the whole comparison takes seconds."""
+"""A dozen images and few rows, so that the whole comparison takes seconds."""
 
 import numpy as np
 import pytest
 
-from surelabel.bench.cells import Cells
-from surelabel.bench.label_free import Pictures, Plan
+from surelabel.bench.label_free import LabelFreePlan, LabelFreeSplits
 from surelabel.bench.label_free import plan as plans
-from surelabel.bench.label_free.all import measure
+from surelabel.bench.label_free.comparison import measure_label_free
+from surelabel.bench.result_cache import ResultCache
 from surelabel.data import collection
 from surelabel.records import LabelledImages
 
-PLAN = Plan(
+PLAN = LabelFreePlan(
     unlabelled=6,
     validation=12,
     test=6,
-    labelled=12,
-    taught=3,
-    epochs=1,
-    students=2,
-    seeds=2,
-    crops=(1,),
-    redrawn=1,
-    corrected=(1, 80),
-    margins=(0.1,),
+    probe_images=12,
+    student_images=3,
+    student_epochs=1,
+    student_seeds=2,
+    crop_seeds=2,
+    crop_counts=(1,),
+    reseeded_crop_count=1,
+    correction_top_k=(1, 80),
+    fusion_margins=(0.1,),
 )
 ROWS = ("zero-shot", "zero-shot, softmax at a quarter of the scale")
 SIZES = {"train": 12, "validation": 12, "test": 6}
 
 
 def few(part, count):
-    """The first pictures of a part, with the six labels that they show most."""
+    """The first images of a part, with the six labels that they show most."""
     images = collection("scenes-80", split=part).take(range(count))
     shown = collection("scenes-80", split="test").take(range(6)).targets.sum(axis=0)
     columns = np.argsort(-shown, kind="stable")[:6]
@@ -38,10 +38,10 @@ def few(part, count):
 
 
 @pytest.fixture(scope="module")
-def pictures():
+def images():
     parts = {part: few(part, count) for part, count in SIZES.items()}
     mains = parts["test"].targets.argmax(axis=1)
-    return Pictures("few", "tiny-rn", **parts, mains=mains)
+    return LabelFreeSplits("few", "tiny-rn", **parts, main_columns=mains)
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +59,9 @@ def fewer_rows():
     """Fewer rows and students in every module that reads the plan's tables."""
     with pytest.MonkeyPatch.context() as patch:
         for table, kept in (
-            (plans.ONE_PASS, ROWS),
-            (plans.SEVERAL_PASSES, ("tiles",)),
-            (plans.STUDENTS, ("as it is", "no pictures sewn on")),
+            (plans.ONE_PASS_METHODS, ROWS),
+            (plans.MULTI_PASS_METHODS, ("tiles",)),
+            (plans.STUDENT_VARIANTS, ("default", "no overlays")),
         ):
             for title in [title for title in table if title not in kept]:
                 patch.delitem(table, title)
@@ -69,6 +69,6 @@ def fewer_rows():
 
 
 @pytest.fixture(scope="module")
-def measured(pictures, folder, fewer_rows):
+def measured(images, folder, fewer_rows):
     with pytest.warns(UserWarning, match="tailor makes only"):
-        return measure(pictures, PLAN, Cells(folder / "cells"))
+        return measure_label_free(images, PLAN, ResultCache(folder / "cache"))

@@ -1,37 +1,37 @@
-"""A dozen pictures and few rows, so that the whole comparison takes seconds."""
+"""A dozen images and few rows, so that the whole comparison takes seconds."""
 
 import numpy as np
 import pytest
 
-from surelabel.bench.cells import Cells
-from surelabel.bench.open_vocabulary import Pictures, Plan
+from surelabel.bench.open_vocabulary import OpenVocabularyPlan, OpenVocabularySplits
 from surelabel.bench.open_vocabulary import plan as plans
-from surelabel.bench.open_vocabulary.all import measure
+from surelabel.bench.open_vocabulary.comparison import measure_open_vocabulary
+from surelabel.bench.result_cache import ResultCache
 from surelabel.data import collection
-from surelabel.data.vocabularies import Vocabulary, without_unseen
+from surelabel.data.vocabularies import Vocabulary, remove_unseen_classes
 from surelabel.records import LabelledImages
 
-PLAN = Plan(
-    drawn=24,
+PLAN = OpenVocabularyPlan(
+    train_candidates=24,
     train=12,
     validation=12,
     test=12,
     seeds=2,
     epochs=1,
-    exchanged=4,
-    added=5,
-    timed=4,
-    draws=20,
+    vocabulary_change_images=4,
+    added_names=5,
+    timed_images=4,
+    resamples=20,
 )
 KEPT = {
-    plans.BESIDE: ("zero-shot", "adapter on the same pictures"),
-    plans.MATCHING: ("average", "the same, knowledge-constrained"),
+    plans.OTHER_METHODS: ("zero-shot", "clip_adapter on the same images"),
+    plans.MATCHING: ("average", "optimal transport, knowledge-constrained"),
     plans.PARTS: ("both",),
 }
 
 
 def few(part, names):
-    """The first pictures of a part, with few labels."""
+    """The first images of a part, with few labels."""
     images = collection("scenes-80", split=part).take(range(24 if part == "train" else 12))
     columns = [images.names.index(name) for name in names]
     return LabelledImages(images.paths, names, images.targets[:, columns])
@@ -45,9 +45,9 @@ def archive():
     common = np.argsort(-np.min(counts, axis=0) - 0.01 * sum(counts), kind="stable")[:6]
     names = [parts[0].names[c] for c in common]
     vocabulary = Vocabulary(seen=tuple(names[1:5]), unseen=(names[0], names[5]))
-    train, removed = without_unseen(few("train", names), vocabulary)
+    train, removed = remove_unseen_classes(few("train", names), vocabulary)
     parts = {part: few(part, names) for part in ("validation", "test")}
-    return Pictures("few", "photo", vocabulary, train.take(range(12)), removed, **parts)
+    return OpenVocabularySplits("few", "photo", vocabulary, train.take(range(12)), removed, **parts)
 
 
 @pytest.fixture(scope="session")
@@ -67,11 +67,11 @@ def fewer():
         for heading, rows in plans.TABLES.items():
             for title in set(rows) - {plans.REFERENCE, *KEPT.get(heading, ())}:
                 patch.delitem(rows, title)
-        for title in list(plans.COSTS):
-            patch.delitem(plans.COSTS, title)
+        for title in list(plans.COST_ROWS):
+            patch.delitem(plans.COST_ROWS, title)
         yield
 
 
 @pytest.fixture(scope="session")
 def found(archive, place, fewer):
-    return measure(archive, PLAN, Cells(place / "cells"))
+    return measure_open_vocabulary(archive, PLAN, ResultCache(place / "cache"))

@@ -41,7 +41,7 @@ def test_names_order_the_categories_and_others_are_unknown(folder):
     labelled = read(folder, content(), names=["person", "zebra", "toothbrush"])
     assert labelled.targets.tolist() == [[1, 0, 0], [0, 0, 0], [1, 0, 1]]
     assert labelled.known.tolist() == [[True, False, True]] * 3
-    with pytest.raises(DataError, match="1 labels that are not among the 1 names given: 'tooth"):
+    with pytest.raises(DataError, match="among the 1 in names; 1 are not: 'tooth"):
         read(folder, content(), names=["person"])
 
 
@@ -52,28 +52,28 @@ def test_no_annotation_at_all_is_all_absent(folder):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("{", "must be a COCO file in JSON. Got: Expecting"),
-        ("[1]", "one JSON object. Got a <class 'list'>"),
-        ({}, "must be a COCO file with images.*Missing or of another kind: 'categories'"),
-        (content(images=[{"id": 1}]), "Missing or of another kind: 'file_name'"),
-        (content(images=3), "Missing or of another kind: 'int' object"),
-        (content(images=[{"id": [1], "file_name": "a.jpg"}]), "another kind: .*unhashable"),
-        (content(images=[]), "4 annotations of images or categories that it does not list"),
-        (content(categories=[{"id": 1, "name": "person"}]), "first: image 5, category 90"),
+        ("{", "must be a COCO file in JSON; got: Expecting"),
+        ("[1]", "one JSON object; got a <class 'list'>"),
+        ({}, "must be a COCO file with images.*missing or of another type: 'categories'"),
+        (content(images=[{"id": 1}]), "missing or of another type: 'file_name'"),
+        (content(images=3), "missing or of another type: 'int' object"),
+        (content(images=[{"id": [1], "file_name": "a.jpg"}]), "another type: .*unhashable"),
+        (content(images=[]), "images and categories; 4 do not"),
+        (content(categories=[{"id": 1, "name": "person"}]), "first has image 5 and category 90"),
         (
             content(categories=[{"id": 1, "name": "cat"}, {"id": 90, "name": "cat"}]),
-            "categories of different names",
+            "unique category names",
         ),
-        (content(images=[], annotations=[]), "holds no picture"),
+        (content(images=[], annotations=[]), "at least one image with labels"),
         (
             content(
                 images=[{"id": i, "file_name": f"{n}.jpg"} for n, i in enumerate([7, 3, 5, 7])]
             ),
-            "must give each of its images an id of its own. Got 7 again.",
+            "must be unique; got 7 again.",
         ),
         (
             content(categories=[{"id": i, "name": f"{n}"} for n, i in enumerate([90, 1, 90])]),
-            "must give each of its categories an id of its own. Got 90 again.",
+            "must be unique; got 90 again.",
         ),
     ],
 )
@@ -82,6 +82,6 @@ def test_a_file_that_is_not_coco_is_refused(folder, value, message):
         read(folder, value)
 
 
-def test_pictures_that_do_not_exist_are_refused(folder):
-    with pytest.raises(DataError, match=r"3 of 3 pictures that do not exist.*start at .*sub"):
-        read(folder, content(), pictures_root=folder / "sub")
+def test_images_that_do_not_exist_are_refused(folder):
+    with pytest.raises(DataError, match=r"All 3 images of .* must exist; 3 do not.*start at .*sub"):
+        read(folder, content(), images_root=folder / "sub")

@@ -38,7 +38,7 @@ def test_byte_order_mark_crlf_and_quotes_are_understood(folder):
     assert by_nan(labelled) == [[1, NAN], [0, 1]]
 
 
-def test_long_has_a_list_of_labels_and_lines_of_one_picture_add_up(folder):
+def test_long_has_a_list_of_labels_and_lines_of_one_image_add_up(folder):
     path = written(folder, "path,label\na.jpg,dog; hot dog\nb.jpg,\na.jpg,cat\n")
     labelled = csv.read(path)
     assert labelled.names == ["cat", "dog", "hot dog"]
@@ -56,46 +56,47 @@ def test_names_choose_and_order_the_columns(folder):
     long = written(folder, "path,labels\na.jpg,dog\n", "long.csv")
     assert by_nan(csv.read(long, names=["cat", "dog"])) == [[0, 1]]
     for path in (wide, long):
-        with pytest.raises(
-            DataError, match=r"labels that are not among the 1 names given: .*'dog'"
-        ):
+        with pytest.raises(DataError, match=r"among the 1 in names; \d are not: .*'dog'"):
             csv.read(path, names=["owl"])
 
 
-def test_pictures_root_is_where_relative_paths_start(folder, tmp_path_factory):
+def test_images_root_is_where_relative_paths_start(folder, tmp_path_factory):
     path = written(tmp_path_factory.mktemp("elsewhere"), f"path,dog\na.jpg,1\n{folder}/b.jpg,0\n")
-    found = csv.read(path, pictures_root=folder)
+    found = csv.read(path, images_root=folder)
     assert found.paths == [str(folder / "a.jpg"), str(folder / "b.jpg")]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r"first line must be path,dog,cat.* Got '' on line 1"),
-        ("path\na.jpg\n", "Got 'path' on line 1"),
-        ("picture,dog\na.jpg,1\n", "Got 'picture,dog' on line 1"),
-        ("path;dog\na.jpg;1\n", "Got 'path;dog' on line 1"),
-        ("path,dog,path\na.jpg,1,0\n", "a label cannot be called 'path'"),
-        ("path,label\na.jpg,dog\nb.jpg,cat;path\n", "line 3: a label cannot be called 'path'"),
-        ("path,label\na.jpg,NaN\n", "line 2: a label cannot be called 'NaN'"),
-        ("path,dog,dog\na.jpg,1,0\n", "Got 'dog' on line 1 2 times"),
-        ("path,dog,\na.jpg,1,0\n", "Got '' on line 1 1 times"),
+        ("", r"first line must be path,dog,cat.* got '' on line 1"),
+        ("path\na.jpg\n", "got 'path' on line 1"),
+        ("image,dog\na.jpg,1\n", "got 'image,dog' on line 1"),
+        ("path;dog\na.jpg;1\n", "got 'path;dog' on line 1"),
+        ("path,dog,path\na.jpg,1,0\n", "'path' must not be a label"),
+        ("path,label\na.jpg,dog\nb.jpg,cat;path\n", "line 3: 'path' must not be a label"),
+        ("path,label\na.jpg,NaN\n", "line 2: 'NaN' must not be a label"),
+        ("path,dog,dog\na.jpg,1,0\n", "got 'dog' on line 1 2 times"),
+        ("path,dog,\na.jpg,1,0\n", "got '' on line 1 1 times"),
         ("path,dog,cat\na.jpg,1,0\nb.jpg,1\n", "line 3: expected 3 columns .* got 2"),
         ('path,dog,cat\n"a\n.jpg",1,0\nb.jpg,1,0,1\n', "line 4: expected 3 columns .* got 4"),
         ("path,label\na.jpg,dog,cat\n", "line 2: expected 2 columns.*got 3: 'a.jpg,dog,cat'"),
-        ("path,dog\na.jpg,1\nb.jpg,NaN\n", "line 3: 'dog' must be 1 .*Got 'NaN'"),
-        ("path,dog\na.jpg,1\nb.jpg,nan\n", "line 3: 'dog' must be 1 .*Got 'nan'"),
-        ("path,dog\na.jpg,inf\n", "line 2: 'dog' must be 1 .*Got 'inf'"),
-        ("path,dog,cat\na.jpg,1,2\n", "line 2: 'cat' must be 1 .*Got '2'"),
-        ("path,dog\n\na.jpg,yes\n", "line 3: 'dog' must be 1 .*Got 'yes'"),
-        ("path,dog\na.jpg,-1\n", "line 2: 'dog' must be 1 .*Got '-1'"),
-        ("path,dog\n,1\n", "line 2: expected a path, got nothing"),
-        ("path,dog\n", "holds no picture"),
-        ("path,label\n", "holds no picture"),
-        ("path,dog\na.jpg,1\na.jpg,0\n", "each picture once. Got 1 again: 'a.jpg'"),
+        ("path,dog\na.jpg,1\nb.jpg,NaN\n", "line 3: 'dog' must be in .*got 'NaN'"),
+        ("path,dog\na.jpg,1\nb.jpg,nan\n", "line 3: 'dog' must be in .*got 'nan'"),
+        ("path,dog\na.jpg,inf\n", "line 2: 'dog' must be in .*got 'inf'"),
+        ("path,dog,cat\na.jpg,1,2\n", "line 2: 'cat' must be in .*got '2'"),
+        ("path,dog\n\na.jpg,yes\n", "line 3: 'dog' must be in .*got 'yes'"),
+        ("path,dog\na.jpg,-1\n", "line 2: 'dog' must be in .*got '-1'"),
+        ("path,dog\n,1\n", "line 2: expected a path; got an empty cell"),
+        ("path,dog\n", "at least one image with labels"),
+        ("path,label\n", "at least one image with labels"),
+        ("path,dog\na.jpg,1\na.jpg,0\n", "each image once; got 1 repeated entries: 'a.jpg'"),
         (b"path,caf\xe9\na.jpg,1\n", "must be a CSV file in UTF-8"),
         (b"path,dog\ncaf\xe9.jpg,1\n", "must be a CSV file in UTF-8"),
-        ('path,dog\n"a.jpg,1\n', "must be a CSV file in UTF-8, with commas. Got: unexpected end"),
+        (
+            'path,dog\n"a.jpg,1\n',
+            "must be a CSV file in UTF-8, separated by commas; got: unexpected end",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(folder, text, message):
@@ -103,11 +104,11 @@ def test_what_is_wrong_is_said_with_its_line(folder, text, message):
         csv.read(written(folder, text))
 
 
-def test_pictures_that_do_not_exist_are_counted_and_named(folder):
+def test_images_that_do_not_exist_are_counted_and_named(folder):
     lines = "".join(f"lost{n}.jpg,1\n" for n in range(5))
     with pytest.raises(
         DataError,
-        match=r"labels for 5 of 6 pictures that do not exist: '.*lost0\.jpg', .*lost2\.jpg', …",
+        match=r"All 6 images of .* must exist; 5 do not: '.*lost0\.jpg', .*lost2\.jpg', …",
     ):
         csv.read(written(folder, "path,dog\na.jpg,1\n" + lines))
 

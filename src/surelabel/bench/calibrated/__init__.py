@@ -1,8 +1,15 @@
-"""Losses, maps, label pairs and calibrators: whose probabilities can be trusted."""
+"""Comparison of the calibration of losses, links, label-pair regularization and calibrators."""
 
-from surelabel.bench.calibrated.all import measure_all
-from surelabel.bench.calibrated.measuring import measure
-from surelabel.bench.calibrated.plan import FULL, QUICK, Plan
-from surelabel.bench.calibrated.results import Results
+from surelabel.bench.calibrated.comparison import write_calibration_comparison
+from surelabel.bench.calibrated.plan import FULL, QUICK, CalibrationPlan
+from surelabel.bench.calibrated.results import CalibrationResults
+from surelabel.bench.calibrated.run import measure_calibration
 
-__all__ = ["FULL", "QUICK", "Plan", "Results", "measure", "measure_all"]
+__all__ = [
+    "FULL",
+    "QUICK",
+    "CalibrationPlan",
+    "CalibrationResults",
+    "measure_calibration",
+    "write_calibration_comparison",
+]

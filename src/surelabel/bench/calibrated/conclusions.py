@@ -1,16 +1,17 @@
-"""What the numbers of one data set say, in sentences that are made from them."""
+"""Conclusions of the calibration comparison, as sentences generated from the numbers."""
 
 from collections.abc import Iterator
 
-from surelabel.bench.calibrated.heads import HEADS, RATES
+from surelabel.bench.calibrated.heads import HEADS, LEARNING_RATES
 from surelabel.bench.calibrated.published import COLUMNS, PUBLISHED
-from surelabel.bench.calibrated.results import Comparison, Results
-from surelabel.bench.markdown import digits, name_of, told_apart
-from surelabel.metrics import Interval
-from surelabel.report.meanings import meaning_of, measured
+from surelabel.bench.calibrated.results import CalibrationResults, RowComparison
+from surelabel.bench.markdown_tables import excludes_zero, format_without_unit, metric_title
+from surelabel.metrics import ConfidenceInterval
+from surelabel.report.metric_descriptions import describe_metric, format_with_unit
 
-FACTOR, POINT = 2.5, 0.01  # what is asked of SPA against ASY: ACE below by it, mAP this close
-TOLD = (  # differences that get a sentence
+# Target for SPA relative to ASY: factor by which its ACE is lower, and largest difference of mAP.
+TARGET_FACTOR, TARGET_POINT = 2.5, 0.01
+REPORTED_DIFFERENCES = (
     ("SPA", "ASY + detached map"),
     ("SPA", "focal + map"),
     ("SPA", "BCE"),
@@ -21,98 +22,114 @@ TOLD = (  # differences that get a sentence
 )
 
 
-def conclusions(results: Results) -> Iterator[str]:
-    """Sentences, the most asked for first."""
-    yield _goal(results)
-    yield _best(results)
-    for first, second in TOLD:
-        yield _difference(results.comparison(first, second))
-    yield from _unlike_the_paper(results)
-    weight = results.row("SPA + LPR").chosen["regularizer_weight"]
-    yield f"The weight of label pairs that validation chose beside SPA is λ = {weight:g}."
-    yield from _at_the_edge(results)
+def calibration_conclusions(results: CalibrationResults) -> Iterator[str]:
+    """Iterate over the conclusions from the results, the main target first."""
+    yield _target_sentence(results)
+    yield _best_rows_sentence(results)
+    for first, second in REPORTED_DIFFERENCES:
+        yield _difference_sentence(results.comparison(first, second))
+    yield _sign_sentence(results)
+    weight = results.row("SPA + LPR").settings["regularizer_weight"]
+    yield f"Validation selects the label-pair weight λ = {weight:g} for SPA."
+    yield from _largest_learning_rate_sentences(results)
     if results.retrieval:
-        yield _retrieval(results)
+        yield _retrieval_sentence(results)
 
 
-def _goal(results: Results) -> str:
+def _target_sentence(results: CalibrationResults) -> str:
     spa, asy = results.row("SPA"), results.row("ASY")
-    ours, theirs = spa.mean("ace"), asy.mean("ace")
-    apart = spa.mean("mean_average_precision") - asy.mean("mean_average_precision")
-    reached = theirs >= FACTOR * ours and abs(apart) <= POINT
+    spa_ace, asy_ace = spa.mean("ace"), asy.mean("ace")
+    map_gain = spa.mean("mean_average_precision") - asy.mean("mean_average_precision")
+    is_reached = asy_ace >= TARGET_FACTOR * spa_ace and abs(map_gain) <= TARGET_POINT
     return (
-        f"SPA's ACE is {theirs / ours:.1f} × below that of ASY read through the sigmoid "
-        f"({digits(ours, 'ace')} against {digits(theirs, 'ace')}), at a mAP@y "
-        f"{abs(100 * apart):.1f} points {'higher' if apart >= 0 else 'lower'}. "
-        f"Asked for: {FACTOR:g} × within one point; {'reached' if reached else 'not reached'}."
+        f"The ACE of SPA is {asy_ace / spa_ace:.1f} × lower than that of ASY with a sigmoid "
+        f"({format_without_unit(spa_ace, 'ace')} and {format_without_unit(asy_ace, 'ace')} "
+        f"points). Its mAP@y is {abs(100 * map_gain):.1f} points "
+        f"{'higher' if map_gain >= 0 else 'lower'}. "
+        f"The target is {TARGET_FACTOR:g} × lower within one point of mAP@y: "
+        f"{'reached' if is_reached else 'not reached'}."
     )
 
 
-def _best(results: Results) -> str:
-    loss = min(results.rows, key=lambda row: row.mean("log_loss"))
-    ace = min(results.rows, key=lambda row: row.mean("ace"))
-    by_chance = digits(ace.mean("ace_by_chance"), "ace")
+def _best_rows_sentence(results: CalibrationResults) -> str:
+    by_log_loss = min(results.rows, key=lambda row: row.mean("log_loss"))
+    by_ace = min(results.rows, key=lambda row: row.mean("ace"))
+    noise_floor = format_without_unit(by_ace.mean("ace_noise_floor"), "ace")
+    log_loss = format_without_unit(by_log_loss.mean("log_loss"), "log_loss")
     return (
-        f"Of all rows {loss.title} has the least log loss "
-        f"({digits(loss.mean('log_loss'), 'log_loss')} nats) and {ace.title} the least ACE "
-        f"({digits(ace.mean('ace'), 'ace')}, where chance gives {by_chance})."
+        f"{by_log_loss.title} has the lowest log loss of all rows ({log_loss} nats), and "
+        f"{by_ace.title} the lowest ACE ({format_without_unit(by_ace.mean('ace'), 'ace')} points, "
+        f"noise floor {noise_floor})."
     )
 
 
-def _difference(found: Comparison) -> str:
-    metrics = ("log_loss", "ace")
-    said = [
-        _said(metric, found.over_seeds[metric], found.over_pictures[metric]) for metric in metrics
+def _difference_sentence(comparison: RowComparison) -> str:
+    clauses = [
+        _difference_clause(metric, comparison.over_seeds[metric], comparison.over_images[metric])
+        for metric in ("log_loss", "ace")
     ]
-    return f"{found.first} against {found.second}: {' and '.join(said)}."
+    return f"{comparison.first} against {comparison.second}: {'; '.join(clauses)}."
 
 
-def _said(metric: str, over_seeds: Interval, over_pictures: Interval) -> str:
-    name, value = name_of(metric), over_seeds.value
-    apart = [told_apart(over_seeds), told_apart(over_pictures)]
-    if value * over_pictures.value <= 0 or not any(apart):
-        return f"{name} that cannot be told apart"
-    amount = measured(abs(value), meaning_of(metric).unit)
-    which = "both intervals" if all(apart) else "one interval of two"
-    return f"{name} {'higher' if value > 0 else 'lower'} by {amount} ({which} without 0)"
+def _difference_clause(
+    metric: str, over_seeds: ConfidenceInterval, over_images: ConfidenceInterval
+) -> str:
+    name, value = metric_title(metric), over_seeds.value
+    are_significant = [excludes_zero(over_seeds), excludes_zero(over_images)]
+    if value * over_images.value <= 0 or not any(are_significant):
+        return f"{name} does not differ significantly"
+    amount = format_with_unit(abs(value), describe_metric(metric).unit)
+    which = (
+        "both intervals exclude 0" if all(are_significant) else "one of two intervals excludes 0"
+    )
+    return f"{name} is {amount} {'higher' if value > 0 else 'lower'} ({which})"
 
 
-def _unlike_the_paper(results: Results) -> Iterator[str]:
-    """Signs of ACE on which all published tables agree and ours does not."""
-    ace, unlike = COLUMNS.index("ACE"), []
-    for one in results.comparisons:
-        theirs = [
-            rows[one.first][ace] - rows[one.second][ace]
+def _sign_sentence(results: CalibrationResults) -> str:
+    """Return the differences in ACE whose sign all published tables contradict."""
+    column, contradictions = COLUMNS.index("ACE"), []
+    for comparison in results.comparisons:
+        first, second = comparison.first, comparison.second
+        published = [
+            rows[first][column] - rows[second][column]
             for rows in PUBLISHED.values()
-            if one.first in rows and one.second in rows
+            if first in rows and second in rows
         ]
-        ours = one.over_seeds["ace"]
-        if theirs and told_apart(ours) and all(ours.value * there < 0 for there in theirs):
-            unlike.append(
-                f"{one.first} − {one.second} (published {min(theirs):+.1f} to {max(theirs):+.1f}, "
-                f"here {100 * ours.value:+.1f})"
+        interval = comparison.over_seeds["ace"]
+        if (
+            published
+            and excludes_zero(interval)
+            and all(interval.value * difference < 0 for difference in published)
+        ):
+            contradictions.append(
+                f"{first} − {second} (published {min(published):+.1f} to {max(published):+.1f}, "
+                f"measured {100 * interval.value:+.1f})"
             )
-    if unlike:
-        yield f"Signs of ACE unlike those published: {', '.join(unlike)}."
-    else:
-        yield "No sign of ACE is unlike those published."
+    if contradictions:
+        return (
+            f"Differences in ACE with the opposite sign of the paper: {', '.join(contradictions)}."
+        )
+    return "No difference in ACE has the opposite sign of the paper."
 
 
-def _at_the_edge(results: Results) -> Iterator[str]:
-    """Heads that might have wanted larger steps than any that were tried."""
-    rates = {row.head: row.chosen["learning_rate"] for row in results.rows}
-    heads = [HEADS[key].title for key, rate in rates.items() if rate >= max(RATES)]
+def _largest_learning_rate_sentences(results: CalibrationResults) -> Iterator[str]:
+    """Name the heads for which the largest learning rate of the grid was selected."""
+    rates = {row.head: row.settings["learning_rate"] for row in results.rows}
+    heads = [HEADS[key].title for key, rate in rates.items() if rate >= max(LEARNING_RATES)]
     if heads:
         yield (
-            f"The largest step size tried was chosen for {', '.join(heads)}; a larger one might "
-            "do better."
+            f"The largest learning rate of the grid was selected for {', '.join(heads)}; a larger "
+            "one might be better."
         )
 
 
-def _retrieval(results: Results) -> str:
+def _retrieval_sentence(results: CalibrationResults) -> str:
     spa, asy = results.retrieval["SPA"], results.retrieval["ASY"]
-    points = [
-        f"{100 * (one - other):+.2f} at length {length}"
-        for length, one, other in zip(spa["length"], spa["map"], asy["map"], strict=True)
+    differences = [
+        f"{100 * (spa_map - asy_map):+.2f} for length {length}"
+        for length, spa_map, asy_map in zip(spa["length"], spa["map"], asy["map"], strict=True)
     ]
-    return f"Retrieval mAP of SPA minus ASY through the sigmoid, in points: {', '.join(points)}."
+    return (
+        f"Retrieval mAP of SPA minus ASY with a sigmoid, in points by query length: "
+        f"{', '.join(differences)}."
+    )

@@ -1,49 +1,60 @@
-"""Fitted heads, each on training pictures of its own."""
+"""Fitting of linear heads on samples of the training images, with cached scores."""
 
 from typing import Any
 
 import numpy as np
 import torch
 
-from surelabel.backbones import load_backbone
-from surelabel.bench.cells import Cells
-from surelabel.bench.data import Material
+from surelabel.bench.feature_splits import FeatureSplits
+from surelabel.bench.result_cache import ResultCache
 from surelabel.config import Run
-from surelabel.encoding import ready_made
-from surelabel.recognizer.fitting import Examples, fitted
+from surelabel.encoders import load_encoder
+from surelabel.features import normalize_precomputed_features
+from surelabel.recognizer.fitting import TrainingData, fit_method
 from surelabel.records import Array, LabelledFeatures
-from surelabel.training import tensors
+from surelabel.training import to_tensors
 
-SHARE = 0.8  # of the training pictures, drawn anew for each seed
+TRAIN_SHARE = 0.8  # of the training images, sampled anew for each seed
 
 
-def scores(cells: Cells, material: Material, run: Run, *, seed: int) -> tuple[Array, Array]:
-    """Scores of the validation and the test pictures, each ``(n, c)``.
+def fit_head_scores(
+    cache: ResultCache, dataset: FeatureSplits, run: Run, *, seed: int
+) -> tuple[Array, Array]:
+    """Fit a head on a sample of the training images; return validation and test scores.
 
     Args:
-        cells: Where they are kept.
-        material: The vectors.
-        run: What head.
-        seed: Of the training pictures that are drawn.
+        cache: Cache of the scores.
+        dataset: Features and targets.
+        run: Configuration of the head.
+        seed: Seed of the sample of training images.
+
+    Returns:
+        Scores of the validation images and of the test images, ``(n, c)`` each.
 
     Raises:
-        DataError: a file is damaged, or none can be written.
+        DataError: If a file is damaged or cannot be written.
     """
 
-    def fit() -> dict[str, Any]:
-        backbone, train = load_backbone(material.backbone), material.train
-        drawn = np.random.default_rng(seed).permutation(len(train))[: round(SHARE * len(train))]
-        method = fitted(run, backbone, train.names, _examples(train.take(np.sort(drawn))))
+    def compute() -> dict[str, Any]:
+        encoder, train = load_encoder(dataset.encoder), dataset.train
+        n_images = round(TRAIN_SHARE * len(train))
+        rows = np.sort(np.random.default_rng(seed).permutation(len(train))[:n_images])
+        method = fit_method(run, encoder, train.names, _to_training_data(train.take(rows)))
         with torch.no_grad():
-            return {name: method(_examples(part).features).numpy() for name, part in parts.items()}
+            return {
+                name: method(_to_training_data(split).features).numpy()
+                for name, split in splits.items()
+            }
 
-    parts = {"validation": material.validation, "test": material.test}
-    shapes = {name: part.targets.shape for name, part in parts.items()}
-    found = cells.arrays(material.identity, run, seed, shapes=shapes, otherwise=fit)
-    return found["validation"], found["test"]
+    splits = {"validation": dataset.validation, "test": dataset.test}
+    shapes = {name: split.targets.shape for name, split in splits.items()}
+    scores = cache.load_or_compute_arrays(
+        dataset.fingerprint, run, seed, shapes=shapes, compute=compute
+    )
+    return scores["validation"], scores["test"]
 
 
-def _examples(part: LabelledFeatures) -> Examples:
-    encoded = ready_made(part.features, width=part.features.shape[1])
-    targets, known = tensors(part.targets, part.known)
-    return Examples(list(part.paths), encoded.features, targets, known)
+def _to_training_data(split: LabelledFeatures) -> TrainingData:
+    encoded = normalize_precomputed_features(split.features, width=split.features.shape[1])
+    targets, known = to_tensors(split.targets, split.known)
+    return TrainingData(list(split.paths), encoded.features, targets, known)

@@ -1,4 +1,4 @@
-"""The heads of the comparison: a loss each, with and without label pairs, and how it is read."""
+"""Heads of the calibration comparison: losses with and without label pairs, and their readouts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -8,55 +8,55 @@ import numpy as np
 
 from surelabel.config import Choice, Run
 from surelabel.links import Focal, Sigmoid
-from surelabel.losses import LINK_OF
+from surelabel.losses import LINK_OF_LOSS
 from surelabel.records import Array
 
-RATES = (0.001, 0.003, 0.01, 0.03)
-DECAYS = (0.01, 0.1, 1.0)
-WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0)  # of label pairs; the paper does not state its own
+LEARNING_RATES = (0.001, 0.003, 0.01, 0.03)
+WEIGHT_DECAYS = (0.01, 0.1, 1.0)
+PAIR_WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0)  # of label-pair regularization; not stated in the paper
 FOCAL: dict[str, Any] = {"gamma_pos": 1.0, "gamma_neg": 4.0}
 ASYMMETRIC: dict[str, Any] = {"gamma_pos": 0.0, "gamma_neg": 4.0, "clip": 0.05, "variant": "code"}
 
-Reading = Callable[[Array], Array]
+ScoresToLogits = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
 class Head:
-    """A loss that a linear head is fitted with.
+    """Loss of a linear head, with the ways to convert its scores to log-odds.
 
     Attributes:
-        title: In tables.
-        loss: With its settings.
-        pairs: Whether the label-pair regularizer stands beside it; its key then ends in ``-lpr``.
-        readings: What is added to the title, and how scores become log-odds; the first is how its
-            theory reads it. None among them where only a calibrator can.
+        title: Title in tables.
+        loss: Loss with its settings.
+        has_label_pairs: Whether the label-pair regularizer is added; the key then ends in ``-lpr``.
+        readouts: Conversion of scores to log-odds, by the suffix of the row title. The first one
+            follows from the theory of the loss; None if only a calibrator can convert the scores.
     """
 
     title: str
     loss: Choice
-    pairs: bool = False
-    readings: dict[str, Reading | None] = field(default_factory=dict)
+    has_label_pairs: bool = False
+    readouts: dict[str, ScoresToLogits | None] = field(default_factory=dict)
 
 
-def _own(loss: Choice) -> Reading:
-    link = LINK_OF[loss.name]
+def _link_of_loss(loss: Choice) -> ScoresToLogits:
+    link = LINK_OF_LOSS[loss.name]
     assert link is not None
     return link(**loss.settings).logits
 
 
-def _heads() -> dict[str, Head]:
-    plain = {
-        "bce": Head("BCE", Choice("binary"), readings={"": Sigmoid().logits}),
+def _define_heads() -> dict[str, Head]:
+    without_pairs = {
+        "bce": Head("BCE", Choice("binary"), readouts={"": Sigmoid().logits}),
         "focal": Head(
             "focal",
             Choice("focal", FOCAL),
-            readings={" + map": _own(Choice("focal", FOCAL)), "": Sigmoid().logits},
+            readouts={" + map": _link_of_loss(Choice("focal", FOCAL)), "": Sigmoid().logits},
         ),
         "asy": Head(
             "ASY",
             Choice("asymmetric", ASYMMETRIC),
-            readings={
-                " + detached map": _own(Choice("asymmetric", ASYMMETRIC)),
+            readouts={
+                " + detached map": _link_of_loss(Choice("asymmetric", ASYMMETRIC)),
                 " + the paper's map": Focal(**ASYMMETRIC | {"variant": "paper"}).logits,
                 "": Sigmoid().logits,
             },
@@ -64,49 +64,61 @@ def _heads() -> dict[str, Head]:
         "spa": Head(
             "SPA",
             Choice("spa"),
-            readings={"": _own(Choice("spa")), " through a sigmoid": Sigmoid().logits},
+            readouts={"": _link_of_loss(Choice("spa")), " through a sigmoid": Sigmoid().logits},
         ),
     }
-    paired = {
-        f"{key}-lpr": replace(head, title=f"{head.title} + LPR", pairs=True)
-        for key, head in plain.items()
+    with_pairs = {
+        f"{key}-lpr": replace(head, title=f"{head.title} + LPR", has_label_pairs=True)
+        for key, head in without_pairs.items()
     }
-    two_way = {"twl": Head("TWL", Choice("two_way"), readings={"": None})}
-    return plain | two_way | paired
+    two_way = {"twl": Head("TWL", Choice("two_way"), readouts={"": None})}
+    return without_pairs | two_way | with_pairs
 
 
-HEADS: dict[str, Head] = _heads()
+HEADS: dict[str, Head] = _define_heads()
 
 
-def candidates(
-    head: Head, run: Run, *, count: int, seed: int, alone: Run | None = None
+def candidate_runs(
+    head: Head, run: Run, *, count: int, seed: int, selected_without_pairs: Run | None = None
 ) -> list[Run]:
-    """As many runs to choose from for every head: step size, decay and, with pairs, their weight.
+    """Return the candidate runs of a head: learning rate, weight decay and label-pair weight.
 
-    Without pairs: the recipe of the method, then others of the grid. With pairs: each weight at the
-    settings that were chosen for the same loss alone, then others of the grid.
+    Every head has the same number of candidates. Without label pairs, these are the recipe of the
+    method and other points of the grid. With label pairs, these are each weight with the settings
+    selected for the same loss without pairs, and other points of the grid.
 
     Args:
-        head: What is fitted.
-        run: What all heads share.
-        count: How many runs.
-        seed: Of the order in which the grid is drawn.
-        alone: The run chosen for the same loss without pairs; for heads with pairs.
+        head: Head to fit.
+        run: Settings that all heads share.
+        count: Number of runs.
+        seed: Seed of the order in which grid points are sampled.
+        selected_without_pairs: Run selected for the same loss without pairs; for heads with pairs.
     """
     base = replace(run, loss=head.loss)
-    order = np.random.default_rng(seed)
-    grid = [replace(base, learning_rate=r, weight_decay=d) for r in RATES for d in DECAYS]
-    if not head.pairs:
-        drawn = [grid[i] for i in order.permutation(len(grid)) if grid[i] != base]
-        return [base, *drawn][:count]
-    pairs = Choice("label_pair")
-    first = [replace(alone or base, regularizer=pairs, regularizer_weight=w) for w in WEIGHTS]
-    drawn = [
-        replace(grid[i], regularizer=pairs, regularizer_weight=WEIGHTS[place % len(WEIGHTS)])
-        for place, i in enumerate(order.permutation(len(grid)))
+    generator = np.random.default_rng(seed)
+    grid = [
+        replace(base, learning_rate=rate, weight_decay=decay)
+        for rate in LEARNING_RATES
+        for decay in WEIGHT_DECAYS
     ]
-    return _different([*first, *drawn])[:count]
+    if not head.has_label_pairs:
+        others = [grid[i] for i in generator.permutation(len(grid)) if grid[i] != base]
+        return [base, *others][:count]
+    pairs = Choice("label_pair")
+    first = [
+        replace(selected_without_pairs or base, regularizer=pairs, regularizer_weight=weight)
+        for weight in PAIR_WEIGHTS
+    ]
+    others = [
+        replace(
+            grid[i],
+            regularizer=pairs,
+            regularizer_weight=PAIR_WEIGHTS[position % len(PAIR_WEIGHTS)],
+        )
+        for position, i in enumerate(generator.permutation(len(grid)))
+    ]
+    return _remove_duplicates([*first, *others])[:count]
 
 
-def _different(runs: list[Run]) -> list[Run]:
+def _remove_duplicates(runs: list[Run]) -> list[Run]:
     return list({repr(run): run for run in runs}.values())

@@ -1,4 +1,4 @@
-"""Results as Markdown and as JSON."""
+"""Markdown and JSON of the calibration comparison."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -7,90 +7,94 @@ from typing import Any
 
 import numpy as np
 
-from surelabel.bench.calibrated.conclusions import conclusions
-from surelabel.bench.calibrated.results import Results
+from surelabel.bench.calibrated.conclusions import calibration_conclusions
+from surelabel.bench.calibrated.results import CalibrationResults
 from surelabel.bench.calibrated.tables import (
-    chosen_table,
     comparisons_table,
+    metrics_table,
     published_tables,
     retrieval_table,
-    rows_table,
+    selected_settings_table,
     sensitivity_table,
 )
 
 ROWS = (
-    "Mean ± standard deviation over fits; in brackets what a perfectly calibrated recognizer with "
-    "the same probabilities would show by chance. **Bold**: within one point of the best mAP@y. "
-    "Rankings go by the raw scores. A head with several readings was tuned for its map, not for "
-    "the plain sigmoid."
+    "Mean ± standard deviation over fits; in brackets the noise floor, which is the value of a "
+    "perfectly calibrated recognizer with the same probabilities. **Bold**: within one point of "
+    "the best mAP@y. Ranking metrics use the raw scores. A head with several readouts was tuned "
+    "for its map, not for the plain sigmoid."
 )
-CHOSEN = (
-    "Chosen on validation, from as many settings for each head. With LPR: each λ at what was "
-    "chosen for the loss alone, and others drawn from the grid:"
+SELECTED_SETTINGS = (
+    "Settings selected on validation log loss, from the same number of candidates for each head. "
+    "Candidates with LPR: each λ with the settings selected for the loss without LPR, and others "
+    "sampled from the grid."
 )
 COMPARISONS = (
-    "Differences with 95 % intervals: over fits (paired t) / over test pictures (paired bootstrap, "
-    "first fit). Bold ones leave out 0. The fits share most of their training pictures, so the "
-    "first interval is of repeated training, not of other training data; and of so many "
-    "differences some leave out 0 by chance."
+    "Differences with 95 % intervals over fits (paired t) / over test images (paired bootstrap, "
+    "first fit). **Bold**: the interval excludes 0. The fits share most of their training images, "
+    "so the first interval is about repeated training, not about other training data. Among so "
+    "many differences, some intervals exclude 0 by chance."
 )
 SENSITIVITY = (
-    "SPA with one setting changed, first fit, the rest as chosen for the paper's setting, which is "
-    "zeta_neg 5, k_neg 3, b_neg 1; at the end with label pairs of each weight beside it:"
+    "SPA with one setting changed, first fit. The other settings are those selected for the "
+    "paper's setting (zeta_neg 5, k_neg 3, b_neg 1). The last rows add label-pair regularization "
+    "with each weight."
 )
 RETRIEVAL = (
-    "Retrieval, first fit: mean average precision of all queries for labels that must and must not "
-    "be there, by their number of labels, up to {exact} all and beyond some of each shape, with "
-    "the standard error of drawing them. Other pictures would move all rows together. What the "
-    "detached map ties goes by the raw score."
+    "Retrieval, first fit: mean average precision of all queries for wanted and unwanted labels, "
+    "by number of labels. Queries of up to {exact} labels are all evaluated; longer ones are "
+    "sampled for each shape, with the standard error of the sample. Other images would change all "
+    "rows together. Ties of the detached map are broken by the raw score."
 )
 
 
-def markdown(results: Results) -> str:
-    """The whole page of one data set."""
-    return "\n\n".join(_parts(results)) + "\n"
+def calibration_page(results: CalibrationResults) -> str:
+    """Return the Markdown section of one dataset."""
+    return "\n\n".join(_paragraphs(results)) + "\n"
 
 
-def published() -> str:
-    """The paper's tables."""
+def published_section() -> str:
+    """Return the Markdown section with the tables of the paper."""
     return published_tables() + "\n"
 
 
-def as_json(results: Results) -> dict[str, Any]:
-    """The same numbers for machines; what is undefined is null."""
-    return {key: _plain(value) for key, value in asdict(results).items()}
+def calibration_json(results: CalibrationResults) -> dict[str, Any]:
+    """Return the results as a JSON value; undefined numbers are null."""
+    return {key: _to_json(value) for key, value in asdict(results).items()}
 
 
-def _parts(results: Results) -> Iterator[str]:
-    train, validation, test = results.pictures
+def _paragraphs(results: CalibrationResults) -> Iterator[str]:
+    train, validation, test = results.images
     plan = results.plan
-    yield f"## {results.material}"
+    yield f"## {results.dataset}"
     yield (
-        f"Linear heads on frozen vectors, {results.labels} labels: {train:,} pictures to train, "
-        f"{validation:,} to choose and calibrate, {test:,} to test. {plan.budget} settings tried "
-        f"for each head, chosen on validation log loss; {plan.seeds} fits, each on another 80 % of "
-        "the training pictures. 15 bins of equal width, pooled over labels."
+        f"Linear heads on frozen features, {results.labels} labels: {train:,} training images, "
+        f"{validation:,} validation images to select settings and calibrate, {test:,} test images. "
+        f"{plan.settings_per_head} candidate settings for each head, selected on validation log "
+        f"loss; {plan.seeds} fits, each on another 80 % of the training images. 15 bins of equal "
+        "width, pooled over labels."
     )
-    yield "\n".join(f"- {sentence}" for sentence in conclusions(results))
+    yield "\n".join(f"- {sentence}" for sentence in calibration_conclusions(results))
     yield ROWS
-    yield rows_table(results)
+    yield metrics_table(results)
     yield COMPARISONS
     yield comparisons_table(results.comparisons)
-    yield RETRIEVAL.format(exact=next(iter(results.retrieval.values()))["exact"])
+    yield RETRIEVAL.format(exact=next(iter(results.retrieval.values()))["max_exact_length"])
     yield retrieval_table(results)
     yield SENSITIVITY
     yield sensitivity_table(results)
-    yield CHOSEN
-    yield chosen_table(results)
+    yield SELECTED_SETTINGS
+    yield selected_settings_table(results)
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
+    """Return a JSON value without arrays, tuples and non-finite numbers."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_to_json(item) for item in value]
     if isinstance(value, float):
         return float(value) if isfinite(value) else None
     return value

@@ -1,4 +1,4 @@
-"""What is measured and compared, and how much work that is."""
+"""Rows, metrics and amount of work of the calibration comparison."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from math import ceil
 
 from surelabel.config import Choice, Run
 
-SHOWN = (
+TABLE_METRICS = (
     "brier_skill",
     "log_loss",
     "mean_average_precision",
@@ -16,7 +16,7 @@ SHOWN = (
     "ece",
     "ece_of_candidates",
 )
-COMPARED = (  # what is told apart, as row minus row
+COMPARED_ROWS = (  # differences of the first row minus the second
     ("SPA", "ASY"),
     ("SPA", "ASY + detached map"),
     ("SPA", "focal"),
@@ -34,51 +34,75 @@ COMPARED = (  # what is told apart, as row minus row
     ("SPA + Platt", "ASY + Platt"),
     ("SPA + Platt", "BCE + Platt"),
 )
-SENSITIVITY = {  # of SPA, one at a time; the paper's choice among each
+SENSITIVITY_SETTINGS = {  # values of SPA's settings, one changed at a time; includes the paper's
     "zeta_neg": (1.0, 2.0, 5.0, 10.0),
     "k_neg": (1.0, 2.0, 3.0, 5.0),
     "b_neg": (0.0, 0.5, 1.0, 2.0),
 }
-SEARCHED = ("BCE", "ASY", "ASY + detached map", "SPA", "SPA + LPR", "ASY + Platt", "SPA + Platt")
-DRAWN = ("BCE", "ASY", "SPA", "SPA + LPR")  # reliability curves, beside the best with Platt
+RETRIEVAL_ROWS = (
+    "BCE",
+    "ASY",
+    "ASY + detached map",
+    "SPA",
+    "SPA + LPR",
+    "ASY + Platt",
+    "SPA + Platt",
+)
+PLOTTED_ROWS = ("BCE", "ASY", "SPA", "SPA + LPR")  # in reliability plots, with the best Platt row
 
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How much work is done.
+class CalibrationPlan:
+    """Amount of work of the calibration comparison.
 
     Attributes:
-        epochs: Passes of each fit.
-        steps: More passes are made where these would be fewer steps than this.
-        batch: Pictures a step.
-        budget: Settings that each head may choose from.
-        seeds: Fits of each head with the settings chosen.
-        longest: Labels in the longest query.
-        exact: Up to this many labels all queries are judged, where that takes minutes.
-        sample: Queries drawn of each shape of longer ones.
+        epochs: Number of epochs of each fit.
+        min_steps: Minimum number of optimizer steps; fits on few images run more epochs.
+        batch_size: Number of images in a batch.
+        settings_per_head: Number of candidate settings of each head.
+        seeds: Number of fits of each head with the selected settings.
+        max_query_length: Number of labels in the longest query.
+        max_exact_length: Queries of up to this many labels are all evaluated, if that takes
+            minutes.
+        queries_per_shape: Number of queries sampled for each shape of longer queries.
     """
 
     epochs: int = 20
-    steps: int = 500
-    batch: int = 256
-    budget: int = 12
+    min_steps: int = 500
+    batch_size: int = 256
+    settings_per_head: int = 12
     seeds: int = 5
-    longest: int = 5
-    exact: int = 3
-    sample: int = 2000
+    max_query_length: int = 5
+    max_exact_length: int = 3
+    queries_per_shape: int = 2000
 
-    def run(self, pictures: int) -> Run:
-        """What all heads share that are fitted on so many pictures.
+    def shared_run(self, n_images: int) -> Run:
+        """Return the run settings that all heads share.
 
-        With few pictures 20 passes are too few steps: heads whose loss is steep get further, and
-        what is compared is then speed. The calibrator is not used; it is part of a cell's name.
+        On few images, 20 epochs are too few steps: heads with a steep loss converge faster, and the
+        comparison would measure speed. The calibrator is not used, but is part of a cache key.
+
+        Args:
+            n_images: Number of training images.
         """
-        linear, unused = Choice("linear"), Choice("platt")
-        epochs = max(self.epochs, ceil(self.steps * self.batch / pictures))
-        return Run(method=linear, calibrator=unused, epochs=epochs, batch=self.batch)
+        epochs = max(self.epochs, ceil(self.min_steps * self.batch_size / n_images))
+        return Run(
+            method=Choice("linear"),
+            calibrator=Choice("platt"),
+            epochs=epochs,
+            batch_size=self.batch_size,
+        )
 
 
-FULL = Plan()
-QUICK = Plan(epochs=10, steps=400, batch=64, budget=2, seeds=2, longest=2, exact=2)
+FULL = CalibrationPlan()
+QUICK = CalibrationPlan(
+    epochs=10,
+    min_steps=400,
+    batch_size=64,
+    settings_per_head=2,
+    seeds=2,
+    max_query_length=2,
+    max_exact_length=2,
+)

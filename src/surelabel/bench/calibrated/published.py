@@ -1,9 +1,9 @@
-"""Tables 3 and 4 of the paper, as published, beside which ours are read.
+"""Tables 3 and 4 of the paper, as published.
 
 Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks, CVPR 2024: mAP@y, mAP@x,
-ACE and MCE in percent. How it bins, whether it pools labels, and lambda are not stated. The head of
-Table 4 is printed with its first two columns exchanged, which its BCE row shows; here they stand as
-in Table 3.
+ACE and MCE in percent. The paper does not state its binning, whether labels are pooled, or lambda.
+The header of Table 4 is printed with its first two columns exchanged, as its BCE row shows; here
+the columns are in the order of Table 3.
 """
 
 COLUMNS = ("mAP@y", "mAP@x", "ACE", "MCE")

@@ -1,90 +1,90 @@
-"""What a comparison found."""
+"""Data classes of the results of the calibration comparison."""
 
 from dataclasses import dataclass, field
 from statistics import mean
 from typing import Any
 
-from surelabel.bench.calibrated.plan import Plan
-from surelabel.metrics import Interval, Reliability
+from surelabel.bench.calibrated.plan import CalibrationPlan
+from surelabel.metrics import ConfidenceInterval, ReliabilityBins
 
-NEAR = 0.01  # of mean average precision: rows this near the best are marked
+NEAR_BEST = 0.01  # largest distance from the best mean average precision of a bold row
 
 
 @dataclass(frozen=True)
-class Row:
-    """One line of the table.
+class CalibrationRow:
+    """One row of the metrics table.
 
     Attributes:
-        title: A loss, how it is read, and what calibrated it.
-        head: Which fitted heads it reads.
-        chosen: The settings that validation chose.
-        values: Metric → one value a seed; ``METRIC_by_chance`` is its noise floor.
+        title: Loss, readout and calibrator.
+        head: Key of the fitted head.
+        settings: Settings selected on validation.
+        metrics: One value for each fit, by metric; ``METRIC_noise_floor`` is its noise floor.
     """
 
     title: str
     head: str
-    chosen: dict[str, float]
-    values: dict[str, list[float]]
+    settings: dict[str, float]
+    metrics: dict[str, list[float]]
 
     def mean(self, metric: str) -> float:
-        """Over seeds."""
-        return mean(self.values[metric])
+        """Return the mean of a metric over fits."""
+        return mean(self.metrics[metric])
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """One row minus another.
+class RowComparison:
+    """Difference of two rows: the first minus the second.
 
     Attributes:
-        first: Title of a row.
-        second: Title of another.
-        over_seeds: Metric → mean and interval over fits, on the same test pictures.
-        over_pictures: Metric → difference and interval over test pictures, for the first seed.
+        first: Title of the first row.
+        second: Title of the second row.
+        over_seeds: Mean difference with its interval over fits on the same test images, by metric.
+        over_images: Difference with its interval over test images for the first fit, by metric.
     """
 
     first: str
     second: str
-    over_seeds: dict[str, Interval]
-    over_pictures: dict[str, Interval]
+    over_seeds: dict[str, ConfidenceInterval]
+    over_images: dict[str, ConfidenceInterval]
 
 
 @dataclass(frozen=True)
-class Results:
-    """All that was measured on one data set.
+class CalibrationResults:
+    """All measurements on one dataset.
 
     Attributes:
-        material: Its name.
-        pictures: Of training, validation and test.
-        labels: How many.
-        plan: How much work was done.
-        rows: The table.
+        dataset: Title of the dataset.
+        images: Number of training, validation and test images.
+        labels: Number of labels.
+        plan: Amount of work.
+        rows: Rows of the metrics table.
         comparisons: Differences of rows.
-        sensitivity: SPA with one of its settings changed, one entry each.
-        retrieval: Row title → mAP over queries by their number of labels, as ``retrieval`` has it.
-        reliability: Row title → its bins on the test pictures, for the first fit.
+        sensitivity: Metrics of SPA with one setting changed, one entry for each value.
+        retrieval: Retrieval results of `measure_retrieval`, by row title.
+        reliability: Bins of the first fit on the test images, by row title.
     """
 
-    material: str
-    pictures: tuple[int, ...]
+    dataset: str
+    images: tuple[int, ...]
     labels: int
-    plan: Plan
-    rows: tuple[Row, ...]
-    comparisons: tuple[Comparison, ...]
+    plan: CalibrationPlan
+    rows: tuple[CalibrationRow, ...]
+    comparisons: tuple[RowComparison, ...]
     sensitivity: tuple[dict[str, Any], ...]
     retrieval: dict[str, dict[str, Any]] = field(default_factory=dict)
-    reliability: dict[str, Reliability] = field(default_factory=dict)
+    reliability: dict[str, ReliabilityBins] = field(default_factory=dict)
 
-    def row(self, title: str) -> Row:
-        """The row of this title."""
+    def row(self, title: str) -> CalibrationRow:
+        """Return the row with this title."""
         return next(row for row in self.rows if row.title == title)
 
-    def comparison(self, first: str, second: str) -> Comparison:
-        """The difference of these two rows."""
+    def comparison(self, first: str, second: str) -> RowComparison:
+        """Return the difference of the rows with these titles."""
         return next(c for c in self.comparisons if (c.first, c.second) == (first, second))
 
     @property
     def near_best(self) -> set[str]:
-        """Titles of rows within one point of the best mean average precision."""
+        """Titles of the rows within one point of the best mean average precision."""
         values = {row.title: row.mean("mean_average_precision") for row in self.rows}
         best = max(values.values())
-        return {title for title, value in values.items() if value >= best - NEAR}
+        return {title for title, value in values.items() if value >= best - NEAR_BEST}

@@ -1,81 +1,103 @@
-"""How well the rows find pictures by conjunctions of labels, by the number of labels."""
+"""Retrieval by conjunctions of labels: mean average precision of each row by query length."""
 
 from typing import Any
 
 import numpy as np
 
-from surelabel.bench.calibrated.plan import Plan
-from surelabel.bench.calibrated.reads import Read
-from surelabel.bench.cells import Cells, digest
+from surelabel.bench.calibrated.plan import CalibrationPlan
+from surelabel.bench.calibrated.readouts import HeadReadout
+from surelabel.bench.result_cache import ResultCache, array_digest
 from surelabel.records import LOGIT_LIMIT, Array, LabelledFeatures
-from surelabel.retrieval.protocol import mean_average_precision_of_queries, number_of_queries
+from surelabel.retrieval.conjunction_map import mean_average_precision_of_queries, number_of_queries
 
-MOST = 6_000_000_000  # queries x pictures that are all judged: 1.5 minutes a row on one core
-REACH = 0.1  # nats: how far below their common limit tied pictures are spread
+MAX_SCORED_PAIRS = 6_000_000_000  # queries x images of exact evaluation: 1.5 core minutes a row
+TIE_RANGE = 0.1  # nats below the common limit over which tied images are spread
 
 
-def retrieval(read: Read, test: LabelledFeatures, plan: Plan, cells: Cells) -> dict[str, Any]:
-    """Mean average precision of queries of each length, for the first fit.
+def measure_retrieval(
+    readout: HeadReadout, test: LabelledFeatures, plan: CalibrationPlan, cache: ResultCache
+) -> dict[str, Any]:
+    """Return the mean average precision of conjunctive queries by length, for the first fit.
+
+    Args:
+        readout: Scores and log-odds of a row.
+        test: Test split.
+        plan: Amount of work.
+        cache: Cache of the result.
 
     Returns:
-        ``length``, ``map``, ``error`` (its standard error, 0 where all were judged), ``judged`` and
-        ``empty``, one entry a length; and ``exact``, the length up to which all were judged.
+        ``length``, ``map``, ``standard_error`` (0 if all queries were evaluated), ``evaluated`` and
+        ``unfulfilled`` queries, with one entry for each length; and ``max_exact_length``, the
+        largest length of which all queries were evaluated.
     """
-    logits, exact = (
-        untied(read.logits[0], read.scores[0]),
-        most_exact(len(test), len(test.names), plan),
-    )
+    logits = break_ties_by_score(readout.logits[0], readout.scores[0])
+    max_exact_length = exact_length_within_budget(len(test), len(test.names), plan)
 
-    def measured() -> dict[str, Any]:
-        found = mean_average_precision_of_queries(
+    def compute() -> dict[str, Any]:
+        precision = mean_average_precision_of_queries(
             logits,
             test.targets,
             test.known,
-            most_literals=plan.longest,
-            exact_literals=exact,
-            sample=plan.sample,
+            max_literals=plan.max_query_length,
+            max_exact_literals=max_exact_length,
+            sample_size=plan.queries_per_shape,
         )
+        curve = precision.curve
         return {
-            "length": [point.length for point in found.curve],
-            "map": [point.mean for point in found.curve],
-            "error": [point.error for point in found.curve],
-            "judged": [found.queries[point.length] for point in found.curve],
-            "empty": [found.skipped[point.length] for point in found.curve],
-            "exact": exact,
+            "length": [point.length for point in curve],
+            "map": [point.mean for point in curve],
+            "standard_error": [point.standard_error for point in curve],
+            "evaluated": [precision.queries[point.length] for point in curve],
+            "unfulfilled": [precision.skipped[point.length] for point in curve],
+            "max_exact_length": max_exact_length,
         }
 
-    settings = (plan.longest, exact, plan.sample)
-    key = ("retrieval", digest(logits, test.targets, test.known), *settings)
-    return dict(cells.value(*key, otherwise=measured))
+    settings = (plan.max_query_length, max_exact_length, plan.queries_per_shape)
+    key = ("retrieval", array_digest(logits, test.targets, test.known), *settings)
+    return dict(cache.load_or_compute(*key, compute=compute))
 
 
-def most_exact(n: int, c: int, plan: Plan) -> int:
-    """The greatest length up to which judging all queries stays below ``MOST``.
+def exact_length_within_budget(n: int, c: int, plan: CalibrationPlan) -> int:
+    """Return the largest query length for which scoring all queries is affordable.
+
+    The number of queries times images stays within ``MAX_SCORED_PAIRS``.
+
+    Args:
+        n: Number of images.
+        c: Number of labels.
+        plan: Amount of work, with the largest length.
 
     Example:
-        >>> most_exact(10_000, 80, Plan()), most_exact(10_000, 1000, Plan())
-        (3, 1)
+        >>> plan = CalibrationPlan()
+        >>> exact_length_within_budget(10_000, 80, plan)
+        3
+        >>> exact_length_within_budget(10_000, 1000, plan)
+        1
     """
-    total, exact = 0, 0
-    for length in range(1, min(plan.exact, plan.longest, c) + 1):
+    total, exact_length = 0, 0
+    for length in range(1, min(plan.max_exact_length, plan.max_query_length, c) + 1):
         total += number_of_queries(c, length)
-        if total * n > MOST:
+        if total * n > MAX_SCORED_PAIRS:
             break
-        exact = length
-    return exact
+        exact_length = length
+    return exact_length
 
 
-def untied(logits: Array, scores: Array) -> Array:
-    """Logits with those at the lowest limit told apart by raw scores, just below that limit.
+def break_ties_by_score(logits: Array, scores: Array) -> Array:
+    """Return logits with ties at the lower limit replaced by values in the order of the scores.
 
-        -40 - 0.1 · (1 - (s - least s) / (greatest tied s - least s))
+        -40 - 0.1 · (1 - (s - lowest tied s) / (highest tied s - lowest tied s))
 
-    A map with a margin gives all small scores the same probability, and a ranking that treats them
-    as equal would blame the head for its map.
+    A map with a margin gives all low scores the same probability. A ranking with these ties would
+    attribute an effect of the map to the head.
+
+    Args:
+        logits: Log-odds, ``(n, c)``.
+        scores: Raw scores, ``(n, c)``.
     """
-    tied = logits <= -LOGIT_LIMIT
-    if not tied.any():
+    is_tied = logits <= -LOGIT_LIMIT
+    if not is_tied.any():
         return logits
-    low, high = scores[tied].min(), scores[tied].max()
-    place = (scores - low) / max(high - low, np.finfo(float).tiny)
-    return np.where(tied, -LOGIT_LIMIT - REACH * (1 - place), logits)
+    low, high = scores[is_tied].min(), scores[is_tied].max()
+    relative = (scores - low) / max(high - low, np.finfo(float).tiny)
+    return np.where(is_tied, -LOGIT_LIMIT - TIE_RANGE * (1 - relative), logits)

@@ -1,99 +1,121 @@
-"""Markdown tables of what a comparison found."""
+"""Markdown tables of the calibration comparison."""
 
 from collections.abc import Sequence
 from statistics import stdev
 
 from surelabel.bench.calibrated.heads import HEADS
-from surelabel.bench.calibrated.plan import SHOWN
+from surelabel.bench.calibrated.plan import TABLE_METRICS
 from surelabel.bench.calibrated.published import COLUMNS, PUBLISHED
-from surelabel.bench.calibrated.results import Comparison, Results, Row
-from surelabel.bench.markdown import digits, name_of, table, told_apart, unit_of
-from surelabel.metrics import Interval
+from surelabel.bench.calibrated.results import CalibrationResults, CalibrationRow, RowComparison
+from surelabel.bench.markdown_tables import (
+    excludes_zero,
+    format_without_unit,
+    markdown_table,
+    metric_title,
+    metric_unit,
+)
+from surelabel.metrics import ConfidenceInterval
 
-DIFFERENCES = ("brier_skill", "log_loss", "mean_average_precision", "ace", "ece")
+DIFFERENCE_METRICS = ("brier_skill", "log_loss", "mean_average_precision", "ace", "ece")
 
 
-def rows_table(results: Results) -> str:
-    """A line a row: mean ± standard deviation over fits, and what chance gives."""
+def metrics_table(results: CalibrationResults) -> str:
+    """Return a table of mean ± standard deviation over fits, with noise floors in brackets."""
     lines = []
     for row in results.rows:
         title = f"**{row.title}**" if row.title in results.near_best else row.title
-        lines.append([title, *(_cell(row, metric) for metric in SHOWN)])
-    return table(["", *(_head(metric) for metric in SHOWN)], lines)
+        lines.append([title, *(_format_mean(row, metric) for metric in TABLE_METRICS)])
+    return markdown_table(["", *(_title_with_unit(metric) for metric in TABLE_METRICS)], lines)
 
 
-def chosen_table(results: Results) -> str:
-    """What validation chose for each head."""
+def selected_settings_table(results: CalibrationResults) -> str:
+    """Return a table of the settings selected on validation for each head."""
     lines = []
     for key, head in HEADS.items():
-        chosen = next(row.chosen for row in results.rows if row.head == key)
-        weight = chosen.get("regularizer_weight")
-        numbers = (chosen["learning_rate"], chosen["weight_decay"], weight)
-        lines.append([head.title, *("" if v is None else f"{v:g}" for v in numbers)])
-    return table(["", "Step size", "Weight decay", "λ of LPR"], lines)
+        settings = next(row.settings for row in results.rows if row.head == key)
+        pair_weight = settings.get("regularizer_weight")
+        values = (settings["learning_rate"], settings["weight_decay"], pair_weight)
+        lines.append([head.title, *("" if value is None else f"{value:g}" for value in values)])
+    return markdown_table(["", "Learning rate", "Weight decay", "λ of LPR"], lines)
 
 
-def comparisons_table(comparisons: Sequence[Comparison]) -> str:
-    """A line a difference: over fits, and over test pictures where that was drawn."""
+def comparisons_table(comparisons: Sequence[RowComparison]) -> str:
+    """Return a table of differences over fits and, for some metrics, over test images."""
     lines = []
-    for one in comparisons:
+    for comparison in comparisons:
         cells = []
-        for metric in DIFFERENCES:
-            both = (one.over_seeds.get(metric), one.over_pictures.get(metric))
-            cells.append(" / ".join(_interval(found, metric) for found in both if found))
-        lines.append([f"{one.first} − {one.second}", *cells])
-    heads = [f"{name_of(m)} ({unit_of(m).replace('%', 'points')})" for m in DIFFERENCES]
-    return table(["", *heads], lines)
-
-
-def sensitivity_table(results: Results) -> str:
-    """A line a setting of SPA."""
-    metrics = [m for m in results.sensitivity[0] if m not in ("setting", "value")]
-    lines = [
-        [f"{e['setting']} = {e['value']:g}", *(digits(e[m], m) for m in metrics)]
-        for e in results.sensitivity
+        for metric in DIFFERENCE_METRICS:
+            intervals = (comparison.over_seeds.get(metric), comparison.over_images.get(metric))
+            cells.append(
+                " / ".join(_format_interval(interval, metric) for interval in intervals if interval)
+            )
+        lines.append([f"{comparison.first} − {comparison.second}", *cells])
+    header = [
+        f"{metric_title(metric)} ({metric_unit(metric).replace('%', 'points')})"
+        for metric in DIFFERENCE_METRICS
     ]
-    return table(["", *(f"{name_of(m)} ({unit_of(m)})" for m in metrics)], lines)
+    return markdown_table(["", *header], lines)
 
 
-def retrieval_table(results: Results) -> str:
-    """A line a row, a column a length, with standard errors where queries were drawn."""
-    some = next(iter(results.retrieval.values()))
+def sensitivity_table(results: CalibrationResults) -> str:
+    """Return a table of metrics, one row for each changed setting of SPA."""
+    metrics = [name for name in results.sensitivity[0] if name not in ("setting", "value")]
     lines = [
-        [title, *map(_with_error, found["map"], found["error"])]
-        for title, found in results.retrieval.items()
+        [
+            f"{entry['setting']} = {entry['value']:g}",
+            *(format_without_unit(entry[metric], metric) for metric in metrics),
+        ]
+        for entry in results.sensitivity
     ]
-    lines.append(["queries judged", *(f"{n:,}" for n in some["judged"])])
-    lines.append(["empty, left out", *(f"{n:,}" for n in some["empty"])])
-    return table(["mAP (%) of queries of length", *map(str, some["length"])], lines)
+    return markdown_table(["", *(_title_with_unit(metric) for metric in metrics)], lines)
+
+
+def retrieval_table(results: CalibrationResults) -> str:
+    """Return a table of retrieval mAP by query length, with standard errors of sampled queries."""
+    first_curve = next(iter(results.retrieval.values()))
+    lines = [
+        [title, *map(_format_with_error, curve["map"], curve["standard_error"])]
+        for title, curve in results.retrieval.items()
+    ]
+    lines.append(["queries evaluated", *(f"{n:,}" for n in first_curve["evaluated"])])
+    lines.append(
+        ["queries without a relevant image, left out"]
+        + [f"{n:,}" for n in first_curve["unfulfilled"]]
+    )
+    header = ["mAP (%) of queries of length", *map(str, first_curve["length"])]
+    return markdown_table(header, lines)
 
 
 def published_tables() -> str:
-    """The paper's tables, as published."""
-    parts = []
+    """Return the tables of the paper, as published."""
+    sections = []
     for title, rows in PUBLISHED.items():
-        lines = [[name, *(f"{v:.1f}" for v in values)] for name, values in rows.items()]
-        parts.append(f"### Published: {title}\n\n{table(['', *COLUMNS], lines)}")
-    return "\n\n".join(parts)
+        lines = [[name, *(f"{value:.1f}" for value in values)] for name, values in rows.items()]
+        table = markdown_table(["", *COLUMNS], lines)
+        sections.append(f"### Published: {title}\n\n{table}")
+    return "\n\n".join(sections)
 
 
-def _head(metric: str) -> str:
-    return f"{name_of(metric)} ({unit_of(metric)})"
+def _title_with_unit(metric: str) -> str:
+    return f"{metric_title(metric)} ({metric_unit(metric)})"
 
 
-def _cell(row: Row, metric: str) -> str:
-    text, floor = digits(row.mean(metric), metric), f"{metric}_by_chance"
-    if len(row.values[metric]) > 1:
-        text += f" ± {digits(stdev(row.values[metric]), metric)}"
-    return f"{text} [{digits(row.mean(floor), metric)}]" if floor in row.values else text
+def _format_mean(row: CalibrationRow, metric: str) -> str:
+    text, floor = format_without_unit(row.mean(metric), metric), f"{metric}_noise_floor"
+    if len(row.metrics[metric]) > 1:
+        text += f" ± {format_without_unit(stdev(row.metrics[metric]), metric)}"
+    if floor not in row.metrics:
+        return text
+    return f"{text} [{format_without_unit(row.mean(floor), metric)}]"
 
 
-def _interval(found: Interval, metric: str) -> str:
-    low, high = digits(found.low, metric), digits(found.high, metric)
-    text = f"{digits(found.value, metric)} ({low} to {high})"
-    return f"**{text}**" if told_apart(found) else text
+def _format_interval(interval: ConfidenceInterval, metric: str) -> str:
+    low = format_without_unit(interval.low, metric)
+    high = format_without_unit(interval.high, metric)
+    text = f"{format_without_unit(interval.value, metric)} ({low} to {high})"
+    return f"**{text}**" if excludes_zero(interval) else text
 
 
-def _with_error(mean: float, error: float) -> str:
+def _format_with_error(mean: float, error: float) -> str:
     text = f"{100 * mean:.2f}"
     return f"{text} ± {100 * error:.2f}" if error > 0 else text

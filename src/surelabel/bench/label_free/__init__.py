@@ -1,7 +1,14 @@
-"""No labels at all: what can be had without training, and what adapting to pictures adds."""
+"""Comparison of methods without labels: training-free methods, and students of pseudo-labels."""
 
-from surelabel.bench.label_free.all import measure_all
-from surelabel.bench.label_free.pictures import Pictures, of_scenes
-from surelabel.bench.label_free.plan import FULL, QUICK, Plan
+from surelabel.bench.label_free.comparison import write_label_free_comparison
+from surelabel.bench.label_free.plan import FULL, QUICK, LabelFreePlan
+from surelabel.bench.label_free.scene_splits import LabelFreeSplits, load_label_free_scenes
 
-__all__ = ["FULL", "QUICK", "Pictures", "Plan", "measure_all", "of_scenes"]
+__all__ = [
+    "FULL",
+    "QUICK",
+    "LabelFreePlan",
+    "LabelFreeSplits",
+    "load_label_free_scenes",
+    "write_label_free_comparison",
+]

@@ -1,4 +1,4 @@
-"""Results as Markdown and as JSON."""
+"""Markdown, conclusions and JSON of the label-free comparison."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -6,133 +6,138 @@ from math import isfinite
 from statistics import stdev
 from typing import Any
 
-from surelabel.bench.label_free.results import Results
-from surelabel.bench.label_free.rows import Row
-from surelabel.bench.label_free.students import Variant
-from surelabel.bench.markdown import table
+from surelabel.bench.label_free.results import LabelFreeResults
+from surelabel.bench.label_free.rows import LabelFreeRow
+from surelabel.bench.label_free.students import StudentVariant
+from surelabel.bench.markdown_tables import markdown_table
 
-RANKS = (
-    "Mean average precision over labels (mAP@y) with the 95 % interval over test pictures, and its "
-    "gain over **{best}**, the one-pass row that validation prefers. mAP@x: over the labels of a "
-    "picture. Main and others: with as many labels shown as are there, the share found of main "
-    "objects and of all others. ± is over seeds: draws of crops, or students."
+RANKING = (
+    "Mean average precision over labels (mAP@y) with the 95 % interval over test images, and its "
+    "gain over **{best}**, the one-pass row with the best validation mAP. mAP@x: per image. Main "
+    "and others: recall of the main objects and of all other objects, if each image gets as many "
+    "labels as it has positive targets. ± is the standard deviation over seeds: samples of crops, "
+    "or students."
 )
-HONESTY = (
-    "Probabilities without a label, each recognizer calibrated on the unlabelled pictures alone, "
-    "judged by the labels of the test pictures; beside them Platt scaling of the same scores on "
-    "100 labelled pictures, mean of 5 draws. In brackets the error of a perfectly calibrated "
-    "recognizer. Labels: expected a picture, and there. F1: where as many labels are shown as are "
-    "expected, and the best there is with one threshold."
+CALIBRATION = (
+    "Probabilities without labels: each recognizer is calibrated on the unlabelled images and "
+    "evaluated with the targets of the test images. Platt: Platt scaling of the same scores on 100 "
+    "annotated images, mean of 5 samples. In brackets: noise floor of the ECE. Labels: expected "
+    "and true number of labels per image. F1: with as many labels as expected, and with the best "
+    "single threshold."
 )
-COST = "A picture: encoder passes, multiplications and additions, and seconds of one core."
+COST = (
+    "Cost per image: encoder passes, multiplications and additions, and processor time on one core."
+)
 STAGES = (
-    "Pseudo-labels of {count:,} unlabelled pictures against their hidden labels. Inversions: pairs "
-    "of a present and an absent label of a picture, or pictures of a label, in the wrong order."
+    "Pseudo-labels of {count:,} unlabelled images, evaluated with their hidden targets. "
+    "Inversions: pairs of a positive and a negative target in the wrong order, within an image or "
+    "within a label."
 )
 VARIANTS = (
-    "Students of {count:,} unlabelled pictures, on the test pictures; {seeds} seeds, differences "
-    "with 95 % intervals over seeds."
+    "Students trained on {count:,} unlabelled images, evaluated on the test images; {seeds} seeds, "
+    "differences with 95 % intervals over seeds."
 )
 
 
-def markdown(results: Results) -> str:
-    """The whole page of one archive."""
-    return "\n\n".join(_parts(results)) + "\n"
+def label_free_page(results: LabelFreeResults) -> str:
+    """Return the Markdown section of one image collection."""
+    return "\n\n".join(_paragraphs(results)) + "\n"
 
 
-def as_json(results: Results) -> dict[str, Any]:
-    """The same numbers for machines; what is undefined is null."""
-    return {key: _plain(value) for key, value in asdict(results).items()}
+def label_free_json(results: LabelFreeResults) -> dict[str, Any]:
+    """Return the results as a JSON value; undefined numbers are null."""
+    return {key: _to_json(value) for key, value in asdict(results).items()}
 
 
-def _parts(results: Results) -> Iterator[str]:
+def _paragraphs(results: LabelFreeResults) -> Iterator[str]:
     plan = results.plan
-    yield f"## {results.pictures}"
+    yield f"## {results.dataset}"
     yield (
-        f"{plan.unlabelled:,} pictures without labels to adapt to, {plan.test:,} to test, "
-        f"{results.labels} labels."
+        f"{plan.unlabelled:,} unlabelled images for fitting and calibration, {plan.test:,} test "
+        f"images, {results.labels} labels."
     )
-    yield "\n".join(f"- {sentence}" for sentence in conclusions(results))
-    yield RANKS.format(best=results.best)
-    yield table(
+    yield "\n".join(f"- {sentence}" for sentence in label_free_conclusions(results))
+    yield RANKING.format(best=results.best_one_pass)
+    yield markdown_table(
         ["", "mAP@y (%)", "gain (points)", "mAP@x (%)", "main (%)", "others (%)"],
-        [_ranked(row) for row in results.rows],
+        [_ranking_cells(row) for row in results.rows],
     )
-    yield HONESTY
-    yield table(
+    yield CALIBRATION
+    yield markdown_table(
         [
             *("", "Brier skill (%)", "ECE (%)", "log loss (nats)", "Platt: Brier skill, ECE (%)"),
-            *("labels", "F1 (%), best"),
+            *("labels: expected, true", "F1: expected count, best (%)"),
         ],
-        [_honest(row) for row in results.rows],
+        [_calibration_cells(row) for row in results.rows],
     )
     yield COST
-    yield table(
-        ["", "learnt parameters", "passes", "GFLOP", "milliseconds"],
-        [_cost(row) for row in results.rows],
+    yield markdown_table(
+        ["", "trained parameters", "passes", "GFLOP", "milliseconds"],
+        [_cost_cells(row) for row in results.rows],
     )
-    yield STAGES.format(count=plan.taught)
-    yield table(
-        ["teacher", "stage", "mAP (%)", "inversions in pictures", "in labels"],
-        [_stage(one) for one in results.stages],
+    yield STAGES.format(count=plan.student_images)
+    yield markdown_table(
+        ["teacher", "stage", "mAP (%)", "inversions within images", "within labels"],
+        [_stage_cells(stage) for stage in results.stages],
     )
-    yield VARIANTS.format(count=plan.taught, seeds=plan.students)
-    yield table(
-        ["", "student, mAP (%)", "its pseudo-labels", "difference (points)"],
-        [_variant(one) for one in results.variants],
+    yield VARIANTS.format(count=plan.student_images, seeds=plan.student_seeds)
+    yield markdown_table(
+        ["", "mAP of the student (%)", "mAP of the pseudo-labels (%)", "difference (points)"],
+        [_variant_cells(variant) for variant in results.variants],
     )
 
 
-def conclusions(results: Results) -> Iterator[str]:
-    """What the issue of it is, in sentences that the numbers make."""
+def label_free_conclusions(results: LabelFreeResults) -> Iterator[str]:
+    """Iterate over the conclusions from the results."""
     metric = "mean_average_precision"
-    first, best = results.row(results.best), results.best_untrained
+    one_pass, best = results.row(results.best_one_pass), results.best_untrained
     probe = results.row("linear probe, all labels")
-    gap = probe.mean(metric) - first.mean(metric)
-    closed = (best.mean(metric) - first.mean(metric)) / gap
+    gap = probe.mean(metric) - one_pass.mean(metric)
+    closed_share = (best.mean(metric) - one_pass.mean(metric)) / gap
     yield (
-        f"Without training {best.title} ranks best, {_percent(best, metric)} % beside "
-        f"{_percent(first, metric)} of {first.title} and {_percent(probe, metric)} of a linear "
-        f"probe with all labels: {100 * closed:.0f} % of that gap."
+        f"The best mAP@y without training is {_percent(best, metric)} % ({best.title}). "
+        f"{one_pass.title} reaches {_percent(one_pass, metric)} % and a linear probe with all "
+        f"labels {_percent(probe, metric)} %: {100 * closed_share:.0f} % of this gap is closed."
     )
     yield (
-        f"With as many labels shown as are there, {first.title} finds "
-        f"{_percent(first, 'recall_of_main')} % of main objects and "
-        f"{_percent(first, 'recall_of_others')} % of the others; {best.title} "
-        f"{_percent(best, 'recall_of_main')} and {_percent(best, 'recall_of_others')} %."
+        f"With the true number of labels per image, {one_pass.title} finds "
+        f"{_percent(one_pass, 'recall_of_main')} % of the main objects and "
+        f"{_percent(one_pass, 'recall_of_others')} % of the others; {best.title} finds "
+        f"{_percent(best, 'recall_of_main')} % and {_percent(best, 'recall_of_others')} %."
     )
-    usual = results.variants[0]
+    default = results.variants[0]
     yield (
-        f"Taught by {results.plan.taught:,} pictures, the student reaches {_mean(usual)} % on test "
-        f"pictures in one pass; its teacher's pseudo-labels of them {100 * usual.of_labels:.1f} %."
+        f"The student trained on {results.plan.student_images:,} images reaches "
+        f"{_mean_percent(default)} % mAP on the test images in one pass; the pseudo-labels of its "
+        f"teacher reach {100 * default.pseudolabel_map:.1f} %."
     )
 
 
-def _ranked(row: Row) -> list[str]:
+def _ranking_cells(row: LabelFreeRow) -> list[str]:
     low, high = (f"{100 * end:.1f}" for end in row.interval)
     gain = (
         ""
         if row.gain is None
         else "{:+.1f} ({:+.1f} to {:+.1f})".format(*(100 * value for value in row.gain))
     )
-    names = ("mean_average_precision_per_image", "recall_of_main", "recall_of_others")
-    whole = f"{_percent(row, 'mean_average_precision')}{_spread(row)} ({low} to {high})"
-    return [row.title, whole, gain, *(_percent(row, name) for name in names)]
+    metrics = ("mean_average_precision_per_image", "recall_of_main", "recall_of_others")
+    map_cell = f"{_percent(row, 'mean_average_precision')}{_deviation(row)} ({low} to {high})"
+    return [row.title, map_cell, gain, *(_percent(row, metric) for metric in metrics)]
 
 
-def _honest(row: Row) -> list[str]:
+def _calibration_cells(row: LabelFreeRow) -> list[str]:
     return [
         row.title,
         _percent(row, "brier_skill"),
-        f"{100 * row.mean('ece'):.2f} [{100 * row.mean('ece_by_chance'):.2f}]",
+        f"{100 * row.mean('ece'):.2f} [{100 * row.mean('ece_noise_floor'):.2f}]",
         f"{row.mean('log_loss'):.4f}",
         f"{_percent(row, 'brier_skill_of_platt')}, {100 * row.mean('ece_of_platt'):.2f}",
-        f"{row.mean('labels_shown'):.2f}, {row.mean('labels_there'):.2f}",
+        f"{row.mean('expected_labels'):.2f}, {row.mean('true_labels'):.2f}",
         f"{_percent(row, 'f1')}, {_percent(row, 'best_f1')}",
     ]
 
 
-def _cost(row: Row) -> list[str]:
+def _cost_cells(row: LabelFreeRow) -> list[str]:
     return [
         row.title,
         f"{row.mean('parameters'):,.0f}",
@@ -142,40 +147,40 @@ def _cost(row: Row) -> list[str]:
     ]
 
 
-def _stage(one: dict[str, Any]) -> list[str]:
-    counts = [one.get("within_pictures"), one.get("within_labels")]
-    shown = ["" if count is None else f"{count:,.0f}" for count in counts]
-    return [one["teacher"], one["stage"], f"{100 * one['map']:.2f}", *shown]
+def _stage_cells(stage: dict[str, Any]) -> list[str]:
+    inversions = [stage.get("within_images"), stage.get("within_labels")]
+    cells = ["" if count is None else f"{count:,.0f}" for count in inversions]
+    return [stage["teacher"], stage["stage"], f"{100 * stage['map']:.2f}", *cells]
 
 
-def _variant(one: Variant) -> list[str]:
-    apart = one.difference
-    shown = (
-        ""
-        if apart is None
-        else f"{100 * apart.value:+.2f} ({100 * apart.low:+.2f} to {100 * apart.high:+.2f})"
-    )
-    return [one.title, _mean(one), f"{100 * one.of_labels:.1f}", shown]
+def _variant_cells(variant: StudentVariant) -> list[str]:
+    interval, difference = variant.difference, ""
+    if interval is not None:
+        low, high = 100 * interval.low, 100 * interval.high
+        difference = f"{100 * interval.value:+.2f} ({low:+.2f} to {high:+.2f})"
+    pseudolabels = f"{100 * variant.pseudolabel_map:.1f}"
+    return [variant.title, _mean_percent(variant), pseudolabels, difference]
 
 
-def _mean(one: Variant) -> str:
-    return f"{100 * sum(one.of_student) / len(one.of_student):.1f}"
+def _mean_percent(variant: StudentVariant) -> str:
+    return f"{100 * sum(variant.student_map) / len(variant.student_map):.1f}"
 
 
-def _percent(row: Row, metric: str) -> str:
+def _percent(row: LabelFreeRow, metric: str) -> str:
     return f"{100 * row.mean(metric):.1f}"
 
 
-def _spread(row: Row) -> str:
-    values = row.values["mean_average_precision"]
+def _deviation(row: LabelFreeRow) -> str:
+    values = row.metrics["mean_average_precision"]
     return f" ± {100 * stdev(values):.1f}" if len(values) > 1 else ""
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
+    """Return a JSON value without tuples and non-finite numbers."""
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_to_json(item) for item in value]
     if isinstance(value, float):
         return value if isfinite(value) else None
     return value

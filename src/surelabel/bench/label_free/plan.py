@@ -1,4 +1,4 @@
-"""What is measured, and how much work that is."""
+"""Methods, student variants and amount of work of the label-free comparison."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,87 +10,94 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How much work is done.
+class LabelFreePlan:
+    """Amount of work of the label-free comparison.
 
     Attributes:
-        unlabelled: Pictures to adapt to.
-        validation: Labelled pictures to choose the best row on.
-        test: Labelled pictures to measure on.
-        labelled: Pictures with all their labels, of the linear probe that sets the ceiling.
-        taught: Unlabelled pictures of each student.
-        epochs: Passes of each student.
-        students: Of each kind, one a seed.
-        seeds: Draws of crops.
-        crops: Numbers of crops (M).
-        redrawn: Of these, the one whose crops are drawn anew for each seed.
-        corrected: Numbers of labels a picture that are raised (beta).
-        margins: Of the fusion by a maximum (alpha).
+        unlabelled: Number of unlabelled images for fitting and calibration.
+        validation: Number of annotated images on which the best one-pass row is selected.
+        test: Number of annotated test images.
+        probe_images: Number of annotated training images of the linear probe, the upper bound.
+        student_images: Number of unlabelled images of each student.
+        student_epochs: Number of epochs of each student.
+        student_seeds: Number of seeds of each student variant.
+        crop_seeds: Number of seeds of the random crops.
+        crop_counts: Numbers of random crops (M).
+        reseeded_crop_count: Number of crops that is measured with several seeds.
+        correction_top_k: Numbers of labels per image that a correction raises (beta).
+        fusion_margins: Margins of the fusion by a maximum (alpha).
     """
 
     unlabelled: int = 1000
     validation: int = 300
     test: int = 1000
-    labelled: int = 20_000
-    taught: int = 500
-    epochs: int = 10
-    students: int = 5
-    seeds: int = 5
-    crops: tuple[int, ...] = (5, 10, 20, 30)
-    redrawn: int = 10
-    corrected: tuple[int, ...] = (1, 2, 4, 80)
-    margins: tuple[float, ...] = (0.0, 0.1, 0.5, 1.0, 2.0, 3.0)
+    probe_images: int = 20_000
+    student_images: int = 500
+    student_epochs: int = 10
+    student_seeds: int = 5
+    crop_seeds: int = 5
+    crop_counts: tuple[int, ...] = (5, 10, 20, 30)
+    reseeded_crop_count: int = 10
+    correction_top_k: tuple[int, ...] = (1, 2, 4, 80)
+    fusion_margins: tuple[float, ...] = (0.0, 0.1, 0.5, 1.0, 2.0, 3.0)
 
 
-FULL = Plan()
-QUICK = Plan(
+FULL = LabelFreePlan()
+QUICK = LabelFreePlan(
     unlabelled=200,
     validation=100,
     test=200,
-    labelled=1500,
-    taught=100,
-    epochs=2,
-    students=2,
-    seeds=2,
-    crops=(5,),
-    redrawn=5,
-    corrected=(1, 80),
-    margins=(0.1, 1.0),
+    probe_images=1500,
+    student_images=100,
+    student_epochs=2,
+    student_seeds=2,
+    crop_seeds=2,
+    crop_counts=(5,),
+    reseeded_crop_count=5,
+    correction_top_k=(1, 80),
+    fusion_margins=(0.1, 1.0),
 )
 
-ONE_PASS = {
+ONE_PASS_METHODS = {
     "zero-shot": Choice("zero_shot"),
     "zero-shot, 80 templates": Choice("zero_shot", {"templates": "ensemble"}),
     "zero-shot, background": Choice("zero_shot", {"background": "usual"}),
     "zero-shot, softmax": Choice("zero_shot", {"domain": "softmax"}),
     "zero-shot, softmax at a quarter of the scale": Choice("zero_shot", {"domain": "softmax"}),
     "zero-shot, centred": Choice("zero_shot", {"domain": "centred"}),
-    "zero-shot, standardised": Choice("zero_shot", {"domain": "standardised"}),
-    "standardised over the archive": Choice("standardised"),
+    "zero-shot, standardized": Choice("zero_shot", {"domain": "standardized"}),
+    "standardized over the collection": Choice("standardized"),
 }
-COOLER = {"zero-shot, softmax at a quarter of the scale": 0.25}  # share of the encoder's own scale
-SEVERAL_PASSES = {
+SCALE_SHARES = {"zero-shot, softmax at a quarter of the scale": 0.25}  # of the encoder's scale
+MULTI_PASS_METHODS = {
     "tiles": Choice("tiles"),
     "dense regions": Choice("dense_regions"),
     "region statistics": Choice("region_statistics"),
 }
-STUDENTS: dict[str, dict[str, Any]] = {  # section of a run → what differs there
-    "as it is": {},
-    "no pictures sewn on": {"sewing": {"overlays": 0}},
-    "no correction": {"pseudolabels": {"top": 0}},
-    "labels that do not learn": {"sewing": {"rate": 0.0}},
-    "3 × 3 tiles alone as teacher": {"teacher": {"grids": 1}},
-    "no strong view": {"sewing": {"strong": 0.0}},
-    "up to 3 overlays, p 0.3": {"sewing": {"overlays": 3, "chance": 0.3}},
-    "up to 3 overlays, p 0.6": {"sewing": {"overlays": 3, "chance": 0.6}},
-    "overlays of 0.45": {"sewing": {"side": 0.45}},
-    "overlays of 0.85": {"sewing": {"side": 0.85}},
-    "rule of the paper": {"sewing": {"variant": "paper", "overlays": 2, "side": 0.6}},
-    "labels of CDUL": {"pseudolabels": {"name": "cdul"}},
-    "20 crops as teacher": {"teacher": {"name": "crops", "domain": "softmax"}},
+STUDENT_VARIANTS: dict[str, dict[str, Any]] = {  # changed settings by run section
+    "default": {},
+    "no overlays": {"sewing": {"max_overlays": 0}},
+    "no correction": {"pseudolabels": {"top_k": 0}},
+    "fixed pseudo-labels": {"sewing": {"label_learning_rate": 0.0}},
+    "teacher: 3 × 3 tiles only": {"teacher": {"grids": 1}},
+    "no strong view": {"sewing": {"strong_view_weight": 0.0}},
+    "up to 3 overlays, p 0.3": {"sewing": {"max_overlays": 3, "overlay_probability": 0.3}},
+    "up to 3 overlays, p 0.6": {"sewing": {"max_overlays": 3, "overlay_probability": 0.6}},
+    "overlays of 0.45": {"sewing": {"overlay_scale": 0.45}},
+    "overlays of 0.85": {"sewing": {"overlay_scale": 0.85}},
+    "sewing rule of the paper": {
+        "sewing": {"variant": "paper", "max_overlays": 2, "overlay_scale": 0.6}
+    },
+    "pseudo-labels of CDUL": {"pseudolabels": {"name": "cdul"}},
+    "teacher: 20 crops": {"teacher": {"name": "crops", "domain": "softmax"}},
 }
 
 
-def crops(count: int, seed: int = 0) -> Choice:
-    """Exactly so many random crops a picture, so that cost and result are of one number."""
-    return Choice("crops", {"count": count, "patience": 0, "seed": seed})
+def crops_method(count: int, seed: int = 0) -> Choice:
+    """Return the method with a fixed number of random crops, so that the cost is fixed, too.
+
+    Args:
+        count: Number of crops per image.
+        seed: Seed of the crops.
+    """
+    return Choice("crops", {"max_crops": count, "patience": 0, "seed": seed})

@@ -1,42 +1,42 @@
-"""What a comparison found."""
+"""Data class of the results of the label-free comparison."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from surelabel.bench.label_free.plan import Plan
-from surelabel.bench.label_free.rows import Row
-from surelabel.bench.label_free.students import Variant
+from surelabel.bench.label_free.plan import LabelFreePlan
+from surelabel.bench.label_free.rows import LabelFreeRow
+from surelabel.bench.label_free.students import StudentVariant
 
 
 @dataclass(frozen=True)
-class Results:
-    """All that was measured on one archive.
+class LabelFreeResults:
+    """All measurements on one image collection.
 
     Attributes:
-        pictures: Its name.
-        labels: How many.
-        plan: How much work was done.
-        best: Title of the one-pass row that the others are held against.
-        rows: The table.
-        stages: Of pseudo-labels, as ``stages`` has them.
-        variants: Of the student.
+        dataset: Title of the image collection.
+        labels: Number of labels.
+        plan: Amount of work.
+        best_one_pass: Title of the one-pass row that is the reference of all gains.
+        rows: Rows of the tables.
+        stages: Pseudo-label stages, from `measure_pseudolabel_stages`.
+        variants: Variants of the student.
     """
 
-    pictures: str
+    dataset: str
     labels: int
-    plan: Plan
-    best: str
-    rows: tuple[Row, ...]
+    plan: LabelFreePlan
+    best_one_pass: str
+    rows: tuple[LabelFreeRow, ...]
     stages: tuple[dict[str, Any], ...]
-    variants: tuple[Variant, ...]
+    variants: tuple[StudentVariant, ...]
 
-    def row(self, title: str) -> Row:
-        """The row of this title."""
+    def row(self, title: str) -> LabelFreeRow:
+        """Return the row with this title."""
         return next(row for row in self.rows if row.title == title)
 
     @property
-    def best_untrained(self) -> Row:
-        """The row that ranks best of those without labels and without gradients."""
-        left_out = ("cut and sew", "linear probe, all labels")
-        rows = [row for row in self.rows if row.title not in left_out]
+    def best_untrained(self) -> LabelFreeRow:
+        """Row with the best mean average precision among methods without labels and training."""
+        trained = ("cut and sew", "linear probe, all labels")
+        rows = [row for row in self.rows if row.title not in trained]
         return max(rows, key=lambda row: row.mean("mean_average_precision"))

@@ -1,4 +1,4 @@
-"""The rows of the table: every method measured on the test pictures, whose labels it never saw."""
+"""Rows of the label-free comparison: every method measured on the test images."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -8,159 +8,214 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from surelabel.backbones import load_backbone
-from surelabel.bench.cells import Cells, digest
-from surelabel.bench.label_free.pictures import Pictures
-from surelabel.bench.label_free.plan import COOLER, ONE_PASS, SEVERAL_PASSES, Plan, crops
-from surelabel.bench.label_free.scored import Scored
+from surelabel.bench.label_free.method_scores import MethodScores
+from surelabel.bench.label_free.plan import (
+    MULTI_PASS_METHODS,
+    ONE_PASS_METHODS,
+    SCALE_SHARES,
+    LabelFreePlan,
+    crops_method,
+)
+from surelabel.bench.label_free.scene_splits import LabelFreeSplits
+from surelabel.bench.result_cache import ResultCache, array_digest
 from surelabel.calibration import Platt
 from surelabel.config import Choice, Run
-from surelabel.evaluation import main_and_others
-from surelabel.metrics import POOLED, bootstrap, noise_floor, paired_bootstrap
+from surelabel.encoders import load_encoder
+from surelabel.evaluation import measure_one_positive_bias
+from surelabel.metrics import POOLED, bootstrap_interval, noise_floor, paired_bootstrap_interval
 from surelabel.records import Array
 
-DRAWS = 200  # of test pictures, for each interval
-RANKED = ("mean_average_precision", "mean_average_precision_per_image")
-FEW = 100  # labelled pictures, for those who have some
-PLATT_DRAWS = 5  # of these
-HONEST = ("brier_skill", "log_loss", "ece", "ece_of_candidates")
+RESAMPLES = 200  # of the test images, for each interval
+RANKING_METRICS = ("mean_average_precision", "mean_average_precision_per_image")
+PLATT_IMAGES = 100  # annotated images for Platt scaling
+PLATT_SAMPLES = 5  # samples of these images
+CALIBRATION_METRICS = ("brier_skill", "log_loss", "ece", "ece_of_candidates")
+
+mean_average_precision: Callable[..., float] = POOLED["mean_average_precision"]
 
 
 @dataclass(frozen=True)
-class Row:
-    """One line of the table.
+class LabelFreeRow:
+    """One row of the tables.
 
     Attributes:
-        title: What it is.
-        values: Metric → one value a seed.
-        interval: Of its mean average precision over test pictures, first seed.
-        gain: Of the same over the best one-pass row; None for that row itself.
+        title: Title of the method.
+        metrics: One value for each seed, by metric.
+        interval: Ends of the interval of the mean average precision over test images, first seed.
+        gain: Difference in mean average precision to the best one-pass row, and the ends of its
+            interval; None for that row.
     """
 
     title: str
-    values: dict[str, list[float]]
+    metrics: dict[str, list[float]]
     interval: tuple[float, float]
     gain: tuple[float, float, float] | None = None
 
     def mean(self, metric: str) -> float:
-        """Over seeds."""
-        return mean(self.values[metric])
+        """Return the mean of a metric over seeds."""
+        return mean(self.metrics[metric])
 
 
-def runs(pictures: Pictures, plan: Plan, seed: int) -> dict[str, list[Run]]:
-    """Title → one run a seed."""
-    scale = _scale(pictures)
-    choices = ONE_PASS | SEVERAL_PASSES
-    found = {title: [_run(pictures, choice, seed)] for title, choice in choices.items()}
-    for title, share in COOLER.items():
-        warm = choices[title]
-        cool = Choice(warm.name, warm.settings | {"scale": share * scale})
-        found[title] = [_run(pictures, cool, seed)]
-    for count in plan.crops:
-        drawn = range(seed, seed + (plan.seeds if count == plan.redrawn else 1))
-        found[f"crops, M = {count}"] = [_run(pictures, crops(count, s), seed) for s in drawn]
-    student = replace(_run(pictures, Choice("tailor"), seed), epochs=plan.epochs)
-    found["cut and sew"] = [replace(student, seed=seed + s) for s in range(plan.students)]
-    found["linear probe, all labels"] = [_run(pictures, Choice("linear"), seed)]
-    return found
-
-
-def best_of_one_pass(rows: Mapping[str, list[Scored]], pictures: Pictures) -> str:
-    """The one-pass row that ranks the validation pictures best."""
-    judged = pictures.validation
-
-    def ranks(title: str) -> float:
-        return RANK(rows[title][0].validation, judged.targets, judged.known)
-
-    return max(ONE_PASS, key=ranks)
-
-
-def row(
-    title: str, found: list[Scored], best: tuple[str, Array], pictures: Pictures, cells: Cells
-) -> Row:
-    """A row measured on the test pictures.
+def runs_by_title(images: LabelFreeSplits, plan: LabelFreePlan, seed: int) -> dict[str, list[Run]]:
+    """Return the runs of each row, one for each seed, by title.
 
     Args:
-        title: What it is.
-        found: One a seed.
-        best: Title and test scores of the best one-pass row.
-        pictures: The archive.
-        cells: Where what is dear is kept.
+        images: Train, validation and test images.
+        plan: Amount of work.
+        seed: First seed.
     """
-    test = pictures.test
+    encoder_scale = load_encoder(images.encoder).scale
+    methods = ONE_PASS_METHODS | MULTI_PASS_METHODS
+    runs = {title: [_make_run(images, method, seed)] for title, method in methods.items()}
+    for title, share in SCALE_SHARES.items():
+        method = methods[title]
+        scaled = Choice(method.name, method.settings | {"scale": share * encoder_scale})
+        runs[title] = [_make_run(images, scaled, seed)]
+    for count in plan.crop_counts:
+        n_seeds = plan.crop_seeds if count == plan.reseeded_crop_count else 1
+        runs[f"crops, M = {count}"] = [
+            _make_run(images, crops_method(count, crop_seed), seed)
+            for crop_seed in range(seed, seed + n_seeds)
+        ]
+    student = replace(_make_run(images, Choice("tailor"), seed), epochs=plan.student_epochs)
+    runs["cut and sew"] = [replace(student, seed=seed + i) for i in range(plan.student_seeds)]
+    runs["linear probe, all labels"] = [_make_run(images, Choice("linear"), seed)]
+    return runs
 
-    def measured() -> dict[str, Any]:
-        each = [values(one, pictures) for one in found]
-        whole = bootstrap(RANK, found[0].test, test.targets, test.known, draws=DRAWS)
-        gain = paired_bootstrap(RANK, found[0].test, best[1], test.targets, test.known, draws=DRAWS)
+
+def best_one_pass_row(scores: Mapping[str, list[MethodScores]], images: LabelFreeSplits) -> str:
+    """Return the title of the one-pass row with the best validation mean average precision.
+
+    Args:
+        scores: Scores of each seed, by title.
+        images: Images whose validation targets are used.
+    """
+    validation = images.validation
+
+    def validation_map(title: str) -> float:
+        return mean_average_precision(
+            scores[title][0].validation, validation.targets, validation.known
+        )
+
+    return max(ONE_PASS_METHODS, key=validation_map)
+
+
+def label_free_row(
+    title: str,
+    scores: list[MethodScores],
+    reference: tuple[str, Array],
+    images: LabelFreeSplits,
+    cache: ResultCache,
+) -> LabelFreeRow:
+    """Measure one row on the test images.
+
+    Args:
+        title: Title of the row.
+        scores: Scores of each seed.
+        reference: Title and test scores of the best one-pass row.
+        images: Images whose test targets are used.
+        cache: Cache of the metrics.
+    """
+    test = images.test
+    reference_title, reference_scores = reference
+
+    def compute() -> dict[str, Any]:
+        metrics_of_seeds = [method_metrics(scores_of_seed, images) for scores_of_seed in scores]
+        interval = bootstrap_interval(
+            mean_average_precision, scores[0].test, test.targets, test.known, resamples=RESAMPLES
+        )
+        gain = paired_bootstrap_interval(
+            mean_average_precision,
+            scores[0].test,
+            reference_scores,
+            test.targets,
+            test.known,
+            resamples=RESAMPLES,
+        )
         return {
-            "values": {name: [one[name] for one in each] for name in each[0]},
-            "interval": [whole.low, whole.high],
-            "gain": None if title == best[0] else [gain.value, gain.low, gain.high],
+            "metrics": {
+                name: [metrics[name] for metrics in metrics_of_seeds]
+                for name in metrics_of_seeds[0]
+            },
+            "interval": [interval.low, interval.high],
+            "gain": None if is_reference else [gain.value, gain.low, gain.high],
         }
 
-    arrays = [array for one in found for array in (one.test, one.logits)]
-    costs = [(one.parameters, one.passes, one.flops, one.seconds) for one in found]
-    key = ("row", pictures.identity, title == best[0], digest(*arrays, best[1]), costs)
-    kept = cells.value(*key, otherwise=measured)
-    gain = kept["gain"] and tuple(kept["gain"])
-    return Row(title, kept["values"], tuple(kept["interval"]), gain)
+    is_reference = title == reference_title
+    arrays = [array for of_seed in scores for array in (of_seed.test, of_seed.logits)]
+    costs = [
+        (of_seed.parameters, of_seed.passes, of_seed.flops, of_seed.seconds) for of_seed in scores
+    ]
+    key = ("row", images.fingerprint, is_reference, array_digest(*arrays, reference_scores), costs)
+    row = cache.load_or_compute(*key, compute=compute)
+    gain = row["gain"] and tuple(row["gain"])
+    return LabelFreeRow(title, row["metrics"], tuple(row["interval"]), gain)
 
 
-def values(one: Scored, pictures: Pictures) -> dict[str, float]:
-    """All metrics of one recognizer on the test pictures."""
-    test, p = pictures.test, expit(one.logits)
-    ranked = {name: POOLED[name](one.test, test.targets, test.known) for name in RANKED}
-    honest = {name: POOLED[name](p, test.targets, test.known) for name in HONEST}
-    recall = main_and_others(one.test, test.targets, pictures.mains, test.known)
-    floor = float(noise_floor(POOLED["ece"], p, test.known, draws=5))
-    cost = {"passes": one.passes, "flops": one.flops, "seconds": one.seconds}
+def method_metrics(scores: MethodScores, images: LabelFreeSplits) -> dict[str, float]:
+    """Return all metrics of one recognizer on the test images.
+
+    Args:
+        scores: Scores and cost of the recognizer.
+        images: Images whose test targets are used.
+    """
+    test, p = images.test, expit(scores.logits)
+    recall = measure_one_positive_bias(scores.test, test.targets, images.main_columns, test.known)
     return {
-        **ranked,
-        "recall_of_main": recall.main,
-        "recall_of_others": recall.others,
-        **honest,
-        "ece_by_chance": floor,
-        **shown_without_labels(p, test.targets),
-        **with_few_labels(one, pictures),
-        **cost,
-        "parameters": float(one.parameters),
+        **{name: POOLED[name](scores.test, test.targets, test.known) for name in RANKING_METRICS},
+        "recall_of_main": recall.main_recall,
+        "recall_of_others": recall.other_recall,
+        **{name: POOLED[name](p, test.targets, test.known) for name in CALIBRATION_METRICS},
+        "ece_noise_floor": float(noise_floor(POOLED["ece"], p, test.known, resamples=5)),
+        **expected_count_metrics(p, test.targets),
+        **platt_metrics(scores, images),
+        "passes": scores.passes,
+        "flops": scores.flops,
+        "seconds": scores.seconds,
+        "parameters": float(scores.parameters),
     }
 
 
-def with_few_labels(one: Scored, pictures: Pictures) -> dict[str, float]:
-    """Brier skill and ECE where Platt scaling is fitted on 100 labelled pictures; mean of draws."""
-    some, test = pictures.validation, pictures.test
-    found = []
-    for draw in range(PLATT_DRAWS):
-        rows = np.random.default_rng(draw).permutation(len(some))[:FEW]
-        platt = Platt().fit(one.validation[rows], some.targets[rows], some.known[rows])
-        p = expit(platt.logits(one.test))
-        found.append([POOLED[name](p, test.targets, test.known) for name in ("brier_skill", "ece")])
-    skill, error = np.mean(found, axis=0).tolist()
-    return {"brier_skill_of_platt": skill, "ece_of_platt": error}
+def platt_metrics(scores: MethodScores, images: LabelFreeSplits) -> dict[str, float]:
+    """Return Brier skill and ECE with Platt scaling on 100 annotated images, mean of samples.
+
+    Args:
+        scores: Scores of the recognizer.
+        images: Images whose validation and test targets are used.
+    """
+    validation, test = images.validation, images.test
+    values = []
+    for seed in range(PLATT_SAMPLES):
+        rows = np.random.default_rng(seed).permutation(len(validation))[:PLATT_IMAGES]
+        platt = Platt().fit(
+            scores.validation[rows], validation.targets[rows], validation.known[rows]
+        )
+        p = expit(platt.logits(scores.test))
+        values.append(
+            [POOLED[name](p, test.targets, test.known) for name in ("brier_skill", "ece")]
+        )
+    brier_skill, ece = np.mean(values, axis=0).tolist()
+    return {"brier_skill_of_platt": brier_skill, "ece_of_platt": ece}
 
 
-def shown_without_labels(p: Array, targets: Array) -> dict[str, float]:
-    """Labels a picture and micro-F1 where as many are shown as are expected, and the best F1."""
+def expected_count_metrics(p: Array, targets: Array) -> dict[str, float]:
+    """Return micro-F1 with as many labels as expected, the best F1, and labels per image.
+
+    Args:
+        p: Probabilities, ``(n, c)``.
+        targets: Targets, 1 for positive, ``(n, c)``.
+    """
     order = np.argsort(-p, axis=None, kind="stable")
-    hits = np.cumsum(targets.ravel()[order])
-    f1 = 2 * hits / (np.arange(1, p.size + 1) + hits[-1])
+    true_positives = np.cumsum(targets.ravel()[order])
+    f1 = 2 * true_positives / (np.arange(1, p.size + 1) + true_positives[-1])
     expected = p.sum()
     return {
-        "labels_shown": float(expected / len(p)),
-        "labels_there": float(targets.sum() / len(p)),
+        "expected_labels": float(expected / len(p)),
+        "true_labels": float(targets.sum() / len(p)),
         "f1": float(f1[min(max(round(expected), 1), p.size) - 1]),
         "best_f1": float(f1.max()),
     }
 
 
-RANK: Callable[..., float] = POOLED["mean_average_precision"]
-
-
-def _run(pictures: Pictures, choice: Choice, seed: int) -> Run:
-    return Run(backbone=Choice(pictures.encoder), method=choice, seed=seed)
-
-
-def _scale(pictures: Pictures) -> float:
-    return load_backbone(pictures.encoder).scale
+def _make_run(images: LabelFreeSplits, method: Choice, seed: int) -> Run:
+    return Run(encoder=Choice(images.encoder), method=method, seed=seed)

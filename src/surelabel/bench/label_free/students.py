@@ -1,92 +1,125 @@
-"""Students that cut and sew, each with one thing changed."""
+"""Students trained with pseudo-labels (cut and sew), each variant with one setting changed."""
 
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from surelabel.bench.cells import Cells
-from surelabel.bench.label_free.pictures import Pictures
-from surelabel.bench.label_free.plan import STUDENTS, Plan, Progress
-from surelabel.bench.label_free.rows import RANK
-from surelabel.bench.label_free.scored import scored
-from surelabel.config import STUDENT, Choice, Run
-from surelabel.metrics import Interval, paired_over_seeds
+from surelabel.bench.label_free.method_scores import score_run
+from surelabel.bench.label_free.plan import STUDENT_VARIANTS, LabelFreePlan, Progress
+from surelabel.bench.label_free.rows import mean_average_precision
+from surelabel.bench.label_free.scene_splits import LabelFreeSplits
+from surelabel.bench.result_cache import ResultCache
+from surelabel.config import STUDENT_DEFAULTS, Choice, Run
+from surelabel.metrics import ConfidenceInterval, paired_t_interval
 from surelabel.recognizer import Recognizer
-from surelabel.recognizer.unlabelled import pseudolabelled
+from surelabel.recognizer.unlabelled_fitting import make_pseudolabels
 from surelabel.records import LabelledImages
 
 
 @dataclass(frozen=True)
-class Variant:
-    """Students of one kind.
+class StudentVariant:
+    """Students with the same settings and different seeds.
 
     Attributes:
-        title: What differs.
-        of_student: Mean average precision on the test pictures, one a seed.
-        of_labels: Of the pseudo-labels that the teacher makes of the same test pictures; the same
-            for all seeds.
-        difference: To the students as they are, over seeds; None for these.
+        title: Difference to the default student.
+        student_map: Mean average precision on the test images, one value for each seed.
+        pseudolabel_map: Mean average precision of the teacher's pseudo-labels of the test images;
+            the same for all seeds.
+        difference: Difference to the default students over seeds; None for the default students.
     """
 
     title: str
-    of_student: list[float]
-    of_labels: float
-    difference: Interval | None
+    student_map: list[float]
+    pseudolabel_map: float
+    difference: ConfidenceInterval | None
 
 
-def variants(
-    pictures: Pictures, plan: Plan, cells: Cells, *, seed: int = 0, progress: Progress | None = None
-) -> list[Variant]:
-    """All of ``STUDENTS``, each taught by the same unlabelled pictures.
+def measure_student_variants(
+    images: LabelFreeSplits,
+    plan: LabelFreePlan,
+    cache: ResultCache,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> list[StudentVariant]:
+    """Train and measure all ``STUDENT_VARIANTS`` on the same unlabelled images.
+
+    Args:
+        images: Train, validation and test images.
+        plan: Amount of work.
+        cache: Cache of scores and metrics.
+        seed: First seed.
+        progress: Called with the number of finished students and their total.
 
     Raises:
-        DataError: a file of ``cells`` is damaged, or none can be written.
+        DataError: If a file of the cache is damaged or cannot be written.
     """
-    found: list[Variant] = []
-    seeds = range(seed, seed + plan.students)
-    for title, changed in STUDENTS.items():
-        runs = [run_of(pictures, changed, plan, own) for own in seeds]
-        ranked = []
+    variants: list[StudentVariant] = []
+    seeds = range(seed, seed + plan.student_seeds)
+    for title, changes in STUDENT_VARIANTS.items():
+        runs = [student_run(images, changes, plan, run_seed) for run_seed in seeds]
+        student_map = []
         for run in runs:
-            ranked.append(_ranks(scored(cells, pictures, run, plan.taught).test, pictures.test))
+            scores = score_run(cache, images, run, plan.student_images)
+            student_map.append(_map_on_images(scores.test, images.test))
             if progress:
-                progress(len(found) * len(seeds) + len(ranked), len(STUDENTS) * len(seeds))
-        apart = paired_over_seeds(np.subtract(ranked, found[0].of_student)) if found else None
-        found.append(Variant(title, ranked, _of_labels(pictures, runs[0], cells), apart))
-    return found
+                n_done = len(variants) * len(seeds) + len(student_map)
+                progress(n_done, len(STUDENT_VARIANTS) * len(seeds))
+        difference = (
+            paired_t_interval(np.subtract(student_map, variants[0].student_map))
+            if variants
+            else None
+        )
+        pseudolabel_map = _pseudolabel_map(images, runs[0], cache)
+        variants.append(StudentVariant(title, student_map, pseudolabel_map, difference))
+    return variants
 
 
-def run_of(pictures: Pictures, changed: dict[str, dict[str, Any]], plan: Plan, seed: int) -> Run:
-    """A student with some sections of its run changed."""
+def student_run(
+    images: LabelFreeSplits, changes: dict[str, dict[str, Any]], plan: LabelFreePlan, seed: int
+) -> Run:
+    """Return the run of a student with some sections changed.
+
+    Args:
+        images: Images, with the name of the encoder.
+        changes: Changed settings, by section of the run.
+        plan: Amount of work.
+        seed: Seed of the run.
+    """
     run = Run(
-        backbone=Choice(pictures.encoder),
+        encoder=Choice(images.encoder),
         method=Choice("tailor"),
-        epochs=plan.epochs,
+        epochs=plan.student_epochs,
         seed=seed,
     )
-    for part, settings in changed.items():
-        rest = dict(settings)
-        name = rest.pop("name", STUDENT[part].name)
-        usual = STUDENT[part].settings if name == STUDENT[part].name else {}
-        run = replace(run, **{part: Choice(name, usual | rest)})  # type: ignore[arg-type]
+    for section, changed_settings in changes.items():
+        settings = dict(changed_settings)
+        default = STUDENT_DEFAULTS[section]
+        name = settings.pop("name", default.name)
+        default_settings = default.settings if name == default.name else {}
+        run = replace(run, **{section: Choice(name, default_settings | settings)})  # type: ignore[arg-type]
     return run
 
 
-def _of_labels(pictures: Pictures, run: Run, cells: Cells) -> float:
-    """How well the teacher's labels of the test pictures rank them; the same for all seeds."""
+def _pseudolabel_map(images: LabelFreeSplits, run: Run, cache: ResultCache) -> float:
+    """Return the mean average precision of the pseudo-labels of the test images."""
 
-    def work() -> float:
-        recognizer, test = Recognizer(run, pictures.test.names), pictures.test
-        labels = pseudolabelled(
-            run, recognizer.backbone, recognizer.spellings, test.paths, cache=recognizer.cache
+    def compute() -> float:
+        recognizer, test = Recognizer(run, images.test.names), images.test
+        pseudolabels = make_pseudolabels(
+            run,
+            recognizer.encoder,
+            recognizer.names_with_aliases,
+            test.paths,
+            cache=recognizer.cache,
         )
-        return _ranks(labels.targets.numpy(), test)
+        return _map_on_images(pseudolabels.targets.numpy(), test)
 
-    key = ("pseudo-labels", pictures.identity, run.backbone, run.teacher, run.pseudolabels)
-    found: float = cells.value(*key, otherwise=work)
-    return found
+    key = ("pseudo-labels", images.fingerprint, run.encoder, run.teacher, run.pseudolabels)
+    value: float = cache.load_or_compute(*key, compute=compute)
+    return value
 
 
-def _ranks(scores: Any, pictures: LabelledImages) -> float:
-    return RANK(scores, pictures.targets, pictures.known)
+def _map_on_images(scores: Any, images: LabelledImages) -> float:
+    return mean_average_precision(scores, images.targets, images.known)

@@ -1,7 +1,21 @@
-"""Trained on some names, asked for others: what each part of "Recover and Match" adds."""
+"""Comparison of open-vocabulary methods on unseen classes: the parts of "Recover and Match"."""
 
-from surelabel.bench.open_vocabulary.all import forecast, measure_all
-from surelabel.bench.open_vocabulary.pictures import Pictures, of_scenes
-from surelabel.bench.open_vocabulary.plan import FULL, QUICK, Plan
+from surelabel.bench.open_vocabulary.comparison import (
+    describe_workload,
+    write_open_vocabulary_comparison,
+)
+from surelabel.bench.open_vocabulary.plan import FULL, QUICK, OpenVocabularyPlan
+from surelabel.bench.open_vocabulary.scene_splits import (
+    OpenVocabularySplits,
+    load_open_vocabulary_scenes,
+)
 
-__all__ = ["FULL", "QUICK", "Pictures", "Plan", "forecast", "measure_all", "of_scenes"]
+__all__ = [
+    "FULL",
+    "QUICK",
+    "OpenVocabularyPlan",
+    "OpenVocabularySplits",
+    "describe_workload",
+    "load_open_vocabulary_scenes",
+    "write_open_vocabulary_comparison",
+]

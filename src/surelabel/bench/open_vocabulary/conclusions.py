@@ -1,86 +1,95 @@
-"""What it comes to, in sentences that the numbers make."""
+"""Conclusions of the open-vocabulary comparison, as sentences generated from the numbers."""
 
 from collections.abc import Iterator
 
-from surelabel.bench.open_vocabulary.plan import BESIDE, GOAL, MATCHING, PARTS, PROMPTED, REFERENCE
-from surelabel.bench.open_vocabulary.results import Results
-from surelabel.bench.open_vocabulary.rows import Difference, Row
+from surelabel.bench.open_vocabulary.plan import (
+    ALL_LAYER_PROMPTS,
+    MATCHING,
+    MEMORY_GOAL,
+    OTHER_METHODS,
+    PARTS,
+    REFERENCE,
+)
+from surelabel.bench.open_vocabulary.results import OpenVocabularyResults
+from surelabel.bench.open_vocabulary.rows import OpenVocabularyRow, ReferenceDifference
 
-MAP = "zsl_map"
-MOST = 0.01  # that an ECE of old labels may move
-HELD_AGAINST = (
+UNSEEN_MAP = "zsl_map"
+MAX_ECE_CHANGE = 0.01  # accepted change of the ECE of the seen classes
+REPORTED_DIFFERENCES = (
     (MATCHING, "average", "average pooling"),
     (MATCHING, "softmax re-weighting", "softmax re-weighting"),
     (MATCHING, "bipartite", "bipartite matching"),
-    (MATCHING, "optimal transport", "optimal transport alone"),
-    (PARTS, "both, transport, knowledge", "the same without presence detection"),
-    (PARTS, "both, transport, presence", "the same without the frozen encoder's knowledge"),
+    (MATCHING, "optimal transport", "optimal transport without knowledge and presence"),
+    (PARTS, "both, transport, knowledge", "the reference without presence detection"),
+    (PARTS, "both, transport, presence", "the reference without the frozen encoder's knowledge"),
 )
 
 
-def conclusions(results: Results) -> Iterator[str]:
-    """One sentence for each question that the comparison was made for."""
-    usual = results.reference
-    for row in results.tables[BESIDE]:
+def open_vocabulary_conclusions(results: OpenVocabularyResults) -> Iterator[str]:
+    """Iterate over the conclusions from the results."""
+    reference = results.reference
+    for row in results.tables[OTHER_METHODS]:
         if row.differences:
             yield (
-                f"Unseen names: {REFERENCE} ranks {percent(usual, MAP)} % mAP, {row.title} "
-                f"{percent(row, MAP)}; {_standing(row)}."
+                f"mAP of unseen classes: {REFERENCE} {mean_percent(reference, UNSEEN_MAP)} %, "
+                f"{row.title} {mean_percent(row, UNSEEN_MAP)} %; {_reference_gain(row)}."
             )
-    for heading, title, words in HELD_AGAINST:
+    for heading, title, description in REPORTED_DIFFERENCES:
         for row in results.tables[heading]:
             if row.title == title:
-                yield f"Against {words}: {_standing(row)}."
+                yield f"Against {description}: {_reference_gain(row)}."
     yield (
-        f"Probabilities of {REFERENCE}: ECE {100 * usual.mean('unseen_ece'):.2f} % on unseen "
-        f"names, {100 * usual.mean('seen_ece'):.2f} on seen ones; Brier skill "
-        f"{percent(usual, 'unseen_brier_skill')} and {percent(usual, 'seen_brier_skill')} %."
+        f"Probabilities of {REFERENCE}: the ECE is {100 * reference.mean('unseen_ece'):.2f} % on "
+        f"unseen classes and {100 * reference.mean('seen_ece'):.2f} % on seen classes; the Brier "
+        f"skill is {mean_percent(reference, 'unseen_brier_skill')} % and "
+        f"{mean_percent(reference, 'seen_brier_skill')} %."
     )
-    for one in results.exchange:
-        held = "within" if abs(one["moved"]) <= MOST else "more than"
+    for entry in results.vocabulary_change:
+        is_small = abs(entry["ece_change"]) <= MAX_ECE_CHANGE
         yield (
-            f"{one['names']:,} more names move the ECE of the old ones by "
-            f"{100 * one['moved']:+.2f} points, {held} one point; the median log-odds moves by "
-            f"{one['logits']:.2f}."
+            f"With {entry['names']:,} more labels, the ECE of the seen classes changes by "
+            f"{100 * entry['ece_change']:+.2f} points, "
+            f"{'within' if is_small else 'more than'} one point; the median change of their "
+            f"log-odds is {entry['logit_change_median']:.2f}."
         )
-    yield from _memory(results)
+    yield from _memory_sentences(results)
 
 
-def percent(row: Row, metric: str) -> str:
-    """Mean over seeds, in percent."""
+def mean_percent(row: OpenVocabularyRow, metric: str) -> str:
+    """Format the mean of a metric over seeds, in percent."""
     return f"{100 * row.mean(metric):.1f}"
 
 
-def apart(found: Difference, *, places: int = 1) -> str:
-    """A difference with both intervals, in points."""
-    ends = [
-        f"{100 * end.low:+.{places}f} to {100 * end.high:+.{places}f}"
-        for end in (found.over_seeds, found.over_pictures)
+def format_difference(difference: ReferenceDifference, *, decimals: int = 1) -> str:
+    """Format a difference with both intervals, in points."""
+    intervals = [
+        f"{100 * interval.low:+.{decimals}f} to {100 * interval.high:+.{decimals}f}"
+        for interval in (difference.over_seeds, difference.over_images)
     ]
-    return f"{100 * found.value:+.{places}f} ({'; '.join(ends)})"
+    return f"{100 * difference.value:+.{decimals}f} ({'; '.join(intervals)})"
 
 
-def _standing(row: Row) -> str:
-    """How the reference stands to a row: the difference turned round."""
-    found = row.differences[MAP]
-    seeds, pictures = (
-        f"{-100 * end.high:+.1f} to {-100 * end.low:+.1f}"
-        for end in (found.over_seeds, found.over_pictures)
+def _reference_gain(row: OpenVocabularyRow) -> str:
+    """Return the gain of the reference over a row, which is the negative difference of the row."""
+    difference = row.differences[UNSEEN_MAP]
+    seeds, images = (
+        f"{-100 * interval.high:+.1f} to {-100 * interval.low:+.1f}"
+        for interval in (difference.over_seeds, difference.over_images)
     )
-    verdict = "told apart" if found.told_apart else "not told apart"
+    verdict = "significant" if difference.excludes_zero else "not significant"
     return (
-        f"{-100 * found.value:+.1f} points of unseen mAP ({seeds} over seeds, {pictures} over "
-        f"pictures), {verdict}"
+        f"the reference gains {-100 * difference.value:+.1f} points of unseen mAP ({seeds} over "
+        f"seeds, {images} over images), {verdict}"
     )
 
 
-def _memory(results: Results) -> Iterator[str]:
-    cost = {one["title"]: one["train_memory"] for one in results.costs}
-    ours = cost.get("with ladder and matching")
-    if ours is not None and PROMPTED in cost:
-        share = ours / cost[PROMPTED]
-        held = "within" if share <= GOAL else "above"
+def _memory_sentences(results: OpenVocabularyResults) -> Iterator[str]:
+    memory = {entry["title"]: entry["train_memory_mib"] for entry in results.costs}
+    matching = memory.get("with ladder and matching")
+    if matching is not None and ALL_LAYER_PROMPTS in memory:
+        share = matching / memory[ALL_LAYER_PROMPTS]
         yield (
-            f"Training takes {ours:.0f} MiB, {100 * share:.0f} % of prompts in all layers of both "
-            f"towers: {held} the goal of {100 * GOAL:.0f} %."
+            f"Training takes {matching:.0f} MiB, {100 * share:.0f} % of prompts in all layers of "
+            f"both towers: {'within' if share <= MEMORY_GOAL else 'above'} the goal of "
+            f"{100 * MEMORY_GOAL:.0f} %."
         )

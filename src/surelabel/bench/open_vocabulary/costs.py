@@ -1,4 +1,4 @@
-"""Speed and memory of training and of use, each in a process of its own."""
+"""Speed and memory of training and prediction, each row in a separate process."""
 
 import tempfile
 import time
@@ -12,78 +12,102 @@ from typing import Any
 import numpy as np
 import torch
 
-from surelabel.bench.cells import Cells
-from surelabel.bench.open_vocabulary.pictures import Pictures
-from surelabel.bench.open_vocabulary.plan import COSTS, Plan
-from surelabel.bench.open_vocabulary.taught import run_of
+from surelabel.bench.open_vocabulary.fitted_rows import row_run
+from surelabel.bench.open_vocabulary.plan import COST_ROWS, OpenVocabularyPlan
+from surelabel.bench.open_vocabulary.scene_splits import OpenVocabularySplits
+from surelabel.bench.result_cache import ResultCache
 from surelabel.config import Run
-from surelabel.data import FeatureCache
+from surelabel.features import FeatureCache
 from surelabel.recognizer import Recognizer
 from surelabel.records import LabelledImages
 
-PASSES = (1, 4)  # of two trainings: what they differ by is learning alone
-RESET, STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
+EPOCHS = (1, 4)  # of two trainings; their time difference excludes set-up and encoding
+RESET_FILE, STATUS_FILE = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 
-def costs(pictures: Pictures, plan: Plan, cells: Cells) -> list[dict[str, Any]]:
-    """One entry a row of ``COSTS``.
+def measure_costs(
+    images: OpenVocabularySplits, plan: OpenVocabularyPlan, cache: ResultCache
+) -> list[dict[str, Any]]:
+    """Measure speed and memory of each row of ``COST_ROWS``.
+
+    Args:
+        images: Images whose training split is used.
+        plan: Amount of work.
+        cache: Cache of the measurements.
 
     Returns:
-        ``title``; ``train`` and ``test`` pictures a second, training from cached features and use
-        with the encoder, decoding left out; ``train_memory`` and ``test_memory``, the peak above
-        what is held before, in MiB; ``parameters``.
+        One entry for each row with its ``title`` and the values of `measure_run_cost`.
 
     Raises:
-        DataError: a file of ``cells`` is damaged, or none can be written.
+        DataError: If a file of the cache is damaged or cannot be written.
     """
-    found = []
-    for title, changed in COSTS.items():
-        run = run_of(pictures.domain, changed, plan, 0)
-        some = pictures.train.take(range(min(plan.timed, len(pictures.train))))
-        key = ("cost", pictures.identity, run, plan.timed)
-        one = cells.value(*key, otherwise=partial(_in_a_process, run, some))
-        found.append({"title": title} | one)
-    return found
+    costs = []
+    for title, changes in COST_ROWS.items():
+        run = row_run(images.domain, changes, plan, 0)
+        timed = images.train.take(range(min(plan.timed_images, len(images.train))))
+        cost = cache.load_or_compute(
+            *("cost", images.fingerprint, run, plan.timed_images),
+            compute=partial(_measure_in_new_process, run, timed),
+        )
+        costs.append({"title": title} | cost)
+    return costs
 
 
-def cost(run: Run, pictures: LabelledImages) -> dict[str, float]:
-    """What one run costs here; memory is told apart from that of others in a fresh process."""
+def measure_run_cost(run: Run, images: LabelledImages) -> dict[str, float]:
+    """Measure speed and memory of training and prediction in this process, on one thread.
+
+    Args:
+        run: Configuration of the recognizer.
+        images: Images to train on and to predict.
+
+    Returns:
+        ``train_images_per_second`` from cached features; ``predict_images_per_second`` with the
+        encoder, without decoding; ``train_memory_mib`` and ``predict_memory_mib``, the peak above
+        the memory in use before; ``parameters``, the number of trained parameters.
+    """
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        recognizer = Recognizer(run, pictures.names, cache=FeatureCache(folder))
-        shown = np.flatnonzero(pictures.targets.any(axis=1))
-        recognizer.fit(pictures.take(shown[:2]))  # loads what is loaded on first use
-        start, before = time.process_time(), peak(reset=True)
-        found = recognizer.predict(pictures, workers=0)
-        assert found.work is not None
-        seconds = time.process_time() - start - found.work.decode_seconds
-        test_memory, before = peak() - before, peak(reset=True)
-        taken = []
-        for epochs in PASSES:
-            longer = replace(run, epochs=epochs)
+        recognizer = Recognizer(run, images.names, cache=FeatureCache(folder))
+        positive_rows = np.flatnonzero(images.targets.any(axis=1))
+        recognizer.fit(images.take(positive_rows[:2]))  # loads modules before the measurement
+        start, memory_before = time.process_time(), peak_memory_mib(reset=True)
+        predictions = recognizer.predict(images, workers=0)
+        assert predictions.encoding_stats is not None
+        decode_seconds = predictions.encoding_stats.decode_seconds
+        predict_seconds = time.process_time() - start - decode_seconds
+        predict_memory = peak_memory_mib() - memory_before
+        memory_before = peak_memory_mib(reset=True)
+        train_seconds = []
+        for epochs in EPOCHS:
+            run_with_epochs = replace(run, epochs=epochs)
             start = time.process_time()
-            Recognizer(longer, pictures.names, cache=recognizer.cache).fit(pictures)
-            taken.append(time.process_time() - start)
-    learnt = sum(p.numel() for p in recognizer.method.parameters() if p.requires_grad)
+            Recognizer(run_with_epochs, images.names, cache=recognizer.cache).fit(images)
+            train_seconds.append(time.process_time() - start)
+    parameters = sum(p.numel() for p in recognizer.method.parameters() if p.requires_grad)
+    n_trained = len(images) * (EPOCHS[1] - EPOCHS[0])
     return {
-        "train": len(pictures) * (PASSES[1] - PASSES[0]) / max(taken[1] - taken[0], 1e-9),
-        "test": len(pictures) / seconds,
-        "train_memory": peak() - before,
-        "test_memory": test_memory,
-        "parameters": learnt,
+        "train_images_per_second": n_trained / max(train_seconds[1] - train_seconds[0], 1e-9),
+        "predict_images_per_second": len(images) / predict_seconds,
+        "train_memory_mib": peak_memory_mib() - memory_before,
+        "predict_memory_mib": predict_memory,
+        "parameters": parameters,
     }
 
 
-def peak(*, reset: bool = False) -> float:
-    """The most memory held since the last reset, in MiB; NaN where only Linux would know."""
-    if not STATUS.exists():
+def peak_memory_mib(*, reset: bool = False) -> float:
+    """Return the peak memory of this process since the last reset, in MiB; NaN outside Linux.
+
+    Args:
+        reset: Reset the peak to the memory in use before reading it.
+    """
+    if not STATUS_FILE.exists():
         return float("nan")
     if reset:
-        RESET.write_text("5")
-    lines = STATUS.read_text().splitlines()
+        RESET_FILE.write_text("5")
+    lines = STATUS_FILE.read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
-def _in_a_process(run: Run, pictures: LabelledImages) -> dict[str, float]:
+def _measure_in_new_process(run: Run, images: LabelledImages) -> dict[str, float]:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(cost, run, pictures).result()
+        return pool.submit(measure_run_cost, run, images).result()

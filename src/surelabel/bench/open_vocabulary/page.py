@@ -1,4 +1,4 @@
-"""Results as Markdown and as JSON."""
+"""Markdown and JSON of the open-vocabulary comparison."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -6,178 +6,194 @@ from math import isfinite, isnan
 from statistics import stdev
 from typing import Any
 
-from surelabel.bench.markdown import table
-from surelabel.bench.open_vocabulary.conclusions import apart, conclusions, percent
-from surelabel.bench.open_vocabulary.plan import PROMPTED, REFERENCE
+from surelabel.bench.markdown_tables import markdown_table
+from surelabel.bench.open_vocabulary.conclusions import (
+    format_difference,
+    mean_percent,
+    open_vocabulary_conclusions,
+)
+from surelabel.bench.open_vocabulary.plan import ALL_LAYER_PROMPTS, REFERENCE
 from surelabel.bench.open_vocabulary.published import PUBLISHED
-from surelabel.bench.open_vocabulary.results import Results
-from surelabel.bench.open_vocabulary.rows import Row
+from surelabel.bench.open_vocabulary.results import OpenVocabularyResults
+from surelabel.bench.open_vocabulary.rows import OpenVocabularyRow
 
 INTRODUCTION = (
-    "{train:,} training pictures with labels of {seen} seen names; {removed:,} others were removed "
-    "because an unseen name is in them. {validation:,} pictures calibrate, one Platt scaling for "
-    "all names, by seen labels alone; {test:,} are measured on, by all labels. Zero-shot (ZSL): "
-    "{unseen} unseen names in the {zsl:,} pictures that have one. Generalised (GZSL): all names, "
-    "{gzsl:,} pictures. Every picture is asked for all names at once. Names in no picture: "
-    "{zsl_empty} and {gzsl_empty}, so that mAP with them as 0 and without them {same}."
+    "{train:,} training images, annotated with {seen} seen classes; {removed:,} others were "
+    "removed because they contain an unseen class. One Platt scaling of all classes is fitted on "
+    "the seen classes of {validation:,} images. {test:,} test images are evaluated with all "
+    "classes. Zero-shot (ZSL): {unseen} unseen classes in the {zsl:,} images that contain one. "
+    "Generalized zero-shot (GZSL): all classes, {gzsl:,} images. Every image is scored for all "
+    "classes at once. Classes without a positive image: {zsl_labels_without_positives} (ZSL) and "
+    "{gzsl_labels_without_positives} (GZSL), so mAP with these as 0 and mAP without them {same}."
 )
-RANKS = (
-    "Means of {seeds} seeds, ± their standard deviation. In the head what a perfect ranking "
-    "reaches; an mAP reaches 100. In the last column F1@3 as published, one run: ZSL and GZSL on "
+RANKING = (
+    "Means of {seeds} seeds, ± their standard deviation. The header shows the F1 of a perfect "
+    "ranking; its mAP is 100. The last column is F1@3 as published, from one run: ZSL and GZSL on "
     "NUS-WIDE, then on COCO."
 )
-DIFFERENCES = (
-    "The same as differences to **{reference}**, in points: first the 95 % interval over seeds, "
-    "then over test pictures, both paired. Bold: both leave out 0."
+CALIBRATION = (
+    "Probabilities: ECE, with its noise floor in brackets, and Brier skill, of unseen and of seen "
+    "classes."
 )
-HONESTY = (
-    "Probabilities: ECE, in brackets what right probabilities show by chance, and Brier skill, of "
-    "names that were never learnt beside those that were."
+DIFFERENCES = (
+    "Differences to **{reference}**, in points, with 95 % intervals over seeds and over test "
+    "images, both paired. **Bold**: both intervals exclude 0."
 )
 COSTS = (
-    "What it costs (table 12): pictures a second of one core, in training from cached features, in "
-    "use with the encoder; peak memory above what is held before, each row in a process of its "
-    "own; {timed} pictures."
+    "Cost (table 12): images per second on one core, for training from cached features and for "
+    "prediction with the encoder; peak memory above the memory in use before, each row in a "
+    "separate process; {timed} images."
 )
-EXCHANGE = (
-    "Other names beside the {seen} old ones, after training, without any of it: what becomes of "
-    "the old ones on {exchanged:,} test pictures, calibrated once, when there were no others."
+VOCABULARY_CHANGE = (
+    "Labels are added to the {seen} seen classes after training, without retraining. Measured: the "
+    "effect on the seen classes on {n_images:,} test images, with the calibration from before."
 )
-HEADS = ("F1@3", "F1@5", "mAP")
+METRIC_TITLES = ("F1@3", "F1@5", "mAP")
 COMPARED = ("zsl_map", "zsl_f1_at_3", "gzsl_map", "gzsl_f1_at_3", "unseen_ece", "seen_ece")
-TITLES = ("ZSL mAP", "ZSL F1@3", "GZSL mAP", "GZSL F1@3", "unseen ECE", "seen ECE")
+COMPARED_TITLES = ("ZSL mAP", "ZSL F1@3", "GZSL mAP", "GZSL F1@3", "unseen ECE", "seen ECE")
 
 
-def markdown(results: Results) -> str:
-    """The whole page."""
-    return "\n\n".join(_parts(results)) + "\n"
+def open_vocabulary_page(results: OpenVocabularyResults) -> str:
+    """Return the Markdown page of the results."""
+    return "\n\n".join(_paragraphs(results)) + "\n"
 
 
-def as_json(results: Results) -> dict[str, Any]:
-    """The same numbers for machines; what is undefined is null."""
-    return {key: _plain(value) for key, value in asdict(results).items()}
+def open_vocabulary_json(results: OpenVocabularyResults) -> dict[str, Any]:
+    """Return the results as a JSON value; undefined numbers are null."""
+    return {key: _to_json(value) for key, value in asdict(results).items()}
 
 
-def _parts(results: Results) -> Iterator[str]:
-    seeds = results.plan.seeds
-    filled = [results.reference.mean(f"{part}_map_filled") for part in ("zsl", "gzsl")]
-    whole = [results.reference.mean(f"{part}_map") for part in ("zsl", "gzsl")]
-    yield f"## {results.pictures}"
-    same = "are the same" if filled == whole else "differ; here it is without them"
+def _paragraphs(results: OpenVocabularyResults) -> Iterator[str]:
+    reference, protocols = results.reference, ("zsl", "gzsl")
+    zero_filled = [reference.mean(f"{protocol}_map_zero_filled") for protocol in protocols]
+    defined = [reference.mean(f"{protocol}_map") for protocol in protocols]
+    yield f"## {results.dataset}"
+    same = "are equal" if zero_filled == defined else "differ; the tables show it without them"
     yield INTRODUCTION.format(**results.counts, same=same)
-    yield "\n".join(f"- {sentence}" for sentence in conclusions(results))
-    yield f"{RANKS.format(seeds=seeds)} {HONESTY} {DIFFERENCES.format(reference=REFERENCE)}"
+    yield "\n".join(f"- {sentence}" for sentence in open_vocabulary_conclusions(results))
+    ranking = RANKING.format(seeds=results.plan.seeds)
+    yield f"{ranking} {CALIBRATION} {DIFFERENCES.format(reference=REFERENCE)}"
     for heading, rows in results.tables.items():
         yield f"### {heading}"
-        yield table(_heads(results), [_ranked(row, heading) for row in rows])
-        yield table(
+        yield markdown_table(_ranking_header(results), [_ranking_cells(r, heading) for r in rows])
+        yield markdown_table(
             ["", "unseen ECE (%)", "seen ECE (%)", "unseen Brier skill (%)", "seen (%)"],
-            [_honest(row) for row in rows],
+            [_calibration_cells(row) for row in rows],
         )
-        yield table(["", *TITLES], [_compared(row) for row in rows if row.differences])
+        yield markdown_table(
+            ["", *COMPARED_TITLES], [_difference_cells(row) for row in rows if row.differences]
+        )
     yield "### Speed and memory"
-    yield COSTS.format(timed=results.plan.timed)
-    yield table(
-        ["", "learnt parameters", "training", "use", "training (MiB)", "share", "use (MiB)"],
-        [_cost(one, results.costs) for one in results.costs],
-    )
-    yield "### Exchanging the label set"
-    yield EXCHANGE.format(seen=results.counts["seen"], exchanged=results.plan.exchanged)
-    yield table(
+    yield COSTS.format(timed=results.plan.timed_images)
+    yield markdown_table(
         [
-            *("names added", "known to the encoder", "ECE before (%)", "largest change (points)"),
-            *("log-odds moved, median", "95th percentile", "mAP before, after (%)"),
+            *("", "trained parameters", "training (images/s)", "prediction (images/s)"),
+            *("training (MiB)", "share", "prediction (MiB)"),
         ],
-        [_exchanged(one) for one in results.exchange],
+        [_cost_cells(cost, results.costs) for cost in results.costs],
     )
-    spent = sum(sum(row.seconds) for row in _distinct(results))
-    yield f"Recognizers took {spent / 60:.1f} minutes of one core."
+    yield "### Change of the vocabulary"
+    yield VOCABULARY_CHANGE.format(
+        seen=results.counts["seen"], n_images=results.plan.vocabulary_change_images
+    )
+    yield markdown_table(
+        [
+            *("labels added", "trained tokens", "ECE before (%)", "largest change (points)"),
+            *("log-odds change, median", "95th percentile", "mAP before, after (%)"),
+        ],
+        [_vocabulary_change_cells(entry) for entry in results.vocabulary_change],
+    )
+    seconds = sum(sum(row.seconds) for row in _distinct_rows(results))
+    yield f"The recognizers took {seconds / 60:.1f} minutes on one core."
 
 
-def _heads(results: Results) -> list[str]:
-    heads = []
-    for part in ("zsl", "gzsl"):
-        tops = [f" of {100 * results.ceilings[f'{part}_f1_at_{k}']:.1f}" for k in (3, 5)]
-        for head, top in zip(HEADS, [*tops, ""], strict=True):
-            heads.append(f"{part.upper()} {head}{top} (%)")
-    return ["", *heads, "paper, F1@3 (%)"]
+def _ranking_header(results: OpenVocabularyResults) -> list[str]:
+    header = []
+    for protocol in ("zsl", "gzsl"):
+        maxima = [results.perfect_ranking[f"{protocol}_f1_at_{k}"] for k in (3, 5)]
+        suffixes = [*(f" of {100 * maximum:.1f}" for maximum in maxima), ""]
+        for title, suffix in zip(METRIC_TITLES, suffixes, strict=True):
+            header.append(f"{protocol.upper()} {title}{suffix} (%)")
+    return ["", *header, "paper, F1@3 (%)"]
 
 
-def _ranked(row: Row, heading: str) -> list[str]:
+def _ranking_cells(row: OpenVocabularyRow, heading: str) -> list[str]:
     cells = [
-        f"{percent(row, f'{part}_{name}')}{_spread(row, f'{part}_{name}')}"
-        for part in ("zsl", "gzsl")
+        f"{mean_percent(row, f'{protocol}_{name}')}{_deviation(row, f'{protocol}_{name}')}"
+        for protocol in ("zsl", "gzsl")
         for name in ("f1_at_3", "f1_at_5", "map")
     ]
-    paper = PUBLISHED.get(heading, {}).get(row.title, ())
-    shown = ", ".join("–" if isnan(value) else f"{value:.1f}" for value in paper)
-    return [row.title, *cells, shown]
+    published = PUBLISHED.get(heading, {}).get(row.title, ())
+    paper_cell = ", ".join("–" if isnan(value) else f"{value:.1f}" for value in published)
+    return [row.title, *cells, paper_cell]
 
 
-def _honest(row: Row) -> list[str]:
+def _calibration_cells(row: OpenVocabularyRow) -> list[str]:
     errors = [
-        f"{100 * row.mean(f'{side}_ece'):.2f}{_spread(row, f'{side}_ece', 2)} "
-        f"[{100 * row.mean(f'{side}_ece_by_chance'):.2f}]"
-        for side in ("unseen", "seen")
+        f"{100 * row.mean(f'{group}_ece'):.2f}{_deviation(row, f'{group}_ece', 2)} "
+        f"[{100 * row.mean(f'{group}_ece_noise_floor'):.2f}]"
+        for group in ("unseen", "seen")
     ]
     skills = [
-        f"{percent(row, f'{side}_brier_skill')}{_spread(row, f'{side}_brier_skill')}"
-        for side in ("unseen", "seen")
+        f"{mean_percent(row, f'{group}_brier_skill')}{_deviation(row, f'{group}_brier_skill')}"
+        for group in ("unseen", "seen")
     ]
     return [row.title, *errors, *skills]
 
 
-def _compared(row: Row) -> list[str]:
+def _difference_cells(row: OpenVocabularyRow) -> list[str]:
     cells = [row.title]
     for name in COMPARED:
-        found = row.differences[name]
-        shown = apart(found, places=2 if name.endswith("ece") else 1)
-        cells.append(f"**{shown}**" if found.told_apart else shown)
+        difference = row.differences[name]
+        text = format_difference(difference, decimals=2 if name.endswith("ece") else 1)
+        cells.append(f"**{text}**" if difference.excludes_zero else text)
     return cells
 
 
-def _cost(one: dict[str, Any], every: list[dict[str, Any]]) -> list[str]:
-    most = next(other for other in every if other["title"] == PROMPTED)["train_memory"]
+def _cost_cells(cost: dict[str, Any], costs: list[dict[str, Any]]) -> list[str]:
+    reference = next(other for other in costs if other["title"] == ALL_LAYER_PROMPTS)
+    share = cost["train_memory_mib"] / reference["train_memory_mib"]
     return [
-        one["title"],
-        f"{one['parameters']:,.0f}",
-        f"{one['train']:.0f}",
-        f"{one['test']:.0f}",
-        f"{one['train_memory']:.0f}",
-        f"{100 * one['train_memory'] / most:.0f} %",
-        f"{one['test_memory']:.0f}",
+        cost["title"],
+        f"{cost['parameters']:,.0f}",
+        f"{cost['train_images_per_second']:.0f}",
+        f"{cost['predict_images_per_second']:.0f}",
+        f"{cost['train_memory_mib']:.0f}",
+        f"{100 * share:.0f} %",
+        f"{cost['predict_memory_mib']:.0f}",
     ]
 
 
-def _exchanged(one: dict[str, Any]) -> list[str]:
+def _vocabulary_change_cells(entry: dict[str, Any]) -> list[str]:
     return [
-        f"{one['names']:,}",
-        f"{one['met']:.0f}",
-        f"{100 * one['ece']:.2f}",
-        f"{100 * one['moved']:+.2f}",
-        f"{one['logits']:.2f}",
-        f"{one['most']:.2f}",
-        f"{100 * one['map_before']:.1f}, {100 * one['map']:.1f}",
+        f"{entry['names']:,}",
+        f"{entry['names_with_trained_tokens']:.0f}",
+        f"{100 * entry['ece_before']:.2f}",
+        f"{100 * entry['ece_change']:+.2f}",
+        f"{entry['logit_change_median']:.2f}",
+        f"{entry['logit_change_95th_percentile']:.2f}",
+        f"{100 * entry['map_before']:.1f}, {100 * entry['map_after']:.1f}",
     ]
 
 
-def _distinct(results: Results) -> list[Row]:
-    """Rows of all tables, each once: those of one kind took exactly the same time."""
-    every = [row for rows in results.tables.values() for row in rows]
-    seconds = [row.seconds for row in every]
-    return [row for place, row in enumerate(every) if row.seconds not in seconds[:place]]
+def _distinct_rows(results: OpenVocabularyResults) -> list[OpenVocabularyRow]:
+    """Return the rows of all tables without duplicates; equal rows have equal seconds."""
+    rows = [row for rows in results.tables.values() for row in rows]
+    seconds = [row.seconds for row in rows]
+    return [row for position, row in enumerate(rows) if row.seconds not in seconds[:position]]
 
 
-def _spread(row: Row, metric: str, places: int = 1) -> str:
-    values = row.values[metric]
-    return f" ± {100 * stdev(values):.{places}f}" if len(values) > 1 else ""
+def _deviation(row: OpenVocabularyRow, metric: str, decimals: int = 1) -> str:
+    values = row.metrics[metric]
+    return f" ± {100 * stdev(values):.{decimals}f}" if len(values) > 1 else ""
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
+    """Return a JSON value without tuples and non-finite numbers."""
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_to_json(item) for item in value]
     if isinstance(value, float):
         return value if isfinite(value) else None
     return value

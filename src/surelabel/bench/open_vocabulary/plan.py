@@ -1,115 +1,121 @@
-"""What is measured, and how much work that is."""
+"""Table rows and amount of work of the open-vocabulary comparison."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 Progress = Callable[[int, int], None]
-Changed = dict[str, dict[str, Any]]  # section of a run → what differs there
+RunChanges = dict[str, dict[str, Any]]  # changed settings by run section
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How much work is done.
+class OpenVocabularyPlan:
+    """Amount of work of the open-vocabulary comparison.
 
     Attributes:
-        drawn: Training pictures before those that show an unseen label are removed.
-        train: At most so many of the rest.
-        validation: Labelled pictures that calibrate, by their seen labels.
-        test: Labelled pictures to measure on.
-        seeds: Recognizers of each kind.
-        epochs: Passes of those that match regions; the others keep their own recipe.
-        exchanged: Of the test pictures, those that other names are asked of.
-        added: Names that are added then.
-        timed: Training pictures that speed and memory are measured with.
-        draws: Resamples of test pictures, for each interval.
+        train_candidates: Number of training images before those with an unseen class are removed.
+        train: Largest number of training images after the removal.
+        validation: Number of images for calibration, with the seen classes only.
+        test: Number of test images.
+        seeds: Number of recognizers of each row.
+        epochs: Number of epochs of recover and match; other methods use their own recipe.
+        vocabulary_change_images: Number of test images for the change of the vocabulary.
+        added_names: Number of labels added to the vocabulary.
+        timed_images: Number of training images for the measurement of speed and memory.
+        resamples: Number of resamples of the test images for each interval.
     """
 
-    drawn: int = 1300
+    train_candidates: int = 1300
     train: int = 600
     validation: int = 300
     test: int = 1000
     seeds: int = 5
     epochs: int = 3
-    exchanged: int = 500
-    added: int = 1000
-    timed: int = 96
-    draws: int = 300
+    vocabulary_change_images: int = 500
+    added_names: int = 1000
+    timed_images: int = 96
+    resamples: int = 300
 
 
-FULL = Plan()
-QUICK = Plan(
-    drawn=350,
+FULL = OpenVocabularyPlan()
+QUICK = OpenVocabularyPlan(
+    train_candidates=350,
     train=200,
     validation=100,
     test=200,
     seeds=2,
     epochs=1,
-    exchanged=50,
-    added=100,
-    timed=32,
-    draws=100,
+    vocabulary_change_images=50,
+    added_names=100,
+    timed_images=32,
+    resamples=100,
 )
 
 REFERENCE = "recover and match"
-NAME = "recover_match"
-PLAIN = {"knowledge": 0.0, "presence": 0.0}
-USUAL: dict[str, Any] = {  # what the parts of the paper are; prompts and loss are our own
+METHOD_NAME = "recover_match"
+WITHOUT_PRIORS = {"knowledge_weight": 0.0, "presence_scale": 0.0}
+PAPER_SETTINGS: dict[str, Any] = {  # of the paper; prompts and loss are the package defaults
     "depth": 3,
-    "first": 0,
+    "first_block": 0,
     "self_aware": True,
-    "selection": True,
+    "text_guided_selection": True,
     "transport": "sinkhorn",
     "regularization": 0.1,
-    "presence": 10.0,
+    "presence_scale": 10.0,
 }
-KNOWLEDGE = {"photo": 0.05, "sketch": 0.01, "night": 0.01}  # lambda2; the paper's far domains: 0.01
-FROZEN = {"transport": "average", **PLAIN, "self_aware": False, "selection": False}
+# lambda2 by domain; the paper uses 0.01 for domains far from photographs
+KNOWLEDGE_WEIGHT = {"photo": 0.05, "sketch": 0.01, "night": 0.01}
+AVERAGE_POOLING = {
+    "transport": "average",
+    **WITHOUT_PRIORS,
+    "self_aware": False,
+    "text_guided_selection": False,
+}
 
-BESIDE = "Beside others"
+OTHER_METHODS = "Comparison with other methods"
 MATCHING = "Matching (table 5)"
 PARTS = "Parts (tables 6 and 11)"
-PROMPTS = "Learnt tokens in each text layer (table 9)"
+PROMPTS = "Learned prompt tokens per text layer (table 9)"
 LOSSES = "Losses (table 10)"
-LAYERS = "Where the ladder begins (figure 11)"
+LAYERS = "Depth of the ladder (figure 11)"
 
-TABLES: dict[str, dict[str, Changed]] = {
-    BESIDE: {
+TABLES: dict[str, dict[str, RunChanges]] = {
+    OTHER_METHODS: {
         REFERENCE: {},
         "with the paper's prompts and loss": {
-            "method": {"prompts": 4},
+            "method": {"text_prompts": 4},
             "loss": {"name": "multi_matching"},
         },
         "zero-shot": {"method": {"name": "zero_shot"}},
         "dense regions": {"method": {"name": "dense_regions"}},
-        "adapter on the same pictures": {"method": {"name": "clip_adapter"}},
+        "clip_adapter on the same images": {"method": {"name": "clip_adapter"}},
     },
     MATCHING: {
-        "average": {"method": {"transport": "average", **PLAIN}},
-        "softmax re-weighting": {"method": {"transport": "softmax", **PLAIN}},
-        "bipartite": {"method": {"transport": "bipartite", **PLAIN}},
-        "optimal transport": {"method": dict(PLAIN)},
-        "the same, knowledge-constrained": {},
+        "average": {"method": {"transport": "average", **WITHOUT_PRIORS}},
+        "softmax re-weighting": {"method": {"transport": "softmax", **WITHOUT_PRIORS}},
+        "bipartite": {"method": {"transport": "bipartite", **WITHOUT_PRIORS}},
+        "optimal transport": {"method": dict(WITHOUT_PRIORS)},
+        "optimal transport, knowledge-constrained": {},
     },
     PARTS: {
-        "none": {"method": FROZEN},
-        "self-aware attention": {"method": FROZEN | {"self_aware": True}},
-        "spatial selection": {"method": FROZEN | {"selection": True}},
-        "both": {"method": FROZEN | {"self_aware": True, "selection": True}},
-        "both, transport": {"method": dict(PLAIN)},
-        "both, transport, presence": {"method": {"knowledge": 0.0}},
-        "both, transport, knowledge": {"method": {"presence": 0.0}},
+        "none": {"method": AVERAGE_POOLING},
+        "self-aware attention": {"method": AVERAGE_POOLING | {"self_aware": True}},
+        "spatial selection": {"method": AVERAGE_POOLING | {"text_guided_selection": True}},
+        "both": {"method": AVERAGE_POOLING | {"self_aware": True, "text_guided_selection": True}},
+        "both, transport": {"method": dict(WITHOUT_PRIORS)},
+        "both, transport, presence": {"method": {"knowledge_weight": 0.0}},
+        "both, transport, knowledge": {"method": {"presence_scale": 0.0}},
         "all": {},
         "all without self-aware attention": {"method": {"self_aware": False}},
-        "all without spatial selection": {"method": {"selection": False}},
+        "all without spatial selection": {"method": {"text_guided_selection": False}},
     },
     PROMPTS: {
-        "none": {"method": {"prompts": 0}},
-        "1": {"method": {"prompts": 1}},
-        "2": {"method": {"prompts": 2}},
-        "4": {"method": {"prompts": 4}},
-        "8": {"method": {"prompts": 8}},
-        "16": {"method": {"prompts": 16}},
+        "none": {"method": {"text_prompts": 0}},
+        "1": {"method": {"text_prompts": 1}},
+        "2": {"method": {"text_prompts": 2}},
+        "4": {"method": {"text_prompts": 4}},
+        "8": {"method": {"text_prompts": 8}},
+        "16": {"method": {"text_prompts": 16}},
     },
     LOSSES: {
         "multi-matching": {"loss": {"name": "multi_matching"}},
@@ -119,31 +125,37 @@ TABLES: dict[str, dict[str, Changed]] = {
         "binary": {"loss": {"name": "binary"}},
     },
     LAYERS: {
-        "networks in the last block": {"method": {"depth": 1}},
-        "in the last 2": {"method": {"depth": 2}},
-        "in the last 3": {"method": {"depth": 3}},
-        "in the last 4": {"method": {"depth": 4}},
-        "in all 6": {"method": {"depth": 6}},
-        "in the last 3, attention from block 2 on": {"method": {"first": 1}},
-        "in the last 3, attention from block 4 on": {"method": {"first": 3}},
+        "ladder in the last block": {"method": {"depth": 1}},
+        "ladder in the last 2 blocks": {"method": {"depth": 2}},
+        "ladder in the last 3 blocks": {"method": {"depth": 3}},
+        "ladder in the last 4 blocks": {"method": {"depth": 4}},
+        "ladder in all 6 blocks": {"method": {"depth": 6}},
+        "ladder in the last 3 blocks, attention from block 2 on": {"method": {"first_block": 1}},
+        "ladder in the last 3 blocks, attention from block 4 on": {"method": {"first_block": 3}},
     },
 }
 
-LEARNT = {"prompts": 4}
-COSTS: dict[str, Changed] = {  # table 12
-    "prompted names alone": {"method": FROZEN | LEARNT},
-    "with the ladder": {"method": FROZEN | LEARNT | {"self_aware": True, "selection": True}},
-    "with ladder and matching": {"method": LEARNT},
-    "the same, names as they are": {},
+LEARNED_PROMPTS = {"text_prompts": 4}
+COST_ROWS: dict[str, RunChanges] = {  # table 12
+    "prompted labels only": {"method": AVERAGE_POOLING | LEARNED_PROMPTS},
+    "with the ladder": {
+        "method": AVERAGE_POOLING
+        | LEARNED_PROMPTS
+        | {"self_aware": True, "text_guided_selection": True}
+    },
+    "with ladder and matching": {"method": LEARNED_PROMPTS},
+    "with ladder and matching, without prompts": {},
     "prompts in all layers of both towers": {
-        "method": FROZEN | LEARNT | {"depth": 6, "visual_prompts": 4, "text_layers": 12}
+        "method": AVERAGE_POOLING
+        | LEARNED_PROMPTS
+        | {"depth": 6, "visual_prompts": 4, "text_prompt_layers": 12}
     },
 }
-PROMPTED = "prompts in all layers of both towers"
-GOAL = 0.6  # of its training memory
+ALL_LAYER_PROMPTS = "prompts in all layers of both towers"
+MEMORY_GOAL = 0.6  # share of the training memory of prompts in all layers
 
 
-def changes() -> Iterator[Changed]:
-    """What differs in each row of each table."""
+def all_run_changes() -> Iterator[RunChanges]:
+    """Iterate over the changed settings of the rows of all tables."""
     for rows in TABLES.values():
         yield from rows.values()

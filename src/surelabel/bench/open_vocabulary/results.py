@@ -1,39 +1,39 @@
-"""What a comparison found."""
+"""Data class of the results of the open-vocabulary comparison."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from surelabel.bench.open_vocabulary.plan import BESIDE, REFERENCE, Plan
-from surelabel.bench.open_vocabulary.rows import Row
+from surelabel.bench.open_vocabulary.plan import OTHER_METHODS, REFERENCE, OpenVocabularyPlan
+from surelabel.bench.open_vocabulary.rows import OpenVocabularyRow
 
 
 @dataclass(frozen=True)
-class Results:
-    """All that was measured.
+class OpenVocabularyResults:
+    """All measurements of the open-vocabulary comparison.
 
     Attributes:
-        pictures: Their name.
-        plan: How much work was planned.
-        counts: Pictures of each part, pictures removed, and those that each protocol counts.
-        ceilings: Metric → what a perfect ranking reaches.
-        tables: Heading → rows.
-        exchange: Other names beside the old ones, as ``exchanged`` has them.
-        costs: As ``costs`` has them.
+        dataset: Title of the dataset.
+        plan: Amount of work.
+        counts: Numbers of images and labels of each split and protocol, and of removed images.
+        perfect_ranking: F1 of a perfect ranking, by metric.
+        tables: Rows of each table, by heading.
+        vocabulary_change: Effect of added labels, from `measure_vocabulary_change`.
+        costs: Speed and memory, from `measure_costs`.
     """
 
-    pictures: str
-    plan: Plan
+    dataset: str
+    plan: OpenVocabularyPlan
     counts: dict[str, int]
-    ceilings: dict[str, float]
-    tables: dict[str, tuple[Row, ...]]
-    exchange: list[dict[str, Any]]
+    perfect_ranking: dict[str, float]
+    tables: dict[str, tuple[OpenVocabularyRow, ...]]
+    vocabulary_change: list[dict[str, Any]]
     costs: list[dict[str, Any]]
 
     @property
-    def reference(self) -> Row:
-        """What all others are held against."""
-        return self.row(BESIDE, REFERENCE)
+    def reference(self) -> OpenVocabularyRow:
+        """Row that all other rows are compared with."""
+        return self.row(OTHER_METHODS, REFERENCE)
 
-    def row(self, heading: str, title: str) -> Row:
-        """The row of this title."""
+    def row(self, heading: str, title: str) -> OpenVocabularyRow:
+        """Return the row with this title in the table with this heading."""
         return next(row for row in self.tables[heading] if row.title == title)

@@ -1,4 +1,4 @@
-"""Rows of a table, and how far each is from the reference."""
+"""Rows of the open-vocabulary tables, with their differences to the reference row."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,117 +6,158 @@ from statistics import mean
 
 import numpy as np
 
-from surelabel.bench.cells import Cells, digest
-from surelabel.bench.open_vocabulary.measures import MEASURES, drawn, judged, values
-from surelabel.bench.open_vocabulary.pictures import Pictures
-from surelabel.bench.open_vocabulary.plan import Plan
-from surelabel.bench.open_vocabulary.taught import Answer
-from surelabel.bench.resampling import differences
-from surelabel.metrics import Interval, paired_over_seeds
+from surelabel.bench.open_vocabulary.fitted_rows import FittedPredictions
+from surelabel.bench.open_vocabulary.plan import OpenVocabularyPlan
+from surelabel.bench.open_vocabulary.prediction_metrics import (
+    COMPARED_METRICS,
+    bootstrap_metric_values,
+    evaluate_fitted_predictions,
+    metric_values,
+)
+from surelabel.bench.open_vocabulary.scene_splits import OpenVocabularySplits
+from surelabel.bench.resampling import difference_intervals
+from surelabel.bench.result_cache import ResultCache, array_digest
+from surelabel.metrics import ConfidenceInterval, paired_t_interval
 from surelabel.records import Array
 
 
 @dataclass(frozen=True)
-class Difference:
-    """A row minus the reference, mean over seeds.
+class ReferenceDifference:
+    """Difference of a row to the reference in one metric, mean over seeds.
 
     Attributes:
-        value: Of the test pictures.
-        over_seeds: 95 % interval over other trainings, on these pictures.
-        over_pictures: 95 % interval over other test pictures, for these trainings.
+        value: Difference on the test images.
+        over_seeds: 95 % interval over repeated training, for these test images.
+        over_images: 95 % interval over test images, for these trained recognizers.
     """
 
     value: float
-    over_seeds: Interval
-    over_pictures: Interval
+    over_seeds: ConfidenceInterval
+    over_images: ConfidenceInterval
 
     @property
-    def told_apart(self) -> bool:
-        """Whether both intervals lie on one side of 0."""
-        ends = (self.over_seeds.low, self.over_pictures.low)
-        tops = (self.over_seeds.high, self.over_pictures.high)
-        return min(ends) > 0 or max(tops) < 0
+    def excludes_zero(self) -> bool:
+        """Whether both intervals lie on the same side of 0."""
+        lows = (self.over_seeds.low, self.over_images.low)
+        highs = (self.over_seeds.high, self.over_images.high)
+        return min(lows) > 0 or max(highs) < 0
 
 
 @dataclass(frozen=True)
-class Row:
-    """One line of a table.
+class OpenVocabularyRow:
+    """One row of a table.
 
     Attributes:
-        title: What it is.
-        values: Metric → one value a seed.
-        parameters: That were learnt.
-        seconds: Of one core, for each seed.
-        differences: Metric → row minus reference; empty for the reference itself.
+        title: Title of the method or variant.
+        metrics: One value for each seed, by metric.
+        parameters: Number of trained parameters.
+        seconds: Processor seconds of each seed.
+        differences: Difference to the reference, by metric; empty for the reference.
     """
 
     title: str
-    values: dict[str, list[float]]
+    metrics: dict[str, list[float]]
     parameters: int
     seconds: list[float]
-    differences: dict[str, Difference]
+    differences: dict[str, ReferenceDifference]
 
     def mean(self, metric: str) -> float:
-        """Over seeds."""
-        return mean(self.values[metric])
+        """Return the mean of a metric over seeds."""
+        return mean(self.metrics[metric])
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One kind of recognizer on the test pictures.
+class SeedMetrics:
+    """Predictions and metrics of recognizers that differ only in their seed.
 
     Attributes:
-        answers: One a seed.
-        values: Metric → one value a seed.
-        drawn: Metric → mean over seeds, of the test pictures and each resample, ``(1 + draws,)``.
+        predictions: Test predictions, one for each seed.
+        metrics: One value for each seed, by metric.
+        bootstrap_metrics: Mean over seeds on the test images and on each resample, by metric,
+            ``(1 + resamples,)`` each.
     """
 
-    answers: Sequence[Answer]
-    values: dict[str, list[float]]
-    drawn: dict[str, Array]
+    predictions: Sequence[FittedPredictions]
+    metrics: dict[str, list[float]]
+    bootstrap_metrics: dict[str, Array]
 
 
-def measured(answers: Sequence[Answer], pictures: Pictures, plan: Plan, cells: Cells) -> Measured:
-    """All metrics of recognizers that differ in their seed alone."""
-    found = [_values(one, pictures, cells) for one in answers]
-    resamples = [_drawn(one, pictures, plan, cells) for one in answers]
-    return Measured(
-        answers,
-        {name: [one[name] for one in found] for name in found[0]},
-        {name: np.mean([one[name] for one in resamples], axis=0) for name in MEASURES},
+def measure_seeds(
+    predictions: Sequence[FittedPredictions],
+    images: OpenVocabularySplits,
+    plan: OpenVocabularyPlan,
+    cache: ResultCache,
+) -> SeedMetrics:
+    """Compute all metrics of recognizers that differ only in their seed.
+
+    Args:
+        predictions: Test predictions, one for each seed.
+        images: Images whose test targets are used.
+        plan: Amount of work.
+        cache: Cache of the metrics.
+    """
+    values = [_cached_metric_values(of_seed, images, cache) for of_seed in predictions]
+    resampled = [_cached_bootstrap_values(of_seed, images, plan, cache) for of_seed in predictions]
+    return SeedMetrics(
+        predictions,
+        {name: [of_seed[name] for of_seed in values] for name in values[0]},
+        {
+            name: np.mean([of_seed[name] for of_seed in resampled], axis=0)
+            for name in COMPARED_METRICS
+        },
     )
 
 
-def row(title: str, found: Measured, reference: Measured) -> Row:
-    """A line of a table; the reference has no differences."""
-    return Row(
+def open_vocabulary_row(
+    title: str, metrics: SeedMetrics, reference: SeedMetrics
+) -> OpenVocabularyRow:
+    """Create a table row with its differences to the reference.
+
+    Args:
+        title: Title of the row.
+        metrics: Metrics of the row.
+        reference: Metrics of the reference row.
+    """
+    return OpenVocabularyRow(
         title,
-        found.values,
-        found.answers[0].parameters,
-        [one.seconds for one in found.answers],
-        {} if found is reference else _apart(found, reference),
+        metrics.metrics,
+        metrics.predictions[0].parameters,
+        [predictions.seconds for predictions in metrics.predictions],
+        {} if metrics is reference else _reference_differences(metrics, reference),
     )
 
 
-def _apart(found: Measured, reference: Measured) -> dict[str, Difference]:
-    over_pictures = differences(found.drawn, reference.drawn)
-    apart: dict[str, Difference] = {}
-    for name in MEASURES:
-        each = np.subtract(found.values[name], reference.values[name])
-        over_seeds = paired_over_seeds(each)
-        apart[name] = Difference(over_seeds.value, over_seeds, over_pictures[name])
-    return apart
+def _reference_differences(
+    metrics: SeedMetrics, reference: SeedMetrics
+) -> dict[str, ReferenceDifference]:
+    over_images = difference_intervals(metrics.bootstrap_metrics, reference.bootstrap_metrics)
+    differences: dict[str, ReferenceDifference] = {}
+    for name in COMPARED_METRICS:
+        over_seeds = paired_t_interval(np.subtract(metrics.metrics[name], reference.metrics[name]))
+        differences[name] = ReferenceDifference(over_seeds.value, over_seeds, over_images[name])
+    return differences
 
 
-def _values(one: Answer, pictures: Pictures, cells: Cells) -> Mapping[str, float]:
-    key = ("values", pictures.identity, digest(one.scores, one.logits))
-    found: Mapping[str, float] = cells.value(*key, otherwise=lambda: values(judged(pictures, one)))
-    return found
+def _cached_metric_values(
+    predictions: FittedPredictions, images: OpenVocabularySplits, cache: ResultCache
+) -> Mapping[str, float]:
+    digest = array_digest(predictions.scores, predictions.logits)
+    values: Mapping[str, float] = cache.load_or_compute(
+        *("metrics", images.fingerprint, digest),
+        compute=lambda: metric_values(evaluate_fitted_predictions(images, predictions)),
+    )
+    return values
 
 
-def _drawn(one: Answer, pictures: Pictures, plan: Plan, cells: Cells) -> dict[str, Array]:
-    return cells.arrays(
-        *("drawn", pictures.identity, digest(one.scores, one.logits), plan.draws),
-        shapes={name: (1 + plan.draws,) for name in MEASURES},
-        otherwise=lambda: drawn(pictures, one, draws=plan.draws),
+def _cached_bootstrap_values(
+    predictions: FittedPredictions,
+    images: OpenVocabularySplits,
+    plan: OpenVocabularyPlan,
+    cache: ResultCache,
+) -> dict[str, Array]:
+    digest = array_digest(predictions.scores, predictions.logits)
+    return cache.load_or_compute_arrays(
+        *("bootstrap", images.fingerprint, digest, plan.resamples),
+        shapes={name: (1 + plan.resamples,) for name in COMPARED_METRICS},
+        compute=lambda: bootstrap_metric_values(images, predictions, resamples=plan.resamples),
     )

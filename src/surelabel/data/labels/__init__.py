@@ -1,6 +1,9 @@
-"""Labels from disk: ``format.read(path, *, settings) -> LabelledImages``, one file a format."""
+"""Annotation formats: ``format.read(path, *, settings) -> LabelledImages``."""
 
-from surelabel.data.labels.aligning import align
-from surelabel.data.labels.reading import FORMATS, read_labels
+from surelabel.data.labels.resolution.label_files import FORMATS, read_labels
+from surelabel.data.labels.resolution.vocabulary_alignment import (
+    align_to_vocabulary,
+    label_spellings,
+)
 
-__all__ = ["FORMATS", "align", "read_labels"]
+__all__ = ["FORMATS", "align_to_vocabulary", "label_spellings", "read_labels"]

@@ -1,4 +1,4 @@
-"""Labels as COCO instances: a JSON file with ``images``, ``annotations`` and ``categories``."""
+"""COCO instances: a JSON file with ``images``, ``annotations`` and ``categories``."""
 
 import json
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from surelabel.data.labels.resolving import labelled_images
+from surelabel.data.labels.resolution.image_resolution import resolve_labelled_images
 from surelabel.errors import DataError
 from surelabel.records import LabelledImages
 
@@ -15,79 +15,82 @@ from surelabel.records import LabelledImages
 def read(
     path: str | Path,
     *,
-    pictures_root: str | Path | None = None,
+    images_root: str | Path | None = None,
     names: Sequence[str] | None = None,
 ) -> LabelledImages:
-    """Read which categories each picture has at least one instance of.
+    """Read annotated images; a category with at least one instance is a positive label.
 
-    A crowd counts as present. A picture without annotation has none of the categories:
-    COCO was searched for all of them.
+    Crowds count as instances. All other categories are negative, since COCO is annotated
+    exhaustively.
 
     Args:
-        path: The JSON file.
-        pictures_root: Where ``file_name`` starts; the folder of the file when None.
-        names: Labels wanted, in this order; the categories in theirs when None. A name
-            that is no category is unknown.
+        path: Path of the JSON file.
+        images_root: Folder of the paths in ``file_name``; None for the folder of the file.
+        names: Labels to return, in this order; None for the categories in their order. A label
+            that is not a category is unknown.
 
     Raises:
-        DataError: the file is no COCO file, an id comes twice, an annotation points nowhere,
-            pictures do not exist, or categories are not in ``names``.
+        DataError: If the file is not a COCO file, if an id is repeated, if an annotation refers
+            to an unknown id, if an image does not exist, or if a category is not in ``names``.
     """
     path = Path(path)
-    content = _content(path)
+    content = _read_coco_json(path)
     try:
-        categories = _by_id(path, "categories", content["categories"], "name")
-        pictures = _by_id(path, "images", content["images"], "file_name")
+        categories = _coco_values_by_id(path, "categories", content["categories"], "name")
+        images = _coco_values_by_id(path, "images", content["images"], "file_name")
         pairs = [(a["image_id"], a["category_id"]) for a in content["annotations"]]
-        places = _places(path, pictures, categories, pairs)
+        indices = _coco_annotation_indices(path, images, categories, pairs)
     except (KeyError, TypeError) as error:
         raise DataError(
             f"{path} must be a COCO file with images (id, file_name), categories (id, name) and "
-            f"annotations (image_id, category_id). Missing or of another kind: {error}."
+            f"annotations (image_id, category_id); missing or of another type: {error}."
         ) from error
     columns = list(categories.values())
     if len(set(columns)) < len(columns):
-        raise DataError(f"{path} must have categories of different names. Rename those alike.")
-    targets = np.zeros((len(pictures), len(columns)))
-    targets[places[:, 0], places[:, 1]] = 1.0
-    return labelled_images(
-        path, list(pictures.values()), columns, targets, pictures_root=pictures_root, names=names
+        raise DataError(f"{path} must have unique category names. Rename the repeated ones.")
+    targets = np.zeros((len(images), len(columns)))
+    targets[indices[:, 0], indices[:, 1]] = 1.0
+    return resolve_labelled_images(
+        path, list(images.values()), columns, targets, images_root=images_root, names=names
     )
 
 
-def _content(path: Path) -> dict[str, Any]:
+def _read_coco_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path} must be a COCO file in JSON. Got: {error}.") from error
+        raise DataError(f"{path} must be a COCO file in JSON; got: {error}.") from error
     if not isinstance(content, dict):
-        raise DataError(f"{path} must be a COCO file: one JSON object. Got a {type(content)}.")
+        raise DataError(f"{path} must be a COCO file: one JSON object; got a {type(content)}.")
     return content
 
 
-def _by_id(path: Path, kind: str, entries: list[dict[str, Any]], key: str) -> dict[Any, str]:
-    found: dict[Any, str] = {}
+def _coco_values_by_id(
+    path: Path, kind: str, entries: list[dict[str, Any]], key: str
+) -> dict[Any, str]:
+    values: dict[Any, str] = {}
     for entry in entries:
-        if entry["id"] in found:
+        if entry["id"] in values:
             raise DataError(
-                f"{path} must give each of its {kind} an id of its own. Got {entry['id']!r} again. "
-                "Take the repeated entries out, or number them anew."
+                f"The ids of {kind} in {path} must be unique; got {entry['id']!r} again. "
+                "Remove the repeated entries, or give them new ids."
             )
-        found[entry["id"]] = str(entry[key])
-    return found
+        values[entry["id"]] = str(entry[key])
+    return values
 
 
-def _places(
-    path: Path, pictures: dict[Any, str], categories: dict[Any, str], pairs: list[tuple[Any, Any]]
+def _coco_annotation_indices(
+    path: Path, images: dict[Any, str], categories: dict[Any, str], pairs: list[tuple[Any, Any]]
 ) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """Row and column of each annotation, ``(annotations, 2)``."""
-    row = {image: number for number, image in enumerate(pictures)}
+    """Return the row and column of each annotation, ``(len(pairs), 2)``."""
+    row = {image: number for number, image in enumerate(images)}
     column = {category: number for number, category in enumerate(categories)}
-    lost = [(i, c) for i, c in pairs if i not in row or c not in column]
-    if lost:
+    unknown = [(i, c) for i, c in pairs if i not in row or c not in column]
+    if unknown:
         raise DataError(
-            f"{path} has {len(lost)} annotations of images or categories that it does not list; "
-            f"the first: image {lost[0][0]!r}, category {lost[0][1]!r}. Take them out."
+            f"Annotations of {path} must refer to its images and categories; {len(unknown)} do "
+            f"not. The first has image {unknown[0][0]!r} and category {unknown[0][1]!r}. "
+            "Remove them."
         )
-    places = np.array([(row[i], column[c]) for i, c in pairs], dtype=np.int64)
-    return places.reshape(-1, 2)
+    indices = np.array([(row[i], column[c]) for i, c in pairs], dtype=np.int64)
+    return indices.reshape(-1, 2)

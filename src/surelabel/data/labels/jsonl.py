@@ -1,4 +1,4 @@
-"""Labels as JSON lines: ``{"path": "a.jpg", "labels": ["dog"], "absent": ["cat"]}``."""
+"""Annotations as JSON lines: ``{"path": "a.jpg", "labels": ["dog"], "absent": ["cat"]}``."""
 
 import json
 from collections.abc import Sequence
@@ -9,14 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from surelabel.data.labels.resolving import few, labelled_images, path_beside, vocabulary
+from surelabel.data.labels.resolution.image_resolution import (
+    label_columns,
+    path_relative_to_folder,
+    quote_first_three,
+    resolve_labelled_images,
+)
 from surelabel.errors import DataError, InputError
-from surelabel.files import new_file
+from surelabel.files import atomic_file
 from surelabel.records import LabelledImages
 
 
 @dataclass(frozen=True)
-class _Line:
+class _ImageLine:
+    """A parsed line; ``absent`` is None if the line does not have this key."""
+
     path: str
     labels: list[str]
     absent: list[str] | None
@@ -25,109 +32,112 @@ class _Line:
 def read(
     path: str | Path,
     *,
-    pictures_root: str | Path | None = None,
+    images_root: str | Path | None = None,
     names: Sequence[str] | None = None,
 ) -> LabelledImages:
-    """Read labels, one picture a line.
+    """Read annotated images, one per line.
 
-    Without ``absent``, all labels that the line does not mention are absent. With it,
-    they are unknown.
+    ``labels`` are positive and ``absent`` negative. Other labels are unknown if the line has the
+    key ``absent``, else negative.
 
     Args:
-        path: The file, in UTF-8.
-        pictures_root: Where relative paths start; the folder of the file when None.
-        names: Labels that were looked for, in this order; all that are mentioned, sorted,
-            when None.
+        path: Path of the file, in UTF-8.
+        images_root: Folder of relative image paths; None for the folder of the file.
+        names: Labels to return, in this order; None for the sorted labels of the file.
 
     Raises:
-        DataError: with the number of the line that is wrong, the pictures that do not
-            exist, or the labels that are not in ``names``.
+        DataError: If a line is invalid (the message has its number), if an image does not
+            exist, or if a label is not in ``names``.
     """
     path = Path(path)
-    lines = _lines(path)
-    seen = {label for line in lines for label in (*line.labels, *(line.absent or ()))}
-    columns = vocabulary(path, seen, names)
-    place = {label: column for column, label in enumerate(columns)}
+    lines = _read_jsonl_lines(path)
+    labels = {label for line in lines for label in (*line.labels, *(line.absent or ()))}
+    columns = label_columns(path, labels, names)
+    column_of = {label: column for column, label in enumerate(columns)}
     targets = np.zeros((len(lines), len(columns)))
     for row, line in zip(targets, lines, strict=True):
         if line.absent is not None:
             row[:] = np.nan
-            row[[place[label] for label in line.absent]] = 0.0
-        row[[place[label] for label in line.labels]] = 1.0
-    pictures = [line.path for line in lines]
-    return labelled_images(
-        path, pictures, columns, targets, pictures_root=pictures_root, names=names
+            row[[column_of[label] for label in line.absent]] = 0.0
+        row[[column_of[label] for label in line.labels]] = 1.0
+    images = [line.path for line in lines]
+    return resolve_labelled_images(
+        path, images, columns, targets, images_root=images_root, names=names
     )
 
 
 def write(labelled: LabelledImages, path: str | Path) -> None:
-    """Write labels, present and absent ones; what is in neither list is unknown.
+    """Write annotated images with their positive and negative labels; all others are unknown.
 
     Args:
-        labelled: Pictures and labels, each 0, 1 or unknown.
-        path: The file; paths below its folder are written relative to it.
+        labelled: Images with targets 0, 1 or unknown.
+        path: Path of the file; image paths inside its folder are written relative to it.
 
     Raises:
-        InputError: a target lies between 0 and 1.
-        DataError: the place cannot be written.
+        InputError: If a target is between 0 and 1.
+        DataError: If the file cannot be written.
     """
     path = Path(path)
-    if unsure := labelled.targets[(labelled.targets > 0) & (labelled.targets < 1)].tolist():
+    if soft := labelled.targets[(labelled.targets > 0) & (labelled.targets < 1)].tolist():
         raise InputError(
-            f"JSON lines hold labels that are present or absent. Got a target of {unsure[0]}. "
-            "Write CSV (.csv) instead."
+            f"Targets in JSON lines must be 0 or 1; got {soft[0]}. Write CSV (.csv) instead."
         )
-    with new_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
-        for picture, targets, known in zip(
+    with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        for image, targets, known in zip(
             labelled.paths, labelled.targets, labelled.known, strict=True
         ):
             line = {
-                "path": path_beside(picture, path.parent),
+                "path": path_relative_to_folder(image, path.parent),
                 "labels": list(compress(labelled.names, known & (targets == 1))),
                 "absent": list(compress(labelled.names, known & (targets == 0))),
             }
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
-def _lines(path: Path) -> list[_Line]:
+def _read_jsonl_lines(path: Path) -> list[_ImageLine]:
     try:
         with path.open(encoding="utf-8-sig") as file:
-            return [_line(path, n, text) for n, text in enumerate(file, start=1) if text.strip()]
+            return [
+                _parse_jsonl_line(path, n, text)
+                for n, text in enumerate(file, start=1)
+                if text.strip()
+            ]
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(
-            f"{path} must be JSON lines in UTF-8. Got: {error}. Save it as such."
+            f"{path} must be JSON lines in UTF-8; got: {error}. Save it in this format."
         ) from error
 
 
-def _line(path: Path, number: int, text: str) -> _Line:
+def _parse_jsonl_line(path: Path, number: int, text: str) -> _ImageLine:
     try:
         entry = json.loads(text)
     except json.JSONDecodeError as error:
         raise DataError(
-            f"{path}, line {number}: expected one JSON object, got {text.strip()[:40]!r} "
+            f"{path}, line {number}: expected one JSON object; got {text.strip()[:40]!r} "
             f"({error.msg}). Correct that line."
         ) from error
-    if not _is_entry(entry):
+    if not _is_image_entry(entry):
         raise DataError(
             f'{path}, line {number}: expected {{"path": "…", "labels": ["…"], "absent": ["…"]}}, '
-            f"absent at will, got {text.strip()[:60]!r}. Correct that line."
+            f"where absent is optional; got {text.strip()[:60]!r}. Correct that line."
         )
-    line = _Line(entry["path"], entry["labels"], entry.get("absent"))
+    line = _ImageLine(entry["path"], entry["labels"], entry.get("absent"))
     if both := sorted(set(line.labels) & set(line.absent or ())):
         raise DataError(
-            f"{path}, line {number}: {few(both)} cannot be present and absent. Correct that line."
+            f"{path}, line {number}: a label must be either positive or absent; got "
+            f"{quote_first_three(both)} in both lists. Correct that line."
         )
     return line
 
 
-def _is_entry(entry: Any) -> bool:
-    def names(value: Any) -> bool:
+def _is_image_entry(entry: Any) -> bool:
+    def is_label_list(value: Any) -> bool:
         return isinstance(value, list) and all(isinstance(name, str) and name for name in value)
 
     return (
         isinstance(entry, dict)
         and isinstance(entry.get("path"), str)
         and bool(entry["path"])
-        and names(entry.get("labels"))
-        and (entry.get("absent") is None or names(entry["absent"]))
+        and is_label_list(entry.get("labels"))
+        and (entry.get("absent") is None or is_label_list(entry["absent"]))
     )

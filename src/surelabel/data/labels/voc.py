@@ -1,4 +1,4 @@
-"""Labels as Pascal VOC: a folder with one XML file a picture."""
+"""Pascal VOC annotations: a folder with one XML file per image."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from surelabel.data.labels.resolving import labelled_images, vocabulary
+from surelabel.data.labels.resolution.image_resolution import label_columns, resolve_labelled_images
 from surelabel.errors import DataError
 from surelabel.records import LabelledImages
 
@@ -14,75 +14,74 @@ from surelabel.records import LabelledImages
 def read(
     path: str | Path,
     *,
-    pictures_root: str | Path | None = None,
+    images_root: str | Path | None = None,
     names: Sequence[str] | None = None,
 ) -> LabelledImages:
-    """Read which objects each picture has; those that are only there as difficult are unknown.
+    """Read annotated images; a label whose objects are all marked difficult is unknown.
 
     Args:
-        path: The folder of XML files, or one that holds it as ``Annotations``.
-        pictures_root: Where ``filename`` starts. None takes the folder ``JPEGImages``
-            beside the annotations if there is one, else the folder of the XML files.
-        names: Labels that were looked for, in this order; all that are mentioned, sorted,
-            when None.
+        path: Folder of XML files, or a folder that contains them in ``Annotations``.
+        images_root: Folder of the paths in ``filename``. None for ``JPEGImages`` next to the
+            annotations if it exists, else for the folder of the XML files.
+        names: Labels to return, in this order; None for the sorted labels of the objects.
 
     Raises:
-        DataError: a file is no VOC annotation or declares a document type or an entity,
-            pictures do not exist, or labels are not in ``names``.
+        DataError: If a file is not a VOC annotation or declares a document type or an entity,
+            if an image does not exist, or if a label is not in ``names``.
     """
     folder = Path(path)
     if (folder / "Annotations").is_dir():
         folder = folder / "Annotations"
     files = sorted(folder.glob("*.xml"))
     if not files:
-        raise DataError(f"{path} must be a folder of VOC annotations (*.xml). Found none there.")
-    entries = [_entry(file) for file in files]
-    columns = vocabulary(folder, {label for _, objects in entries for label in objects}, names)
-    place = {label: column for column, label in enumerate(columns)}
+        raise DataError(f"{path} must be a folder of VOC annotations (*.xml); got no such file.")
+    entries = [_read_voc_annotation(file) for file in files]
+    columns = label_columns(folder, {label for _, objects in entries for label in objects}, names)
+    column_of = {label: column for column, label in enumerate(columns)}
     targets = np.zeros((len(entries), len(columns)))
     for row, (_, objects) in zip(targets, entries, strict=True):
-        for label, certain in objects.items():
-            row[place[label]] = 1.0 if certain else np.nan
-    return labelled_images(
+        for label, is_certain in objects.items():
+            row[column_of[label]] = 1.0 if is_certain else np.nan
+    return resolve_labelled_images(
         folder,
-        [picture for picture, _ in entries],
+        [image for image, _ in entries],
         columns,
         targets,
-        pictures_root=_root(folder) if pictures_root is None else pictures_root,
+        images_root=_default_images_root(folder) if images_root is None else images_root,
         names=names,
     )
 
 
-def _root(folder: Path) -> Path:
-    beside = folder.parent / "JPEGImages"
-    return beside if beside.is_dir() else folder
+def _default_images_root(folder: Path) -> Path:
+    images = folder.parent / "JPEGImages"
+    return images if images.is_dir() else folder
 
 
-def _entry(file: Path) -> tuple[str, dict[str, bool]]:
-    """The picture of a file, and its labels: True unless all objects of it are difficult."""
-    root = _parsed(file)
-    picture = (root.findtext("filename") or "").strip()
+def _read_voc_annotation(file: Path) -> tuple[str, dict[str, bool]]:
+    """Return the image of a file and its labels; False if all objects of a label are difficult."""
+    root = _parse_voc_xml(file)
+    image = (root.findtext("filename") or "").strip()
     objects: dict[str, bool] = {}
-    for thing in root.findall("object"):
-        label = (thing.findtext("name") or "").strip()
+    for element in root.findall("object"):
+        label = (element.findtext("name") or "").strip()
         if not label:
-            raise DataError(f"{file}: an object has no name. Add it.")
-        certain = (thing.findtext("difficult") or "0").strip() != "1"
-        objects[label] = objects.get(label, False) or certain
-    if root.tag != "annotation" or not picture:
-        raise DataError(f"{file} must be a VOC annotation with a filename. Got <{root.tag}>.")
-    return picture, objects
+            raise DataError(f"{file}: every object must have a name; got one without. Add it.")
+        is_certain = (element.findtext("difficult") or "0").strip() != "1"
+        objects[label] = objects.get(label, False) or is_certain
+    if root.tag != "annotation" or not image:
+        raise DataError(f"{file} must be a VOC annotation with a filename; got <{root.tag}>.")
+    return image, objects
 
 
-def _parsed(file: Path) -> ElementTree.Element:
-    """Parse without document types and entities: they can read files and fill the memory."""
+def _parse_voc_xml(file: Path) -> ElementTree.Element:
+    """Parse XML without document types and entities, which can read files and fill memory."""
     try:
         text = file.read_text(encoding="utf-8-sig")
         if "<!DOCTYPE" in text or "<!ENTITY" in text:
             raise DataError(
-                f"{file} declares a document type or an entity, which is refused as unsafe. "
-                "Take the declaration out."
+                f"{file} must not declare a document type or an entity, which is unsafe. "
+                "Remove the declaration."
             )
         return ElementTree.fromstring(text)
     except (OSError, UnicodeDecodeError, ElementTree.ParseError) as error:
-        raise DataError(f"{file} must be an XML file in UTF-8. Got: {error}.") from error
+        raise DataError(f"{file} must be an XML file in UTF-8; got: {error}.") from error

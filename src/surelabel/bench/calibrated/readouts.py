@@ -1,0 +1,106 @@
+"""Readouts of fitted heads: conversion of scores to log-odds by a link, sigmoid or calibrator."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from surelabel.bench.calibrated.heads import Head, ScoresToLogits
+from surelabel.calibration import Calibrator, Platt, Temperature, cross_fitted_logits
+from surelabel.config import Run
+from surelabel.metrics import log_loss_of_logits
+from surelabel.records import LOGIT_LIMIT, Array, LabelledFeatures
+
+HeadScores = tuple[Array, Array]  # of validation and test images
+
+
+@dataclass(frozen=True)
+class HeadReadout:
+    """Log-odds of all fits of one head, converted from the scores in one way.
+
+    Attributes:
+        title: Title of the table row.
+        head: Key of the head.
+        run: Run with the settings selected on validation.
+        scores: Test scores, one ``(n, c)`` for each fit.
+        logits: Test log-odds of this readout, one ``(n, c)`` for each fit.
+    """
+
+    title: str
+    head: str
+    run: Run
+    scores: tuple[Array, ...]
+    logits: tuple[Array, ...]
+
+
+def head_readouts(
+    key: str, head: Head, run: Run, fits: Sequence[HeadScores], validation: LabelledFeatures
+) -> Iterator[HeadReadout]:
+    """Iterate over all readouts of a head.
+
+    Args:
+        key: Key of the head.
+        head: Head that was fitted.
+        run: Run with the selected settings.
+        fits: Validation and test scores of each fit.
+        validation: Validation split, on which calibrators are fitted, one for each fit.
+    """
+    scores = tuple(test for _, test in fits)
+    for title, to_logits in _conversions(head, validation):
+        yield HeadReadout(title, key, run, scores, tuple(to_logits(*fit) for fit in fits))
+
+
+def validation_log_loss(head: Head, scores: Array, validation: LabelledFeatures) -> float:
+    """Return the validation log loss of the first readout of a head.
+
+    If only a calibrator can convert the scores, its log-odds are cross-fitted.
+
+    Args:
+        head: Head that was fitted.
+        scores: Validation scores, ``(n, c)``.
+        validation: Validation split.
+    """
+    readout = next(iter(head.readouts.values()))
+    targets, known = validation.targets, validation.known
+    logits = readout(scores) if readout else cross_fitted_logits(Platt, scores, targets, known)
+    return log_loss_of_logits(_clip_logits(logits), targets, known)
+
+
+def _conversions(
+    head: Head, validation: LabelledFeatures
+) -> Iterator[tuple[str, Callable[[Array, Array], Array]]]:
+    """Iterate over row titles and functions from validation and test scores to test log-odds."""
+    for suffix, readout in head.readouts.items():
+        title = head.title + suffix
+        if readout is None:
+            yield f"{title} + temperature", _calibrated(Temperature, _identity, validation)
+            yield f"{title} + Platt", _calibrated(Platt, _identity, validation)
+        else:
+            yield title, _uncalibrated(readout)
+            yield f"{title} + Platt", _calibrated(Platt, readout, validation)
+
+
+def _uncalibrated(readout: ScoresToLogits) -> Callable[[Array, Array], Array]:
+    return lambda _, test: _clip_logits(readout(test))
+
+
+def _calibrated(
+    make_calibrator: Callable[[], Calibrator],
+    readout: ScoresToLogits,
+    validation: LabelledFeatures,
+) -> Callable[[Array, Array], Array]:
+    def to_logits(validation_scores: Array, test_scores: Array) -> Array:
+        calibrator = make_calibrator().fit(
+            readout(validation_scores), validation.targets, validation.known
+        )
+        return np.asarray(calibrator.logits(readout(test_scores)), dtype=float)
+
+    return to_logits
+
+
+def _identity(scores: Array) -> Array:
+    return scores
+
+
+def _clip_logits(logits: Array) -> Array:
+    return np.clip(logits, -LOGIT_LIMIT, LOGIT_LIMIT)

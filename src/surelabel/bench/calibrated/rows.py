@@ -1,0 +1,78 @@
+"""Rows of the metrics table: each readout measured on the test images."""
+
+from typing import Any
+
+from scipy.special import expit
+
+from surelabel.bench.calibrated.plan import TABLE_METRICS
+from surelabel.bench.calibrated.readouts import HeadReadout
+from surelabel.bench.calibrated.results import CalibrationRow
+from surelabel.bench.feature_splits import FeatureSplits
+from surelabel.bench.result_cache import ResultCache, array_digest
+from surelabel.config import Run
+from surelabel.evaluation import NOISE_FLOOR_METRICS
+from surelabel.metrics import POOLED, RANKING, noise_floor
+from surelabel.records import Array, LabelledFeatures
+
+NOISE_FLOOR_RESAMPLES = 5  # simulated targets for each noise floor
+
+
+def calibration_row(
+    readout: HeadReadout, dataset: FeatureSplits, cache: ResultCache
+) -> CalibrationRow:
+    """Measure all fits of a readout on the test images.
+
+    Args:
+        readout: Scores and log-odds of the row.
+        dataset: Features and targets.
+        cache: Cache of the metrics.
+    """
+    test = dataset.test
+
+    def compute() -> dict[str, list[float]]:
+        metrics_of_fits = [
+            fit_metrics(logits, scores, test, TABLE_METRICS) | _noise_floors(expit(logits), test)
+            for logits, scores in zip(readout.logits, readout.scores, strict=True)
+        ]
+        return {name: [metrics[name] for metrics in metrics_of_fits] for name in metrics_of_fits[0]}
+
+    digest = array_digest(*readout.logits, *readout.scores)
+    metrics = cache.load_or_compute(
+        "row", dataset.fingerprint, digest, TABLE_METRICS, compute=compute
+    )
+    return CalibrationRow(readout.title, readout.head, _selected_settings(readout.run), metrics)
+
+
+def fit_metrics(
+    logits: Array, scores: Array, test: LabelledFeatures, names: tuple[str, ...]
+) -> dict[str, float]:
+    """Return the metrics of one fit.
+
+    Ranking metrics use the raw scores, because a map may tie scores that differ.
+
+    Args:
+        logits: Test log-odds, ``(n, c)``.
+        scores: Raw test scores, ``(n, c)``.
+        test: Test split.
+        names: Names of the metrics.
+    """
+    p = expit(logits)
+    return {
+        name: POOLED[name](scores if name in RANKING else p, test.targets, test.known)
+        for name in names
+    }
+
+
+def _noise_floors(p: Array, test: LabelledFeatures) -> dict[str, float]:
+    return {
+        f"{name}_noise_floor": float(
+            noise_floor(POOLED[name], p, test.known, resamples=NOISE_FLOOR_RESAMPLES)
+        )
+        for name in NOISE_FLOOR_METRICS
+    }
+
+
+def _selected_settings(run: Run) -> dict[str, Any]:
+    settings = {"learning_rate": run.learning_rate, "weight_decay": run.weight_decay}
+    weight = {"regularizer_weight": run.regularizer_weight} if run.regularizer else {}
+    return settings | weight

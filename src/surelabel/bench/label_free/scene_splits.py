@@ -1,0 +1,80 @@
+"""Train, validation and test images of the label-free comparison."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.bench.label_free.plan import LabelFreePlan
+from surelabel.data.bundled_collections import benchmark_scenes, collection_folder
+from surelabel.data.scene_files import AnnotatedScenes, read_scenes
+from surelabel.features import default_cache_folder
+from surelabel.records import LabelledImages
+
+
+@dataclass(frozen=True)
+class LabelFreeSplits:
+    """One image collection with annotations for the evaluation of methods without labels.
+
+    Attributes:
+        name: Title in tables.
+        encoder: Name of the encoder of all methods.
+        train: Training images; only the linear probe uses their targets.
+        validation: Images on which the best one-pass row is selected.
+        test: Images for the measurements.
+        main_columns: Column of the most prominent label of each test image, ``(n,)``; -1 if there
+            is none.
+    """
+
+    name: str
+    encoder: str
+    train: LabelledImages
+    validation: LabelledImages
+    test: LabelledImages
+    main_columns: npt.NDArray[np.int64]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the encoder, image paths and targets."""
+        digest = hashlib.sha256(self.encoder.encode())
+        for split in (self.train, self.validation, self.test):
+            digest.update("\n".join(split.paths).encode())
+            digest.update(np.ascontiguousarray(split.targets).tobytes())
+        return digest.hexdigest()
+
+
+def load_label_free_scenes(
+    encoder: str, plan: LabelFreePlan, *, quick: bool = False
+) -> LabelFreeSplits:
+    """Load scenes of 80 labels for an embedded encoder.
+
+    Args:
+        encoder: ``tiny-vit`` or ``tiny-rn``.
+        plan: Amount of work, with the number of images of each split.
+        quick: Use the images inside the package instead of images drawn into the cache folder.
+
+    Raises:
+        MissingPart: If images must be drawn and no colour-emoji font is installed.
+    """
+    scenes = {split: _load_scenes(split, quick) for split in ("train", "validation", "test")}
+    images = {split: annotated.images for split, annotated in scenes.items()}
+    columns = {name: column for column, name in enumerate(images["test"].names)}
+    main_columns = np.array([columns.get(label, -1) for label in scenes["test"].main_labels])
+    return LabelFreeSplits(
+        name=f"scenes-80, {encoder}",
+        encoder=encoder,
+        train=images["train"].take(range(min(plan.probe_images, len(images["train"])))),
+        validation=images["validation"].take(range(plan.validation)),
+        test=images["test"].take(range(plan.test)),
+        main_columns=main_columns[: plan.test],
+    )
+
+
+def _load_scenes(split: str, quick: bool) -> AnnotatedScenes:
+    if quick:
+        return read_scenes(collection_folder("scenes-80", split=split))
+    return benchmark_scenes(
+        "scenes-80", split=split, cache_folder=default_cache_folder() / "scenes"
+    )

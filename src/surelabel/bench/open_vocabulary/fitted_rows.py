@@ -1,0 +1,132 @@
+"""Recognizers fitted on the seen classes for each table row, and their test predictions."""
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+from surelabel.bench.open_vocabulary.plan import (
+    KNOWLEDGE_WEIGHT,
+    METHOD_NAME,
+    PAPER_SETTINGS,
+    OpenVocabularyPlan,
+    RunChanges,
+)
+from surelabel.bench.open_vocabulary.scene_splits import ENCODER, OpenVocabularySplits
+from surelabel.bench.result_cache import ResultCache
+from surelabel.config import Choice, Run
+from surelabel.methods import METHODS
+from surelabel.recognizer import Recognizer
+from surelabel.records import Array
+from surelabel.tables import settings
+
+
+@dataclass(frozen=True)
+class FittedPredictions:
+    """Test predictions of one fitted recognizer.
+
+    Attributes:
+        scores: Test scores, seen classes first, ``(n, c)``.
+        logits: Log-odds from one Platt scaling of all classes, ``(n, c)``.
+        parameters: Number of trained parameters.
+        seconds: Processor seconds of fitting and prediction.
+    """
+
+    scores: Array
+    logits: Array
+    parameters: int
+    seconds: float
+
+
+def row_run(domain: str, changes: RunChanges, plan: OpenVocabularyPlan, seed: int) -> Run:
+    """Return the run of a row: recover and match with changed settings, or another method.
+
+    Settings that equal the default of the method are left out, so that equal runs compare equal. A
+    method without training has the same run for all seeds.
+
+    Args:
+        domain: Domain of the scenes, which sets the weight of the frozen encoder's knowledge.
+        changes: Changed settings of the row.
+        plan: Amount of work.
+        seed: Seed of a method that learns from labels.
+    """
+    method_settings = {"name": METHOD_NAME} | changes.get("method", {})
+    name = method_settings.pop("name")
+    if name == METHOD_NAME:
+        method_settings = (
+            PAPER_SETTINGS | {"knowledge_weight": KNOWLEDGE_WEIGHT[domain]} | method_settings
+        )
+    defaults = settings(METHODS[name])
+    method_settings = {
+        key: value for key, value in method_settings.items() if value != defaults[key]
+    }
+    run = Run(
+        encoder=Choice(ENCODER), method=Choice(name, method_settings), calibrator=Choice("platt")
+    )
+    if getattr(METHODS[name], "learns_from", "") == "labels":
+        run = replace(run, seed=seed)
+    if name == METHOD_NAME:
+        run = replace(run, epochs=plan.epochs)
+    return replace(run, loss=Choice(**changes["loss"])) if "loss" in changes else run
+
+
+def row_runs(domain: str, changes: RunChanges, plan: OpenVocabularyPlan, seed: int) -> list[Run]:
+    """Return the runs of a row, one for each seed; a single run for a method without training.
+
+    Args:
+        domain: Domain of the scenes.
+        changes: Changed settings of the row.
+        plan: Amount of work.
+        seed: First seed.
+    """
+    seeds = range(seed, seed + plan.seeds)
+    runs = [row_run(domain, changes, plan, run_seed) for run_seed in seeds]
+    return runs[:1] if runs[0] == runs[-1] else runs
+
+
+def fit_seen_names(images: OpenVocabularySplits, run: Run) -> Recognizer:
+    """Fit and calibrate a recognizer on the seen classes.
+
+    Args:
+        images: Train and validation images.
+        run: Configuration of the recognizer.
+    """
+    recognizer = Recognizer(run, images.vocabulary.seen, encoder=images.encoder)
+    if recognizer.method.learns_from == "labels":
+        recognizer.fit(images.train)
+    return recognizer.calibrate(images.validation)
+
+
+def fit_and_predict(
+    cache: ResultCache, images: OpenVocabularySplits, run: Run
+) -> FittedPredictions:
+    """Fit a recognizer on the seen classes and predict all classes of the test images.
+
+    Args:
+        cache: Cache of the predictions.
+        images: Train, validation and test images.
+        run: Configuration of the recognizer.
+
+    Raises:
+        DataError: If a file is damaged or cannot be written.
+    """
+
+    def compute() -> dict[str, Any]:
+        start = time.process_time()
+        recognizer = fit_seen_names(images, run).with_names(images.vocabulary.names)
+        predictions = recognizer.predict(images.test)
+        parameters = sum(p.numel() for p in recognizer.method.parameters() if p.requires_grad)
+        seconds = time.process_time() - start
+        return {
+            "scores": predictions.scores,
+            "logits": predictions.logits,
+            "cost": [parameters, seconds],
+        }
+
+    shape = (len(images.test), len(images.vocabulary.names))
+    arrays = cache.load_or_compute_arrays(
+        *("predictions", images.fingerprint, run),
+        shapes={"scores": shape, "logits": shape, "cost": (2,)},
+        compute=compute,
+    )
+    parameters, seconds = arrays["cost"].tolist()
+    return FittedPredictions(arrays["scores"], arrays["logits"], int(parameters), seconds)

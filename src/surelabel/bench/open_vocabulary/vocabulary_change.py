@@ -1,0 +1,113 @@
+"""Effect of labels that are added to a fitted recognizer on the seen classes."""
+
+import warnings
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from surelabel.bench.open_vocabulary.fitted_rows import fit_seen_names
+from surelabel.bench.open_vocabulary.plan import OpenVocabularyPlan
+from surelabel.bench.open_vocabulary.scene_splits import OpenVocabularySplits
+from surelabel.bench.result_cache import ResultCache
+from surelabel.config import Run
+from surelabel.data.scene_words import all_scene_words
+from surelabel.data.vocabularies import VOCABULARIES
+from surelabel.encoders.prompts.reference_list import reference_names
+from surelabel.metrics.ece import ece
+from surelabel.metrics.mean_average_precision import mean_average_precision
+from surelabel.recognizer import Recognizer
+from surelabel.records import Array, LabelledImages
+
+
+def measure_vocabulary_change(
+    images: OpenVocabularySplits, runs: Sequence[Run], plan: OpenVocabularyPlan, cache: ResultCache
+) -> list[dict[str, Any]]:
+    """Measure the effect of added labels on the seen classes, mean over the recognizers.
+
+    Args:
+        images: Images; the first test images are used.
+        runs: Runs of the recognizers.
+        plan: Amount of work.
+        cache: Cache of the results.
+
+    Returns:
+        One entry for each list of added labels. ``names``: number of added labels;
+        ``names_with_trained_tokens``: how many of them the encoder was trained on. For the seen
+        classes, ``ece_before``, ``ece_after``, ``map_before`` and ``map_after``; ``ece_change``,
+        the largest change of a recognizer; ``logit_change_median`` and
+        ``logit_change_95th_percentile`` of the absolute change of log-odds.
+
+    Raises:
+        DataError: If a file of the cache is damaged or cannot be written.
+    """
+    name_lists = [images.vocabulary.unseen, additional_names(images, plan.added_names)]
+    n_images = plan.vocabulary_change_images
+    entries_by_run = []
+    for run in runs:
+        key = ("vocabulary change", images.fingerprint, run, n_images, plan.added_names)
+        compute = partial(_measure_run, images, run, name_lists, n_images)
+        entries_by_run.append(cache.load_or_compute(*key, compute=compute))
+    return [_mean_entry(entries) for entries in zip(*entries_by_run, strict=True)]
+
+
+def additional_names(images: OpenVocabularySplits, count: int) -> list[str]:
+    """Return label names that the images do not use, words of Scenes first.
+
+    Args:
+        images: Images whose label names are excluded.
+        count: Number of names.
+    """
+    nus = VOCABULARIES["nus-925-81"].names
+    pool = [*(word.name for word in all_scene_words()), *reference_names(), *nus]
+    used = {name.casefold() for name in images.test.names}
+    unused = dict.fromkeys(name for name in pool if name.casefold() not in used)
+    return list(unused)[:count]
+
+
+def _measure_run(
+    images: OpenVocabularySplits, run: Run, name_lists: Sequence[Sequence[str]], n_images: int
+) -> list[dict[str, Any]]:
+    """Return one entry for each list of added labels, for one recognizer."""
+    recognizer = fit_seen_names(images, run)
+    test = images.test.take(range(min(n_images, len(images.test))))
+    aligned = recognizer.align_labels(test)
+    logits_before = _predict_logits(recognizer, test)
+    return [_measure_added_names(recognizer, aligned, logits_before, names) for names in name_lists]
+
+
+def _measure_added_names(
+    recognizer: Recognizer, images: LabelledImages, before: Array, names: Sequence[str]
+) -> dict[str, Any]:
+    """Return the metrics of the seen classes before and after labels are added."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # about labels with untrained tokens
+        extended = recognizer.with_names([*recognizer.names, *names])
+    after = _predict_logits(extended, images)[:, : len(recognizer.names)]
+    change = np.abs(after - before)
+    untrained = recognizer.encoder.labels_with_untrained_tokens(names)
+    return {
+        "names": len(names),
+        "names_with_trained_tokens": len(names) - len(untrained),
+        "ece_before": ece(expit(before), images.targets, images.known),
+        "ece_after": ece(expit(after), images.targets, images.known),
+        "logit_change_median": float(np.median(change)),
+        "logit_change_95th_percentile": float(np.quantile(change, 0.95)),
+        "map_before": mean_average_precision(before, images.targets, images.known),
+        "map_after": mean_average_precision(after, images.targets, images.known),
+    }
+
+
+def _predict_logits(recognizer: Recognizer, images: LabelledImages) -> Array:
+    logits = recognizer.predict(images).logits
+    assert logits is not None  # the recognizer is calibrated
+    return logits.astype(np.float64)
+
+
+def _mean_entry(entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the means over recognizers, and the largest change of the ECE."""
+    means = {key: float(np.mean([entry[key] for entry in entries])) for key in entries[0]}
+    ece_changes = [entry["ece_after"] - entry["ece_before"] for entry in entries]
+    return means | {"ece_change": max(ece_changes, key=abs), "names": entries[0]["names"]}

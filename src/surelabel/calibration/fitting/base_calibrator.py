@@ -1,0 +1,73 @@
+"""Base class of the calibrators: input validation, output limits and scikit-learn methods."""
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from surelabel.calibration.fitting.input_validation import validate_calibrator_input
+from surelabel.calibration.interface import Calibrator
+from surelabel.errors import ConfigError, NotFitted
+from surelabel.records import LOGIT_LIMIT, Array
+from surelabel.tables import settings
+
+
+class BaseCalibrator(Calibrator):
+    """Base class that validates the input, clips the output and implements scikit-learn methods.
+
+    A subclass implements ``fit``, ``state``, ``restore`` and ``_calibrated_log_odds``. Its
+    keyword-only arguments are its settings. Fitted attributes end in an underscore.
+    """
+
+    def logits(self, logits: npt.ArrayLike) -> Array:
+        """Return the calibrated log-odds of ``logits`` ``(n, c)``, clipped to [-40, 40]."""
+        self._check_fitted()
+        return np.clip(
+            self._calibrated_log_odds(validate_calibrator_input(logits)), -LOGIT_LIMIT, LOGIT_LIMIT
+        )
+
+    def predict_proba(self, logits: npt.ArrayLike) -> Array:
+        """Return the calibrated probabilities of ``logits``, ``(n, c)``."""
+        probabilities: Array = expit(self.logits(logits))
+        return probabilities
+
+    def shared_calibrator(self) -> Calibrator | None:
+        """Return the calibrator for new labels: itself if all labels share it, otherwise None."""
+        return self if self.shares_parameters else None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings."""
+        return {name: getattr(self, name) for name in settings(type(self))}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change settings.
+
+        Raises:
+            ConfigError: If a setting does not exist or its value is out of range.
+        """
+        known = settings(type(self))
+        if extra := params.keys() - known.keys():
+            available = f"Its settings: {', '.join(known)}." if known else "It has no settings."
+            raise ConfigError(
+                f"{type(self).__name__} has no setting {', '.join(sorted(extra))}. {available}"
+            )
+        for name, value in params.items():
+            setattr(self, name, value)
+        self._check_settings()
+        return self
+
+    @abstractmethod
+    def _calibrated_log_odds(self, x: Array) -> Array:
+        """Return the calibrated log-odds of validated logits ``(n, c)``, not clipped."""
+
+    def _check_settings(self) -> None:
+        """Check the settings; a calibrator without settings keeps this empty method."""
+
+    def _check_fitted(self) -> None:
+        if not any(name.endswith("_") for name in vars(self)):
+            raise NotFitted(
+                f"{type(self).__name__} is not fitted. Call fit(logits, targets) or "
+                "restore(state) first."
+            )

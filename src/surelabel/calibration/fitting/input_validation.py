@@ -1,0 +1,127 @@
+"""Validation of the input and of the saved state of calibrators."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.errors import ConfigError, DataError, InputError
+from surelabel.records import Array, Flags, validate_targets
+from surelabel.shapes import check_shapes
+
+
+def validate_calibrator_input(logits: npt.ArrayLike) -> Array:
+    """Return logits or raw scores as a float64 array ``(n, c)``.
+
+    Raises:
+        InputError: If the axes are not ``(n, c)``, or if a value is NaN or infinite.
+    """
+    logits = np.asarray(logits, dtype=np.float64)
+    check_shapes(logits=(logits, "n c"))
+    if not np.isfinite(logits).all():
+        raise InputError(
+            f"logits must be finite numbers; got {(~np.isfinite(logits)).sum()} values that are "
+            "not finite. Remove their images."
+        )
+    return logits
+
+
+def validate_calibration_data(
+    logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None
+) -> tuple[Array, Array, Flags]:
+    """Return logits, targets (0 where unknown) and known flags, each ``(n, c)``.
+
+    Raises:
+        InputError: If the shapes differ, if a value is out of range, or if no known target is
+            positive or none is negative.
+    """
+    logits = validate_calibrator_input(logits)
+    targets, known = validate_targets(targets, known)
+    check_shapes(logits=(logits, "n c"), targets=(targets, "n c"))
+    positives, count = targets.sum(), known.sum()  # an unknown target is 0
+    if not 0 < positives < count:
+        raise InputError(
+            "Fitting and calibrating need known positive and known negative targets; "
+            f"got {positives:g} positive among {count} known targets. Label more images, or use "
+            "only names that have labels."
+        )
+    return logits, targets, known
+
+
+def flatten_known_decisions(
+    logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None
+) -> tuple[Array, Array]:
+    """Return the logits and the targets of all known decisions of all labels, each flat.
+
+    Raises:
+        InputError: If ``validate_calibration_data`` rejects the input.
+    """
+    logits, targets, known = validate_calibration_data(logits, targets, known)
+    return logits[known], targets[known]
+
+
+def smooth_platt_targets(y: Array) -> Array:
+    """Return targets smoothed as in Platt scaling, so that few decisions imply no certainty.
+
+    With P positive and N negative decisions, a positive becomes (P + 1) / (P + 2) and a negative
+    1 / (N + 2). Graded targets are interpolated linearly.
+    """
+    positives = y.sum()
+    high, low = (positives + 1) / (positives + 2), 1 / (y.size - positives + 2)
+    smoothed: Array = low + (high - low) * y
+    return smoothed
+
+
+def validate_calibrator_state(state: dict[str, Any], **axes: str) -> dict[str, Array]:
+    """Return the arrays of a saved state, after a check of their names and axes.
+
+    Args:
+        state: Saved state.
+        axes: Required axes of each array by name, as in ``check_shapes``; "" for a number.
+
+    Raises:
+        DataError: If a name is missing or unexpected, or if a value is not finite or has the
+            wrong shape.
+    """
+    error = DataError(
+        f"A saved calibration must hold finite numbers for {', '.join(axes)}, in lists of matching "
+        f"lengths, and nothing else; got {truncate_saved_value(repr(state))}. Calibrate again."
+    )
+    if not isinstance(state, dict) or state.keys() != axes.keys():
+        raise error
+    try:
+        arrays = {name: np.asarray(state[name]) for name in axes}
+        check_shapes(**{name: (arrays[name], axes[name]) for name in axes})
+    except (ValueError, InputError) as cause:  # lists of different lengths, or a wrong shape
+        raise error from cause
+    if not all(v.size and v.dtype.kind in "iuf" and np.isfinite(v).all() for v in arrays.values()):
+        raise error
+    return {name: value.astype(np.float64) for name, value in arrays.items()}
+
+
+def truncate_saved_value(text: str) -> str:
+    """Return the first 200 characters of a text, for an error message."""
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def check_finite_positive(name: str, value: float) -> None:
+    """Check that a setting is a finite number above 0.
+
+    Raises:
+        ConfigError: If ``value`` is not finite or not above 0.
+    """
+    if not (np.isfinite(value) and value > 0):
+        raise ConfigError(f"{name} must be a finite number above 0; got {value}.")
+
+
+def check_calibrated_label_count(x: Array, count: int) -> None:
+    """Check that scores ``(n, c)`` have as many labels as the calibrator was fitted on.
+
+    Raises:
+        InputError: If the number of columns is not ``count``.
+    """
+    if x.shape[1] != count:
+        raise InputError(
+            f"logits must have the {count} labels that the calibrator was fitted on; got "
+            f"{x.shape[1]}. Calibrate again, or use shared_calibrator() for other labels."
+        )

@@ -1,0 +1,52 @@
+"""Isotonic regression from scores to log-odds."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from surelabel.records import Array
+
+
+@dataclass(frozen=True)
+class IsotonicCurve:
+    """Non-decreasing curve: log-odds interpolated linearly between knots, constant outside.
+
+    Attributes:
+        knots: Scores, strictly increasing, ``(k,)``.
+        levels: Log-odds at the knots, non-decreasing, ``(k,)``.
+    """
+
+    knots: Array
+    levels: Array
+
+    def __call__(self, x: Array) -> Array:
+        """Return the log-odds of scores of any shape."""
+        log_odds: Array = np.interp(x, self.knots, self.levels)
+        return log_odds
+
+    @property
+    def is_monotonic(self) -> bool:
+        """Whether the knots are strictly increasing and the levels non-decreasing."""
+        return bool((np.diff(self.knots) > 0).all() and (np.diff(self.levels) >= 0).all())
+
+
+def fit_isotonic_curve(x: Array, y: Array, pseudo_count: float) -> IsotonicCurve:
+    """Return the isotonic regression of targets ``y`` in [0, 1] on scores ``x``, both ``(n,)``.
+
+    Every step of the isotonic fit counts ``pseudo_count`` additional decisions, half of them
+    positive, so that no probability is 0 or 1. Where this breaks the order, a second isotonic
+    regression restores it.
+    """
+    scores, score_index = np.unique(x, return_inverse=True)  # equal scores share a probability
+    counts = np.bincount(score_index).astype(np.float64)
+    positives = np.bincount(score_index, weights=y)
+    starts = isotonic_regression(positives / counts, weights=counts).blocks[:-1]
+    weights = np.add.reduceat(counts, starts) + pseudo_count
+    shares = (np.add.reduceat(positives, starts) + pseudo_count / 2) / weights
+    shares = isotonic_regression(shares, weights=weights).x
+    ends = np.append(starts[1:], len(scores)) - 1
+    knots = np.stack([scores[starts], scores[ends]], axis=1).ravel()
+    levels = np.repeat(np.log(shares) - np.log1p(-shares), 2)
+    is_repeated = np.append(False, np.diff(knots) == 0)
+    return IsotonicCurve(knots[~is_repeated], levels[~is_repeated])

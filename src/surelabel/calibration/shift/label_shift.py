@@ -1,0 +1,128 @@
+"""Label shift (prior shift): adapt calibrated logits to images with other label frequencies."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, logit
+
+from surelabel.calibration.fitting.input_validation import (
+    check_finite_positive,
+    validate_calibrator_input,
+)
+from surelabel.errors import ConfigError, InputError
+from surelabel.records import LOGIT_LIMIT, Array
+
+TOLERANCE = 1e-6  # change of the logit shift of a label at which its iteration has converged
+
+
+@dataclass(frozen=True)
+class LabelShift:
+    """Result of ``estimate_label_shift``.
+
+    Attributes:
+        priors: Estimated share of the new images with each label, inside (0, 1), ``(c,)``.
+        logit_shift: Shift to add to the calibrated logits, ``(c,)``.
+        steps: Number of iterations.
+        converged: Whether the priors converged.
+    """
+
+    priors: Array
+    logit_shift: Array
+    steps: int
+    converged: bool
+
+    def logits(self, logits: npt.ArrayLike) -> Array:
+        """Return the shifted calibrated logits ``(n, c)`` of new images, clipped to [-40, 40].
+
+        Raises:
+            InputError: If the number of labels differs from that of the estimate.
+        """
+        x = validate_calibrator_input(logits)
+        if x.shape[1] != len(self.logit_shift):
+            raise InputError(
+                f"logits must have the {len(self.logit_shift)} labels whose shift was estimated; "
+                f"got {x.shape[1]}. Estimate the shift of these labels."
+            )
+        return np.clip(x + self.logit_shift, -LOGIT_LIMIT, LOGIT_LIMIT)
+
+
+def estimate_label_shift(
+    logits: npt.ArrayLike,
+    prior: npt.ArrayLike,
+    *,
+    pseudo_count: float = 10.0,
+    steps: int = 1000,
+) -> LabelShift:
+    """Estimate the label frequencies of unlabelled images from their calibrated logits.
+
+        shift = logit(q) - logit(prior)
+        q = (Σ sigmoid(logits + shift) + m · prior) / (n + m),   m = ``pseudo_count``,
+
+    iterated until q converges, independently for each label (expectation-maximization). The
+    estimate assumes that only the frequencies changed: images with a label, and images without
+    it, must have the same distribution as before. If they do not, for example because of a new
+    camera or season, calibrate on new labelled images.
+
+    Args:
+        logits: Calibrated log-odds of the new images, ``(n, c)``, finite.
+        prior: Share of the calibration images with each label, inside (0, 1), ``(c,)``.
+        pseudo_count: Weight of the old share, in images. With few new images the shift is small.
+            Above 0.
+        steps: Maximum number of iterations, >= 1.
+
+    Returns:
+        The new shares, the shift of the logits and the state of the iteration.
+
+    Raises:
+        InputError: If there is no image, if a logit is not finite, or if ``prior`` is not one
+            number inside (0, 1) for each label.
+        ConfigError: If a setting is out of range.
+
+    Source:
+        Saerens, Latinne and Decaestecker, Adjusting the Outputs of a Classifier to New a Priori
+        Probabilities: A Simple Procedure, Neural Computation, 2002. The need for calibrated
+        probabilities: Alexandari, Kundaje and Shrikumar, Maximum Likelihood with Bias-Corrected
+        Calibration is Hard-To-Beat at Label Shift Adaptation, ICML 2020, arXiv:1901.06852.
+
+    Differs:
+        Each label is a binary problem. The pseudo-count is ours: without it, the share of a label
+        with low probabilities in all images would converge to 0.
+
+    Example:
+        >>> estimate = estimate_label_shift([[2.0], [2.0], [2.0], [-2.0]], [0.5], pseudo_count=1)
+        >>> estimate.priors.round(4), estimate.logit_shift.round(4), estimate.converged
+        (array([0.7224]), array([0.9566]), True)
+    """
+    x = validate_calibrator_input(logits)
+    if not len(x):
+        raise InputError("logits must have at least one image; got none. Add new images.")
+    prior = _validate_prior(prior, x.shape[1])
+    check_finite_positive("pseudo_count", pseudo_count)
+    if not float(steps).is_integer() or steps < 1:
+        raise ConfigError(f"steps must be a whole number of at least 1; got {steps}.")
+    prior_logits = logit(prior)
+    shift, active = np.zeros_like(prior), np.ones(len(prior), dtype=bool)
+    step = 0
+    while active.any() and step < steps:
+        expected_positives = expit(x[:, active] + shift[active]).sum(axis=0)
+        q = (expected_positives + pseudo_count * prior[active]) / (len(x) + pseudo_count)
+        previous, shift[active] = shift[active], logit(q) - prior_logits[active]
+        active[active] = np.abs(shift[active] - previous) > TOLERANCE
+        step += 1
+    return LabelShift(expit(prior_logits + shift), shift, step, not active.any())
+
+
+def _validate_prior(prior: npt.ArrayLike, count: int) -> Array:
+    """Return the prior as a float64 array of ``count`` numbers inside (0, 1)."""
+    prior = np.asarray(prior, dtype=np.float64)
+    if prior.shape != (count,):
+        raise InputError(f"prior must be one number per label, ({count},); got {prior.shape}.")
+    invalid = ~((prior > 0) & (prior < 1))  # also True for NaN
+    if invalid.any():
+        raise InputError(
+            f"prior must lie inside (0, 1); got {prior[invalid][0]} for label {invalid.argmax()}. "
+            "Leave out a label that all, or none, of the calibration images have. Its shift is "
+            "undefined."
+        )
+    return prior

@@ -1,0 +1,121 @@
+"""Write heat maps of the labels of each image: ``--heat-maps`` of ``tag``."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from surelabel.cli.terminal import Terminal, validate_output_path
+from surelabel.errors import DataError
+
+if TYPE_CHECKING:
+    from surelabel.recognizer import Recognizer
+    from surelabel.records import Predictions
+
+Command = Callable[..., None]
+DEFAULT_LABELS, MAX_LABELS = 3, 6  # labels of an image: without --top-k, and at most
+BATCH_SIZE = 32  # images between two updates of the progress
+MAX_NAME_BYTES = 200  # bytes of a file name without suffix; most file systems allow 255
+
+
+def _validate_heat_map_folder(
+    context: click.Context, option: click.Parameter, path: str | None
+) -> str | None:
+    if path is not None and Path(path).is_file():
+        raise DataError(f"--heat-maps requires a folder; got the file {path}. Give another path.")
+    return validate_output_path(context, option, path)
+
+
+def heat_maps_option(function: Command) -> Command:
+    """Add ``--heat-maps``, a folder for heat maps."""
+    return click.option(
+        "--heat-maps",
+        callback=_validate_heat_map_folder,
+        metavar="FOLDER",
+        help="Write a PNG file for each image, with heat maps of its labels with the highest "
+        f"scores. --top-k sets their number, at most {MAX_LABELS}. [{DEFAULT_LABELS}]",
+    )(function)
+
+
+def write_heat_maps(
+    terminal: Terminal,
+    recognizer: "Recognizer",
+    predictions: "Predictions",
+    folder: str,
+    top_k: int | None,
+) -> None:
+    """Write a PNG file with heat maps for each image; existing files are replaced.
+
+    Args:
+        terminal: Output of the command.
+        recognizer: Recognizer that predicted the images.
+        predictions: Predictions of the images.
+        folder: Folder for the files.
+        top_k: Number of labels of each image; None for the default.
+
+    Raises:
+        ConfigError: If the recognizer cannot localize labels.
+        DataError: If an image cannot be read any more, or the folder cannot be written.
+    """
+    from surelabel.files import atomic_file
+    from surelabel.recognizer import localize_labels, select_tags
+    from surelabel.report import render_heat_map_sheet
+
+    tags = select_tags(predictions, top_k=min(top_k or DEFAULT_LABELS, MAX_LABELS))
+    labels = {
+        path: [tag["label"] for tag in image_tags]
+        for path, image_tags in zip(predictions.paths, tags, strict=True)
+    }
+    file_names = dict(zip(labels, heat_map_file_names(list(labels)), strict=True))
+    with terminal.progress("Drawing") as progress:
+        for start in range(0, len(file_names), BATCH_SIZE):
+            batch = list(file_names)[start : start + BATCH_SIZE]
+            region_maps = localize_labels(recognizer, {path: labels[path] for path in batch})
+            _check_images_were_read(batch, region_maps)
+            for path in batch:
+                with atomic_file(Path(folder) / file_names[path]) as file:
+                    file.write_bytes(render_heat_map_sheet(path, region_maps[path]))
+            if progress:
+                progress(start + len(batch), len(file_names))
+    terminal.print_status(f"Written: heat maps of {len(file_names)} images, in {folder}")
+
+
+def heat_map_file_names(paths: Sequence[str]) -> list[str]:
+    """Return a unique file name for each image.
+
+    Names that are equal get a number. Upper and lower case are equal, as on some file systems.
+    Long names are truncated.
+
+    Example:
+        >>> heat_map_file_names(["a/cat.jpg", "b/cat.png", "b/dog.png"])
+        ['cat.heat-maps.png', 'cat-2.heat-maps.png', 'dog.heat-maps.png']
+    """
+    counts: Counter[str] = Counter()
+    file_names: list[str] = []
+    for path in paths:
+        name = stem = _truncate_file_stem(Path(path).stem)
+        while counts[name.casefold()]:
+            counts[stem.casefold()] += 1
+            name = f"{stem}-{counts[stem.casefold()]}"
+        counts[name.casefold()] += 1
+        file_names.append(f"{name}.heat-maps.png")
+    return file_names
+
+
+def _check_images_were_read(paths: Sequence[str], region_maps: Mapping[str, object]) -> None:
+    missing = [path for path in paths if path not in region_maps]
+    if missing:
+        raise DataError(
+            f"{missing[0]} was tagged, but cannot be read any more, so it has no heat maps. Run "
+            "the command again."
+        )
+
+
+def _truncate_file_stem(stem: str) -> str:
+    """Truncate a file name to ``MAX_NAME_BYTES``."""
+    while len(os.fsencode(stem)) > MAX_NAME_BYTES:
+        stem = stem[:-1]
+    return stem

@@ -1,0 +1,248 @@
+"""Options and arguments for models, labels, datasets and images."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from surelabel.cli.terminal import Terminal
+    from surelabel.recognizer import LabelledInput, Recognizer
+    from surelabel.records import Images, SkippedImage
+
+Command = Callable[..., None]
+DATASET_SUFFIXES = (".csv", ".json", ".jsonl", ".xml", ".npz")
+
+
+def model_option(function: Command) -> Command:
+    """Add ``--model``, an encoder or a saved recognizer."""
+    return click.option(
+        "--model",
+        default="tiny-vit",
+        show_default=True,
+        help="Encoder or folder of a saved recognizer: tiny-vit or tiny-rn (trained on emoji "
+        "only), an open_clip model such as ViT-B-16/openai, or local-dir:FOLDER.",
+    )(function)
+
+
+def method_options(function: Command) -> Command:
+    """Add ``--method`` and ``--set``, the scoring method of an encoder and its settings."""
+    settings_option = click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Change a setting, such as method.domain=centred; see `surelabel show method`.",
+    )
+    method_option = click.option(
+        "--method",
+        help="Scoring method of an encoder: zero_shot, or another method without training on "
+        "labels, such as tiles or dense_regions.",
+    )
+    return method_option(settings_option(function))
+
+
+def labels_option(function: Command) -> Command:
+    """Add ``--labels``, the labels to recognize."""
+    return click.option(
+        "--labels",
+        "names",
+        metavar="LABELS|FILE|-",
+        help='Labels to recognize: "dog, bicycle", a file with one label per line, or - for '
+        "standard input. [labels of the saved recognizer or dataset]",
+    )(function)
+
+
+def images_root_option(function: Command) -> Command:
+    """Add ``--images-root``, the root of relative paths in a label file."""
+    return click.option(
+        "--images-root",
+        metavar="FOLDER",
+        help="Root folder of relative image paths. [folder of the label file]",
+    )(function)
+
+
+def parse_labels(text: str | None) -> list[str] | None:
+    """Return the labels of ``--labels``; None if the option is not given.
+
+    Raises:
+        InputError: If there are no labels, or labels are invalid.
+        DataError: If the file cannot be read.
+    """
+    from surelabel.data import read_label_names
+
+    return None if text is None else read_label_names(text)
+
+
+def load_dataset(source: str, images_root: str | None = None) -> "LabelledInput":
+    """Load annotated images or feature vectors.
+
+    Args:
+        source: Label file; split of a bundled collection, such as ``scenes-80:test``; or feature
+            archive, such as ``vectors.npz``, or one of its splits, such as ``vectors.npz:train``.
+        images_root: Root of relative paths in a label file; None for its folder.
+
+    Raises:
+        DataError: If the dataset does not exist or cannot be read.
+    """
+    from surelabel.data import COLLECTIONS, collection, read_labels
+
+    name, colon, split = source.rpartition(":")
+    if colon and name in COLLECTIONS:
+        return collection(name, split=split)
+    if source.endswith(".npz"):
+        return _load_feature_vectors(source)
+    if name.endswith(".npz"):
+        return _load_feature_vectors(name, split)
+    return read_labels(source, images_root=images_root)
+
+
+def _load_feature_vectors(path: str, split: str | None = None) -> "LabelledInput":
+    from surelabel.data import read_feature_archive
+    from surelabel.errors import DataError
+
+    archive = read_feature_archive(path)
+    if split is None:
+        return archive.all_rows
+    if split not in archive.splits:
+        raise DataError(
+            f"{path} has no split {split!r}. Its splits: {', '.join(archive.splits) or 'none'}."
+        )
+    return archive.splits[split]
+
+
+def find_unlabelled_images(source: str) -> list[str]:
+    """Return the paths of unlabelled images.
+
+    Args:
+        source: Folder of images, image, or ``.txt`` file of paths.
+
+    Raises:
+        DataError: If the source is an annotated dataset, or contains no images.
+    """
+    from surelabel.data import find_images
+    from surelabel.errors import DataError
+
+    if is_dataset(source):
+        raise DataError(
+            f"--unlabelled requires images without labels: a folder, an image or a .txt file of "
+            f"paths; got {source}, which has labels. Remove --unlabelled to calibrate with labels."
+        )
+    return find_images([source])
+
+
+def is_dataset(source: str) -> bool:
+    """Return whether a source is an annotated dataset, by its name."""
+    from surelabel.data import COLLECTIONS
+
+    name, colon, _ = source.rpartition(":")
+    has_suffix = source.lower().endswith(DATASET_SUFFIXES)
+    return has_suffix or bool(colon and name.endswith(".npz")) or name in COLLECTIONS
+
+
+def load_training_data(
+    method: str, sources: Sequence[str], images_root: str | None
+) -> "Images | LabelledInput":
+    """Load the training data of a method.
+
+    Args:
+        method: Name of the method.
+        sources: One annotated dataset; or images, for a method that is fitted on images.
+        images_root: Root of relative paths in a label file; None for its folder.
+
+    Raises:
+        DataError: If the method requires labels, but the sources are unlabelled images.
+    """
+    from surelabel.data import find_images
+    from surelabel.errors import DataError
+    from surelabel.methods import METHODS
+    from surelabel.records import Images
+
+    first, *others = sources
+    entry: Any = METHODS[method]
+    if entry.learns_from == "images" and (others or not is_dataset(first)):
+        return Images(find_images(sources))
+    if entry.learns_from == "labels" and (others or _is_unlabelled_source(first)):
+        raise DataError(
+            f"{method} requires an annotated dataset; got the unlabelled images "
+            f"{' '.join(sources)}. Give one label file, or use self-training on images: --method "
+            "tailor --labels LABELS."
+        )
+    return load_dataset(first, images_root)
+
+
+def _is_unlabelled_source(source: str) -> bool:
+    """Return whether a source is an image, or a folder without VOC annotations."""
+    from surelabel.data.images import IMAGE_SUFFIXES
+
+    path = Path(source)
+    return path.suffix.lower() in IMAGE_SUFFIXES or (
+        path.is_dir() and next(path.glob("*.xml"), None) is None
+    )
+
+
+def fit_without_labels(
+    terminal: "Terminal", recognizer: "Recognizer", source: "LabelledInput | Sequence[str]"
+) -> None:
+    """Fit a method that is trained on unlabelled images, if it is not fitted yet.
+
+    Args:
+        terminal: Output of the command.
+        recognizer: Recognizer of the command.
+        source: Images or feature vectors of the command; labels are not used.
+    """
+    from surelabel.records import LabelledFeatures, LabelledImages
+
+    if recognizer.is_fitted:
+        return
+    terminal.print_status(
+        f"{recognizer.run.method.name} is fitted on these {len(source)} images first, without "
+        "labels, so the scores of an image depend on the other images. Use `surelabel fit` to "
+        "save the fitted method."
+    )
+    if isinstance(source, LabelledFeatures):
+        inputs: Any = source.features
+    else:
+        inputs = source.paths if isinstance(source, LabelledImages) else source
+    with terminal.progress("Fitting") as progress:
+        recognizer.fit(inputs, progress=progress)
+
+
+def vector_encoder_name(data: "Images | LabelledInput") -> str | None:
+    """Return the name of the encoder of feature vectors; None for images."""
+    from surelabel.records import LabelledFeatures
+
+    if not isinstance(data, LabelledFeatures):
+        return None
+    return f"features:{data.features.shape[1]}"
+
+
+def list_skipped_images(
+    recognizer: "Recognizer", data: "Images | LabelledInput"
+) -> "Sequence[SkippedImage]":
+    """Return the images that could not be read; features of the others are cached.
+
+    Args:
+        recognizer: Recognizer that has encoded the images.
+        data: Images; feature vectors have no skipped images.
+    """
+    from surelabel.features import encode_image_files
+    from surelabel.records import LabelledFeatures
+
+    if isinstance(data, LabelledFeatures):
+        return ()
+    return encode_image_files(recognizer.encoder, data.paths, cache=recognizer.cache).skipped
+
+
+def run_overrides(settings: tuple[str, ...], **options: Any) -> list[str]:
+    """Return settings of a run as ``KEY=VALUE``, for ``load_run``.
+
+    Args:
+        settings: Values of ``--set``.
+        options: Values of other options by setting, with ``__`` for a dot; None is omitted.
+    """
+    import json
+
+    given = {key.replace("__", "."): value for key, value in options.items() if value is not None}
+    return [*settings, *(f"{key}={json.dumps(value)}" for key, value in given.items())]

@@ -1,0 +1,95 @@
+"""Metrics of evaluations as text tables and as JSON."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from surelabel.cli.terminal import format_table
+
+if TYPE_CHECKING:
+    from surelabel.evaluation import Evaluation
+
+CALIBRATION_METRICS = ("brier_skill", "log_loss", "ece")
+
+
+def evaluation_as_json(evaluation: "Evaluation") -> dict[str, Any]:
+    """Return all metrics of an evaluation for ``--json``."""
+    return {
+        "images": len(evaluation.predictions),
+        "calibration": evaluation.predictions.calibration,
+        "summary": evaluation.summary,
+        "intervals": {name: asdict(value) for name, value in evaluation.intervals.items()},
+        "floor": evaluation.noise_floor,
+        "class_means": evaluation.class_means,
+        "class_floor": evaluation.class_noise_floor,
+        "undefined": evaluation.undefined_classes,
+    }
+
+
+def evaluation_as_text(evaluation: "Evaluation") -> str:
+    """Return a table of the main metrics, and the number of labels without a defined value."""
+    from surelabel.report.metric_descriptions import (
+        METRIC_DESCRIPTIONS,
+        N_MAIN_METRICS,
+        describe_metric,
+        sort_metrics,
+    )
+
+    predictions, main_metrics = evaluation.predictions, list(METRIC_DESCRIPTIONS)[:N_MAIN_METRICS]
+    metrics = [metric for metric in sort_metrics(evaluation.summary) if metric in main_metrics]
+    undefined = [
+        f"{describe_metric(metric).title} {evaluation.undefined_classes[metric]}"
+        for metric in metrics
+        if evaluation.undefined_classes.get(metric)
+    ]
+    calibration = predictions.calibration or "none, these are scores"
+    lines = [
+        f"{len(predictions)} images, {len(predictions.names)} labels; calibration: {calibration}.",
+        format_metric_table({"value": evaluation}, metrics),
+        f"Number of labels for which a metric is undefined: {', '.join(undefined) or 'none'}.",
+    ]
+    n_more = len(evaluation.summary) - len(metrics)
+    if n_more:
+        lines.append(f"{n_more} more metrics: see --json or --report.")
+    return "\n".join(lines)
+
+
+def format_metric_table(evaluations: Mapping[str, "Evaluation"], metrics: Sequence[str]) -> str:
+    """Format a table of metrics with a column for each evaluation.
+
+    Args:
+        evaluations: Column title → evaluation. The intervals and the noise floor are those of
+            the last evaluation.
+        metrics: Metrics to show.
+    """
+    from surelabel.report.metric_descriptions import describe_metric, format_value, sort_metrics
+
+    *_, last = evaluations.values()
+    interval_column = ["95 % interval"] * bool(last.intervals)
+    rows = []
+    for metric in sort_metrics(metrics):
+        description = describe_metric(metric)
+        unit = description.unit
+        values = [format_value(e.summary.get(metric), unit) for e in evaluations.values()]
+        interval = [format_interval(last, metric, unit) for _ in interval_column]
+        noise_floor = format_value(last.noise_floor.get(metric), unit)
+        rows.append([description.title, *values, *interval, noise_floor, unit])
+    header = ["metric", *evaluations, *interval_column, "noise floor", "unit"]
+    return format_table(header, rows)
+
+
+def format_interval(evaluation: "Evaluation", metric: str, unit: str) -> str:
+    """Format the bounds of a confidence interval; a dash if it was not computed.
+
+    Args:
+        evaluation: Evaluation with the interval.
+        metric: Name of the metric.
+        unit: Unit of the metric.
+    """
+    from surelabel.report.metric_descriptions import NOT_MEASURED, format_value
+
+    interval = evaluation.intervals.get(metric)
+    if interval is None:
+        return NOT_MEASURED
+    low, high = format_value(interval.low, unit), format_value(interval.high, unit)
+    return f"{low.removesuffix(' %')} to {high}"

@@ -1,0 +1,163 @@
+"""Options of ``tag`` that select thresholds by an operating point or a guarantee."""
+
+from collections.abc import Callable
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surelabel.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    from surelabel.decisions import Thresholds
+    from surelabel.recognizer import Recognizer
+    from surelabel.records import Array
+
+Command = Callable[..., None]
+
+
+class FiniteRange(click.FloatRange):
+    """Range of finite numbers as the type of an option."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not isfinite(number):
+            self.fail(f"{number} is not a finite number.", param, ctx)
+        return number
+
+
+SHARE = FiniteRange(0, 1, min_open=True, max_open=True)
+MAX_NAMED_LABELS = 5  # labels named that do not reach the operating point
+POINTS = {  # option: operating point and its setting
+    "precision": ("precision", "at_least"),
+    "recall": ("recall", "at_least"),
+    "best_f1": ("f1", None),
+    "expected_count": ("expected_count", None),
+    "cost_of_miss": ("cost", "miss_cost"),
+}
+GUARANTEES = {"at_most_wrong": "at_most_wrong", "at_most_missed": "at_most_missed"}
+OPTIONS = (
+    click.option(
+        "--precision",
+        type=SHARE,
+        help="Thresholds with at least this expected precision of each label.",
+    ),
+    click.option(
+        "--recall", type=SHARE, help="Thresholds with at least this expected recall of each label."
+    ),
+    click.option("--best-f1", is_flag=True, help="Thresholds with the highest expected F1."),
+    click.option(
+        "--expected-count",
+        is_flag=True,
+        help="Threshold that predicts as many labels as the sum of all probabilities.",
+    ),
+    click.option(
+        "--cost-of-miss",
+        type=FiniteRange(0, min_open=True),
+        help="Thresholds with the lowest cost; the cost of a missed label relative to a false "
+        "positive.",
+    ),
+    click.option(
+        "--at-most-wrong",
+        type=SHARE,
+        help="Guarantee with 90 % confidence: at most this mean share of the predicted labels of "
+        "an image is wrong.",
+    ),
+    click.option(
+        "--at-most-missed",
+        type=SHARE,
+        help="Guarantee with 90 % confidence: at most this mean share of the positive labels of "
+        "an image is missed.",
+    ),
+)
+
+
+def operating_point_options(function: Command) -> Command:
+    """Add the options for operating points and guarantees."""
+    for option in reversed(OPTIONS):
+        function = option(function)
+    return function
+
+
+def parse_operating_point(
+    threshold: float | None, options: dict[str, Any]
+) -> tuple[str, Any] | None:
+    """Return the operating point or guarantee that was given, with its value.
+
+    Args:
+        threshold: Value of ``--threshold``.
+        options: Values of the options for operating points and guarantees.
+
+    Returns:
+        Name of the option and its value; None if no option was given.
+
+    Raises:
+        UsageError: If several options, or an option and a threshold, were given.
+    """
+    given = {key: value for key, value in options.items() if value not in (None, False)}
+    if len(given) > 1 or (given and threshold is not None):
+        names = [*given, *(["threshold"] if threshold is not None else [])]
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in names)
+        raise click.UsageError(f"Give only one operating point or threshold; got {flags}.")
+    return next(iter(given.items()), None)
+
+
+def select_thresholds(
+    terminal: Terminal, recognizer: "Recognizer", point: tuple[str, Any]
+) -> "float | Array":
+    """Return the thresholds of an operating point, and print their expected performance.
+
+    Args:
+        terminal: Output of the command.
+        recognizer: Calibrated recognizer.
+        point: Name of the option and its value, as from ``parse_operating_point``.
+
+    Returns:
+        One threshold for all labels, or one for each label, ``(c,)``.
+
+    Raises:
+        NotFitted: If the recognizer is not calibrated, or a guarantee cannot be reached.
+    """
+    from surelabel.errors import NotFitted
+    from surelabel.recognizer import guarantee, operating_point
+
+    option, value = point
+    if option in GUARANTEES:
+        result = guarantee(recognizer, GUARANTEES[option], level=value)
+        if not result.is_reached:
+            raise NotFitted(result.sentence)
+        terminal.print_status(result.sentence)
+        return result.threshold
+    name, setting = POINTS[option]
+    thresholds = operating_point(recognizer, name, **({setting: value} if setting else {}))
+    unreached = [
+        label
+        for label, is_reached in zip(recognizer.names, thresholds.is_reached, strict=True)
+        if not is_reached
+    ]
+    if unreached:
+        more = " …" if len(unreached) > MAX_NAMED_LABELS else ""
+        click.echo(
+            f"{len(unreached)} of {len(recognizer.names)} labels cannot reach the operating point "
+            f"and are never predicted: {', '.join(unreached[:MAX_NAMED_LABELS])}{more}",
+            err=True,
+        )
+    calibration = recognizer.calibration
+    is_verified = calibration is None or calibration.uses_labels
+    note = "" if is_verified else " Not verified: no labels were available."
+    terminal.print_status(describe_expected_performance(thresholds) + note)
+    return thresholds.values
+
+
+def describe_expected_performance(thresholds: "Thresholds") -> str:
+    """Describe the expected precision and recall, as means over the labels that are predicted."""
+    import numpy as np
+
+    precision, recall = thresholds.precision, thresholds.recall
+    is_known = thresholds.is_reached & ~np.isnan(precision) & ~np.isnan(recall)
+    if not is_known.any():
+        return "The expected precision and recall are unknown: no label was predicted."
+    return (
+        f"Expected, as a mean over {is_known.sum()} labels: precision "
+        f"{100 * precision[is_known].mean():.0f} %, recall {100 * recall[is_known].mean():.0f} %."
+    )

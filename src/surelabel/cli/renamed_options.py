@@ -1,0 +1,26 @@
+"""Usage errors that name the current option for an option of version 0.1.0."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from surelabel.migration import OPTIONS
+
+
+@contextmanager
+def name_renamed_options() -> Iterator[None]:
+    """Add the current option to the usage error for a renamed option of a command.
+
+    Raises:
+        click.NoSuchOption: If the command has no such option.
+    """
+    try:
+        yield
+    except click.NoSuchOption as error:
+        current = OPTIONS.get(error.option_name)
+        parameters = error.ctx.command.params if error.ctx else []
+        if current is None or not any(current in parameter.opts for parameter in parameters):
+            raise
+        message = f"No such option: {error.option_name}; it is now {current}."
+        raise click.NoSuchOption(error.option_name, message, ctx=error.ctx) from error

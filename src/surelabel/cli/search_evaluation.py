@@ -1,0 +1,211 @@
+"""Options of ``evaluate`` for searches and retrieval metrics, and their output."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surelabel.cli.terminal import Terminal, format_table
+
+if TYPE_CHECKING:
+    from surelabel.evaluation import Evaluation, SearchEvaluation
+    from surelabel.recognizer import Recognizer
+    from surelabel.report import QueryHits, RetrievalResults
+
+Command = Callable[..., None]
+N_HITS = 10  # images of each search
+DEFAULT_MAX_LITERALS = 3  # longest queries that are all evaluated
+OPTIONS = (
+    click.option(
+        "--search",
+        "queries",
+        multiple=True,
+        metavar="QUERY",
+        help='Search the images with a query such as "dog & !cat", and report the precision of '
+        f"the first {N_HITS} hits; may be repeated.",
+    ),
+    click.option(
+        "--retrieval",
+        is_flag=True,
+        help="Compute the mAP of all queries of wanted and unwanted labels.",
+    ),
+    click.option(
+        "--max-literals",
+        type=click.IntRange(1, 5),
+        metavar="N",
+        help="Maximum number of labels in a query of --retrieval; queries of 4 and 5 labels are "
+        f"sampled. [{DEFAULT_MAX_LITERALS}]",
+    ),
+)
+
+
+def search_options(function: Command) -> Command:
+    """Add the options for searches and retrieval metrics."""
+    for option in reversed(OPTIONS):
+        function = option(function)
+    return function
+
+
+def check_search_options(
+    recognizer: "Recognizer", queries: Sequence[str], retrieval: bool, max_literals: int | None
+) -> None:
+    """Check the options for searches, before any image is encoded.
+
+    Args:
+        recognizer: Recognizer to evaluate.
+        queries: Values of ``--search``.
+        retrieval: True with ``--retrieval``.
+        max_literals: Value of ``--max-literals``.
+
+    Raises:
+        UsageError: If ``--max-literals`` is given without ``--retrieval``.
+        InputError: If a query is invalid.
+        UnknownName: If a query contains a label that the recognizer does not have.
+        NotFitted: If the recognizer is not calibrated.
+    """
+    from surelabel.errors import NotFitted
+    from surelabel.retrieval import parse
+    from surelabel.retrieval.query import query_literals
+
+    if max_literals is not None and not retrieval:
+        raise click.UsageError("--max-literals limits the queries of --retrieval; add --retrieval.")
+    for query in queries:
+        query_literals(parse(query), recognizer.names)
+    if (queries or retrieval) and not recognizer.calibrated_on:
+        raise NotFitted(
+            "A search for several labels requires probabilities, but this recognizer is not "
+            "calibrated. Calibrate it on annotated images first (`surelabel calibrate`)."
+        )
+
+
+def evaluate_searches(evaluation: "Evaluation", queries: Sequence[str]) -> "list[SearchEvaluation]":
+    """Evaluate the first hits of each query on the evaluated images."""
+    from surelabel.evaluation import evaluate_search
+
+    return [evaluate_search(evaluation, query, k=N_HITS) for query in queries]
+
+
+def evaluate_retrieval(
+    terminal: Terminal, evaluation: "Evaluation", max_literals: int | None
+) -> "RetrievalResults":
+    """Compute the mAP of queries by their length, and select example queries.
+
+    Args:
+        terminal: Output of the command.
+        evaluation: Evaluation of calibrated predictions.
+        max_literals: Maximum number of labels in a query; None for the default.
+    """
+    import numpy as np
+
+    from surelabel.report import summarize_retrieval
+    from surelabel.retrieval.conjunction_map import mean_average_precision_of_queries
+    from surelabel.retrieval.example_queries import select_example_queries
+
+    predictions, seed = evaluation.predictions, terminal.seed or 0
+    logits = np.asarray(predictions.logits)  # calibrated predictions have logits
+    with terminal.progress("Evaluating queries") as progress:
+        precision = mean_average_precision_of_queries(
+            logits,
+            evaluation.targets,
+            evaluation.known,
+            max_literals=max_literals or DEFAULT_MAX_LITERALS,
+            seed=seed,
+            progress=progress,
+        )
+    example_queries = select_example_queries(
+        logits, evaluation.targets, predictions.names, evaluation.known, seed=seed
+    )
+    return summarize_retrieval(precision, example_queries, predictions.paths)
+
+
+def searches_for_report(searches: "Sequence[SearchEvaluation]") -> "list[QueryHits]":
+    """Convert evaluated searches to the form of a report."""
+    from surelabel.report import QueryHits
+
+    return [QueryHits(s.query, s.hits, s.is_relevant, s.prevalence) for s in searches]
+
+
+def searches_as_json(
+    searches: "Sequence[SearchEvaluation]", retrieval: "RetrievalResults | None"
+) -> dict[str, Any]:
+    """Return searches and retrieval metrics for ``--json``; keys without a value are omitted."""
+    value: dict[str, Any] = {}
+    if searches:
+        value["searches"] = [
+            {
+                "query": search.query,
+                "precision": search.precision,
+                "prevalence": search.prevalence,
+                "average_precision": search.average_precision,
+                "images": search.images,
+                "relevant_images": search.relevant_images,
+                "hits": [
+                    {
+                        "path": hit.path,
+                        "probability": hit.probability,
+                        "terms": hit.terms,
+                        "is_relevant": is_relevant,
+                    }
+                    for hit, is_relevant in zip(search.hits, search.is_relevant, strict=True)
+                ],
+            }
+            for search in searches
+        ]
+    if retrieval:
+        value["retrieval"] = asdict(retrieval)
+    return value
+
+
+def searches_as_text(
+    searches: "Sequence[SearchEvaluation]", retrieval: "RetrievalResults | None"
+) -> list[str]:
+    """Return a table of the precision of searches, and one of mAP by query length."""
+    from surelabel.report.metric_descriptions import format_value
+
+    rows = [
+        [
+            format_value(search.precision, "%"),
+            format_value(search.prevalence, "%"),
+            format_value(search.average_precision, "%"),
+            f"{search.relevant_images} of {search.images}",
+            search.query,
+        ]
+        for search in searches
+    ]
+    header = [
+        f"precision at {N_HITS}",
+        "prevalence",
+        "average precision",
+        "matching images",
+        "query",
+    ]
+    tables = [format_table(header, rows)] if rows else []
+    if retrieval:
+        tables.append(format_query_lengths(retrieval))
+    return [f"\n{table}" for table in tables]
+
+
+def format_query_lengths(retrieval: "RetrievalResults") -> str:
+    """Format a table of mAP and number of queries by query length."""
+    from surelabel.report.metric_descriptions import format_value
+
+    rows = [
+        [length, format_value(mean, "%"), format_value(error, "%"), queries, unmatched]
+        for length, mean, error, queries, unmatched in zip(
+            retrieval.lengths,
+            retrieval.mean_average_precision,
+            retrieval.standard_error,
+            retrieval.queries,
+            retrieval.unmatched_queries,
+            strict=True,
+        )
+    ]
+    header = [
+        "labels in the query",
+        "mAP",
+        "standard error",
+        "evaluated queries",
+        "queries without a matching image",
+    ]
+    return format_table(header, rows)

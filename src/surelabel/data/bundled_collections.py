@@ -1,0 +1,107 @@
+"""Image collections: annotated images in the package, and larger sets generated on first use.
+
+`python training/bundled_collections.py` generates the images in the package again.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from surelabel.data.scene_files import AnnotatedScenes, read_scenes, write_scenes
+from surelabel.errors import UnknownName
+from surelabel.records import LabelledImages
+
+
+@dataclass(frozen=True)
+class SplitSettings:
+    """Settings of a generated split.
+
+    Attributes:
+        count: Number of images.
+        seed: Seed of the generator.
+    """
+
+    count: int
+    seed: int
+
+
+COLLECTIONS: dict[str, dict[str, SplitSettings]] = {
+    "scenes-80": {
+        "train": SplitSettings(1500, 80),
+        "validation": SplitSettings(500, 81),
+        "test": SplitSettings(1000, 82),
+    },
+}
+BENCHMARK_COLLECTIONS: dict[str, dict[str, SplitSettings]] = {
+    "scenes-80": {
+        "train": SplitSettings(20_000, 180),
+        "validation": SplitSettings(5_000, 181),
+        "test": SplitSettings(10_000, 182),
+    },
+}
+
+
+def collection(name: str, *, split: str) -> LabelledImages:
+    """Return the annotated images of a bundled collection; labels in vocabulary order.
+
+    Args:
+        name: One of ``COLLECTIONS``.
+        split: ``train``, ``validation`` or ``test``.
+
+    Raises:
+        UnknownName: If the collection or the split does not exist.
+
+    Example:
+        >>> test = collection("scenes-80", split="test")
+        >>> test.targets.shape
+        (1000, 80)
+    """
+    return read_scenes(collection_folder(name, split=split)).images
+
+
+def collection_folder(name: str, *, split: str) -> Path:
+    """Return the folder of a bundled split; ``read_scenes`` reads its boxes and captions.
+
+    Raises:
+        UnknownName: If the collection or the split does not exist.
+    """
+    _collection_split_settings(COLLECTIONS, name, split)
+    return Path(__file__).with_name("collections") / name / split
+
+
+def benchmark_scenes(
+    name: str,
+    *,
+    split: str,
+    cache_folder: str | Path,
+    count: int | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> AnnotatedScenes:
+    """Return the scenes of a benchmark split; generate them on the first call, then read them.
+
+    Args:
+        name: One of ``BENCHMARK_COLLECTIONS``.
+        split: ``train``, ``validation`` or ``test``.
+        cache_folder: Folder that contains one subfolder per split.
+        count: Number of images, from the first; by default all of ``BENCHMARK_COLLECTIONS``.
+        progress: Function that is called with the number of generated images.
+
+    Raises:
+        UnknownName: If the benchmark or the split does not exist.
+        MissingPart: If the colour-emoji font cannot be used.
+    """
+    split_settings = _collection_split_settings(BENCHMARK_COLLECTIONS, name, split)
+    count = split_settings.count if count is None else count
+    folder = Path(cache_folder) / f"{name}-{split}-{count}"
+    write_scenes(folder, count=count, seed=split_settings.seed, vocabulary=name, progress=progress)
+    return read_scenes(folder)
+
+
+def _collection_split_settings(
+    table: Mapping[str, Mapping[str, SplitSettings]], name: str, split: str
+) -> SplitSettings:
+    if name not in table:
+        raise UnknownName(f"There is no collection {name!r}. Known: {', '.join(table)}.")
+    if split not in table[name]:
+        raise UnknownName(f"{name} has no split {split!r}. It has: {', '.join(table[name])}.")
+    return table[name][split]

@@ -1,0 +1,103 @@
+"""Sprites of the words of Scenes: emoji drawn with a colour-bitmap font, in several sizes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from PIL import Image, ImageDraw, ImageFont
+from torch import Tensor
+
+from surelabel.data.scene_words import Word
+from surelabel.errors import MissingPart
+
+SHIPPED_FONT = Path(__file__).with_name("fonts") / "NotoColorEmoji-scenes.ttf"
+BITMAP_SIZE = 109  # pixels; the only size of the bitmaps in this font
+NO_CHARACTER = "\U0010ffff"  # not a character: a font draws its glyph for missing characters
+SIDES = (128, 64, 32)  # pixels; the levels of the pyramid
+
+
+@dataclass(frozen=True)
+class Sprites:
+    """Sprites of several words as an image pyramid.
+
+    Attributes:
+        levels: RGBA images for each side of ``SIDES``, ``(c, 4, side, side)``, in [0, 1]; the
+            colours are multiplied by alpha.
+        coverage: Share of its square that the sprite of each word covers, ``(c,)``.
+    """
+
+    levels: tuple[Tensor, ...]
+    coverage: Tensor
+
+    def nearest(self, pixels: float) -> int:
+        """Return the index of the smallest level with a side of at least ``pixels``."""
+        large_enough = [i for i, side in enumerate(SIDES) if side >= pixels]
+        return max(large_enough, default=0)
+
+
+def find_font(font: str | Path | None = None) -> Path:
+    """Return the path of the colour-emoji font: the given file, or the font in the package.
+
+    Raises:
+        MissingPart: If the given file does not exist.
+    """
+    path = Path(font).expanduser() if font else SHIPPED_FONT
+    if not path.is_file():
+        raise MissingPart(
+            f"--font must name a colour-emoji font file; there is no file {path}. "
+            "Leave the option out to use the font in the package."
+        )
+    return path
+
+
+def draw_sprites(words: Sequence[Word], font: str | Path | None = None) -> Sprites:
+    """Draw the emoji of every word and resize it to each level of the pyramid.
+
+    Args:
+        words: Words whose characters are drawn, length c.
+        font: Path of a colour-bitmap font; None for the font in the package.
+
+    Raises:
+        MissingPart: If the font does not exist, has no colour bitmaps, or lacks a character.
+    """
+    path = find_font(font)
+    try:
+        face = ImageFont.truetype(str(path), BITMAP_SIZE)
+    except OSError as error:
+        raise MissingPart(
+            f"{path} must be a font with colour bitmaps of {BITMAP_SIZE} pixels; got: {error}. "
+            "Use NotoColorEmoji.ttf in its bitmap form, or leave the font out."
+        ) from error
+    missing_glyph = _draw_glyph(NO_CHARACTER, face)
+    largest = torch.stack([_draw_sprite(word, face, missing_glyph) for word in words])
+    levels = [largest]
+    for side in SIDES[1:]:
+        levels.append(F.interpolate(largest, size=side, mode="area"))
+    return Sprites(tuple(levels), largest[:, 3].mean(dim=(1, 2)))
+
+
+def _draw_glyph(character: str, face: ImageFont.FreeTypeFont) -> Image.Image:
+    canvas = Image.new("RGBA", (2 * BITMAP_SIZE, 2 * BITMAP_SIZE), (0, 0, 0, 0))
+    ImageDraw.Draw(canvas).text((20, 20), character, font=face, embedded_color=True)
+    return canvas
+
+
+def _draw_sprite(word: Word, face: ImageFont.FreeTypeFont, missing_glyph: Image.Image) -> Tensor:
+    """Return the sprite of a word at the largest side, ``(4, side, side)``."""
+    canvas = _draw_glyph(word.character, face)
+    box = canvas.getbbox()
+    if box is None or canvas == missing_glyph:
+        raise MissingPart(
+            f"The font must have a glyph for {word.name!r} ({word.character}); it has none. "
+            "Leave --font out to use the font in the package, or name a newer NotoColorEmoji.ttf."
+        )
+    side = SIDES[0]
+    glyph = canvas.crop(box)
+    glyph.thumbnail((side, side), Image.Resampling.LANCZOS)
+    square = Image.new("RGBA", (side, side), (0, 0, 0, 0))
+    square.paste(glyph, ((side - glyph.width) // 2, (side - glyph.height) // 2))
+    pixels = torch.from_numpy(np.array(square)).permute(2, 0, 1).float() / 255
+    return torch.cat([pixels[:3] * pixels[3:], pixels[3:]])

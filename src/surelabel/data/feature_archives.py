@@ -1,0 +1,94 @@
+"""Precomputed image features with labels in NumPy archives (``.npz``)."""
+
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.errors import DataError, InputError
+from surelabel.records import LabelledFeatures
+
+REQUIRED_KEYS = ("features", "targets", "names")
+SPLITS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True)
+class FeatureArchive:
+    """Content of a feature archive.
+
+    Attributes:
+        all_rows: All rows of the archive.
+        splits: Rows of each split that the archive defines: ``train``, ``validation``, ``test``.
+    """
+
+    all_rows: LabelledFeatures
+    splits: dict[str, LabelledFeatures]
+
+
+def read_feature_archive(path: str | Path) -> FeatureArchive:
+    """Read image features, targets and labels from an ``.npz`` file.
+
+    The file contains ``features`` (n d), ``targets`` (n c; NaN where unknown) and ``names`` (c).
+    Optionally, ``part`` (n) contains ``train``, ``validation`` or ``test`` for each row.
+
+    Raises:
+        DataError: If the file cannot be read without pickle, or if an array is missing, has
+            another type or has the wrong shape.
+    """
+    arrays = _load_npz_arrays(Path(path))
+    for key in ("features", "targets"):
+        if arrays[key].ndim != 2 or arrays[key].dtype.kind not in "biuf":
+            raise DataError(
+                f"{key} in {path} must be numbers with one row per image; got shape "
+                f"{arrays[key].shape} of type {arrays[key].dtype}. Save it again with numpy.savez."
+            )
+    row_names = [f"{Path(path).name}, row {i}" for i in range(len(arrays["features"]))]
+    names = _decode_npz_strings(arrays["names"])
+    try:
+        all_rows = LabelledFeatures(arrays["features"], names, arrays["targets"], paths=row_names)
+    except InputError as error:
+        raise DataError(f"{path} must contain valid features and targets: {error}") from error
+    split_names = _decode_npz_strings(arrays["part"]) if "part" in arrays else None
+    if split_names is None:
+        return FeatureArchive(all_rows, {})
+    if len(split_names) != len(all_rows) or not set(split_names) <= set(SPLITS):
+        raise DataError(
+            f"part must be one of {', '.join(SPLITS)} for each of {len(all_rows)} rows; {path} has "
+            f"{len(split_names)} of {', '.join(sorted(set(split_names))[:5])}. Correct the array "
+            "and save it again."
+        )
+    rows = {name: np.flatnonzero(np.array(split_names) == name) for name in SPLITS}
+    return FeatureArchive(all_rows, {name: all_rows.take(r) for name, r in rows.items() if len(r)})
+
+
+def _load_npz_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
+    remedy = f"Save {', '.join(REQUIRED_KEYS)} with numpy.savez as plain arrays, not as objects."
+    try:
+        with path.open("rb") as stream:  # numpy does not close a damaged file
+            archive = np.load(stream, allow_pickle=False)
+            if isinstance(archive, np.ndarray):
+                raise ValueError("the file contains one array instead of several")
+            keys = (*REQUIRED_KEYS, *({"part"} & set(archive.files)))
+            return {key: archive[key] for key in keys}
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except MemoryError as error:
+        raise DataError(
+            f"{path} declares arrays that are larger than the memory. Save them again, or in "
+            "several files."
+        ) from error
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        reason = str(error.args[0]).rstrip(".")
+        if "pickle.load()" in reason:  # the advice of NumPy for files of other formats
+            reason = "the file is not in .npz format"
+        raise DataError(f"{path} must be a feature archive; got: {reason}. {remedy}") from error
+
+
+def _decode_npz_strings(array: npt.NDArray[Any]) -> list[str]:
+    """Return the strings of an array, which NumPy stores as text or as bytes."""
+    flat = np.atleast_1d(array).ravel().tolist()
+    return [w.decode("utf-8", "replace") if isinstance(w, bytes) else str(w) for w in flat]

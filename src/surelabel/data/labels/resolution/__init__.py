@@ -1,0 +1,1 @@
+"""Steps shared by the annotation formats: format detection, paths and label columns."""

@@ -1,0 +1,83 @@
+"""Detection of the annotation format of a file."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from surelabel.data.labels import coco, csv, jsonl, voc
+from surelabel.errors import DataError
+from surelabel.records import LabelledImages
+
+
+class LabelFormat(Protocol):
+    """Interface of the modules that read an annotation format."""
+
+    def read(
+        self,
+        path: str | Path,
+        *,
+        images_root: str | Path | None = None,
+        names: Sequence[str] | None = None,
+    ) -> LabelledImages:
+        """Read annotated images from a file or folder of this format."""
+
+
+FORMATS: dict[str, LabelFormat] = {"csv": csv, "jsonl": jsonl, "coco": coco, "voc": voc}
+
+_SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+
+
+def read_labels(
+    path: str | Path,
+    *,
+    images_root: str | Path | None = None,
+    names: Sequence[str] | None = None,
+) -> LabelledImages:
+    """Read annotated images from CSV, JSON lines, COCO instances or a folder of VOC XML.
+
+    Args:
+        path: File or folder; its format follows from its suffix, or else from its first line.
+        images_root: Folder of relative image paths; see the formats for its default.
+        names: Labels to return, in this order; None for the labels of the file.
+
+    Raises:
+        DataError: If the file has another format, is damaged or incomplete, or refers to images
+            that do not exist.
+    """
+    path = Path(path)
+    return FORMATS[_detect_label_format(path)].read(path, images_root=images_root, names=names)
+
+
+def _detect_label_format(path: Path) -> str:
+    if path.is_dir():
+        return "voc"
+    if not path.exists():
+        raise DataError(f"{path}: no such file or folder. Give a file with labels.")
+    if path.suffix.lower() in _SUFFIXES:
+        return _SUFFIXES[path.suffix.lower()]
+    first_line = _first_line_of_label_file(path)
+    if first_line.startswith(("path,", '"path",')):
+        return "csv"
+    if first_line.startswith("{"):
+        return "jsonl" if _is_jsonl_entry(first_line) else "coco"
+    raise DataError(
+        f"{path} must have labels as CSV (path,dog,cat or path,label), JSON lines, COCO "
+        f"instances, or be a folder of VOC XML; got {first_line[:40]!r}. Convert it to one of "
+        "these formats."
+    )
+
+
+def _first_line_of_label_file(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            return file.readline(100_000).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} must be text in UTF-8; got: {error}. Save it as UTF-8.") from error
+
+
+def _is_jsonl_entry(text: str) -> bool:
+    try:
+        return "path" in json.loads(text)
+    except json.JSONDecodeError:
+        return False

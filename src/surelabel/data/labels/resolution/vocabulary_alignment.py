@@ -1,0 +1,70 @@
+"""Conversion of targets between vocabularies with different spellings."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from surelabel.errors import InputError
+from surelabel.records import LabelledImages
+
+
+def align_to_vocabulary(
+    labelled: LabelledImages,
+    names: Sequence[str],
+    aliases: Mapping[str, Sequence[str]] | None = None,
+) -> tuple[LabelledImages, list[str]]:
+    """Convert the targets of images to the vocabulary ``names`` by comparing spellings.
+
+    Labels and names can have several spellings, as in ``sofa|couch``. Case and surrounding
+    spaces are ignored. If several labels match a name, its target is their maximum; it is
+    unknown where one of them is unknown and none is 1.
+
+    Args:
+        labelled: Images with targets for their labels.
+        names: Labels of the new vocabulary.
+        aliases: All spellings of each name, as returned by :func:`parse_label_names`.
+
+    Returns:
+        The images with one column per name, unknown everywhere for a name without a matching
+        label; and the labels that match no name and were dropped.
+
+    Raises:
+        InputError: If one label matches two names.
+
+    Example:
+        >>> labelled = LabelledImages(["a.jpg"], ["couch", "lamp"], [[1, 0]])
+        >>> aliases = {"sofa": ("sofa", "couch")}
+        >>> aligned, dropped = align_to_vocabulary(labelled, ["sofa", "dog"], aliases)
+        >>> aligned.targets.tolist(), aligned.known.tolist(), dropped
+        ([[1.0, 0.0]], [[True, False]], ['lamp'])
+    """
+    columns_of: dict[str, list[int]] = {}
+    for column, label in enumerate(labelled.names):
+        for spelling in label_spellings(label):
+            columns_of.setdefault(spelling, []).append(column)
+    targets = np.zeros((len(labelled), len(names)))
+    known = np.zeros(targets.shape, dtype=bool)
+    name_of: dict[int, str] = {}
+    for index, name in enumerate(names):
+        spellings = label_spellings(name, *(aliases or {}).get(name, ()))
+        columns = sorted({column for s in spellings for column in columns_of.get(s, ())})
+        for column in columns:
+            _check_single_match(labelled.names[column], name_of.setdefault(column, name), name)
+        if columns:
+            targets[:, index] = labelled.targets[:, columns].max(axis=1)
+            known[:, index] = labelled.known[:, columns].all(axis=1) | (targets[:, index] == 1)
+    dropped = [label for column, label in enumerate(labelled.names) if column not in name_of]
+    return LabelledImages(labelled.paths, list(names), targets, known), dropped
+
+
+def label_spellings(*names: str) -> set[str]:
+    """Return all spellings of labels in lower case (case-folded)."""
+    return {spelling.strip().casefold() for name in names for spelling in name.split("|")}
+
+
+def _check_single_match(label: str, first: str, name: str) -> None:
+    if first != name:
+        raise InputError(
+            f"A label must match one name; got {label!r}, which matches {first!r} and {name!r}. "
+            "Remove a spelling from the label, or merge the two names."
+        )

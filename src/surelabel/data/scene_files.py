@@ -1,0 +1,387 @@
+"""Folders of generated scenes with their labels, boxes and captions.
+
+    images/00000.jpg …  images
+    scenes.jsonl        one line per image: labels, boxes, main object, theme, captions
+    labels.csv          labels only, as `path,lion,elephant,…` with 0 and 1
+    about.json          settings of the generator
+
+A folder is complete if it contains ``scenes.jsonl``. Before that, each batch writes its lines to
+a hidden file after its images, so that an interrupted generation can be resumed.
+"""
+
+import csv
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from surelabel.data.captions import Caption, caption_relevance, caption_scene
+from surelabel.data.domains import DOMAINS
+from surelabel.data.emoji_sprites import draw_sprites, find_font
+from surelabel.data.scene_words import Word, read_scene_vocabulary
+from surelabel.data.scenes import Scene, SceneSampler, render_scenes, visible_labels
+from surelabel.errors import ConfigError, DataError, UnknownName
+from surelabel.files import atomic_file
+from surelabel.records import Array, LabelledImages
+
+VERSION = 1  # to be increased if a seed gives other images than before
+BATCH = 64
+JPEG_QUALITY = 85
+MIN_SIDE = 16  # pixels
+IMAGES_FOLDER, BATCHES_FOLDER = "images", ".parts"
+SCENES, LABELS, ABOUT = "scenes.jsonl", "labels.csv", "about.json"
+
+
+@dataclass(frozen=True)
+class SceneObject:
+    """An object in an image.
+
+    Attributes:
+        label: Word of the object.
+        box: Bounding box of the visible part: left, top, right and bottom as shares of the side.
+        visible_share: Visible share of the object in [0, 1]; an object below 0.3 is not a label.
+    """
+
+    label: str
+    box: tuple[float, float, float, float]
+    visible_share: float
+
+
+@dataclass(frozen=True)
+class AnnotatedScenes:
+    """Generated images with complete annotations; each sequence has one entry per image.
+
+    Attributes:
+        images: Paths, labels in vocabulary order, and complete targets ``(n, c)``.
+        objects: Objects with a visible part, the main object first.
+        main_labels: Word of the main object.
+        themes: Theme of the scene.
+        captions: Five captions; their mentions are columns of ``images.targets``.
+    """
+
+    images: LabelledImages
+    objects: Sequence[Sequence[SceneObject]]
+    main_labels: Sequence[str]
+    themes: Sequence[str]
+    captions: Sequence[Sequence[Caption]]
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def caption_relevance(self, captions: Sequence[Caption]) -> Array:
+        """Return the share of the objects in each of ``s`` captions that each image shows.
+
+        Returns:
+            Shares in [0, 1], ``(n, s)``.
+        """
+        return caption_relevance([c.mentions for c in captions], self.images.targets > 0)
+
+
+def write_scenes(
+    folder: str | Path,
+    *,
+    count: int,
+    seed: int,
+    vocabulary: str | Path = "scenes-80",
+    domain: str = "photo",
+    long_tail: bool = False,
+    font: str | Path | None = None,
+    pixels: int = 128,
+    progress: Callable[[int], object] | None = None,
+) -> Path:
+    """Generate a folder of scenes; the same settings always give the same labels and bytes.
+
+    A smaller count gives the first images of a larger one. Another seed gives other images.
+    Another domain renders the same scenes with another appearance. A complete folder is left
+    unchanged, and an interrupted generation is resumed.
+
+    Args:
+        folder: New or empty folder, or one from an earlier call with the same settings.
+        count: Number of images, >= 1.
+        seed: Seed of the generator, >= 0.
+        vocabulary: ``scenes-80``, ``scenes-all`` or a file with one word per line.
+        domain: One of ``DOMAINS``.
+        long_tail: Whether word frequencies decrease as 1/rank.
+        font: Path of a colour-emoji font; None for the font in the package.
+        pixels: Side of the images in pixels, >= 16.
+        progress: Function that is called with the number of generated images after each batch.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ConfigError: If ``count``, ``seed`` or ``pixels`` is out of range.
+        UnknownName: If the domain or a word of the vocabulary does not exist.
+        DataError: If the folder contains other files or cannot be written.
+        MissingPart: If the colour-emoji font cannot be used.
+    """
+    _check_scene_settings(count=(count, 1), seed=(seed, 0), pixels=(pixels, MIN_SIDE))
+    if domain not in DOMAINS:
+        raise UnknownName(f"There is no domain {domain!r}. Known: {', '.join(DOMAINS)}.")
+    folder, words = Path(folder), read_scene_vocabulary(vocabulary)
+    settings = {
+        "version": VERSION,
+        "count": count,
+        "seed": seed,
+        "vocabulary": Path(vocabulary).name,
+        "domain": domain,
+        "long_tail": long_tail,
+        "pixels": pixels,
+        "names": [w.name for w in words],
+    }
+    if (folder / SCENES).exists():
+        _check_same_scene_settings(folder, settings)
+    else:
+        font_path = find_font(font)
+        settings["font"] = hashlib.sha256(font_path.read_bytes()).hexdigest()
+        _write_scene_settings(folder, settings)
+        with _single_torch_thread():
+            _write_scene_batches(folder, settings, words, font_path, progress)
+        _merge_scene_batches(folder, settings)
+    shutil.rmtree(folder / BATCHES_FOLDER, ignore_errors=True)
+    return folder
+
+
+def read_scenes(folder: str | Path) -> AnnotatedScenes:
+    """Read a complete folder of scenes.
+
+    Image paths are those in ``scenes.jsonl``, relative to the folder. Folders of version 0.1.0,
+    which have another name for the subfolder of the images, can be read as well.
+
+    Args:
+        folder: Folder that :func:`write_scenes` has completed.
+
+    Raises:
+        DataError: If the folder is not a complete folder of scenes, or if a line is damaged.
+    """
+    folder = Path(folder)
+    settings = _read_scene_settings(folder)
+    if not (folder / SCENES).exists():
+        raise DataError(
+            f"{folder} is incomplete: it has no {SCENES}. Run the command that generates it again."
+        )
+    lines = (folder / SCENES).read_text(encoding="utf-8").splitlines()
+    if len(lines) != settings["count"]:
+        raise DataError(
+            f"{folder / SCENES} must have {settings['count']} lines, the count in {ABOUT}; "
+            f"got {len(lines)}. Delete the folder and generate it again."
+        )
+    column = {name: i for i, name in enumerate(settings["names"])}
+    scenes = [
+        _parse_scene_line(folder, number, line, column)
+        for number, line in enumerate(lines, start=1)
+    ]
+    targets = np.zeros((len(scenes), len(column)))
+    for row, scene in zip(targets, scenes, strict=True):
+        row[scene.labels] = 1
+    return AnnotatedScenes(
+        LabelledImages([str(folder / p.path) for p in scenes], tuple(column), targets),
+        objects=[p.objects for p in scenes],
+        main_labels=[p.main for p in scenes],
+        themes=[p.theme for p in scenes],
+        captions=[p.captions for p in scenes],
+    )
+
+
+def _check_scene_settings(**bounds: tuple[int, int]) -> None:
+    for name, (value, minimum) in bounds.items():
+        if value < minimum:
+            raise ConfigError(f"{name} must be at least {minimum}; got {value}.")
+
+
+def _write_scene_settings(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Write the settings into an empty folder, or check that existing ones are the same."""
+    if (folder / ABOUT).exists():
+        _check_same_scene_settings(folder, settings)
+        return
+    if folder.is_dir() and any(not p.name.startswith(".") for p in folder.iterdir()):
+        raise DataError(
+            f"{folder} must be new or empty; it contains other files. Choose another folder."
+        )
+    with atomic_file(folder / ABOUT) as file:
+        file.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+
+
+def _check_same_scene_settings(folder: Path, settings: Mapping[str, Any]) -> None:
+    stored = _read_scene_settings(folder)
+    different = [name for name, value in settings.items() if stored.get(name) != value]
+    if different:
+        expected = ", ".join(f"{name} {_shorten_setting(stored.get(name))}" for name in different)
+        actual = ", ".join(f"{name} {_shorten_setting(settings[name])}" for name in different)
+        raise DataError(
+            f"The settings must be those of {folder}: {expected}; got {actual}. "
+            "Choose another folder, or use its settings."
+        )
+
+
+def _shorten_setting(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _read_scene_settings(folder: Path) -> dict[str, Any]:
+    if not (folder / ABOUT).exists():
+        raise DataError(
+            f"{folder} must be a folder of scenes; it has no {ABOUT}. Generate one with "
+            "`surelabel scenes`."
+        )
+    try:
+        settings: dict[str, Any] = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        if not {"count", "names"} <= set(settings):
+            raise ValueError("count or names is missing")
+    except (OSError, ValueError, TypeError) as error:
+        raise DataError(
+            f"{folder / ABOUT} is damaged ({error}). Delete the folder and generate it again."
+        ) from error
+    return settings
+
+
+class _SceneLine(NamedTuple):
+    """A parsed line of ``scenes.jsonl``."""
+
+    path: str
+    labels: list[int]
+    objects: list[SceneObject]
+    main: str
+    theme: str
+    captions: list[Caption]
+
+
+def _parse_scene_line(
+    folder: Path, number: int, line: str, column: Mapping[str, int]
+) -> _SceneLine:
+    try:
+        record = json.loads(line)
+        return _SceneLine(
+            record["path"],
+            [column[name] for name in record["labels"]],
+            [
+                SceneObject(label, (left, top, right, bottom), share)
+                for label, left, top, right, bottom, share in record["boxes"]
+            ],
+            record["main"],
+            record["theme"],
+            [
+                Caption(c["text"], c["kind"], tuple(column[name] for name in c["mentions"]))
+                for c in record["captions"]
+            ],
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"{folder / SCENES}, line {number} is damaged ({error}). "
+            "Delete the folder and generate it again."
+        ) from error
+
+
+def _write_scene_batches(
+    folder: Path,
+    settings: Mapping[str, Any],
+    words: Sequence[Word],
+    font: Path,
+    progress: Callable[[int], object] | None,
+) -> None:
+    """Render and write every batch that has no file of lines yet."""
+    count = settings["count"]
+    sprites = draw_sprites(words, font)
+    sample = SceneSampler(words, seed=settings["seed"], long_tail=settings["long_tail"])
+    for start in range(0, count, BATCH):
+        numbers = range(start, min(start + BATCH, count))
+        lines_file = _batch_lines_file(folder, start)
+        if not lines_file.exists():
+            scenes = [sample(i) for i in numbers]
+            rendered = render_scenes(scenes, sprites, settings["pixels"])
+            transform = DOMAINS[settings["domain"]]
+            pixels = transform(rendered.pixels, [s.background for s in scenes])
+            paths = [f"{IMAGES_FOLDER}/{i:05d}.jpg" for i in numbers]
+            _save_scene_images(pixels, [folder / path for path in paths])
+            records = [
+                {"path": path} | _scene_record(scene, shares, boxes, words)
+                for path, scene, shares, boxes in zip(
+                    paths, scenes, rendered.visible_shares, rendered.boxes, strict=True
+                )
+            ]
+            with atomic_file(lines_file) as file:
+                file.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
+        if progress:
+            progress(numbers.stop)
+
+
+def _batch_lines_file(folder: Path, start: int) -> Path:
+    return folder / BATCHES_FOLDER / f"{start:05d}.jsonl"
+
+
+def _save_scene_images(pixels: Tensor, paths: Sequence[Path]) -> None:
+    rows = (pixels * 255).round().byte().permute(0, 2, 3, 1).numpy()
+    try:
+        paths[0].parent.mkdir(exist_ok=True)
+        for row, path in zip(rows, paths, strict=True):
+            Image.fromarray(row).save(path, quality=JPEG_QUALITY)
+    except OSError as error:
+        raise DataError(
+            f"Images cannot be written to {paths[0].parent}: {error.strerror or error}."
+        ) from error
+
+
+def _scene_record(
+    scene: Scene, visible_shares: Tensor, boxes: Tensor, words: Sequence[Word]
+) -> dict[str, Any]:
+    """Return a line of ``scenes.jsonl`` without its path."""
+    is_label = visible_labels([scene], visible_shares[None], len(words))[0]
+    objects = zip(scene.words, boxes, visible_shares, strict=False)  # padded beyond the objects
+    return {
+        "labels": [word.name for word, positive in zip(words, is_label, strict=True) if positive],
+        "boxes": [
+            [
+                words[int(word)].name,
+                *(round(edge, 5) for edge in box.tolist()),
+                round(float(share), 4),
+            ]
+            for word, box, share in objects
+            if not box.isnan().any()
+        ],
+        "main": words[int(scene.words[0])].name,
+        "theme": scene.theme,
+        "captions": [
+            {"text": c.text, "kind": c.kind, "mentions": [words[i].name for i in c.mentions]}
+            for c in caption_scene(scene, visible_shares.numpy(), words)
+        ],
+    }
+
+
+def _merge_scene_batches(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Merge the lines of all batches; ``scenes.jsonl``, which marks completion, comes last."""
+    files = [_batch_lines_file(folder, start) for start in range(0, settings["count"], BATCH)]
+    text = "".join(file.read_text(encoding="utf-8") for file in files)
+    with (
+        atomic_file(folder / LABELS) as file,
+        file.open("w", newline="", encoding="utf-8") as table,
+    ):
+        writer = csv.writer(table, lineterminator="\n")
+        writer.writerow(["path", *settings["names"]])
+        for record in map(json.loads, text.splitlines()):
+            positives = set(record["labels"])
+            writer.writerow(
+                [record["path"], *(int(name in positives) for name in settings["names"])]
+            )
+    with atomic_file(folder / SCENES) as file:
+        file.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def _single_torch_thread() -> Iterator[None]:
+    """Use one thread, since rounding depends on the number of threads that share a sum."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

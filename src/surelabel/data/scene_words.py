@@ -1,0 +1,69 @@
+"""Vocabulary of generated scenes: object names, their emoji characters, themes and splits."""
+
+import csv
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from surelabel.errors import DataError, InputError, UnknownName
+
+
+@dataclass(frozen=True)
+class Word:
+    """An object that a scene can show.
+
+    Attributes:
+        name: Name of the object in everyday English, derived from its Unicode name.
+        character: Emoji character of the object.
+        theme: Group of objects that often occur together.
+        part: Part of ``scenes-80``: ``seen``, ``unseen`` or ``unused``; empty if the object is
+            not in ``scenes-80``.
+    """
+
+    name: str
+    character: str
+    theme: str
+    part: str
+
+
+@cache
+def all_scene_words() -> tuple[Word, ...]:
+    """Return all words of ``scenes-all``, grouped by theme."""
+    text = files("surelabel.data").joinpath("words.tsv").read_text(encoding="utf-8")
+    rows = csv.DictReader(text.splitlines(), delimiter="\t")
+    return tuple(Word(r["word"], r["character"], r["theme"], r["scenes_80"]) for r in rows)
+
+
+def read_scene_vocabulary(name: str | Path) -> tuple[Word, ...]:
+    """Return the words of ``scenes-80``, of ``scenes-all``, or of a file with one word per line.
+
+    Raises:
+        UnknownName: If a word of the file is not in ``scenes-all``.
+        InputError: If the file has fewer than two words.
+        DataError: If the file cannot be read.
+    """
+    if name == "scenes-all":
+        return all_scene_words()
+    if name == "scenes-80":
+        return tuple(w for w in all_scene_words() if w.part)
+    try:
+        lines = Path(name).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(
+            f"A vocabulary must be scenes-80, scenes-all or a text file with one word per line; "
+            f"got {str(name)!r}: {error}."
+        ) from error
+    names = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
+    known = {w.name: w for w in all_scene_words()}
+    unknown = [n for n in names if n not in known]
+    if unknown:
+        raise UnknownName(
+            f"Scenes have no word {', '.join(map(repr, unknown[:5]))}. "
+            f"`surelabel show words` lists the {len(known)} words."
+        )
+    if len(names) < 2:
+        raise InputError(
+            f"A vocabulary must have at least two words; got {len(names)} in {name}. Add words."
+        )
+    return tuple(known[n] for n in names)

@@ -1,0 +1,209 @@
+"""Risk control: thresholds with a distribution-free bound on the risk of exchangeable images."""
+
+from collections.abc import Callable
+from math import ceil
+
+import numpy as np
+
+from surelabel.decisions.guarantee_result import (
+    Guarantee,
+    RiskDescription,
+    build_failed_guarantee,
+    build_guarantee,
+    format_percent,
+)
+from surelabel.decisions.hoeffding_bentkus import (
+    ROUNDING,
+    hoeffding_bentkus_p_values,
+    required_sample_size,
+)
+from surelabel.decisions.input_validation import check_fraction
+from surelabel.decisions.validation_record import ValidationRecord
+from surelabel.records import Flags
+
+WRONG = RiskDescription("the labels predicted for an image are wrong", "a predicted label")
+MISSED = RiskDescription("the positive labels of an image are missed", "a positive label")
+PRIOR_IMAGES = 10  # images with half the allowed risk, added when the sample size is estimated
+
+
+def at_most_wrong(
+    record: ValidationRecord, *, level: float = 0.1, confidence: float = 0.9
+) -> Guarantee:
+    """Return the lowest threshold whose share of wrong labels among the predicted ones is bounded.
+
+    The risk is the share of wrong labels among the predicted labels of an image, averaged over
+    images with at least one predicted label. Thresholds are tested in decreasing order, from
+    1 - level, where calibrated probabilities reach the bound. The result is the last threshold
+    before the first failed test.
+
+    Args:
+        record: Validation record of the recognizer on labelled images.
+        level: Upper bound of the mean share of wrong labels, in (0, 1).
+        confidence: Probability that the bound holds, over random samples of labelled images, in
+            (0, 1).
+
+    Returns:
+        The guarantee with the lowest valid threshold. If no threshold is valid, the guarantee is
+        not reached and estimates the number of labelled images that are sufficient.
+
+    Raises:
+        ConfigError: If a setting is out of range.
+
+    Source:
+        Angelopoulos, Bates, Candès, Jordan and Lei, Learn then Test: Calibrating Predictive
+        Algorithms to Achieve Risk Control, arXiv:2110.01052: Hoeffding-Bentkus p-values and fixed
+        sequence testing.
+
+    Differs:
+        Images without a predicted label do not count, and each test uses the number of images
+        that remain. If they counted as free of errors, they would hide the errors of the other
+        images. MAPIE counts them as entirely wrong, which leaves no valid threshold if many images
+        have no predicted label.
+
+    Example:
+        >>> from surelabel.decisions import record_validation
+        >>> guarantee = at_most_wrong(record_validation([[3.0, -3.0]] * 30, [[1, 0]] * 30))
+        >>> round(guarantee.threshold, 3), guarantee.risk, guarantee.images
+        (0.052, 0.0, 30)
+    """
+    check_fraction("level", level)
+    check_fraction("confidence", confidence)
+    start = int(np.searchsorted(record.thresholds, 1 - level))
+    indices = np.arange(start, -1, -1)
+    risk_sums, image_counts = record.false_discovery_sum, record.images_with_predictions
+    p_values = hoeffding_bentkus_p_values(risk_sums[indices], image_counts[indices], level)
+    n_valid = _count_leading_true(p_values <= 1 - confidence)
+    index = indices[max(n_valid - 1, 0)]
+    risk_sum, images = float(risk_sums[index]), int(image_counts[index])
+    if n_valid:
+        threshold = float(record.thresholds[index])
+        return build_guarantee(WRONG, threshold, risk_sum / images, level, confidence, images)
+    smoothed_risk = (risk_sum + PRIOR_IMAGES * level / 2) / (images + PRIOR_IMAGES)
+    sample_size = required_sample_size(smoothed_risk, level, confidence)
+    images_needed = sample_size and ceil(sample_size * record.images / max(images, 1))
+    reason = (
+        f"{format_percent(risk_sum / max(images, 1))} of the labels with probability >= "
+        f"{record.thresholds[start]:.3g} were wrong"
+    )
+    return build_failed_guarantee(WRONG, level, confidence, images, images_needed, reason)
+
+
+def at_most_missed(
+    record: ValidationRecord, *, level: float = 0.2, confidence: float = 0.9
+) -> Guarantee:
+    """Return the highest threshold whose share of missed labels is bounded with confidence.
+
+    The risk is the share of the positive labels of an image that are not predicted, averaged over
+    images with a positive label. Thresholds are tested in increasing order from 0, where no label
+    is missed. The result is the last threshold before the first failed test.
+
+    Args:
+        record: Validation record of the recognizer on labelled images.
+        level: Upper bound of the mean share of missed labels, in (0, 1).
+        confidence: Probability that the bound holds, over random samples of labelled images, in
+            (0, 1).
+
+    Returns:
+        The guarantee with the highest valid threshold. If no threshold is valid, the guarantee is
+        not reached and estimates the number of labelled images that are sufficient.
+
+    Raises:
+        ConfigError: If a setting is out of range.
+
+    Source:
+        Bates, Angelopoulos, Lei, Malik and Jordan, Distribution-Free, Risk-Controlling Prediction
+        Sets, Journal of the ACM 2021, arXiv:2101.02703, with the Hoeffding-Bentkus bound.
+
+    Differs:
+        Images without a positive label do not count; MAPIE rejects them.
+
+    Example:
+        >>> from surelabel.decisions import record_validation
+        >>> guarantee = at_most_missed(record_validation([[3.0, -3.0]] * 30, [[1, 0]] * 30))
+        >>> round(guarantee.threshold, 3), guarantee.risk, guarantee.images
+        (0.953, 0.0, 30)
+    """
+    check_fraction("level", level)
+    check_fraction("confidence", confidence)
+    risk_sums = record.false_negative_sum
+    image_counts = np.full(risk_sums.shape, float(record.images_with_positives))
+    p_values = hoeffding_bentkus_p_values(risk_sums, image_counts, level)
+    sample_size = required_sample_size(0.0, level, confidence)
+    return _miss_guarantee(record, p_values <= 1 - confidence, level, confidence, sample_size)
+
+
+def at_most_missed_on_average(record: ValidationRecord, *, level: float = 0.2) -> Guarantee:
+    """Return the highest threshold whose share of missed labels is bounded in expectation.
+
+        (sum of missed shares + 1) / (n + 1) <= level
+
+    The risk is that of ``at_most_missed``. The bound holds in expectation over random samples of
+    labelled images, not with a confidence for the given sample. It needs fewer labelled images
+    and results in a higher threshold.
+
+    Args:
+        record: Validation record of the recognizer on labelled images.
+        level: Upper bound of the mean share of missed labels, in (0, 1).
+
+    Returns:
+        The guarantee with the highest valid threshold. If no threshold is valid, the guarantee is
+        not reached and gives the number of labelled images that are sufficient.
+
+    Raises:
+        ConfigError: If ``level`` is out of range.
+
+    Source:
+        Angelopoulos, Bates, Fisch, Lei and Schuster, Conformal Risk Control, ICLR 2024,
+        arXiv:2208.02814.
+
+    Differs:
+        Images without a positive label do not count; MAPIE rejects them. MAPIE requires less than
+        the level, the paper at most the level.
+
+    Example:
+        >>> from surelabel.decisions import record_validation
+        >>> record = record_validation([[3.0, -3.0]] * 30, [[1, 0]] * 30)
+        >>> guarantee = at_most_missed_on_average(record)
+        >>> round(guarantee.threshold, 3), guarantee.risk, guarantee.images
+        (0.953, 0.0, 30)
+    """
+    check_fraction("level", level)
+    is_valid = (record.false_negative_sum + 1) / (record.images_with_positives + 1) <= level
+    return _miss_guarantee(record, is_valid, level, None, ceil(1 / level - 1 - ROUNDING))
+
+
+def _miss_guarantee(
+    record: ValidationRecord,
+    is_valid: Flags,
+    level: float,
+    confidence: float | None,
+    sample_size: int | None,
+) -> Guarantee:
+    """Return the guarantee with the highest threshold up to which all thresholds are valid.
+
+    Args:
+        record: Validation record of the recognizer on labelled images.
+        is_valid: Whether the bound holds at each threshold, ``(g,)``.
+        level: Upper bound of the mean share of missed labels.
+        confidence: Confidence of the bound, None for a bound in expectation.
+        sample_size: Number of images with a positive label that are sufficient.
+    """
+    images, n_valid = record.images_with_positives, _count_leading_true(is_valid)
+    if n_valid:
+        threshold = float(record.thresholds[n_valid - 1])
+        risk = float(record.false_negative_sum[n_valid - 1]) / images
+        return build_guarantee(MISSED, threshold, risk, level, confidence, images)
+    images_needed = sample_size and ceil(sample_size * record.images / max(images, 1))
+    return build_failed_guarantee(MISSED, level, confidence, images, images_needed, "")
+
+
+def _count_leading_true(flags: Flags) -> int:
+    """Return the number of True values before the first False."""
+    return int(flags.size if flags.all() else flags.argmin())
+
+
+GUARANTEES: dict[str, Callable[..., Guarantee]] = {
+    "at_most_missed": at_most_missed,
+    "at_most_missed_on_average": at_most_missed_on_average,
+    "at_most_wrong": at_most_wrong,
+}

@@ -1,0 +1,59 @@
+"""Hoeffding-Bentkus p-values: tests that a mean risk lies below a level."""
+
+from math import ceil, log
+
+import numpy as np
+from scipy.special import rel_entr
+from scipy.stats import binom
+
+from surelabel.records import Array
+
+ROUNDING = 1e-6  # rounding error of sums of many shares
+
+
+def hoeffding_bentkus_p_values(risk_sums: Array, counts: Array, level: float) -> Array:
+    """Return p-values of the hypothesis that the mean risk is above the level, ``(g,)``.
+
+        min(exp(-n · kl(min(r, level), level)),  e · P(Binomial(n, level) <= ceil(n · r)))
+
+    Args:
+        risk_sums: Sums of independent risks in [0, 1], n · r, ``(g,)``.
+        counts: Number of risks in each sum, n, ``(g,)``. The p-value of an empty sum is 1.
+        level: Level of the mean risk, in (0, 1).
+
+    Source:
+        Hoeffding-Bentkus: Bates, Angelopoulos, Lei, Malik and Jordan, Distribution-Free,
+        Risk-Controlling Prediction Sets, Journal of the ACM 2021, arXiv:2101.02703.
+
+    Example:
+        >>> hoeffding_bentkus_p_values(np.array([0.0, 1.0]), np.array([30.0, 30.0]), 0.1).round(4)
+        array([0.0424, 0.3777])
+    """
+    mean = np.divide(risk_sums, counts, out=np.ones_like(risk_sums), where=counts > 0)
+    hoeffding = np.exp(-counts * _bernoulli_divergence(np.minimum(mean, level), level))
+    bentkus = np.e * binom.cdf(np.ceil(risk_sums - ROUNDING), counts, level)
+    return np.where(counts > 0, np.minimum(hoeffding, bentkus), 1.0)
+
+
+def required_sample_size(risk: float, level: float, confidence: float) -> int | None:
+    """Return the approximate number of images that prove the level at a given mean risk.
+
+    Returns:
+        The number of images, or None if the risk is not below the level.
+
+    Example:
+        >>> required_sample_size(0.0, 0.1, 0.9), required_sample_size(0.05, 0.1, 0.9)
+        (22, 138)
+        >>> required_sample_size(0.1, 0.1, 0.9) is None
+        True
+    """
+    if risk >= level:
+        return None
+    divergence = float(_bernoulli_divergence(np.float64(risk), level))
+    return ceil(-log(1 - confidence) / divergence - ROUNDING)
+
+
+def _bernoulli_divergence(mean: Array | np.float64, level: float) -> Array:
+    """Return the Kullback-Leibler divergence of two Bernoulli distributions."""
+    divergence: Array = rel_entr(mean, level) + rel_entr(1 - mean, 1 - level)
+    return divergence

@@ -1,0 +1,125 @@
+"""One threshold per label with its expected precision and recall."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.decisions.validation_record import ValidationRecord
+from surelabel.errors import ConfigError, InputError
+from surelabel.records import Array, Flags
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Probability thresholds from which on each label is predicted.
+
+    Attributes:
+        values: Thresholds in [0, 1], ``(c,)``. A label with threshold 1 is never predicted.
+        precision: Expected precision of each label, ``(c,)``; NaN if it is never predicted.
+        recall: Expected recall of each label, ``(c,)``; NaN if unknown.
+        is_reached: Whether each label reaches the operating point, ``(c,)``. If it does not, its
+            threshold is 1.
+        support: Number of known positives of each label, ``(c,)``.
+    """
+
+    values: Array
+    precision: Array
+    recall: Array
+    is_reached: Flags
+    support: Array
+
+    def predict(self, probabilities: npt.ArrayLike) -> Flags:
+        """Return True where a probability ``(n, c)`` reaches the threshold of its label.
+
+        Raises:
+            InputError: If the number of columns is not the number of thresholds.
+        """
+        p = np.asarray(probabilities, dtype=np.float64)
+        if p.ndim != 2 or p.shape[1] != self.values.size:
+            raise InputError(
+                f"probabilities must have one column per label, {self.values.size}; "
+                f"got shape {p.shape}. Use the labels of the validation record."
+            )
+        flags: Flags = (p >= self.values) & (self.values < 1)
+        return flags
+
+
+def precision_recall_curves(record: ValidationRecord, shrinkage: float) -> tuple[Array, Array]:
+    """Return the expected precision and recall of each label at each threshold, ``(c, g)``.
+
+        precision = (tp + lift · t + shrinkage · lift · (expected_tp + t) / (predicted + 1))
+                    / (predicted + 1 + shrinkage)
+        recall    = (tp + shrinkage · expected_recall) / (support + shrinkage)
+
+    The observed counts are shrunk towards the counts that the calibrated probabilities of the
+    label predict. One additional decision with probability t, the threshold, stands for the next
+    label to be predicted. Without it, a gap between the probabilities of few images would count
+    as evidence. The lift is the ratio of observed to expected true positives of all labels at the
+    threshold, at most 1.
+
+    Args:
+        record: Validation record of the recognizer.
+        shrinkage: Weight of the expected counts, in decisions, >= 0.
+
+    Returns:
+        Precision and recall, NaN where undefined.
+
+    Raises:
+        ConfigError: If ``shrinkage`` is negative or not finite.
+    """
+    if not 0 <= shrinkage < np.inf:
+        raise ConfigError(f"shrinkage must be a finite number of at least 0; got {shrinkage}.")
+    expected = record.expected_true_positives
+    expected_of_all_labels = expected.sum(axis=0)
+    lift = np.minimum(_ratio_or_nan(record.true_positives.sum(axis=0), expected_of_all_labels), 1)
+    n_predicted = record.predicted_positives + 1
+    expected_precision = lift * (expected + record.thresholds) / n_predicted
+    numerator = record.true_positives + lift * record.thresholds + shrinkage * expected_precision
+    precision = numerator / (n_predicted + shrinkage)
+    precision[:, -1] = np.nan  # no label is predicted at the last threshold
+    expected_recall = _ratio_or_nan(expected, expected[:, :1])
+    expected_recall = np.where(
+        np.isnan(expected_recall),
+        _ratio_or_nan(expected_of_all_labels, expected_of_all_labels[:1]),
+        expected_recall,
+    )
+    recall = _ratio_or_nan(
+        record.true_positives + shrinkage * expected_recall, record.support[:, None] + shrinkage
+    )
+    return precision, recall
+
+
+def select_thresholds(
+    record: ValidationRecord,
+    precision: Array,
+    recall: Array,
+    index: npt.NDArray[np.intp],
+    is_reached: Flags,
+) -> Thresholds:
+    """Return the thresholds at the given indices, and 1 for labels that are not reached.
+
+    Args:
+        record: Validation record with the thresholds, ``(g,)``.
+        precision: Expected precision, ``(c, g)``.
+        recall: Expected recall, ``(c, g)``.
+        index: Index of the threshold of each label, ``(c,)``.
+        is_reached: Whether each label reaches the operating point, ``(c,)``.
+    """
+    index = np.where(is_reached, index, record.thresholds.size - 1)
+    column = index[:, None]
+    return Thresholds(
+        values=record.thresholds[index],
+        precision=np.take_along_axis(precision, column, axis=1)[:, 0],
+        recall=np.take_along_axis(recall, column, axis=1)[:, 0],
+        is_reached=is_reached,
+        support=record.support,
+    )
+
+
+def _ratio_or_nan(numerator: Array, denominator: Array) -> Array:
+    """Return ``numerator / denominator``, NaN where the denominator is 0."""
+    undefined = np.full(numerator.shape, np.nan)
+    is_defined = np.broadcast_to(denominator > 0, numerator.shape)
+    ratio: Array = np.divide(numerator, denominator, out=undefined, where=is_defined)
+    return ratio

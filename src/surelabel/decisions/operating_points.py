@@ -1,0 +1,220 @@
+"""Operating points: one threshold per label for a target precision, recall, F1, cost or count.
+
+Thresholds do not change the probabilities.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from surelabel.decisions.input_validation import check_fraction
+from surelabel.decisions.label_thresholds import (
+    Thresholds,
+    precision_recall_curves,
+    select_thresholds,
+)
+from surelabel.decisions.validation_record import ValidationRecord
+from surelabel.errors import ConfigError
+
+
+def f1(record: ValidationRecord, *, shrinkage: float = 10.0) -> Thresholds:
+    """Return the threshold of each label that maximizes its expected F1.
+
+    Args:
+        record: Validation record of the recognizer on labelled images.
+        shrinkage: Weight of the counts that the calibrated probabilities predict, in decisions,
+            >= 0.
+
+    Returns:
+        The thresholds; the higher one of two with equal F1. Without shrinkage, labels without
+        known positives are not reached.
+
+    Raises:
+        ConfigError: If ``shrinkage`` is negative or not finite.
+
+    Source:
+        Lipton, Elkan and Narayanaswamy, Optimal Thresholding of Classifiers to Maximize F1
+        Measure, ECML PKDD 2014, arXiv:1402.1892: of calibrated probabilities the best threshold
+        is half the best F1.
+
+    Differs:
+        The threshold is read from the validation record, so the probabilities may be slightly
+        miscalibrated. The counts are shrunk towards the calibrated probabilities; otherwise two
+        positives would determine the threshold of a label with two positives.
+
+    Example:
+        >>> from surelabel.decisions import record_validation
+        >>> record = record_validation([[-1.0], [0.0], [1.0], [2.0]], [[0], [0], [1], [1]])
+        >>> thresholds = f1(record)
+        >>> thresholds.values.round(3), thresholds.precision.round(3), thresholds.recall.round(3)
+        (array([0.731]), array([0.811]), array([0.731]))
+    """
+    precisions, recalls = precision_recall_curves(record, shrinkage)
+    total = precisions + recalls
+    scores = np.divide(
+        2 * precisions * recalls, total, out=np.full(total.shape, -1.0), where=total > 0
+    )  # NaN is not above 0
+    last_best = scores.shape[1] - 1 - np.argmax(scores[:, ::-1], axis=1)
+    return select_thresholds(record, precisions, recalls, last_best, (scores > 0).any(axis=1))
+
+
+def precision(
+    record: ValidationRecord, *, at_least: float = 0.9, shrinkage: float = 10.0
+) -> Thresholds:
+    """Return the lowest threshold of each label with the required expected precision.
+
+    Args:
+        record: Validation record of the recognizer on labelled images.
+        at_least: Required precision, in (0, 1).
+        shrinkage: Weight of the counts that the calibrated probabilities predict, in decisions,
+            >= 0.
+
+    Returns:
+        The thresholds. The precision is an estimate; ``at_most_wrong`` gives a guarantee with a
+        stated confidence. A label is not reached if its precision is too low at every threshold,
+        or if its probabilities are.
+
+    Raises:
+        ConfigError: If a setting is out of range.
+
+    Source:
+        none; ours: a search in the validation record, shrunk towards the calibrated probabilities.
+
+    Example:
+        >>> from surelabel.decisions import record_validation
+        >>> record = record_validation([[-1.0], [0.0], [1.0], [2.0]], [[0], [1], [0], [1]])
+        >>> precision(record, at_least=0.6).values.round(3)
+        array([0.426])
+    """
+    check_fraction("at_least", at_least)
+    precisions, recalls = precision_recall_curves(record, shrinkage)
+    is_sufficient = precisions >= at_least  # False where NaN
+    return select_thresholds(
+        record, precisions, recalls, is_sufficient.argmax(axis=1), is_sufficient.max(axis=1)
+    )
+
+
+def recall(
+    record: ValidationRecord, *, at_least: float = 0.8, shrinkage: float = 10.0
+) -> Thresholds:
+    """Return the highest threshold of each label with the required expected recall.
+
+    Args:
+        record: Validation record of the recognizer on labelled images.
+        at_least: Required recall, in (0, 1).
+        shrinkage: Weight of the counts that the calibrated probabilities predict, in decisions,
+            >= 0.
+
+    Returns:
+        The thresholds; 0, where every label is predicted, if a threshold below 0.0003 is needed.
+        The recall is an estimate; ``at_most_missed`` gives a guarantee with a stated confidence.
+        Without shrinkage, labels without known positives are not reached.
+
+    Raises:
+        ConfigError: If a setting is out of range.
+
+    Source:
+        none; ours: a search in the validation record, shrunk towards the calibrated probabilities.
+
+    Example:
+        >>> from surelabel.decisions import record_validation
+        >>> record = record_validation([[-1.0], [0.0], [1.0], [2.0]], [[0], [1], [0], [1]])
+        >>> recall(record, at_least=0.9).values
+        array([0.5])
+    """
+    check_fraction("at_least", at_least)
+    precisions, recalls = precision_recall_curves(record, shrinkage)
+    is_sufficient = recalls >= at_least
+    last = is_sufficient.shape[1] - 1 - np.argmax(is_sufficient[:, ::-1], axis=1)
+    return select_thresholds(record, precisions, recalls, last, is_sufficient.max(axis=1))
+
+
+def cost(
+    record: ValidationRecord, *, miss_cost: float = 5.0, shrinkage: float = 10.0
+) -> Thresholds:
+    """Return the threshold that minimizes the expected cost of missed labels and false positives.
+
+        predict where miss_cost · p >= 1 - p,   that is, p >= 1 / (1 + miss_cost)
+
+    Args:
+        record: Validation record of the recognizer on labelled images. The threshold does not
+            depend on it. The expected precision and recall do, at a resolution of 0.1 in log-odds.
+        miss_cost: Cost of a missed label relative to a false positive, above 0.
+        shrinkage: Weight of the counts that the calibrated probabilities predict, in decisions,
+            >= 0.
+
+    Returns:
+        The same threshold for all labels, always reached.
+
+    Raises:
+        ConfigError: If a setting is out of range.
+
+    Source:
+        Elkan, The Foundations of Cost-Sensitive Learning, IJCAI 2001.
+
+    Example:
+        >>> from surelabel.decisions import record_validation
+        >>> cost(record_validation([[0.0, 1.0]], [[0, 1]]), miss_cost=4.0).values
+        array([0.2, 0.2])
+    """
+    if not 0 < miss_cost < np.inf:
+        raise ConfigError(f"miss_cost must be a finite number above 0; got {miss_cost}.")
+    precisions, recalls = precision_recall_curves(record, shrinkage)
+    threshold = 1 / (1 + miss_cost)
+    nearest = np.searchsorted(record.thresholds, threshold, side="right") - 1
+    n_labels = len(record.support)
+    on_grid = select_thresholds(
+        record, precisions, recalls, np.full(n_labels, nearest), np.ones(n_labels, dtype=bool)
+    )
+    return Thresholds(
+        np.full(n_labels, threshold),
+        on_grid.precision,
+        on_grid.recall,
+        on_grid.is_reached,
+        on_grid.support,
+    )
+
+
+def expected_count(record: ValidationRecord, *, shrinkage: float = 10.0) -> Thresholds:
+    """Return the threshold at which as many labels are predicted as are positive.
+
+    At this threshold, the number of missed labels equals the number of false positives. The same
+    threshold is used for all labels. If the record contains expected instead of observed
+    positives, the number of predicted labels equals the expected number.
+
+    Args:
+        record: Validation record, with observed targets or with probabilities as targets.
+        shrinkage: Weight of the counts that the calibrated probabilities predict, in decisions,
+            >= 0. It changes the expected precision and recall, not the threshold.
+
+    Returns:
+        The same threshold for all labels; the higher one of two that are equally close. It is not
+        reached if no label has a known positive.
+
+    Raises:
+        ConfigError: If ``shrinkage`` is negative or not finite.
+
+    Source:
+        none; ours: the break-even point of precision and recall over all decisions.
+
+    Example:
+        >>> from surelabel.decisions import record_validation
+        >>> record = record_validation([[-1.0], [0.0], [1.0], [2.0]], [[0], [1], [0], [1]])
+        >>> expected_count(record).values.round(3)
+        array([0.731])
+    """
+    precisions, recalls = precision_recall_curves(record, shrinkage)
+    n_positive, n_predicted = record.support.sum(), record.predicted_positives.sum(axis=0)
+    nearest = n_predicted.size - 1 - np.argmin(np.abs(n_predicted - n_positive)[::-1])
+    n_labels = len(record.support)
+    index, is_reached = np.full(n_labels, nearest), np.full(n_labels, n_positive > 0)
+    return select_thresholds(record, precisions, recalls, index, is_reached)
+
+
+OPERATING_POINTS: dict[str, Callable[..., Thresholds]] = {
+    "cost": cost,
+    "expected_count": expected_count,
+    "f1": f1,
+    "precision": precision,
+    "recall": recall,
+}

@@ -1,0 +1,81 @@
+"""Risk-coverage curve: error rate of the most certain images."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import entr
+
+from surelabel.decisions.input_validation import validate_decisions
+from surelabel.records import Array
+
+
+@dataclass(frozen=True)
+class RiskCoverageCurve:
+    """Error rate of the most certain images, for each share of images that is kept.
+
+    Attributes:
+        coverage: Share of the images that is kept, in order of increasing uncertainty, rising to
+            1, ``(n,)``.
+        risk: Mean error of the kept images, ``(n,)``. The last value is that of all images.
+        area: Mean of the risk over the coverage (AURC). It is the error of all images if the
+            uncertainty is not informative.
+        optimal_area: Area if the images are sorted by their error, the minimum over all orders.
+    """
+
+    coverage: Array
+    risk: Array
+    area: float
+    optimal_area: float
+
+
+def compute_risk_coverage(
+    logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
+) -> RiskCoverageCurve:
+    """Sort images by uncertainty and compute the error rate of the most certain ones.
+
+        uncertainty = mean entropy of the known labels of an image, nats
+        error       = mean |[p >= 0.5] - y| of the known labels of an image
+
+    Args:
+        logits: Log-odds, ``(n, c)``.
+        targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
+        known: True where the target is known, ``(n, c)``. None means that all are known.
+
+    Returns:
+        The curve and its area. Images without a known target are left out. Images with equal
+        uncertainty count with their mean error, so that the result does not depend on their order.
+
+    Raises:
+        InputError: If the shapes differ, if a value is out of range, or if no target is known.
+
+    Source:
+        El-Yaniv and Wiener, On the Foundations of Noise-free Selective Classification, JMLR 2010;
+        Geifman and El-Yaniv, Selective Classification for Deep Neural Networks, NeurIPS 2017,
+        arXiv:1705.08500.
+
+    Differs:
+        The authors reject single decisions; here a whole image is kept or rejected.
+
+    Example:
+        >>> curve = compute_risk_coverage([[3.0, -3.0], [0.1, -3.0]], [[1, 0], [0, 0]])
+        >>> curve.coverage, curve.risk, curve.area, curve.optimal_area
+        (array([0.5, 1. ]), array([0.  , 0.25]), 0.125, 0.125)
+    """
+    p, y, known = validate_decisions(logits, targets, known)
+    is_labelled = known.any(axis=1)
+    p, y, known = p[is_labelled], y[is_labelled], known[is_labelled]
+    uncertainty = np.mean(entr(p) + entr(1 - p), axis=1, where=known)
+    error = np.mean(np.abs((p >= 0.5) - y), axis=1, where=known)
+    _, group, size = np.unique(uncertainty, return_inverse=True, return_counts=True)
+    risk = _running_mean((np.bincount(group, error) / size).repeat(size))
+    coverage = np.arange(1, len(risk) + 1) / len(risk)
+    return RiskCoverageCurve(
+        coverage, risk, float(risk.mean()), float(_running_mean(np.sort(error)).mean())
+    )
+
+
+def _running_mean(values: Array) -> Array:
+    """Return the means of the first one, two, three … values."""
+    means: Array = np.cumsum(values) / np.arange(1, len(values) + 1)
+    return means

@@ -1,0 +1,242 @@
+"""Validation record: counts of right, wrong and missed labels at many thresholds."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from surelabel.decisions.input_validation import validate_decisions
+from surelabel.errors import DataError, InputError
+from surelabel.records import Array, Flags
+
+THRESHOLDS: Array = np.concatenate(([0.0], expit(np.arange(-80, 81) / 10), [1.0]))
+IMAGES_PER_BLOCK = 4096  # images processed at a time, which limits the memory
+ROUNDING = 1e-6  # rounding error of sums of many shares
+
+
+@dataclass(frozen=True)
+class ValidationRecord:
+    """Counts of predicted, right, wrong and missed labels at each of ``g`` thresholds.
+
+    A label is predicted if its probability is at or above the threshold. At the last threshold,
+    1, no label is predicted. Only known targets count, and only images with a known target.
+    Graded targets count by their value. Records of the same labels can be added.
+
+    Attributes:
+        thresholds: Probability thresholds, rising from 0 to 1, ``(g,)``: a tenth of log-odds apart
+            between -8 and 8.
+        predicted_positives: Number of known decisions at or above each threshold, ``(c, g)``.
+        true_positives: Sum of the targets of these decisions, ``(c, g)``.
+        expected_true_positives: Sum of the probabilities of these decisions, ``(c, g)``.
+        images_with_predictions: Number of images with at least one predicted label, ``(g,)``.
+        false_discovery_sum: Share of wrong labels among the predicted labels of an image, summed
+            over these images, ``(g,)``.
+        false_negative_sum: Share of the positive labels of an image that are not predicted, summed
+            over the images with a positive label, ``(g,)``.
+        images: Number of images with a known target.
+        images_with_positives: Number of images with a positive label.
+    """
+
+    thresholds: Array
+    predicted_positives: Array
+    true_positives: Array
+    expected_true_positives: Array
+    images_with_predictions: Array
+    false_discovery_sum: Array
+    false_negative_sum: Array
+    images: int
+    images_with_positives: int
+
+    @property
+    def support(self) -> Array:
+        """Number of known positives of each label, ``(c,)``."""
+        support: Array = self.true_positives[:, 0]
+        return support
+
+    def __add__(self, other: "ValidationRecord") -> "ValidationRecord":
+        """Return the record of the images of both records.
+
+        Raises:
+            InputError: If the numbers of labels or the thresholds differ.
+        """
+        shape, other_shape = self.predicted_positives.shape, other.predicted_positives.shape
+        if shape != other_shape or (self.thresholds != other.thresholds).any():
+            raise InputError(
+                "Validation records can be added if their labels and thresholds are equal; got "
+                f"(labels, thresholds) {shape} and {other_shape}. Create both with one version."
+            )
+        sums = {
+            f.name: getattr(self, f.name) + getattr(other, f.name)
+            for f in fields(self)
+            if f.name != "thresholds"
+        }
+        return ValidationRecord(thresholds=self.thresholds, **sums)
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return all fields as arrays by name, for saving; a number becomes one element."""
+        arrays = {f.name: np.atleast_1d(getattr(self, f.name)) for f in fields(self)}
+        return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+
+    @classmethod
+    def restore(cls, state: Mapping[str, npt.ArrayLike]) -> "ValidationRecord":
+        """Return the record that ``state`` describes.
+
+        Raises:
+            DataError: If a field is missing, unexpected or not valid.
+        """
+        names = [f.name for f in fields(cls)]
+        if set(state) != set(names):
+            raise DataError(
+                f"A saved validation record must hold {', '.join(names)}; "
+                f"got {', '.join(sorted(state)) or 'nothing'}. Calibrate again."
+            )
+        arrays = {name: _validate_saved_counts(name, state[name]) for name in names}
+        record = cls(
+            **{name: arrays[name] for name in names[:-2]},
+            images=_saved_whole_number("images", arrays["images"]),
+            images_with_positives=_saved_whole_number(
+                "images_with_positives", arrays["images_with_positives"]
+            ),
+        )
+        for error in _record_inconsistencies(record):
+            raise DataError(f"A saved validation record is damaged: {error}. Calibrate again.")
+        return record
+
+
+def record_validation(
+    logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
+) -> ValidationRecord:
+    """Count predicted, right, wrong and missed labels at each threshold.
+
+    Args:
+        logits: Calibrated log-odds, ``(n, c)``, of images that the calibrator was not fitted on:
+            held-out images or out-of-fold logits.
+        targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
+        known: True where the target is known, ``(n, c)``. None means that all are known.
+
+    Returns:
+        The record that operating points and guarantees need; it does not contain the images.
+
+    Raises:
+        InputError: If the shapes differ, if a value is out of range, or if no target is known.
+
+    Example:
+        >>> record = record_validation([[2.0, -2.0], [0.0, 0.0]], [[1, 0], [1, 0]])
+        >>> half = record.thresholds.searchsorted(0.5)
+        >>> record.predicted_positives[:, half], record.true_positives[:, half]
+        (array([2., 1.]), array([2., 0.]))
+        >>> record.false_discovery_sum[half]
+        np.float64(0.5)
+    """
+    probabilities, targets, known = validate_decisions(logits, targets, known)
+    starts = range(0, len(known), IMAGES_PER_BLOCK)
+    blocks = (slice(start, start + IMAGES_PER_BLOCK) for start in starts)
+    first, *others = (
+        _validation_record_of_block(probabilities[b], targets[b], known[b]) for b in blocks
+    )
+    return sum(others, start=first)
+
+
+def _validation_record_of_block(
+    probabilities: Array, targets: Array, known: Flags
+) -> ValidationRecord:
+    """Return the record of one block of images."""
+    n_images, n_labels = known.shape
+    image, label = np.nonzero(known)
+    p, y = probabilities[known], targets[known]
+    bins = np.searchsorted(THRESHOLDS, p, side="right") - 1
+    bins = np.minimum(bins, THRESHOLDS.size - 2)  # no label is predicted at 1
+    predicted = _sum_above_thresholds(image, bins, n_images)
+    right = _sum_above_thresholds(image, bins, n_images, y)
+    positives = right[:, :1]
+    return ValidationRecord(
+        thresholds=THRESHOLDS,
+        predicted_positives=_sum_above_thresholds(label, bins, n_labels),
+        true_positives=_sum_above_thresholds(label, bins, n_labels, y),
+        expected_true_positives=_sum_above_thresholds(label, bins, n_labels, p),
+        images_with_predictions=np.count_nonzero(predicted, axis=0).astype(float),
+        false_discovery_sum=_sum_of_ratios(predicted - right, predicted),
+        false_negative_sum=_sum_of_ratios(
+            positives - right, np.broadcast_to(positives, right.shape)
+        ),
+        images=int(np.count_nonzero(predicted[:, 0])),
+        images_with_positives=int(np.count_nonzero(positives)),
+    )
+
+
+def _sum_above_thresholds(
+    group: npt.NDArray[np.intp],
+    bins: npt.NDArray[np.intp],
+    n_groups: int,
+    weights: Array | None = None,
+) -> Array:
+    """Return the sum of weights, or the count, at or above each threshold, ``(n_groups, g)``."""
+    g = THRESHOLDS.size
+    histogram = np.bincount(group * g + bins, weights, n_groups * g).reshape(n_groups, g)
+    above: Array = np.cumsum(histogram[:, ::-1], axis=1, dtype=float)[:, ::-1]
+    return above
+
+
+def _sum_of_ratios(numerator: Array, denominator: Array) -> Array:
+    """Return the sum of the ratios over images, 0 where the denominator is 0, ``(g,)``."""
+    ratios = np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
+    total: Array = ratios.sum(axis=0)
+    return total
+
+
+def _validate_saved_counts(name: str, value: npt.ArrayLike) -> Array:
+    """Return a float64 array, after a check that all numbers are finite and not negative."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "iuf" or not np.isfinite(array).all() or (array < 0).any():
+        raise DataError(
+            f"A saved validation record must hold finite numbers of at least 0. {name} does not; "
+            "calibrate again."
+        )
+    return array.astype(np.float64)
+
+
+def _saved_whole_number(name: str, value: Array) -> int:
+    """Return the whole number in an array of one element."""
+    if value.size != 1 or value.item() != int(value.item()):
+        raise DataError(
+            f"{name} of a saved validation record must be one whole number; got {value}. "
+            "Calibrate again."
+        )
+    return int(value.item())
+
+
+def _record_inconsistencies(record: ValidationRecord) -> Iterator[str]:
+    """Yield a clause for each inconsistency of a record."""
+    thresholds, predicted = record.thresholds, record.predicted_positives
+    images = record.images_with_predictions
+    per_label = (predicted, record.true_positives, record.expected_true_positives)
+    per_threshold = (images, record.false_discovery_sum, record.false_negative_sum)
+    if {a.shape for a in per_label} != {(len(predicted), thresholds.size)} or {
+        a.shape for a in per_threshold
+    } != {thresholds.shape}:
+        yield f"there is not one number for each of {thresholds.size} thresholds"
+        return
+    if (
+        thresholds.size < 2
+        or thresholds[0] != 0
+        or thresholds[-1] != 1
+        or (np.diff(thresholds) <= 0).any()
+    ):
+        yield "thresholds do not rise from 0 to 1"
+    decreasing = (*per_label, images, -record.false_negative_sum)
+    if any((np.diff(a) > ROUNDING).any() for a in decreasing):
+        yield "more labels are predicted at a higher threshold"
+    if predicted[:, -1].any() or images[-1]:
+        yield "a label is predicted at threshold 1"
+    if (
+        any((a > predicted + ROUNDING).any() for a in per_label)
+        or (record.false_discovery_sum > images + ROUNDING).any()
+    ):
+        yield "more labels are right, or wrong, than are predicted"
+    if (record.false_negative_sum > record.images_with_positives + ROUNDING).any():
+        yield "more labels are missed than are positive"
+    if not (0 < images[0] <= record.images and record.images_with_positives <= record.images):
+        yield "the numbers of images are inconsistent"

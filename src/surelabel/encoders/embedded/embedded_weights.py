@@ -1,0 +1,88 @@
+"""Weights of the encoders in the package."""
+
+import json
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+from open_clip.model import CLIP
+from open_clip.tokenizer import SimpleTokenizer
+from safetensors.torch import load_file
+from torch import Tensor
+
+from surelabel.encoders.image_inputs.out_of_distribution import load_ood_detector
+from surelabel.encoders.image_inputs.preprocessing import check_preprocess_cfg
+from surelabel.encoders.open_clip.encoder import OpenClipEncoder, TrainingInfo
+
+TRAINING_DOMAIN = "emoji scenes (generated images of 299 things)"
+
+
+def load_embedded_encoder(name: str, device: str) -> OpenClipEncoder:
+    """Load an encoder of the package with its out-of-distribution detector.
+
+    Args:
+        name: Name of the encoder, a key of ``ENCODERS``.
+        device: Device of the encoder.
+    """
+    with as_file(files("surelabel.encoders").joinpath("weights")) as folder:
+        encoder = load_encoder_from_weights(folder, name, device=device)
+        detector = load_ood_detector(folder / f"{name}.world.safetensors", encoder.fingerprint)
+    return encoder.with_ood_detector(detector)
+
+
+def load_encoder_from_weights(folder: Path, name: str, *, device: str = "cpu") -> OpenClipEncoder:
+    """Load an encoder from the files that its training wrote.
+
+    The files are ``NAME.safetensors`` and ``NAME.json``. The token embedding in the file contains
+    only the rows of tokens that occurred in training; all other rows become the mean of these.
+
+    Args:
+        folder: Folder of both files.
+        name: Name of the encoder.
+        device: Device of the encoder.
+
+    Raises:
+        ConfigError: If the preprocessing settings are incomplete or invalid.
+    """
+    description = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    config: dict[str, Any] = description["model_cfg"]
+    preprocess_cfg = description["preprocess_cfg"]
+    check_preprocess_cfg(preprocess_cfg, f"{name}.json")
+    state = {k: v.float() for k, v in load_file(folder / f"{name}.safetensors").items()}
+    ids = state.pop("token_ids").long()
+    n_tokens = config["text_cfg"]["vocab_size"]
+    state["token_embedding.weight"] = expand_token_embedding(
+        state["token_embedding.weight"], ids, n_tokens
+    )
+    model = CLIP(**config)
+    counters = {k: v for k, v in model.state_dict().items() if k.endswith("batches_tracked")}
+    model.load_state_dict(counters | state)
+    return OpenClipEncoder(
+        model.to(device),
+        SimpleTokenizer(context_length=config["text_cfg"]["context_length"]),
+        name=name,
+        config=config,
+        preprocess_cfg={**preprocess_cfg, "size": config["vision_cfg"]["image_size"]},
+        training_info=TrainingInfo(name, TRAINING_DOMAIN, frozenset(ids.tolist())),
+    )
+
+
+def expand_token_embedding(trained_rows: Tensor, ids: Tensor, n_tokens: int) -> Tensor:
+    """Return the embedding of all tokens; untrained tokens get the mean of the trained rows.
+
+    Args:
+        trained_rows: Rows of the trained tokens, ``(k, w)``.
+        ids: Ids of the trained tokens, ``(k,)``.
+        n_tokens: Number of all tokens.
+
+    Returns:
+        The token embedding, ``(n_tokens, w)``.
+
+    Example:
+        >>> import torch
+        >>> expand_token_embedding(torch.tensor([[1.0], [3.0]]), torch.tensor([0, 2]), 3)[:, 0]
+        tensor([1., 2., 3.])
+    """
+    table = trained_rows.mean(dim=0).repeat(n_tokens, 1)
+    table[ids] = trained_rows
+    return table

@@ -1,0 +1,175 @@
+"""Base classes of encoders without a text tower."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NoReturn, Self
+
+from torch import Tensor, nn
+
+from surelabel.encoders.image_inputs.preprocessing import ImagePreprocessor
+from surelabel.encoders.interface import Encoder
+from surelabel.encoders.towers.deep_text_prompts import DeepPromptTextEncoder
+from surelabel.encoders.towers.last_blocks import LastBlocks
+from surelabel.errors import ConfigError
+from surelabel.records import Features
+
+
+def no_trunk_error(name: str) -> ConfigError:
+    """Return the error for an encoder without access to the layers before pooling.
+
+    Args:
+        name: Name of the encoder.
+    """
+    return ConfigError(
+        f"{name} computes one vector per image and no trunk tokens. Use timm:NAME or an encoder "
+        "of open_clip, such as ViT-B-16/openai."
+    )
+
+
+class TextlessEncoder:
+    """Base class of encoders without a text tower; unsupported methods raise ConfigError.
+
+    Args:
+        name: Name that the encoder was loaded by.
+    """
+
+    scale = 1.0
+    training_domain = ""
+    patch_kinds: tuple[str, ...] = ()
+    preprocess_cfg: dict[str, Any]
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def with_dense_image_size(self) -> Self:
+        """Return this encoder; without patch features there is no other size."""
+        return self
+
+    def encode_patches(self, pixels: Tensor) -> Features:
+        """Raise ConfigError: there is no joint space for patches."""
+        self._raise_no_patches()
+
+    def encode_self_aware_patches(self, pixels: Tensor) -> Features:
+        """Raise ConfigError: there is no joint space for patches."""
+        self._raise_no_patches()
+
+    def encode_patches_with_attention(self, pixels: Tensor) -> Features:
+        """Raise ConfigError: there is no joint space for patches."""
+        self._raise_no_patches()
+
+    def encode_trunk_tokens(self, pixels: Tensor) -> Features:
+        """Raise ConfigError: there is no access to the layers before pooling."""
+        raise no_trunk_error(self.name)
+
+    def encode_ladder_features(self, pixels: Tensor, *, first_block: int, depth: int) -> Features:
+        """Raise ConfigError: there are no ViT blocks with a joint space."""
+        self._raise_no_blocks()
+
+    def last_blocks(self, depth: int) -> LastBlocks:
+        """Raise ConfigError: there are no ViT blocks with a joint space."""
+        self._raise_no_blocks()
+
+    @property
+    def trunk_width(self) -> int:
+        """Raise ConfigError: there is no access to the layers before pooling."""
+        raise no_trunk_error(self.name)
+
+    def supports(self, kind: str) -> bool:
+        """Return False: there are neither patches nor trunk tokens nor ViT blocks."""
+        return False
+
+    def with_image_size(self, size: int) -> Self:
+        """Return this encoder if its input is ``size`` by ``size`` pixels.
+
+        Raises:
+            ConfigError: If the input has another size.
+        """
+        if [size, size] == self.preprocess_cfg["size"]:
+            return self
+        height, width = self.preprocess_cfg["size"]
+        raise ConfigError(
+            f"The image size of {self.name} must be {height} by {width} pixels; got {size} by "
+            f"{size}. Load it with encoder.size={size}, or use the default size of the method."
+        )
+
+    def encode_labels(self, names: Sequence[str], templates: Sequence[str]) -> Tensor:
+        """Raise ConfigError: there is no text tower."""
+        self._raise_no_text_tower()
+
+    def deep_prompt_text_encoder(
+        self, names: Sequence[str], templates: Sequence[str], *, depth: int
+    ) -> DeepPromptTextEncoder:
+        """Raise ConfigError: there is no text tower."""
+        self._raise_no_text_tower()
+
+    def encode_sentences(self, sentences: Sequence[str]) -> Tensor:
+        """Raise ConfigError: there is no text tower."""
+        self._raise_no_text_tower()
+
+    def labels_with_untrained_tokens(self, names: Sequence[str]) -> list[str]:
+        """Return an empty list: the labels are not tokenized."""
+        return []
+
+    def ood_score(self, pooled: Tensor) -> float:
+        """Return NaN: the training images are unknown."""
+        return math.nan
+
+    def trainable_network(self) -> nn.Module:
+        """Raise ConfigError: the encoder cannot be trained."""
+        self._raise_not_trainable()
+
+    def with_network(self, network: nn.Module) -> Encoder:
+        """Raise ConfigError: the encoder cannot be trained."""
+        self._raise_not_trainable()
+
+    def _raise_no_patches(self) -> NoReturn:
+        raise ConfigError(
+            f"{self.name} computes one vector per image and no patch vectors. Use a method that "
+            "needs only the pooled vector, such as method.name=linear."
+        )
+
+    def _raise_no_blocks(self) -> NoReturn:
+        raise ConfigError(
+            f"{self.name} has no ViT blocks whose tokens can be compared with texts. Use tiny-vit "
+            "or ViT-B-16/openai."
+        )
+
+    def _raise_no_text_tower(self) -> NoReturn:
+        raise ConfigError(
+            f"{self.name} has no text tower, so labels cannot be encoded. Use a method without "
+            "texts, such as method.name=linear, or an encoder with a text tower, such as "
+            "ViT-B-16/openai."
+        )
+
+    def _raise_not_trainable(self) -> NoReturn:
+        raise ConfigError(
+            f"{self.name} cannot be trained. Use a method that does not train the encoder "
+            "(method.name=linear), or a trainable encoder, such as timm:NAME or ViT-B-16/openai."
+        )
+
+
+class ImageOnlyEncoder(TextlessEncoder):
+    """Base class of encoders of images without a text tower.
+
+    Args:
+        name: Name that the encoder was loaded by.
+        preprocess: Preprocessing of upright RGB images to ``(3, h, w)``.
+    """
+
+    def __init__(self, name: str, preprocess: ImagePreprocessor):
+        super().__init__(name)
+        self.preprocess, self.preprocess_cfg = preprocess, preprocess.settings
+
+    @property
+    def input_side(self) -> int:
+        """Return the larger side of the input, in pixels."""
+        return self.preprocess.input_side
+
+    @property
+    def crop_mode(self) -> str:
+        """Return how images that are not square fit the input.
+
+        Returns:
+            ``squash``, ``center`` or ``border``, as in :class:`ImagePreprocessor`.
+        """
+        return self.preprocess.crop_mode

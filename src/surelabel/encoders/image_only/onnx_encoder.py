@@ -1,0 +1,195 @@
+"""Image encoders in ONNX files."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from surelabel.encoders.image_inputs.preprocessing import (
+    MAX_SIDE,
+    ImagePreprocessor,
+    check_preprocess_cfg,
+)
+from surelabel.encoders.image_only.image_only import ImageOnlyEncoder
+from surelabel.encoders.image_only.onnx_graph import OnnxGraph
+from surelabel.encoders.loading.encoder_manifest import manifest_settings, write_manifest
+from surelabel.errors import ConfigError, DataError
+from surelabel.files import atomic_folder
+from surelabel.records import Features
+
+LAYOUTS = ("nchw", "nhwc")
+GRAPH_FOLDER = "onnx"  # folder of the graph within a saved encoder
+
+
+class OnnxEncoder(ImageOnlyEncoder):
+    """A frozen image encoder in an ONNX file, run by onnxruntime.
+
+    Args:
+        graph: Graph from images to vectors.
+        name: Name that the encoder was loaded by.
+        layout: Axes of the input, ``nchw`` or ``nhwc``.
+        preprocess: Preprocessing of an image to ``(3, h, w)``.
+    """
+
+    def __init__(self, graph: OnnxGraph, *, name: str, layout: str, preprocess: ImagePreprocessor):
+        super().__init__(name, preprocess)
+        self.graph, self.layout = graph, layout
+        self.fingerprint = _graph_fingerprint(graph, self.settings)
+        self.width = self._run_graph(torch.zeros(1, 3, *self.preprocess_cfg["size"])).shape[1]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return all settings with their resolved values; they reproduce this encoder."""
+        cfg = {k: v for k, v in self.preprocess_cfg.items() if k != "fill_color"}
+        return {"output": self.graph.output, "layout": self.layout, **cfg}
+
+    def encode_images(self, pixels: Tensor) -> Features:
+        """Return ``pooled`` unit vectors of preprocessed images ``(n, 3, h, w)``.
+
+        Raises:
+            DataError: If the graph fails, or its output contains NaN or infinity.
+        """
+        return Features(
+            pooled=F.normalize(self._run_graph(self.preprocess.check_pixels(pixels)), dim=-1)
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write the graph, its weights and all settings to a folder that ``local-dir:`` loads.
+
+        Raises:
+            DataError: If the folder cannot be written.
+        """
+        with atomic_folder(folder) as new:
+            for file in self.graph.files:
+                copy = new / GRAPH_FOLDER / file.relative_to(self.graph.file.parent)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, copy)
+            fields = {"name": self.name, "settings": self.settings}
+            write_manifest(new, "onnx", self.graph.file.name, self.fingerprint, **fields)
+
+    def _run_graph(self, pixels: Tensor) -> Tensor:
+        images = pixels if self.layout == "nchw" else pixels.permute(0, 2, 3, 1)
+        return torch.from_numpy(self.graph(images.detach().cpu().contiguous().numpy()))
+
+
+def onnx_encoder(
+    file: str,
+    device: str,
+    *,
+    output: str = "features",
+    layout: str = "",
+    size: int | Sequence[int] | None = None,
+    mean: Sequence[float] = (0.5, 0.5, 0.5),
+    std: Sequence[float] = (0.5, 0.5, 0.5),
+    interpolation: str = "bicubic",
+    resize_mode: str = "shortest",
+) -> OnnxEncoder:
+    """Load an image encoder from an ONNX file.
+
+    Args:
+        file: Path of the graph. Its input is RGB images, its output one vector per image.
+        device: Device of the encoder, ``cpu`` only.
+        output: Name of the output with the vectors.
+        layout: Axes of the input, ``nchw`` or ``nhwc``; if empty, it is read from the graph.
+        size: Side of the images in pixels, or height and width; None reads it from the graph.
+        mean: Mean of red, green and blue in [0, 1], subtracted from the pixels. The defaults of
+            ``mean`` and ``std`` scale pixels to [-1, 1].
+        std: Divisor of red, green and blue after subtraction. For a graph with the input
+            ``scale · v + offset`` of bytes v, std = 1 / (255 · scale) and mean = -offset · std.
+        interpolation: ``bicubic`` or ``bilinear``.
+        resize_mode: ``shortest`` (center crop), ``longest`` (padding) or ``squash``.
+
+    Raises:
+        DataError: If the file is missing or damaged, or its graph is not an image encoder.
+        ConfigError: If a setting does not fit the graph, or the device is not the CPU.
+        MissingPart: If onnx or onnxruntime is not installed.
+    """
+    if torch.device(device).type != "cpu":
+        raise ConfigError(f"device must be cpu for ONNX files; got {device!r}.")
+    name = f"onnx:{file}"
+    cfg = {"mean": mean, "std": std, "interpolation": interpolation, "resize_mode": resize_mode}
+    check_preprocess_cfg(cfg, name)
+    graph = OnnxGraph(Path(file).expanduser(), output)
+    layout = _resolve_layout(layout, graph)
+    sides = [graph.shape[layout.index("h")], graph.shape[layout.index("w")]]
+    preprocess = ImagePreprocessor({**cfg, "size": _resolve_image_size(size, sides, graph)})
+    return OnnxEncoder(graph, name=name, layout=layout, preprocess=preprocess)
+
+
+def load_saved_onnx(folder: Path, manifest: dict[str, Any], device: str) -> OnnxEncoder:
+    """Load the encoder that ``save`` wrote into a folder.
+
+    Args:
+        folder: Folder of the saved encoder.
+        manifest: Content of its manifest, with ``onnx`` and ``settings``.
+        device: Device of the encoder.
+
+    Raises:
+        DataError: If the file name is missing, or the file is missing or damaged.
+    """
+    file = manifest["onnx"]
+    if not isinstance(file, str) or Path(file).name != file:
+        raise DataError(
+            f"{folder} must contain a manifest with the name of an ONNX file as onnx; "
+            f"got {file!r}. Save the encoder again."
+        )
+    settings = manifest_settings(onnx_encoder, manifest, folder)
+    encoder = onnx_encoder(str(folder / GRAPH_FOLDER / file), device, **settings)
+    encoder.name = str(manifest.get("name", encoder.name))
+    return encoder
+
+
+def _graph_fingerprint(graph: OnnxGraph, settings: dict[str, Any]) -> str:
+    """Return a hash of the files and the settings, 16 hexadecimal digits."""
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for file in graph.files:
+        with file.open("rb") as opened:
+            digest.update(hashlib.file_digest(opened, "sha256").digest())
+    return digest.hexdigest()[:16]
+
+
+def _resolve_layout(stated: str, graph: OnnxGraph) -> str:
+    """Return the stated layout, or the only one with three channels.
+
+    Raises:
+        ConfigError: If the stated layout does not fit the graph, or both layouts do.
+        DataError: If no axis can have three channels.
+    """
+    if stated not in ("", *LAYOUTS):
+        raise ConfigError(f"layout must be {' or '.join(LAYOUTS)}; got {stated!r}.")
+    channels = {layout: graph.shape[layout.index("c")] for layout in LAYOUTS}
+    possible = [layout for layout, count in channels.items() if count in (3, None)]
+    certain = [layout for layout, count in channels.items() if count == 3]
+    if stated in possible:
+        return stated
+    if not stated and len(certain) == 1:
+        return certain[0]
+    if not possible:
+        raise DataError(
+            f"The input of {graph.file} must be RGB images with three channels, first or last; "
+            f"got the shape {graph.shape}. Export the image encoder alone."
+        )
+    raise ConfigError(
+        f"The layout of {graph.file} must be stated for its input shape {graph.shape}; "
+        f"got {stated!r}. Set encoder.layout={' or '.join(possible)}."
+    )
+
+
+def _resolve_image_size(stated: Any, sides: list[int | None], graph: OnnxGraph) -> list[int]:
+    """Return height and width, stated or read from the graph."""
+    wanted = list(stated) if isinstance(stated, list | tuple) else [stated, stated]
+    resolved = [w if w is not None else s for w, s in zip(wanted, sides, strict=False)]
+    is_valid = all(type(side) is int and 1 <= side <= MAX_SIDE for side in resolved)
+    fits_graph = all(s in (None, r) for s, r in zip(sides, resolved, strict=False))
+    if len(wanted) != 2 or not is_valid or not fits_graph:
+        raise ConfigError(
+            "size must be the side of the images in pixels, or height and width, and fit "
+            f"{sides} (None: any) of {graph.file}; got {stated!r}. Set encoder.size, such as 224."
+        )
+    return [int(side) for side in resolved if side is not None]

@@ -1,0 +1,177 @@
+"""Graphs from images to vectors in ONNX files, which may be malicious or damaged."""
+
+import math
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from surelabel.errors import ConfigError, DataError, MissingPart
+
+DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
+LOG_LEVEL = 4  # only fatal errors are logged; all errors are raised
+
+Vectors = npt.NDArray[np.float32]
+
+
+class OnnxGraph:
+    """One output of an ONNX file, computed on the CPU with the number of threads of torch.
+
+    Args:
+        file: ONNX file. External weights must be in its folder or below.
+        output: Name of the output with one vector per image.
+
+    Attributes:
+        files: The ONNX file and the files of its external weights.
+        shape: Shape of the input, four axes; None for an axis of any size.
+
+    Raises:
+        DataError: If the file is missing or damaged, or the input is not a batch of images.
+        ConfigError: If there is no output of this name.
+        MissingPart: If onnx or onnxruntime is not installed.
+    """
+
+    def __init__(self, file: Path, output: str):
+        self.file, self.output = file, output
+        onnx, runtime = _import_package("onnx"), _import_package("onnxruntime")
+        self._errors = _runtime_errors()
+        self.files = [file, *_weight_files(onnx, file)]
+        self._session = self._open_session(runtime)
+        inputs = self._session.get_inputs()
+        if len(inputs) != 1 or len(inputs[0].shape) != 4 or inputs[0].type not in DTYPES:
+            raise DataError(
+                f"{file} must have one input, float images with four axes; "
+                f"got {_describe_values(inputs)}. Export the image encoder of the model alone."
+            )
+        self._input, self._dtype = inputs[0].name, DTYPES[inputs[0].type]
+        self.shape = [d if isinstance(d, int) and d > 0 else None for d in inputs[0].shape]
+        outputs = self._session.get_outputs()
+        if output not in [o.name for o in outputs]:
+            raise ConfigError(
+                f"{file} has no output {output!r}; it has {_describe_values(outputs)}. Name the "
+                "output with one vector per image: encoder.output=NAME."
+            )
+
+    def __call__(self, images: npt.NDArray[Any]) -> Vectors:
+        """Return vectors ``(n, d)`` of images in the layout of the graph.
+
+        If the graph has a fixed batch size, the last batch is padded with zeros.
+
+        Raises:
+            DataError: If the graph fails, or the output is not one finite vector per image.
+        """
+        inputs = images.astype(self._dtype)
+        size = self.shape[0] or max(len(inputs), 1)
+        starts = range(0, max(len(inputs), 1), size)
+        batches = [self._run_batch(inputs[start : start + size], size) for start in starts]
+        return np.concatenate(batches)
+
+    def _run_batch(self, images: npt.NDArray[Any], size: int) -> Vectors:
+        batch = np.pad(images, [(0, size - len(images)), (0, 0), (0, 0), (0, 0)])
+        try:
+            (output,) = self._session.run([self.output], {self._input: batch})
+        except self._errors as error:
+            raise DataError(
+                f"{self.file} fails on images of shape {batch.shape}: {_one_line(error)}. Set "
+                "encoder.size to the input size of the model, or export it again."
+            ) from error
+        return self._check_output(output, len(batch))[: len(images)]
+
+    def _check_output(self, output: Any, n_images: int) -> Vectors:
+        """Return the output as float32 vectors ``(n, d)`` after a check of shape and values."""
+        shape: tuple[int, ...] = getattr(output, "shape", ())
+        dtype = getattr(output, "dtype", type(output))
+        is_vectors = len(shape) >= 2 and shape[0] == n_images and math.prod(shape[2:]) == 1
+        if not is_vectors or not shape[1] or dtype not in DTYPES.values():
+            raise DataError(
+                f"Output {self.output!r} of {self.file} must contain one float vector per image, "
+                f"({n_images}, d); got shape {shape} of {dtype}. Name another output "
+                "(encoder.output=NAME), or export the model with pooled features."
+            )
+        if not np.isfinite(output).all():
+            raise DataError(
+                f"Output {self.output!r} of {self.file} must be finite; got NaN or infinity. "
+                "Export the model in float32, and check encoder.mean and encoder.std."
+            )
+        vectors: Vectors = output.reshape(n_images, -1).astype(np.float32)
+        return vectors
+
+    def _open_session(self, runtime: Any) -> Any:
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = torch.get_num_threads()
+        options.inter_op_num_threads = 1
+        options.log_severity_level = LOG_LEVEL
+        try:
+            return runtime.InferenceSession(
+                str(self.file), options, providers=["CPUExecutionProvider"]
+            )
+        except self._errors as error:
+            raise DataError(
+                f"{self.file} cannot be loaded by onnxruntime {runtime.__version__}: "
+                f"{_one_line(error)}. Copy it again, or export it for this version."
+            ) from error
+
+
+def _import_package(package: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise MissingPart(
+            f"Encoders in ONNX files need the package {package}, which is not installed. "
+            "Run pip install 'surelabel[export]'."
+        ) from error
+
+
+def _runtime_errors() -> tuple[type[Exception], ...]:
+    """Return the error classes of onnxruntime, which have no common base class."""
+    state = vars(import_module("onnxruntime.capi.onnxruntime_pybind11_state"))
+    error_classes = [v for v in state.values() if isinstance(v, type) and issubclass(v, Exception)]
+    return (*error_classes, RuntimeError, ValueError)
+
+
+def _weight_files(onnx: Any, file: Path) -> list[Path]:
+    """Return the files of external weights, which must be in the folder of the graph.
+
+    Raises:
+        DataError: If the graph cannot be read, or a file is missing or in another folder.
+    """
+    try:
+        model = onnx.load(str(file), load_external_data=False)
+    except OSError as error:
+        raise DataError(f"{file} cannot be read: {error.strerror}. Check the path.") from error
+    except (import_module("google.protobuf.message").Error, ValueError) as error:
+        raise DataError(f"{file} must be an ONNX file; got: {error}. Copy it again.") from error
+    external = onnx.TensorProto.EXTERNAL
+    tensors = [t for t in _iterate_tensors(onnx, model) if t.data_location == external]
+    locations = {pair.value for t in tensors for pair in t.external_data if pair.key == "location"}
+    files = [file.parent / location for location in sorted(locations)]
+    for weights in files:
+        if not weights.resolve().is_relative_to(file.parent.resolve()) or not weights.is_file():
+            raise DataError(
+                f"The external weights {weights} of {file} must be a file in the folder of the "
+                "graph. Copy all its files into one folder, or export it as a single file."
+            )
+    return files
+
+
+def _iterate_tensors(onnx: Any, message: Any) -> Iterator[Any]:
+    """Yield all tensors of a model, of any nesting."""
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            continue
+        for part in [value] if hasattr(value, "ListFields") else value:
+            if isinstance(part, onnx.TensorProto):
+                yield part
+            yield from _iterate_tensors(onnx, part)
+
+
+def _describe_values(values: Any) -> str:
+    return ", ".join(f"{v.name} {v.shape} of {v.type}" for v in values) or "nothing"
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300].rstrip(".")

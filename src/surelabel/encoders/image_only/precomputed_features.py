@@ -1,0 +1,112 @@
+"""Placeholder for an encoder if the image features are precomputed."""
+
+import hashlib
+from pathlib import Path
+from typing import Any, Self
+
+from PIL import Image
+from torch import Tensor
+
+from surelabel.encoders.image_only.image_only import TextlessEncoder
+from surelabel.encoders.loading.encoder_manifest import write_manifest
+from surelabel.errors import ConfigError, DataError
+from surelabel.files import atomic_folder
+from surelabel.records import Features
+
+MAX_WIDTH = 2**20
+
+
+class PrecomputedFeatures(TextlessEncoder):
+    """Placeholder for an encoder of precomputed features, with their width only.
+
+    Args:
+        width: Width ``d`` of the features.
+
+    Example:
+        >>> PrecomputedFeatures(1280).name
+        'features:1280'
+    """
+
+    crop_mode = "squash"
+
+    def __init__(self, width: int):
+        super().__init__(f"features:{width}")
+        self.width, self.preprocess_cfg = width, {}
+        self.fingerprint = hashlib.sha256(self.name.encode()).hexdigest()[:16]
+
+    @property
+    def input_side(self) -> int:
+        """Raise ConfigError: there is no encoder of images."""
+        raise self._no_images_error()
+
+    def preprocess(self, image: Image.Image) -> Tensor:
+        """Raise ConfigError: there is no encoder of images."""
+        raise self._no_images_error()
+
+    def encode_images(self, pixels: Tensor) -> Features:
+        """Raise ConfigError: there is no encoder of images."""
+        raise self._no_images_error()
+
+    def with_image_size(self, size: int) -> Self:
+        """Raise ConfigError: there is no encoder of images."""
+        raise self._no_images_error()
+
+    def save(self, folder: Path) -> None:
+        """Write the width to a manifest that ``local-dir:`` loads.
+
+        Raises:
+            DataError: If the folder cannot be written.
+        """
+        with atomic_folder(folder) as new:
+            write_manifest(new, "features", self.width, self.fingerprint)
+
+    def _no_images_error(self) -> ConfigError:
+        return ConfigError(
+            f"{self.name} needs precomputed features of width {self.width}; got images. Use "
+            "LabelledFeatures, or the encoder that computed the features."
+        )
+
+
+def precomputed_features_of_width(width: str, device: str) -> PrecomputedFeatures:
+    """Return the placeholder for precomputed features of this width.
+
+    Args:
+        width: Width of the features, in decimal digits.
+        device: Not used.
+
+    Raises:
+        ConfigError: If ``width`` is not an integer from 1 to 1,048,576.
+
+    Example:
+        >>> precomputed_features_of_width("64", "cpu").width
+        64
+    """
+    is_number = width.isascii() and width.isdigit() and len(width) <= len(str(MAX_WIDTH))
+    if not is_number or not 1 <= int(width) <= MAX_WIDTH:
+        raise ConfigError(
+            f"WIDTH in features:WIDTH must be an integer from 1 to {MAX_WIDTH}; got {width!r}. "
+            "Use the width of the features, such as features:1280."
+        )
+    return PrecomputedFeatures(int(width))
+
+
+def load_saved_precomputed_features(
+    folder: Path, manifest: dict[str, Any], device: str
+) -> PrecomputedFeatures:
+    """Return the placeholder that ``save`` wrote into a folder.
+
+    Args:
+        folder: Folder of the manifest, for messages.
+        manifest: Content of the manifest, with ``features``.
+        device: Not used.
+
+    Raises:
+        DataError: If the width is not an integer.
+    """
+    width = manifest["features"]
+    if type(width) is not int:
+        raise DataError(
+            f"{folder} must contain a manifest with an integer width as features; got {width!r}. "
+            "Save the encoder again."
+        )
+    return precomputed_features_of_width(str(width), device)

@@ -1,0 +1,84 @@
+"""Files of the Hugging Face hub, from the local cache or by download."""
+
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from huggingface_hub import constants, hf_hub_download, try_to_load_from_cache
+from huggingface_hub.errors import (
+    EntryNotFoundError,
+    HfHubHTTPError,
+    HFValidationError,
+    LocalEntryNotFoundError,
+)
+
+from surelabel.errors import DataError
+
+TIMEOUT_SECONDS = 5.0  # for the first connection to the hub, before any download
+# Errors of the hub client: OSError, and the base error of its HTTP library (requests or httpx).
+HUB_ERRORS: tuple[type[Exception], ...] = (
+    OSError,
+    HfHubHTTPError.__bases__[0],
+    HFValidationError,
+)
+OFFLINE_REMEDY = (
+    "Offline, copy the files open_clip_config.json and open_clip_model.safetensors of that "
+    "repository into one folder and use local-dir:FOLDER."
+)
+
+
+def cached_or_downloaded_file(
+    repository: str, file: str, *, encoder_name: str, remedy: str = OFFLINE_REMEDY
+) -> Path:
+    """Return the path of a file of a repository; a cached file needs no network.
+
+    Args:
+        repository: Repository on the hub, ``owner/name``.
+        file: Name of the file in the repository.
+        encoder_name: Name of the encoder as the user wrote it, for messages.
+        remedy: Last sentences of the messages, on how to load the encoder offline.
+
+    Raises:
+        DataError: If the file is not cached and cannot be downloaded, or does not exist.
+    """
+    try:
+        cached = try_to_load_from_cache(repository, file)
+        if isinstance(cached, str):
+            return Path(cached)
+        reason = _unreachable_reason()
+        if reason is None:
+            return Path(hf_hub_download(repository, file))
+    except LocalEntryNotFoundError as error:
+        reason = _first_line(error)
+    except EntryNotFoundError as error:
+        raise DataError(
+            f"{encoder_name} needs the file {file}, which {repository} does not contain. Pickle "
+            "files (.bin, .pt) of the hub are not read, because loading a pickle runs its code: "
+            f"convert them to safetensors first. {remedy}"
+        ) from error
+    except HUB_ERRORS as error:
+        reason = _first_line(error)
+    raise DataError(
+        f"{encoder_name} needs the file {file} of {repository} from {constants.ENDPOINT}, which "
+        f"cannot be downloaded ({reason.rstrip('.')}). {remedy}"
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+def _unreachable_reason() -> str | None:
+    """Return why the hub cannot be reached, or None if it can.
+
+    The hub client itself would retry for about a minute.
+    """
+    if constants.HF_HUB_OFFLINE:
+        return "HF_HUB_OFFLINE is set"
+    try:
+        urllib.request.urlopen(constants.ENDPOINT, timeout=TIMEOUT_SECONDS).close()
+    except urllib.error.HTTPError:
+        return None
+    except OSError as error:
+        return str(getattr(error, "reason", error))
+    return None

@@ -1,0 +1,146 @@
+"""Load an encoder by its name."""
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import open_clip
+import torch
+
+from surelabel.encoders.embedded.embedded_encoders import ENCODERS, load_saved_embedded
+from surelabel.encoders.image_only.onnx_encoder import load_saved_onnx, onnx_encoder
+from surelabel.encoders.image_only.precomputed_features import (
+    load_saved_precomputed_features,
+    precomputed_features_of_width,
+)
+from surelabel.encoders.image_only.timm_encoder import load_saved_timm, timm_encoder
+from surelabel.encoders.interface import Encoder
+from surelabel.encoders.loading.encoder_manifest import MANIFEST_FILE, read_json_object
+from surelabel.encoders.open_clip.checkpoints import (
+    load_open_clip_by_name,
+    load_open_clip_folder,
+    load_open_clip_from_hub,
+)
+from surelabel.errors import ConfigError, DataError, UnknownName
+from surelabel.migration import ENCODER_MANIFEST
+from surelabel.tables import configure_entry, settings
+
+
+def load_encoder(name: str, *, device: str = "cpu", **options: Any) -> Encoder:
+    """Load a frozen encoder by its name.
+
+    Args:
+        name: One of these:
+            ``tiny-vit``, ``tiny-rn``: part of the package, trained on emoji scenes only.
+            ``ARCHITECTURE/PRETRAINED``: names of open_clip, such as ``ViT-B-16/openai``.
+            ``ARCHITECTURE/FILE``: weights in a ``.safetensors`` or ``.pt`` file. A ``.json`` file
+            of the same name in the same folder contains their ``preprocess_cfg``.
+            ``hf-hub:OWNER/NAME``: open_clip model, in safetensors, on the Hugging Face hub.
+            ``local-dir:FOLDER``: saved encoder, or ``open_clip_config.json`` and
+            ``open_clip_model.safetensors``.
+            ``onnx:FILE``: image encoder; see :func:`onnx_encoder` for its settings.
+            ``timm:NAME``: image encoder; see :func:`timm_encoder` for its settings.
+            ``features:WIDTH``: precomputed features of that width instead of images.
+        device: ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
+        options: Settings of ``onnx:`` and ``timm:``, such as ``output="features"``.
+
+    Raises:
+        UnknownName: If the architecture or the name of the weights does not exist; the message
+            contains the nearest names.
+        DataError: If a file is missing, damaged, belongs to another model, or cannot be
+            downloaded.
+        ConfigError: If a setting or the preprocessing is missing or invalid, or the device is
+            not available.
+        MissingPart: If a package is not installed, such as transformers or onnxruntime.
+
+    Example:
+        >>> load_encoder("features:1280").width
+        1280
+    """
+    check_device(device)
+    prefix, colon, source = name.partition(":")
+    loader = PREFIX_LOADERS.get(prefix) if colon else None
+    if options and not (loader and settings(loader)):
+        raise ConfigError(
+            f"{name} has no settings, only onnx:FILE and timm:NAME have; got {options}. Remove "
+            "them."
+        )
+    if loader:
+        encoder: Encoder = configure_entry({name: loader}, name, **options)(source, device)
+        return encoder
+    if name in ENCODERS:
+        return ENCODERS[name](device=device)
+    if name.partition("/")[0] not in open_clip.list_models():
+        raise UnknownName(_unknown_encoder_message(name))
+    return load_open_clip_by_name(name, device)
+
+
+def check_device(device: str) -> None:
+    """Check that torch can use a device.
+
+    Raises:
+        ConfigError: If the device does not exist on this machine.
+    """
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(
+            "device must be available to torch on this machine, such as cpu, cuda or mps; "
+            f"got {device!r}: {reason}"
+        ) from error
+
+
+def _load_encoder_folder(path: str, device: str) -> Encoder:
+    """Load an encoder that ``save`` or open_clip wrote into a folder."""
+    folder = Path(path).expanduser()
+    files = [folder / name for name in (MANIFEST_FILE, ENCODER_MANIFEST)]
+    file = next((file for file in files if file.is_file()), None)
+    if file is None:
+        return load_open_clip_folder(folder, device)
+    manifest = read_json_object(file)
+    kinds = [kind for kind in SAVED_LOADERS if kind in manifest]
+    if len(kinds) != 1:
+        raise DataError(
+            f"{file} must name one encoder, as {', '.join(SAVED_LOADERS)}; "
+            f"got {manifest}. Copy the whole folder again, or install the version of surelabel "
+            "that wrote it."
+        )
+    encoder = SAVED_LOADERS[kinds[0]](folder, manifest, device)
+    if encoder.fingerprint != manifest.get("fingerprint"):
+        raise DataError(
+            f"{file} must belong to the weights {encoder.fingerprint} that this "
+            f"version of surelabel loads for {encoder.name}; got weights "
+            f"{manifest.get('fingerprint')}. Copy the whole folder again, install the version "
+            "that wrote it, or save the encoder again."
+        )
+    return encoder
+
+
+def _unknown_encoder_message(name: str) -> str:
+    architecture = name.partition("/")[0]
+    known = [*ENCODERS, *open_clip.list_models()]
+    nearest = get_close_matches(architecture, known, n=3, cutoff=0.4)
+    hint = f" Nearest: {', '.join(nearest)}." if nearest else ""
+    return (
+        f"{architecture!r} is not an encoder.{hint} Use {', '.join(ENCODERS)}, "
+        "ARCHITECTURE/PRETRAINED of open_clip (such as ViT-B-16/openai), hf-hub:OWNER/NAME, "
+        "local-dir:FOLDER, timm:NAME, onnx:FILE or features:WIDTH."
+    )
+
+
+PREFIX_LOADERS: dict[str, Callable[..., Encoder]] = {  # name:… → loader(…, device, *, settings)
+    "features": precomputed_features_of_width,
+    "hf-hub": load_open_clip_from_hub,
+    "local-dir": _load_encoder_folder,
+    "onnx": onnx_encoder,
+    "timm": timm_encoder,
+}
+SavedLoader = Callable[[Path, dict[str, Any], str], Encoder]  # folder, manifest, device
+SAVED_LOADERS: dict[str, SavedLoader] = {  # kind of a saved encoder: its loader
+    "embedded": load_saved_embedded,
+    "features": load_saved_precomputed_features,
+    "onnx": load_saved_onnx,
+    "timm": load_saved_timm,
+}

@@ -1,0 +1,42 @@
+"""Fingerprint of weights, architecture and preprocessing, the key of all feature caches."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+MIN_SAMPLED_VALUES = 2**16  # tensors with at least twice as many values are subsampled
+
+
+def weights_fingerprint(
+    weights: Mapping[str, Tensor], *, config: Mapping[str, Any], preprocess_cfg: Mapping[str, Any]
+) -> str:
+    """Return a hash of weights, architecture and preprocessing, 16 hexadecimal digits.
+
+    All values of a tensor with fewer than 131,072 values are hashed. Of a larger tensor every
+    k-th value is hashed, which gives 65,536 to 131,072 values and takes a fraction of a second.
+    Training changes all values, so two checkpoints differ. A manual change of single values
+    between the hashed ones is not detected.
+
+    Args:
+        weights: State dict of the model.
+        config: Architecture; the same weights with another activation are another model.
+        preprocess_cfg: Preprocessing settings of the images.
+
+    Example:
+        >>> import torch
+        >>> zeros, ones = torch.zeros(3), torch.ones(3)
+        >>> cfg = {"config": {"width": 8}, "preprocess_cfg": {"size": 32}}
+        >>> weights_fingerprint({"a": zeros}, **cfg) == weights_fingerprint({"a": ones}, **cfg)
+        False
+    """
+    digest = hashlib.sha256(json.dumps([config, preprocess_cfg], sort_keys=True).encode())
+    for name in sorted(weights):
+        tensor = weights[name].detach()
+        step = max(1, tensor.numel() // MIN_SAMPLED_VALUES)
+        values = tensor.flatten()[::step].cpu().contiguous()
+        digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+        digest.update(values.double().numpy().tobytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,71 @@
+"""Prompt templates: sentences in which ``{}`` is replaced by the label."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from open_clip.zero_shot_metadata import OPENAI_IMAGENET_TEMPLATES
+
+from surelabel.errors import ConfigError, DataError
+
+TEMPLATES: dict[str, tuple[str, ...]] = {
+    "one": ("a photo of a {}.",),
+    "ensemble": tuple(template("{}") for template in OPENAI_IMAGENET_TEMPLATES),
+}
+
+
+def prompt_templates(choice: str | Path | Sequence[str]) -> tuple[str, ...]:
+    """Return prompt templates by name, from a file, or as given.
+
+    Args:
+        choice: ``one``, ``ensemble`` (the 80 templates of CLIP), a sentence with one ``{}``, a
+            text file with one template per line, or a sequence of sentences.
+
+    Raises:
+        ConfigError: If a template does not contain exactly one ``{}``, or if ``choice`` is
+            neither a name, a template nor a file.
+        DataError: If the file cannot be read as text, or is empty.
+
+    Example:
+        >>> prompt_templates("a drawing of a {}.")
+        ('a drawing of a {}.',)
+    """
+    if not isinstance(choice, str | Path):
+        return check_templates(tuple(choice))
+    if str(choice) in TEMPLATES:
+        return TEMPLATES[str(choice)]
+    if "{" not in str(choice):
+        return check_templates(_read_templates(Path(choice)))
+    return check_templates((str(choice),))
+
+
+def check_templates(templates: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the templates after a check that each contains exactly one ``{}``.
+
+    Raises:
+        ConfigError: If a template has no or several ``{}``, or there is no template.
+    """
+    if not templates:
+        raise ConfigError("templates must contain at least one template; got none.")
+    for template in templates:
+        if template.count("{}") != 1:
+            raise ConfigError(
+                "A template must contain {} exactly once, at the place of the label, such as "
+                f"'a photo of a {{}}.'; got {template!r} with {template.count('{}')}."
+            )
+    return templates
+
+
+def _read_templates(path: Path) -> tuple[str, ...]:
+    if not path.is_file():
+        raise ConfigError(
+            f"templates must be one of {', '.join(TEMPLATES)}, a sentence with one {{}}, or a "
+            f"text file with one template per line; got {str(path)!r}."
+        )
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} must be a UTF-8 text file of templates; got: {error}.") from error
+    templates = tuple(line.strip() for line in lines if line.strip())
+    if not templates:
+        raise DataError(f"{path} must contain one template per line; it is empty.")
+    return templates

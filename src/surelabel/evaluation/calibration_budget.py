@@ -1,0 +1,179 @@
+"""Calibration budget: number of labelled images that a calibrator needs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from surelabel.calibration import Calibrator
+from surelabel.errors import ConfigError, InputError
+from surelabel.metrics import log_loss_of_logits, noise_floor
+from surelabel.metrics.ece import ece
+from surelabel.records import Array, Flags, validate_targets
+from surelabel.shapes import check_shapes
+
+MIN_LABELLED_IMAGES = 100  # labelled images below which no estimate is possible
+SMALLEST_SIZE = 25  # smallest budget if no sizes are given
+ECE_MARGIN = 0.001  # a decrease of the ECE below this margin ...
+ECE_SHARE = 0.1  # ... or below this share of the lowest ECE does not justify more images
+LOG_LOSS_SHARE = 0.01  # the same for the log loss, as a share of the lowest log loss
+NOISE_FLOOR_RESAMPLES = 4  # resamples of the noise floor, in each repetition
+
+
+@dataclass(frozen=True)
+class CalibrationBudget:
+    """Calibration error by number of labelled images, for k budgets and several repetitions.
+
+    Attributes:
+        sizes: Numbers of labelled images that the calibrator was fitted on, increasing, length k.
+        ece: Pooled ECE on the test images, ``(k, repeats)``. NaN if the labelled images have no
+            positive or no negative target.
+        log_loss: Mean log loss of the same decisions, nats, ``(k, repeats)``.
+        noise_floor: ECE of perfectly calibrated probabilities on as many test images.
+        test_images: Number of test images in each repetition.
+    """
+
+    sizes: tuple[int, ...]
+    ece: Array
+    log_loss: Array
+    noise_floor: float
+    test_images: int
+
+    @property
+    def mean_ece(self) -> Array:
+        """Mean ECE over the repetitions where it is defined, ``(k,)``; NaN if there is none."""
+        return _nan_row_means(self.ece)
+
+    @property
+    def mean_log_loss(self) -> Array:
+        """Mean log loss over the repetitions where it is defined, ``(k,)``."""
+        return _nan_row_means(self.log_loss)
+
+    @property
+    def sufficient_size(self) -> int | None:
+        """Smallest budget after which the error decreases negligibly; None if there is none.
+
+        A decrease is negligible if two conditions hold: the mean ECE decreases by at most 0.1
+        points or a tenth of its minimum, and the mean log loss by at most a hundredth of its
+        minimum. The largest budget does not count, because no larger one is compared with it.
+        """
+        errors, losses = self.mean_ece, self.mean_log_loss
+        if np.isnan(errors).all():
+            return None
+        lowest_error, lowest_loss = np.nanmin(errors), np.nanmin(losses)
+        for size, error, loss in zip(self.sizes[:-1], errors, losses, strict=False):
+            is_close = error - lowest_error <= max(ECE_MARGIN, ECE_SHARE * lowest_error)
+            if is_close and loss - lowest_loss <= LOG_LOSS_SHARE * lowest_loss:
+                return size
+        return None
+
+
+def estimate_calibration_budget(
+    make_calibrator: Callable[[], Calibrator],
+    logits: npt.ArrayLike,
+    targets: npt.ArrayLike,
+    known: npt.ArrayLike | None = None,
+    *,
+    sizes: Sequence[int] | None = None,
+    repeats: int = 10,
+    seed: int = 0,
+) -> CalibrationBudget:
+    """Fit a calibrator on increasing numbers of labelled images and evaluate it on other images.
+
+        each repetition: shuffle the images, use n - max(sizes) of them as test images,
+        fit on the first m of the others, for every m in sizes
+
+    All budgets of a repetition are evaluated on the same test images, and the smaller ones are
+    subsets of the larger. Therefore differences between budgets are due to their size only.
+
+    Args:
+        make_calibrator: Function that returns an unfitted calibrator.
+        logits: Input of the calibrator, log-odds or raw scores, ``(n, c)``.
+        targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
+        known: True where the target is known, ``(n, c)``. None means that all are known.
+        sizes: Budgets in images, each >= 1. None means 25, 50, 100 … up to half of the images.
+        repeats: Number of repetitions, >= 1.
+        seed: Seed of the shuffling.
+
+    Returns:
+        Calibration error of every budget and repetition.
+
+    Raises:
+        InputError: If the shapes differ, if fewer than 100 images have a known label, or if the
+            calibrator rejects its input.
+        ConfigError: If a size leaves no test image, or if ``repeats`` is below 1.
+
+    Source:
+        None; ours. A learning curve by repeated sub-sampling.
+
+    Example:
+        >>> from surelabel.calibration import Platt
+        >>> random = np.random.default_rng(0)
+        >>> x = random.normal(size=(400, 3))
+        >>> y = random.random((400, 3)) < expit(2 * x - 1)
+        >>> budget = estimate_calibration_budget(Platt, x, y)
+        >>> budget.sizes, budget.test_images, budget.ece.shape
+        ((25, 50, 100, 200), 200, (4, 10))
+    """
+    x = np.asarray(logits, dtype=np.float64)
+    y, known = validate_targets(targets, known)
+    check_shapes(logits=(x, "n c"), targets=(y, "n c"))
+    labelled_rows = np.flatnonzero(known.any(axis=1))
+    sizes = _validate_sizes(sizes, len(labelled_rows))
+    if repeats != int(repeats) or repeats < 1:
+        raise ConfigError(f"repeats must be a whole number of at least 1; got {repeats}.")
+    errors = np.full((2, len(sizes), int(repeats)), np.nan)
+    floors = []
+    for repeat, rng in enumerate(np.random.default_rng(seed).spawn(int(repeats))):
+        order = rng.permutation(labelled_rows)
+        test = order[sizes[-1] :]
+        for k, size in enumerate(sizes):
+            train = order[:size]
+            if not _has_positive_and_negative(y[train], known[train]):
+                continue
+            calibrator = make_calibrator().fit(x[train], y[train], known[train])
+            z = calibrator.logits(x[test])
+            p = expit(z)
+            errors[0, k, repeat] = ece(p, y[test], known[test])
+            errors[1, k, repeat] = log_loss_of_logits(z, y[test], known[test])
+            if size == sizes[-1]:
+                resamples = NOISE_FLOOR_RESAMPLES
+                floors.append(noise_floor(ece, p, known[test], resamples=resamples, seed=repeat))
+    floor = float(np.mean(floors)) if floors else float("nan")
+    test_images = len(labelled_rows) - sizes[-1]
+    return CalibrationBudget(sizes, errors[0], errors[1], floor, test_images)
+
+
+def _validate_sizes(sizes: Sequence[int] | None, n: int) -> tuple[int, ...]:
+    """Return the budgets in increasing order, or the default budgets if ``sizes`` is None."""
+    if n < MIN_LABELLED_IMAGES:
+        raise InputError(
+            f"The calibration budget needs at least {MIN_LABELLED_IMAGES} labelled images; "
+            f"got {n}. Label more images, or omit the calibration budget."
+        )
+    if sizes is None:
+        doubled = SMALLEST_SIZE * 2 ** np.arange(np.log2(n / 2 / SMALLEST_SIZE) + 1e-9)
+        return tuple(int(size) for size in doubled)
+    ascending = tuple(sorted({int(size) for size in sizes}))
+    if not ascending or ascending[0] < 1 or ascending[-1] >= n:
+        raise ConfigError(
+            f"sizes must be whole numbers from 1 to {n - 1}, so that some of the {n} labelled "
+            f"images remain as test images; got {list(sizes)}."
+        )
+    return ascending
+
+
+def _has_positive_and_negative(targets: Array, known: Flags) -> bool:
+    """Return whether the known targets have a positive and a negative part."""
+    known_targets = targets[known]
+    return bool((known_targets > 0).any() and (known_targets < 1).any())
+
+
+def _nan_row_means(values: Array) -> Array:
+    """Return the mean of the defined values of each row, NaN for a row without any."""
+    is_defined = ~np.isnan(values)
+    total, count = np.where(is_defined, values, 0).sum(axis=1), is_defined.sum(axis=1)
+    means: Array = np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
+    return means

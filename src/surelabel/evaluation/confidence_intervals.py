@@ -1,0 +1,40 @@
+"""Bootstrap confidence intervals of the main metrics, over images."""
+
+import numpy as np
+
+from surelabel.evaluation.evaluation_result import Evaluation
+from surelabel.metrics import PROBABILITY, RANKING, ConfidenceInterval, bootstrap_interval
+
+INTERVAL_METRICS = ("mean_average_precision", "brier_skill", "log_loss", "ece")
+MAX_RESAMPLES, MIN_RESAMPLES = 200, 50
+MAX_RESAMPLED_DECISIONS = 20_000_000  # limit on all resamples, from which on there are fewer
+
+
+def bootstrap_intervals(evaluation: Evaluation, *, seed: int = 0) -> dict[str, ConfidenceInterval]:
+    """Return 95 % bootstrap intervals over images of mAP, Brier skill, log loss and ECE.
+
+    The intervals use 200 resamples, fewer for more than 100,000 decisions and never fewer than 50.
+    The time is some seconds; half a minute for 40,000 images with 80 labels.
+
+    Args:
+        evaluation: Evaluation of predictions on labelled images.
+        seed: Seed of the resamples.
+
+    Returns:
+        Confidence interval by metric; only that of mAP if the predictions are uncalibrated.
+    """
+    targets, known = evaluation.targets, evaluation.known
+    scores = evaluation.predictions.scores.astype(np.float64)
+    resamples = int(
+        np.clip(MAX_RESAMPLED_DECISIONS // max(targets.size, 1), MIN_RESAMPLES, MAX_RESAMPLES)
+    )
+    intervals = {}
+    for name in INTERVAL_METRICS:
+        if name not in evaluation.summary:
+            continue
+        metric = (RANKING | PROBABILITY)[name]
+        values = scores if name in RANKING else evaluation.predictions.probabilities
+        intervals[name] = bootstrap_interval(
+            metric, values, targets, known, resamples=resamples, seed=seed
+        )
+    return intervals

@@ -1,0 +1,88 @@
+"""Label co-occurrence: how often two labels are predicted, or positive, in the same image."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.evaluation.labels_per_image import apply_thresholds, validate_optional_targets
+from surelabel.metrics.arrays.nan_division import divide_or_nan
+from surelabel.records import Array
+
+
+@dataclass(frozen=True)
+class LabelCooccurrence:
+    """Share of the images with each pair of labels; NaN if no image has known targets of both.
+
+    Attributes:
+        predicted: Share of the images for which both labels are predicted, ``(c, c)``. The
+            diagonal has the share for which one label is predicted.
+        positive: Share of the images in which both labels are positive, ``(c, c)``; None without
+            targets.
+    """
+
+    predicted: Array
+    positive: Array | None
+
+    @property
+    def difference(self) -> Array | None:
+        """Predicted minus positive share of each pair, ``(c, c)``; None without targets."""
+        return None if self.positive is None else self.predicted - self.positive
+
+    @property
+    def mean_absolute_difference(self) -> float:
+        """Mean absolute difference of the pairs of two labels; NaN without targets."""
+        differences = np.array([abs(difference) for _, _, difference in self.pairs_by_difference()])
+        return float(differences.mean()) if differences.size else float("nan")
+
+    def pairs_by_difference(self) -> list[tuple[int, int, float]]:
+        """Return pairs of columns with their difference, sorted by decreasing absolute value."""
+        if self.difference is None:
+            return []
+        rows, columns = np.triu_indices(len(self.predicted), k=1)
+        differences = self.difference[rows, columns]
+        defined = np.flatnonzero(~np.isnan(differences))
+        order = defined[np.argsort(-np.abs(differences[defined]), kind="stable")]
+        return [(int(rows[i]), int(columns[i]), float(differences[i])) for i in order]
+
+
+def measure_cooccurrence(
+    probabilities: npt.ArrayLike,
+    targets: npt.ArrayLike | None = None,
+    known: npt.ArrayLike | None = None,
+    *,
+    threshold: float | npt.ArrayLike = 0.5,
+) -> LabelCooccurrence:
+    """Count the images in which two labels are both predicted, and in which both are positive.
+
+    Args:
+        probabilities: Probabilities in [0, 1], ``(n, c)``.
+        targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown. None if there are no
+            targets. A pair of graded targets counts as their product.
+        known: True where the target is known, ``(n, c)``. A pair counts if both are known.
+        threshold: Least probability of a predicted label: one number, or one per label ``(c,)``.
+
+    Raises:
+        InputError: If the shapes differ, if there is no image, or if a value is NaN or outside
+            [0, 1].
+        ConfigError: If a threshold is outside [0, 1].
+
+    Example:
+        >>> pairs = measure_cooccurrence([[0.9, 0.6, 0.1], [0.7, 0.2, 0.1]], [[1, 1, 0], [1, 1, 1]])
+        >>> pairs.predicted.tolist()
+        [[1.0, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]
+        >>> pairs.pairs_by_difference()
+        [(0, 1, -0.5), (0, 2, -0.5), (1, 2, -0.5)]
+    """
+    p, y, known = validate_optional_targets(probabilities, targets, known)
+    predicted = (apply_thresholds(p, threshold) & known).astype(np.float64)
+    n_images = known.T.astype(np.float64) @ known
+    positive = None if y is None else _pair_shares(y, n_images)
+    return LabelCooccurrence(_pair_shares(predicted, n_images), positive)
+
+
+def _pair_shares(labels: Array, n_images: Array) -> Array:
+    """Return the share of the images with each pair; the diagonal has the share of one label."""
+    counts = labels.T @ labels
+    np.fill_diagonal(counts, labels.sum(axis=0))
+    return divide_or_nan(counts, n_images)

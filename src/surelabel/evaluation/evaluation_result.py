@@ -1,0 +1,178 @@
+"""Evaluation of predictions against the targets of the same images."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.errors import InputError
+from surelabel.evaluation.calibration_budget import CalibrationBudget
+from surelabel.evaluation.examples import Example, select_examples
+from surelabel.evaluation.uncalibrated import UncalibratedMetrics, evaluate_uncalibrated
+from surelabel.metrics import (
+    PROBABILITY,
+    PROBABILITY_PER_CLASS,
+    RANKING,
+    RANKING_PER_CLASS,
+    ConfidenceInterval,
+    noise_floor,
+)
+from surelabel.records import Array, Flags, LabelledImages, Predictions
+
+NOISE_FLOOR_METRICS = (  # metrics that are above 0 even for perfectly calibrated probabilities
+    "ece",
+    "ece_of_candidates",
+    "ace",
+    "mce",
+)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Accuracy and calibration of predictions.
+
+    Attributes:
+        predictions: Evaluated predictions.
+        targets: Targets in [0, 1], ``(n, c)``, 0 where unknown.
+        known: True where the target is known, ``(n, c)``.
+        summary: Metric → pooled value.
+        per_class: Metric → value of each class, ``(c,)``, NaN where undefined.
+        undefined_classes: Metric → number of classes for which it is undefined.
+        noise_floor: Metric → value for a perfectly calibrated recognizer.
+        class_noise_floor: Metric → noise floor of the mean over classes.
+        worst_examples: Images with the highest loss.
+        best_examples: Images with the lowest loss, among those with at least two labels.
+        uncalibrated: Metrics of the same decisions without the calibrator; None if there is no
+            calibrator, or if its input is not log-odds.
+        calibration_budget: Number of labelled images that the calibrator needs; None if it was
+            not estimated.
+        intervals: Metric → 95 % confidence interval over images, for the main metrics.
+        zero_shot_baseline: Predictions of the unadapted encoder for the same images and labels;
+            None if the evaluated predictions are the baseline, or if it was not computed.
+    """
+
+    predictions: Predictions
+    targets: Array
+    known: Flags
+    summary: dict[str, float]
+    per_class: dict[str, Array]
+    undefined_classes: dict[str, int]
+    noise_floor: dict[str, float]
+    class_noise_floor: dict[str, float]
+    worst_examples: tuple[Example, ...]
+    best_examples: tuple[Example, ...]
+    uncalibrated: UncalibratedMetrics | None = None
+    calibration_budget: CalibrationBudget | None = None
+    intervals: Mapping[str, ConfidenceInterval] = field(default_factory=dict)
+    zero_shot_baseline: Predictions | None = None
+
+    @property
+    def class_means(self) -> dict[str, float]:
+        """Metric → mean over the classes for which it is defined; NaN if there is none."""
+        defined = {name: values[~np.isnan(values)] for name, values in self.per_class.items()}
+        return {name: float(v.mean()) if v.size else np.nan for name, v in defined.items()}
+
+
+def find_labelled_rows(predictions: Predictions, labelled: LabelledImages) -> npt.NDArray[np.int64]:
+    """Return the row of each predicted image among the labelled images.
+
+    Raises:
+        InputError: If a predicted image has no labels, or if the names differ.
+    """
+    if list(predictions.names) != list(labelled.names):
+        raise InputError(
+            f"Predictions and labels must have the same names in the same order; got "
+            f"{list(predictions.names)[:5]} … and {list(labelled.names)[:5]} …."
+        )
+    row_of_path = {path: row for row, path in enumerate(labelled.paths)}
+    unlabelled = [p for p in predictions.paths if p not in row_of_path]
+    if unlabelled:
+        raise InputError(
+            f"All predicted images must have labels. {len(unlabelled)} of {len(predictions)} have "
+            f"none, such as {unlabelled[0]}."
+        )
+    return np.array([row_of_path[p] for p in predictions.paths])
+
+
+def evaluate_predictions(
+    predictions: Predictions,
+    labelled: LabelledImages,
+    *,
+    uncalibrated_logits: npt.ArrayLike | None = None,
+) -> Evaluation:
+    """Evaluate predictions against the targets of the same images.
+
+    Ranking metrics are always computed. Probability metrics and their noise floor are computed
+    only for calibrated predictions.
+
+    Args:
+        predictions: Predictions to evaluate.
+        labelled: Targets of these images, with the same names; other images are ignored.
+        uncalibrated_logits: Input of the calibrator for the same images and labels, ``(n, c)`` in
+            the order of ``predictions``. None if it is raw scores.
+
+    Raises:
+        InputError: If the names differ, if an image has no labels, if no target is known, if
+            ``uncalibrated_logits`` has a wrong shape, or if it is given for uncalibrated
+            predictions.
+    """
+    rows = find_labelled_rows(predictions, labelled)
+    targets, known = labelled.targets[rows], labelled.known[rows]
+    if not known.any():
+        raise InputError(
+            "At least one label of the predicted images must be known; got none. Check that the "
+            "dataset and the names match."
+        )
+    if uncalibrated_logits is not None and predictions.calibration is None:
+        raise InputError(
+            "uncalibrated_logits must be given for calibrated predictions only; got uncalibrated "
+            "predictions. Leave it out, or calibrate first."
+        )
+    scores = predictions.scores.astype(np.float64)
+    summary = {name: metric(scores, targets, known) for name, metric in RANKING.items()}
+    per_class = {name: m(scores, targets, known) for name, m in RANKING_PER_CLASS.items()}
+    floor: dict[str, float] = {}
+    class_floor: dict[str, float] = {}
+    if predictions.calibration is not None:
+        probabilities = predictions.probabilities
+        summary |= {
+            name: metric(probabilities, targets, known) for name, metric in PROBABILITY.items()
+        }
+        per_class |= {
+            name: m(probabilities, targets, known) for name, m in PROBABILITY_PER_CLASS.items()
+        }
+        floor = {
+            name: noise_floor(PROBABILITY[name], probabilities, known)
+            for name in NOISE_FLOOR_METRICS
+        }
+        class_floor = {
+            name: noise_floor(_mean_over_classes(name), probabilities, known)
+            for name in NOISE_FLOOR_METRICS
+        }
+    worst, best = select_examples(predictions, targets, known)
+    return Evaluation(
+        predictions=predictions,
+        targets=targets,
+        known=known,
+        summary=summary,
+        per_class=per_class,
+        undefined_classes={name: int(np.isnan(values).sum()) for name, values in per_class.items()},
+        noise_floor=floor,
+        class_noise_floor=class_floor,
+        worst_examples=worst,
+        best_examples=best,
+        uncalibrated=None
+        if uncalibrated_logits is None
+        else evaluate_uncalibrated(uncalibrated_logits, targets, known),
+    )
+
+
+def _mean_over_classes(metric: str) -> Callable[[Array, Array, Flags], float]:
+    """Return a function that computes the mean of a metric over classes, NaN if undefined."""
+
+    def mean(probabilities: Array, targets: Array, known: Flags) -> float:
+        values = PROBABILITY_PER_CLASS[metric](probabilities, targets, known)
+        return float(values[~np.isnan(values)].mean()) if not np.isnan(values).all() else np.nan
+
+    return mean

@@ -1,0 +1,35 @@
+"""Label coverage: number of positive images of each label."""
+
+from dataclasses import dataclass
+
+from surelabel.records import LabelledImages
+
+MAX_RAREST_LABELS = 5  # labels that are suggested for more annotation
+
+
+@dataclass(frozen=True)
+class LabelCoverage:
+    """Number of positive images of each label in a dataset.
+
+    Attributes:
+        positives: Label → number of positive images.
+        rarest_labels: Labels with the fewest positive images, the next ones to annotate.
+    """
+
+    positives: dict[str, int]
+    rarest_labels: list[str]
+
+
+def measure_label_coverage(labelled: LabelledImages) -> LabelCoverage:
+    """Count the positive images of each label.
+
+    Example:
+        >>> from surelabel.records import LabelledImages
+        >>> dataset = LabelledImages(["a.jpg", "b.jpg"], ["dog", "cat"], [[1, 0], [1, 1]])
+        >>> measure_label_coverage(dataset)
+        LabelCoverage(positives={'dog': 2, 'cat': 1}, rarest_labels=['cat', 'dog'])
+    """
+    counts = ((labelled.targets >= 0.5) & labelled.known).sum(axis=0).tolist()
+    positives = dict(zip(labelled.names, counts, strict=True))
+    by_count = sorted(positives, key=lambda name: positives[name])
+    return LabelCoverage(positives, by_count[:MAX_RAREST_LABELS])

@@ -1,0 +1,131 @@
+"""Ranking metrics of candidate labels, beside those of a perfect ranking."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.metrics.arrays.nan_division import mean_of_defined
+from surelabel.metrics.average_precision import average_precision_per_class
+from surelabel.metrics.f1_at_k import f1_at_k
+from surelabel.metrics.precision_at_k import precision_at_k, precision_at_k_per_class
+from surelabel.metrics.recall_at_k import recall_at_k, recall_at_k_per_class
+from surelabel.records import Array, Flags
+
+Indices = npt.NDArray[np.intp]
+RANKING_CUTOFFS = (3, 5)  # numbers of top-ranked labels per image
+
+
+@dataclass(frozen=True)
+class TopKMetrics:
+    """Precision, recall and F1 of the k top-ranked labels of every image, in [0, 1] or NaN.
+
+    Attributes:
+        precision: Share of the top-ranked labels that is positive.
+        recall: Share of the positive labels that is top-ranked.
+        f1: Harmonic mean of precision and recall.
+    """
+
+    precision: float
+    recall: float
+    f1: float
+
+
+@dataclass(frozen=True)
+class RankingMetrics:
+    """Metrics of one ranking.
+
+    Attributes:
+        micro: k → metrics over all images and labels.
+        macro: k → means of precision and of recall over the classes for which they are defined,
+            and the harmonic mean of the two means.
+        mean_average_precision: Mean over classes with a positive.
+        mean_average_precision_zero_filled: Mean over all classes; a class without a positive
+            counts as 0.
+    """
+
+    micro: Mapping[int, TopKMetrics]
+    macro: Mapping[int, TopKMetrics]
+    mean_average_precision: float
+    mean_average_precision_zero_filled: float
+
+
+@dataclass(frozen=True)
+class RankingResults:
+    """Ranking metrics of candidate labels on a subset of the images.
+
+    Attributes:
+        candidates: Number of candidate labels of every image.
+        images: Number of images.
+        labels_per_image: Mean number of positive candidates per image; NaN without an image.
+        labels_without_positives: Number of candidates without a positive image.
+        achieved: Metrics of the scores.
+        perfect_ranking: Metrics of a perfect ranking, which ranks all positive labels first and
+            shares the remaining ranks equally. It is an upper bound of ``micro`` and of the mean
+            average precision. It is no bound of ``macro``, because the labels on the remaining
+            ranks change that.
+    """
+
+    candidates: int
+    images: int
+    labels_per_image: float
+    labels_without_positives: int
+    achieved: RankingMetrics
+    perfect_ranking: RankingMetrics
+
+
+def evaluate_ranking(
+    scores: Array, positive: Flags, known: Flags, *, rows: Indices, columns: Indices
+) -> RankingResults:
+    """Rank candidate labels by score in some images and compute the ranking metrics.
+
+    Args:
+        scores: Finite numbers, higher for more likely labels, ``(n, c)``.
+        positive: True where the label is positive, ``(n, c)``; False where it is unknown.
+        known: True where the target is known, ``(n, c)``.
+        rows: Indices of the images.
+        columns: Indices of the candidate labels.
+
+    Source:
+        Overall precision, recall and F1 at k, and their class means, as in Gong et al., Deep
+        Convolutional Ranking for Multilabel Image Annotation, arXiv:1312.4894; for unseen labels:
+        Huynh and Elhamifar, A Shared Multi-Attention Framework for Multi-Label Zero-Shot Learning,
+        CVPR 2020. The perfect ranking: ours.
+    """
+    subset = np.ix_(rows, columns)
+    scores, positive, known = scores[subset], positive[subset], known[subset]
+    n_images = len(scores)
+    return RankingResults(
+        candidates=len(columns),
+        images=n_images,
+        labels_per_image=float(positive.sum() / n_images) if n_images else float("nan"),
+        labels_without_positives=int((~positive.any(axis=0)).sum()),
+        achieved=_ranking_metrics(scores, positive, known),
+        perfect_ranking=_ranking_metrics(positive.astype(np.float64), positive, known),
+    )
+
+
+def _ranking_metrics(scores: Array, positive: Flags, known: Flags) -> RankingMetrics:
+    """Return all metrics of one ranking."""
+    per_class = average_precision_per_class(scores, positive, known)
+    return RankingMetrics(
+        micro={k: _micro_metrics(scores, positive, known, k=k) for k in RANKING_CUTOFFS},
+        macro={k: _macro_metrics(scores, positive, known, k=k) for k in RANKING_CUTOFFS},
+        mean_average_precision=mean_of_defined(per_class),
+        mean_average_precision_zero_filled=float(np.nan_to_num(per_class).mean()),
+    )
+
+
+def _micro_metrics(scores: Array, positive: Flags, known: Flags, *, k: int) -> TopKMetrics:
+    """Return the metrics of the k top-ranked labels over all images and labels."""
+    metrics = (precision_at_k, recall_at_k, f1_at_k)
+    return TopKMetrics(*(metric(scores, positive, known, k=k) for metric in metrics))
+
+
+def _macro_metrics(scores: Array, positive: Flags, known: Flags, *, k: int) -> TopKMetrics:
+    """Return the class means of precision and recall, and their harmonic mean."""
+    precision = mean_of_defined(precision_at_k_per_class(scores, positive, known, k=k))
+    recall = mean_of_defined(recall_at_k_per_class(scores, positive, known, k=k))
+    total = precision + recall
+    return TopKMetrics(precision, recall, 2 * precision * recall / total if total else total)

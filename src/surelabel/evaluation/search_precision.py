@@ -1,0 +1,103 @@
+"""Evaluation of a search on images with known labels."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from surelabel.errors import InputError
+from surelabel.evaluation.evaluation_result import Evaluation
+from surelabel.metrics.arrays.input_validation import validate_scores
+from surelabel.retrieval import Hit, Query, parse
+from surelabel.retrieval.conjunction_search import RankedRows, conjunction_log_probability
+from surelabel.retrieval.literal_scores import average_precision_of_query
+from surelabel.retrieval.query import query_literals
+
+
+@dataclass(frozen=True)
+class SearchEvaluation:
+    """Results of a query among images with known labels.
+
+    Attributes:
+        query: Text of the query, such as ``fork & apple & !knife``.
+        hits: Top-ranked images, in decreasing order of probability.
+        is_relevant: Whether each of them fulfils the query.
+        images: Number of ranked images, those for which all labels of the query are known.
+        relevant_images: Number of ranked images that fulfil the query.
+        average_precision: Average precision of the whole ranking, in (0, 1]; NaN if no image
+            fulfils the query.
+    """
+
+    query: str
+    hits: tuple[Hit, ...]
+    is_relevant: tuple[bool, ...]
+    images: int
+    relevant_images: int
+    average_precision: float
+
+    @property
+    def precision(self) -> float:
+        """Share of relevant images among the hits; NaN without a hit."""
+        return float(np.mean(self.is_relevant)) if self.is_relevant else np.nan
+
+    @property
+    def prevalence(self) -> float:
+        """Share of relevant images among all images, the expected precision of a random ranking."""
+        return self.relevant_images / self.images if self.images else np.nan
+
+
+def evaluate_search(evaluation: Evaluation, query: str | Query, *, k: int = 10) -> SearchEvaluation:
+    """Search the images of an evaluation and compare the hits with the targets.
+
+    The ranking is that of an index. Images with an unknown label of the query are left out.
+
+    Args:
+        evaluation: Evaluation of calibrated predictions.
+        query: Query such as ``"fork & apple & !knife"``.
+        k: Number of hits, >= 1.
+
+    Returns:
+        The first ``k`` images, or all if there are fewer. Ties are broken by raw score, then by
+        row.
+
+    Raises:
+        InputError: If the query has a syntax error, or if ``k`` is below 1.
+        UnknownName: If a label of the query is not in the evaluation.
+        NotFitted: If the predictions are uncalibrated.
+    """
+    if k < 1:
+        raise InputError(f"k must be at least 1, the number of hits; got {k}.")
+    parsed = parse(query) if isinstance(query, str) else query
+    predictions = evaluation.predictions
+    literals = query_literals(parsed, predictions.names)
+    columns, signs = (np.array(part) for part in zip(*literals, strict=True))
+    names = [predictions.names[column] for column in columns]
+    probabilities = predictions.probabilities[:, columns]
+    scores, positive, known = validate_scores(
+        predictions.scores[:, columns],
+        evaluation.targets[:, columns],
+        evaluation.known[:, columns],
+    )
+    rows = np.flatnonzero(known.all(axis=1))
+    is_relevant = (positive == (signs > 0)).all(axis=1)
+    log_p = conjunction_log_probability(np.asarray(predictions.logits).T, literals, rows)
+    best = RankedRows(rows, log_p, (scores[rows] * signs).sum(axis=1)).select_best(k)
+    hits = [
+        Hit(
+            str(predictions.paths[row]),
+            float(np.exp(log_probability)),
+            dict(zip(names, probabilities[row].tolist(), strict=True)),
+        )
+        for row, log_probability in zip(best.rows, best.scores, strict=True)
+    ]
+    return SearchEvaluation(
+        query=str(parsed),
+        hits=tuple(hits),
+        is_relevant=tuple(is_relevant[best.rows].tolist()),
+        images=len(rows),
+        relevant_images=int(is_relevant[rows].sum()),
+        average_precision=(
+            average_precision_of_query(log_p.astype(np.float32), is_relevant[rows])
+            if is_relevant[rows].any()
+            else np.nan
+        ),
+    )

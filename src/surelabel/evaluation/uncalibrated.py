@@ -1,0 +1,65 @@
+"""Metrics of the uncalibrated logits, to measure the effect of the calibrator."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from surelabel.errors import InputError
+from surelabel.metrics import PROBABILITY
+from surelabel.records import LOGIT_LIMIT, Array, Flags
+
+UNCALIBRATED_METRICS = ("brier_skill", "log_loss", "ece", "ace", "mce")
+
+
+@dataclass(frozen=True)
+class UncalibratedMetrics:
+    """Logits of a recognizer without its calibrator, and their metrics.
+
+    Attributes:
+        logits: Uncalibrated log-odds, in [-40, 40], ``(n, c)``.
+        summary: Metric → pooled value, for ``UNCALIBRATED_METRICS``.
+    """
+
+    logits: Array
+    summary: dict[str, float]
+
+    @property
+    def probabilities(self) -> Array:
+        """Sigmoid of the logits, ``(n, c)``."""
+        probabilities: Array = expit(self.logits)
+        return probabilities
+
+
+def evaluate_uncalibrated(
+    logits: npt.ArrayLike, targets: Array, known: Flags
+) -> UncalibratedMetrics:
+    """Return the metrics of uncalibrated logits.
+
+    Args:
+        logits: Uncalibrated log-odds, ``(n, c)``.
+        targets: Targets in [0, 1], ``(n, c)``, 0 where unknown.
+        known: True where the target is known, ``(n, c)``.
+
+    Raises:
+        InputError: If the shapes of ``logits`` and ``targets`` differ, or if a logit is not
+            finite.
+    """
+    log_odds = np.asarray(logits, dtype=np.float64)
+    if log_odds.shape != targets.shape:
+        raise InputError(
+            f"uncalibrated_logits must have the shape of the targets, {targets.shape}; "
+            f"got {log_odds.shape}."
+        )
+    if not np.isfinite(log_odds).all():
+        raise InputError(
+            f"uncalibrated_logits must be finite log-odds; got {(~np.isfinite(log_odds)).sum():,} "
+            "values that are not finite. Use the output of the link, before the calibrator."
+        )
+    metrics = UncalibratedMetrics(log_odds.clip(-LOGIT_LIMIT, LOGIT_LIMIT), {})
+    p = metrics.probabilities
+    metrics.summary.update(
+        {name: PROBABILITY[name](p, targets, known) for name in UNCALIBRATED_METRICS}
+    )
+    return metrics

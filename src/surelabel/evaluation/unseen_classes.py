@@ -1,0 +1,159 @@
+"""Evaluation of seen and unseen labels: zero-shot and generalized zero-shot recognition."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.errors import InputError
+from surelabel.evaluation.ranking_results import RankingResults, evaluate_ranking
+from surelabel.metrics.arrays.input_validation import validate_scores
+from surelabel.metrics.brier_skill import brier_skill
+from surelabel.metrics.ece import ece
+from surelabel.metrics.ece_of_candidates import ece_of_candidates
+from surelabel.metrics.log_loss import log_loss
+from surelabel.metrics.mean_average_precision import mean_average_precision
+from surelabel.metrics.resampling.noise_floor import noise_floor
+from surelabel.metrics.subsets.class_groups import metric_per_class_group
+from surelabel.records import Flags
+
+Columns = npt.NDArray[np.intp]
+CALIBRATION_METRICS: dict[str, Callable[..., float]] = {
+    "brier_skill": brier_skill,
+    "log_loss": log_loss,
+    "ece": ece,
+    "ece_of_candidates": ece_of_candidates,
+}
+WITH_NOISE_FLOOR = ("ece", "ece_of_candidates")
+
+
+@dataclass(frozen=True)
+class UnseenClassResults:
+    """Ranking and calibration of seen and unseen labels.
+
+    Attributes:
+        zsl: Ranking of unseen labels only (zero-shot), in images with an unseen label.
+        zsl_all_images: Ranking of unseen labels only, in all images. Recall is the same as in
+            ``zsl``, precision is lower. Papers use either set of images, so only recall is
+            comparable between them.
+        gzsl: Ranking of all labels (generalized zero-shot), in all images.
+        metrics_by_group: Metric → value for ``seen`` and for ``unseen`` labels, in all images.
+            Probability metrics are included only if probabilities are given.
+        noise_floor: Metric → noise floor for ``seen`` and for ``unseen`` labels.
+    """
+
+    zsl: RankingResults
+    zsl_all_images: RankingResults
+    gzsl: RankingResults
+    metrics_by_group: Mapping[str, Mapping[str, float]]
+    noise_floor: Mapping[str, Mapping[str, float]]
+
+
+def evaluate_unseen_classes(
+    scores: npt.ArrayLike,
+    targets: npt.ArrayLike,
+    seen_columns: Sequence[int] | Columns,
+    known: npt.ArrayLike | None = None,
+    probabilities: npt.ArrayLike | None = None,
+) -> UnseenClassResults:
+    """Evaluate a recognizer that was fitted on seen labels, on seen and unseen labels.
+
+    Args:
+        scores: Finite numbers, higher for more likely labels, ``(n, c)``.
+        targets: Targets, ``(n, c)``: 1 is positive, 0 is negative, NaN is unknown.
+        seen_columns: Columns of the labels with targets in training; all others are unseen.
+        known: True where the target is known, ``(n, c)``; only known labels are evaluated.
+        probabilities: Probabilities in [0, 1], ``(n, c)``; None if there are none.
+
+    Returns:
+        Zero-shot and generalized zero-shot results, those of a perfect ranking, and the
+        calibration of seen and unseen labels. Undefined values are NaN.
+
+    Raises:
+        InputError: If the shapes differ, if a value is out of range, if a column does not exist,
+            or if there is no seen or no unseen label.
+
+    Source:
+        Precision, recall and F1 at 3 and 5 of zero-shot and generalized zero-shot labels: Huynh
+        and Elhamifar, A Shared Multi-Attention Framework for Multi-Label Zero-Shot Learning, CVPR
+        2020, as in Recover and Match, CVPR 2025, arXiv:2503.15337, section 5.1. Calibration of
+        unseen labels: ours.
+
+    Differs:
+        Labels that tie for the last ranks share them equally. Mean average precision is computed
+        twice: with classes without positives as 0, as published, and without these classes.
+        Zero-shot results leave out images without an unseen label; ``zsl_all_images`` has them.
+
+    Example:
+        >>> scores = [[0.9, 0.2, 0.8, 0.1, 0.3], [0.7, 0.6, 0.5, 0.4, 0.3]]
+        >>> targets = [[1, 0, 1, 0, 0], [0, 1, 0, 0, 0]]
+        >>> results = evaluate_unseen_classes(scores, targets, [0, 1])
+        >>> results.zsl.images, results.zsl.labels_without_positives
+        (1, 2)
+        >>> results.zsl.achieved.micro[3].precision
+        0.3333333333333333
+        >>> results.gzsl.achieved.micro[3]
+        TopKMetrics(precision=0.5, recall=1.0, f1=0.6666666666666666)
+        >>> results.gzsl.perfect_ranking.micro[3].f1
+        0.6666666666666666
+    """
+    scores, positive, known = validate_scores(scores, targets, known)
+    seen, unseen = _split_columns(seen_columns, scores.shape[1])
+    groups = {"seen": seen, "unseen": unseen}
+
+    def group_values(metric: Callable[..., float], values: npt.ArrayLike) -> dict[str, float]:
+        return metric_per_class_group(metric, values, positive, known, groups)
+
+    metrics_by_group = {"mean_average_precision": group_values(mean_average_precision, scores)}
+    floor = {}
+    if probabilities is not None:
+        metrics_by_group |= {
+            name: group_values(metric, probabilities)
+            for name, metric in CALIBRATION_METRICS.items()
+        }
+        floor = {
+            name: group_values(_noise_floor_of(CALIBRATION_METRICS[name]), probabilities)
+            for name in WITH_NOISE_FLOOR
+        }
+    data = scores, positive, known
+    with_unseen, with_known_unseen = positive[:, unseen], known[:, unseen]
+    all_columns = np.arange(scores.shape[1])
+    return UnseenClassResults(
+        zsl=evaluate_ranking(*data, rows=_rows_with_any(with_unseen), columns=unseen),
+        zsl_all_images=evaluate_ranking(
+            *data, rows=_rows_with_any(with_known_unseen), columns=unseen
+        ),
+        gzsl=evaluate_ranking(*data, rows=_rows_with_any(known), columns=all_columns),
+        metrics_by_group=metrics_by_group,
+        noise_floor=floor,
+    )
+
+
+def _rows_with_any(flags: Flags) -> Columns:
+    """Return the indices of the rows with at least one True."""
+    return np.flatnonzero(flags.any(axis=1))
+
+
+def _split_columns(seen_columns: Sequence[int] | Columns, classes: int) -> tuple[Columns, Columns]:
+    """Return the columns of seen and of unseen labels, each in increasing order."""
+    columns = np.asarray(seen_columns)
+    is_index = columns.ndim == 1 and columns.dtype.kind in "iu" and columns.size > 0
+    if not is_index or columns.min() < 0 or columns.max() >= classes:
+        raise InputError(
+            f"seen_columns must be one or more whole numbers in 0 … {classes - 1}; got "
+            f"{columns.tolist()}. Convert a mask to columns with numpy.flatnonzero."
+        )
+    seen = np.unique(columns).astype(np.intp)
+    unseen = np.setdiff1d(np.arange(classes), seen)
+    if not unseen.size:
+        raise InputError(
+            f"At least one label must be unseen; got all {classes} columns as seen. Use "
+            "surelabel.evaluation.evaluate_predictions if all labels are seen."
+        )
+    return seen, unseen
+
+
+def _noise_floor_of(metric: Callable[..., float]) -> Callable[..., float]:
+    """Return a function that computes the noise floor of a metric, with the same arguments."""
+    return lambda probabilities, _, known: noise_floor(metric, probabilities, known)

@@ -1,0 +1,328 @@
+"""On-disk cache of image and text features.
+
+The cache is a folder of shards: safetensors files with new names that are written once and never
+changed. A shard contains fp16 arrays of one fingerprint, kind and shape, with a key and a checksum
+for each array. Several processes can therefore read and write concurrently, without pickle.
+"""
+
+import hashlib
+import json
+import os
+import time
+import uuid
+import warnings
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from surelabel.errors import DataError, InputError
+from surelabel.files import atomic_file
+
+LIMIT_BYTES = 20 * 2**30
+CACHE_VERSION = "2"  # shards of other versions are deleted, and their features computed again
+
+Float16Array = npt.NDArray[np.float16]
+
+
+class CacheUsage(NamedTuple):
+    """Number and size of cached arrays.
+
+    Attributes:
+        entries: Number of arrays.
+        bytes: Size on disk in bytes.
+    """
+
+    entries: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class CacheStatus:
+    """Size of a cache.
+
+    Attributes:
+        folder: Folder of the cache.
+        entries: Number of cached arrays.
+        bytes: Size on disk in bytes.
+        limit_bytes: Maximum size in bytes; the oldest shards are deleted above it.
+        per_fingerprint: Number and size of the arrays of each encoder.
+    """
+
+    folder: str
+    entries: int
+    bytes: int
+    limit_bytes: int
+    per_fingerprint: dict[str, CacheUsage] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Shard:
+    """Contents of a shard, without its arrays."""
+
+    path: Path
+    fingerprint: str
+    kind: str
+    rows: dict[str, int]
+    checksums: list[int]
+    bytes: int
+
+
+class FeatureCache:
+    """Cache of arrays in a folder, keyed by encoder fingerprint, kind and content.
+
+    Args:
+        folder: Folder of the cache; it is created on the first write.
+        limit_bytes: Maximum size in bytes, >= 0; the oldest shards are deleted above it.
+
+    Raises:
+        InputError: If ``limit_bytes`` is negative.
+    """
+
+    def __init__(self, folder: str | Path, *, limit_bytes: int = LIMIT_BYTES):
+        if limit_bytes < 0:
+            raise InputError(f"limit_bytes must be 0 or more; got {limit_bytes}.")
+        self.folder, self.limit_bytes = Path(folder), limit_bytes
+        self._shards: dict[str, _Shard] = {}
+        self._ignored: set[str] = set()  # damaged or unreadable shards
+        # (fingerprint, kind): key: name of the shard
+        self._shard_names: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+
+    def keys(self, fingerprint: str, kind: str) -> frozenset[str]:
+        """Return the cached keys of a fingerprint and kind."""
+        self._refresh_shards()
+        return frozenset(self._shard_names[fingerprint, kind])
+
+    def get(self, fingerprint: str, kind: str, keys: Iterable[str]) -> dict[str, Float16Array]:
+        """Return the cached arrays among ``keys``; a damaged shard is deleted with a warning.
+
+        Args:
+            fingerprint: Fingerprint of the encoder.
+            kind: Kind of features: ``images``, ``patches``, ``texts`` …
+            keys: Keys of the content: a :func:`content_hash` or a :func:`text_cache_key`.
+        """
+        self._refresh_shards()
+        shard_names = self._shard_names[fingerprint, kind]
+        keys_of_shard: dict[str, list[str]] = defaultdict(list)
+        for key in keys:
+            if key in shard_names:
+                keys_of_shard[shard_names[key]].append(key)
+        arrays: dict[str, Float16Array] = {}
+        for name, shard_keys in keys_of_shard.items():
+            arrays |= self._read_shard(name, shard_keys)
+        return arrays
+
+    def put(self, fingerprint: str, kind: str, arrays: Mapping[str, npt.ArrayLike]) -> None:
+        """Store arrays in fp16, except those that are already cached.
+
+        One call writes one shard per shape, so that few calls with many arrays are efficient.
+        If the folder cannot be written, a warning is issued.
+
+        Args:
+            fingerprint: Fingerprint of the encoder.
+            kind: Kind of features.
+            arrays: Arrays by key, finite in fp16.
+
+        Raises:
+            InputError: If an array is not finite in fp16.
+        """
+        self._refresh_shards()
+        cached = self._shard_names[fingerprint, kind]
+        by_shape: dict[tuple[int, ...], dict[str, Float16Array]] = defaultdict(dict)
+        for key, array in arrays.items():
+            if key not in cached:
+                float16_array = _to_finite_float16(key, array)
+                by_shape[float16_array.shape][key] = float16_array
+        try:
+            for new_arrays in by_shape.values():
+                self._write_shard(fingerprint, kind, new_arrays)
+        except DataError as error:
+            warnings.warn(
+                f"Features were not added to the cache: {error} The computation continues. "
+                "Set SURELABEL_CACHE to use another folder.",
+                stacklevel=2,
+            )
+        self._delete_oldest_shards()
+
+    def status(self) -> CacheStatus:
+        """Return the number and size of the arrays, in total and for each fingerprint."""
+        self._refresh_shards()
+        entries: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        sizes: dict[str, int] = defaultdict(int)
+        for shard in self._shards.values():
+            entries[shard.fingerprint] |= {(shard.kind, key) for key in shard.rows}
+            sizes[shard.fingerprint] += shard.bytes
+        usage = {name: CacheUsage(len(entries[name]), sizes[name]) for name in sorted(sizes)}
+        return CacheStatus(
+            folder=str(self.folder),
+            entries=sum(u.entries for u in usage.values()),
+            bytes=sum(u.bytes for u in usage.values()),
+            limit_bytes=self.limit_bytes,
+            per_fingerprint=usage,
+        )
+
+    def clear(self) -> None:
+        """Delete all shards, including the temporary files of interrupted processes.
+
+        Raises:
+            DataError: If a file cannot be deleted.
+        """
+        for file in (*self.folder.glob("*.safetensors"), *self.folder.glob(".*.safetensors.*.new")):
+            try:
+                file.unlink(missing_ok=True)
+            except OSError as error:
+                raise DataError(
+                    f"{file} cannot be deleted: {error.strerror}. Delete {self.folder} manually."
+                ) from error
+        self._refresh_shards()
+
+    def _refresh_shards(self) -> None:
+        """Update the index of shards, which other processes can add and delete."""
+        names = {file.name for file in self.folder.glob("*.safetensors")}
+        self._remove_shards_from_index(self._shards.keys() - names)
+        for name in sorted(names - self._shards.keys() - self._ignored):
+            self._add_shard_to_index(name)
+
+    def _remove_shards_from_index(self, names: Iterable[str]) -> None:
+        for name in names:
+            shard = self._shards.pop(name)
+            shard_names = self._shard_names[shard.fingerprint, shard.kind]
+            for key in shard.rows:
+                if shard_names.get(key) == name:
+                    del shard_names[key]
+
+    def _add_shard_to_index(self, name: str) -> None:
+        path = self.folder / name
+        try:
+            with safe_open(path, framework="numpy") as file:
+                metadata = file.metadata()
+                if metadata is not None and metadata.get("version") != CACHE_VERSION:
+                    self._delete_shard_file(path)
+                    return
+                keys, checksums = json.loads(metadata["keys"]), json.loads(metadata["checksums"])
+                if not len(keys) == len(checksums) == file.get_slice("values").get_shape()[0]:
+                    raise ValueError("keys and values differ in number")
+            shard = _Shard(
+                path=path,
+                fingerprint=metadata["fingerprint"],
+                kind=metadata["kind"],
+                rows={key: row for row, key in enumerate(keys)},
+                checksums=checksums,
+                bytes=path.stat().st_size,
+            )
+        except OSError:
+            self._ignored.add(name)  # deleted by another process meanwhile, or not readable
+        except (SafetensorError, KeyError, TypeError, ValueError) as error:
+            self._delete_damaged_shard(path, error)
+        else:
+            self._shards[name] = shard
+            self._shard_names[shard.fingerprint, shard.kind] |= dict.fromkeys(keys, name)
+
+    def _read_shard(self, name: str, keys: Iterable[str]) -> dict[str, Float16Array]:
+        shard = self._shards[name]
+        arrays: dict[str, Float16Array] = {}
+        try:
+            with safe_open(shard.path, framework="numpy") as file:
+                values = file.get_slice("values")
+                for key in keys:
+                    row = shard.rows[key]
+                    array = values[row : row + 1][0]
+                    if zlib.crc32(array.tobytes()) != shard.checksums[row]:
+                        raise ValueError("a checksum differs")
+                    arrays[key] = array
+        except OSError:
+            self._remove_shards_from_index([name])  # deleted by another process meanwhile
+            return {}
+        except (SafetensorError, ValueError) as error:
+            self._remove_shards_from_index([name])
+            self._delete_damaged_shard(shard.path, error)
+            return {}
+        return arrays
+
+    def _delete_shard_file(self, path: Path) -> None:
+        self._ignored.add(path.name)
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+    def _delete_damaged_shard(self, path: Path, error: Exception) -> None:
+        self._delete_shard_file(path)
+        warnings.warn(
+            f"A damaged file of the cache was deleted: {path} ({error}). Its features are computed "
+            "again.",
+            stacklevel=2,
+        )
+
+    def _write_shard(self, fingerprint: str, kind: str, arrays: Mapping[str, Float16Array]) -> None:
+        metadata = {
+            "version": CACHE_VERSION,
+            "fingerprint": fingerprint,
+            "kind": kind,
+            "keys": json.dumps(list(arrays)),
+            "checksums": json.dumps([zlib.crc32(array.tobytes()) for array in arrays.values()]),
+        }
+        name = f"{time.time_ns():020d}-{uuid.uuid4().hex}.safetensors"
+        with atomic_file(self.folder / name) as temporary:
+            try:
+                save_file({"values": np.stack(list(arrays.values()))}, temporary, metadata)
+            except SafetensorError as error:
+                raise OSError(str(error)) from error
+        self._add_shard_to_index(name)
+
+    def _delete_oldest_shards(self) -> None:
+        """Delete the oldest shards, whose names sort first, until the size is within the limit."""
+        self._refresh_shards()
+        total = sum(shard.bytes for shard in self._shards.values())
+        for name in sorted(self._shards):
+            if total <= self.limit_bytes:
+                return
+            shard = self._shards[name]
+            self._remove_shards_from_index([name])
+            with suppress(OSError):
+                shard.path.unlink(missing_ok=True)
+            total -= shard.bytes
+
+
+def default_cache_folder() -> Path:
+    """Return the cache folder of the user: ``SURELABEL_CACHE``, or else the XDG cache folder."""
+    if folder := os.environ.get("SURELABEL_CACHE"):
+        return Path(folder).expanduser()
+    xdg_folder = os.environ.get("XDG_CACHE_HOME")
+    return (Path(xdg_folder) if xdg_folder else Path.home() / ".cache") / "surelabel"
+
+
+def content_hash(path: str | Path) -> str:
+    """Return the BLAKE2b hash of the content of a file, as 32 hexadecimal digits.
+
+    Raises:
+        DataError: If the file cannot be read; the message is ``PATH: reason``.
+    """
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, partial(hashlib.blake2b, digest_size=16)).hexdigest()
+    except OSError as error:
+        raise DataError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+
+
+def text_cache_key(template: str, name: str) -> str:
+    """Return the cache key of a label in prompt templates, like :func:`content_hash` of images."""
+    return hashlib.blake2b(json.dumps([template, name]).encode(), digest_size=16).hexdigest()
+
+
+def _to_finite_float16(key: str, array: npt.ArrayLike) -> Float16Array:
+    with np.errstate(over="ignore"):
+        float16_array = np.array(array, dtype=np.float16, order="C")
+    if not np.isfinite(float16_array).all():
+        raise InputError(
+            f"Arrays in the cache must be finite in fp16; the array of {key!r} is not. Use other "
+            "weights."
+        )
+    return float16_array

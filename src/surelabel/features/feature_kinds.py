@@ -1,0 +1,64 @@
+"""Kinds of image features and the encoder methods that compute them."""
+
+from torch import Tensor
+
+from surelabel.encoders import Encoder
+from surelabel.errors import ConfigError
+from surelabel.records import Features
+
+LADDER = "ladder"
+ENCODER_METHODS = {  # kind of features, which is also a key of the cache: method of the encoder
+    "images": "encode_images",
+    "patches": "encode_patches",
+    "self_aware": "encode_self_aware_patches",
+    "attentive": "encode_patches_with_attention",
+    "trunk": "encode_trunk_tokens",
+}
+
+
+def ladder_kind(first: int, depth: int) -> str:
+    """Return the kind of ``encoder.encode_ladder_features(…, first_block=first, depth=depth)``.
+
+    Example:
+        >>> ladder_kind(0, 3)
+        'ladder/0/3'
+    """
+    return f"{LADDER}/{first}/{depth}"
+
+
+def parse_ladder_kind(kind: str) -> tuple[int, int] | None:
+    """Return ``first`` and ``depth`` of a kind of ladder features; None for other kinds.
+
+    Raises:
+        ConfigError: If the kind starts with ``ladder`` but lacks the two numbers.
+
+    Example:
+        >>> parse_ladder_kind("ladder/0/3"), parse_ladder_kind("images")
+        ((0, 3), None)
+    """
+    name, *numbers = kind.split("/")
+    if name != LADDER:
+        return None
+    if len(numbers) != 2 or not all(n.isascii() and n.isdigit() for n in numbers):
+        raise ConfigError(
+            f"Ladder features must be named ladder/FIRST/DEPTH, as ladder/0/3; got {kind!r}."
+        )
+    return int(numbers[0]), int(numbers[1])
+
+
+def encode_pixels(encoder: Encoder, kind: str, pixels: Tensor) -> Features:
+    """Compute features of a kind for preprocessed images ``(n, 3, h, w)``.
+
+    Raises:
+        ConfigError: If the kind does not exist, or if the encoder does not support it.
+    """
+    ladder = parse_ladder_kind(kind)
+    if ladder is not None:
+        return encoder.encode_ladder_features(pixels, first_block=ladder[0], depth=ladder[1])
+    if kind not in ENCODER_METHODS:
+        raise ConfigError(
+            f"The kind of features must be one of {', '.join(ENCODER_METHODS)} or "
+            f"ladder/FIRST/DEPTH; got {kind!r}."
+        )
+    features: Features = getattr(encoder, ENCODER_METHODS[kind])(pixels)
+    return features

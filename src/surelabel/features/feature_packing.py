@@ -1,0 +1,100 @@
+"""Conversion of encoder features to one fp16 array per image for the cache, and back."""
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from surelabel.errors import DataError
+from surelabel.features.cache import Float16Array
+from surelabel.features.feature_kinds import parse_ladder_kind
+from surelabel.records import Features
+
+FLOAT16_MAX, FLOAT32_TINY = (
+    float(v) for v in (np.finfo(np.float16).max, np.finfo(np.float32).tiny)
+)
+KINDS_WITH_GRID = ("attentive", "trunk")  # flat arrays of several tensors that start with the grid
+
+
+def pack_features(kind: str, features: Features) -> Float16Array:
+    """Return the features of n images as one array per image.
+
+    Returns:
+        ``(n, 1 + p, d)`` with the pooled vector and the patches, or ``(n, k)`` for kinds with
+        several shapes.
+
+    Raises:
+        DataError: If a value exceeds the range of fp16.
+    """
+    pooled = features.pooled[:, None]
+    if not _is_packed_with_grid(kind):
+        rows = [pooled] if features.patches is None else [pooled, features.patches]
+        return _pack_float16(torch.cat(rows, dim=1))
+    assert features.grid is not None
+    grid = torch.tensor(features.grid, dtype=pooled.dtype, device=pooled.device)
+    layers = (features.layers or {}).values()
+    tensors = [pooled, features.patches, features.attention, *layers, features.self_aware_sum]
+    flat = [t.flatten(1) for t in tensors if t is not None]
+    return _pack_float16(torch.cat([grid.expand(len(pooled), 2), *flat], dim=1))
+
+
+def unpack_features(kind: str, arrays: Float16Array, width: int) -> Features:
+    """Return the features of packed arrays in float32.
+
+    Args:
+        kind: Kind of features that was packed.
+        arrays: Arrays of n images, as :func:`pack_features` returns them.
+        width: Width d of the pooled vectors.
+    """
+    rows = torch.from_numpy(arrays).float()
+    if not _is_packed_with_grid(kind):
+        if rows.shape[1] == 1:
+            return Features(rows[:, 0])
+        side = math.isqrt(rows.shape[1] - 1)  # preprocessed images are square
+        return Features(rows[:, 0], rows[:, 1:], (side, side))
+    down, across = (int(v) for v in rows[0, :2])
+    pooled, values = rows[:, 2 : 2 + width], rows[:, 2 + width :]
+    p = down * across
+    if kind == "trunk":
+        return Features(pooled, grid=(down, across), layers={-1: values.unflatten(1, (p, -1))})
+    if (ladder := parse_ladder_kind(kind)) is not None:
+        return _unpack_ladder(pooled, values, (down, across), depth=ladder[1])
+    patches, attention = values.split([p * width, p * p], dim=1)
+    return Features(
+        pooled,
+        patches.unflatten(1, (p, width)),
+        (down, across),
+        attention=_normalize_attention_rows(attention.unflatten(1, (p, p))),
+    )
+
+
+def _is_packed_with_grid(kind: str) -> bool:
+    return kind in KINDS_WITH_GRID or parse_ladder_kind(kind) is not None
+
+
+def _unpack_ladder(
+    pooled: Tensor, values: Tensor, grid: tuple[int, int], *, depth: int
+) -> Features:
+    """Split ``1 + 2 p`` tokens into the tokens of a layer and the self-aware sum."""
+    p = grid[0] * grid[1]
+    tokens = values.unflatten(1, (1 + 2 * p, -1))
+    layer_tokens, self_aware_sum = tokens.split([1 + p, p], dim=1)
+    layers = {-depth - 1: layer_tokens}
+    return Features(pooled, grid=grid, layers=layers, self_aware_sum=self_aware_sum)
+
+
+def _normalize_attention_rows(attention: Tensor) -> Tensor:
+    """Rescale rows to sum 1, since rounding to fp16 changes their sums slightly."""
+    return attention / attention.sum(dim=-1, keepdim=True).clamp_min(FLOAT32_TINY)
+
+
+def _pack_float16(rows: Tensor) -> Float16Array:
+    largest = float(rows.abs().amax())
+    if largest > FLOAT16_MAX:
+        raise DataError(
+            f"Features must stay below {FLOAT16_MAX:.0f} to be stored in fp16; got {largest:.3g}. "
+            "Use other weights."
+        )
+    arrays: Float16Array = rows.cpu().numpy().astype(np.float16)
+    return arrays

@@ -1,0 +1,231 @@
+"""Features of image files: decoding in worker processes, encoding, and caching."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from surelabel.data.images import open_image
+from surelabel.encoders import Encoder
+from surelabel.errors import DataError, InputError
+from surelabel.features.cache import FeatureCache, content_hash
+from surelabel.features.feature_kinds import encode_pixels
+from surelabel.features.feature_packing import pack_features, unpack_features
+from surelabel.records import Features, SkippedImage
+
+MIN_IMAGES_FOR_WORKERS = 64  # for fewer images, starting worker processes takes longer
+CACHE_WRITE_INTERVAL = 1024  # images; limits the loss if the process is killed
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class EncodedImages:
+    """Features of the images that could be read.
+
+    Attributes:
+        features: Features of the n readable images, in the order of the paths, on the CPU.
+        rows: Index of each image in the given paths, ``(n,)``.
+        skipped: Images that could not be read, with the reason.
+        n_cached: Number of images whose features were read from the cache.
+        decode_seconds: Time spent decoding, in seconds, summed over the workers.
+        model_seconds: Time spent in the encoder, in seconds.
+        hashes: Content hashes of the n files; see :func:`content_hash`.
+        encoder_passes: Number of encoder passes over each image and its parts, ``(n,)``; includes
+            the passes that the cache saved.
+    """
+
+    features: Features
+    rows: npt.NDArray[np.int64]
+    skipped: tuple[SkippedImage, ...]
+    n_cached: int
+    decode_seconds: float
+    model_seconds: float
+    hashes: tuple[str, ...]
+    encoder_passes: npt.NDArray[np.int64]
+
+
+def encode_image_files(
+    encoder: Encoder,
+    paths: Sequence[str],
+    *,
+    kind: str = "images",
+    cache: FeatureCache | None = None,
+    batch_size: int = 64,
+    workers: int | None = None,
+    strict: bool = False,
+    progress: Progress | None = None,
+) -> EncodedImages:
+    """Compute features of image files, or read them from the cache.
+
+    Args:
+        encoder: Image encoder.
+        paths: Paths of the images.
+        kind: Kind of features: ``images`` for pooled vectors; ``patches`` or ``self_aware`` with
+            patches; ``attentive`` with self-aware patches and attention; ``trunk`` with
+            ``layers[-1]``; ``ladder/FIRST/DEPTH`` with the input of the last blocks and
+            ``self_aware_sum``.
+        cache: Cache of the features; None for no cache.
+        batch_size: Images per forward pass.
+        workers: Number of decoding processes; by default 0 for fewer than 64 images, else one
+            per CPU core, at most 8.
+        strict: Whether an unreadable image raises an error instead of being skipped.
+        progress: Function that is called with the number of encoded images and the total.
+
+    Raises:
+        InputError: If ``paths`` is empty.
+        DataError: If no image can be read, or if ``strict`` is True and an image cannot be read.
+    """
+    if not paths:
+        raise InputError("paths must have at least one image; got none. Give image files.")
+    workers = default_worker_count(len(paths)) if workers is None else workers
+    cached_keys = cache.keys(encoder.fingerprint, kind) if cache else frozenset[str]()
+    loader = DataLoader(
+        _ImageDataset(paths, encoder, cached_keys),
+        batch_size=batch_size,
+        num_workers=workers,
+        collate_fn=list,
+        multiprocessing_context="fork" if workers else None,
+        worker_init_fn=silence_worker_threads,
+    )
+    collector = _FeatureCollector(encoder, kind, cache, paths)
+    try:
+        for n_batches, loaded in enumerate(loader, 1):
+            collector.add_batch(loaded)
+            failed = [item for item in loaded if item.reason]
+            if failed and strict:
+                raise DataError(f"{paths[failed[0].row]}: {failed[0].reason}")
+            if progress:
+                progress(min(n_batches * batch_size, len(paths)), len(paths))
+    finally:
+        collector.write_to_cache()
+    return collector.result()
+
+
+def default_worker_count(images: int) -> int:
+    """Return the default number of decoding processes for a number of images."""
+    return 0 if images < MIN_IMAGES_FOR_WORKERS else min(8, os.cpu_count() or 1)
+
+
+def silence_worker_threads(_: int) -> None:
+    """Suppress tracebacks of threads in a worker process.
+
+    Errors of images are returned in their rows, and other exceptions are raised in the main
+    process. If a run is interrupted, a thread that sends pixels can fail with a broken pipe.
+    """
+    sys.excepthook = lambda *_: None
+
+
+@dataclass(frozen=True)
+class _LoadedImage:
+    """An image from a worker; ``pixels`` is None if it is cached or cannot be read."""
+
+    row: int
+    key: str
+    pixels: Tensor | None
+    reason: str
+    seconds: float
+
+
+class _ImageDataset(Dataset[_LoadedImage]):
+    def __init__(self, paths: Sequence[str], encoder: Encoder, cached_keys: frozenset[str]):
+        self._paths, self._encoder, self._cached_keys = paths, encoder, cached_keys
+        self._min_side = encoder.input_side  # raises an error if the encoder takes no images
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __getitem__(self, row: int) -> _LoadedImage:
+        start, path = time.perf_counter(), self._paths[row]
+        try:
+            key = content_hash(path)
+            pixels = None
+            if key not in self._cached_keys:
+                image = open_image(path, min_side=self._min_side)
+                pixels = self._encoder.preprocess(image)
+        except DataError as error:
+            reason = str(error).removeprefix(f"{path}: ")
+            return _LoadedImage(row, "", None, reason, time.perf_counter() - start)
+        return _LoadedImage(row, key, pixels, "", time.perf_counter() - start)
+
+
+class _FeatureCollector:
+    """Features, errors and timings of one call of ``encode_image_files``."""
+
+    def __init__(
+        self, encoder: Encoder, kind: str, cache: FeatureCache | None, paths: Sequence[str]
+    ):
+        self._encoder, self._kind, self._cache, self._paths = encoder, kind, cache, paths
+        self._arrays: dict[str, npt.NDArray[np.float16]] = {}
+        self._new_arrays: dict[str, npt.NDArray[np.float16]] = {}
+        self._keys: dict[int, str] = {}
+        self._reasons: dict[int, str] = {}
+        self._n_cached = 0
+        self._decode_seconds = self._model_seconds = 0.0
+
+    def add_batch(self, loaded: Sequence[_LoadedImage]) -> None:
+        """Encode the images of a batch that are not cached and read the others."""
+        new = {
+            i.key: i.pixels for i in loaded if i.pixels is not None and i.key not in self._arrays
+        }
+        if new:
+            self._encode_batch(list(new), torch.stack([p for p in new.values() if p is not None]))
+        row_of = {i.key: i.row for i in loaded if i.key and i.key not in self._arrays}
+        if row_of and self._cache:
+            self._arrays |= self._cache.get(self._encoder.fingerprint, self._kind, sorted(row_of))
+        for key in row_of.keys() - self._arrays.keys():  # deleted from the cache meanwhile
+            image = open_image(self._paths[row_of[key]], min_side=self._encoder.input_side)
+            self._encode_batch([key], self._encoder.preprocess(image)[None])
+        for item in loaded:
+            self._decode_seconds += item.seconds
+            if item.reason:
+                self._reasons[item.row] = item.reason
+            else:
+                self._keys[item.row] = item.key
+                self._n_cached += item.pixels is None
+        if len(self._new_arrays) >= CACHE_WRITE_INTERVAL:
+            self.write_to_cache()
+
+    def write_to_cache(self) -> None:
+        """Write the new features to the cache."""
+        if self._cache and self._new_arrays:
+            self._cache.put(self._encoder.fingerprint, self._kind, self._new_arrays)
+        self._new_arrays = {}
+
+    def result(self) -> EncodedImages:
+        """Return all features in the order of the paths."""
+        paths = self._paths
+        skipped = tuple(
+            SkippedImage(paths[row], self._reasons[row]) for row in sorted(self._reasons)
+        )
+        if not self._keys:
+            first = f"{skipped[0].path}: {skipped[0].reason}"
+            raise DataError(
+                f"At least one image must be readable; none of {len(paths)} is. The first: {first}."
+            )
+        rows = sorted(self._keys)
+        stacked = np.stack([self._arrays[self._keys[r]] for r in rows])
+        return EncodedImages(
+            features=unpack_features(self._kind, stacked, self._encoder.width),
+            rows=np.array(rows),
+            skipped=skipped,
+            n_cached=self._n_cached,
+            decode_seconds=self._decode_seconds,
+            model_seconds=self._model_seconds,
+            hashes=tuple(self._keys[r] for r in rows),
+            encoder_passes=np.ones(len(rows), dtype=np.int64),
+        )
+
+    def _encode_batch(self, keys: Sequence[str], pixels: Tensor) -> None:
+        start = time.perf_counter()
+        arrays = pack_features(self._kind, encode_pixels(self._encoder, self._kind, pixels))
+        self._new_arrays |= dict(zip(keys, arrays, strict=True))
+        self._arrays |= {key: self._new_arrays[key] for key in keys}
+        self._model_seconds += time.perf_counter() - start

@@ -1,0 +1,298 @@
+"""Features of image parts (views), which are cropped and encoded separately."""
+
+import hashlib
+import math
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from PIL import Image
+from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+from surelabel.data.images import open_image, to_upright_rgb
+from surelabel.encoders import Encoder
+from surelabel.errors import DataError, InputError
+from surelabel.features.cache import FeatureCache, Float16Array, content_hash
+from surelabel.features.feature_packing import pack_features
+from surelabel.features.image_features import Progress, default_worker_count, silence_worker_threads
+from surelabel.views import Box, ViewLayout, crop_and_resize
+
+KIND = "views"
+CACHE_WRITE_INTERVAL = 256  # images between two writes to the cache; each has many vectors
+VIEWS_PER_MESSAGE = 8  # views that a worker sends at once; limits the memory for pixels
+
+ImageSource = str | Image.Image
+
+
+@dataclass(frozen=True)
+class EncodedViews:
+    """Features of parts of images.
+
+    Attributes:
+        views: Vectors of the views in the order of the boxes, ``(n, t, d)``, where t is the
+            largest number of views of an image; rows beyond the views of an image are 0.
+        counts: Number of encoded views of each image, ``(n,)``.
+        unreadable: Reason of the failure for each image that could not be read, by index.
+        n_cached: Number of images whose views were read from the cache.
+        decode_seconds: Time spent decoding, in seconds, summed over the workers.
+        model_seconds: Time spent in the encoder, in seconds.
+    """
+
+    views: Tensor
+    counts: npt.NDArray[np.int64]
+    unreadable: dict[int, str]
+    n_cached: int
+    decode_seconds: float
+    model_seconds: float
+
+
+def encode_views(
+    encoder: Encoder,
+    images: Sequence[ImageSource],
+    layout: ViewLayout | Sequence[ViewLayout | None],
+    *,
+    hashes: Sequence[str] | None = None,
+    cache: FeatureCache | None = None,
+    batch_size: int = 64,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> EncodedViews:
+    """Compute features of parts of images, each resized to the input size of the encoder.
+
+    An image is decoded at the resolution at which its smallest part has the input size.
+
+    Args:
+        encoder: Image encoder.
+        images: Paths of image files, or images in memory.
+        layout: Layout of the views, one for all images or one per image; None for no views.
+        hashes: Content hashes of the images, if known (``EncodedImages.hashes``). A file whose
+            content has changed counts as unreadable.
+        cache: Cache of the features; None for no cache. Images in memory are not cached.
+        batch_size: Views per forward pass.
+        workers: Number of decoding processes; by default 0 for fewer than 64 images, else one
+            per CPU core, at most 8.
+        progress: Function that is called with the number of encoded images and the total.
+
+    Raises:
+        InputError: If ``images`` is empty, or if the number of layouts differs.
+
+    Differs:
+        TailorCLIP samples new crops in each epoch; here the crops of an image are fixed.
+    """
+    layouts = list(layout) if isinstance(layout, Sequence) else [layout] * len(images)
+    if not images or len(layouts) != len(images):
+        raise InputError(
+            f"There must be at least one image, and one layout for all or one per image; got "
+            f"{len(images)} images and {len(layouts)} layouts."
+        )
+    in_memory = isinstance(images[0], Image.Image)
+    collector = _ViewCollector(encoder, None if in_memory else cache, images, layouts, hashes)
+    workers = default_worker_count(len(collector.missing)) if workers is None else workers
+    workers = 0 if in_memory else workers
+    loader = DataLoader(
+        _ViewDataset(collector.missing, encoder),
+        batch_size=None,
+        num_workers=workers,
+        multiprocessing_context="fork" if workers else None,
+        worker_init_fn=silence_worker_threads,
+    )
+    try:
+        for message in loader:
+            collector.enqueue(message)
+            if collector.n_queued >= batch_size:
+                collector.encode_queue()
+                if progress:
+                    progress(collector.n_done, len(images))
+        collector.encode_queue()
+    finally:
+        collector.write_to_cache()
+    if progress:
+        progress(len(images), len(images))
+    return collector.result()
+
+
+def image_content_hash(image: ImageSource) -> str:
+    """Return a hash of the content of a file, or of the upright pixels of an image in memory.
+
+    Raises:
+        DataError: If a file cannot be read.
+    """
+    if not isinstance(image, Image.Image):
+        return content_hash(image)
+    upright = to_upright_rgb(image)
+    digest = hashlib.blake2b(repr(upright.size).encode(), digest_size=16)
+    digest.update(upright.tobytes())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class _ViewTask:
+    """Views of one content hash and layout, for all images with this content."""
+
+    image_hash: str
+    layout: ViewLayout
+    rows: list[int]
+    images: list[ImageSource]
+
+
+@dataclass(frozen=True)
+class _ViewMessage:
+    """Consecutive views of an image from a worker; ``pixels`` is None if it cannot be read."""
+
+    key: str
+    pixels: Tensor | None
+    is_last: bool
+    reason: str
+    seconds: float
+
+
+class _ViewDataset(IterableDataset[_ViewMessage]):
+    """Views of all tasks; the tasks are distributed over the workers in turn."""
+
+    def __init__(self, tasks: Mapping[str, _ViewTask], encoder: Encoder):
+        self._tasks, self._encoder = tasks, encoder
+        self._min_side = encoder.input_side  # raises an error if the encoder takes no images
+        self._down, self._across = encoder.preprocess_cfg["size"]
+
+    def __iter__(self) -> Iterator[_ViewMessage]:
+        worker = get_worker_info()
+        tasks = list(self._tasks.items())
+        for key, task in tasks[worker.id :: worker.num_workers] if worker else tasks:
+            yield from self._view_messages(key, task)
+
+    def _view_messages(self, key: str, task: _ViewTask) -> Iterator[_ViewMessage]:
+        start = time.perf_counter()
+        try:
+            image = _open_task_image(task, math.ceil(self._min_side / task.layout.min_side_share))
+        except DataError as error:
+            yield _ViewMessage(key, None, True, str(error), time.perf_counter() - start)
+            return
+        boxes = task.layout.boxes(image.size, task.image_hash)
+        for first in range(0, len(boxes), VIEWS_PER_MESSAGE):
+            end = first + VIEWS_PER_MESSAGE
+            views = [self._preprocess_view(image, box) for box in boxes[first:end]]
+            is_last, seconds = end >= len(boxes), time.perf_counter() - start
+            yield _ViewMessage(key, torch.stack(views), is_last, "", seconds)
+            start = time.perf_counter()
+
+    def _preprocess_view(self, image: Image.Image, box: Box) -> Tensor:
+        return self._encoder.preprocess(
+            crop_and_resize(image, box, size=(self._across, self._down))
+        )
+
+
+def _open_task_image(task: _ViewTask, min_side: int) -> Image.Image:
+    """Return the first image with unchanged content, or raise the error of the last one."""
+    for image in task.images:
+        if isinstance(image, Image.Image):
+            return to_upright_rgb(image)
+        try:
+            if content_hash(image) != task.image_hash:
+                raise DataError(f"{image}: changed while it was being read")
+            return open_image(image, min_side=min_side)
+        except DataError as error:
+            problem = DataError(str(error).removeprefix(f"{image}: "))
+    raise problem
+
+
+class _ViewCollector:
+    """Tasks, features, errors and timings of one call of ``encode_views``."""
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        cache: FeatureCache | None,
+        images: Sequence[ImageSource],
+        layouts: Sequence[ViewLayout | None],
+        hashes: Sequence[str] | None,
+    ):
+        self._encoder, self._cache, self._n_images = encoder, cache, len(images)
+        self._tasks: dict[str, _ViewTask] = {}
+        self._unreadable: dict[int, str] = {}
+        for row, (image, layout) in enumerate(zip(images, layouts, strict=True)):
+            if layout is not None:
+                self._add_task(row, image, layout, hashes[row] if hashes else None)
+        self._arrays = cache.get(encoder.fingerprint, KIND, self._tasks) if cache else {}
+        self.missing = {key: task for key, task in self._tasks.items() if key not in self._arrays}
+        self.n_done = self._n_images - sum(len(task.rows) for task in self.missing.values())
+        self._n_cached = sum(len(self._tasks[key].rows) for key in self._arrays)
+        self._decode_seconds = self._model_seconds = 0.0
+        self._new_arrays: dict[str, Float16Array] = {}
+        self._queue: list[tuple[_ViewMessage, Tensor]] = []
+        self._incomplete: dict[str, list[Float16Array]] = defaultdict(list)
+
+    def _add_task(
+        self, row: int, image: ImageSource, layout: ViewLayout, image_hash: str | None
+    ) -> None:
+        """Add an image; the same content and layout form one task."""
+        try:
+            image_hash = image_hash or image_content_hash(image)
+        except DataError as error:
+            self._unreadable[row] = str(error).removeprefix(f"{image}: ")
+            return
+        key = f"{image_hash} {layout.name}"
+        task = self._tasks.setdefault(key, _ViewTask(image_hash, layout, [], []))
+        task.rows.append(row)
+        task.images.append(image)
+
+    def enqueue(self, message: _ViewMessage) -> None:
+        """Append views to the queue of the encoder."""
+        self._decode_seconds += message.seconds
+        rows = self._tasks[message.key].rows
+        self.n_done += len(rows) if message.is_last else 0
+        if message.pixels is None:
+            self._unreadable |= dict.fromkeys(rows, message.reason)
+        else:
+            self._queue.append((message, message.pixels))
+
+    @property
+    def n_queued(self) -> int:
+        """Number of views in the queue."""
+        return sum(len(pixels) for _, pixels in self._queue)
+
+    def encode_queue(self) -> None:
+        """Encode all views in the queue."""
+        if not self._queue:
+            return
+        start = time.perf_counter()
+        pixels = torch.cat([pixels for _, pixels in self._queue])
+        vectors = pack_features("images", self._encoder.encode_images(pixels))[:, 0]
+        for message, pixels in self._queue:
+            image_vectors, vectors = vectors[: len(pixels)], vectors[len(pixels) :]
+            self._incomplete[message.key].append(image_vectors)
+            if message.is_last:
+                arrays = self._incomplete.pop(message.key)
+                self._new_arrays[message.key] = np.concatenate(arrays)
+        self._queue = []
+        self._model_seconds += time.perf_counter() - start
+        if len(self._new_arrays) >= CACHE_WRITE_INTERVAL:
+            self.write_to_cache()
+
+    def write_to_cache(self) -> None:
+        """Write the new features to the cache."""
+        if self._cache and self._new_arrays:
+            self._cache.put(self._encoder.fingerprint, KIND, self._new_arrays)
+        self._arrays |= self._new_arrays
+        self._new_arrays = {}
+
+    def result(self) -> EncodedViews:
+        """Return all features in the order of the images."""
+        counts = np.zeros(self._n_images, dtype=np.int64)
+        for key, vectors in self._arrays.items():
+            counts[self._tasks[key].rows] = len(vectors)
+        views = torch.zeros(self._n_images, int(counts.max()), self._encoder.width)
+        for key, vectors in self._arrays.items():
+            views[self._tasks[key].rows, : len(vectors)] = torch.from_numpy(vectors).float()
+        return EncodedViews(
+            views=views,
+            counts=counts,
+            unreadable=self._unreadable,
+            n_cached=self._n_cached,
+            decode_seconds=self._decode_seconds,
+            model_seconds=self._model_seconds,
+        )

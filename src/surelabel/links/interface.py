@@ -1,0 +1,28 @@
+"""Interface of a link, the map between the scores of a head and log-odds."""
+
+from typing import Any, ClassVar, Protocol, TypeVar
+
+import numpy.typing as npt
+from torch import Tensor
+
+ArrayOrTensor = TypeVar("ArrayOrTensor", Tensor, npt.NDArray[Any])
+
+
+class Link(Protocol):
+    """An increasing, elementwise map between scores and log-odds without fitted parameters.
+
+    Attributes:
+        is_strictly_increasing: True if the log-odds have a positive slope at every score, so that
+            gradients can flow through ``log_odds`` in training.
+    """
+
+    is_strictly_increasing: ClassVar[bool]
+
+    def log_odds(self, scores: ArrayOrTensor) -> ArrayOrTensor:
+        """Return the unclipped log-odds, of the type and shape of ``scores``."""
+
+    def logits(self, scores: ArrayOrTensor) -> ArrayOrTensor:
+        """Return the log-odds clipped to [-40, 40], of the type and shape of ``scores``."""
+
+    def scores(self, logits: ArrayOrTensor) -> ArrayOrTensor:
+        """Return scores with these log-odds, of the type and shape of ``logits``."""

@@ -1,0 +1,89 @@
+"""Refinement of patch scores by the self-attention of the encoder."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from surelabel.errors import InputError
+from surelabel.shapes import check_shapes
+
+
+def refine_by_attention(scores: Tensor, attention: Tensor, grid: tuple[int, int]) -> Tensor:
+    """Average patch probabilities over attended patches inside the box of each label.
+
+        P = sigmoid(scores)        R = A P        R'_j = A (P_j inside the box of R_j)
+
+    The box of a label is the smallest rectangle around the patches whose R is above its mean.
+
+    Args:
+        scores: Log-odds of patches, row by row of the grid, ``(n, p, c)``.
+        attention: Attention of each patch to each patch, with rows of sum 1, ``(n, p, p)``.
+        grid: Number of patches down and across.
+
+    Returns:
+        Finite log-odds, ``(n, p, c)``; a constant map does not change.
+
+    Raises:
+        InputError: If the shapes do not fit, or ``grid`` does not hold ``p`` patches.
+
+    Source:
+        TagCLIP (Lin et al., AAAI 2024), arXiv:2312.12828, as the authors' code has it.
+
+    Differs:
+        There is one box per label; the code has one for each connected component above the mean
+        and cuts off the last row and column. On Scenes the box has no effect. Rows of the
+        attention have sum 1, and entries that are high in few layers are not set to zero. All is
+        computed in logarithms relative to the strongest patch of each label, so that no probability
+        becomes 0.
+
+    Example:
+        >>> equal = torch.full((1, 2, 2), 0.5)
+        >>> scores = torch.tensor([[[0.0, 2.0], [0.0, -2.0]]])
+        >>> refine_by_attention(scores, equal, (1, 2)).round(decimals=4)
+        tensor([[[0., 0.],
+                 [0., 0.]]])
+    """
+    check_shapes(scores=(scores, "n p c"), attention=(attention, "n p p"))
+    if grid[0] * grid[1] != scores.shape[1]:
+        raise InputError(
+            f"grid must hold {scores.shape[1]} patches, down times across; got {grid}."
+        )
+    log_p = F.logsigmoid(scores.to(torch.promote_types(scores.dtype, torch.float32)))
+    strongest = log_p.amax(dim=1, keepdim=True)
+    share = (log_p - strongest).exp()
+    attention = attention.to(share.dtype)
+    refined_share = attention @ (share * mask_bounding_box(attention @ share, grid))
+    limits = torch.finfo(share.dtype)
+    log_r = strongest + refined_share.clamp_min(limits.tiny).log()
+    log_r = log_r.clamp_max(-limits.eps)  # rounding may raise a mean of ones above 1
+    return log_r - torch.log(-torch.expm1(log_r))
+
+
+def mask_bounding_box(maps: Tensor, grid: tuple[int, int]) -> Tensor:
+    """Return a mask of the smallest rectangle around the patches at or above the mean of a map.
+
+    Args:
+        maps: Maps, row by row of the grid, ``(n, p, c)``.
+        grid: Number of patches down and across.
+
+    Returns:
+        Boolean mask, ``(n, p, c)``; True everywhere for a constant map.
+
+    Example:
+        >>> mask_bounding_box(torch.tensor([[[0.0], [3.0], [0.0], [3.0], [0.0]]]), (1, 5))[0, :, 0]
+        tensor([False,  True,  True,  True, False])
+    """
+    threshold = torch.minimum(maps.mean(dim=1, keepdim=True), maps.amax(dim=1, keepdim=True))
+    is_strong = (maps >= threshold).unflatten(1, grid)
+    rows, columns = (
+        _fill_first_to_last(is_strong.any(dim=2)),
+        _fill_first_to_last(is_strong.any(dim=1)),
+    )
+    return (rows[:, :, None] & columns[:, None]).flatten(1, 2)
+
+
+def _fill_first_to_last(mask: Tensor) -> Tensor:
+    """Fill a mask ``(n, length, c)`` from its first to its last True value along axis 1."""
+    from_first = mask.int().cummax(dim=1).values
+    to_last = mask.int().flip(1).cummax(dim=1).values.flip(1)
+    return (from_first & to_last).bool()

@@ -1,0 +1,66 @@
+"""Selection of image windows around the strongest patches of different labels."""
+
+import torch
+from torch import Tensor
+
+from surelabel.shapes import check_shapes
+
+RelativeBox = tuple[float, float, float, float]
+
+
+def select_windows(maps: Tensor, *, count: int, window_size: float) -> list[list[RelativeBox]]:
+    """Return windows around the strongest patches, each of another label and outside the others.
+
+    The center of the first window is the strongest patch of all labels, or as near as the border
+    allows. Each further window is placed in the same way. It uses only labels without a window and
+    patches outside all windows.
+
+    Args:
+        maps: Score of each label at each patch, ``(n, c, down, across)``.
+        count: Largest number of windows per image.
+        window_size: Width and height of a window as shares of the image, in (0, 1].
+
+    Returns:
+        For each image, left, top, right and bottom of its windows as shares in [0, 1]. There are
+        fewer than ``count`` windows if no label or no patch is left.
+
+    Source:
+        none; ours, in place of one box for each strong label as in TagCLIP (Lin et al., AAAI 2024).
+
+    Example:
+        >>> maps = torch.tensor([[[[0.0, 0.0, 1.0, 2.0]], [[0.0, 1.0, 0.0, 0.0]]]])
+        >>> select_windows(maps, count=2, window_size=0.5)
+        [[(0.5, 0.25, 1.0, 0.75), (0.125, 0.25, 0.625, 0.75)]]
+    """
+    sizes = check_shapes(maps=(maps, "n c down across"))
+    down, across = sizes["down"], sizes["across"]
+    y = ((torch.arange(down, device=maps.device) + 0.5) / down).repeat_interleave(across)
+    x = ((torch.arange(across, device=maps.device) + 0.5) / across).repeat(down)
+    remaining, rows = maps.flatten(2).clone(), torch.arange(len(maps), device=maps.device)
+    windows: list[list[RelativeBox]] = [[] for _ in maps]
+    for _ in range(count):
+        highest, index = remaining.flatten(1).max(dim=1)
+        label, patch = index // len(x), index % len(x)
+        left, top = _window_start(x[patch], window_size), _window_start(y[patch], window_size)
+        for row in torch.nonzero(highest > -torch.inf)[:, 0].tolist():
+            windows[row].append(_rounded_window(float(left[row]), float(top[row]), window_size))
+        remaining[rows, label] = -torch.inf
+        is_inside = _is_inside(x, left, window_size) & _is_inside(y, top, window_size)
+        remaining.masked_fill_(is_inside[:, None], -torch.inf)
+    return windows
+
+
+def _window_start(center: Tensor, window_size: float) -> Tensor:
+    """Return the left or top of a window around a center, moved inside the image."""
+    return (center - window_size / 2).clamp(0, 1 - window_size)
+
+
+def _is_inside(centers: Tensor, start: Tensor, window_size: float) -> Tensor:
+    """Return which patch centers are inside the windows along one axis, ``(n, p)``."""
+    return (centers >= start[:, None]) & (centers <= start[:, None] + window_size)
+
+
+def _rounded_window(left: float, top: float, window_size: float) -> RelativeBox:
+    """Return the window, rounded so that rounding errors do not change the cache key."""
+    left, top = round(left, 4), round(top, 4)
+    return left, top, min(round(left + window_size, 4), 1.0), min(round(top + window_size, 4), 1.0)

@@ -1,0 +1,76 @@
+"""Text vectors of labels with learned prompt tokens in the last layers of the text tower."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from surelabel.encoders import Encoder
+
+INITIAL_DEVIATION = 0.02  # standard deviation of the initial prompts
+ALL_LAYERS = 10**6  # more layers than any text tower has
+
+
+class PromptedLabels(nn.Module):
+    """Text vectors of labels; prompt tokens in the last text layers are trained.
+
+    Outside training, the vectors are computed once and cached until training continues or other
+    weights are loaded.
+
+    Args:
+        encoder: Encoder with a text tower, which stays frozen.
+        names: Labels.
+        templates: Prompt templates with one ``{}``.
+        prompts: Number of learned tokens per layer; 0 for the unchanged vectors of the text tower.
+        layers: Number of last layers with prompts, limited by the depth of the tower; None for the
+            last quarter, at least one.
+
+    Source:
+        Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through
+        Knowledge-Constrained Optimal Transport, CVPR 2025, arXiv:2503.15337, section 4.1 (eq. 2).
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        names: Sequence[str],
+        templates: Sequence[str],
+        *,
+        prompts: int,
+        layers: int | None,
+    ):
+        super().__init__()
+        if layers is None:
+            whole_tower = encoder.deep_prompt_text_encoder(["thing"], templates, depth=ALL_LAYERS)
+            layers = max(1, whole_tower.depth // 4)
+        self._text_encoder = encoder.deep_prompt_text_encoder(names, templates, depth=layers)
+        self.frozen = self._text_encoder.encode()
+        self.prompts = initial_prompts(self._text_encoder.depth, prompts, self._text_encoder.width)
+        self._cached: Tensor | None = None
+
+    def forward(self) -> Tensor:
+        """Return one vector per label, not normalized, ``(c, d)``."""
+        if self.prompts is None:
+            return self.frozen
+        if self.training or torch.is_grad_enabled():
+            return self._text_encoder.encode(self.prompts)
+        if self._cached is None:
+            self._cached = self._text_encoder.encode(self.prompts)
+        return self._cached
+
+    def train(self, mode: bool = True) -> Self:
+        """Set training or evaluation mode, and drop the cached vectors."""
+        self._cached = None
+        return super().train(mode)
+
+    def _load_from_state_dict(self, *arguments: Any) -> None:
+        self._cached = None
+        super()._load_from_state_dict(*arguments)
+
+
+def initial_prompts(layers: int, count: int, width: int) -> nn.Parameter | None:
+    """Return random prompts of several layers, ``(layers, count, width)``; None for no prompts."""
+    if not count:
+        return None
+    return nn.Parameter(INITIAL_DEVIATION * torch.randn(layers, count, width))

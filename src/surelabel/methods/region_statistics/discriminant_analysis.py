@@ -1,0 +1,87 @@
+"""Linear discriminant analysis with a shared, shrunk covariance."""
+
+import torch
+from torch import Tensor
+
+from surelabel.errors import InputError
+from surelabel.shapes import check_shapes
+
+MIN_RELATIVE_VARIANCE = 1e-6  # relative to the mean squared length of the vectors
+
+
+def linear_discriminant_analysis(
+    vectors: Tensor, classes: Tensor, weights: Tensor, *, count: int
+) -> tuple[Tensor, Tensor]:
+    """Return the linear scores of classes that share one covariance matrix.
+
+        g_c(x) = x' S^-1 mu_c - mu_c' S^-1 mu_c / 2        mu_c: weighted mean
+        S = (1 - a) Sigma + a · tr(Sigma) / d · I          a = d / (m - 1 + d)
+
+    Args:
+        vectors: Training vectors, ``(m, d)``.
+        classes: Class of each vector, whole numbers below ``count``, ``(m,)``.
+        weights: Weight of each vector in the mean of its class, > 0, ``(m,)``.
+        count: Number of classes (c).
+
+    Returns:
+        Weights ``(c, d)`` and biases ``(c,)``, both minus their mean over the classes with vectors;
+        0 for classes without vectors. They are finite for any finite vectors.
+
+    Raises:
+        InputError: If the shapes do not fit, or there is no vector.
+
+    Source:
+        PIAA (ICML 2026), as its authors' code has it, github.com/akang-wang/PIAA; for a Wang et
+        al., A Hard-to-Beat Baseline for Training-free CLIP-based Adaptation, ICLR 2024,
+        arXiv:2402.04087.
+
+    Differs:
+        Without the term log(1 / c), which is equal for all classes.
+
+    Example:
+        >>> x = torch.tensor([[0.0, 1.0], [0.0, 3.0], [4.0, 1.0], [4.0, 3.0]])
+        >>> classes = torch.tensor([0, 0, 1, 1])
+        >>> slopes, _ = linear_discriminant_analysis(x, classes, torch.ones(4), count=2)
+        >>> slopes.round(decimals=4)
+        tensor([[-10.,   0.],
+                [ 10.,   0.]])
+    """
+    sizes = check_shapes(vectors=(vectors, "m d"), classes=(classes, "m"), weights=(weights, "m"))
+    m, d = sizes["m"], sizes["d"]
+    if not m:
+        raise InputError("vectors must contain one vector or more; got none.")
+    means, has_vectors = _class_means(vectors, classes, weights, count)
+    centred = vectors - means[classes].to(vectors.dtype)
+    sigma = (centred.T @ centred / m).double()
+    mean_square = vectors.square().sum(dim=1).mean().double()
+    min_variance = MIN_RELATIVE_VARIANCE * float(mean_square) / d + torch.finfo().tiny
+    mean_variance = (sigma.trace() / d).clamp(min=min_variance)
+    a = d / (m - 1 + d)
+    identity = torch.eye(d, dtype=sigma.dtype, device=sigma.device)
+    s = (1 - a) * sigma + a * mean_variance * identity
+    slopes = torch.linalg.solve(s, means.T).T
+    biases = -(slopes * means).sum(dim=1) / 2
+    dtype = vectors.dtype
+    return _center_over_classes(slopes, has_vectors).to(dtype), _center_over_classes(
+        biases, has_vectors
+    ).to(dtype)
+
+
+def _class_means(
+    vectors: Tensor, classes: Tensor, weights: Tensor, count: int
+) -> tuple[Tensor, Tensor]:
+    """Return the weighted mean of each class ``(c, d)`` in float64, and which classes have one."""
+    weights = weights.double()
+    totals = torch.zeros(count, dtype=torch.float64, device=vectors.device)
+    totals.index_add_(0, classes, weights)
+    sums = torch.zeros(count, vectors.shape[1], dtype=torch.float64, device=vectors.device)
+    sums.index_add_(0, classes, weights[:, None] * vectors)
+    has_vectors = totals > 0
+    return sums / torch.where(has_vectors, totals, 1.0)[:, None], has_vectors
+
+
+def _center_over_classes(values: Tensor, has_vectors: Tensor) -> Tensor:
+    """Subtract the mean over the classes with vectors, and set the other classes to 0."""
+    centred = values - values[has_vectors].mean(dim=0)
+    centred[~has_vectors] = 0
+    return centred

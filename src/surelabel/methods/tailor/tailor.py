@@ -1,0 +1,137 @@
+"""Student of TailorCLIP: a query decoder that is trained on pseudo-labels of unlabelled images."""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from surelabel.encoders import Encoder
+from surelabel.errors import ConfigError, InputError
+from surelabel.links import Link
+from surelabel.methods.interface import TrainingRecipe
+from surelabel.methods.tailor.query_decoder import ATTENTION_HEADS, QueryDecoder, TokenAdapter
+from surelabel.records import Features
+
+IMAGES_PER_BATCH = 64  # outside training
+
+
+class Tailor(nn.Module):
+    """Decode the last tokens of a frozen image tower with one query per label.
+
+    The tower encodes the whole image once, at a larger size than its default. The package
+    ``training`` provides canvases with pseudo-labels to train on. A fitted student needs neither
+    texts nor a teacher.
+
+    Args:
+        encoder: Encoder of the images, with ``trunk`` tokens.
+        names: Labels.
+        image_size: Height and width in pixels at which images are encoded, a multiple of the patch
+            size; None for twice the default size.
+        width: Width of queries and memory, a multiple of 8.
+        layers: Number of decoder layers.
+        reduction: Width of the tokens divided by that of the bottleneck. None for 16 if the tokens
+            are at least twice as wide as the joint space, as in a ResNet, else 2.
+        dropout: Dropout rate of the decoder in training.
+        decoder_learning_rate_scale: Learning rate of the decoder layers, relative to that of the
+            other parameters.
+
+    Raises:
+        ConfigError: If a setting is out of range.
+
+    Source:
+        TailorCLIP, arXiv:2606.11626, section 3.4, the student, its adapter and its recipe as in
+        the released code (github.com/iCVTEAM/TailorCLIP).
+
+    Differs:
+        There is one weight vector per label; the released code multiplies all pairs of labels and
+        uses the diagonal. Scale and shift of the batch norm are trained; there they are constant.
+        The learning rate follows a cosine, and weight decay applies to matrices only.
+
+        The recipe is ours, chosen on the validation images of scenes-80 with tiny-rn. The code
+        trains one epoch, with a twentieth of the learning rate for the decoder: 357 steps on
+        VOC2012 and 5,130 on COCO. On 1,000 images that is 63 steps. The student then has 27 % mAP
+        and its pseudo-labels have 57. With equal learning rates it has 30, after four epochs 55,
+        and after ten 60 (without dropout). For tens of thousands of images set ``epochs=1``.
+    """
+
+    learns_from = "images"
+    needs: tuple[str, ...] = ("trunk",)
+    image_size: int | None = None
+    open_vocabulary = False
+    recipe = TrainingRecipe(
+        epochs=10, batch_size=16, micro_batch_size=16, learning_rate=0.001, weight_decay=0.01
+    )
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        names: Sequence[str],
+        *,
+        image_size: int | None = None,
+        width: int = 256,
+        layers: int = 2,
+        reduction: int | None = None,
+        dropout: float = 0.1,
+        decoder_learning_rate_scale: float = 1.0,
+    ):
+        super().__init__()
+        _check_positive_integers(
+            image_size=image_size, width=width, layers=layers, reduction=reduction
+        )
+        if width % ATTENTION_HEADS:
+            raise ConfigError(f"width must be a multiple of {ATTENTION_HEADS}; got {width}.")
+        if not 0 <= dropout < 1 or decoder_learning_rate_scale < 0:
+            raise ConfigError(
+                "dropout must be in [0, 1) and decoder_learning_rate_scale 0 or more; "
+                f"got {dropout} and {decoder_learning_rate_scale}."
+            )
+        self.image_size = image_size or 2 * encoder.input_side
+        self.learning_rate_scales = {"decoder.layers": decoder_learning_rate_scale}
+        trunk: int = encoder.trunk_width
+        hidden = max(1, trunk // (reduction or (16 if trunk >= 2 * encoder.width else 2)))
+        self.token_adapter = TokenAdapter(trunk, width=width, hidden=hidden)
+        self.decoder = QueryDecoder(names, width=width, layers=layers, dropout=dropout)
+
+    @torch.no_grad()
+    def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
+        """Set each bias to the log-odds of the label frequency, as a score of ``link``."""
+        n_positives = (targets * known).sum(dim=0) + 0.5
+        log_odds = (n_positives / (known.sum(dim=0) + 0.5 - n_positives + 0.5)).log()
+        self.decoder.bias.copy_(link.scores(log_odds))
+
+    def forward(self, features: Features) -> Tensor:
+        """Return the scores ``(n, c)`` of ``features.layers[-1]`` ``(n, p, w)``."""
+        return torch.cat([self.decoder(memory) for memory in self._memory_batches(features)])
+
+    @torch.no_grad()
+    def heat_maps(self, features: Features) -> Tensor:
+        """Return the score of each label at each patch, ``(n, c, down, across)``.
+
+        Each value is the score for this patch as the only memory. On 100 validation images of
+        scenes-80, the patch with the highest score touches an object of the label in 91 % of the
+        cases. For the attention of the last layer this is 67 %; the chance level is 24 %.
+        """
+        patch_scores = [
+            self.decoder(memory[:, None])
+            for batch in self._memory_batches(features)
+            for memory in batch
+        ]
+        maps: Tensor = torch.stack(patch_scores).transpose(1, 2).unflatten(-1, features.grid or ())
+        return maps
+
+    def _memory_batches(self, features: Features) -> Iterator[Tensor]:
+        """Yield the memory of all images in training, and of a few at a time otherwise."""
+        if features.layers is None or features.grid is None:
+            raise InputError(
+                "tailor needs features.grid and the last tokens in features.layers[-1]; "
+                "got features without them. Encode images with kind='trunk'."
+            )
+        tokens = features.layers[-1]
+        for batch in tokens.split(len(tokens) if self.training else IMAGES_PER_BATCH):
+            yield self.token_adapter(batch, features.grid)
+
+
+def _check_positive_integers(**values: int | None) -> None:
+    for name, value in values.items():
+        if value is not None and (not isinstance(value, int) or value < 1):
+            raise ConfigError(f"{name} must be a whole number, 1 or more; got {value!r}.")

@@ -1,0 +1,80 @@
+"""Scores of an image and its views, fused into one score per label."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from surelabel.methods.text_scoring.text_scorer import TextScorer
+from surelabel.records import Features
+from surelabel.tables import configure_entry, settings
+from surelabel.views import FUSIONS
+
+
+class ViewFusion(nn.Module):
+    """Score the whole image and each view, and fuse the scores.
+
+    Args:
+        text_scorer: Module that scores vectors against the labels.
+        fusion: Entry of ``FUSIONS``.
+        fusion_parameter: Value of the only setting of the fusion, such as its margin or its image
+            weight; None for the default.
+        includes_whole: Whether the whole image counts as one of its views. Images with fewer
+            views than others are then padded with the whole image without an effect.
+
+    Raises:
+        UnknownName: If there is no such fusion.
+        ConfigError, InputError: If ``fusion_parameter`` is out of range, or the fusion needs more
+            labels.
+    """
+
+    def __init__(
+        self,
+        text_scorer: TextScorer,
+        *,
+        fusion: str,
+        fusion_parameter: float | None,
+        includes_whole: bool = False,
+    ):
+        super().__init__()
+        self.text_scorer, self.includes_whole = text_scorer, includes_whole
+        self.fuse = choose_fusion(fusion, fusion_parameter)
+        row = torch.zeros(1, len(text_scorer.texts))
+        self.fuse(row, row[:, None])  # one dummy row, so that bad settings fail early
+
+    def forward(self, features: Features) -> Tensor:
+        """Return fused scores ``(n, c)``; an image without views is its own only view."""
+        scores = self.view_scores(features)
+        uses_whole = self.includes_whole or features.views is None
+        return self.fuse(scores[:, 0], scores if uses_whole else scores[:, 1:])
+
+    def view_scores(self, features: Features) -> Tensor:
+        """Return the scores of the whole image, then of each view, ``(n, 1 + t, c)``."""
+        whole = features.pooled[:, None]
+        vectors = whole if features.views is None else torch.cat([whole, features.views], dim=1)
+        scores: Tensor = self.text_scorer(vectors)
+        return scores
+
+
+def choose_fusion(name: str, parameter: float | None = None) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return an entry of ``FUSIONS`` with its only setting fixed.
+
+    Args:
+        name: Entry of ``FUSIONS``.
+        parameter: Value of its setting; None for the default.
+
+    Raises:
+        UnknownName: If there is no such fusion.
+        ConfigError: If ``parameter`` is not a number.
+
+    Example:
+        >>> image, view = torch.tensor([[1.0, 0.0]]), torch.tensor([[[0.0, 2.0]]])
+        >>> choose_fusion("max_with_margin", 0.5)(image, view)
+        tensor([[1.0000, 1.5000]])
+    """
+    fusion = configure_entry(FUSIONS, name)
+    if parameter is None:
+        return fusion
+    return configure_entry(
+        FUSIONS, name, **{setting: parameter for setting in settings(FUSIONS[name])}
+    )

@@ -1,0 +1,87 @@
+"""Validation of the arrays and integers that metrics take."""
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.errors import ConfigError, InputError
+from surelabel.records import Array, Flags, validate_targets
+from surelabel.shapes import check_shapes
+
+
+def validate_scores(
+    scores: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None
+) -> tuple[Array, Flags, Flags]:
+    """Validate the input of a ranking metric and convert it to arrays.
+
+    Args:
+        scores: Finite scores, ``(n, c)``.
+        targets: 1 for positive, 0 for negative, NaN for unknown, ``(n, c)``.
+        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+
+    Returns:
+        Scores, mask of the known positives and mask of the known targets, each ``(n, c)``.
+
+    Raises:
+        InputError: If the shapes differ, a score is not finite, or a known target is neither 0
+            nor 1.
+    """
+    scores = np.asarray(scores, dtype=np.float64)
+    target_values, known = validate_targets(targets, known)
+    check_shapes(scores=(scores, "n c"), targets=(target_values, "n c"))
+    if not np.isfinite(scores).all():
+        not_finite = scores[~np.isfinite(scores)]
+        raise InputError(
+            f"scores must be finite; got {len(not_finite)} values that are not, the first is "
+            f"{not_finite[0]}. Replace them with 0 and set known=False there."
+        )
+    is_positive = target_values == 1
+    if np.count_nonzero(target_values) != np.count_nonzero(is_positive):
+        raise InputError(
+            f"targets of a ranking metric must be 0 or 1; got {target_values[~is_positive].max()}. "
+            f"Round graded targets, or use a metric of probabilities."
+        )
+    return scores, is_positive, known
+
+
+def validate_probabilities(
+    probabilities: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None
+) -> tuple[Array, Array, Flags]:
+    """Validate the input of a metric of probabilities and convert it to arrays.
+
+    Args:
+        probabilities: Probabilities in [0, 1], ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+
+    Returns:
+        Probabilities, targets (0 where unknown) and mask of the known targets, each ``(n, c)``.
+
+    Raises:
+        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+            target is outside [0, 1].
+    """
+    probabilities = np.asarray(probabilities, dtype=np.float64)
+    targets, known = validate_targets(targets, known)
+    check_shapes(probabilities=(probabilities, "n c"), targets=(targets, "n c"))
+    if probabilities.size and not (probabilities.min() >= 0 and probabilities.max() <= 1):
+        raise InputError(
+            f"probabilities must be in [0, 1] without NaN; got values from {probabilities.min()} "
+            f"to {probabilities.max()}. Apply the sigmoid to logits."
+        )
+    return probabilities, targets, known
+
+
+def validate_whole_number(name: str, value: float, *, minimum: int = 1) -> int:
+    """Return a setting as an integer.
+
+    Args:
+        name: Name of the setting, for the error message.
+        value: Value of the setting.
+        minimum: Smallest value that is allowed.
+
+    Raises:
+        ConfigError: If ``value`` is not a whole number or is less than ``minimum``.
+    """
+    if not float(value).is_integer() or value < minimum:
+        raise ConfigError(f"{name} must be a whole number of at least {minimum}; got {value}.")
+    return int(value)

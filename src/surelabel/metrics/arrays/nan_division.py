@@ -1,0 +1,20 @@
+"""Quotients and means that are NaN where they are undefined, without a warning."""
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.records import Array
+
+
+def divide_or_nan(numerator: npt.ArrayLike, denominator: npt.ArrayLike) -> Array:
+    """Divide element by element; the quotient is NaN where the denominator is 0."""
+    top, bottom = np.asarray(numerator, float), np.asarray(denominator, float)
+    undefined = np.full(np.broadcast_shapes(top.shape, bottom.shape), np.nan)
+    quotient: Array = np.divide(top, bottom, out=undefined, where=bottom != 0)
+    return quotient
+
+
+def mean_of_defined(values: Array) -> float:
+    """Return the mean of the values that are not NaN, or NaN if all are."""
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if defined.size else float("nan")

@@ -1,0 +1,26 @@
+"""Iteration over blocks of rows, so that intermediate arrays fit into the processor's cache."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy.typing as npt
+
+ROWS_PER_BLOCK = 512
+
+
+def iterate_row_blocks(
+    *arrays: npt.NDArray[Any], rows: int = ROWS_PER_BLOCK
+) -> Iterator[tuple[npt.NDArray[Any], ...]]:
+    """Yield the same consecutive rows of all arrays, block by block.
+
+    Args:
+        arrays: Arrays of ``n`` rows each, ``(n, ...)``.
+        rows: Number of rows in a block; the last block may have fewer.
+
+    Example:
+        >>> import numpy as np
+        >>> [len(block) for block, in iterate_row_blocks(np.zeros(700))]
+        [512, 188]
+    """
+    for start in range(0, len(arrays[0]), rows):
+        yield tuple(array[start : start + rows] for array in arrays)

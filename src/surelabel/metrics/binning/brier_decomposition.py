@@ -1,0 +1,135 @@
+"""Decomposition of the Brier score into reliability, resolution and uncertainty."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.metrics.arrays.input_validation import validate_probabilities
+from surelabel.metrics.arrays.nan_division import divide_or_nan
+from surelabel.metrics.binning.reliability_bins import (
+    ReliabilityBins,
+    reliability_bins,
+    reliability_bins_per_class,
+)
+from surelabel.metrics.brier import brier, brier_per_class
+from surelabel.records import Array, Flags
+
+
+@dataclass(frozen=True)
+class BrierDecomposition:
+    """Terms of the Brier score: reliability - resolution + uncertainty + within_bins.
+
+    Each term is a number, or ``(c,)`` with one value per class.
+
+    Attributes:
+        reliability: Mean squared gap of accuracy and confidence of the bins, 0 is best; equal to
+            ``squared_calibration_error``.
+        resolution: Mean squared difference of the accuracy of a bin and the overall accuracy; high
+            is best.
+        uncertainty: Variance of the targets. It does not depend on the model.
+        within_bins: Variance of the probabilities within a bin minus twice their covariance with
+            the targets. Negative if the probabilities discriminate within a bin.
+    """
+
+    reliability: Array
+    resolution: Array
+    uncertainty: Array
+    within_bins: Array
+
+    @property
+    def refinement(self) -> Array:
+        """Uncertainty minus resolution."""
+        return self.uncertainty - self.resolution
+
+    @property
+    def brier_score(self) -> Array:
+        """Brier score: the sum of reliability, refinement and the term within bins."""
+        return self.reliability + self.refinement + self.within_bins
+
+
+def brier_decomposition(
+    probabilities: npt.ArrayLike,
+    targets: npt.ArrayLike,
+    known: npt.ArrayLike | None = None,
+    *,
+    bins: int = 15,
+) -> BrierDecomposition:
+    """Decompose the Brier score of all labels of all images, over bins of the probability.
+
+        Brier = Σ_b n_b/n (accuracy_b - confidence_b)²  -  Σ_b n_b/n (accuracy_b - accuracy)²
+                + variance of targets  +  within bins
+
+    Args:
+        probabilities: Probabilities in [0, 1], ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
+
+    Returns:
+        Four terms that add up to ``brier``; NaN if no target is known.
+
+    Raises:
+        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+            target is outside [0, 1].
+        ConfigError: If ``bins`` is not a whole number >= 1.
+
+    Source:
+        Murphy, A New Vector Partition of the Probability Score, Journal of Applied Meteorology,
+        1973; the term within bins: Stephenson, Coelho and Jolliffe, Two Extra Components in the
+        Brier Score Decomposition, Weather and Forecasting, 2008.
+
+    Differs:
+        Uncertainty is the variance of the targets, which equals accuracy (1 - accuracy) for
+        targets 0 and 1. The decomposition therefore also holds for graded targets.
+
+    Example:
+        >>> parts = brier_decomposition([[0.1, 0.3, 0.8, 0.8]], [[0, 0, 1, 0]], bins=2)
+        >>> [round(float(x), 4) for x in (parts.reliability, parts.resolution)]
+        [0.065, 0.0625]
+        >>> [round(float(x), 4) for x in (parts.uncertainty, parts.within_bins, parts.brier_score)]
+        [0.1875, 0.005, 0.195]
+    """
+    brier_score = np.asarray(brier(probabilities, targets, known))
+    binned = reliability_bins(probabilities, targets, known, bins=bins)
+    _, y, known = validate_probabilities(probabilities, targets, known)
+    return _decompose(brier_score, binned, _target_variance(y, known, axis=None))
+
+
+def brier_decomposition_per_class(
+    probabilities: npt.ArrayLike,
+    targets: npt.ArrayLike,
+    known: npt.ArrayLike | None = None,
+    *,
+    bins: int = 15,
+) -> BrierDecomposition:
+    """Return ``brier_decomposition`` of each class, with terms of shape ``(c,)``.
+
+    The terms are NaN for a class without a known target.
+
+    Source:
+        ``brier_decomposition`` of each column.
+    """
+    brier_score = brier_per_class(probabilities, targets, known)
+    binned = reliability_bins_per_class(probabilities, targets, known, bins=bins)
+    _, y, known = validate_probabilities(probabilities, targets, known)
+    return _decompose(brier_score, binned, _target_variance(y, known))
+
+
+def _decompose(brier_score: Array, bins: ReliabilityBins, uncertainty: Array) -> BrierDecomposition:
+    """Compute the terms; the last is the difference of the score and the other three."""
+    total = bins.counts.sum(axis=-1)
+    positives = np.where(bins.counts > 0, bins.counts * bins.accuracy, 0.0)
+    overall_accuracy = divide_or_nan(positives.sum(axis=-1), total)
+    deviation = bins.accuracy - overall_accuracy[..., None]
+    calibration = divide_or_nan(np.nansum(bins.counts * bins.gaps**2, axis=-1), total)
+    resolution = divide_or_nan(np.nansum(bins.counts * deviation**2, axis=-1), total)
+    within_bins = brier_score - (calibration - resolution + uncertainty)
+    return BrierDecomposition(calibration, resolution, uncertainty, within_bins)
+
+
+def _target_variance(y: Array, known: Flags, axis: int | None = 0) -> Array:
+    """Return the variance of the known targets; unknown targets must be 0."""
+    n_known = known.sum(axis=axis)
+    mean = divide_or_nan(y.sum(axis=axis), n_known)
+    return divide_or_nan((y * y).sum(axis=axis), n_known) - mean**2

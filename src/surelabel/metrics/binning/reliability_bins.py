@@ -1,0 +1,134 @@
+"""Bins of a reliability diagram: count, mean probability and share of positives of each bin."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.metrics.arrays.input_validation import (
+    validate_probabilities,
+    validate_whole_number,
+)
+from surelabel.metrics.arrays.nan_division import divide_or_nan
+from surelabel.metrics.arrays.row_blocks import iterate_row_blocks
+from surelabel.records import Array, Flags
+
+
+@dataclass(frozen=True)
+class ReliabilityBins:
+    """Equal-width bins of probabilities: [k/bins, (k+1)/bins), where the last bin includes 1.
+
+    Attributes:
+        counts: Number of known targets in each bin, ``(..., bins)``.
+        confidence: Mean probability of each bin, NaN if the bin is empty, ``(..., bins)``.
+        accuracy: Share of positives in each bin, NaN if the bin is empty, ``(..., bins)``.
+    """
+
+    counts: Array
+    confidence: Array
+    accuracy: Array
+
+    @property
+    def gaps(self) -> Array:
+        """Absolute difference of accuracy and confidence, NaN if the bin is empty."""
+        return np.abs(self.accuracy - self.confidence)
+
+    def gaps_with_min_count(self, min_count: int) -> Array:
+        """Return the gaps with NaN for each bin of fewer than ``min_count`` known targets.
+
+        Raises:
+            ConfigError: If ``min_count`` is not a whole number >= 1.
+        """
+        min_count = validate_whole_number("min_count", min_count)
+        return np.where(self.counts >= min_count, self.gaps, np.nan)
+
+
+def reliability_bins(
+    probabilities: npt.ArrayLike,
+    targets: npt.ArrayLike,
+    known: npt.ArrayLike | None = None,
+    *,
+    bins: int = 15,
+) -> ReliabilityBins:
+    """Bin all labels of all images by their probability.
+
+    Args:
+        probabilities: Probabilities in [0, 1], ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
+
+    Returns:
+        Count, confidence and accuracy of each bin, ``(bins,)`` each.
+
+    Raises:
+        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+            target is outside [0, 1].
+        ConfigError: If ``bins`` is not a whole number >= 1.
+
+    Source:
+        Naeini, Cooper and Hauskrecht, Obtaining Well Calibrated Probabilities Using Bayesian
+        Binning, AAAI 2015; with the probability of each label, not of the top-1 prediction.
+
+    Example:
+        >>> bins = reliability_bins([[0.1, 0.9]], [[0, 1]], bins=2)
+        >>> bins.counts, bins.confidence, bins.accuracy
+        (array([1., 1.]), array([0.1, 0.9]), array([0., 1.]))
+    """
+    counts, confidence, accuracy = _bin_sums(probabilities, targets, known, bins).sum(axis=1)
+    return ReliabilityBins(
+        counts, divide_or_nan(confidence, counts), divide_or_nan(accuracy, counts)
+    )
+
+
+def reliability_bins_per_class(
+    probabilities: npt.ArrayLike,
+    targets: npt.ArrayLike,
+    known: npt.ArrayLike | None = None,
+    *,
+    bins: int = 15,
+) -> ReliabilityBins:
+    """Return ``reliability_bins`` of each class, with arrays of shape ``(c, bins)``.
+
+    Source:
+        ``reliability_bins`` of each column.
+    """
+    counts, confidence, accuracy = _bin_sums(probabilities, targets, known, bins)
+    return ReliabilityBins(
+        counts, divide_or_nan(confidence, counts), divide_or_nan(accuracy, counts)
+    )
+
+
+def _bin_sums(
+    probabilities: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None, bins: int
+) -> Array:
+    """Return counts, summed probabilities and summed targets, ``(3, c, bins)``."""
+    bins = validate_whole_number("bins", bins)
+    p, y, known = validate_probabilities(probabilities, targets, known)
+    sums = np.zeros((3, p.shape[1], bins))
+    for block in iterate_row_blocks(p, y, known):
+        sums += _bin_sums_of_block(*block, bins=bins)
+    return sums
+
+
+def _bin_sums_of_block(p: Array, y: Array, known: Flags, *, bins: int) -> Array:
+    """Return counts, summed probabilities and summed targets of some images, ``(3, c, bins)``."""
+    n_classes = p.shape[1]
+    cell = _assign_bins(p, bins)
+    cell += np.arange(n_classes) * bins
+    if known.all():
+        cell, p, y = cell.ravel(), p.ravel(), y.ravel()
+    else:
+        cell, p, y = cell[known], p[known], y[known]
+    sums = [np.bincount(cell, weights, n_classes * bins) for weights in (None, p, y)]
+    return np.array(sums, dtype=float).reshape(3, n_classes, bins)
+
+
+def _assign_bins(p: Array, bins: int) -> npt.NDArray[np.intp]:
+    """Return the bin of each probability, exact also if rounding of p · bins crosses an edge."""
+    position = p * bins
+    bin_index = position.astype(np.intp)
+    position -= bin_index
+    near_edge = (position < 1e-9) | (position > 1 - 1e-9)
+    bin_index[near_edge] = np.searchsorted(np.arange(1, bins) / bins, p[near_edge], side="right")
+    return bin_index

@@ -1,0 +1,77 @@
+"""Expected calibration error (ECE).
+
+A binned calibration error decreases with more data but is never 0. Report it with ``noise_floor``
+and with ``brier_skill`` or ``log_loss``: predicting only the prevalence of each label gives a
+small calibration error.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.metrics.arrays.nan_division import divide_or_nan
+from surelabel.metrics.binning.reliability_bins import (
+    ReliabilityBins,
+    reliability_bins,
+    reliability_bins_per_class,
+)
+from surelabel.records import Array
+
+
+def ece(
+    probabilities: npt.ArrayLike,
+    targets: npt.ArrayLike,
+    known: npt.ArrayLike | None = None,
+    *,
+    bins: int = 15,
+) -> float:
+    """Return the expected calibration error over all labels of all images.
+
+        ECE = Σ_b  n_b / n · |accuracy_b - confidence_b|
+
+    Args:
+        probabilities: Probabilities in [0, 1], ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
+
+    Returns:
+        Calibration error in [0, 1], 0 is best; NaN if no target is known.
+
+    Raises:
+        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+            target is outside [0, 1].
+        ConfigError: If ``bins`` is not a whole number >= 1.
+
+    Source:
+        Naeini, Cooper and Hauskrecht, Obtaining Well Calibrated Probabilities Using Bayesian
+        Binning, AAAI 2015; the accuracy of a bin is its share of positives.
+
+    Differs:
+        A probability of exactly 1 belongs to the last bin; torchmetrics adds a bin for it.
+
+    Example:
+        >>> round(ece([[0.1, 0.9, 0.9]], [[0, 1, 0]]), 4)
+        0.3
+    """
+    return float(_weighted_mean_gap(reliability_bins(probabilities, targets, known, bins=bins)))
+
+
+def ece_per_class(
+    probabilities: npt.ArrayLike,
+    targets: npt.ArrayLike,
+    known: npt.ArrayLike | None = None,
+    *,
+    bins: int = 15,
+) -> Array:
+    """Return ``ece`` of each class, ``(c,)``; NaN for a class without a known target.
+
+    Source:
+        ``ece`` of each column.
+    """
+    return _weighted_mean_gap(reliability_bins_per_class(probabilities, targets, known, bins=bins))
+
+
+def _weighted_mean_gap(bins: ReliabilityBins) -> Array:
+    """Return the mean gap of the bins, weighted by their counts."""
+    weighted_gaps = np.where(bins.counts > 0, bins.counts * bins.gaps, 0.0)
+    return divide_or_nan(weighted_gaps.sum(axis=-1), bins.counts.sum(axis=-1))

@@ -1,0 +1,76 @@
+"""Expected calibration error of the labels above a small probability."""
+
+import numpy.typing as npt
+
+from surelabel.errors import ConfigError
+from surelabel.metrics.arrays.input_validation import validate_probabilities
+from surelabel.metrics.ece import ece, ece_per_class
+from surelabel.records import Array, Flags
+
+
+def ece_of_candidates(
+    probabilities: npt.ArrayLike,
+    targets: npt.ArrayLike,
+    known: npt.ArrayLike | None = None,
+    *,
+    bins: int = 15,
+    threshold: float = 0.05,
+) -> float:
+    """Return ``ece`` over the candidates: the labels whose probability reaches ``threshold``.
+
+    Most labels are easy negatives with a probability near 0, which make ``ece`` small.
+
+    Args:
+        probabilities: Probabilities in [0, 1], ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
+        threshold: Smallest probability of a candidate, in [0, 1].
+
+    Returns:
+        Calibration error in [0, 1], 0 is best; NaN without a known candidate.
+
+    Raises:
+        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+            target is outside [0, 1].
+        ConfigError: If ``bins`` is not a whole number >= 1, or ``threshold`` is outside [0, 1].
+
+    Source:
+        None; ours: ``ece`` over the known targets with p >= threshold.
+
+    Example:
+        >>> round(ece_of_candidates([[0.01, 0.9, 0.9]], [[0, 1, 0]]), 4)
+        0.4
+    """
+    candidates = _candidate_mask(probabilities, targets, known, threshold)
+    return ece(probabilities, targets, candidates, bins=bins)
+
+
+def ece_of_candidates_per_class(
+    probabilities: npt.ArrayLike,
+    targets: npt.ArrayLike,
+    known: npt.ArrayLike | None = None,
+    *,
+    bins: int = 15,
+    threshold: float = 0.05,
+) -> Array:
+    """Return ``ece_of_candidates`` of each class, ``(c,)``; NaN for a class without candidates.
+
+    Source:
+        None; ours: ``ece_of_candidates`` of each column.
+    """
+    candidates = _candidate_mask(probabilities, targets, known, threshold)
+    return ece_per_class(probabilities, targets, candidates, bins=bins)
+
+
+def _candidate_mask(
+    probabilities: npt.ArrayLike,
+    targets: npt.ArrayLike,
+    known: npt.ArrayLike | None,
+    threshold: float,
+) -> Flags:
+    """Return True where the target is known and the probability reaches the threshold."""
+    if not 0 <= threshold <= 1:
+        raise ConfigError(f"threshold must be a probability in [0, 1]; got {threshold}.")
+    p, _, known = validate_probabilities(probabilities, targets, known)
+    return known & (p >= threshold)

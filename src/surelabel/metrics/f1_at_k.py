@@ -1,0 +1,58 @@
+"""F1 score of the k highest-scored labels of each image."""
+
+import numpy.typing as npt
+
+from surelabel.metrics.arrays.nan_division import divide_or_nan
+from surelabel.metrics.ranking.top_k_counts import count_top_k
+from surelabel.records import Array
+
+
+def f1_at_k(
+    scores: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None, *, k: int = 3
+) -> float:
+    """Return the harmonic mean of ``precision_at_k`` and ``recall_at_k``.
+
+        F1 = 2 · hits / (selected + positives), pooled over images
+
+    Args:
+        scores: Finite scores, a higher score means more likely, ``(n, c)``.
+        targets: 1 for positive, 0 for negative, NaN for unknown, ``(n, c)``.
+        known: True where the target is known, ``(n, c)``; only known labels are ranked. By
+            default, all targets except NaN.
+        k: Number of labels selected in each image, >= 1; at most all known labels.
+
+    Returns:
+        F1 score in [0, 1], 1 is best; NaN if no target is known.
+
+    Raises:
+        InputError: If the shapes differ, a score is not finite, or a known target is neither 0
+            nor 1.
+        ConfigError: If ``k`` is not a whole number >= 1.
+
+    Source:
+        Overall F1 at k (micro average); Gong et al., Deep Convolutional Ranking for Multilabel
+        Image Annotation, arXiv:1312.4894.
+
+    Differs:
+        Labels that tie for the last ranks share them equally.
+
+    Example:
+        >>> f1_at_k([[0.9, 0.8, 0.1]], [[1, 0, 1]], k=2)
+        0.5
+    """
+    hits, selected, positives = count_top_k(scores, targets, known, k)
+    return float(divide_or_nan(2 * hits.sum(), selected.sum() + positives.sum()))
+
+
+def f1_at_k_per_class(
+    scores: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None, *, k: int = 3
+) -> Array:
+    """Return ``f1_at_k`` of each class, ``(c,)``.
+
+    The value is NaN for a class that has no known positive and is never selected.
+
+    Source:
+        ``f1_at_k`` with the counts of each class.
+    """
+    hits, selected, positives = count_top_k(scores, targets, known, k)
+    return divide_or_nan(2 * hits, selected + positives)

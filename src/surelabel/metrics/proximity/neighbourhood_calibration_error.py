@@ -1,0 +1,74 @@
+"""Calibration error over the nearest neighbours of each image."""
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.metrics.arrays.input_validation import (
+    validate_probabilities,
+    validate_whole_number,
+)
+from surelabel.metrics.proximity.neighbour_proximity import cosine_similarity_blocks
+from surelabel.shapes import check_shapes
+
+COSINE_TOLERANCE = 1e-12  # cosines within it count as equal, as for duplicates of an image
+
+
+def neighbourhood_calibration_error(
+    probabilities: npt.ArrayLike,
+    targets: npt.ArrayLike,
+    features: npt.ArrayLike,
+    known: npt.ArrayLike | None = None,
+    *,
+    neighbours: int = 10,
+) -> float:
+    """Return the mean over images of the calibration gap among their nearest neighbours.
+
+        mean over images i of  |accuracy(N(i)) - confidence(N(i))|
+
+    Accuracy and confidence are means over all known targets of the images in N(i), whatever
+    their probability.
+
+    Args:
+        probabilities: Probabilities in [0, 1], ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        features: Feature vectors of the images, not zero, ``(n, d)``.
+        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        neighbours: Number of nearest other images by cosine similarity, >= 1; all if there are
+            fewer, more if several tie for the last rank. Images without a known target are left
+            out.
+
+    Returns:
+        Calibration error in [0, 1], 0 is best; NaN if fewer than two images have a known target.
+
+    Raises:
+        InputError: If the shapes differ, a probability is NaN or outside [0, 1], a known target
+            is outside [0, 1], or a feature vector is zero or not finite.
+        ConfigError: If ``neighbours`` is not a whole number >= 1.
+
+    Source:
+        The supplement of Class-wise Covariance Regularization, section C, where it is called
+        PIECE. It specifies neither the number of neighbours nor the labels; ten neighbours and all
+        labels are our choice.
+
+    Example:
+        >>> features = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
+        >>> p, y = [[0.5], [0.5], [0.5], [0.5]], [[1], [1], [0], [0]]
+        >>> round(neighbourhood_calibration_error(p, y, features, neighbours=1), 4)
+        0.5
+    """
+    p, y, known = validate_probabilities(probabilities, targets, known)
+    n_neighbours = validate_whole_number("neighbours", neighbours)
+    vectors = np.asarray(features, dtype=np.float64)
+    check_shapes(probabilities=(p, "n c"), features=(vectors, "n d"))
+    has_known = known.any(axis=1)
+    excess = np.where(known, p - y, 0).sum(axis=1)[has_known]
+    n_known = known.sum(axis=1)[has_known].astype(float)
+    n_nearest = min(n_neighbours, len(excess) - 1)
+    if n_nearest < 1:
+        return float("nan")
+    gaps = []
+    for cosines in cosine_similarity_blocks(vectors[has_known]):
+        last_cosine = np.partition(cosines, -n_nearest, axis=1)[:, [-n_nearest]]
+        is_neighbour = cosines >= last_cosine - COSINE_TOLERANCE
+        gaps.append(np.abs(is_neighbour @ excess) / (is_neighbour @ n_known))
+    return float(np.concatenate(gaps).mean())

@@ -1,0 +1,56 @@
+"""Recall of the k highest-scored labels of each image."""
+
+import numpy.typing as npt
+
+from surelabel.metrics.arrays.nan_division import divide_or_nan
+from surelabel.metrics.ranking.top_k_counts import count_top_k
+from surelabel.records import Array
+
+
+def recall_at_k(
+    scores: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None, *, k: int = 3
+) -> float:
+    """Return the share of positives that are among the k highest-scored labels of their image.
+
+        R = hits / positives, pooled over images
+
+    Args:
+        scores: Finite scores, a higher score means more likely, ``(n, c)``.
+        targets: 1 for positive, 0 for negative, NaN for unknown, ``(n, c)``.
+        known: True where the target is known, ``(n, c)``; only known labels are ranked. By
+            default, all targets except NaN.
+        k: Number of labels selected in each image, >= 1; at most all known labels.
+
+    Returns:
+        Recall in [0, 1], 1 is best; NaN without a known positive.
+
+    Raises:
+        InputError: If the shapes differ, a score is not finite, or a known target is neither 0
+            nor 1.
+        ConfigError: If ``k`` is not a whole number >= 1.
+
+    Source:
+        Overall recall at k (micro average); Gong et al., Deep Convolutional Ranking for
+        Multilabel Image Annotation, arXiv:1312.4894.
+
+    Differs:
+        Labels that tie for the last ranks share them equally.
+
+    Example:
+        >>> recall_at_k([[0.9, 0.8, 0.1]], [[1, 0, 1]], k=1)
+        0.5
+    """
+    hits, _, positives = count_top_k(scores, targets, known, k)
+    return float(divide_or_nan(hits.sum(), positives.sum()))
+
+
+def recall_at_k_per_class(
+    scores: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None, *, k: int = 3
+) -> Array:
+    """Return ``recall_at_k`` of each class, ``(c,)``; NaN for a class without a known positive.
+
+    Source:
+        ``recall_at_k`` with the counts of each class.
+    """
+    hits, _, positives = count_top_k(scores, targets, known, k)
+    return divide_or_nan(hits, positives)

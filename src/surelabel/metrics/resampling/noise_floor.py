@@ -1,0 +1,66 @@
+"""Noise floor: expected value of a metric for a perfectly calibrated model."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.errors import InputError
+from surelabel.metrics.arrays.input_validation import validate_whole_number
+from surelabel.records import Array
+
+Value = TypeVar("Value", float, Array)
+
+
+def noise_floor(
+    metric: Callable[..., Value],
+    probabilities: npt.ArrayLike,
+    known: npt.ArrayLike | None = None,
+    *,
+    resamples: int = 20,
+    seed: int = 0,
+) -> Value:
+    """Return the mean of a metric over targets sampled from the probabilities themselves.
+
+        y' ~ Bernoulli(p), ``resamples`` times
+
+    A calibration error close to its noise floor is not significant for this amount of data.
+
+    Args:
+        metric: Entry of ``METRICS``, or a function with the same arguments.
+        probabilities: Probabilities in [0, 1], ``(n, c)``.
+        known: True where the target is known, ``(n, c)``. By default, all targets.
+        resamples: Number of sampled target matrices, >= 1.
+        seed: Seed of the sampling.
+
+    Returns:
+        Mean of the metric: a number, or ``(c,)`` for a metric per class.
+
+    Raises:
+        InputError: If a probability is NaN or outside [0, 1], or the metric raises this error.
+        ConfigError: If ``resamples`` is not a whole number >= 1.
+
+    Source:
+        Consistency resampling: Bröcker and Smith, Increasing the Reliability of Reliability
+        Diagrams, Weather and Forecasting, 2007.
+
+    Example:
+        >>> from surelabel.metrics import ece
+        >>> float(noise_floor(ece, [[0.0, 1.0]]).round(4))
+        0.0
+        >>> float(noise_floor(ece, [[0.5]] * 100).round(2))
+        0.04
+    """
+    resamples = validate_whole_number("resamples", resamples)
+    p = np.asarray(probabilities, dtype=np.float64)
+    if p.size and not (p.min() >= 0 and p.max() <= 1):
+        raise InputError(
+            f"noise_floor needs probabilities in [0, 1] without NaN; got values from {p.min()} to "
+            f"{p.max()}. Convert scores to probabilities with their link and the sigmoid."
+        )
+    # spawned streams: the caller may have sampled the probabilities with default_rng(seed)
+    streams = np.random.default_rng(seed).spawn(resamples)
+    metric_values = [metric(p, stream.random(p.shape) < p, known) for stream in streams]
+    mean: Value = np.mean(metric_values, axis=0)
+    return mean

@@ -1,0 +1,216 @@
+"""Metrics of groups of classes: frequent and rare classes, base and new classes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.errors import ConfigError, InputError
+from surelabel.metrics.binning.equal_mass_bins import assign_equal_mass_bins
+from surelabel.records import validate_targets
+from surelabel.shapes import check_shapes
+
+ColumnIndices = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class BaseAndNew:
+    """One metric of the base classes (trained with labelled images) and of the new classes.
+
+    Attributes:
+        base: Metric of the base classes.
+        new: Metric of the new classes.
+        harmonic_mean: 2 · base · new / (base + new), for metrics where high is best: a low value
+            of either group lowers it. NaN if ``base`` or ``new`` is negative or NaN.
+        arithmetic_mean: Mean of both, for errors, where the harmonic mean would favour the lower.
+    """
+
+    base: float
+    new: float
+    harmonic_mean: float
+    arithmetic_mean: float
+
+
+def class_frequency_groups(
+    targets: npt.ArrayLike,
+    known: npt.ArrayLike | None = None,
+    *,
+    head: int = 100,
+    tail: int = 20,
+) -> dict[str, ColumnIndices]:
+    """Group the classes into head, medium and tail by their number of positives in training.
+
+    Args:
+        targets: Training targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        head: Smallest number of positives of a head class.
+        tail: Number of positives below which a class is a tail class.
+
+    Returns:
+        Column indices of the groups ``head``, ``medium`` and ``tail``; a group may be empty.
+
+    Raises:
+        InputError: If the shapes differ, or a known target is outside [0, 1].
+        ConfigError: If ``tail`` is greater than ``head``.
+
+    Source:
+        Liu et al., Large-Scale Long-Tailed Recognition in an Open World, CVPR 2019,
+        arXiv:1904.05160; for several labels: Wu et al., Distribution-Balanced Loss for Multi-Label
+        Classification in Long-Tailed Datasets, ECCV 2020, arXiv:2007.09654.
+
+    Example:
+        >>> groups = class_frequency_groups([[1, 0, 1], [1, 0, 0], [1, 1, 1]], head=3, tail=2)
+        >>> {name: columns.tolist() for name, columns in groups.items()}
+        {'head': [0], 'medium': [2], 'tail': [1]}
+    """
+    if tail > head:
+        raise ConfigError(
+            f"tail must not be greater than head; got tail={tail} and head={head}. Lower tail or "
+            f"raise head."
+        )
+    n_positives = validate_targets(targets, known)[0].sum(axis=0)
+    return {
+        "head": np.flatnonzero(n_positives >= head),
+        "medium": np.flatnonzero((n_positives < head) & (n_positives >= tail)),
+        "tail": np.flatnonzero(n_positives < tail),
+    }
+
+
+def class_frequency_thirds(
+    targets: npt.ArrayLike, known: npt.ArrayLike | None = None
+) -> dict[str, ColumnIndices]:
+    """Group the classes into head, medium and tail of about equal size by number of positives.
+
+    Args:
+        targets: Training targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+
+    Returns:
+        Column indices of the groups ``head``, ``medium`` and ``tail``. Classes with equal numbers
+        of positives share a group.
+
+    Raises:
+        InputError: If the shapes differ, or a known target is outside [0, 1].
+
+    Source:
+        None; ours: thirds of the ranks of the numbers of positives.
+
+    Example:
+        >>> groups = class_frequency_thirds([[1, 0, 1], [1, 0, 0], [1, 1, 1]])
+        >>> {name: columns.tolist() for name, columns in groups.items()}
+        {'head': [0], 'medium': [2], 'tail': [1]}
+    """
+    third = assign_equal_mass_bins(validate_targets(targets, known)[0].sum(axis=0), 3)
+    return {
+        name: np.flatnonzero(third == number)
+        for number, name in ((2, "head"), (1, "medium"), (0, "tail"))
+    }
+
+
+def metric_per_class_group(
+    metric: Callable[..., float],
+    probabilities: npt.ArrayLike,
+    targets: npt.ArrayLike,
+    known: npt.ArrayLike | None,
+    groups: Mapping[str, Sequence[int] | ColumnIndices],
+) -> dict[str, float]:
+    """Compute a metric on the columns of each group of classes.
+
+    Args:
+        metric: Entry of ``POOLED``, or a function with the same arguments.
+        probabilities: Probabilities or scores, as the metric requires, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        groups: Column indices of each group by its name; a class may belong to several groups.
+
+    Returns:
+        Metric of each group by its name; NaN for an empty group.
+
+    Raises:
+        InputError: If a column does not exist, the shapes differ, or the metric raises this error.
+
+    Source:
+        None; ours: the metric of some of the columns.
+
+    Example:
+        >>> from surelabel.metrics import brier
+        >>> groups = {"base": [0], "new": [1]}
+        >>> metric_per_class_group(brier, [[0.5, 1.0]], [[1, 1]], None, groups)
+        {'base': 0.25, 'new': 0.0}
+    """
+    p = np.asarray(probabilities)
+    y, known = validate_targets(targets, known)
+    check_shapes(probabilities=(p, "n c"), targets=(y, "n c"))
+    metric_values = {}
+    for name, group in groups.items():
+        columns = _validate_columns(name, group, y.shape[1])
+        metric_values[name] = float("nan")
+        if columns.size:
+            metric_values[name] = metric(p[:, columns], y[:, columns], known[:, columns])
+    return metric_values
+
+
+def base_and_new_metric(
+    metric: Callable[..., float],
+    probabilities: npt.ArrayLike,
+    targets: npt.ArrayLike,
+    known: npt.ArrayLike | None = None,
+    *,
+    new: Sequence[int] | ColumnIndices,
+) -> BaseAndNew:
+    """Compute a metric of the base classes and of the new classes, with both means.
+
+    Args:
+        metric: Entry of ``POOLED``, or a function with the same arguments.
+        probabilities: Probabilities or scores, as the metric requires, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        new: Column indices of the classes without labelled training images. The other columns are
+            base classes.
+
+    Returns:
+        Both metrics and both means; NaN if a group is empty or its metric is undefined.
+
+    Raises:
+        InputError: If a column does not exist, the shapes differ, or the metric raises this error.
+
+    Source:
+        Xian, Schiele and Akata, Zero-Shot Learning: The Good, the Bad and the Ugly, CVPR 2017,
+        arXiv:1703.04394, for the harmonic mean; the arithmetic mean of errors is ours.
+
+    Example:
+        >>> from surelabel.metrics import accuracy
+        >>> of = base_and_new_metric(accuracy, [[0.9, 0.9], [0.1, 0.9]], [[1, 1], [0, 0]], new=[1])
+        >>> of.base, of.new, round(of.harmonic_mean, 4), of.arithmetic_mean
+        (1.0, 0.5, 0.6667, 0.75)
+    """
+    y, known = validate_targets(targets, known)
+    new_columns = _validate_columns("new", new, y.shape[1])
+    groups = {"base": np.setdiff1d(np.arange(y.shape[1]), new_columns), "new": new_columns}
+    of_group = metric_per_class_group(metric, probabilities, y, known, groups)
+    base, of_new = of_group["base"], of_group["new"]
+    return BaseAndNew(base, of_new, _harmonic_mean(base, of_new), (base + of_new) / 2)
+
+
+def _validate_columns(
+    name: str, columns: Sequence[int] | ColumnIndices, n_classes: int
+) -> ColumnIndices:
+    """Return the column indices, sorted and without duplicates."""
+    array = np.asarray(columns)
+    indices = np.unique(array).astype(np.intp)
+    if not indices.size:
+        return indices
+    if array.dtype.kind not in "iu" or indices[0] < 0 or indices[-1] >= n_classes:
+        raise InputError(
+            f"columns of {name} must be whole numbers in 0 … {n_classes - 1}; got "
+            f"{array.tolist()}. Convert a mask to columns with numpy.flatnonzero."
+        )
+    return indices
+
+
+def _harmonic_mean(first: float, second: float) -> float:
+    """Return the harmonic mean, or NaN if a value is negative or NaN."""
+    if not (first >= 0 and second >= 0):
+        return float("nan")
+    return 2 * first * second / (first + second) if first + second else 0.0

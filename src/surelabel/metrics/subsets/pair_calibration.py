@@ -1,0 +1,228 @@
+"""Calibration of the product of two label probabilities.
+
+A search for "fork & knife" multiplies two probabilities, as if the labels were independent given
+the image. Even if each probability is calibrated, the product may not be; these metrics measure
+its calibration error.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.errors import ConfigError
+from surelabel.metrics.arrays.input_validation import (
+    validate_probabilities,
+    validate_whole_number,
+)
+from surelabel.metrics.arrays.nan_division import divide_or_nan
+from surelabel.metrics.binning.reliability_bins import ReliabilityBins, reliability_bins
+from surelabel.records import Array, Flags
+
+MAX_PRODUCTS = 1 << 20  # products held in memory at a time
+
+ColumnIndices = npt.NDArray[np.int64]
+
+
+def pair_ece(
+    probabilities: npt.ArrayLike,
+    targets: npt.ArrayLike,
+    known: npt.ArrayLike | None = None,
+    *,
+    bins: int = 15,
+    max_pairs: int = 5000,
+    threshold: float = 0.0,
+    seed: int = 0,
+) -> float:
+    """Return the expected calibration error of p_i · p_j over all pairs of labels of all images.
+
+        for every i < j:   p_i · p_j   against   both are positive
+
+    It measures the error of assuming independence, if the single labels are calibrated. For
+    independent and calibrated labels it equals ``noise_floor(pair_ece, probabilities)`` on average.
+
+    Args:
+        probabilities: Probabilities in [0, 1], ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``. A pair is known if
+            both labels are known.
+        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
+        max_pairs: Largest number of label pairs, >= 1. With 101 labels or more, this number of
+            pairs is sampled by default.
+        threshold: Smallest product that counts, in [0, 1]. Most pairs are easy negatives, which
+            make the error small; 0.05 leaves them out.
+        seed: Seed of the sampling of pairs.
+
+    Returns:
+        Calibration error in [0, 1], 0 is best; NaN if no known pair reaches the threshold.
+
+    Raises:
+        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+            target is outside [0, 1].
+        ConfigError: If ``bins`` or ``max_pairs`` is not a whole number >= 1, or ``threshold`` is
+            outside [0, 1].
+
+    Source:
+        None; ours: ``ece`` of the products by which Cheng and Vasconcelos, Towards Calibrated
+        Multi-label Deep Neural Networks, CVPR 2024, section 5.3, rank images.
+
+    Example:
+        >>> round(pair_ece([[0.5, 0.5], [0.5, 0.5]], [[1, 1], [0, 0]]), 4)
+        0.25
+    """
+    binned = pair_reliability_bins(
+        probabilities,
+        targets,
+        known,
+        bins=bins,
+        max_pairs=max_pairs,
+        threshold=threshold,
+        seed=seed,
+    )
+    return _weighted_mean_gap(binned)
+
+
+def pair_ece_first_without_second(
+    probabilities: npt.ArrayLike,
+    targets: npt.ArrayLike,
+    known: npt.ArrayLike | None = None,
+    *,
+    bins: int = 15,
+    max_pairs: int = 10000,
+    threshold: float = 0.0,
+    seed: int = 0,
+) -> float:
+    """Return the expected calibration error of p_i · (1 - p_j) over all ordered label pairs.
+
+        for every i and j ≠ i:   p_i · (1 - p_j)   against   i is positive and j is negative
+
+    Args:
+        probabilities: Probabilities in [0, 1], ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``. A pair is known if
+            both labels are known.
+        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
+        max_pairs: Largest number of ordered label pairs, >= 1. If there are more, this number of
+            pairs is sampled.
+        threshold: Smallest product that counts, in [0, 1].
+        seed: Seed of the sampling of pairs.
+
+    Returns:
+        Calibration error in [0, 1], 0 is best; NaN if no known pair reaches the threshold.
+
+    Raises:
+        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+            target is outside [0, 1].
+        ConfigError: If ``bins`` or ``max_pairs`` is not a whole number >= 1, or ``threshold`` is
+            outside [0, 1].
+
+    Source:
+        None; ours: ``pair_ece`` for one label without another.
+
+    Example:
+        >>> p, y = [[0.5, 0.5], [0.5, 0.5]], [[1, 1], [0, 0]]
+        >>> round(pair_ece_first_without_second(p, y), 4)
+        0.25
+    """
+    binned = pair_reliability_bins_first_without_second(
+        probabilities,
+        targets,
+        known,
+        bins=bins,
+        max_pairs=max_pairs,
+        threshold=threshold,
+        seed=seed,
+    )
+    return _weighted_mean_gap(binned)
+
+
+def pair_reliability_bins(
+    probabilities: npt.ArrayLike,
+    targets: npt.ArrayLike,
+    known: npt.ArrayLike | None = None,
+    *,
+    bins: int = 15,
+    max_pairs: int = 5000,
+    threshold: float = 0.0,
+    seed: int = 0,
+) -> ReliabilityBins:
+    """Return the bins of ``pair_ece``, ``(bins,)``: p_i · p_j and the share with both positive.
+
+    Source:
+        None; ours: ``reliability_bins`` of the products of ``pair_ece``.
+    """
+    p, y, known = validate_probabilities(probabilities, targets, known)
+    n_classes = p.shape[1]
+    pair_numbers = _sample_pair_numbers(n_classes * (n_classes - 1) // 2, max_pairs, seed)
+    # pairs are numbered 01 02 12 03 13 23 …
+    second = np.floor((1 + np.sqrt(1 + 8 * pair_numbers)) / 2).astype(np.int64)
+    first = pair_numbers - second * (second - 1) // 2
+    return _bin_products(_product_blocks((p, p), (y, y), known, first, second), bins, threshold)
+
+
+def pair_reliability_bins_first_without_second(
+    probabilities: npt.ArrayLike,
+    targets: npt.ArrayLike,
+    known: npt.ArrayLike | None = None,
+    *,
+    bins: int = 15,
+    max_pairs: int = 10000,
+    threshold: float = 0.0,
+    seed: int = 0,
+) -> ReliabilityBins:
+    """Return the bins of ``pair_ece_first_without_second``, ``(bins,)``.
+
+    Source:
+        None; ours: ``reliability_bins`` of the products of ``pair_ece_first_without_second``.
+    """
+    p, y, known = validate_probabilities(probabilities, targets, known)
+    n_classes = p.shape[1]
+    pair_numbers = _sample_pair_numbers(n_classes * (n_classes - 1), max_pairs, seed)
+    first, second = np.divmod(pair_numbers, max(n_classes - 1, 1))
+    second += second >= first
+    blocks = _product_blocks((p, 1 - p), (y, 1 - y), known, first, second)
+    return _bin_products(blocks, bins, threshold)
+
+
+def _sample_pair_numbers(n_pairs: int, max_pairs: int, seed: int) -> ColumnIndices:
+    """Return the numbers of all pairs, or of ``max_pairs`` sampled ones, in ascending order."""
+    if n_pairs <= validate_whole_number("max_pairs", max_pairs):
+        return np.arange(n_pairs)
+    stream = np.random.default_rng(seed).spawn(1)[0]
+    return np.sort(stream.choice(n_pairs, size=int(max_pairs), replace=False, shuffle=False))
+
+
+def _product_blocks(
+    p: tuple[Array, Array],
+    y: tuple[Array, Array],
+    known: Flags,
+    first: ColumnIndices,
+    second: ColumnIndices,
+) -> Iterator[tuple[Array, Array, Flags]]:
+    """Yield probability, target and known mask of some pairs at a time, (n, pairs) each."""
+    step = max(MAX_PRODUCTS // max(len(known), 1), 1)
+    for start in range(0, max(len(first), 1), step):
+        i, j = first[start : start + step], second[start : start + step]
+        yield p[0][:, i] * p[1][:, j], y[0][:, i] * y[1][:, j], known[:, i] & known[:, j]
+
+
+def _bin_products(
+    blocks: Iterator[tuple[Array, Array, Flags]], bins: int, threshold: float
+) -> ReliabilityBins:
+    """Return the reliability bins of all products that reach the threshold."""
+    if not 0 <= threshold <= 1:
+        raise ConfigError(f"threshold must be a probability in [0, 1]; got {threshold}.")
+    sums = np.zeros((3, validate_whole_number("bins", bins)))
+    for p, y, known in blocks:
+        binned = reliability_bins(p, y, known & (p >= threshold), bins=bins)
+        means = np.array([np.ones(bins), binned.confidence, binned.accuracy])
+        sums += np.where(binned.counts > 0, binned.counts * means, 0.0)
+    counts, confidence, accuracy = sums
+    return ReliabilityBins(
+        counts, divide_or_nan(confidence, counts), divide_or_nan(accuracy, counts)
+    )
+
+
+def _weighted_mean_gap(bins: ReliabilityBins) -> float:
+    """Return the mean gap of the bins, weighted by their counts."""
+    return float(divide_or_nan(np.nansum(bins.counts * bins.gaps), bins.counts.sum()))

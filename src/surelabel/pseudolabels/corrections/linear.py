@@ -1,0 +1,54 @@
+"""Order-persistent correction: the highest probabilities are moved linearly towards 1."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from surelabel.pseudolabels.targets.input_validation import (
+    check_count,
+    check_share,
+    validate_image_scores,
+)
+from surelabel.pseudolabels.targets.top_k_mask import mask_top_k
+
+
+def linear(scores: Tensor, *, top_k: int = 1, floor: float = 0.1) -> Tensor:
+    """Raise the highest probabilities of each image linearly, from [0, 1] to [floor, 1].
+
+        g(z) = log(a + (1 - a) s) - log((1 - a)(1 - s))     s = sigmoid(z)
+
+    Args:
+        scores: Log-odds, any finite number, ``(n, c)``.
+        top_k: Number of labels per image that are raised (beta), >= 0. Ties that do not fit are
+            left out.
+        floor: Result for a probability of 0 (alpha in the paper, a above), in [0, 1); 0 changes
+            no score.
+
+    Returns:
+        Corrected log-odds ``(n, c)``, in float32 or finer.
+
+    Raises:
+        InputError: If ``scores`` have another shape, or a score is not finite.
+        ConfigError: If ``top_k`` is not a whole number >= 0, or ``floor`` is outside [0, 1).
+
+    Source:
+        TailorCLIP, arXiv:2606.11626, section 4.3.4, eq. 22.
+
+    Differs:
+        A closed form without clipping; ``top_k`` is always a count: see :func:`square_root`.
+
+    Example:
+        >>> linear(torch.tensor([[0.0, -2.0, 3.0]])).round(decimals=4)
+        tensor([[ 0.0000, -2.0000,  3.1103]])
+    """
+    check_count("top_k", top_k)
+    check_share("floor", floor)
+    z = validate_image_scores(scores)
+    if not floor:
+        return z
+    log_floor = torch.full_like(z, math.log(floor))
+    log_p = torch.logaddexp(log_floor, math.log1p(-floor) + F.logsigmoid(z))
+    raised = log_p - math.log1p(-floor) - F.logsigmoid(-z)
+    return torch.where(mask_top_k(z, top_k), raised, z)

@@ -1,0 +1,60 @@
+"""Order-persistent correction: square root of the highest probabilities."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from surelabel.pseudolabels.targets.input_validation import check_count, validate_image_scores
+from surelabel.pseudolabels.targets.top_k_mask import mask_top_k
+
+
+def square_root(scores: Tensor, *, top_k: int = 1, bottom_k: int = 0) -> Tensor:
+    """Replace the highest probabilities of each image by their square root.
+
+        g(z) = log √s - log(1 - √s) = log(s)/2 + log(1 + √s) - log(1 - s)     s = sigmoid(z)
+
+    The order of the labels within an image is kept. The order of the images within a label may
+    change: the highest label of one image can pass the second label of another.
+
+    Args:
+        scores: Log-odds, any finite number, ``(n, c)``.
+        top_k: Number of labels per image that are raised (beta), >= 0. Ties that do not fit are
+            left out.
+        bottom_k: Number of the lowest labels per image whose probability is squared, >= 0;
+            ``top_k`` has priority.
+
+    Returns:
+        Corrected log-odds ``(n, c)``, in float32 or finer.
+
+    Raises:
+        InputError: If ``scores`` have another shape, or a score is not finite.
+        ConfigError: If ``top_k`` or ``bottom_k`` is not a whole number >= 0.
+
+    Source:
+        TailorCLIP, arXiv:2606.11626, section 3.3.1, eq. 9.
+
+    Differs:
+        A closed form without clipping; the authors' code clips to [1e-6, 1 - 1e-6]. Their beta is
+        a count if it is an int and a share if it is a float. Their command line turns 1 into 1.0,
+        which means all labels. Here it is always a count. ``bottom_k`` is in their code, with the
+        value 0, and not in the paper.
+
+    Example:
+        >>> square_root(torch.tensor([[0.0, -2.0, 0.5]])).round(decimals=4)
+        tensor([[ 0.0000, -2.0000,  1.3187]])
+    """
+    check_count("top_k", top_k)
+    check_count("bottom_k", bottom_k)
+    z = validate_image_scores(scores)
+    lowered = torch.where(mask_top_k(-z, bottom_k), _log_odds_of_square(z), z)
+    return torch.where(mask_top_k(z, top_k), _log_odds_of_square_root(z), lowered)
+
+
+def _log_odds_of_square_root(z: Tensor) -> Tensor:
+    half_log_p = F.logsigmoid(z) / 2
+    return half_log_p + half_log_p.exp().log1p() - F.logsigmoid(-z)
+
+
+def _log_odds_of_square(z: Tensor) -> Tensor:
+    log_p = F.logsigmoid(z)
+    return 2 * log_p - F.logsigmoid(-z) - log_p.exp().log1p()

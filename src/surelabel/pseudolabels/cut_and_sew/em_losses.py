@@ -1,0 +1,71 @@
+"""The two losses of expectation-maximization training of labels and student."""
+
+from torch import Tensor
+
+from surelabel.losses import binary
+from surelabel.shapes import check_shapes
+
+
+def expectation_loss(blended: Tensor, student: Tensor) -> Tensor:
+    """Return the loss of the labels against the student; the student receives no gradient.
+
+        L_E = -s log S(z) - (1 - s) log(1 - S(z)),   s = S(u) held fixed
+
+    Args:
+        blended: Log-odds z of the labels of canvases, ``(n, c)``; their gradient flows back to the
+            images that they were blended from.
+        student: Scores u of the student for the same canvases, ``(n, c)``.
+
+    Returns:
+        The loss of every element, ``(n, c)``, in nats. It is not reduced.
+
+    Raises:
+        InputError: If ``blended`` and ``student`` differ in shape.
+
+    Source:
+        TailorCLIP, arXiv:2606.11626, section 3.5, eq. 19.
+
+    Differs:
+        The weight of this loss is 1 in the paper and 0.5 in its code; Adam takes the same step for
+        either.
+
+    Example:
+        >>> import torch
+        >>> student = torch.tensor([[1.0, 2.0]])
+        >>> expectation_loss(torch.tensor([[0.0, 2.0]]), student).round(decimals=4)
+        tensor([[0.6931, 0.3653]])
+    """
+    check_shapes(blended=(blended, "n c"), student=(student, "n c"))
+    return binary(blended, student.detach().sigmoid())
+
+
+def maximization_loss(student: Tensor, blended: Tensor) -> Tensor:
+    """Return the loss of the student against the labels; the labels receive no gradient.
+
+        L_M = -t log S(u) - (1 - t) log(1 - S(u)),   t = S(z) held fixed
+
+    Args:
+        student: Scores u of the student for canvases, ``(n, c)``.
+        blended: Log-odds z of the labels of the same canvases, ``(n, c)``.
+
+    Returns:
+        The loss of every element, ``(n, c)``, in nats. It is not reduced.
+
+    Raises:
+        InputError: If ``student`` and ``blended`` differ in shape.
+
+    Source:
+        TailorCLIP, arXiv:2606.11626, section 3.5, eq. 20.
+
+    Differs:
+        The authors' code adds 0.7 times the same loss of a strongly augmented view, which is not in
+        the paper: call the function twice.
+
+    Example:
+        >>> import torch
+        >>> blended = torch.tensor([[0.0, 2.0]])
+        >>> maximization_loss(torch.tensor([[1.0, 2.0]]), blended).round(decimals=4)
+        tensor([[0.8133, 0.3653]])
+    """
+    check_shapes(student=(student, "n c"), blended=(blended, "n c"))
+    return binary(student, blended.detach().sigmoid())

@@ -1,0 +1,76 @@
+"""Validation of the scores and settings that pseudo-labels are computed from."""
+
+from numbers import Integral
+
+import torch
+from torch import Tensor
+
+from surelabel.errors import ConfigError, InputError
+from surelabel.shapes import check_shapes
+
+
+def validate_scores(scores: Tensor) -> Tensor:
+    """Return scores with labels in the last axis, in float32 or finer.
+
+    Raises:
+        InputError: If a score is not finite, or there is no label.
+    """
+    if not scores.shape[-1]:
+        raise InputError("scores must have a column for one label or more; got none.")
+    if not scores.isfinite().all():
+        raise InputError(
+            f"scores must be finite; got {int((~scores.isfinite()).sum())} that are not. "
+            "Remove these images."
+        )
+    return scores.to(torch.promote_types(scores.dtype, torch.float32))
+
+
+def validate_image_scores(scores: Tensor) -> Tensor:
+    """Return scores ``(n, c)`` in float32 or finer.
+
+    Raises:
+        InputError: If the shape differs, or a score is not finite.
+    """
+    check_shapes(scores=(scores, "n c"))
+    return validate_scores(scores)
+
+
+def split_views(scores: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Return the scores of whole images ``(n, c)`` and of their parts ``(n, t - 1, c)``.
+
+    The second value is None if there are no parts.
+
+    Raises:
+        InputError: If ``scores`` are neither ``(n, c)`` nor ``(n, t, c)`` with one view or more,
+            or a score is not finite.
+    """
+    if scores.ndim == 2:
+        return validate_image_scores(scores), None
+    sizes = check_shapes(scores=(scores, "n t c"))
+    if not sizes["t"]:
+        raise InputError("scores must begin with the view of the whole image; got no view.")
+    scores = validate_scores(scores)
+    return scores[:, 0], scores[:, 1:] if sizes["t"] > 1 else None
+
+
+def check_count(name: str, count: int, minimum: int = 0) -> None:
+    """Check that a setting is an integer; 1.0 is not a count.
+
+    Raises:
+        ConfigError: If ``count`` is not an integer, or below ``minimum``.
+    """
+    if isinstance(count, bool) or not isinstance(count, Integral) or count < minimum:
+        raise ConfigError(
+            f"{name} must be a whole number, {minimum} or more, such as {max(minimum, 1)}, never a "
+            f"share; got {count!r}."
+        )
+
+
+def check_share(name: str, share: float) -> None:
+    """Check that a setting is in [0, 1).
+
+    Raises:
+        ConfigError: If ``share`` is outside [0, 1).
+    """
+    if not 0 <= share < 1:
+        raise ConfigError(f"{name} must be in [0, 1); got {share!r}.")

@@ -1,0 +1,170 @@
+"""Fitted calibration of a recognizer: calibrator, label shift and validation record."""
+
+import re
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.calibration import CALIBRATORS, Calibrator, estimate_label_shift
+from surelabel.config import Run
+from surelabel.decisions import ValidationRecord
+from surelabel.encoders import Encoder, embedded_calibration
+from surelabel.errors import DataError, InputError, NotFitted
+from surelabel.records import LOGIT_LIMIT, Array
+
+PRIOR_PSEUDO_COUNT = 100.0  # weight of the previous label frequencies, in images
+SHIFT_SUFFIX = ", adapted to "
+ANY_SHIFT_SUFFIX = re.compile("(?s), (?:adapted|moved) to .*")  # "moved to": folders of 0.1.0
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Fitted map from scores to calibrated log-odds.
+
+    Attributes:
+        name: Key of the calibrator in ``CALIBRATORS``.
+        calibrator: Fitted calibrator.
+        description: Calibrator and data that it was fitted on, in words.
+        record: Validation record of the cross-fitted probabilities on the calibration images,
+            before any label shift. Without labels, the record holds the counts that the
+            probabilities predict. None if there were too few images.
+        shift: Constants added to the log-odds of each label, length c, to adapt them to another
+            image collection; empty for no shift.
+        uses_labels: Whether the calibrator and the record were computed from labels. Guarantees
+            require a record from labels.
+    """
+
+    name: str
+    calibrator: Calibrator
+    description: str
+    record: ValidationRecord | None = None
+    shift: tuple[float, ...] = ()
+    uses_labels: bool = True
+
+    def logits(self, raw: npt.ArrayLike) -> Array:
+        """Return calibrated log-odds in [-40, 40] from log-odds or raw scores ``(n, c)``."""
+        logits = self.calibrator.logits(raw)
+        if not self.shift:
+            return logits
+        return (logits + self.shift).clip(-LOGIT_LIMIT, LOGIT_LIMIT)
+
+    def state(self) -> dict[str, Any]:
+        """Return everything but the record, ready for JSON."""
+        state: dict[str, Any] = {"calibrator": self.name, "state": self.calibrator.state()}
+        state["about"] = self.description
+        if self.shift:
+            state["shift"] = list(self.shift)
+        if not self.uses_labels:
+            state["labelled"] = False
+        return state
+
+    def for_new_names(self) -> "Calibration | None":
+        """Return the calibration without its parameters per label, for other labels.
+
+        Emit one warning if parameters are dropped. Return None if no parameters are shared.
+        """
+        if self.calibrator.shares_parameters and not self.shift:
+            return replace(self, record=None)
+        shared = self.calibrator.shared_calibrator()
+        name = next((n for n, entry in CALIBRATORS.items() if entry is type(shared)), None)
+        title = f"{self.name}, adapted to a label shift" if self.shift else self.name
+        consequence = (
+            f"The new labels use only its shared parameters ({name})."
+            if name
+            else "It is dropped: calibrate again to obtain probabilities."
+        )
+        warnings.warn(
+            f"The calibration ({title}) has parameters per label. {consequence}", stacklevel=3
+        )
+        if shared is None or name is None:
+            return None
+        description = f"{self._description_without_shift}, shared parameters only"
+        return Calibration(name, shared, description, uses_labels=self.uses_labels)
+
+    def adapt_to_shift(self, raw: npt.ArrayLike) -> "Calibration":
+        """Return the calibration for an unlabelled image collection with other label frequencies.
+
+        The reference frequency of a label is the mean calibrated probability on the calibration
+        images, not the share of positives. Otherwise, the error of a shared calibrator for a
+        single label would count as a shift. An earlier shift is replaced. A label without a
+        known target in the calibration images keeps a shift of 0.
+
+        Args:
+            raw: Log-odds or raw scores of the unlabelled images, ``(n, c)``.
+
+        Raises:
+            NotFitted: If the calibration has no validation record.
+            InputError: If the estimate of the label frequencies does not converge.
+        """
+        if self.record is None:
+            raise NotFitted(
+                "adapt_to_shift requires the label frequencies of the calibration images; this "
+                "calibration has no record of them. Calibrate on labelled images first."
+            )
+        known = self.record.predicted_positives[:, 0]
+        prior = (self.record.expected_true_positives[:, 0] + 0.5) / (known + 1)
+        estimate = estimate_label_shift(
+            self.calibrator.logits(raw), prior, pseudo_count=PRIOR_PSEUDO_COUNT
+        )
+        if not estimate.converged:
+            raise InputError(
+                "The label frequencies of these images must be estimated; the estimate does not "
+                f"converge in {estimate.steps} steps. Give more images."
+            )
+        shift = np.where(known > 0, estimate.logit_shift, 0.0)
+        n_images = len(np.asarray(raw))
+        description = f"{self._description_without_shift}{SHIFT_SUFFIX}{n_images} other images"
+        return replace(self, description=description, shift=tuple(shift.tolist()))
+
+    @property
+    def _description_without_shift(self) -> str:
+        return ANY_SHIFT_SUFFIX.sub("", self.description)
+
+
+def restore_calibration(
+    state: dict[str, Any] | None, record: ValidationRecord | None = None
+) -> Calibration | None:
+    """Return the calibration of a ``state`` read from JSON; None for None.
+
+    Raises:
+        DataError: If ``state`` is not the state of a calibrator of this version.
+    """
+    if state is None:
+        return None
+    name, description = state.get("calibrator"), state.get("about")
+    shift, uses_labels = state.get("shift", []), state.get("labelled", True)
+    if name not in list(CALIBRATORS) or "state" not in state or not isinstance(description, str):
+        raise DataError(
+            f"calibration.json must hold one of {', '.join(CALIBRATORS)} with its state and a "
+            f"description as text; got {name!r} and {description!r}. Calibrate again, or install "
+            "the version of surelabel that saved it."
+        )
+    if not isinstance(shift, list) or not all(_is_log_odds(value) for value in shift):
+        raise DataError(
+            f"shift in calibration.json must be numbers in [-1000, 1000]; got {shift}. "
+            "Calibrate again."
+        )
+    if not isinstance(uses_labels, bool):
+        raise DataError(
+            f"labelled in calibration.json must be true or false; got {uses_labels!r}. "
+            "Calibrate again."
+        )
+    calibrator = CALIBRATORS[name]().restore(state["state"])
+    return Calibration(name, calibrator, description, record, tuple(shift), uses_labels)
+
+
+def shipped_calibration(run: Run, encoder: Encoder) -> Calibration | None:
+    """Return the calibration shipped with an embedded encoder for zero-shot scores.
+
+    Return None for another method, for another score domain, and for encoders without one.
+    """
+    if run.method.name != "zero_shot" or run.method.settings.keys() - {"templates"}:
+        return None
+    return restore_calibration(embedded_calibration(encoder, **run.method.settings))
+
+
+def _is_log_odds(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) <= 1000  # False for NaN

@@ -1,0 +1,138 @@
+"""Checks that method, encoder, loss and data go together, before an image is read."""
+
+from typing import Any
+
+from surelabel.config import Choice, Run, is_student
+from surelabel.encoders import Encoder
+from surelabel.errors import ConfigError, InputError
+from surelabel.links import Sigmoid
+from surelabel.recognizer.calibrating import check_calibrator_accepts_scores
+from surelabel.recognizer.feature_extraction import required_feature_kinds
+from surelabel.recognizer.fitting import make_link, make_objective
+from surelabel.records import Images, LabelledFeatures, LabelledImages
+
+FEATURE_DESCRIPTIONS = {
+    "patches": "patch features",
+    "self_aware": "self-aware patch features",
+    "attentive": "patch features with attention",
+    "trunk": "trunk tokens",
+    "ladder": "features of the last ViT blocks",
+}
+
+
+def check_encoder_supports_method(run: Run, method: Any, encoder: Encoder) -> None:
+    """Refuse a method that needs features which the encoder cannot compute.
+
+    Raises:
+        ConfigError: If the encoder lacks a kind of features, accepts no images, or does not
+            support the image size of the method.
+    """
+    for kind in (full_kind.partition("/")[0] for full_kind in required_feature_kinds(method)):
+        if kind != "images" and not encoder.supports(kind):
+            raise ConfigError(
+                f"{run.method.name} requires {FEATURE_DESCRIPTIONS[kind]}; {encoder.name} does "
+                "not compute them. Use an encoder that does, such as ViT-B-16/openai."
+            )
+    if "views" in method.needs and not encoder.preprocess_cfg:
+        raise ConfigError(
+            f"{run.method.name} encodes parts of images; {encoder.name} accepts no images. "
+            "Use an image encoder, such as tiny-vit."
+        )
+    if method.image_size:
+        encoder.with_image_size(method.image_size)  # raises if the size is not supported
+
+
+def check_fit_compatibility(
+    run: Run,
+    method: Any,
+    encoder: Encoder,
+    names: list[str],
+    source: Images | LabelledImages | LabelledFeatures,
+    folds: int,
+) -> None:
+    """Refuse a fit whose method, encoder, loss, calibrator and data do not go together.
+
+    Raises:
+        ConfigError: If a setting does not fit the method or the encoder.
+        InputError: If the method requires labels and ``source`` has none.
+    """
+    if method.learns_from == "nothing":
+        raise ConfigError(
+            f"{run.method.name} has no parameters to fit. Use method.name=clip_adapter or "
+            "linear, or calibrate it instead."
+        )
+    if method.learns_from == "images":
+        _check_unlabelled_fit(run, method, source, folds)
+        return
+    if isinstance(source, Images):
+        raise InputError(
+            f"{run.method.name} requires labels; got {len(source)} images without labels. "
+            "Give LabelledImages, or use method.name=tailor, which needs only images."
+        )
+    if folds and folds < 2:
+        raise ConfigError(f"folds must be 0 (no cross-validation) or at least 2; got {folds}.")
+    if "pixels" in method.needs:
+        _check_encoder_training(run.method.name, encoder, source, folds)
+    objective = make_objective(run, encoder, names)
+    if folds:
+        check_calibrator_accepts_scores(run, None if objective.link else run.loss.name)
+
+
+def _check_unlabelled_fit(
+    run: Run, method: Any, source: Images | LabelledImages | LabelledFeatures, folds: int
+) -> None:
+    """Refuse settings and data that do not go with a method fitted without labels.
+
+    Raises:
+        ConfigError: If folds, regularizer, loss or data do not fit the method.
+    """
+    name = run.method.name
+    if folds:
+        raise ConfigError(
+            f"folds requires labels; {name} is fitted without labels. Remove folds and "
+            "calibrate afterwards."
+        )
+    if run.regularizer:
+        raise ConfigError(
+            f"regularizer.name={run.regularizer.name} requires labels; {name} is fitted without "
+            "labels. Remove the regularizer."
+        )
+    student = is_student(method)
+    if student and not isinstance(make_link(run), Sigmoid):
+        raise ConfigError(
+            f"{name} requires a loss whose scores are log-odds; got {run.loss.name}. Use "
+            "loss.name=binary."
+        )
+    if not student and run.loss != Choice("binary"):
+        raise ConfigError(
+            f"{name} is not trained with a loss; got loss.name={run.loss.name}. Remove loss.name."
+        )
+    if isinstance(source, LabelledFeatures) and (student or method.needs):
+        raise ConfigError(
+            f"{name} requires image files; got precomputed features. Give image files, or use "
+            "method.name=standardized."
+        )
+
+
+def _check_encoder_training(
+    name: str,
+    encoder: Encoder,
+    source: Images | LabelledImages | LabelledFeatures,
+    folds: int,
+) -> None:
+    """Refuse folds, precomputed features and frozen-only encoders for fine-tuning.
+
+    Raises:
+        ConfigError: If the data are no images, folds are set, or the encoder cannot be trained.
+    """
+    if isinstance(source, LabelledFeatures):
+        raise ConfigError(
+            f"{name} trains on image files; got precomputed features. Give image files, or use "
+            "method.name=linear."
+        )
+    if folds:
+        raise ConfigError(
+            f"folds must be 0 for {name}, which would train the network {folds} more times; got "
+            f"{folds}. Calibrate on separate labelled images."
+        )
+    encoder.trainable_network()  # raises if the encoder cannot be trained

@@ -1,0 +1,84 @@
+"""Evaluation of a recognizer on labelled images."""
+
+from dataclasses import replace
+
+from surelabel.evaluation import (
+    CalibrationBudget,
+    Evaluation,
+    Example,
+    bootstrap_intervals,
+    estimate_calibration_budget,
+    evaluate_predictions,
+)
+from surelabel.evaluation.calibration_budget import MIN_LABELLED_IMAGES
+from surelabel.features import Progress
+from surelabel.recognizer.inputs import LabelledInput
+from surelabel.recognizer.localization import localize_labels
+from surelabel.recognizer.recognizer import Recognizer
+from surelabel.recognizer.zero_shot_baseline import predict_zero_shot_baseline
+from surelabel.records import LabelledFeatures
+
+
+def predict_and_evaluate(
+    recognizer: Recognizer, test: LabelledInput, *, progress: Progress | None = None
+) -> Evaluation:
+    """Predict labelled images and compute the metrics of the predictions.
+
+    ``evaluate`` adds confidence intervals, the zero-shot baseline, the calibration budget and
+    the localization of example labels.
+    """
+    predictions = recognizer.predict(test, progress=progress)
+    return evaluate_predictions(
+        predictions,
+        recognizer.align_labels(test),
+        uncalibrated_logits=recognizer.uncalibrated_logits(predictions),
+    )
+
+
+def evaluate(
+    recognizer: Recognizer, test: LabelledInput, *, progress: Progress | None = None
+) -> Evaluation:
+    """Predict labelled images and return metrics, confidence intervals, baseline and examples.
+
+    The zero-shot baseline of the same encoder is included if it differs from the recognizer.
+    Examples have heat maps of their labels if the method or the encoder supports localization.
+
+    Args:
+        recognizer: Fitted recognizer.
+        test: Labelled images or precomputed features with labels.
+        progress: Function called with the number of encoded images and their total.
+    """
+    evaluation = predict_and_evaluate(recognizer, test, progress=progress)
+    evaluation = replace(
+        evaluation,
+        intervals=bootstrap_intervals(evaluation),
+        calibration_budget=_calibration_budget(recognizer, evaluation),
+        zero_shot_baseline=predict_zero_shot_baseline(recognizer, test, evaluation.predictions),
+    )
+    can_localize = recognizer.encoder.patch_kinds or hasattr(recognizer.method, "heat_maps")
+    if isinstance(test, LabelledFeatures) or not can_localize:
+        return evaluation
+    labels_by_path = {
+        example.path: [tag.name for tag in example.labels]
+        for example in (*evaluation.worst_examples, *evaluation.best_examples)
+    }
+    regions = localize_labels(recognizer, dict(sorted(labels_by_path.items())))
+
+    def with_regions(example: Example) -> Example:
+        return replace(example, regions=regions.get(example.path))
+
+    return replace(
+        evaluation,
+        worst_examples=tuple(map(with_regions, evaluation.worst_examples)),
+        best_examples=tuple(map(with_regions, evaluation.best_examples)),
+    )
+
+
+def _calibration_budget(recognizer: Recognizer, evaluation: Evaluation) -> CalibrationBudget | None:
+    """Estimate how many labelled images the calibrator of the run needs; None for few images."""
+    if evaluation.known.any(axis=1).sum() < MIN_LABELLED_IMAGES:
+        return None
+    raw = recognizer.logits_of(evaluation.predictions.scores)
+    return estimate_calibration_budget(
+        recognizer.run.entry("calibrator"), raw, evaluation.targets, evaluation.known
+    )

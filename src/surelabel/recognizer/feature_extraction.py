@@ -1,0 +1,187 @@
+"""Extract the image features that a method needs: whole images, patches and views."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from PIL import Image
+
+from surelabel.encoders import Encoder
+from surelabel.errors import DataError
+from surelabel.features import (
+    EncodedImages,
+    EncodedViews,
+    encode_image_files,
+    encode_images_in_memory,
+    encode_views,
+    ladder_kind,
+)
+from surelabel.records import Features, SkippedImage
+from surelabel.training import select_feature_rows
+
+# Feature kind of the encoder for each need of a method. If two kinds hold patches, the last counts.
+FEATURE_KIND_FOR_NEED = {
+    "trunk": "trunk",
+    "attention": "attentive",
+    "self_aware": "self_aware",
+    "patches": "patches",
+}
+CHANGED_REASON = "changed while it was being read"
+
+ImageInputs = Sequence[str] | Sequence[Image.Image]
+
+
+def extract_features(
+    images: ImageInputs, method: Any, encoder: Encoder, *, strict: bool = False, **options: Any
+) -> EncodedImages:
+    """Return all image features that a method needs.
+
+    Args:
+        images: Paths of image files, or images in memory.
+        method: Method with its ``needs`` and its ``image_size``, the input size of whole images.
+        encoder: Encoder of the images.
+        strict: Whether an unreadable image is an error; otherwise it is left out.
+        options: ``cache``, ``workers`` and ``progress``, for image files.
+
+    Raises:
+        DataError: If no image can be read, or if ``strict`` and an image cannot be read.
+    """
+    sized_encoder = encoder.with_image_size(method.image_size) if method.image_size else encoder
+    first_kind, *other_kinds = required_feature_kinds(method)
+    encoded = _encode_whole_images(
+        images, sized_encoder, first_kind, strict=strict, options=options
+    )
+    for kind in other_kinds:
+        readable = [images[row] for row in encoded.rows]
+        other = _encode_whole_images(readable, sized_encoder, kind, strict=strict, options=options)
+        encoded = _merge_feature_kinds(encoded, other, images)
+    return _encode_requested_views(encoded, images, method, encoder, strict=strict, options=options)
+
+
+def feature_kinds_for_needs(needs: Sequence[str]) -> list[str]:
+    """Return the feature kinds for the needs of a method; each takes one pass per image."""
+    kinds = [kind for need, kind in FEATURE_KIND_FOR_NEED.items() if need in needs]
+    if "attentive" in kinds and "self_aware" in kinds:
+        kinds.remove("self_aware")  # "attentive" contains the same patches
+    return kinds or ["images"]
+
+
+def required_feature_kinds(method: Any) -> list[str]:
+    """Return the feature kinds that a method needs, with the blocks of its ladder if it has one."""
+    ladder = [ladder_kind(*method.ladder_blocks)] if "ladder" in method.needs else []
+    kinds = feature_kinds_for_needs(method.needs)
+    return [kind for kind in kinds if not ladder or kind != "images"] + ladder
+
+
+def _encode_whole_images(
+    images: Any, encoder: Encoder, kind: str, *, strict: bool, options: dict[str, Any]
+) -> EncodedImages:
+    """Return features of one kind of image files or of images in memory."""
+    if len(images) and isinstance(images[0], Image.Image):
+        return encode_images_in_memory(encoder, images, kind=kind)
+    return encode_image_files(encoder, images, kind=kind, strict=strict, **options)
+
+
+def _merge_feature_kinds(
+    encoded: EncodedImages, other: EncodedImages, images: ImageInputs
+) -> EncodedImages:
+    """Join two feature kinds of the same images; leave out images that changed in between.
+
+    Rows of ``other`` count within ``encoded``.
+    """
+    pairs = zip(other.rows, other.hashes, strict=True)
+    unchanged = np.array([encoded.hashes[row] == content_hash for row, content_hash in pairs])
+    changed = [
+        SkippedImage(str(images[encoded.rows[row]]), CHANGED_REASON)
+        for row in other.rows[~unchanged]
+    ]
+    merged = _select_images(encoded, other.rows[unchanged], [*other.skipped, *changed])
+    added = select_feature_rows(other.features, torch.from_numpy(np.flatnonzero(unchanged)))
+    added_fields = {k: v for k, v in vars(added).items() if v is not None and k != "pooled"}
+    return replace(
+        merged,
+        features=replace(merged.features, **added_fields),
+        n_cached=min(encoded.n_cached, other.n_cached),
+        decode_seconds=encoded.decode_seconds + other.decode_seconds,
+        model_seconds=encoded.model_seconds + other.model_seconds,
+        encoder_passes=merged.encoder_passes + other.encoder_passes[unchanged],
+    )
+
+
+@torch.no_grad()
+def _encode_requested_views(
+    encoded: EncodedImages,
+    images: Any,
+    method: Any,
+    encoder: Encoder,
+    *,
+    strict: bool,
+    options: dict[str, Any],
+) -> EncodedImages:
+    """Encode views of the images until the method requests no more.
+
+    Raises:
+        DataError: If no image can be read again, or if ``strict`` and an image cannot.
+    """
+    while "views" in method.needs and (layout := method.next_views(encoded.features)) is not None:
+        remaining = [images[row] for row in encoded.rows]
+        views = encode_views(encoder, remaining, layout, hashes=encoded.hashes, **options)
+        if not views.counts.any() and not views.unreadable:
+            break  # the layout has no view of any image
+        skipped = [
+            SkippedImage(str(remaining[row]), reason) for row, reason in views.unreadable.items()
+        ]
+        if skipped and strict:
+            raise DataError(f"{skipped[0].path}: {skipped[0].reason}")
+        readable = np.setdiff1d(np.arange(len(remaining)), list(views.unreadable))
+        encoded = _select_images(_append_views(encoded, views), readable, skipped)
+    return encoded
+
+
+def _append_views(encoded: EncodedImages, new: EncodedViews) -> EncodedImages:
+    """Append new views to the views of each image.
+
+    An image with fewer views than the others is padded with its pooled vector.
+    """
+    features = encoded.features
+    is_view = torch.arange(new.views.shape[1]) < torch.from_numpy(new.counts)[:, None]
+    padded = torch.where(is_view[:, :, None], new.views, features.pooled[:, None])
+    views = padded if features.views is None else torch.cat([features.views, padded], dim=1)
+    n_computed = int((new.counts > 0).sum()) - new.n_cached
+    return replace(
+        encoded,
+        features=replace(features, views=views),
+        n_cached=max(encoded.n_cached - n_computed, 0),
+        decode_seconds=encoded.decode_seconds + new.decode_seconds,
+        model_seconds=encoded.model_seconds + new.model_seconds,
+        encoder_passes=encoded.encoder_passes + new.counts,
+    )
+
+
+def _select_images(
+    encoded: EncodedImages, rows: npt.NDArray[np.int64], skipped: Sequence[SkippedImage]
+) -> EncodedImages:
+    """Return the encoded images of some rows; append the other images to ``skipped``.
+
+    Raises:
+        DataError: If no row is left.
+    """
+    if not len(rows):
+        raise DataError(
+            f"At least one of {len(encoded.rows)} images must be readable twice; all failed the "
+            f"second time, such as {skipped[0].path}: {skipped[0].reason}. Run again."
+        )
+    if len(rows) == len(encoded.rows):
+        return encoded
+    features: Features = select_feature_rows(encoded.features, torch.from_numpy(rows))
+    return replace(
+        encoded,
+        features=features,
+        rows=encoded.rows[rows],
+        skipped=(*encoded.skipped, *skipped),
+        hashes=tuple(encoded.hashes[row] for row in rows),
+        encoder_passes=encoded.encoder_passes[rows],
+    )

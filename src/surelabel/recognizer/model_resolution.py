@@ -1,0 +1,104 @@
+"""Resolve a model argument, a saved folder or the name of an encoder, to a Recognizer."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from surelabel.config import Run, is_student, load_run
+from surelabel.errors import ConfigError, InputError, UnknownName
+from surelabel.methods import METHODS
+from surelabel.recognizer.recognizer import Recognizer
+
+
+def resolve_model(
+    model: str,
+    names: Sequence[str] | None = None,
+    *,
+    default_names: Sequence[str] | None = None,
+    template: str | None = None,
+    settings: Sequence[str] = (),
+    device: str = "cpu",
+) -> Recognizer:
+    """Load a saved recognizer, or combine an encoder with a method that needs no labels.
+
+    Args:
+        model: Folder of a saved recognizer, or name of an encoder.
+        names: Labels; if None, a saved recognizer keeps its own.
+        default_names: Labels for an encoder if ``names`` is None.
+        template: Prompt template for an encoder: ``one``, ``ensemble``, or a sentence with
+            ``{}``.
+        settings: Settings of the run for an encoder, such as ``method.name=tiles`` and
+            ``method.domain=centred``. Without settings the method is ``zero_shot``.
+        device: PyTorch device of the encoder.
+
+    Returns:
+        The recognizer. If its method is fitted on unlabelled images, it is not fitted yet, and
+        ``is_fitted`` is False.
+
+    Raises:
+        InputError: If an encoder has no labels, or a saved recognizer gets a template or
+            settings.
+        ConfigError: If the method has to be trained first.
+        UnknownName: If ``model`` is neither a folder nor an encoder.
+        DataError: If the saved recognizer is incomplete.
+    """
+    if not Path(model).is_dir():
+        labels = names or default_names
+        if not labels:
+            raise InputError(
+                f"{model} requires labels; got none. Give them with --labels: as text "
+                '("dog, bicycle"), as a file with one label per line, or - for standard input.'
+            )
+        return _make_recognizer(_make_encoder_run(model, template, settings), labels, device)
+    if template is not None or settings:
+        what, option = ("template", "--template") if template else ("method", "--method and --set")
+        raise InputError(
+            f"{option} requires the name of an encoder; got the saved recognizer {model}, which "
+            f"keeps its {what}. Remove {option}, or give an encoder."
+        )
+    saved = Recognizer.load(model, device=device)
+    if names is None or list(names) == saved.names_with_aliases:
+        return saved
+    return saved.with_names(names)
+
+
+def _make_encoder_run(model: str, template: str | None, settings: Sequence[str]) -> Run:
+    """Return the run of an encoder with a method that is not trained.
+
+    Raises:
+        ConfigError: If the method has to be trained.
+    """
+    templates = [] if template in (None, "one") else [f"method.templates={json.dumps(template)}"]
+    overrides = [
+        "method.name=zero_shot",
+        *settings,
+        *templates,
+        f"encoder.name={json.dumps(model)}",
+    ]
+    run = load_run(overrides=overrides)
+    entry: Any = METHODS[run.method.name]
+    if entry.learns_from == "labels" or is_student(entry):
+        data = "DATASET" if entry.learns_from == "labels" else "IMAGES"
+        raise ConfigError(
+            f"{run.method.name} requires training on {entry.learns_from}; got the encoder "
+            f"{model}. Run `surelabel fit {data} --method {run.method.name} --out FOLDER` and "
+            "give FOLDER as the model."
+        )
+    return run
+
+
+def _make_recognizer(run: Run, names: Sequence[str], device: str) -> Recognizer:
+    """Return the recognizer of a run; explain in the error that folders are accepted too.
+
+    Raises:
+        UnknownName: If the encoder is unknown.
+    """
+    try:
+        return Recognizer(run, names, device=device)
+    except UnknownName as error:
+        model = run.encoder.name
+        raise UnknownName(
+            f"{error} The folder of a saved recognizer is accepted too, but {model} is not a "
+            "folder."
+        ) from error

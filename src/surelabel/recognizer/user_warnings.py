@@ -1,0 +1,98 @@
+"""Warnings about inputs for which predictions are valid, but less reliable."""
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
+from surelabel.config import Run
+from surelabel.encoders import Encoder
+from surelabel.features import EncodedImages
+from surelabel.records import Flags, LabelledFeatures, LabelledImages
+
+MIN_STUDENT_STEPS = 30  # optimizer steps of a randomly initialized student
+OOD_LIMIT = 1.0
+LARGER_ENCODER_HINT = "For photographs use a larger encoder, such as --model ViT-B-16/openai."
+
+
+def warn_untrained_labels(encoder: Encoder, aliases: Sequence[str]) -> None:
+    """Warn if labels contain tokens that the encoder was not trained on."""
+    untrained = encoder.labels_with_untrained_tokens(aliases)
+    if untrained:
+        warnings.warn(
+            f"{len(untrained)} of {len(aliases)} labels ({_list_first(untrained)}) contain tokens "
+            f"that {encoder.name} was not trained on; their scores are unreliable. It was trained "
+            f"on {encoder.training_domain}. {LARGER_ENCODER_HINT}",
+            stacklevel=3,
+        )
+
+
+def warn_out_of_distribution(encoder: Encoder, method: Any, pooled: Tensor) -> None:
+    """Warn if images are out of distribution for the encoder.
+
+    There is no warning for methods with another input size: the OOD score is calibrated only for
+    the usual input size of the encoder.
+    """
+    if method.image_size:
+        return
+    score = encoder.ood_score(pooled)
+    if score > OOD_LIMIT:
+        warnings.warn(
+            f"These {len(pooled)} images are out of distribution for {encoder.name} (OOD score "
+            f"{score:.1f}, limit {OOD_LIMIT}). It was trained on {encoder.training_domain}. "
+            f"{LARGER_ENCODER_HINT}",
+            stacklevel=3,
+        )
+
+
+def warn_skipped_images(encoded: EncodedImages, what: str = "labelled images") -> None:
+    """Warn if images cannot be read; ``what`` names the images in the message."""
+    if encoded.skipped:
+        n_images = len(encoded.skipped) + len(encoded.rows)
+        reasons = "; ".join(f"{image.path}: {image.reason}" for image in encoded.skipped[:3])
+        more = "; …" if len(encoded.skipped) > 3 else ""
+        warnings.warn(
+            f"{len(encoded.skipped)} of {n_images} {what} cannot be read and are left out: "
+            f"{reasons}{more}",
+            stacklevel=3,
+        )
+
+
+def warn_unused_labels(method: str, source: object) -> None:
+    """Warn if images have labels, and the method is fitted without labels."""
+    if isinstance(source, LabelledImages | LabelledFeatures) and len(source.names):
+        warnings.warn(
+            f"{method} is fitted without labels: the labels of these {len(source)} images are "
+            "ignored. Use them to calibrate, or use a method that is fitted on labels.",
+            stacklevel=4,
+        )
+
+
+def warn_few_steps(run: Run, n_images: int) -> None:
+    """Warn if self-training has too few images or epochs for an accurate student."""
+    steps = math.ceil(n_images / run.batch_size) * run.epochs
+    if run.teacher and steps < MIN_STUDENT_STEPS:
+        warnings.warn(
+            f"{run.method.name} makes only {steps} optimizer steps with {n_images} images; at "
+            f"least {MIN_STUDENT_STEPS} are recommended. Give more images, increase epochs "
+            f"(now {run.epochs}), or use its teacher: method.name={run.teacher.name}.",
+            stacklevel=4,
+        )
+
+
+def warn_unannotated_labels(names: Sequence[str], known: Flags) -> None:
+    """Warn if labels have no known target in the annotations."""
+    unannotated = [name for name, column in zip(names, known.T, strict=True) if not column.any()]
+    if unannotated:
+        warnings.warn(
+            f"{len(unannotated)} of {len(names)} labels ({_list_first(unannotated)}) have no "
+            "known target in the annotations.",
+            stacklevel=3,
+        )
+
+
+def _list_first(names: Sequence[str]) -> str:
+    """Return the first five names, separated by commas."""
+    return ", ".join(names[:5]) + (" …" if len(names) > 5 else "")

@@ -1,0 +1,56 @@
+"""Pairs of a positive and a negative label in the images of a training step."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from surelabel.records import TrainingStep
+from surelabel.shapes import check_shapes
+
+
+@dataclass(frozen=True)
+class LabelPairs:
+    """Scores and weights of all pairs of a positive and a negative label of the same image.
+
+    Attributes:
+        scores: Log-odds if the step has them, otherwise scores, float32 or wider, ``(n, c)``; 0
+            where the target is unknown.
+        positive_weights: Weight of each label as the positive, the target y, ``(n, c)``; 0 where
+            the target is unknown.
+        negative_weights: Weight of each label as the negative, 1 - y, ``(n, c)``; 0 where the
+            target is unknown.
+        image_weights: Factor of the sum over the pairs of an image, float64, ``(n,)``.
+    """
+
+    scores: Tensor
+    positive_weights: Tensor
+    negative_weights: Tensor
+    image_weights: Tensor
+
+    @classmethod
+    def from_step(cls, step: TrainingStep) -> Self:
+        """Return the label pairs of a training step.
+
+        The weight of an image with T >= 2 known labels is 2 / (T · (T - 1)), divided by the number
+        of such images. Other images have the weight 0.
+
+        Raises:
+            InputError: If the tensors of the step differ in shape.
+        """
+        step_scores = step.scores if step.logits is None else step.logits
+        check_shapes(
+            scores=(step.scores, "n c"),
+            logits=(step.logits, "n c"),
+            targets=(step.targets, "n c"),
+            known=(step.known, "n c"),
+        )
+        scores = step_scores.to(torch.promote_types(step_scores.dtype, torch.float32))
+        scores = torch.where(step.known, scores, 0.0)
+        positive = torch.where(step.known, step.targets.to(scores.dtype), 0.0)
+        negative = torch.where(step.known, 1 - positive, 0.0)
+        n_known = step.known.sum(dim=1).double()
+        n_images = (n_known >= 2).sum().clip(min=1)
+        pair_share = 2 / (n_known * (n_known - 1) * n_images).clip(min=1)
+        return cls(scores, positive, negative, torch.where(n_known >= 2, pair_share, 0.0))

@@ -1,0 +1,120 @@
+"""Compare the ranking and the predicted labels of a recognizer with its zero-shot baseline."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from surelabel.decisions import expected_count, record_validation
+from surelabel.evaluation import (
+    LabelCooccurrence,
+    LabelCounts,
+    count_labels_per_image,
+    measure_cooccurrence,
+)
+from surelabel.metrics import RANKING
+from surelabel.records import Array, Flags, Predictions
+
+HALF = 0.5  # probability threshold of a positive decision
+BASELINE, RECOGNIZER, GROUND_TRUTH = "zero-shot baseline", "this recognizer", "ground truth"
+WITH_ARTICLE = {BASELINE: "the zero-shot baseline", RECOGNIZER: "this recognizer"}
+RANKING_METRICS = ("mean_average_precision", "mean_average_precision_per_image")
+
+
+@dataclass(frozen=True)
+class ThresholdedLabels:
+    """Labels predicted at the threshold that yields the expected number of labels.
+
+    Attributes:
+        threshold: Probability threshold, in [0, 1]. At this threshold, the number of predicted
+            labels is closest to the sum of all probabilities.
+        counts: Expected, predicted and positive labels of each image.
+        cooccurrence: Shares of images with both labels of a pair.
+        precision: Share of the predicted labels that are positive; NaN if none is predicted.
+        labels_above_half: Mean number of labels per image with a probability of 50 % or more.
+    """
+
+    threshold: float
+    counts: LabelCounts
+    cooccurrence: LabelCooccurrence
+    precision: float
+    labels_above_half: float
+
+
+def predictions_by_source(
+    predictions: Predictions, baseline: Predictions | None
+) -> dict[str, Predictions]:
+    """Return the predictions of the zero-shot baseline, if there is one, and of the recognizer."""
+    return ({} if baseline is None else {BASELINE: baseline}) | {RECOGNIZER: predictions}
+
+
+def threshold_labels_by_source(
+    sources: Mapping[str, Predictions], targets: Array, known: Flags
+) -> dict[str, ThresholdedLabels]:
+    """Threshold the probabilities of each source; omit sources without calibration.
+
+    Args:
+        sources: Source → predictions, as from ``predictions_by_source``.
+        targets: Targets in [0, 1], ``(n, c)``.
+        known: True where the target is known, ``(n, c)``.
+
+    Returns:
+        Source → predicted labels. Empty if the recognizer itself is not calibrated.
+    """
+    if sources[RECOGNIZER].calibration is None:
+        return {}
+    return {
+        source: _threshold_labels(predictions, targets, known)
+        for source, predictions in sources.items()
+        if predictions.calibration is not None
+    }
+
+
+def _threshold_labels(predictions: Predictions, targets: Array, known: Flags) -> ThresholdedLabels:
+    probabilities, logits = predictions.probabilities, predictions.logits
+    assert logits is not None  # calibrated predictions have logits
+    record = record_validation(logits, probabilities, known)
+    threshold = float(expected_count(record).values[0])
+    is_predicted = known & (probabilities >= threshold)
+    return ThresholdedLabels(
+        threshold=threshold,
+        counts=count_labels_per_image(probabilities, targets, known, threshold=threshold),
+        cooccurrence=measure_cooccurrence(probabilities, targets, known, threshold=threshold),
+        precision=float(targets[is_predicted].mean()) if is_predicted.any() else float("nan"),
+        labels_above_half=float((known & (probabilities >= HALF)).sum(axis=1).mean()),
+    )
+
+
+def ranking_metrics_by_source(
+    sources: Mapping[str, Predictions], targets: Array, known: Flags
+) -> dict[str, dict[str, float]]:
+    """Compute the ranking metrics of each source.
+
+    Args:
+        sources: Source → predictions.
+        targets: Targets in [0, 1], ``(n, c)``.
+        known: True where the target is known, ``(n, c)``.
+
+    Returns:
+        Metric → source → value.
+    """
+    return {
+        metric: {
+            source: RANKING[metric](predictions.scores.astype(np.float64), targets, known)
+            for source, predictions in sources.items()
+        }
+        for metric in RANKING_METRICS
+    }
+
+
+def label_pairs_per_image(shares: Array) -> float:
+    """Return the mean number of label pairs per image.
+
+    Args:
+        shares: Share of images with both labels of a pair, NaN where unknown, ``(c, c)``.
+
+    Example:
+        >>> label_pairs_per_image(np.array([[0.9, 0.5, 0.25], [0.5, 0.6, 0.0], [0.25, 0.0, 0.3]]))
+        0.75
+    """
+    return float(np.nansum(np.triu(shares, k=1)))

@@ -1,0 +1,102 @@
+"""Plot and summary of the calibration error by the number of annotated images."""
+
+import numpy as np
+
+from surelabel.evaluation import CalibrationBudget
+from surelabel.report.metric_descriptions import format_value, format_with_unit
+from surelabel.report.plot_style import (
+    BAND,
+    BLUE,
+    ORANGE,
+    TEXT,
+    Plot,
+    figure_to_png,
+    new_figure,
+    style_axes,
+)
+
+NOISE_FACTOR = 2  # multiple of the noise floor above which an error is more than noise
+
+
+def describe_calibration_budget(budget: CalibrationBudget) -> str:
+    """Summarize in one or two sentences how many annotated images calibration needs.
+
+    Example:
+        >>> ece, loss = np.array([[0.05], [0.021], [0.02]]), np.array([[0.3], [0.2], [0.2]])
+        >>> budget = CalibrationBudget((25, 50, 100), ece, loss, 0.01, 200)
+        >>> describe_calibration_budget(budget)
+        'About 50 annotated images are enough: the ECE is 2.10 points, and 2.00 points with 100.'
+    """
+    errors = budget.mean_ece
+    largest = budget.sizes[-1]
+    largest_error = format_value(errors[-1], "points")
+    if np.isnan(errors[-1]):
+        return "These annotated images contain too few positive labels to estimate the number."
+    if budget.sufficient_size is None:
+        sizes = list(zip(errors, budget.sizes, strict=True))[-2:-1]
+        previous = "".join(f" ({format_value(e, 'points')} with {size:,})" for e, size in sizes)
+        return (
+            f"{largest:,} annotated images may be too few: the ECE is "
+            f"{largest_error} points{previous}, and more images may reduce it."
+        )
+    error = errors[budget.sizes.index(budget.sufficient_size)]
+    text = (
+        f"About {budget.sufficient_size:,} annotated images are enough: the ECE is "
+        f"{format_value(error, 'points')} points, and {largest_error} points with {largest:,}."
+    )
+    if errors[-1] > NOISE_FACTOR * budget.noise_floor:
+        text += (
+            f" The noise floor is {format_value(budget.noise_floor, 'points')} points. More "
+            "annotated images do not remove the remaining error; another calibrator or method may."
+        )
+    return text
+
+
+def plot_calibration_budget(budget: CalibrationBudget) -> Plot:
+    """Plot ECE and log loss by the number of annotated images, with the noise floor."""
+    values = [
+        f"{size:,} images: ECE {format_with_unit(error, 'points')}, "
+        f"log loss {format_with_unit(loss, 'nats')}"
+        for size, error, loss in zip(
+            budget.sizes, budget.mean_ece, budget.mean_log_loss, strict=True
+        )
+    ]
+    repeats = budget.ece.shape[1]
+    n_undefined = int(np.isnan(budget.ece).sum())
+    omitted = f" {n_undefined:,} samples without a positive label are omitted." * (n_undefined > 0)
+    return Plot(
+        "calibration_budget",
+        "How many annotated images does calibration need?",
+        f"ECE and log loss by the number of annotated images. {'; '.join(values)}. "
+        f"Noise floor: {format_with_unit(budget.noise_floor, 'points')}.",
+        f"{describe_calibration_budget(budget)} For each size, the calibrator was fitted on "
+        f"{repeats:,} random samples of these images and evaluated on {budget.test_images:,} "
+        f"others. Each dot is one sample.{omitted}",
+        _draw_budget_curves(budget),
+    )
+
+
+def _draw_budget_curves(budget: CalibrationBudget) -> bytes:
+    figure = new_figure(5.4)
+    upper, lower = figure.subplots(2, sharex=True, height_ratios=[3, 2])
+    for axes, values, mean, colour in (
+        (upper, 100 * budget.ece, 100 * budget.mean_ece, BLUE),
+        (lower, budget.log_loss, budget.mean_log_loss, ORANGE),
+    ):
+        style_axes(axes)
+        for size, samples in zip(budget.sizes, values, strict=True):
+            axes.plot([size] * len(samples), samples, ".", color=colour, alpha=0.35, markersize=4)
+        axes.plot(budget.sizes, mean, "o-", color=colour, markersize=5, label="mean")
+    if not np.isnan(budget.noise_floor):
+        upper.axhspan(0, 100 * budget.noise_floor, color=BAND, linewidth=0, label="noise floor")
+    upper.set_ylim(0, 1.35 * max(np.nanmax(100 * budget.ece, initial=0), 1e-3))
+    upper.set_ylabel("ECE, points")
+    upper.legend(loc="upper left", frameon=False, labelcolor=TEXT, fontsize=9, ncols=2)
+    lower.set(xlabel="annotated images", ylabel="log loss, nats", xscale="log")
+    lower.set_xticks(budget.sizes, [f"{size:,}" for size in budget.sizes])
+    lower.minorticks_off()
+    note = (
+        f"ECE in 15 equal-width bins and log loss on {budget.test_images:,} images that the "
+        f"calibrator was not fitted on; {budget.ece.shape[1]:,} samples per size"
+    )
+    return figure_to_png(figure, left=0.15, bottom=0.11, top=0.97, note=note)

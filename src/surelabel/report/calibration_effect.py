@@ -1,0 +1,76 @@
+"""Plot and table of the same decisions with and without the calibrator."""
+
+from collections.abc import Mapping
+
+from surelabel.metrics import ReliabilityBins
+from surelabel.report.markup import Markup, header_cells, html_element, table_region
+from surelabel.report.metric_descriptions import (
+    describe_metric,
+    format_value,
+    format_with_unit,
+    sort_metrics,
+)
+from surelabel.report.plot_style import Plot
+from surelabel.report.reliability_diagram import draw_reliability_diagram
+
+
+def plot_calibration_effect(
+    calibrated: ReliabilityBins,
+    uncalibrated: ReliabilityBins,
+    *,
+    summary: Mapping[str, float],
+    uncalibrated_summary: Mapping[str, float],
+    note: str,
+) -> Plot:
+    """Plot the reliability diagrams with and without the calibrator.
+
+    Args:
+        calibrated: Bins of the calibrated probabilities.
+        uncalibrated: Bins of the uncalibrated probabilities of the same decisions.
+        summary: Metric → value of the calibrated probabilities, with ``ece`` and ``log_loss``.
+        uncalibrated_summary: Metric → value of the uncalibrated probabilities.
+        note: Description of the bins, printed below the diagram.
+    """
+    errors = [
+        f"{title}: ECE {format_with_unit(values['ece'], 'points')}, "
+        f"log loss {format_with_unit(values['log_loss'], 'nats')}"
+        for title, values in (("Uncalibrated", uncalibrated_summary), ("calibrated", summary))
+    ]
+    return Plot(
+        "calibration_effect",
+        "Effect of the calibrator",
+        f"Two reliability diagrams of the same decisions. {'; '.join(errors)}.",
+        "Squares on a dashed line: probabilities without the calibrator. Dots on a solid line: "
+        "probabilities with the calibrator.",
+        draw_reliability_diagram(
+            [("with the calibrator", calibrated), ("without the calibrator", uncalibrated)], note
+        ),
+    )
+
+
+def calibration_effect_table(
+    summary: Mapping[str, float], uncalibrated_summary: Mapping[str, float]
+) -> Markup:
+    """Return an HTML table of the probability metrics with and without the calibrator.
+
+    Args:
+        summary: Metric → value of the calibrated probabilities.
+        uncalibrated_summary: Metric → value of the uncalibrated probabilities.
+    """
+    rows = [
+        _calibration_effect_row(metric, uncalibrated_summary[metric], summary.get(metric))
+        for metric in sort_metrics(uncalibrated_summary)
+    ]
+    header = header_cells(["metric", "uncalibrated", "calibrated"])
+    return table_region("Metrics without and with the calibrator", header, rows)
+
+
+def _calibration_effect_row(metric: str, *values: float | None) -> Markup:
+    description = describe_metric(metric)
+    return html_element(
+        "tr",
+        html_element(
+            "th", description.title, html_element("span", f" in {description.unit}"), scope="row"
+        ),
+        *(html_element("td", format_value(value, description.unit)) for value in values),
+    )

@@ -1,0 +1,185 @@
+"""Plot of the co-occurrence of labels: predicted, by the zero-shot baseline, and annotated."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+
+from surelabel.records import Array
+from surelabel.report.baseline_comparison import (
+    GROUND_TRUTH,
+    RECOGNIZER,
+    WITH_ARTICLE,
+    ThresholdedLabels,
+    label_pairs_per_image,
+)
+from surelabel.report.metric_descriptions import format_with_unit
+from surelabel.report.plot_style import (
+    BLUE,
+    FAINT,
+    PAPER,
+    TEXT,
+    Plot,
+    figure_to_png,
+    new_figure,
+    shorten_label,
+    style_axes,
+)
+
+MAX_LABELS = 20
+COLUMNS = 2  # matrices in a row
+LABEL_LENGTH = 14  # characters of a label beside a matrix
+DARK_BLUE, GREY = "#00213a", "#aab2bf"  # highest share; diagonal and unknown pairs
+COLOUR_MAP = LinearSegmentedColormap.from_list("pairs", [PAPER, "#a6cbe6", BLUE, DARK_BLUE])
+Order = npt.NDArray[np.int64]
+
+
+def plot_cooccurrence(
+    names: Sequence[str], labels_by_source: Mapping[str, ThresholdedLabels]
+) -> Plot | None:
+    """Plot the share of images with both labels of a pair as one matrix per source.
+
+    Args:
+        names: Labels, length c.
+        labels_by_source: Source → predicted labels; empty if nothing is calibrated.
+
+    Returns:
+        The plot; None without calibrated predictions, or with a single label.
+    """
+    if not labels_by_source or len(names) < 2:
+        return None
+    positive = labels_by_source[RECOGNIZER].cooccurrence.positive
+    assert positive is not None  # an evaluation has targets
+    order = most_frequent_labels(positive)
+    selected_names = [names[column] for column in order]
+    matrices = {
+        source: _select_label_pairs(labels.cooccurrence.predicted, order)
+        for source, labels in labels_by_source.items()
+    }
+    matrices[GROUND_TRUTH] = _select_label_pairs(positive, order)
+    n_omitted = len(positive) - len(order)
+    return Plot(
+        "cooccurrence",
+        f"Co-occurrence of the {len(order)} most frequent labels",
+        f"{len(matrices)} matrices of the share of images with both labels of a pair. "
+        f"{_describe_most_frequent_pairs(matrices, selected_names)}",
+        _cooccurrence_caption(labels_by_source, positive),
+        _draw_cooccurrence_matrices(matrices, selected_names, n_omitted),
+    )
+
+
+def most_frequent_labels(cooccurrence: Array) -> Order:
+    """Return the columns of up to ``MAX_LABELS`` labels, in falling order of their frequency.
+
+    Args:
+        cooccurrence: Share of images with both labels of a pair, ``(c, c)``; the diagonal holds
+            the share of images with each label.
+
+    Example:
+        >>> most_frequent_labels(np.array([[0.1, 0.0], [0.0, 0.3]]))
+        array([1, 0])
+    """
+    return np.argsort(-np.nan_to_num(np.diag(cooccurrence)), kind="stable")[:MAX_LABELS]
+
+
+def _select_label_pairs(cooccurrence: Array, order: Order) -> Array:
+    """Return the rows and columns of some labels, with NaN on the diagonal."""
+    selected = cooccurrence[np.ix_(order, order)].copy()
+    np.fill_diagonal(selected, np.nan)
+    return selected
+
+
+def _cooccurrence_caption(
+    labels_by_source: Mapping[str, ThresholdedLabels], positive: Array
+) -> str:
+    predicted_pairs = [
+        f"{WITH_ARTICLE[source]} predicts "
+        f"{label_pairs_per_image(labels.cooccurrence.predicted):.2f}"
+        for source, labels in labels_by_source.items()
+    ]
+    errors = [
+        f"{format_with_unit(labels.cooccurrence.mean_absolute_difference, 'points')} for "
+        f"{WITH_ARTICLE[source]}"
+        for source, labels in labels_by_source.items()
+    ]
+    shares = positive[np.triu_indices(len(positive), k=1)]
+    error_without_pairs = label_pairs_per_image(positive) / max(1, (~np.isnan(shares)).sum())
+    return (
+        f"An image has {label_pairs_per_image(positive):.2f} pairs of positive labels; "
+        f"{' and '.join(predicted_pairs)}. The mean absolute error of the share of images with "
+        f"both labels, over all pairs, is {' and '.join(errors)}. It is "
+        f"{format_with_unit(error_without_pairs, 'points')} if no pair is predicted at all."
+    )
+
+
+def _describe_most_frequent_pairs(matrices: Mapping[str, Array], names: Sequence[str]) -> str:
+    """Name the most frequent pair of each matrix."""
+    sentences = []
+    for source, matrix in matrices.items():
+        shares = np.nan_to_num(matrix)
+        row, column = divmod(int(shares.argmax()), len(shares))
+        share = 100 * shares[row, column]
+        sentences.append(
+            f"{source}: the most frequent pair is {names[row]} and {names[column]}, in "
+            f"{share:.1f} % of the images"
+        )
+    return f"{'; '.join(sentences)}."
+
+
+def _draw_cooccurrence_matrices(
+    matrices: Mapping[str, Array], names: Sequence[str], n_omitted: int
+) -> bytes:
+    height, bottom = (5.6, 0.02) if len(matrices) > COLUMNS else (3.6, 0.07)
+    figure = new_figure(height)
+    panels, colour_bar = _add_matrix_axes(figure, len(matrices))
+    greatest = max(float(np.nan_to_num(matrix).max()) for matrix in matrices.values()) or 1.0
+    tick_labels = [shorten_label(name, LABEL_LENGTH) for name in names]
+    for i, (axes, (source, matrix)) in enumerate(zip(panels, matrices.items(), strict=True)):
+        image = _draw_cooccurrence_matrix(axes, source, 100 * matrix, 100 * greatest)
+        axes.set_yticks(range(len(names)), tick_labels if i % COLUMNS == 0 else [""] * len(names))
+        for text in axes.get_yticklabels():
+            text.set_parse_math(False)
+    _draw_cooccurrence_colour_bar(colour_bar, image)
+    note = (
+        "rows and columns in the same order, the most frequent label first; grey: diagonal, or "
+        f"no known targets; {n_omitted:,} labels omitted"
+    )
+    return figure_to_png(figure, left=0.2, bottom=bottom, top=1 - 0.25 / height, note=note)
+
+
+def _add_matrix_axes(figure: Figure, n_panels: int) -> tuple[list[Axes], Axes]:
+    """Add axes for each matrix, two in a row, and axes for the colour bar."""
+    if n_panels > COLUMNS:
+        cells = figure.subplots(2, COLUMNS).ravel()
+        cells[-1].set_axis_off()
+        return list(cells[:-1]), cells[-1].inset_axes((0.1, 0.5, 0.8, 0.05))
+    grid = figure.add_gridspec(2, COLUMNS, height_ratios=[1, 0.2])
+    lower = figure.add_subplot(grid[1, :])
+    lower.set_axis_off()
+    panels = [figure.add_subplot(grid[0, i]) for i in range(COLUMNS)]
+    return panels, lower.inset_axes((0.3, 0.6, 0.4, 0.25))
+
+
+def _draw_cooccurrence_matrix(axes: Axes, title: str, percent: Array, greatest: float) -> AxesImage:
+    style_axes(axes)
+    axes.set_facecolor(GREY)
+    axes.grid(False)
+    image = axes.imshow(percent, COLOUR_MAP, Normalize(0, greatest), aspect="auto")
+    axes.set_xticks([])
+    axes.tick_params(labelsize=7, pad=2)
+    axes.set_title(title, color=TEXT, fontsize=9.5, loc="left", pad=4)
+    for spine in axes.spines.values():
+        spine.set(visible=True, color=FAINT)
+    return image
+
+
+def _draw_cooccurrence_colour_bar(axes: Axes, image: AxesImage) -> None:
+    bar = axes.figure.colorbar(image, cax=axes, orientation="horizontal")
+    bar.set_label("images with both labels, %", color=TEXT, fontsize=8.5)
+    axes.tick_params(colors=TEXT, labelsize=8, length=0)
+    for spine in axes.spines.values():
+        spine.set_edgecolor(FAINT)

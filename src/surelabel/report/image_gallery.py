@@ -1,0 +1,240 @@
+"""Cards with images: examples of an evaluation, and hits of searches."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from surelabel.evaluation import Example, ExampleLabel
+from surelabel.records import Array
+from surelabel.report.markup import Markup, html_element, join_markup
+from surelabel.report.metric_descriptions import format_probability, format_value
+from surelabel.report.region_overlay import render_region_maps
+from surelabel.report.thumbnails import MAP_SIDE, jpeg_data_uri, load_thumbnail
+from surelabel.retrieval import Hit
+
+HALF = 0.5  # probability threshold of a positive decision
+MAX_MISSED_LABELS = 6  # positive labels listed below the labels with the highest scores
+MAX_HITS = 10  # images of one search
+MAX_HITS_OF_ALL_SEARCHES = 120  # limits the size of the page
+HIT_SIDE = 160  # pixels of the longer side of a hit
+OUTCOMES = {  # outcome of a decision: symbol and description
+    "true-positive": ("✓", "true positive (probability of 50 % or more)"),
+    "false-positive": ("✗", "false positive (probability of 50 % or more)"),
+    "false-negative": ("○", "false negative (probability below 50 %)"),
+    "true-negative": ("·", "true negative (probability below 50 %)"),
+    "unknown": ("?", "unknown target"),
+}
+UNCALIBRATED_OUTCOMES = {
+    "true-positive": ("✓", "positive"),
+    "true-negative": ("·", "negative"),
+    "unknown": ("?", "unknown target"),
+}
+RELEVANCE = {
+    True: ("✓", "true-positive", "matches the query"),
+    False: ("✗", "false-positive", "does not match the query"),
+}
+
+
+@dataclass(frozen=True)
+class QueryHits:
+    """Query to an index with its hits, for a report.
+
+    Attributes:
+        query: Query, such as ``fork & apple & !knife``.
+        hits: Images found, by falling probability.
+        is_relevant: Whether each hit matches the query; empty without known targets.
+        prevalence: Share of all images that match the query, which is the expected precision of
+            a random ranking; None without known targets.
+    """
+
+    query: str
+    hits: Sequence[Hit]
+    is_relevant: Sequence[bool] = ()
+    prevalence: float | None = None
+
+
+def render_outcome_legend(*, is_calibrated: bool) -> Markup:
+    """Return an HTML legend of the symbols beside the labels.
+
+    Args:
+        is_calibrated: True if the labels have probabilities.
+    """
+    outcomes = OUTCOMES if is_calibrated else UNCALIBRATED_OUTCOMES
+    entries = [
+        html_element("span", html_element("i", symbol), f" {description}", class_=outcome)
+        for outcome, (symbol, description) in outcomes.items()
+    ]
+    return html_element("div", *entries, class_="legend")
+
+
+def render_examples(
+    examples: Sequence[Example],
+    names: Sequence[str],
+    scores_by_path: Mapping[str, Array],
+    *,
+    is_calibrated: bool,
+) -> Markup:
+    """Return HTML cards of images with their labels and heat maps.
+
+    Args:
+        examples: Images to show.
+        names: Labels, length c.
+        scores_by_path: Path of each example → probabilities or scores of all labels, ``(c,)``.
+        is_calibrated: True if these are probabilities.
+    """
+    columns = {name: column for column, name in enumerate(names)}
+
+    def card(example: Example) -> Markup:
+        scores = scores_by_path[example.path]
+        missed_labels = [
+            ExampleLabel(name, float(scores[columns[name]]), is_positive=True)
+            for name in example.missed_labels[:MAX_MISSED_LABELS]
+        ]
+        return _example_card(example, missed_labels, is_calibrated)
+
+    return html_element("div", *map(card, examples), class_="images")
+
+
+def _example_card(
+    example: Example, missed_labels: Sequence[ExampleLabel], is_calibrated: bool
+) -> Markup:
+    items = [_label_item(label, is_calibrated) for label in (*example.labels, *missed_labels)]
+    n_more = len(example.missed_labels) - MAX_MISSED_LABELS
+    if n_more > 0:
+        items.append(
+            html_element("li", html_element("i", ""), f"and {n_more} more positive labels")
+        )
+    label_list = html_element("ul", *items, class_="tags")
+    return html_element(
+        "div",
+        html_element("div", render_thumbnail(example.path), label_list, class_="example"),
+        _example_heat_maps(example, is_calibrated),
+        html_element("div", example.path, class_="path"),
+        class_="card",
+    )
+
+
+def decision_outcome(label: ExampleLabel, is_calibrated: bool) -> str:
+    """Return the key of the outcome of a decision in ``OUTCOMES``.
+
+    A score without calibration has no threshold, so it is neither false positive nor negative.
+
+    Args:
+        label: Label with its score and target.
+        is_calibrated: True if the score is a probability.
+
+    Example:
+        >>> decision_outcome(ExampleLabel("lion", 0.9, is_positive=False), is_calibrated=True)
+        'false-positive'
+    """
+    if label.is_positive is None:
+        return "unknown"
+    if not is_calibrated:
+        return "true-positive" if label.is_positive else "true-negative"
+    if label.score >= HALF:
+        return "true-positive" if label.is_positive else "false-positive"
+    return "false-negative" if label.is_positive else "true-negative"
+
+
+def _label_item(label: ExampleLabel, is_calibrated: bool) -> Markup:
+    score = format_probability(label.score) if is_calibrated else f"{label.score:.3f}"
+    return html_element(
+        "li",
+        _outcome_symbol(label, is_calibrated),
+        html_element("span", label.name),
+        html_element("b", score),
+        class_=decision_outcome(label, is_calibrated),
+        style=f"--share:{100 * label.score:.0f}" if is_calibrated else None,
+    )
+
+
+def _outcome_symbol(label: ExampleLabel, is_calibrated: bool) -> Markup:
+    outcome = decision_outcome(label, is_calibrated)
+    symbol, description = (OUTCOMES if is_calibrated else UNCALIBRATED_OUTCOMES)[outcome]
+    return html_element(
+        "i", symbol, role="img", aria_label=description, title=description, class_=outcome
+    )
+
+
+def _example_heat_maps(example: Example, is_calibrated: bool) -> Markup:
+    image = load_thumbnail(example.path, side=MAP_SIDE)
+    if image is None or example.regions is None:
+        return Markup("")
+    symbols = {label.name: (_outcome_symbol(label, is_calibrated), " ") for label in example.labels}
+    return render_region_maps(image, example.path, example.regions, symbols)
+
+
+def render_thumbnail(path: str, **size: int) -> Markup:
+    """Return a thumbnail as HTML, or a frame with the path if the image cannot be read.
+
+    Args:
+        path: Path of the image.
+        size: ``side``, the maximum number of pixels of the longer side.
+    """
+    image = load_thumbnail(path, **size)
+    if image is None:
+        return html_element("div", f"cannot be read: {path}", class_="unreadable")
+    return html_element(
+        "img", src=jpeg_data_uri(image), alt=f"image {path}", class_="image", loading="lazy"
+    )
+
+
+def render_relevance(is_relevant: bool) -> Markup:
+    """Return an HTML line that states whether an image matches a query."""
+    symbol, outcome, description = RELEVANCE[is_relevant]
+    return html_element("p", html_element("i", f"{symbol} "), description, class_=outcome)
+
+
+def render_search_hits(searches: Sequence[QueryHits]) -> Markup:
+    """Return HTML cards of the first hits of each query, with the probability of each label."""
+    max_hits = max(1, min(MAX_HITS, MAX_HITS_OF_ALL_SEARCHES // max(len(searches), 1)))
+    return join_markup(*(_render_hits_of_search(search, max_hits) for search in searches))
+
+
+def _render_hits_of_search(search: QueryHits, max_hits: int) -> Markup:
+    title = html_element("h3", html_element("code", search.query))
+    if not search.hits:
+        return join_markup(title, html_element("p", "No images were found.", class_="soft"))
+    relevance: Sequence[bool | None] = search.is_relevant or [None] * len(search.hits)
+    cards = [
+        _hit_card(hit, is_relevant)
+        for hit, is_relevant in zip(search.hits[:max_hits], relevance[:max_hits], strict=True)
+    ]
+    n_more = len(search.hits) - max_hits
+    more = [html_element("p", f"{n_more:,} more hits.", class_="soft")] if n_more > 0 else []
+    gallery = html_element("div", *cards, class_="images small")
+    return join_markup(title, *_search_precision_line(search), gallery, *more)
+
+
+def _search_precision_line(search: QueryHits) -> list[Markup]:
+    """State the precision of the hits and the prevalence, if the targets are known."""
+    if not search.is_relevant or search.prevalence is None:
+        return []
+    n_hits, n_relevant = len(search.is_relevant), sum(search.is_relevant)
+    text = (
+        f"{n_relevant:,} of these {n_hits:,} images match the query: precision at {n_hits:,} is "
+        f"{format_value(n_relevant / n_hits, '%')}. Of all images, "
+        f"{format_value(search.prevalence, '%')} match."
+    )
+    return [html_element("p", text, class_="soft")]
+
+
+def _hit_card(hit: Hit, is_relevant: bool | None) -> Markup:
+    items = [
+        html_element(
+            "li",
+            html_element("span", name),
+            html_element("b", format_probability(probability)),
+            style=f"--share:{100 * probability:.0f}",
+        )
+        for name, probability in hit.terms.items()
+    ]
+    probability = html_element("b", format_probability(hit.probability))
+    return html_element(
+        "div",
+        render_thumbnail(hit.path, side=HIT_SIDE),
+        html_element("p", probability, " for the whole query"),
+        *([] if is_relevant is None else [render_relevance(is_relevant)]),
+        html_element("ul", *items, class_="tags terms"),
+        html_element("div", hit.path, class_="path"),
+        class_="card",
+    )

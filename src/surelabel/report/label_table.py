@@ -1,0 +1,123 @@
+"""Statistics of each label, and their table."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from surelabel.records import Array, Flags
+from surelabel.report.markup import Markup, html_element, table_region
+from surelabel.report.metric_descriptions import format_value
+
+COLUMNS = (
+    ("label", "Label."),
+    ("images", "Number of positive images."),
+    ("prevalence", "Share of positive images; the average precision of a random ranking."),
+    ("average precision", "Average precision of ranking the images by this label."),
+    ("Brier skill", "Below 0 %, predicting the prevalence would be better."),
+    ("ECE", "In points; with few images it is mostly noise."),
+    ("mean probability", "It equals the prevalence if the probabilities are calibrated."),
+)
+
+
+@dataclass(frozen=True)
+class LabelStatistics:
+    """Statistics and metrics of each label; NaN if undefined or not computed.
+
+    Attributes:
+        names: Labels, length c.
+        n_positives: Number of images with a known positive target, ``(c,)``.
+        prevalence: Share of positives among known targets, ``(c,)``.
+        mean_probability: Mean probability of known targets; NaN without calibration, ``(c,)``.
+        average_precision: Average precision in [0, 1], ``(c,)``.
+        brier_skill: Brier skill, at most 1, ``(c,)``.
+        ece: Expected calibration error in [0, 1], ``(c,)``.
+    """
+
+    names: Sequence[str]
+    n_positives: Array
+    prevalence: Array
+    mean_probability: Array
+    average_precision: Array
+    brier_skill: Array
+    ece: Array
+
+
+def compute_label_statistics(
+    names: Sequence[str],
+    targets: Array,
+    known: Flags,
+    probabilities: Array | None,
+    metrics: Mapping[str, Array],
+) -> LabelStatistics:
+    """Compute the statistics of each label.
+
+    Args:
+        names: Labels, length c.
+        targets: Targets in [0, 1], ``(n, c)``.
+        known: True where the target is known, ``(n, c)``.
+        probabilities: Probabilities in [0, 1], ``(n, c)``; None without calibration.
+        metrics: Metric → value of each label, ``(c,)``.
+    """
+    undefined = np.full(len(names), np.nan)
+    n_positives: Array = (targets * known).sum(axis=0)
+    return LabelStatistics(
+        names=names,
+        n_positives=n_positives,
+        prevalence=_mean_over_known_targets(targets, known),
+        mean_probability=(
+            undefined if probabilities is None else _mean_over_known_targets(probabilities, known)
+        ),
+        average_precision=metrics.get("average_precision", undefined),
+        brier_skill=metrics.get("brier_skill", undefined),
+        ece=metrics.get("ece", undefined),
+    )
+
+
+def _mean_over_known_targets(values: Array, known: Flags) -> Array:
+    n_known = known.sum(axis=0)
+    total = np.where(known, values, 0.0).sum(axis=0)
+    mean: Array = np.divide(total, n_known, out=np.full(len(n_known), np.nan), where=n_known > 0)
+    return mean
+
+
+def render_label_table(labels: LabelStatistics) -> Markup:
+    """Return an HTML table of all labels in rising order of average precision, NaN last."""
+    columns = zip(
+        labels.names,
+        labels.n_positives,
+        labels.prevalence,
+        labels.average_precision,
+        labels.brier_skill,
+        labels.ece,
+        labels.mean_probability,
+        strict=True,
+    )
+    rows = [_label_table_row(*values) for values in columns]
+    order = np.argsort(labels.average_precision, kind="stable")
+    header = [html_element("th", title, title=tooltip, scope="col") for title, tooltip in COLUMNS]
+    return table_region("Labels", header, [rows[column] for column in order], class_="scroll")
+
+
+def _label_table_row(
+    name: str,
+    n_positives: float,
+    prevalence: float,
+    average_precision: float,
+    brier_skill: float,
+    ece: float,
+    mean_probability: float,
+) -> Markup:
+    bar = None if np.isnan(average_precision) else f"--share:{100 * average_precision:.0f}"
+    return html_element(
+        "tr",
+        html_element("th", name, scope="row", class_="name"),
+        html_element("td", f"{n_positives:,.0f}"),
+        html_element("td", format_value(prevalence, "%")),
+        html_element(
+            "td", format_value(average_precision, "%"), class_="bar" if bar else None, style=bar
+        ),
+        html_element("td", format_value(brier_skill, "%")),
+        html_element("td", format_value(ece, "points")),
+        html_element("td", format_value(mean_probability, "%")),
+    )

@@ -1,0 +1,121 @@
+"""Plot of the number of predicted and positive labels per image."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.ticker import PercentFormatter
+
+from surelabel.records import Array
+from surelabel.report.baseline_comparison import (
+    BASELINE,
+    GROUND_TRUTH,
+    RECOGNIZER,
+    WITH_ARTICLE,
+    ThresholdedLabels,
+)
+from surelabel.report.metric_descriptions import format_probability
+from surelabel.report.plot_style import (
+    BLUE,
+    ORANGE,
+    TEXT,
+    Plot,
+    figure_to_png,
+    new_figure,
+    style_axes,
+)
+
+MAX_COUNT = 12  # larger numbers of labels share the last bar
+COLOURS = {BASELINE: ORANGE, RECOGNIZER: BLUE, GROUND_TRUTH: TEXT}
+
+
+def plot_labels_per_image(labels_by_source: Mapping[str, ThresholdedLabels]) -> Plot | None:
+    """Plot histograms of the number of labels per image, predicted and positive.
+
+    Args:
+        labels_by_source: Source → predicted labels; empty if nothing is calibrated.
+
+    Returns:
+        The plot; None without calibrated predictions.
+    """
+    if not labels_by_source:
+        return None
+    counts = {
+        source: _round_label_counts(labels.counts.predicted)
+        for source, labels in labels_by_source.items()
+    }
+    annotated = labels_by_source[RECOGNIZER].counts
+    counts[GROUND_TRUTH] = _round_label_counts(annotated.positive)
+    n_images = len(annotated.predicted)
+    shares = {
+        source: histogram / n_images
+        for source, histogram in _label_count_histograms(counts).items()
+    }
+    return Plot(
+        "labels_per_image",
+        "Labels per image",
+        f"Share of the images by the number of labels. {_describe_label_histograms(shares)}",
+        _labels_per_image_caption(labels_by_source, annotated.means["positive"]),
+        _draw_label_count_bars(
+            shares, {source: float(np.mean(of)) for source, of in counts.items()}
+        ),
+    )
+
+
+def _round_label_counts(counts: npt.ArrayLike | None) -> npt.NDArray[np.int64]:
+    """Round the number of labels of each image; sums of graded targets are not integers."""
+    assert counts is not None  # an evaluation has targets
+    return np.rint(counts).astype(np.int64)
+
+
+def _label_count_histograms(counts: Mapping[str, npt.NDArray[np.int64]]) -> dict[str, Array]:
+    """Count the images with 0, 1, 2, … labels; counts above ``MAX_COUNT`` share the last bin."""
+    greatest = min(MAX_COUNT, max(int(of.max()) for of in counts.values()))
+    return {
+        source: np.bincount(np.minimum(of, greatest), minlength=greatest + 1).astype(np.float64)
+        for source, of in counts.items()
+    }
+
+
+def _labels_per_image_caption(
+    labels_by_source: Mapping[str, ThresholdedLabels], mean_positives: float
+) -> str:
+    expected = [
+        f"{labels.counts.means['expected']:.2f} for {WITH_ARTICLE[source]}, which predicts as "
+        f"many at a threshold of {format_probability(labels.threshold)}"
+        for source, labels in labels_by_source.items()
+    ]
+    return (
+        f"An image has {mean_positives:.2f} positive labels on average. The expected number is "
+        f"{', and '.join(expected)}. Each bar is the share of images with that number of "
+        "predicted or positive labels."
+    )
+
+
+def _describe_label_histograms(shares: Mapping[str, Array]) -> str:
+    lines = [
+        f"{source}: " + ", ".join(f"{100 * share:.0f} % have {k}" for k, share in enumerate(of))
+        for source, of in shares.items()
+    ]
+    return f"{'; '.join(lines)}."
+
+
+def _draw_label_count_bars(shares: Mapping[str, Array], means: Mapping[str, float]) -> bytes:
+    figure = new_figure(3.9)
+    axes = figure.subplots()
+    style_axes(axes)
+    numbers = np.arange(len(next(iter(shares.values()))))
+    width = 0.84 / len(shares)
+    for i, (source, share) in enumerate(shares.items()):
+        x = numbers + (i - (len(shares) - 1) / 2) * width
+        label = f"{source}: {means[source]:.2f} on average"
+        axes.bar(x, share, 0.92 * width, color=COLOURS[source], label=label)
+    last_tick = f"{MAX_COUNT}+" if numbers[-1] == MAX_COUNT else f"{numbers[-1]}"
+    axes.set_xticks(numbers, [*map(str, numbers[:-1]), last_tick])
+    axes.grid(False, axis="x")
+    greatest = max(float(share.max()) for share in shares.values())
+    axes.set(xlabel="labels per image", ylabel="share of the images")
+    axes.yaxis.set_major_formatter(PercentFormatter(1, 0, " %"))
+    axes.set_ylim(0, min(1.35 * greatest, 1.3))
+    axes.legend(loc="upper right", frameon=False, labelcolor=TEXT, fontsize=9)
+    return figure_to_png(figure, left=0.14, bottom=0.14, top=0.97)

@@ -1,0 +1,208 @@
+"""Title, unit, direction and description of each metric, and number formats for people."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import isnan
+
+NOT_MEASURED = "–"  # shown if a metric was not computed
+UNDEFINED = "not defined"  # shown if a metric is NaN
+N_MAIN_METRICS = 13  # the first of ``METRIC_DESCRIPTIONS``; the others are folded away
+
+
+@dataclass(frozen=True)
+class MetricDescription:
+    """Description of a metric for readers of a report.
+
+    Attributes:
+        title: Usual name of the metric.
+        unit: ``%``, ``points`` (hundredths) or ``nats``.
+        better: ``higher`` or ``lower``.
+        text: Definition of the metric in one or two sentences.
+    """
+
+    title: str
+    unit: str
+    better: str
+    text: str
+
+
+METRIC_DESCRIPTIONS = {
+    "mean_average_precision": MetricDescription(
+        "mAP",
+        "%",
+        "higher",
+        "Average precision of ranking all images by the score of one label, averaged over labels. "
+        "It is 100 % if all positive images come before all negative images.",
+    ),
+    "mean_average_precision_per_image": MetricDescription(
+        "mAP by image",
+        "%",
+        "higher",
+        "Average precision of ranking all labels of one image, averaged over images. It is 100 % "
+        "if all positive labels come first.",
+    ),
+    "average_precision": MetricDescription(
+        "Average precision",
+        "%",
+        "higher",
+        "Micro average: average precision of one ranking of all labels of all images.",
+    ),
+    "precision_at_k": MetricDescription(
+        "Precision at k",
+        "%",
+        "higher",
+        "Share of positive labels among the k highest scores of each image.",
+    ),
+    "recall_at_k": MetricDescription(
+        "Recall at k",
+        "%",
+        "higher",
+        "Share of the positive labels that are among the k highest scores of their image.",
+    ),
+    "f1_at_k": MetricDescription(
+        "F1 at k", "%", "higher", "Harmonic mean of precision at k and recall at k."
+    ),
+    "brier_skill": MetricDescription(
+        "Brier skill",
+        "%",
+        "higher",
+        "Reduction of the Brier score relative to predicting the prevalence of each label. 0 % is "
+        "no better than the prevalence; 100 % is perfect.",
+    ),
+    "brier": MetricDescription(
+        "Brier score",
+        "points",
+        "lower",
+        "Mean squared difference between probability and target.",
+    ),
+    "log_loss": MetricDescription(
+        "Log loss",
+        "nats",
+        "lower",
+        "Mean binary cross-entropy; confident errors cost most.",
+    ),
+    "ece": MetricDescription(
+        "ECE",
+        "points",
+        "lower",
+        "Expected calibration error: mean absolute difference between the mean probability and the "
+        "share of positives in a bin, weighted by the number of decisions in the bin.",
+    ),
+    "ece_of_candidates": MetricDescription(
+        "ECE of candidates",
+        "points",
+        "lower",
+        "ECE without the many decisions whose probability is close to 0.",
+    ),
+    "ace": MetricDescription(
+        "ACE",
+        "points",
+        "lower",
+        "Average calibration error: as the ECE, but each bin has the same weight.",
+    ),
+    "mce": MetricDescription(
+        "MCE",
+        "points",
+        "lower",
+        "Maximum calibration error: the largest difference in any bin.",
+    ),
+    "adaptive_ece": MetricDescription(
+        "Adaptive ECE",
+        "points",
+        "lower",
+        "ECE in bins with equal numbers of decisions; most of these bins are close to 0.",
+    ),
+    "mce_weighted": MetricDescription(
+        "MCE, weighted by counts",
+        "points",
+        "lower",
+        "Largest term of the ECE. Some papers report it as MCE; it is not a maximum error.",
+    ),
+    "ece_of_predictions": MetricDescription(
+        "ECE of predictions",
+        "points",
+        "lower",
+        "ECE of the probability of the predicted class, positive or negative.",
+    ),
+    "squared_calibration_error": MetricDescription(
+        "Squared calibration error",
+        "points",
+        "lower",
+        "Calibration term of the Brier score. Few decisions per bin bias it upwards.",
+    ),
+    "accuracy": MetricDescription(
+        "Accuracy",
+        "%",
+        "higher",
+        "Share of correct decisions at a threshold of 50 %. If most targets are negative, "
+        "predicting no label at all is nearly as accurate.",
+    ),
+    "balanced_accuracy": MetricDescription(
+        "Balanced accuracy",
+        "%",
+        "higher",
+        "Mean of the true positive rate and the true negative rate; random guessing reaches 50 %.",
+    ),
+}
+
+
+def describe_metric(metric: str) -> MetricDescription:
+    """Return the description of a metric; for an unlisted metric, only a title from its name."""
+    return METRIC_DESCRIPTIONS.get(metric) or MetricDescription(
+        metric.replace("_", " "), "", "", ""
+    )
+
+
+def sort_metrics(metrics: Iterable[str]) -> list[str]:
+    """Return metrics in the order of ``METRIC_DESCRIPTIONS``, followed by unlisted metrics."""
+    names = list(metrics)
+    listed = [metric for metric in METRIC_DESCRIPTIONS if metric in names]
+    return listed + [metric for metric in names if metric not in METRIC_DESCRIPTIONS]
+
+
+def format_value(value: float | None, unit: str) -> str:
+    """Format a metric value without its unit; percentages keep their sign.
+
+    Example:
+        >>> format_value(0.58312, "%"), format_value(0.0062, "points")
+        ('58.3 %', '0.62')
+        >>> format_value(0.0911, "nats"), format_value(float("nan"), "%"), format_value(None, "%")
+        ('0.0911', 'not defined', '–')
+    """
+    if value is None:
+        return NOT_MEASURED
+    if isnan(value):
+        return UNDEFINED
+    if unit == "%":
+        return f"{100 * value:.1f} %"
+    if unit == "points":
+        return f"{100 * value:.2f}"
+    return f"{value:.4f}"
+
+
+def format_with_unit(value: float | None, unit: str) -> str:
+    """Format a metric value with its unit, for use in a sentence.
+
+    Example:
+        >>> format_with_unit(0.0062, "points"), format_with_unit(0.5, "%")
+        ('0.62 points', '50.0 %')
+        >>> format_with_unit(float("nan"), "nats")
+        'not defined'
+    """
+    text = format_value(value, unit)
+    return text if unit == "%" or text in (NOT_MEASURED, UNDEFINED) else f"{text} {unit}"
+
+
+def format_probability(probability: float) -> str:
+    """Format a probability in percent; values near 0 and 1 become bounds such as ``> 99.9 %``.
+
+    Example:
+        >>> [format_probability(p) for p in (0.0004, 0.034, 0.5, 0.9996)]
+        ['< 0.1 %', '3.4 %', '50 %', '> 99.9 %']
+    """
+    if probability < 0.001:
+        return "< 0.1 %"
+    if probability > 0.999:
+        return "> 99.9 %"
+    digits = 0 if 0.1 <= probability <= 0.9 else 1
+    return f"{100 * probability:.{digits}f} %"

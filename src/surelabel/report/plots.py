@@ -1,0 +1,149 @@
+"""All plots of a report, by section."""
+
+import numpy as np
+
+from surelabel.decisions import compute_risk_coverage
+from surelabel.evaluation import Evaluation
+from surelabel.metrics import reliability_bins, reliability_bins_per_class
+from surelabel.report.average_precision_plot import plot_average_precision
+from surelabel.report.baseline_comparison import (
+    predictions_by_source,
+    threshold_labels_by_source,
+)
+from surelabel.report.calibration_budget import plot_calibration_budget
+from surelabel.report.calibration_effect import plot_calibration_effect
+from surelabel.report.cooccurrence import plot_cooccurrence
+from surelabel.report.label_table import compute_label_statistics
+from surelabel.report.labels_per_image import plot_labels_per_image
+from surelabel.report.plot_style import Plot
+from surelabel.report.reliability_diagram import BINS, describe_binning, plot_pooled_reliability
+from surelabel.report.reliability_per_label import plot_reliability_per_label
+from surelabel.report.risk_coverage import plot_risk_coverage
+from surelabel.report.score_histograms import plot_score_histograms
+from surelabel.report.unseen_classes import (
+    UnseenClasses,
+    plot_seen_unseen_reliability,
+    seen_unseen_reliability,
+)
+
+PLOT_FILE_NAMES = (
+    "reliability_before",
+    "reliability",
+    "calibration_effect",
+    "score_histograms",
+    "risk_coverage",
+    "calibration_budget",
+    "labels_per_image",
+    "cooccurrence",
+    "reliability_per_label",
+    "reliability_seen_unseen",
+    "average_precision",
+    "map_by_query_length",
+)
+PLOT_FILE_NAMES_0_1_0 = (
+    "calibration",
+    "confidence",
+    "budget",
+    "labels_together",
+    "reliability_by_label",
+    "reliability_unseen",
+    "per_class",
+    "queries",
+)
+
+
+def calibration_section_plots(evaluation: Evaluation, before: Evaluation | None) -> list[Plot]:
+    """Return the plots of probabilities, pooled over labels; none without calibration.
+
+    Args:
+        evaluation: Evaluation to plot.
+        before: Evaluation of the same images to compare with, such as before fitting.
+    """
+    predictions = evaluation.predictions
+    if predictions.calibration is None:
+        return []
+    decisions = predictions.probabilities, evaluation.targets, evaluation.known
+    bins, note = reliability_bins(*decisions, bins=BINS), _binning_note(evaluation)
+    plots: list[Plot] = []
+    title = "Reliability diagram"
+    if before is not None and before.predictions.calibration is not None:
+        bins_before = reliability_bins(
+            before.predictions.probabilities, before.targets, before.known, bins=BINS
+        )
+        plots.append(
+            plot_pooled_reliability(
+                bins_before,
+                _binning_note(before),
+                name="reliability_before",
+                title="Before: reliability diagram",
+            )
+        )
+        title = "After: reliability diagram"
+    plots.append(plot_pooled_reliability(bins, note, title=title))
+    if evaluation.uncalibrated is not None:
+        uncalibrated_bins = reliability_bins(
+            evaluation.uncalibrated.probabilities, evaluation.targets, evaluation.known, bins=BINS
+        )
+        plots.append(
+            plot_calibration_effect(
+                bins,
+                uncalibrated_bins,
+                summary=evaluation.summary,
+                uncalibrated_summary=evaluation.uncalibrated.summary,
+                note=note,
+            )
+        )
+    plots.append(plot_score_histograms(*decisions))
+    if predictions.logits is not None:
+        curve = compute_risk_coverage(predictions.logits, evaluation.targets, evaluation.known)
+        plots.append(plot_risk_coverage(curve))
+    if evaluation.calibration_budget is not None:
+        plots.append(plot_calibration_budget(evaluation.calibration_budget))
+    return plots
+
+
+def label_count_section_plots(evaluation: Evaluation) -> list[Plot]:
+    """Return the plots of labels per image and of co-occurrence; none without calibration."""
+    labels_by_source = threshold_labels_by_source(
+        predictions_by_source(evaluation.predictions, evaluation.zero_shot_baseline),
+        evaluation.targets,
+        evaluation.known,
+    )
+    plots = [
+        plot_labels_per_image(labels_by_source),
+        plot_cooccurrence(evaluation.predictions.names, labels_by_source),
+    ]
+    return [plot for plot in plots if plot is not None]
+
+
+def per_label_section_plots(evaluation: Evaluation) -> list[Plot]:
+    """Return the plots of average precision and of reliability of each label."""
+    predictions = evaluation.predictions
+    targets, known = evaluation.targets, evaluation.known
+    probabilities = None if predictions.calibration is None else predictions.probabilities
+    labels = compute_label_statistics(
+        predictions.names, targets, known, probabilities, evaluation.per_class
+    )
+    plots = [plot_average_precision(labels.names, labels.average_precision, labels.prevalence)]
+    if probabilities is not None:
+        bins = reliability_bins_per_class(probabilities, targets, known, bins=BINS)
+        plots.append(plot_reliability_per_label(labels, bins))
+    return [plot for plot in plots if plot is not None]
+
+
+def unseen_section_plots(evaluation: Evaluation, unseen: UnseenClasses) -> list[Plot]:
+    """Return the reliability plot of seen and unseen classes; none without calibration."""
+    predictions = evaluation.predictions
+    if predictions.calibration is None:
+        return []
+    is_unseen = np.isin(predictions.names, list(unseen.names))
+    bins = seen_unseen_reliability(
+        predictions.probabilities, evaluation.targets, evaluation.known, is_unseen
+    )
+    ece = unseen.results.metrics_by_group["ece"]
+    return [plot_seen_unseen_reliability(bins, ece, len(evaluation.targets))]
+
+
+def _binning_note(evaluation: Evaluation) -> str:
+    n_images, n_labels = evaluation.targets.shape
+    return describe_binning(n_images, n_labels, int(evaluation.known.sum()))

@@ -1,0 +1,156 @@
+"""Reliability diagrams of all decisions, with the consistency band of calibrated probabilities."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from scipy.stats import binom
+
+from surelabel.metrics import ReliabilityBins
+from surelabel.records import Array
+from surelabel.report.plot_style import (
+    BAND,
+    BLUE,
+    ORANGE,
+    TEXT,
+    Plot,
+    abbreviate_count,
+    figure_to_png,
+    new_figure,
+    set_log_count_axis,
+    set_percent_ticks,
+    style_axes,
+)
+
+BINS = 15
+BAND_QUANTILES = (0.025, 0.975)  # the band contains 95 % of the points of calibrated probabilities
+CAPTION = (
+    "On the dashed line, 30 % of the labels with a probability of 30 % are positive. Below the "
+    "line the probabilities are too high, above it too low. A deviation within the band may be "
+    "noise."
+)
+
+
+def consistency_band(bins: ReliabilityBins) -> tuple[Array, Array]:
+    """Return the 95 % band of the share of positives in each bin of calibrated probabilities.
+
+        count · accuracy ~ Binomial(count, confidence), decisions taken as independent
+
+    Args:
+        bins: Bins with their counts and mean probabilities (confidence).
+
+    Returns:
+        Lower and upper bound of the share of positives in each bin; NaN if it is empty.
+
+    Example:
+        >>> bins = ReliabilityBins(np.array([100.0, 0.0]), np.array([0.5, np.nan]), np.zeros(2))
+        >>> consistency_band(bins)
+        (array([0.4, nan]), array([0.6, nan]))
+    """
+    counts = np.where(bins.counts > 0, bins.counts, np.nan)
+    low, high = (binom.ppf(q, counts, bins.confidence) / counts for q in BAND_QUANTILES)
+    return low, high
+
+
+def plot_pooled_reliability(
+    bins: ReliabilityBins, note: str, *, name: str = "reliability", title: str
+) -> Plot:
+    """Plot the reliability diagram of all decisions, with the count of each bin below.
+
+    Args:
+        bins: Bins of all known decisions.
+        note: Description of the bins, printed below the diagram.
+        name: File name of the plot without suffix.
+        title: Title of the plot.
+    """
+    points = [
+        f"probability {100 * confidence:.0f} %, positive {100 * accuracy:.0f} % of "
+        f"{count:,.0f} decisions"
+        for confidence, accuracy, count in _filled_bins(bins)
+    ]
+    alt = f"Reliability diagram. {'; '.join(points)}."
+    diagram = draw_reliability_diagram([("this recognizer", bins)], note)
+    return Plot(name, title, alt, CAPTION, diagram)
+
+
+def describe_binning(n_images: int, n_labels: int, n_known: int) -> str:
+    """Describe the bins and the decisions of a reliability diagram, for the note below it.
+
+    Args:
+        n_images: Number of images.
+        n_labels: Number of labels.
+        n_known: Number of decisions with a known target.
+    """
+    return (
+        f"{BINS} equal-width bins [k/{BINS}, (k+1)/{BINS}), the last one closed; probability that "
+        f"the label is positive, pooled over {n_known:,} known decisions of {n_images:,} images x "
+        f"{n_labels:,} labels; points at the mean of their bin; band: 95 % of the points of "
+        "calibrated probabilities, decisions taken as independent; counts on a logarithmic scale"
+    )
+
+
+def draw_reliability_diagram(curves: Sequence[tuple[str, ReliabilityBins]], note: str) -> bytes:
+    """Draw one or two reliability curves, with the consistency band of the first, as a PNG file.
+
+    Args:
+        curves: Title and bins of each curve. The second curve is dashed, with squares.
+        note: Text below the diagram.
+    """
+    figure = new_figure(6.4)
+    upper, lower = figure.subplots(2, sharex=True, height_ratios=[3.4, 1])
+    style_axes(upper)
+    draw_diagonal(upper)
+    styles = ((BLUE, "o", "-", True), (ORANGE, "s", "--", False))
+    for (title, bins), (colour, marker, line, with_band) in zip(curves, styles, strict=False):
+        is_filled = bins.counts > 0
+        if with_band:
+            low, high = (bound[is_filled] for bound in consistency_band(bins))
+            x = bins.confidence[is_filled]
+            upper.fill_between(
+                x, low, high, color=BAND, linewidth=0, label="perfect calibration, 95 %"
+            )
+        upper.plot(
+            bins.confidence[is_filled],
+            bins.accuracy[is_filled],
+            marker + line,
+            color=colour,
+            markersize=5,
+            label=title,
+            clip_on=False,
+        )
+    upper.set(xlim=(0, 1), ylim=(0, 1), ylabel="share of positives")
+    upper.legend(loc="upper left", frameon=False, labelcolor=TEXT, fontsize=9)
+    set_percent_ticks(upper.yaxis)
+    _draw_bin_counts(lower, [bins for _, bins in curves])
+    return figure_to_png(figure, left=0.13, bottom=0.1, top=0.98, note=note)
+
+
+def draw_diagonal(axes: Axes) -> None:
+    """Draw the diagonal of perfect calibration."""
+    dashes = (0, (4, 3))
+    axes.plot(
+        [0, 1], [0, 1], color=TEXT, linewidth=1, linestyle=dashes, label="perfect calibration"
+    )
+
+
+def _draw_bin_counts(axes: Axes, curves: Sequence[ReliabilityBins]) -> None:
+    first, *others = (bins.counts for bins in curves)
+    centers = (np.arange(len(first)) + 0.5) / len(first)
+    style_axes(axes)
+    axes.bar(centers, first, width=0.86 / len(first), color=BLUE, alpha=0.55)
+    for counts in others:
+        axes.stairs(counts, np.linspace(0, 1, len(first) + 1), color=ORANGE, linestyle="--")
+    for x, count in zip(centers, first, strict=True):
+        if count and not others:
+            text = abbreviate_count(count)
+            axes.text(x, count * 1.3, text, color=TEXT, fontsize=7, ha="center")
+    axes.set(xlabel="probability", ylabel="decisions")
+    set_log_count_axis(axes, max(float(bins.counts.max()) for bins in curves))
+    set_percent_ticks(axes.xaxis)
+
+
+def _filled_bins(bins: ReliabilityBins) -> list[tuple[float, float, float]]:
+    """Return mean probability, share of positives and count of each bin that is not empty."""
+    is_filled = bins.counts > 0
+    columns = (bins.confidence[is_filled], bins.accuracy[is_filled], bins.counts[is_filled])
+    return list(zip(*columns, strict=True))

@@ -1,0 +1,140 @@
+"""Write a report to a folder: an HTML page, plots and a JSON file."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from surelabel.errors import DataError, InputError
+from surelabel.evaluation import Evaluation
+from surelabel.files import atomic_folder
+from surelabel.report.html_page import SectionPlots, render_html_page
+from surelabel.report.image_gallery import QueryHits
+from surelabel.report.plots import (
+    PLOT_FILE_NAMES,
+    PLOT_FILE_NAMES_0_1_0,
+    calibration_section_plots,
+    label_count_section_plots,
+    per_label_section_plots,
+    unseen_section_plots,
+)
+from surelabel.report.report_json import FORMAT, FORMAT_0_1_0, report_as_json
+from surelabel.report.search_results import (
+    RetrievalResults,
+    plot_mean_average_precision_by_query_length,
+)
+from surelabel.report.unseen_classes import UnseenClasses, check_unseen_classes
+
+PAGE, METRICS, PLOTS = "index.html", "evaluation.json", "plots"
+REPORT_FILES = {PAGE, METRICS, PLOTS} | {
+    f"{PLOTS}/{name}.png" for name in (*PLOT_FILE_NAMES, *PLOT_FILE_NAMES_0_1_0)
+}
+
+
+def report(
+    evaluation: Evaluation,
+    folder: str | Path,
+    *,
+    before: Evaluation | None = None,
+    searches: Sequence[QueryHits] = (),
+    retrieval: RetrievalResults | None = None,
+    unseen: UnseenClasses | None = None,
+) -> Path:
+    """Write an evaluation report: an HTML page, its plots and a JSON file.
+
+    ``index.html`` needs no other file and no network. ``plots/`` contains its plots as PNG files,
+    ``evaluation.json`` contains all metrics. A report that is already in the folder is replaced.
+
+    Args:
+        evaluation: Evaluation to show.
+        folder: Folder to write: new, empty, or an existing report.
+        before: Evaluation of the same images to compare with, such as before fitting.
+        searches: Queries to an index with their hits, shown with images.
+        retrieval: Retrieval metrics by query length, with example queries.
+        unseen: Unseen classes and their metrics.
+
+    Returns:
+        Path of ``index.html``.
+
+    Raises:
+        DataError: If the folder contains other files, or cannot be written.
+        InputError: If ``before`` has other images or labels, or if ``unseen`` names a label that
+            was not evaluated.
+    """
+    _check_before_has_same_data(evaluation, before)
+    check_unseen_classes(evaluation.predictions.names, unseen)
+    report_folder = Path(folder)
+    check_report_folder(report_folder)
+    plots = SectionPlots(
+        calibration=calibration_section_plots(evaluation, before),
+        unseen=[] if unseen is None else unseen_section_plots(evaluation, unseen),
+        label_counts=label_count_section_plots(evaluation),
+        per_label=per_label_section_plots(evaluation),
+        retrieval=[]
+        if retrieval is None
+        else [plot_mean_average_precision_by_query_length(retrieval)],
+    )
+    page = render_html_page(
+        evaluation,
+        plots,
+        before=before,
+        searches=searches,
+        retrieval=retrieval,
+        unseen=unseen,
+    )
+    metrics = report_as_json(evaluation, before, retrieval, searches, unseen)
+    with atomic_folder(report_folder.resolve()) as new:
+        (new / PLOTS).mkdir()
+        for plot in plots.all_plots():
+            (new / PLOTS / f"{plot.name}.png").write_bytes(plot.png)
+        # a file name may contain bytes that are not Unicode; these are written as escapes
+        (new / METRICS).write_text(metrics, encoding="utf-8", errors="backslashreplace")
+        (new / PAGE).write_text(page, encoding="utf-8", errors="backslashreplace")
+    return report_folder / PAGE
+
+
+def check_report_folder(folder: str | Path) -> None:
+    """Check that a folder is new, empty or an existing report.
+
+    Raises:
+        DataError: If the folder contains other files, or is a file.
+    """
+    path = Path(folder)
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise DataError(
+            f"A report is a folder, but {path} is a file and was not changed; give another path."
+        )
+    contents = {p.relative_to(path).as_posix() for p in path.rglob("*")}
+    other_files = sorted(contents - REPORT_FILES)
+    if contents and not other_files and not _is_report_json(path / METRICS):
+        other_files = [PAGE]
+    if other_files:
+        raise DataError(
+            f"The folder of a report must be new, empty or an existing report, but {path} contains "
+            f"other files, such as {other_files[0]}. It was not changed; give another folder."
+        )
+
+
+def _check_before_has_same_data(evaluation: Evaluation, before: Evaluation | None) -> None:
+    if before is None:
+        return
+    predictions, earlier = evaluation.predictions, before.predictions
+    if list(predictions.paths) != list(earlier.paths) or list(predictions.names) != list(
+        earlier.names
+    ):
+        raise InputError(
+            "before must evaluate the same images and labels in the same order; got "
+            f"{len(earlier)} images and {len(earlier.names)} labels in before, and "
+            f"{len(predictions)} images and {len(predictions.names)} labels in evaluation. "
+            "Evaluate both on the same dataset."
+        )
+
+
+def _is_report_json(path: Path) -> bool:
+    """Return whether a file starts like the JSON file of a report."""
+    starts = [f'{{\n "format": "{name}"'.encode() for name in (FORMAT, FORMAT_0_1_0)]
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(max(map(len, starts)))
+    return any(head.startswith(start) for start in starts)

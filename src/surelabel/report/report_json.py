@@ -1,0 +1,228 @@
+"""All metrics of a report as JSON."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from surelabel.decisions import compute_risk_coverage
+from surelabel.evaluation import CalibrationBudget, Evaluation, Example
+from surelabel.metrics import ReliabilityBins, reliability_bins, reliability_bins_per_class
+from surelabel.records import Array, Flags
+from surelabel.report.baseline_comparison import (
+    BASELINE,
+    ThresholdedLabels,
+    label_pairs_per_image,
+    predictions_by_source,
+    ranking_metrics_by_source,
+    threshold_labels_by_source,
+)
+from surelabel.report.bin_sensitivity import calibration_errors_by_binning
+from surelabel.report.image_gallery import QueryHits
+from surelabel.report.label_table import compute_label_statistics
+from surelabel.report.reliability_diagram import BINS, consistency_band
+from surelabel.report.search_results import RetrievalResults
+from surelabel.report.unseen_classes import UnseenClasses, seen_unseen_reliability
+
+FORMAT, FORMAT_0_1_0 = "surelabel report 2", "surelabel report 1"
+
+
+def report_as_json(
+    evaluation: Evaluation,
+    before: Evaluation | None = None,
+    retrieval: RetrievalResults | None = None,
+    searches: Sequence[QueryHits] = (),
+    unseen: UnseenClasses | None = None,
+) -> str:
+    """Return all metrics of a report as strictly valid JSON; undefined values are ``null``.
+
+    Args:
+        evaluation: Evaluation to write.
+        before: Evaluation of the same images to compare with.
+        retrieval: Retrieval metrics by query length.
+        searches: Queries to an index with their hits.
+        unseen: Unseen classes and their metrics.
+    """
+    predictions = evaluation.predictions
+    targets, known = evaluation.targets, evaluation.known
+    is_calibrated = predictions.calibration is not None
+    labels = compute_label_statistics(
+        predictions.names,
+        targets,
+        known,
+        predictions.probabilities if is_calibrated else None,
+        evaluation.per_class,
+    )
+    sources = predictions_by_source(predictions, evaluation.zero_shot_baseline)
+    labels_by_source = threshold_labels_by_source(sources, targets, known)
+    contents = {
+        "format": FORMAT,
+        "model": predictions.model,
+        "calibration": predictions.calibration,
+        "images": len(predictions),
+        "decisions": int(known.sum()),
+        "names": list(predictions.names),
+        "summary": evaluation.summary,
+        "intervals": {name: asdict(value) for name, value in evaluation.intervals.items()},
+        "floor": evaluation.noise_floor,
+        "class_means": evaluation.class_means,
+        "class_floor": evaluation.class_noise_floor,
+        "undefined": evaluation.undefined_classes,
+        "before": before and _metrics_before(before),
+        "per_class": {
+            "positives": labels.n_positives,
+            "known": known.sum(axis=0),
+            "prevalence": labels.prevalence,
+            "mean_probability": labels.mean_probability,
+            **evaluation.per_class,
+        },
+        "reliability": _pooled_bin_values(evaluation),
+        **_calibration_values(evaluation),
+        "zero_shot_baseline": evaluation.zero_shot_baseline
+        and {
+            "calibration": evaluation.zero_shot_baseline.calibration,
+            "summary": {
+                metric: values[BASELINE]
+                for metric, values in ranking_metrics_by_source(sources, targets, known).items()
+            },
+        },
+        "labels_per_image": {
+            source: _label_count_values(labels) for source, labels in labels_by_source.items()
+        }
+        or None,
+        "unseen": unseen and _unseen_values(evaluation, unseen),
+        "retrieval": retrieval and asdict(retrieval),
+        "searches": [asdict(search) for search in searches],
+        "worst": [_example_values(example) for example in evaluation.worst_examples],
+        "best": [_example_values(example) for example in evaluation.best_examples],
+        "skipped": [{"path": s.path, "reason": s.reason} for s in predictions.skipped],
+    }
+    text = json.dumps(
+        _to_strict_json_value(contents), indent=1, allow_nan=False, ensure_ascii=False
+    )
+    return text + "\n"
+
+
+def _metrics_before(before: Evaluation) -> dict[str, Any]:
+    return {
+        "model": before.predictions.model,
+        "calibration": before.predictions.calibration,
+        "summary": before.summary,
+        "floor": before.noise_floor,
+        "reliability": _pooled_bin_values(before),
+    }
+
+
+def _pooled_bin_values(evaluation: Evaluation) -> dict[str, Any] | None:
+    if evaluation.predictions.calibration is None:
+        return None
+    return _decision_bin_values(
+        evaluation.predictions.probabilities, evaluation.targets, evaluation.known
+    )
+
+
+def _decision_bin_values(probabilities: Array, targets: Array, known: Flags) -> dict[str, Any]:
+    return _bin_values(reliability_bins(probabilities, targets, known, bins=BINS))
+
+
+def _bin_values(bins: ReliabilityBins) -> dict[str, Any]:
+    low, high = consistency_band(bins)
+    return {
+        "bins": f"{BINS} of equal width, [k/{BINS}, (k+1)/{BINS}), the last one closed",
+        "counts": bins.counts,
+        "confidence": bins.confidence,
+        "accuracy": bins.accuracy,
+        "consistency_low": low,
+        "consistency_high": high,
+    }
+
+
+def _calibration_values(evaluation: Evaluation) -> dict[str, Any]:
+    """Return the values that need calibrated predictions; all None without calibration."""
+    predictions, uncalibrated = evaluation.predictions, evaluation.uncalibrated
+    targets, known = evaluation.targets, evaluation.known
+    values: dict[str, Any] = {
+        "reliability_per_class": None,
+        "bin_sensitivity": None,
+        "uncalibrated": None,
+        "risk_coverage": None,
+        "calibration_budget": evaluation.calibration_budget
+        and _budget_values(evaluation.calibration_budget),
+    }
+    if uncalibrated is not None:
+        values["uncalibrated"] = {
+            "summary": uncalibrated.summary,
+            "reliability": _decision_bin_values(uncalibrated.probabilities, targets, known),
+        }
+    if predictions.calibration is not None:
+        decisions = predictions.probabilities, targets, known
+        bins = reliability_bins_per_class(*decisions, bins=BINS)
+        values["reliability_per_class"] = _bin_values(bins)
+        values["bin_sensitivity"] = calibration_errors_by_binning(*decisions)
+        if predictions.logits is not None:
+            values["risk_coverage"] = asdict(
+                compute_risk_coverage(predictions.logits, targets, known)
+            )
+    return values
+
+
+def _unseen_values(evaluation: Evaluation, unseen: UnseenClasses) -> dict[str, Any]:
+    predictions, reliability = evaluation.predictions, None
+    if predictions.calibration is not None:
+        is_unseen = np.isin(predictions.names, list(unseen.names))
+        bins_by_group = seen_unseen_reliability(
+            predictions.probabilities, evaluation.targets, evaluation.known, is_unseen
+        )
+        reliability = {group: _bin_values(bins) for group, bins in bins_by_group.items()}
+    return {"names": list(unseen.names), **asdict(unseen.results), "reliability": reliability}
+
+
+def _label_count_values(labels: ThresholdedLabels) -> dict[str, Any]:
+    """Return labels and pairs per image; histograms count images with 0, 1, 2, … labels."""
+    positive = labels.cooccurrence.positive
+    return {
+        "threshold": labels.threshold,
+        "per_image": labels.counts.means,
+        "with_half_or_more": labels.labels_above_half,
+        "precision": labels.precision,
+        "histograms": labels.counts.histograms,
+        "pairs": {
+            "predicted": label_pairs_per_image(labels.cooccurrence.predicted),
+            "positive": None if positive is None else label_pairs_per_image(positive),
+            "distance": labels.cooccurrence.mean_absolute_difference,
+        },
+    }
+
+
+def _budget_values(budget: CalibrationBudget) -> dict[str, Any]:
+    return {**asdict(budget), "sufficient_size": budget.sufficient_size}
+
+
+def _example_values(example: Example) -> dict[str, Any]:
+    return {
+        "path": example.path,
+        "loss": example.loss,
+        "tags": [
+            {"label": label.name, "value": label.score, "is_positive": label.is_positive}
+            for label in example.labels
+        ],
+        "missed": list(example.missed_labels),
+    }
+
+
+def _to_strict_json_value(value: Any) -> Any:
+    """Convert arrays to lists, and numbers that are not finite to None."""
+    if isinstance(value, dict):
+        return {str(key): _to_strict_json_value(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return _to_strict_json_value(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_to_strict_json_value(item) for item in value]
+    if isinstance(value, np.generic):
+        return _to_strict_json_value(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

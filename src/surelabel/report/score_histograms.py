@@ -1,0 +1,64 @@
+"""Histograms of the probabilities of positive and of negative labels."""
+
+import numpy as np
+
+from surelabel.records import Array, Flags
+from surelabel.report.plot_style import (
+    BLUE,
+    ORANGE,
+    TEXT,
+    Plot,
+    figure_to_png,
+    new_figure,
+    set_log_count_axis,
+    set_percent_ticks,
+    style_axes,
+)
+
+BARS = 25
+
+
+def plot_score_histograms(probabilities: Array, targets: Array, known: Flags) -> Plot:
+    """Plot a histogram of the probabilities of positive labels and one of negative labels.
+
+    Args:
+        probabilities: Probabilities in [0, 1], ``(n, c)``.
+        targets: Targets in [0, 1]; positive from 0.5, ``(n, c)``.
+        known: True where the target is known, ``(n, c)``.
+    """
+    is_positive = targets >= 0.5
+    positive, negative = probabilities[known & is_positive], probabilities[known & ~is_positive]
+    return Plot(
+        "score_histograms",
+        "Probabilities of positive and negative labels",
+        f"Two histograms: {len(positive):,} probabilities of positive labels, {len(negative):,} "
+        "of negative labels; counts on a logarithmic scale.",
+        "A good recognizer has high probabilities for positive labels (upper histogram) and low "
+        "probabilities for negative labels (lower histogram). Each grid line is a factor of ten.",
+        draw_score_histograms(positive, negative),
+    )
+
+
+def draw_score_histograms(positive: Array, negative: Array) -> bytes:
+    """Draw two histograms with logarithmic counts as a PNG file.
+
+    Args:
+        positive: Probabilities of positive labels.
+        negative: Probabilities of negative labels.
+    """
+    figure = new_figure(5.7)
+    upper, lower = figure.subplots(2, sharex=True, sharey=True)
+    edges = np.linspace(0, 1, BARS + 1)
+    histograms = [np.histogram(values, edges)[0] for values in (positive, negative)]
+    titles = (f"positive labels: {len(positive):,}", f"negative labels: {len(negative):,}")
+    for axes, histogram, title, colour in zip(
+        (upper, lower), histograms, titles, (BLUE, ORANGE), strict=True
+    ):
+        style_axes(axes)
+        axes.bar(edges[:-1], histogram, 0.88 / BARS, align="edge", color=colour)
+        axes.set_title(title, color=TEXT, fontsize=10, loc="left")
+        axes.set(xlim=(0, 1), ylabel="count")
+        set_log_count_axis(axes, np.max(histograms))
+    lower.set_xlabel("probability")
+    set_percent_ticks(lower.xaxis)
+    return figure_to_png(figure, left=0.13, bottom=0.1, top=0.94)

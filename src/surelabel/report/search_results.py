@@ -1,0 +1,211 @@
+"""Retrieval results: mAP by query length, and example queries with their images."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from surelabel.records import Array
+from surelabel.report.image_gallery import HIT_SIDE, render_relevance, render_thumbnail
+from surelabel.report.markup import Markup, header_cells, html_element, join_markup, table_region
+from surelabel.report.metric_descriptions import format_value
+from surelabel.report.plot_style import BLUE, TEXT, Plot, figure_to_png, new_figure, style_axes
+from surelabel.retrieval.example_queries import ExampleQuery
+from surelabel.retrieval.query_average_precision import QueryPrecision
+
+MAX_IMAGES = 8  # images of each example query
+
+
+@dataclass(frozen=True)
+class QueryRanking:
+    """Example query with its highest-ranked images and their relevance.
+
+    Attributes:
+        query: Query, such as ``fork & apple & !knife``.
+        paths: Paths of the highest-ranked images.
+        is_relevant: Whether each of these images matches the query.
+        n_relevant: Number of images of the whole dataset that match the query.
+        average_precision: Average precision of the ranking of all images; NaN if undefined.
+    """
+
+    query: str
+    paths: Sequence[str]
+    is_relevant: Sequence[bool]
+    n_relevant: int
+    average_precision: float
+
+
+@dataclass(frozen=True)
+class RetrievalResults:
+    """Mean average precision of conjunctive queries by query length.
+
+    Attributes:
+        lengths: Numbers of labels in a query, rising, length k.
+        mean_average_precision: Mean average precision of the queries of each length, in [0, 1];
+            NaN if undefined.
+        queries: Number of evaluated queries of each length.
+        unmatched_queries: Number of queries of each length that no image matches; they are not
+            evaluated.
+        examples: Some queries with their highest-ranked images.
+        standard_error: Standard error of the mean of each length; 0 if all queries were
+            evaluated. Empty if unknown.
+    """
+
+    lengths: Sequence[int]
+    mean_average_precision: Sequence[float]
+    queries: Sequence[int]
+    unmatched_queries: Sequence[int]
+    examples: Sequence[QueryRanking] = ()
+    standard_error: Sequence[float] = ()
+
+
+def summarize_retrieval(
+    precision: QueryPrecision,
+    example_queries: Sequence[ExampleQuery] = (),
+    paths: Sequence[str] = (),
+) -> RetrievalResults:
+    """Arrange retrieval metrics and example queries for a report.
+
+    Args:
+        precision: Result of ``mean_average_precision_of_queries``.
+        example_queries: Result of ``select_example_queries``.
+        paths: Paths of the images, in the order of the rows of the example queries.
+    """
+    examples = [
+        QueryRanking(
+            query=example.query,
+            paths=[paths[row] for row in example.rows],
+            is_relevant=[bool(is_relevant) for is_relevant in example.is_relevant],
+            n_relevant=example.n_relevant,
+            average_precision=example.average_precision,
+        )
+        for example in example_queries
+    ]
+    lengths = [point.length for point in precision.curve]
+    return RetrievalResults(
+        lengths=lengths,
+        mean_average_precision=[point.mean for point in precision.curve],
+        queries=[precision.queries[length] for length in lengths],
+        unmatched_queries=[precision.skipped[length] for length in lengths],
+        examples=examples,
+        standard_error=[point.standard_error for point in precision.curve],
+    )
+
+
+def plot_mean_average_precision_by_query_length(results: RetrievalResults) -> Plot:
+    """Plot the mean average precision of queries by the number of their labels."""
+    rows = zip(
+        results.lengths,
+        results.mean_average_precision,
+        results.queries,
+        results.unmatched_queries,
+        strict=True,
+    )
+    lines = [
+        f"{_query_length_text(length)}: mAP {format_value(value, '%')} over {evaluated:,} queries, "
+        f"{unmatched:,} without a matching image"
+        for length, value, evaluated, unmatched in rows
+    ]
+    return Plot(
+        "map_by_query_length",
+        "mAP by query length",
+        f"Mean average precision by the number of labels in a query. {'; '.join(lines)}.",
+        "A query has at least one wanted label, and may have unwanted labels. All images are "
+        "ranked by the probability that they match the whole query. Queries without a matching "
+        "image are omitted; the table shows their number.",
+        _draw_retrieval_curve(
+            np.asarray(results.lengths), np.asarray(results.mean_average_precision, float)
+        ),
+    )
+
+
+def query_length_table(results: RetrievalResults) -> Markup:
+    """Return an HTML table of mAP, standard error and number of queries for each length."""
+    header = (
+        "labels in the query",
+        "mAP",
+        "standard error",
+        "evaluated queries",
+        "queries without a matching image",
+    )
+    errors: Sequence[float | None] = results.standard_error or [None] * len(results.lengths)
+    columns = zip(
+        results.lengths,
+        results.mean_average_precision,
+        errors,
+        results.queries,
+        results.unmatched_queries,
+        strict=True,
+    )
+    rows = [
+        html_element(
+            "tr",
+            html_element("th", str(length), scope="row"),
+            html_element("td", format_value(value, "%")),
+            html_element("td", format_value(error, "%")),
+            html_element("td", f"{evaluated:,}"),
+            html_element("td", f"{unmatched:,}"),
+        )
+        for length, value, error, evaluated, unmatched in columns
+    ]
+    return table_region("Queries", header_cells(header), rows)
+
+
+def render_query_examples(examples: Sequence[QueryRanking]) -> Markup:
+    """Return example queries with their highest-ranked images and their relevance as HTML."""
+    return join_markup(*map(_render_query_example, examples))
+
+
+def _render_query_example(example: QueryRanking) -> Markup:
+    relevance = example.is_relevant[:MAX_IMAGES]
+    summary = (
+        f"{sum(relevance)} of these {len(relevance)} images match the query, and "
+        f"{example.n_relevant:,} of all images; average precision "
+        f"{format_value(example.average_precision, '%')}."
+    )
+    cards = [
+        _query_image_card(path, bool(is_relevant))
+        for path, is_relevant in zip(example.paths[:MAX_IMAGES], relevance, strict=True)
+    ]
+    return join_markup(
+        html_element("h3", html_element("code", example.query)),
+        html_element("p", summary, class_="soft"),
+        html_element("div", *cards, class_="images small"),
+    )
+
+
+def _query_image_card(path: str, is_relevant: bool) -> Markup:
+    return html_element(
+        "div",
+        render_thumbnail(path, side=HIT_SIDE),
+        render_relevance(is_relevant),
+        html_element("div", path, class_="path"),
+        class_="card",
+    )
+
+
+def _draw_retrieval_curve(lengths: Array, mean_average_precision: Array) -> bytes:
+    figure = new_figure(3.8)
+    axes = figure.subplots()
+    style_axes(axes)
+    percent = 100 * mean_average_precision
+    axes.plot(lengths, percent, "o-", color=BLUE)
+    for x, value in zip(lengths, percent, strict=True):
+        if not np.isnan(value):
+            axes.annotate(
+                f"{value:.1f}",
+                (x, value),
+                (0, 7),
+                textcoords="offset points",
+                ha="center",
+                color=TEXT,
+                fontsize=8.5,
+            )
+    axes.set(xlabel="labels in the query", ylabel="mAP, %", ylim=(0, 108))
+    axes.set_xticks(lengths)
+    axes.margins(x=0.08)
+    return figure_to_png(figure, left=0.13, bottom=0.15, top=0.97)
+
+
+def _query_length_text(length: int) -> str:
+    return f"{length} label" if length == 1 else f"{length} labels"

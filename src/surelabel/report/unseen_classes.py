@@ -1,0 +1,205 @@
+"""Tables and reliability diagram of seen and unseen classes (generalized zero-shot)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from surelabel.errors import InputError
+from surelabel.evaluation import RankingResults, UnseenClassResults
+from surelabel.metrics import ReliabilityBins, reliability_bins
+from surelabel.records import Array, Flags
+from surelabel.report.markup import Markup, header_cells, html_element, table_region
+from surelabel.report.metric_descriptions import (
+    describe_metric,
+    format_value,
+    format_with_unit,
+    sort_metrics,
+)
+from surelabel.report.plot_style import Plot
+from surelabel.report.reliability_diagram import BINS, draw_reliability_diagram
+
+MAX_NAMES = 40  # unseen classes listed by name
+RANKING_COLUMNS = (
+    "",
+    "unseen only",
+    "perfect ranking",
+    "seen and unseen",
+    "perfect ranking",
+)
+SEEN_UNSEEN_COLUMNS = ("", "seen", "noise floor", "unseen", "noise floor", "unit")
+RANKING_NOTE = (
+    "Seen classes may have had labels during fitting. Zero-shot: only the unseen classes are "
+    "ranked, in the {images} images with a positive unseen class. Generalized zero-shot: seen and "
+    "unseen classes are ranked together, in all images. Perfect ranking: the value of a ranking "
+    "without errors, which is below 100 % if images have more or fewer than k positive labels."
+)
+CALIBRATION_NOTE = (
+    "All values are computed on all images. The noise floor is the value of perfectly calibrated "
+    "probabilities; it rises as the number of decisions falls."
+)
+
+
+@dataclass(frozen=True)
+class UnseenClasses:
+    """Unseen classes of an evaluation, and their metrics.
+
+    Attributes:
+        names: Labels of the evaluation that are unseen classes.
+        results: Result of ``evaluate_unseen_classes``.
+    """
+
+    names: Sequence[str]
+    results: UnseenClassResults
+
+
+def check_unseen_classes(names: Sequence[str], unseen: UnseenClasses | None) -> None:
+    """Check that the unseen classes are some of the evaluated labels, but not all.
+
+    Args:
+        names: Labels of the evaluation.
+        unseen: Unseen classes; None is valid.
+
+    Raises:
+        InputError: If an unseen class was not evaluated, or if no class or every class is unseen.
+    """
+    if unseen is None:
+        return
+    evaluated, unseen_names = set(names), set(unseen.names)
+    not_evaluated = [name for name in unseen.names if name not in evaluated]
+    if not_evaluated or not 0 < len(unseen_names) < len(evaluated):
+        raise InputError(
+            f"unseen.names must be at least one and not all of the {len(evaluated)} evaluated "
+            f"labels; got {len(unseen_names)}"
+            + (f", of which {not_evaluated[0]!r} was not evaluated." if not_evaluated else ".")
+        )
+
+
+def seen_unseen_reliability(
+    probabilities: Array, targets: Array, known: Flags, is_unseen: Flags
+) -> dict[str, ReliabilityBins]:
+    """Bin the decisions of seen and of unseen classes.
+
+    Args:
+        probabilities: Probabilities in [0, 1], ``(n, c)``.
+        targets: Targets in [0, 1], ``(n, c)``.
+        known: True where the target is known, ``(n, c)``.
+        is_unseen: True for unseen classes, ``(c,)``.
+
+    Returns:
+        Bins of ``seen`` and of ``unseen`` classes.
+    """
+    return {
+        group: reliability_bins(probabilities[:, c], targets[:, c], known[:, c], bins=BINS)
+        for group, c in {"seen": ~is_unseen, "unseen": is_unseen}.items()
+    }
+
+
+def plot_seen_unseen_reliability(
+    bins: Mapping[str, ReliabilityBins], ece: Mapping[str, float], n_images: int
+) -> Plot:
+    """Plot the reliability diagrams of seen and unseen classes.
+
+    Args:
+        bins: Bins of ``seen`` and of ``unseen`` classes.
+        ece: Expected calibration error of ``seen`` and of ``unseen`` classes.
+        n_images: Number of images.
+    """
+    errors = [f"{group} classes: ECE {format_with_unit(ece[group], 'points')}" for group in bins]
+    counts = [f"{group_bins.counts.sum():,.0f} of {group}" for group, group_bins in bins.items()]
+    note = (
+        f"{BINS} equal-width bins, probability that the label is positive; {' and '.join(counts)} "
+        f"classes, known decisions of {n_images:,} images; band: 95 % of the points of calibrated "
+        "probabilities of unseen classes, decisions taken as independent; counts on a logarithmic "
+        "scale"
+    )
+    curves = [(f"{group} classes", bins[group]) for group in ("unseen", "seen")]
+    return Plot(
+        "reliability_seen_unseen",
+        "Calibration of seen and unseen classes",
+        f"Two reliability diagrams of the same images. {'; '.join(errors)}.",
+        "Dots: unseen classes, with their consistency band. Squares: seen classes.",
+        draw_reliability_diagram(curves, note),
+    )
+
+
+def describe_unseen_classes(unseen: UnseenClasses) -> str:
+    """Describe the columns of the ranking table, and list the unseen classes."""
+    n_more = len(unseen.names) - MAX_NAMES
+    names = ", ".join(unseen.names[:MAX_NAMES]) + (f" and {n_more:,} more" if n_more > 0 else "")
+    note = RANKING_NOTE.format(images=f"{unseen.results.zsl.images:,}")
+    return f"{note} Unseen classes: {names}."
+
+
+def render_ranking_table(results: UnseenClassResults) -> Markup:
+    """Return an HTML table of the ranking metrics, with those of a perfect ranking."""
+    rows = ranking_table_rows(results.zsl, results.gzsl)
+    return _seen_unseen_table_region("Ranking of seen and unseen classes", RANKING_COLUMNS, rows)
+
+
+def render_seen_unseen_table(results: UnseenClassResults) -> Markup:
+    """Return an HTML table of the metrics of seen and unseen classes, with their noise floor."""
+    note = html_element("p", CALIBRATION_NOTE, class_="soft")
+    rows = seen_unseen_table_rows(results)
+    table = _seen_unseen_table_region(
+        "Metrics of seen and unseen classes", SEEN_UNSEEN_COLUMNS, rows
+    )
+    return html_element("div", note, table)
+
+
+def ranking_table_rows(*rankings: RankingResults) -> list[list[str]]:
+    """Return a row for each ranking metric, with two columns for each ranking.
+
+    Args:
+        rankings: Results of rankings of different classes or images.
+
+    Returns:
+        Rows of a title and, for each ranking, its value and the value of a perfect ranking.
+    """
+    rows = []
+    for k in rankings[0].achieved.micro:
+        for metric in ("precision", "recall", "f1"):
+            pairs = [(r.achieved.micro[k], r.perfect_ranking.micro[k]) for r in rankings]
+            cells = [
+                format_value(getattr(values, metric), "%") for pair in pairs for values in pair
+            ]
+            rows.append([f"{metric.capitalize()} at {k}", *cells])
+    for title, attribute in (
+        ("mAP", "mean_average_precision"),
+        ("mAP, labels without positives as 0", "mean_average_precision_zero_filled"),
+    ):
+        metrics = [values for r in rankings for values in (r.achieved, r.perfect_ranking)]
+        rows.append([title, *(format_value(getattr(of, attribute), "%") for of in metrics)])
+    for title, counts in (
+        ("Images", [f"{r.images:,}" for r in rankings]),
+        ("Positive labels per image", [f"{r.labels_per_image:.2f}" for r in rankings]),
+        ("Labels without positives", [f"{r.labels_without_positives:,}" for r in rankings]),
+    ):
+        rows.append([title, *(cell for count in counts for cell in (count, ""))])
+    return rows
+
+
+def seen_unseen_table_rows(results: UnseenClassResults) -> list[list[str]]:
+    """Return a row for each metric: seen, noise floor, unseen, noise floor and unit."""
+    rows = []
+    for metric in sort_metrics(results.metrics_by_group):
+        description, noise_floor = describe_metric(metric), results.noise_floor.get(metric, {})
+        cells = [
+            format_value(values.get(group), description.unit)
+            for group in ("seen", "unseen")
+            for values in (results.metrics_by_group[metric], noise_floor)
+        ]
+        rows.append([description.title, *cells, description.unit])
+    return rows
+
+
+def _seen_unseen_table_region(
+    label: str, header: Sequence[str], rows: Sequence[Sequence[str]]
+) -> Markup:
+    body = [
+        html_element(
+            "tr",
+            html_element("th", title, scope="row"),
+            *(html_element("td", cell) for cell in cells),
+        )
+        for title, *cells in rows
+    ]
+    return table_region(label, header_cells(header), body)

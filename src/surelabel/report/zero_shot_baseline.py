@@ -1,0 +1,118 @@
+"""Table that compares a recognizer with its zero-shot baseline and with the targets."""
+
+from collections.abc import Mapping
+
+from surelabel.records import Predictions
+from surelabel.report.baseline_comparison import (
+    BASELINE,
+    GROUND_TRUTH,
+    RECOGNIZER,
+    ThresholdedLabels,
+    label_pairs_per_image,
+)
+from surelabel.report.markup import Markup, header_cells, html_element, join_markup, table_region
+from surelabel.report.metric_descriptions import NOT_MEASURED, describe_metric, format_value
+
+BASELINE_NOTE = (
+    "The zero-shot baseline is the encoder with the same labels, without adaptation and with one "
+    "view of each image."
+)
+COUNTS_NOTE = (
+    "The expected number of labels is the sum of all probabilities. The predicted labels are the "
+    "labels with the highest probabilities in all images, as many as expected; this needs no "
+    "targets. Two labels of one image are a pair. Decisions with unknown targets are not counted."
+)
+UNCALIBRATED_NOTE = (
+    "These scores are not calibrated. They rank labels, but have no threshold, so labels cannot "
+    "be counted. To see label counts, calibrate (surelabel calibrate, without labels with "
+    "--unlabelled), evaluate again and write the report again."
+)
+UNCALIBRATED_BASELINE_NOTE = "The baseline is not calibrated, so its labels are not counted."
+
+
+def describe_zero_shot_baseline(sources: Mapping[str, Predictions]) -> Markup:
+    """Return HTML that explains the comparison, and why values are missing.
+
+    Args:
+        sources: Source → predictions, as from ``predictions_by_source``.
+    """
+    baseline = sources.get(BASELINE)
+    sentences = [] if baseline is None else [BASELINE_NOTE]
+    if sources[RECOGNIZER].calibration is None:
+        note = html_element("div", UNCALIBRATED_NOTE, class_="note")
+        return join_markup(*_baseline_note_paragraph(sentences), note)
+    if baseline is not None and baseline.calibration is None:
+        sentences.append(UNCALIBRATED_BASELINE_NOTE)
+    elif baseline is not None:
+        sentences.append(f"Calibration of the baseline: {baseline.calibration}.")
+    return join_markup(*_baseline_note_paragraph([*sentences, COUNTS_NOTE]))
+
+
+def _baseline_note_paragraph(sentences: list[str]) -> list[Markup]:
+    return [html_element("p", " ".join(sentences), class_="soft")] if sentences else []
+
+
+def baseline_comparison_table(
+    sources: Mapping[str, Predictions],
+    ranking_metrics: Mapping[str, Mapping[str, float]],
+    labels_by_source: Mapping[str, ThresholdedLabels],
+) -> Markup:
+    """Return an HTML table of ranking metrics and label counts of each source.
+
+    Args:
+        sources: Source → predictions, as from ``predictions_by_source``.
+        ranking_metrics: Metric → source → value; shown if there is a baseline.
+        labels_by_source: Source → predicted labels; empty if nothing is calibrated.
+    """
+    rows: list[tuple[str, dict[str, str]]] = []
+    if BASELINE in sources:
+        for metric, values in ranking_metrics.items():
+            cells = {source: format_value(value, "%") for source, value in values.items()}
+            rows.append((describe_metric(metric).title, cells))
+    rows += _label_count_table_rows(labels_by_source)
+    columns = [*sources, *[GROUND_TRUTH] * bool(labels_by_source)]
+    body = [
+        html_element(
+            "tr",
+            html_element("th", title, scope="row", class_="metric"),
+            *(html_element("td", cells.get(column, NOT_MEASURED)) for column in columns),
+        )
+        for title, cells in rows
+    ]
+    return table_region("Zero-shot baseline", header_cells(["", *columns]), body)
+
+
+def _label_count_table_rows(
+    labels_by_source: Mapping[str, ThresholdedLabels],
+) -> list[tuple[str, dict[str, str]]]:
+    """Return the titles and cells of the numbers of labels and pairs per image."""
+    if not labels_by_source:
+        return []
+    annotated = labels_by_source[RECOGNIZER]
+    sources = labels_by_source.items()
+    expected = {source: f"{labels.counts.means['expected']:.2f}" for source, labels in sources}
+    expected[GROUND_TRUTH] = f"{annotated.counts.means['positive']:.2f}"
+    above_half = {source: f"{labels.labels_above_half:.2f}" for source, labels in sources}
+    precision = {source: format_value(labels.precision, "%") for source, labels in sources}
+    rows = [
+        ("labels per image, expected", expected),
+        ("labels per image, with a probability of 50 % or more", above_half),
+        ("precision of the predicted labels", precision),
+    ]
+    positive = annotated.cooccurrence.positive
+    if positive is None or len(positive) < 2:
+        return rows
+    pairs = {
+        source: f"{label_pairs_per_image(labels.cooccurrence.predicted):.2f}"
+        for source, labels in sources
+    }
+    pairs[GROUND_TRUTH] = f"{label_pairs_per_image(positive):.2f}"
+    errors = {
+        source: format_value(labels.cooccurrence.mean_absolute_difference, "points")
+        for source, labels in sources
+    }
+    return [
+        *rows,
+        ("label pairs per image, predicted", pairs),
+        ("error of the share of images with a pair, in points", errors),
+    ]

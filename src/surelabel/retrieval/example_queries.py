@@ -1,0 +1,133 @@
+"""Example conjunctions with their rankings, for the report."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.errors import InputError
+from surelabel.records import Flags
+from surelabel.retrieval.literal_scores import (
+    Literals,
+    LiteralScores,
+    average_precision_of_query,
+    compute_literal_scores,
+)
+from surelabel.retrieval.query import Query
+from surelabel.retrieval.query_sampling import (
+    QueryShape,
+    cooccurring_label_sets,
+    sample_fulfilled_queries,
+)
+
+EXAMPLE_SHAPES = ((1, 0), (1, 1), (2, 0), (2, 1), (2, 2), (3, 1))  # one example of each
+DRAWS_PER_EXAMPLE = 50  # queries sampled; the one with the most relevant images is the example
+
+
+@dataclass(frozen=True)
+class ExampleQuery:
+    """A query with its highest-ranked images.
+
+    Attributes:
+        query: Query in the language of `parse`.
+        rows: Row numbers of the images, by falling probability, ``(k,)``.
+        probabilities: Probability that the query holds, its labels taken as independent, ``(k,)``.
+        is_relevant: Whether the query holds, ``(k,)``.
+        n_relevant: Number of images, of all, for which the query holds.
+        average_precision: Average precision of the ranking of all images.
+    """
+
+    query: str
+    rows: npt.NDArray[np.intp]
+    probabilities: npt.NDArray[np.float32]
+    is_relevant: Flags
+    n_relevant: int
+    average_precision: float
+
+
+def select_example_queries(
+    logits: npt.ArrayLike,
+    targets: npt.ArrayLike,
+    names: Sequence[str],
+    known: npt.ArrayLike | None = None,
+    *,
+    shapes: Sequence[QueryShape] = EXAMPLE_SHAPES,
+    k: int = 8,
+    seed: int = 0,
+) -> list[ExampleQuery]:
+    """Select one query of each shape and rank the images.
+
+    Queries that some image fulfils are sampled. The example is the one with the most relevant
+    images.
+
+    Args:
+        logits: Finite log-odds, ``(n, c)``.
+        targets: 1 for positive, 0 for negative, NaN for unknown targets, ``(n, c)``.
+        names: Label names, length c.
+        known: True if the target is known, ``(n, c)``; if omitted, all targets but NaN are known.
+        shapes: Number of wanted labels, at least one, and of unwanted labels of each example.
+        k: Number of images for each example.
+        seed: Seed of the query sample.
+
+    Returns:
+        One example for each shape; none for shapes without a fulfilled query.
+
+    Raises:
+        InputError: If shapes differ, a log-odds is not finite, a known target is not 0 or 1, or
+            the number of names is not the number of labels.
+
+    Example:
+        >>> logits, targets = [[2, -1], [-1, 1]], [[1, 0], [0, 1]]
+        >>> example, = select_example_queries(logits, targets, ["cat", "dog"], shapes=[(1, 1)])
+        >>> example.query, example.rows.tolist(), example.is_relevant.tolist()
+        ('dog & !cat', [1, 0], [True, False])
+    """
+    literal_scores = compute_literal_scores(logits, targets, known)
+    if len(names) != literal_scores.n_labels:
+        raise InputError(
+            f"There must be one name for each of {literal_scores.n_labels} labels; got "
+            f"{len(names)}. Give the names of the columns, in their order."
+        )
+    queries = (_most_fulfilled_query(literal_scores, shape, seed) for shape in shapes)
+    return [_rank_images(literal_scores, query, names, k) for query in queries if query]
+
+
+def _most_fulfilled_query(
+    literal_scores: LiteralScores, shape: QueryShape, seed: int
+) -> Literals | None:
+    """Sample queries of one shape; return the one with the most relevant images, if any."""
+    wanted, unwanted = shape
+    sets = cooccurring_label_sets(literal_scores.is_true[1], wanted)
+    if not len(sets) or sum(shape) > literal_scores.n_labels:
+        return None
+    generator = np.random.default_rng((seed, wanted, unwanted))
+    queries, _ = sample_fulfilled_queries(
+        literal_scores, sets, unwanted, sample_size=DRAWS_PER_EXAMPLE, generator=generator
+    )
+    return max(
+        queries,
+        key=lambda query: np.count_nonzero(literal_scores.relevant_images(query)),
+        default=None,
+    )
+
+
+def _rank_images(
+    literal_scores: LiteralScores, query: Literals, names: Sequence[str], k: int
+) -> ExampleQuery:
+    scores = literal_scores.query_scores(query)
+    is_relevant = literal_scores.relevant_images(query)
+    rows = np.argsort(-scores, kind="stable")[:k]
+    rows = rows[np.isfinite(scores[rows])]  # a label is unknown if the score is not finite
+    wanted, unwanted = (
+        tuple(names[column] for column, literal_sign in query if literal_sign == sign)
+        for sign in (1, -1)
+    )
+    return ExampleQuery(
+        query=str(Query(wanted, unwanted)),
+        rows=rows,
+        probabilities=np.exp(scores[rows]),
+        is_relevant=is_relevant[rows],
+        n_relevant=int(is_relevant.sum()),
+        average_precision=average_precision_of_query(scores, is_relevant),
+    )

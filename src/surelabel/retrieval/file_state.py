@@ -1,0 +1,117 @@
+"""Size, time and content hash of indexed files, to detect files that changed."""
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from surelabel.errors import InputError
+
+FILE_STATE_SCHEMA = pa.schema(
+    {"path": pa.string(), "bytes": pa.int64(), "mtime_ns": pa.int64(), "hash": pa.string()}
+)
+
+
+@dataclass(frozen=True)
+class FileState:
+    """Size, modification time and content hash of one file.
+
+    Attributes:
+        bytes: Size in bytes; None if only the content hash was recorded.
+        mtime_ns: Modification time, nanoseconds since 1970; None if only the content hash was
+            recorded.
+        hash: BLAKE2b of the content, 128 bits in hexadecimal.
+    """
+
+    bytes: int | None
+    mtime_ns: int | None
+    hash: str
+
+
+def absolute_paths(paths: Iterable[str]) -> list[str]:
+    """Return absolute paths, which do not depend on the current folder."""
+    return [os.path.abspath(path) for path in paths]
+
+
+def is_valid_unicode(path: str) -> bool:
+    """Return whether a path is valid Unicode; Unix allows file names that are not."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def read_file_state(path: str) -> FileState | None:
+    """Return the current state of a file; None if the file cannot be read."""
+    try:
+        with Path(path).open("rb") as file:
+            digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
+        status = Path(path).stat()
+    except OSError:
+        return None
+    return FileState(status.st_size, status.st_mtime_ns, digest.hexdigest())
+
+
+def file_state_table(paths: Sequence[str], hashes: Sequence[str] | None = None) -> pa.Table:
+    """Return a table with the absolute path and file state of each image.
+
+    The state columns are null if the file cannot be read.
+
+    Args:
+        paths: Paths of the images, length n.
+        hashes: Content hashes at prediction time, length n. If the current file has another hash,
+            only the given hash is recorded.
+
+    Raises:
+        InputError: If a path occurs twice or is not valid Unicode.
+    """
+    paths = absolute_paths(paths)
+    if invalid_paths := [path for path in paths if not is_valid_unicode(path)]:
+        raise InputError(
+            f"Paths must be valid Unicode to be stored; got {invalid_paths[0]!r}. Rename that file."
+        )
+    states = [read_file_state(path) for path in paths]
+    if hashes is not None:
+        states = [_state_with_hash(state, hash) for state, hash in zip(states, hashes, strict=True)]
+    column = pa.array(paths, pa.string())
+    if len(column.unique()) < len(column):
+        duplicate = next(path for path, count in Counter(paths).items() if count > 1)
+        raise InputError(
+            f"Each image must occur once in an index; got {duplicate!r} twice. Remove one of the "
+            f"two paths."
+        )
+    fields = [
+        [state and getattr(state, name) for state in states] for name in FILE_STATE_SCHEMA.names[1:]
+    ]
+    return pa.table([column, *fields], schema=FILE_STATE_SCHEMA)
+
+
+def describe_change(path: str, recorded: FileState | None) -> str | None:
+    """Return the reason why a file counts as changed; None if it is unchanged.
+
+    A file of the same size and modification time counts as unchanged. Otherwise the content is
+    compared, so that a touched or copied file counts as unchanged.
+
+    Args:
+        path: Path of the file.
+        recorded: State in the index; None if the file could not be read when it was indexed.
+    """
+    status = Path(path).stat()
+    if recorded is None:
+        return "the file could not be read when it was indexed"
+    if (status.st_size, status.st_mtime_ns) == (recorded.bytes, recorded.mtime_ns):
+        return None
+    current = read_file_state(path)
+    if current is None:
+        return "the file can no longer be read"
+    return None if current.hash == recorded.hash else "the content changed after the prediction"
+
+
+def _state_with_hash(current: FileState | None, hash: str) -> FileState:
+    """Return the current state if it has this content hash, else a state of the hash alone."""
+    return current if current and current.hash == hash else FileState(None, None, hash)

@@ -1,0 +1,50 @@
+"""Lock that allows one process to write an index; the system releases it if the process ends."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from surelabel.errors import DataError
+
+LOCK_FILE = "index.lock"  # never deleted: two processes could lock a file that is recreated
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock_file(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def _lock_file(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextmanager
+def lock_index(folder: Path) -> Iterator[None]:
+    """Hold the write lock of an index; create the folder if it does not exist.
+
+    Args:
+        folder: Folder of the index.
+
+    Raises:
+        DataError: If another process holds the lock, or the folder cannot be written or locked.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / LOCK_FILE).open("a")
+    except OSError as error:
+        raise DataError(f"{folder} cannot be written: {error.strerror}.") from error
+    with file:
+        try:
+            _lock_file(file.fileno())
+        except (BlockingIOError, PermissionError) as error:
+            raise DataError(
+                f"Another process is writing {folder}. Run the command again when it has finished."
+            ) from error
+        except OSError as error:
+            raise DataError(
+                f"{folder} cannot be locked: {error.strerror}. Write the index to a local disk."
+            ) from error
+        yield

@@ -1,0 +1,161 @@
+"""``index.json``: the manifest that lists the shards of an index, replaced atomically."""
+
+import json
+import re
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from surelabel.errors import DataError
+from surelabel.files import atomic_file
+from surelabel.retrieval.index_lock import LOCK_FILE
+from surelabel.retrieval.shards import Shard
+
+INDEX_VERSION = 1
+_INDEX_FILE_NAME = re.compile(
+    r"\.?(?:(?:rows|logits|scores|order|checksums|features)-(\d{3,})\.(?:parquet|npy)|index\.json)"
+    r"(?:\.\d+\.new)?|" + re.escape(LOCK_FILE)
+)
+
+
+@dataclass(frozen=True)
+class IndexManifest:
+    """Labels, recognizer, shards and skipped images of an index.
+
+    Attributes:
+        names: Label names, length c.
+        model: Fingerprint of the recognizer.
+        calibration: Description of the calibration of the log-odds.
+        shards: Shards with the rows, in order.
+        skipped: Reason for each image that could not be read, by path.
+        revision: Random identifier, new after every change.
+    """
+
+    names: tuple[str, ...]
+    model: str
+    calibration: str
+    shards: tuple[Shard, ...] = ()
+    skipped: dict[str, str] = field(default_factory=dict)
+    revision: str = field(default_factory=lambda: secrets.token_hex(8))
+
+
+def save_manifest(folder: Path, manifest: IndexManifest) -> None:
+    """Write ``index.json``, then delete the index files that it does not list.
+
+    Args:
+        folder: Folder of the index.
+        manifest: New manifest.
+
+    Raises:
+        DataError: If the folder cannot be written.
+    """
+    fields = {
+        "format": "surelabel index",
+        "version": INDEX_VERSION,
+        "revision": manifest.revision,
+        "images": sum(map(len, manifest.shards)),
+        "names": manifest.names,
+        "model": manifest.model,
+        "calibration": manifest.calibration,
+        "shards": [shard.entry for shard in manifest.shards],
+        "skipped": manifest.skipped,
+    }
+    with atomic_file(folder / "index.json") as file:
+        file.write_text(json.dumps(fields, indent=1), encoding="ascii")
+    listed = {"index.json", LOCK_FILE}.union(*(shard.files for shard in manifest.shards))
+    for unlisted in (file for file in _index_files(folder) if file.name not in listed):
+        with suppress(PermissionError):  # mapped by a reader on Windows; the next writer deletes it
+            unlisted.unlink(missing_ok=True)
+
+
+def load_manifest(folder: Path) -> IndexManifest:
+    """Read ``index.json`` without opening a shard.
+
+    Args:
+        folder: Folder of the index.
+
+    Raises:
+        DataError: If the file is missing or damaged, or its version is newer than this package.
+    """
+    file = folder / "index.json"
+    if not file.is_file():
+        raise DataError(
+            f"{folder} must be an index, a folder with an index.json; it has none. Build it with "
+            f"`surelabel index`, or check the path."
+        )
+    try:
+        fields = json.loads(file.read_text(encoding="ascii"))
+        if fields["version"] > INDEX_VERSION:
+            raise DataError(
+                f"{file} has version {fields['version']}; this package reads versions up to "
+                f"{INDEX_VERSION}. Install a newer surelabel."
+            )
+        return _parse_manifest(folder, fields)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, DataError):
+            raise
+        reason = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise DataError(
+            f"{file} is damaged: {reason}. Restore the file, or build the index again "
+            f"(`surelabel index`)."
+        ) from error
+
+
+def _parse_manifest(folder: Path, fields: dict[str, Any]) -> IndexManifest:
+    """Return the manifest after checking type and range of each field; raise ValueError else."""
+    strings = [fields[name] for name in ("model", "calibration", "revision")]
+    names, skipped, entries = fields["names"], fields["skipped"], fields["shards"]
+    if not _is_string_list(strings):
+        raise ValueError("model, calibration and revision must be strings")
+    if not _is_string_list(names) or not all(names) or len(set(names)) < len(names):
+        raise ValueError("names must be a list of distinct, non-empty strings")
+    if not isinstance(skipped, dict) or not _is_string_list([*skipped.values()]):
+        raise ValueError("skipped must map each path to a reason")
+    if not isinstance(entries, list):
+        raise ValueError("shards must be a list")
+    shards = tuple(Shard.from_entry(folder, entry) for entry in entries)
+    if len({shard.number for shard in shards}) < len(shards):
+        raise ValueError("a shard is listed twice")
+    model, calibration, revision = strings
+    return IndexManifest(tuple(names), model, calibration, shards, skipped, revision)
+
+
+def _is_string_list(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def check_index_folder(folder: Path) -> None:
+    """Check that an index can be written to a folder: it is new, empty or holds an index.
+
+    Args:
+        folder: Folder of the index to write.
+
+    Raises:
+        DataError: If the folder holds other files, or is a file.
+    """
+    other_files: Sequence[Path] = []
+    if folder.is_dir():
+        other_files = sorted(set(folder.iterdir()) - set(_index_files(folder)))
+    elif folder.exists():
+        other_files = [folder]
+    if other_files:
+        raise DataError(
+            f"The folder of a new index must be new, empty or an older index; {folder} contains "
+            f"{other_files[0].name}. Choose another folder."
+        )
+
+
+def next_shard_number(folder: Path) -> int:
+    """Return a shard number that no file in the folder has, unlisted files included."""
+    matches = [_INDEX_FILE_NAME.fullmatch(file.name) for file in _index_files(folder)]
+    return 1 + max((int(match[1]) for match in matches if match and match[1]), default=-1)
+
+
+def _index_files(folder: Path) -> list[Path]:
+    """Return the files in a folder whose name an index uses."""
+    if not folder.is_dir():
+        return []
+    return [file for file in folder.iterdir() if _INDEX_FILE_NAME.fullmatch(file.name)]

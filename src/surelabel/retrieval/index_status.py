@@ -1,0 +1,51 @@
+"""Comparison of an index with the files on disk: images not indexed, changed or deleted."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from surelabel.retrieval.file_state import FileState, absolute_paths, describe_change
+from surelabel.retrieval.shards import Shard
+
+
+@dataclass(frozen=True)
+class IndexStatus:
+    """Differences between an index and the images on disk, with a reason for each path.
+
+    Attributes:
+        n_images: Number of images in the index.
+        not_indexed: Reason for each image on disk that is not in the index, by absolute path.
+        changed: Reason for each indexed image whose file changed, by absolute path.
+        deleted: Reason for each indexed image whose file no longer exists, by absolute path.
+    """
+
+    n_images: int
+    not_indexed: dict[str, str]
+    changed: dict[str, str]
+    deleted: dict[str, str]
+
+
+def compare_with_files(
+    shards: Sequence[Shard], skipped: Mapping[str, str], images: Iterable[str]
+) -> IndexStatus:
+    """Compare the rows of an index with the files on disk.
+
+    Args:
+        shards: Shards of the index.
+        skipped: Reason for each image that could not be read at prediction time, by path.
+        images: Paths of the images that should be in the index.
+    """
+    indexed, changed, deleted = set(), {}, {}
+    for shard in shards:
+        for row in shard.active_file_states.to_pylist():
+            path = row.pop("path")
+            indexed.add(path)
+            if not os.path.isfile(path):
+                deleted[path] = "the file no longer exists"
+            elif reason := describe_change(path, None if row["hash"] is None else FileState(**row)):
+                changed[path] = reason
+    not_indexed = {path: reason for path, reason in skipped.items() if os.path.isfile(path)}
+    for path in absolute_paths(images):
+        if path not in indexed:
+            not_indexed.setdefault(path, "the image was never added to the index")
+    return IndexStatus(sum(map(len, shards)), not_indexed, changed, deleted)

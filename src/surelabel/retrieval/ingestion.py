@@ -1,0 +1,102 @@
+"""Conversion of predictions to index rows, with validation."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.errors import InputError, NotFitted
+from surelabel.records import LOGIT_LIMIT, Predictions
+from surelabel.retrieval.file_state import absolute_paths, file_state_table
+from surelabel.retrieval.index_manifest import IndexManifest
+from surelabel.retrieval.shards import ShardRows
+
+
+def empty_manifest(predictions: Predictions) -> IndexManifest:
+    """Return the manifest of an index for these predictions that has no rows yet.
+
+    Raises:
+        NotFitted: If the predictions are not calibrated.
+        InputError: If there is no label name, or a name is empty or occurs twice.
+    """
+    if predictions.logits is None or predictions.calibration is None:
+        raise NotFitted(
+            "An index needs calibrated log-odds to combine several labels; these predictions are "
+            "not calibrated. Calibrate the recognizer (`surelabel calibrate`) and predict again."
+        )
+    names = tuple(predictions.names)
+    if not names or not all(names) or len(set(names)) < len(names):
+        invalid_names = [name for name in names if not name or names.count(name) > 1]
+        raise InputError(
+            f"Label names of an index must be distinct and not empty; got "
+            f"{_abbreviate(invalid_names)}. Rename them."
+        )
+    return IndexManifest(names, predictions.model, predictions.calibration)
+
+
+def predictions_to_rows(predictions: Predictions) -> ShardRows:
+    """Convert predictions to index rows, with the file state of each image at prediction time.
+
+    Raises:
+        InputError: If a log-odds is outside [-40, 40], a score is not finite, or a path occurs
+            twice.
+    """
+    logits = np.asarray(predictions.logits, dtype=np.float32)
+    scores = np.asarray(predictions.scores, dtype=np.float32)
+    is_valid = (np.abs(logits) <= LOGIT_LIMIT) & np.isfinite(scores)  # NaN compares as False
+    if not is_valid.all():
+        row, column = np.argwhere(~is_valid)[0]
+        raise InputError(
+            f"Log-odds must be in [-{LOGIT_LIMIT:g}, {LOGIT_LIMIT:g}] and scores finite; "
+            f"{predictions.paths[row]!r} has log-odds {logits[row, column]} and score "
+            f"{scores[row, column]} for {predictions.names[column]!r}. Predict the image again."
+        )
+    file_states = file_state_table(predictions.paths, predictions.hashes)
+    return ShardRows(file_states, logits.T, scores.T, predictions.features)
+
+
+def skipped_reasons(predictions: Predictions) -> dict[str, str]:
+    """Return the reason for each image that could not be read, by absolute path."""
+    paths = absolute_paths(skipped.path for skipped in predictions.skipped)
+    return dict(zip(paths, (skipped.reason for skipped in predictions.skipped), strict=True))
+
+
+def check_same_recognizer(manifest: IndexManifest, predictions: Predictions) -> None:
+    """Check that predictions come from the recognizer of an index.
+
+    Args:
+        manifest: Manifest of the index.
+        predictions: Predictions to add to it.
+
+    Raises:
+        NotFitted: If the predictions are not calibrated.
+        InputError: If model, calibration, names or feature width differ.
+    """
+    other = empty_manifest(predictions)
+    pairs = {
+        "model": (manifest.model, other.model),
+        "calibration": (manifest.calibration, other.calibration),
+        "names": (manifest.names, other.names),
+    }
+    if manifest.shards:
+        widths = [_width(manifest.shards[0].features), _width(predictions.features)]
+        pairs["feature width"] = (str(widths[0]), str(widths[1]))
+    for quantity, (expected, actual) in pairs.items():
+        if expected != actual:
+            raise InputError(
+                f"All predictions of an index must come from one recognizer. The index "
+                f"has {quantity} {_abbreviate(expected)}; the predictions have "
+                f"{_abbreviate(actual)}. Predict with the same recognizer, or build the index "
+                f"again (`surelabel index`)."
+            )
+
+
+def _width(features: npt.NDArray[np.float16] | None) -> int:
+    return 0 if features is None else features.shape[1]
+
+
+def _abbreviate(value: str | Sequence[str]) -> str:
+    """Return a quoted string, or the first five strings of a list with its length."""
+    if isinstance(value, str):
+        return repr(value)
+    return f"{', '.join(map(repr, value[:5]))}{', …' if len(value) > 5 else ''} ({len(value)})"

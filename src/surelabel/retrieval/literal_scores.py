@@ -1,0 +1,97 @@
+"""Log probability and truth of every literal of every annotated image, to rank conjunctions.
+
+A literal is a wanted or unwanted label. A query is a tuple of literals by rising column. Its score
+adds log probabilities in that order in float32, so that equal queries have equal scores.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.metrics.arrays.input_validation import validate_scores
+from surelabel.records import Flags
+from surelabel.retrieval.conjunction_search import Literal, log_sigmoid
+
+Literals = tuple[Literal, ...]
+LogProbabilities = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class LiteralScores:
+    """Log probability and truth of each literal in each image.
+
+    Attributes:
+        log_probabilities: Log probability of the literals by sign (+1 wanted, -1 unwanted), minus
+            infinity if the target is unknown, ``(c, n)`` each.
+        is_true: Whether the literal holds, by sign; False if the target is unknown, ``(c, n)``
+            each.
+    """
+
+    log_probabilities: dict[int, LogProbabilities]
+    is_true: dict[int, Flags]
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels, ``c``."""
+        return len(self.is_true[1])
+
+    @property
+    def n_images(self) -> int:
+        """Number of images, ``n``."""
+        return len(self.is_true[1].T)
+
+    def query_scores(self, query: Literals) -> LogProbabilities:
+        """Return the log probability that all literals of a query hold, ``(n,)``."""
+        scores = np.zeros(self.n_images, np.float32)
+        for column, sign in query:
+            scores += self.log_probabilities[sign][column]
+        return scores
+
+    def relevant_images(self, query: Literals) -> Flags:
+        """Return True for the images that fulfil all literals of a query, ``(n,)``."""
+        is_relevant = np.ones(self.n_images, bool)
+        for column, sign in query:
+            is_relevant &= self.is_true[sign][column]
+        return is_relevant
+
+
+def compute_literal_scores(
+    logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
+) -> LiteralScores:
+    """Compute log probability and truth of both literals of every label.
+
+    Args:
+        logits: Finite log-odds, ``(n, c)``.
+        targets: 1 for positive, 0 for negative, NaN for unknown targets, ``(n, c)``.
+        known: True if the target is known, ``(n, c)``; if omitted, all targets but NaN are known.
+
+    Raises:
+        InputError: If shapes differ, a log-odds is not finite, or a known target is not 0 or 1.
+    """
+    logits, is_positive, known = validate_scores(logits, targets, known)
+    log_probabilities = {sign: log_sigmoid(sign * logits.T).astype(np.float32) for sign in (1, -1)}
+    for values in log_probabilities.values():
+        values[~known.T] = -np.inf
+    is_true = {1: is_positive.T, -1: (known & ~is_positive).T}
+    contiguous = {sign: np.ascontiguousarray(values) for sign, values in is_true.items()}
+    return LiteralScores(log_probabilities, contiguous)
+
+
+def average_precision_of_query(scores: LogProbabilities, is_relevant: Flags) -> float:
+    """Return the average precision of the ranking of one query with a relevant image.
+
+    Only scores that reach the lowest relevant one are sorted. Ties count as one threshold.
+
+    Args:
+        scores: Scores, higher is ranked first, ``(n,)``.
+        is_relevant: True for relevant images, ``(n,)``.
+
+    Returns:
+        Average precision in (0, 1], equal to ``metrics.average_precision``.
+    """
+    relevant_scores = np.sort(scores[is_relevant])
+    ranked_scores = np.sort(scores[scores >= relevant_scores[0]])
+    n_relevant_above = len(relevant_scores) - np.searchsorted(relevant_scores, relevant_scores)
+    n_above = len(ranked_scores) - np.searchsorted(ranked_scores, relevant_scores)
+    return float((n_relevant_above / n_above).mean())

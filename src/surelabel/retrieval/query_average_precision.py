@@ -1,0 +1,132 @@
+"""Average precision of queries by shape, by length and over all queries."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from surelabel.retrieval.literal_scores import Literals
+
+
+@dataclass(frozen=True)
+class ShapePrecision:
+    """Mean average precision of the queries of one shape.
+
+    Attributes:
+        wanted: Number of wanted labels in each query.
+        unwanted: Number of unwanted labels in each query.
+        queries: Number of queries of this shape.
+        fulfilled: Number of queries that some image fulfils; an estimate if queries were sampled.
+        evaluated: Number of fulfilled queries whose average precision was computed.
+        mean: Mean average precision of the fulfilled queries, in [0, 1]; NaN if there is none.
+        standard_error: Standard error of ``mean``; 0 if all queries were evaluated, NaN if fewer
+            than two were.
+        draws: Number of queries sampled; 0 if all queries were evaluated.
+        sampled_queries: Fulfilled queries of the sample, with literals ``(column, sign)``; empty if
+            all queries were evaluated.
+    """
+
+    wanted: int
+    unwanted: int
+    queries: int
+    fulfilled: float
+    evaluated: int
+    mean: float
+    standard_error: float
+    draws: int = 0
+    sampled_queries: tuple[Literals, ...] = ()
+
+
+@dataclass(frozen=True)
+class LengthPrecision:
+    """Mean average precision of the queries of one length.
+
+    Attributes:
+        length: Number of labels in each query.
+        mean: Mean over the fulfilled queries with equal weights, in [0, 1]; NaN if there is none.
+        standard_error: Standard error of ``mean``; 0 if all queries were evaluated.
+    """
+
+    length: int
+    mean: float
+    standard_error: float
+
+
+@dataclass(frozen=True)
+class QueryPrecision:
+    """Mean average precision over queries.
+
+    Attributes:
+        mean: Mean over all fulfilled queries with equal weights, in [0, 1]; NaN if there is none.
+        standard_error: Standard error of ``mean``; 0 if all queries were evaluated.
+        by_shape: Mean average precision of each query shape, short queries first.
+        curve: Mean average precision of each query length, by rising length.
+        seed: Seed of the query sample.
+    """
+
+    mean: float
+    standard_error: float
+    by_shape: tuple[ShapePrecision, ...]
+    curve: tuple[LengthPrecision, ...]
+    seed: int
+
+    @property
+    def per_length(self) -> dict[int, float]:
+        """Mean average precision by query length."""
+        return {point.length: point.mean for point in self.curve}
+
+    @property
+    def queries(self) -> dict[int, int]:
+        """Number of evaluated queries by query length."""
+        return {
+            point.length: sum(shape.evaluated for shape in self._shapes_of(point.length))
+            for point in self.curve
+        }
+
+    @property
+    def skipped(self) -> dict[int, int]:
+        """Number of queries that no image fulfils, by query length; an estimate if sampled."""
+        return {
+            point.length: round(
+                sum(shape.queries - shape.fulfilled for shape in self._shapes_of(point.length))
+            )
+            for point in self.curve
+        }
+
+    def _shapes_of(self, length: int) -> list[ShapePrecision]:
+        return [shape for shape in self.by_shape if shape.wanted + shape.unwanted == length]
+
+
+def combine_shapes(shapes: Sequence[ShapePrecision], seed: int) -> QueryPrecision:
+    """Average query shapes, each weighted by its number of fulfilled queries.
+
+    Args:
+        shapes: Mean average precision of each shape.
+        seed: Seed of the query sample.
+    """
+    curve = []
+    for length in sorted({shape.wanted + shape.unwanted for shape in shapes}):
+        of_length = [shape for shape in shapes if shape.wanted + shape.unwanted == length]
+        mean, error = _mean_and_standard_error(of_length)
+        curve.append(LengthPrecision(length, mean, error))
+    return QueryPrecision(*_mean_and_standard_error(shapes), tuple(shapes), tuple(curve), seed)
+
+
+def _mean_and_standard_error(shapes: Sequence[ShapePrecision]) -> tuple[float, float]:
+    """Return the mean over the fulfilled queries of all shapes, and its standard error.
+
+    A sampled shape is uncertain in its mean and in its number of fulfilled queries.
+    """
+    shapes = [shape for shape in shapes if shape.evaluated]
+    if not shapes:
+        return float("nan"), float("nan")
+    weights, means, errors = (
+        np.array([getattr(shape, name) for shape in shapes])
+        for name in ("fulfilled", "mean", "standard_error")
+    )
+    mean = np.average(means, weights=weights)
+    relative_weight_variance = np.array(
+        [1 / shape.evaluated - 1 / shape.draws if shape.draws else 0.0 for shape in shapes]
+    )
+    variance = errors**2 + relative_weight_variance * (means - mean) ** 2
+    return float(mean), float(np.sqrt(((weights / weights.sum()) ** 2 * variance).sum()))

@@ -1,0 +1,167 @@
+"""Enumeration and uniform sampling of the conjunctions that some image fulfils."""
+
+from collections.abc import Collection, Iterator
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.records import Flags
+from surelabel.retrieval.literal_scores import Literals, LiteralScores, LogProbabilities
+
+QueryShape = tuple[int, int]  # number of wanted labels, number of unwanted labels
+LabelSets = npt.NDArray[np.intp]
+
+MAX_DRAWS_PER_QUERY = 100  # sampling stops after this many draws for each requested query
+
+
+def query_shapes(length: int) -> list[QueryShape]:
+    """Return the shapes of queries of one length, with at least one wanted label.
+
+    Example:
+        >>> query_shapes(3)
+        [(1, 2), (2, 1), (3, 0)]
+    """
+    return [(wanted, length - wanted) for wanted in range(1, length + 1)]
+
+
+def number_of_queries_of_shape(c: int, shape: QueryShape) -> int:
+    """Return the number of queries of one shape for ``c`` labels: C(c, a) · C(c - a, b).
+
+    Example:
+        >>> number_of_queries_of_shape(80, (2, 3))
+        240400160
+    """
+    wanted, unwanted = shape
+    return comb(c, wanted) * comb(max(c - wanted, 0), unwanted)
+
+
+def query_shape(literals: Literals) -> QueryShape:
+    """Return the number of wanted and of unwanted labels of a query."""
+    wanted = sum(sign > 0 for _, sign in literals)
+    return wanted, len(literals) - wanted
+
+
+def walk_fulfilled_queries(
+    literal_scores: LiteralScores, shapes: Collection[QueryShape]
+) -> Iterator[tuple[Literals, LogProbabilities, Flags]]:
+    """Iterate over the fulfilled queries of some shapes, with scores and relevant images.
+
+    The walk is depth first: a longer query starts from the sums of a shorter one, and a query
+    without relevant images is not extended.
+
+    Args:
+        literal_scores: Scores and truth of every literal.
+        shapes: Shapes of the queries to return.
+    """
+    visited_shapes = {(w, u) for a, b in shapes for w in range(a + 1) for u in range(b + 1)}
+
+    def extend(
+        literals: Literals, shape: QueryShape, scores: LogProbabilities, is_relevant: Flags
+    ) -> Iterator[tuple[Literals, LogProbabilities, Flags]]:
+        extended_shapes = ((1, (shape[0] + 1, shape[1])), (-1, (shape[0], shape[1] + 1)))
+        for sign, extended_shape in extended_shapes:
+            if extended_shape not in visited_shapes:
+                continue
+            first_column = literals[-1][0] + 1 if literals else 0
+            for column in range(first_column, literal_scores.n_labels):
+                still_relevant = is_relevant & literal_scores.is_true[sign][column]
+                if still_relevant.any():
+                    query = (*literals, (column, sign))
+                    query_scores = scores + literal_scores.log_probabilities[sign][column]
+                    if extended_shape in shapes:
+                        yield query, query_scores, still_relevant
+                    yield from extend(query, extended_shape, query_scores, still_relevant)
+
+    n = literal_scores.n_images
+    yield from extend((), (0, 0), np.zeros(n, np.float32), np.ones(n, bool))
+
+
+def cooccurring_label_sets(is_positive: Flags, size: int) -> LabelSets:
+    """Return all sets of labels that co-occur in some image.
+
+    Args:
+        is_positive: True for positive targets, ``(c, n)``.
+        size: Number of labels in a set, >= 1.
+
+    Returns:
+        Columns of each set in rising order, ``(sets, size)``.
+    """
+    padded = np.pad(is_positive, ((0, 0), (0, -is_positive.shape[1] % 64)))
+    bits = np.ascontiguousarray(np.packbits(padded, axis=1)).view(np.uint64)
+    blocks: list[LabelSets] = [np.empty((0, size), np.intp)]
+
+    def extend(columns: tuple[int, ...], images: npt.NDArray[np.uint64]) -> None:
+        first = columns[-1] + 1 if columns else 0
+        next_columns = first + np.flatnonzero((bits[first:] & images).any(axis=1))
+        if len(columns) + 1 == size:
+            prefix = np.tile(np.array(columns, np.intp), (len(next_columns), 1))
+            blocks.append(np.column_stack([prefix, next_columns]))
+        else:
+            for column in next_columns:
+                extend((*columns, int(column)), bits[column] & images)
+
+    extend((), np.full(bits.shape[1], np.iinfo(np.uint64).max))
+    return np.concatenate(blocks)
+
+
+def fulfilled_queries(
+    literal_scores: LiteralScores, sets: LabelSets, unwanted: int
+) -> list[Literals]:
+    """Return every fulfilled query of one wanted label set and some unwanted labels.
+
+    Args:
+        literal_scores: Scores and truth of every literal.
+        sets: Sets of wanted labels, ``(sets, size)``.
+        unwanted: Number of unwanted labels.
+    """
+    labels = {*range(literal_scores.n_labels)}
+    queries = [
+        _sorted_literals(wanted, others)
+        for wanted in sets.tolist()
+        for others in combinations(sorted(labels - {*wanted}), unwanted)
+    ]
+    return [query for query in queries if literal_scores.relevant_images(query).any()]
+
+
+def sample_fulfilled_queries(
+    literal_scores: LiteralScores,
+    sets: LabelSets,
+    unwanted: int,
+    *,
+    sample_size: int,
+    generator: np.random.Generator,
+) -> tuple[list[Literals], int]:
+    """Sample fulfilled queries uniformly with replacement.
+
+    A label set and other labels are drawn uniformly, and queries that no image fulfils are
+    rejected. The acceptance rate estimates the number of fulfilled queries.
+
+    Args:
+        literal_scores: Scores and truth of every literal.
+        sets: All sets of wanted labels that co-occur, ``(sets, size)``.
+        unwanted: Number of unwanted labels.
+        sample_size: Number of fulfilled queries to sample.
+        generator: Random generator.
+
+    Returns:
+        The fulfilled queries and the number of draws. There are fewer than ``sample_size`` queries
+        only if ``MAX_DRAWS_PER_QUERY`` draws for each query did not suffice.
+    """
+    queries: list[Literals] = []
+    draws = 0
+    while len(queries) < sample_size and draws < MAX_DRAWS_PER_QUERY * sample_size:
+        draws += 1
+        wanted = sets[generator.integers(len(sets))].tolist()
+        permutation = generator.permutation(literal_scores.n_labels).tolist()
+        others = [column for column in permutation if column not in wanted]
+        query = _sorted_literals(wanted, others[:unwanted])
+        if literal_scores.relevant_images(query).any():
+            queries.append(query)
+    return queries, draws
+
+
+def _sorted_literals(wanted: Collection[int], unwanted: Collection[int]) -> Literals:
+    """Return the literals of wanted and unwanted columns, by rising column."""
+    return tuple(sorted([(j, 1) for j in wanted] + [(j, -1) for j in unwanted]))

@@ -1,0 +1,72 @@
+"""Interface between batch sources and the training loop."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from surelabel.errors import InputError
+from surelabel.records import Features
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Batch of images with features and targets.
+
+    Attributes:
+        features: Features of ``n`` images.
+        targets: Targets in [0, 1], ``(n, c)``.
+        known: True where the target is known, ``(n, c)``.
+        weights: Weight of each image in an elementwise loss, ``(n,)``; None for equal weights.
+    """
+
+    features: Features
+    targets: Tensor
+    known: Tensor
+    weights: Tensor | None = None
+
+
+class BatchSource(Protocol):
+    """Source of training batches; it may have trainable parameters."""
+
+    def parameters(self) -> list[nn.Parameter]:
+        """Return the parameters that are trained together with those of the method."""
+
+    def batches(self, generator: torch.Generator, skip: int = 0) -> Iterator[Batch]:
+        """Yield the batches of one epoch, without the first ``skip`` ones.
+
+        Skipped batches are not computed. All random numbers are sampled from ``generator`` before
+        the first batch.
+        """
+
+    def __len__(self) -> int:
+        """Return the number of batches per epoch."""
+
+
+@runtime_checkable
+class TargetUpdatingSource(BatchSource, Protocol):
+    """Batch source whose targets are updated with the scores of the method."""
+
+    def update_targets(self, batch: Any, scores: Tensor) -> None:
+        """Update the targets with the scores ``(n, c)`` of a batch, after its optimizer step."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the targets for a checkpoint."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> Any:
+        """Restore the state of the targets from a checkpoint."""
+
+
+def check_known_targets(known: Tensor) -> None:
+    """Refuse training data without a known target.
+
+    Raises:
+        InputError: If no target is known.
+    """
+    if not known.any():
+        raise InputError(
+            f"Fitting needs at least one known target; all {known.numel()} are unknown. "
+            "Check that the dataset has annotations for the labels."
+        )

@@ -1,0 +1,225 @@
+"""Training batches of cut-and-sew images, whose pseudo-labels are updated by the student."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from PIL import Image
+from torch import Tensor, nn
+from torchvision.transforms import RandAugment  # type: ignore[import-untyped]
+
+from surelabel.data import open_image
+from surelabel.encoders import Encoder
+from surelabel.errors import InputError
+from surelabel.pseudolabels import CutAndSew, EstimatorBatch, LabelEstimator, expectation_loss
+from surelabel.records import Features
+from surelabel.training.batches import Batch
+from surelabel.training.seeded_loader import default_worker_count, shuffled_seeded_batches
+from surelabel.views import blend_labels, paste_overlays, sample_overlay_boxes, sample_overlays
+
+Canvas = tuple[list[int], list[Tensor]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutAndSewBatch(Batch):
+    """Batch of sewn images: first the weak views of all canvases, then their strong views.
+
+    Attributes:
+        estimator_batch: Rows of the label estimator for the images on the canvases.
+    """
+
+    estimator_batch: EstimatorBatch
+
+
+class CutAndSewSource:
+    """Batch source of unlabelled images that are sewn together and encoded in two views.
+
+    In each epoch, every image is a canvas once, with newly sampled overlays. The weak view has
+    the preprocessing of the encoder. The strong view is flipped horizontally with probability 1/2
+    and augmented by RandAugment.
+
+    Args:
+        paths: Paths of the image files, length n.
+        log_odds: Pseudo-labels of the images as log-odds, ``(n, c)``.
+        overlay_candidates: Rows of the images that may be sewn onto others.
+        encoder: Frozen encoder at the image size of the student; its trunk encodes the canvases.
+        sewing: Settings of cut-and-sew.
+        batch_size: Canvases per batch.
+        workers: Number of worker processes that decode and sew; one per CPU core, at most 8, if
+            None.
+        progress: Function called with the number of finished canvases of the epoch and their
+            total.
+
+    Attributes:
+        estimator: Label estimator with the current pseudo-labels.
+
+    Raises:
+        InputError: If ``log_odds`` does not have one row per image.
+
+    Source:
+        TailorCLIP, arXiv:2606.11626, section 3.3 to 3.5 and algorithm 1.
+
+    Differs:
+        The strong view and its weight are those of the authors' code; the paper has none. Large
+        JPEG files are decoded at 1/2, 1/4 or 1/8 of their size: canvas and overlays keep their
+        proportions, but not their pixels. An image larger than the input of the encoder is
+        reduced before strong augmentation. A pseudo-label changes only in steps that contain its
+        image (``LabelEstimator``). The learning rate has a cosine decay; it is constant in the
+        code. After four epochs over 1,000 images the student of tiny-rn has 55.0 mAP, and 54.7
+        with a constant rate.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        log_odds: Tensor,
+        overlay_candidates: Tensor,
+        *,
+        encoder: Encoder,
+        sewing: CutAndSew,
+        batch_size: int,
+        workers: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ):
+        if len(paths) != len(log_odds):
+            raise InputError(
+                f"log_odds must have one row for each of {len(paths)} images; got "
+                f"{len(log_odds)}. Give one row of pseudo-labels per path."
+            )
+        rate, decay = sewing.label_learning_rate, sewing.label_weight_decay
+        if not rate:  # constant labels; the estimator requires a positive rate
+            rate, decay = 1.0, 0.0
+        self.estimator = LabelEstimator(log_odds, learning_rate=rate, weight_decay=decay)
+        self._paths, self._batch_size = paths, batch_size
+        self._overlay_candidates = overlay_candidates.tolist()
+        self._encoder, self._sewing, self._progress = encoder, sewing, progress
+        self._workers = default_worker_count(workers)
+
+    def parameters(self) -> list[nn.Parameter]:
+        """Return no parameters: the pseudo-labels are changed by ``update_targets``."""
+        return []
+
+    def batches(self, generator: torch.Generator, skip: int = 0) -> Iterator[CutAndSewBatch]:
+        """Yield the batches of one epoch in random order, without the first ``skip`` ones.
+
+        Each canvas is sewn with its own random seed.
+        """
+        loader = shuffled_seeded_batches(
+            self.make_canvas,
+            len(self._paths),
+            batch_size=self._batch_size,
+            generator=generator,
+            skip=skip,
+            workers=self._workers,
+            collate=list,
+        )
+        for n_batches, canvases in enumerate(loader, skip + 1):
+            yield self._make_batch(canvases)
+            if self._progress:
+                n_canvases = min(n_batches * self._batch_size, len(self._paths))
+                self._progress(n_canvases, len(self._paths))
+
+    def __len__(self) -> int:
+        return math.ceil(len(self._paths) / self._batch_size)
+
+    def update_targets(self, batch: CutAndSewBatch, scores: Tensor) -> None:
+        """Move the pseudo-labels of a batch towards the student's scores of the weak views.
+
+        The scores are log-odds. On a canvas, each label changes only in the image that it comes
+        from.
+        """
+        if not self._sewing.label_learning_rate:
+            return
+        rows = batch.estimator_batch
+        labels = blend_labels(rows.log_odds, rows.canvases)
+        expectation_loss(labels, scores[: len(labels)]).mean().backward()
+        self.estimator.step(rows)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the pseudo-labels and the state of their optimizer."""
+        return self.estimator.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the pseudo-labels and the state of their optimizer."""
+        self.estimator.load_state_dict(state)
+
+    def make_canvas(self, row: int, seed: int) -> Canvas:
+        """Return the rows of the images on one canvas, its own first, and preprocessed views."""
+        generator = torch.Generator().manual_seed(seed)
+        rows = [row, *self._sample_overlay_rows(generator)]
+        main, *overlays = [
+            open_image(self._paths[r], min_side=self._encoder.input_side) for r in rows
+        ]
+        boxes = sample_overlay_boxes(
+            main.size,
+            [overlay.size for overlay in overlays],
+            generator=generator,
+            overlay_scale=self._sewing.overlay_scale,
+            max_overlays=max(self._sewing.max_overlays, 1),
+            variant=self._sewing.variant,
+        )
+        sewn = paste_overlays(main, overlays, boxes)
+        views = [sewn]
+        if self._sewing.strong_view_weight:
+            seed = int(torch.randint(2**62, (1,), generator=generator))
+            views.append(augment_strongly(sewn, side=self._encoder.input_side, seed=seed))
+        return rows, [self._encoder.preprocess(view) for view in views]
+
+    def _sample_overlay_rows(self, generator: torch.Generator) -> list[int]:
+        """Return the rows of randomly selected overlay images; empty without overlays."""
+        if not self._sewing.max_overlays:
+            return []
+        positions = sample_overlays(
+            len(self._overlay_candidates),
+            generator=generator,
+            max_overlays=self._sewing.max_overlays,
+            overlay_probability=self._sewing.overlay_probability,
+            variant=self._sewing.variant,
+        )
+        return [self._overlay_candidates[position] for position in positions]
+
+    def _make_batch(self, canvases: list[Canvas]) -> CutAndSewBatch:
+        """Encode the views of canvases, and blend the pseudo-labels of their images."""
+        rows, views = zip(*canvases, strict=True)
+        views_by_kind = list(zip(*views, strict=True))  # weak, then strong
+        n_kinds = len(views_by_kind)
+        estimator_batch = self.estimator.gather(rows)
+        log_odds = blend_labels(estimator_batch.log_odds.detach(), estimator_batch.canvases)
+        targets = log_odds.sigmoid().float()
+        weights = torch.tensor([1.0, self._sewing.strong_view_weight][:n_kinds])
+        pixels = torch.cat([torch.stack(kind) for kind in views_by_kind])
+        return CutAndSewBatch(
+            features=_to_cpu(self._encoder.encode_trunk_tokens(pixels)),
+            targets=targets.repeat(n_kinds, 1),
+            known=torch.ones(n_kinds * len(targets), targets.shape[1], dtype=torch.bool),
+            weights=weights.repeat_interleave(len(targets)),
+            estimator_batch=estimator_batch,
+        )
+
+
+def augment_strongly(image: Image.Image, *, side: int, seed: int) -> Image.Image:
+    """Return an image flipped with probability 1/2 and augmented by RandAugment.
+
+    Args:
+        image: Upright RGB image.
+        side: Length of the shorter side, in pixels, to which a larger image is reduced first.
+        seed: Seed of the random numbers.
+    """
+    scale = min(image.size) / side
+    if scale > 1:
+        size = (round(image.width / scale), round(image.height / scale))
+        image = image.resize(size, Image.Resampling.BICUBIC)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if torch.rand(()) < 0.5:
+            image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+        augmented: Image.Image = RandAugment()(image)
+    return augmented
+
+
+def _to_cpu(features: Features) -> Features:
+    """Move features to the CPU, the device of the student."""
+    layers = {layer: tokens.cpu() for layer, tokens in (features.layers or {}).items()}
+    return replace(features, pooled=features.pooled.cpu(), layers=layers)

@@ -1,0 +1,72 @@
+"""Training batches of frozen features in memory."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from surelabel.records import Features
+from surelabel.training.batches import Batch, check_known_targets
+
+
+class FeatureBatches:
+    """Batch source of frozen features with targets, shuffled in each epoch.
+
+    Args:
+        features: Features of ``n`` images.
+        targets: Targets in [0, 1], ``(n, c)``.
+        known: True where the target is known, ``(n, c)``.
+        batch_size: Images per batch.
+
+    Raises:
+        InputError: If no target is known.
+    """
+
+    def __init__(self, features: Features, targets: Tensor, known: Tensor, *, batch_size: int):
+        check_known_targets(known)
+        self._features, self._targets, self._known = features, targets, known
+        self._batch_size = batch_size
+
+    def parameters(self) -> list[nn.Parameter]:
+        """Return no parameters: the targets are constant."""
+        return []
+
+    def batches(self, generator: torch.Generator, skip: int = 0) -> Iterator[Batch]:
+        """Yield the batches of one epoch in random order, without the first ``skip`` ones."""
+        order = torch.randperm(len(self._targets), generator=generator)
+        for rows in order.split(self._batch_size)[skip:]:
+            yield Batch(
+                select_feature_rows(self._features, rows), self._targets[rows], self._known[rows]
+            )
+
+    def __len__(self) -> int:
+        return math.ceil(len(self._targets) / self._batch_size)
+
+
+def to_tensors(*arrays: Any) -> list[Tensor]:
+    """Return arrays as float32 tensors; boolean arrays stay boolean."""
+    tensors = [torch.as_tensor(array) for array in arrays]
+    return [tensor if tensor.dtype == torch.bool else tensor.float() for tensor in tensors]
+
+
+def select_feature_rows(features: Features, rows: Tensor) -> Features:
+    """Return all features of the images in these rows."""
+
+    def select(tensor: Tensor | None) -> Tensor | None:
+        return None if tensor is None else tensor[rows]
+
+    layers = features.layers
+    if layers:
+        layers = {layer: tokens[rows] for layer, tokens in layers.items()}
+    return Features(
+        pooled=features.pooled[rows],
+        patches=select(features.patches),
+        grid=features.grid,
+        attention=select(features.attention),
+        views=select(features.views),
+        layers=layers,
+        pixels=select(features.pixels),
+        self_aware_sum=select(features.self_aware_sum),
+    )

@@ -1,0 +1,118 @@
+"""Training batches of image files with random augmentation."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+from surelabel.data import open_image
+from surelabel.records import Features
+from surelabel.training.batches import Batch, check_known_targets
+from surelabel.training.seeded_loader import default_worker_count, shuffled_seeded_batches
+
+MIN_ASPECT_FACTOR = 3 / 4  # smallest factor of the aspect ratio of a crop
+
+
+@dataclass(frozen=True)
+class RandomCropFlip:
+    """Random resized crop and horizontal flip.
+
+    Attributes:
+        min_area: Smallest area of the crop, relative to the image, in (0, 1]; 1 does not crop.
+        flip: Whether the image is flipped horizontally with probability 1/2.
+    """
+
+    min_area: float = 0.6
+    flip: bool = True
+
+    def __call__(self, image: Image.Image, seed: int) -> Image.Image:
+        """Return a random crop of ``image``, flipped or not; it depends only on the seed."""
+        random = np.random.default_rng(seed)
+        width, height = image.size
+        area = random.uniform(self.min_area, 1) * width * height
+        ratio = math.exp(random.uniform(math.log(MIN_ASPECT_FACTOR), -math.log(MIN_ASPECT_FACTOR)))
+        crop_width = min(width, max(1, round(math.sqrt(area * ratio * width / height))))
+        crop_height = min(height, max(1, round(area / crop_width)))
+        left = int(random.integers(width - crop_width + 1))
+        top = int(random.integers(height - crop_height + 1))
+        if self.min_area < 1:
+            image = image.crop((left, top, left + crop_width, top + crop_height))
+        if self.flip and random.random() < 0.5:
+            image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+        return image
+
+
+class ImageBatches:
+    """Batch source of labelled image files, for methods that train an image encoder.
+
+    Args:
+        paths: Paths of the image files, length n.
+        targets: Targets in [0, 1], ``(n, c)``.
+        known: True where the target is known, ``(n, c)``.
+        preprocess: Function from an upright image to pixels ``(3, h, w)``.
+        min_side: Smallest side in pixels to which images may be reduced when they are decoded.
+        batch_size: Images per batch.
+        augmentation: Random augmentation; ``RandomCropFlip()`` if None.
+        workers: Number of worker processes that decode images; one per CPU core, at most 8, if
+            None.
+
+    Raises:
+        InputError: If no target is known.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        targets: Tensor,
+        known: Tensor,
+        *,
+        preprocess: Callable[[Image.Image], Tensor],
+        min_side: int,
+        batch_size: int,
+        augmentation: RandomCropFlip | None = None,
+        workers: int | None = None,
+    ):
+        check_known_targets(known)
+        self._paths, self._targets, self._known, self._batch_size = (
+            paths,
+            targets,
+            known,
+            batch_size,
+        )
+        self._preprocess, self._min_side = preprocess, min_side
+        self._augmentation = augmentation or RandomCropFlip()
+        self._workers = default_worker_count(workers)
+
+    def parameters(self) -> list[nn.Parameter]:
+        """Return no parameters: the targets are constant."""
+        return []
+
+    def batches(self, generator: torch.Generator, skip: int = 0) -> Iterator[Batch]:
+        """Yield the batches of one epoch in random order, without the first ``skip`` ones.
+
+        Each image is augmented with its own random seed.
+        """
+        loader = shuffled_seeded_batches(
+            self.load_item,
+            len(self._paths),
+            batch_size=self._batch_size,
+            generator=generator,
+            skip=skip,
+            workers=self._workers,
+        )
+        for rows, pixels in loader:
+            # pooled features are empty: the method computes them from the pixels
+            features = Features(pooled=pixels.new_zeros(len(rows), 0), pixels=pixels)
+            yield Batch(features, self._targets[rows], self._known[rows])
+
+    def __len__(self) -> int:
+        return math.ceil(len(self._paths) / self._batch_size)
+
+    def load_item(self, row: int, seed: int) -> tuple[int, Tensor]:
+        """Return the row and the augmented, preprocessed pixels of one image."""
+        image = open_image(self._paths[row], min_side=self._min_side)
+        return row, self._preprocess(self._augmentation(image, seed))

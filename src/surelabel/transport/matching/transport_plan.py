@@ -1,0 +1,110 @@
+"""Transport plan in factored form, so that weighted sums do not need the whole matrix."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from surelabel.errors import NotConverged
+from surelabel.shapes import check_shapes
+
+BYTES_PER_BLOCK = 2**26  # size of one product on an accelerator: 64 MiB, a few dozen images
+
+
+@dataclass(frozen=True)
+class TransportPlan:
+    """Weight of each region of an image for each label: ``left · kernel · right``.
+
+    The factors are float32 or float64 and have no gradient. A plan that did not converge raises
+    ``NotConverged`` when it is used, until ``accept_unconverged`` is called.
+
+    Attributes:
+        kernel: Non-negative kernel, ``(n, p, c)``.
+        left: Scaling factor of each region, ``(n, p)``.
+        right: Scaling factor of each label, ``(n, c)``.
+        steps: Number of iterations of each image, ``(n,)``; 0 if the plan has a closed form.
+        error: Absolute error of the region marginal, summed over the regions of each image,
+            ``(n,)``; 0 if the region marginal is not constrained.
+        converged: Whether the stopping rule was met, ``(n,)``.
+    """
+
+    kernel: Tensor
+    left: Tensor
+    right: Tensor
+    steps: Tensor
+    error: Tensor
+    converged: Tensor
+
+    @classmethod
+    def closed_form(cls, kernel: Tensor, left: Tensor, right: Tensor) -> "TransportPlan":
+        """Return a plan that was computed without iteration."""
+        zeros = left.new_zeros(len(left))
+        return cls(kernel, left, right, zeros.int(), zeros, zeros == 0)
+
+    def apply(self, values: Tensor) -> Tensor:
+        """Return the sum over regions of plan times value for each label.
+
+        The matrix of the plan is not built.
+
+        Args:
+            values: Value of each region for each label, ``(n, p, c)``. Gradients are propagated.
+
+        Returns:
+            Weighted sums, ``(n, c)``, float32 or float64. The plan of a label sums to the weight
+            of the label; divide by it for a mean.
+
+        Raises:
+            NotConverged: If the plan did not converge.
+            InputError: If the axes of ``values`` differ from those of the plan.
+        """
+        check_shapes(kernel=(self.kernel, "n p c"), values=(values, "n p c"))
+        self._check_converged()
+        dtype = torch.promote_types(values.dtype, self.kernel.dtype)
+        is_cpu = values.device.type == "cpu"
+        sum_over_regions = sum_over_regions_per_image if is_cpu else sum_over_regions_in_blocks
+        with torch.autocast(values.device.type, enabled=False):
+            return self.right * sum_over_regions(self.left.to(dtype), self.kernel, values.to(dtype))
+
+    @property
+    def matrix(self) -> Tensor:
+        """Matrix of the plan, ``(n, p, c)``, computed at each access.
+
+        Raises:
+            NotConverged: If the plan did not converge.
+        """
+        self._check_converged()
+        return self.left[:, :, None] * self.kernel * self.right[:, None, :]
+
+    def accept_unconverged(self) -> "TransportPlan":
+        """Return the same plan, marked as converged; ``error`` contains the remaining error."""
+        return replace(self, converged=torch.ones_like(self.converged))
+
+    def _check_converged(self) -> None:
+        n_unconverged = int((~self.converged).sum())
+        if n_unconverged:
+            raise NotConverged(
+                f"The transport plans of {n_unconverged} of {len(self.converged)} images did not "
+                f"converge in {int(self.steps.max())} steps; the error of the region marginal is "
+                f"up to {float(self.error.max()):.1e}. Raise max_steps, tolerance or "
+                "regularization, or use plan.accept_unconverged()."
+            )
+
+
+def sum_over_regions_per_image(left: Tensor, kernel: Tensor, values: Tensor) -> Tensor:
+    """Return ``Σ_i left_i · kernel_ij · value_ij``, ``(n, c)``, one image at a time for the CPU.
+
+    The product of one image fits into the CPU cache.
+    """
+    sums = [a @ (k * v) for a, k, v in zip(left, kernel, values, strict=True)]
+    return torch.stack(sums) if sums else values.sum(1)
+
+
+def sum_over_regions_in_blocks(left: Tensor, kernel: Tensor, values: Tensor) -> Tensor:
+    """Return ``Σ_i left_i · kernel_ij · value_ij``, ``(n, c)``, in blocks for an accelerator.
+
+    The size of a block is limited to ``BYTES_PER_BLOCK``.
+    """
+    bytes_per_image = values.element_size() * values.shape[1] * values.shape[2]
+    images = max(1, BYTES_PER_BLOCK // bytes_per_image)
+    blocks = zip(*(factor.split(images) for factor in (left, kernel, values)), strict=True)
+    return torch.cat([(a[:, None] @ (k * v))[:, 0] for a, k, v in blocks])

@@ -1,0 +1,114 @@
+"""Transport problem: validated cost and marginals in float32 or float64."""
+
+from dataclasses import dataclass
+from functools import reduce
+
+import torch
+from torch import Tensor
+
+from surelabel.errors import ConfigError, InputError
+from surelabel.shapes import check_shapes
+
+SUM_TOLERANCE = 0.01  # allowed error of the sum of weights; bfloat16 rounds by 0.004
+
+
+@dataclass(frozen=True)
+class TransportProblem:
+    """Cost and marginals in float32 or float64, without gradient.
+
+    Attributes:
+        cost: Cost of each region for each label, ``(n, p, c)``.
+        rows: Weights of the regions, sum 1 in each image, ``(n, p)``.
+        columns: Weights of the labels, sum 1 in each image, ``(n, c)``.
+        cost_range: Difference of the largest and the smallest cost of each image, ``(n,)``.
+    """
+
+    cost: Tensor
+    rows: Tensor
+    columns: Tensor
+    cost_range: Tensor
+
+    @classmethod
+    def from_tensors(cls, cost: Tensor, rows: Tensor, columns: Tensor) -> "TransportProblem":
+        """Validate tensors, convert them to float32 or float64 and normalize the weights.
+
+        Raises:
+            InputError: If the shapes differ, if there is no region or no label, if a cost is not
+                finite, or if weights are negative, not finite or do not sum to 1.
+        """
+        sizes = check_shapes(cost=(cost, "n p c"), rows=(rows, "n p"), columns=(columns, "n c"))
+        if not sizes["p"] or not sizes["c"]:
+            raise InputError(
+                f"cost must have at least one region and one label; got {tuple(cost.shape)}."
+            )
+        dtypes = (cost.dtype, rows.dtype, columns.dtype, torch.float32)
+        dtype = reduce(torch.promote_types, dtypes)
+        cost, rows, columns = (tensor.detach().to(dtype) for tensor in (cost, rows, columns))
+        cost_range = cost.amax((1, 2)) - cost.amin((1, 2))  # NaN where a cost is NaN or infinite
+        _check_costs_and_weights(cost_range, rows, columns)
+        rows, columns = (weights / weights.sum(1, keepdim=True) for weights in (rows, columns))
+        return cls(cost.contiguous(), rows, columns, cost_range)
+
+    def select_images(self, mask: Tensor) -> "TransportProblem":
+        """Return the problem of the images where ``mask`` is True."""
+        return TransportProblem(
+            self.cost[mask], self.rows[mask], self.columns[mask], self.cost_range[mask]
+        )
+
+
+@dataclass(frozen=True)
+class SinkhornSettings:
+    """Regularization and stopping rule of Sinkhorn's iteration.
+
+    Attributes:
+        regularization: Weight of the entropy, > 0.
+        tolerance: Error of the region marginal of an image at which its iteration stops, > 0.
+        max_steps: Maximum number of iterations, >= 1.
+
+    Raises:
+        ConfigError: If a setting is not above 0.
+    """
+
+    regularization: float
+    tolerance: float
+    max_steps: int
+
+    def __post_init__(self) -> None:
+        check_positive_settings(**vars(self))
+
+
+def _check_costs_and_weights(cost_range: Tensor, rows: Tensor, columns: Tensor) -> None:
+    """Raise an InputError if a cost is not finite or weights are invalid."""
+    checks = [cost_range.isfinite().all(), *map(_are_marginals, (rows, columns))]
+    is_finite, *are_valid = torch.stack(checks).tolist()  # one synchronization of the accelerator
+    if not is_finite:
+        raise InputError(
+            "cost must be finite numbers; got NaN or infinity. Use a large cost to exclude a pair "
+            "of region and label."
+        )
+    for name, weights, is_valid in zip(
+        ("rows", "columns"), (rows, columns), are_valid, strict=True
+    ):
+        if not is_valid:
+            sums = weights.sum(1)
+            raise InputError(
+                f"{name} must be weights >= 0 that sum to 1 in each image; got values from "
+                f"{float(weights.min()):.3g} to {float(weights.max()):.3g} with sums from "
+                f"{float(sums.min()):.3g} to {float(sums.max()):.3g}. Divide them by their sum."
+            )
+
+
+def _are_marginals(weights: Tensor) -> Tensor:
+    """Return whether all weights are at least 0 and sum to 1 in each image."""
+    return (weights >= 0).all() & ((weights.sum(1) - 1).abs() <= SUM_TOLERANCE).all()
+
+
+def check_positive_settings(**settings: float) -> None:
+    """Check that settings are greater than 0.
+
+    Raises:
+        ConfigError: If a setting is not greater than 0.
+    """
+    for name, value in settings.items():
+        if not value > 0:
+            raise ConfigError(f"{name} must be greater than 0; got {value}.")

@@ -1,0 +1,83 @@
+"""Sinkhorn's iteration with the kernel: fast, for kernels that do not underflow."""
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from surelabel.transport.matching.transport_plan import TransportPlan
+from surelabel.transport.matching.transport_problem import SinkhornSettings, TransportProblem
+
+BYTES_PER_BLOCK = 2**20  # size of the kernels of a block on a CPU, so that they fit into the cache
+MAX_EXPONENT = {torch.float32: 40.0, torch.float64: 300.0}  # nats; underflow near 87 and 708
+
+
+def kernel_is_representable(problem: TransportProblem, regularization: float) -> Tensor:
+    """Return whether no entry of the kernel of an image is negligibly small, ``(n,)``."""
+    return problem.cost_range / regularization <= MAX_EXPONENT[problem.cost.dtype]
+
+
+def solve_with_kernel(problem: TransportProblem, settings: SinkhornSettings) -> TransportPlan:
+    """Return the plan of the iteration ``left = u / K right``, ``right = v / K' left``."""
+    cost, rows, columns = problem.cost, problem.rows, problem.columns
+    kernel, results = torch.empty_like(cost), []
+    for block in _kernel_blocks(cost):
+        lowest = cost[block].amin((1, 2), keepdim=True)
+        torch.sub(lowest, cost[block], out=kernel[block]).div_(settings.regularization)
+        results.append(_solve_kernel_block(kernel[block], rows[block], columns[block], settings))
+    left, right, steps, error = (torch.cat(tensors) for tensors in zip(*results, strict=True))
+    return TransportPlan(kernel, left, right, steps.int(), error, error <= settings.tolerance)
+
+
+def _kernel_blocks(cost: Tensor) -> list[slice]:
+    """Return slices of images: small blocks on a CPU, all images on an accelerator."""
+    n_images = max(1, len(cost))
+    bytes_per_image = max(1, cost.numel() // n_images * cost.element_size())
+    size = max(1, BYTES_PER_BLOCK // bytes_per_image) if cost.device.type == "cpu" else n_images
+    return [slice(start, start + size) for start in range(0, n_images, size)]
+
+
+def _solve_kernel_block(
+    kernel: Tensor, rows: Tensor, columns: Tensor, settings: SinkhornSettings
+) -> list[Tensor]:
+    """Return factors, steps and error of a block; on a CPU by numpy, which is ten times faster."""
+    if kernel.device.type != "cpu":
+        return list(iterate_scalings(torch, kernel, rows, columns, settings))
+    arrays = iterate_scalings(np, kernel.numpy(), rows.numpy(), columns.numpy(), settings)
+    return [torch.from_numpy(array) for array in arrays]
+
+
+def iterate_scalings(
+    library: ModuleType, kernel: Any, rows: Any, columns: Any, settings: SinkhornSettings
+) -> tuple[Any, Any, Any, Any]:
+    """Compute the scaling factors of the regions and labels, with arrays of numpy or torch.
+
+    The factors of a converged image do not change, so that no image depends on others.
+
+    Args:
+        library: The module ``numpy`` or ``torch``.
+        kernel: Logarithm of the kernel, ``(n, p, c)``; replaced by the kernel in place.
+        rows: Weights of the regions, ``(n, p)``.
+        columns: Weights of the labels, ``(n, c)``.
+        settings: Regularization and stopping rule.
+
+    Returns:
+        Factors of the regions ``(n, p)`` and of the labels ``(n, c)``, steps ``(n,)`` and error
+        ``(n,)``.
+    """
+    library.exp(kernel, out=kernel)
+    left, row_sums = library.zeros_like(rows), kernel.sum(2)
+    steps = library.zeros_like(rows[:, 0])
+    active = steps == 0
+    for _ in range(settings.max_steps):
+        left = library.where(active[:, None], rows / row_sums, left)
+        right = columns / (left[:, None] @ kernel)[:, 0]  # unchanged if left is unchanged
+        row_sums = (kernel @ right[:, :, None])[:, :, 0]
+        error = abs(left * row_sums - rows).sum(1)
+        steps = steps + active
+        active = error > settings.tolerance
+        if not active.any():
+            break
+    return left, right, steps, error

@@ -1,0 +1,147 @@
+"""Scores of an image relative to its scores for the other labels of the list."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from surelabel.errors import InputError
+
+MIN_LABELS = 3  # with two labels, relative scores contain only which of them is larger
+
+
+def center_scores(scores: Tensor) -> Tensor:
+    """Subtract from each row its mean over the labels.
+
+    Args:
+        scores: Any real numbers, labels in the last axis, ``(…, c)``.
+
+    Returns:
+        Centred scores of the same shape, in float32 or finer.
+
+    Raises:
+        InputError: If there are fewer than three labels, or a score is not finite.
+
+    Source:
+        none; ours. It is the limit of a softmax at a high temperature, up to a constant factor.
+
+    Example:
+        >>> center_scores(torch.tensor([[0.1, 0.2, 0.6]])).round(decimals=4)
+        tensor([[-0.2000, -0.1000,  0.3000]])
+    """
+    scores = _to_float32(scores)
+    check_relative_scores(scores)
+    return scores - scores.mean(dim=-1, keepdim=True)
+
+
+def standardize_scores(scores: Tensor) -> Tensor:
+    """Centre each row and divide it by its standard deviation over the labels.
+
+    Args:
+        scores: Any real numbers, labels in the last axis, ``(…, c)``.
+
+    Returns:
+        Standardized scores of the same shape, in float32 or finer; 0 if all scores of a row are
+        equal.
+
+    Raises:
+        InputError: If there are fewer than three labels, or a score is not finite.
+
+    Source:
+        Row standardization of SPARC (Miller et al., CVPR 2025), with its divisor c - 1.
+
+    Example:
+        >>> standardize_scores(torch.tensor([[0.1, 0.2, 0.6], [0.5, 0.5, 0.5]])).round(decimals=4)
+        tensor([[-0.7559, -0.3780,  1.1339],
+                [ 0.0000,  0.0000,  0.0000]])
+    """
+    scores = _to_float32(scores)
+    centred = center_scores(scores)
+    size = centred.abs().amax(dim=-1, keepdim=True)
+    noise = 8 * torch.finfo(scores.dtype).eps * scores.abs().amax(dim=-1, keepdim=True)
+    is_constant = size <= noise  # only rounding errors remain
+    centred = torch.where(  # largest value 1, so that squares stay finite
+        is_constant, 0.0, centred / torch.where(is_constant, 1.0, size)
+    )
+    variance = centred.square().sum(dim=-1, keepdim=True) / (scores.shape[-1] - 1)
+    return centred / torch.where(is_constant, 1.0, variance).sqrt()
+
+
+def log_odds_of_softmax(
+    scores: Tensor, *, scale: float = 100.0, min_probability: float = 1e-6
+) -> Tensor:
+    """Return the log-odds of the softmax over the labels, one value per label.
+
+        p_j = exp(scale · s_j) / Σ_k exp(scale · s_k)        z_j = log p_j - log(1 - p_j)
+
+    Args:
+        scores: Cosines, labels in the last axis, ``(…, c)``. A constant per row has no effect.
+        scale: Factor before the softmax, the inverse of its temperature, > 0.
+        min_probability: Lower clipping limit of the probabilities, in [0, 0.5); the upper limit is
+            ``1 - min_probability``. 0 switches clipping off, for rankings.
+
+    Returns:
+        Log-odds of the same shape, in float32 or finer.
+
+    Raises:
+        InputError: If there are fewer than three labels, or a setting is out of range.
+
+    Source:
+        TailorCLIP, arXiv:2606.11626, section 3.2, eq. 4.
+
+    Differs:
+        Computed in log space. The authors' code takes the log-odds of the rounded probability,
+        whose upper limit in float32 is 13.8023; the exact limit for 1 - 1e-6 is 13.8155.
+
+    Example:
+        >>> log_odds_of_softmax(torch.tensor([[0.20, 0.22, 0.25]])).round(decimals=4)
+        tensor([[-5.0486, -3.0067,  2.8731]])
+    """
+    if not 0 < scale < math.inf or not 0 <= min_probability < 0.5:
+        raise InputError(
+            "scale must be above 0 and min_probability in [0, 0.5); "
+            f"got scale={scale}, min_probability={min_probability}."
+        )
+    scores = _to_float32(scores)
+    check_relative_scores(scores)
+    z = scale * scores
+    log_p = z.log_softmax(dim=-1)
+    is_dominant = log_p > math.log(0.5)  # at most one label; there 1 - p is the sum of the others
+    log_others = z.masked_fill(is_dominant, -math.inf).logsumexp(dim=-1, keepdim=True)
+    p = torch.where(is_dominant, 0.5, log_p.exp())  # 0.5 is a placeholder for the dominant label
+    log_odds = torch.where(is_dominant, z - log_others, log_p - torch.log1p(-p))
+    limit = math.log((1 - min_probability) / min_probability) if min_probability else math.inf
+    return log_odds.clamp(-limit, limit)
+
+
+def check_relative_scores(scores: Tensor) -> None:
+    """Check that scores are finite and have at least three labels.
+
+    Raises:
+        InputError: If there are fewer than three labels, or a score is not finite.
+    """
+    n_labels = scores.shape[-1] if scores.ndim else 0
+    if n_labels < MIN_LABELS:
+        raise InputError(
+            f"Relative scores need {MIN_LABELS} labels or more; got {n_labels}. Add labels, or "
+            "use scores against the reference list."
+        )
+    check_finite_scores(scores)
+
+
+def check_finite_scores(scores: Tensor) -> None:
+    """Check that no score is NaN or infinite.
+
+    Raises:
+        InputError: If a score is not finite.
+    """
+    if not scores.isfinite().all():
+        raise InputError(
+            f"scores must be finite; got {int((~scores.isfinite()).sum())} that are not. "
+            "Remove these rows."
+        )
+
+
+def _to_float32(scores: Tensor) -> Tensor:
+    """Return the scores in float32, or in float64 if they are."""
+    return scores.to(torch.promote_types(scores.dtype, torch.float32))

@@ -1,0 +1,225 @@
+import json
+from copy import deepcopy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from surelabel.bench.open_vocabulary import plan as plans
+from surelabel.bench.open_vocabulary.comparison import (
+    describe_workload,
+    distinct_runs,
+    measure_open_vocabulary,
+    write_open_vocabulary_comparison,
+)
+from surelabel.bench.open_vocabulary.costs import measure_run_cost
+from surelabel.bench.open_vocabulary.fitted_rows import (
+    FittedPredictions,
+    fit_and_predict,
+    row_run,
+    row_runs,
+)
+from surelabel.bench.open_vocabulary.page import open_vocabulary_page
+from surelabel.bench.open_vocabulary.prediction_metrics import (
+    COMPARED_METRICS,
+    bootstrap_metric_values,
+    vocabulary_targets,
+)
+from surelabel.bench.open_vocabulary.published import PUBLISHED
+from surelabel.bench.open_vocabulary.scene_splits import load_open_vocabulary_scenes
+from surelabel.bench.open_vocabulary.vocabulary_change import additional_names
+from surelabel.bench.resampling import resample_weights
+from surelabel.bench.result_cache import ResultCache
+from surelabel.config import Choice, Run
+from surelabel.evaluation import evaluate_unseen_classes
+from surelabel.methods import METHODS
+from surelabel.recognizer import Recognizer
+
+EACH, COSTS = deepcopy(plans.TABLES), dict(plans.COST_ROWS)  # before a fixture leaves some out
+ROWS = [(heading, title) for heading, rows in EACH.items() for title in rows]
+
+
+def an_answer(images, seed=0):
+    """Scores and log-odds by chance."""
+    random, (targets, _, _) = np.random.default_rng(seed), vocabulary_targets(images)
+    scores = targets + random.normal(size=targets.shape)
+    return FittedPredictions(scores, 2 * scores - 2, 0, 0.0)
+
+
+def test_a_second_run_reads_what_the_first_computed(archive, place, found, small):
+    cache = ResultCache(place / "cache")
+    again = measure_open_vocabulary(archive, small, cache)
+    assert cache.n_computed == 0
+    assert repr(again) == repr(found)  # NaN equals nothing
+
+
+def test_the_files_say_what_is_returned(archive, place, found, small):
+    page, value = write_open_vocabulary_comparison(archive, small, place)
+    assert (place / "open-vocabulary.md").read_text(encoding="utf-8") == page
+    written = json.loads((place / "open-vocabulary.json").read_text(encoding="utf-8"))
+    assert written == json.loads(json.dumps(value))
+    for heading, rows in found.tables.items():
+        assert f"### {heading}" in page
+        for row in rows:
+            assert f"| {row.title} |" in page
+    assert f"{archive.removed} others were removed" in page
+
+
+def test_values_are_those_of_the_recognizer_that_people_use(archive, place, found, small):
+    (run,) = row_runs("photo", EACH[plans.OTHER_METHODS]["zero-shot"], small, 0)
+    recognizer = Recognizer(run, archive.vocabulary.seen).calibrate(archive.validation)
+    said = recognizer.with_names(archive.vocabulary.names).predict(archive.test)
+    test, row = (
+        recognizer.with_names(archive.vocabulary.names).align_labels(archive.test),
+        found.row(plans.OTHER_METHODS, "zero-shot"),
+    )
+    whole = evaluate_unseen_classes(
+        said.scores, test.targets, range(4), test.known, said.probabilities
+    )
+    assert row.mean("zsl_map") == whole.zsl.achieved.mean_average_precision
+    assert row.mean("gzsl_f1_at_3") == whole.gzsl.achieved.micro[3].f1
+    assert row.mean("unseen_ece") == pytest.approx(whole.metrics_by_group["ece"]["unseen"])
+
+
+def test_rows_of_equal_runs_are_equal_and_the_reference_has_no_differences(found):
+    usual = found.reference
+    again = found.row(plans.MATCHING, "optimal transport, knowledge-constrained")
+    assert again.metrics == usual.metrics
+    assert not again.differences
+    assert not usual.differences
+    average, both = found.row(plans.MATCHING, "average"), found.row(plans.PARTS, "both")
+    assert average.metrics == both.metrics
+
+
+def test_differences_are_to_the_reference_and_paired(found):
+    for metric in COMPARED_METRICS:
+        average, usual = found.row(plans.MATCHING, "average"), found.reference
+        apart = average.differences[metric]
+        assert apart.value == pytest.approx(average.mean(metric) - usual.mean(metric))
+        assert apart.over_images.value == pytest.approx(apart.value, abs=1e-9)
+        assert apart.over_seeds.low <= apart.value <= apart.over_seeds.high
+
+
+def test_what_learns_has_a_value_a_seed_and_what_does_not_has_one(found, small):
+    assert len(found.reference.metrics["zsl_map"]) == small.seeds
+    assert len(found.row(plans.OTHER_METHODS, "zero-shot").metrics["zsl_map"]) == 1
+    assert found.reference.metrics["unseen_ece"][0] != found.reference.metrics["unseen_ece"][1]
+
+
+def test_no_unseen_label_reaches_a_recognizer(archive, found, tmp_path, small):
+    columns = [archive.validation.names.index(name) for name in archive.vocabulary.unseen]
+    turned = archive.validation.targets.copy()
+    turned[:, columns] = 1 - turned[:, columns]
+    other = replace(archive, validation=replace(archive.validation, targets=turned))
+    run, *_ = row_runs("photo", EACH[plans.OTHER_METHODS][plans.REFERENCE], small, 0)
+    one = fit_and_predict(ResultCache(tmp_path), other, run)
+    metrics = bootstrap_metric_values(other, one, resamples=1)
+    assert metrics["unseen_ece"][0] == pytest.approx(found.reference.metrics["unseen_ece"][0])
+    assert not set(archive.train.names) & set(archive.vocabulary.unseen)
+
+
+def test_other_names_move_old_ones_a_little(found, small):
+    added = [one["names"] for one in found.vocabulary_change]
+    assert added == [2, small.added_names]
+    for one in found.vocabulary_change:
+        assert 0 < one["logit_change_median"] <= one["logit_change_95th_percentile"]
+        assert 0 <= one["ece_before"] <= 1
+
+
+def test_added_names_are_new_and_each_comes_once(archive):
+    names = additional_names(archive, 1000)
+    assert len(names) == len({name.casefold() for name in names}) == 1000
+    assert not {name.casefold() for name in names} & set(archive.test.names)
+
+
+def test_resampled_metrics_equal_those_of_repeated_images(archive):
+    one, (targets, known, seen) = an_answer(archive), vocabulary_targets(archive)
+    measured = bootstrap_metric_values(archive, one, resamples=6)
+    for place, weights in enumerate(resample_weights(len(targets), resamples=6).astype(int)):
+        rows = np.repeat(np.arange(len(targets)), weights)
+        whole = evaluate_unseen_classes(
+            one.scores[rows], targets[rows], seen, known[rows], expit(one.logits[rows])
+        )
+        expected = {
+            f"{part}_{name}": value
+            for part in ("zsl", "gzsl")
+            for name, value in (
+                ("f1_at_3", getattr(whole, part).achieved.micro[3].f1),
+                ("map", getattr(whole, part).achieved.mean_average_precision),
+            )
+        }
+        expected |= {
+            f"{side}_{name}": whole.metrics_by_group[name][side]
+            for side in ("seen", "unseen")
+            for name in ("ece", "brier_skill")
+        }
+        for name, value in expected.items():
+            np.testing.assert_allclose(measured[name][place], value, err_msg=name)
+
+
+@pytest.mark.parametrize(("heading", "title"), ROWS)
+def test_each_row_is_a_run_that_can_be_made(heading, title, small):
+    run = row_run("photo", EACH[heading][title], small, 3)
+    run.entry("method")
+    run.entry("loss")
+    assert getattr(METHODS[run.method.name], "open_vocabulary", False)
+    assert run.calibrator.name == "platt"
+
+
+def test_far_from_photographs_knowledge_weighs_less(small):
+    weights = [
+        row_run(domain, {}, small, 0).method.settings.get("knowledge_weight", 0.05)
+        for domain in ("photo", "sketch", "night")
+    ]
+    assert weights == [0.05, 0.01, 0.01]
+    plain = EACH[plans.MATCHING]["optimal transport"]
+    assert row_run("night", plain, small, 0).method.settings["knowledge_weight"] == 0.0
+
+
+def test_the_reference_is_the_method_as_it_comes(small):
+    run = row_run("photo", {}, small, 0)
+    assert run == replace(
+        Run(method=Choice("recover_match"), calibrator=Choice("platt")), epochs=small.epochs
+    )
+
+
+def test_prompts_in_all_layers_stand_in_every_layer_of_both_towers(small):
+    run = row_run("photo", COSTS[plans.ALL_LAYER_PROMPTS], small, 0)
+    method = Recognizer(run, ["lion", "fox"]).method
+    assert sorted(p.shape[:2] for p in method.parameters() if p.dim() == 3) == [(2, 4), (6, 4)]
+
+
+def test_published_rows_are_rows_of_ours():
+    for heading, rows in PUBLISHED.items():
+        assert set(rows) <= set(EACH[heading])
+
+
+def test_the_forecast_counts_each_run_once(small, fewer):
+    runs = distinct_runs("photo", small)
+    assert len(runs) == 2 + 1 + 2 + 2  # reference, zero-shot, adapter, average
+    assert describe_workload("photo", small).startswith(
+        "7 recognizers, 4 of them trained on 12 images"
+    )
+
+
+def test_training_images_with_an_unseen_label_are_removed_and_counted(small):
+    images = load_open_vocabulary_scenes(replace(small, train=6), quick=True)
+    assert (len(images.vocabulary.seen), len(images.vocabulary.unseen)) == (48, 17)
+    assert len(images.train) == 6
+    assert 0 < images.removed <= small.train_candidates - 6
+    assert tuple(images.train.names) == images.vocabulary.seen
+
+
+def test_costs_are_shares_of_prompts_everywhere(archive, found, small):
+    measured = measure_run_cost(row_run("photo", {}, small, 0), archive.train.take(range(4)))
+    assert measured["train_images_per_second"] > 0
+    assert measured["predict_images_per_second"] > 0
+    assert measured["parameters"] > 100_000
+    rows = [
+        {"title": title, **measured, "train_memory_mib": memory}
+        for title, memory in (("with ladder and matching", 30.0), (plans.ALL_LAYER_PROMPTS, 100.0))
+    ]
+    page = open_vocabulary_page(replace(found, costs=rows))
+    assert "Training takes 30 MiB, 30 % of prompts in all layers" in page
+    assert "within the goal of 60 %" in page

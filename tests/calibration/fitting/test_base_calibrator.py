@@ -1,0 +1,40 @@
+import numpy as np
+import pytest
+
+from surelabel.calibration import Beta, Histogram, Platt, Vector
+from surelabel.errors import ConfigError, NotFitted
+
+
+def test_settings_can_be_read_and_changed():
+    it = Histogram(bins=5)
+    assert it.get_params() == {"bins": 5, "pseudo_count": 1.0}
+    assert it.set_params(bins=7).get_params()["bins"] == 7
+
+
+def test_an_unknown_setting_is_refused_with_those_there_are():
+    with pytest.raises(
+        ConfigError, match=r"Histogram has no setting bin\. Its settings: bins, pseudo"
+    ):
+        Histogram().set_params(bin=3)
+    with pytest.raises(ConfigError, match=r"Platt has no setting bins\. It has no settings\."):
+        Platt().set_params(bins=3)
+
+
+def test_one_that_is_not_fitted_says_its_name():
+    with pytest.raises(
+        NotFitted, match=r"Vector is not fitted\. Call fit\(logits, targets\) or restore"
+    ):
+        Vector().shared_calibrator()
+
+
+def test_a_changed_setting_counts_from_the_next_fit():
+    x, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), [[0], [1], [0], [1]]
+    it = Histogram(bins=2).fit(x, y)
+    before = it.logits(x)
+    np.testing.assert_array_equal(it.set_params(bins=9, pseudo_count=50.0).logits(x), before)
+    assert (it.fit(x, y).logits(x) != before).any()
+
+
+def test_what_all_labels_share_is_the_calibrator_itself():
+    it = Beta()
+    assert it.shared_calibrator() is it

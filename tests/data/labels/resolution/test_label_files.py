@@ -1,0 +1,58 @@
+import json
+
+import pytest
+
+from surelabel.data.labels import FORMATS, read_labels
+from surelabel.errors import DataError
+
+COCO = {
+    "images": [{"id": 1, "file_name": "a.jpg"}],
+    "categories": [{"id": 1, "name": "dog"}],
+    "annotations": [{"image_id": 1, "category_id": 1}],
+}
+VOC = "<annotation><filename>../a.jpg</filename><object><name>dog</name></object></annotation>"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.csv", "path,dog\na.jpg,1\n"),
+        ("x.CSV", "path,label\na.jpg,dog\n"),
+        ("labels.txt", '\ufeff"path","dog"\na.jpg,1\n'),
+        ("x.jsonl", '{"path": "a.jpg", "labels": ["dog"]}'),
+        ("x.json", '{"path": "a.jpg", "labels": ["dog"]}\n'),
+        ("x.json", json.dumps(COCO)),
+        ("x.json", json.dumps(COCO, indent=2)),
+        ("voc/x.xml", VOC),
+    ],
+)
+def test_every_format_is_recognized_and_says_the_same(folder, name, text):
+    (folder / "voc").mkdir()
+    (folder / name).write_text(text, encoding="utf-8")
+    labelled = read_labels(folder / "voc" if name.endswith(".xml") else folder / name)
+    assert len(labelled) == 1
+    assert labelled.paths[0].endswith("a.jpg")
+    assert (labelled.names, labelled.targets.tolist()) == (["dog"], [[1.0]])
+
+
+def test_the_table_has_the_four_formats():
+    assert sorted(FORMATS) == ["coco", "csv", "jsonl", "voc"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("x.txt", b"dog,cat\n", r"must have labels as CSV.*got 'dog,cat'.*Convert it"),
+        ("x.bin", b"\xff\xfe\x00", r"must be text in UTF-8"),
+        ("x.json", b"", r"must have labels as CSV.*got ''"),
+    ],
+)
+def test_another_format_is_refused(folder, name, data, message):
+    (folder / name).write_bytes(data)
+    with pytest.raises(DataError, match=message):
+        read_labels(folder / name)
+
+
+def test_a_file_that_is_not_there_is_named(folder):
+    with pytest.raises(DataError, match=r"lost\.csv: no such file or folder"):
+        read_labels(folder / "lost.csv")

@@ -1,0 +1,122 @@
+"""The collection inside the package is whole, small, and what the generator makes."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from surelabel.data.bundled_collections import (
+    BENCHMARK_COLLECTIONS,
+    COLLECTIONS,
+    benchmark_scenes,
+    collection,
+    collection_folder,
+)
+from surelabel.data.scene_files import read_scenes, write_scenes
+from surelabel.data.scene_words import read_scene_vocabulary
+from surelabel.errors import UnknownName
+
+SPLITS = pytest.mark.parametrize("split", ["train", "validation", "test"])
+SIZES = {"train": 1500, "validation": 500, "test": 1000}
+
+
+@SPLITS
+def test_a_split_has_its_images_and_all_80_labels_in_the_order_of_the_vocabulary(split):
+    images = collection("scenes-80", split=split)
+    assert len(images) == SIZES[split]
+    assert list(images.names) == [w.name for w in read_scene_vocabulary("scenes-80")]
+    assert images.known.all()
+    assert set(np.unique(images.targets)) == {0, 1}
+
+
+@SPLITS
+def test_every_label_has_examples_and_every_image_has_a_label(split):
+    targets = collection("scenes-80", split=split).targets
+    assert targets.sum(axis=0).min() >= 10
+    assert targets.sum(axis=1).min() >= 1
+    assert 2.5 < targets.sum(axis=1).mean() < 3.5
+
+
+@SPLITS
+def test_every_image_is_there_and_no_other(split):
+    paths = {Path(p) for p in collection("scenes-80", split=split).paths}
+    assert paths == set(collection_folder("scenes-80", split=split).rglob("*.jpg"))
+    with Image.open(min(paths)) as image:
+        assert (image.format, image.mode, image.size) == ("JPEG", "RGB", (128, 128))
+
+
+def test_no_image_comes_twice():
+    folder = collection_folder("scenes-80", split="test").parent
+    prints = [hashlib.sha256(f.read_bytes()).digest() for f in folder.rglob("*.jpg")]
+    assert len(set(prints)) == len(prints) == 3000
+
+
+def test_the_collection_is_at_most_20_megabytes():
+    folder = collection_folder("scenes-80", split="test").parent
+    assert sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) <= 20e6
+
+
+@SPLITS
+def test_the_settings_are_those_of_the_table(split):
+    about = json.loads((collection_folder("scenes-80", split=split) / "about.json").read_text())
+    stated = COLLECTIONS["scenes-80"][split]
+    assert (about["count"], about["seed"]) == (stated.count, stated.seed)
+    assert (about["vocabulary"], about["domain"], about["pixels"]) == ("scenes-80", "photo", 128)
+
+
+def test_no_two_sets_are_drawn_with_the_same_seed():
+    seeds = [
+        s.seed
+        for table in (COLLECTIONS, BENCHMARK_COLLECTIONS)
+        for s in table["scenes-80"].values()
+    ]
+    assert len(set(seeds)) == len(seeds) == 6
+
+
+@SPLITS
+def test_the_generator_still_makes_these_images(split, tmp_path):
+    shipped = read_scenes(collection_folder("scenes-80", split=split))
+    seed = COLLECTIONS["scenes-80"][split].seed
+    again = read_scenes(write_scenes(tmp_path / split, count=8, seed=seed))
+    assert again.main_labels == shipped.main_labels[:8]
+    assert (again.images.targets == shipped.images.targets[:8]).all()
+    for new, old in zip(again.images.paths, shipped.images.paths[:8], strict=True):
+        change = np.asarray(Image.open(new), dtype=float) - np.asarray(Image.open(old))
+        assert abs(change).mean() < 3  # of 255: fonts and JPEG libraries may differ a little
+
+
+def test_an_unknown_collection_gets_the_list():
+    with pytest.raises(UnknownName, match=r"There is no collection 'coco'. Known: scenes-80\."):
+        collection("coco", split="test")
+
+
+def test_an_unknown_split_gets_the_list():
+    with pytest.raises(UnknownName, match=r"no split 'dev'. It has: train, validation, test\."):
+        collection("scenes-80", split="dev")
+
+
+def test_a_benchmark_is_drawn_once_and_read_afterwards(tmp_path):
+    seen = []
+    first = benchmark_scenes(
+        "scenes-80", split="validation", cache_folder=tmp_path, count=3, progress=seen.append
+    )
+    again = benchmark_scenes(
+        "scenes-80", split="validation", cache_folder=tmp_path, count=3, progress=seen.append
+    )
+    assert seen == [3]
+    assert first.images.paths == again.images.paths
+    assert first.main_labels == again.main_labels
+    assert len(first) == 3
+
+
+def test_an_unknown_benchmark_gets_the_list(tmp_path):
+    with pytest.raises(UnknownName, match=r"There is no collection 'coco'. Known: scenes-80\."):
+        benchmark_scenes("coco", split="test", cache_folder=tmp_path)
+
+
+def test_benchmarks_have_the_stated_sizes():
+    sizes = {split: s.count for split, s in BENCHMARK_COLLECTIONS["scenes-80"].items()}
+    assert sizes == {"train": 20_000, "validation": 5_000, "test": 10_000}

@@ -1,0 +1,126 @@
+import numpy as np
+import pytest
+
+from surelabel.data import read_feature_archive
+from surelabel.errors import DataError
+
+GOOD = {
+    "features": np.arange(1, 13, dtype=np.float32).reshape(4, 3),
+    "targets": np.array([[1, 0], [0, np.nan], [1, 1], [0, 0]]),
+    "names": np.array(["dog", "cat"]),
+}
+
+
+def saved(tmp_path, **changed):
+    arrays = {k: v for k, v in (GOOD | changed).items() if v is not None}
+    np.savez(tmp_path / "v.npz", **arrays)
+    return tmp_path / "v.npz"
+
+
+def test_what_was_saved_comes_back_with_nan_as_unknown(tmp_path):
+    found = read_feature_archive(saved(tmp_path))
+    np.testing.assert_array_equal(found.all_rows.features, GOOD["features"])
+    assert found.all_rows.names == ["dog", "cat"]
+    assert found.all_rows.known.tolist() == [
+        [True, True],
+        [True, False],
+        [True, True],
+        [True, True],
+    ]
+    assert found.all_rows.paths[2] == "v.npz, row 2"
+    assert found.splits == {}
+
+
+@pytest.mark.parametrize("kind", ["U", "S"])
+def test_parts_are_taken_by_name_also_from_bytes(tmp_path, kind):
+    part = np.array(["test", "train", "train", "test"]).astype(kind)
+    found = read_feature_archive(saved(tmp_path, part=part, names=GOOD["names"].astype(kind)))
+    assert list(found.splits) == ["train", "test"]
+    np.testing.assert_array_equal(found.splits["test"].features, GOOD["features"][[0, 3]])
+    assert found.splits["train"].names == ["dog", "cat"]
+    assert found.splits["train"].paths == ["v.npz, row 1", "v.npz, row 2"]
+
+
+def test_half_precision_and_flags_are_taken(tmp_path):
+    file = saved(
+        tmp_path,
+        features=GOOD["features"].astype(np.float16),
+        targets=np.array([[True, False]] * 4),
+    )
+    found = read_feature_archive(file).all_rows
+    assert found.features.dtype == np.float32
+    assert found.targets.tolist() == [[1, 0]] * 4
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"targets": None}, "targets is not a file in the archive. Save features, targets, names"),
+        ({"names": np.array(["dog", None])}, "must be a feature archive; got: .* not as objects"),
+        (
+            {"features": np.array(5.0)},
+            r"features in .* must be numbers with one row per image; got shape \(\) of",
+        ),
+        ({"features": np.array([["a"]] * 4)}, r"one row per image; got shape \(4, 1\)"),
+        ({"targets": np.array([["1", "0"]] * 4)}, "targets in .* must be numbers"),
+        (
+            {"targets": np.full((4, 2), 2.0)},
+            r"v.npz must contain valid features and targets: targets must be",
+        ),
+        ({"targets": np.zeros((3, 2))}, "v.npz must contain valid features and targets"),
+        ({"names": np.array(["dog"])}, "one column per label, 1; got 2"),
+        ({"features": np.full((4, 3), np.nan)}, "must be finite; got 12"),
+        ({"part": np.array(["train"] * 3)}, "for each of 4 rows. .* has 3 of train"),
+        ({"part": np.array(["dev"] * 4)}, "part must be one of train, validation, test .* of dev"),
+    ],
+)
+def test_what_does_not_fit_is_named_with_its_file(tmp_path, changed, says):
+    with pytest.raises(DataError, match=says):
+        read_feature_archive(saved(tmp_path, **changed))
+
+
+def test_other_files_are_refused(tmp_path):
+    np.save(tmp_path / "one.npy", GOOD["features"])
+    with pytest.raises(
+        DataError,
+        match=r"archive; got: the file contains one array instead of several\. Save features[^S]*$",
+    ):
+        read_feature_archive(tmp_path / "one.npy")
+    with pytest.raises(DataError, match="cannot be read: No such file"):
+        read_feature_archive(tmp_path / "none.npz")
+    (tmp_path / "empty.npz").touch()
+    with pytest.raises(DataError, match=r"empty\.npz must be a feature archive"):
+        read_feature_archive(tmp_path / "empty.npz")
+    (tmp_path / "text.npz").write_text("some text")
+    with pytest.raises(
+        DataError,
+        match=r"text\.npz must be a feature archive; got: the file is not in \.npz format\.",
+    ):
+        read_feature_archive(tmp_path / "text.npz")
+    whole = saved(tmp_path).read_bytes()
+    (tmp_path / "half.npz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataError, match=r"half\.npz must be a feature archive"):
+        read_feature_archive(tmp_path / "half.npz")
+
+
+def test_an_archive_with_damaged_content_is_refused(tmp_path):
+    np.savez_compressed(tmp_path / "v.npz", **GOOD)
+    content = bytearray((tmp_path / "v.npz").read_bytes())
+    content[60:90] = b"\x55" * 30
+    (tmp_path / "v.npz").write_bytes(content)
+    with pytest.raises(DataError, match="must be a feature archive"):
+        read_feature_archive(tmp_path / "v.npz")
+
+
+def test_an_array_that_claims_more_than_the_memory_is_refused(tmp_path):
+    import io
+    import zipfile
+
+    saved(tmp_path)
+    header = io.BytesIO()
+    claim = {"descr": "<f4", "fortran_order": False, "shape": (10**15, 3)}
+    np.lib.format.write_array_header_1_0(header, claim)
+    with zipfile.ZipFile(tmp_path / "v.npz", "w") as archive:
+        archive.writestr("features.npy", header.getvalue() + b"1234")
+    with pytest.raises(DataError, match=r"v.npz declares .* larger than the memory"):
+        read_feature_archive(tmp_path / "v.npz")

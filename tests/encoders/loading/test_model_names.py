@@ -1,0 +1,42 @@
+import json
+
+import pytest
+
+from surelabel.encoders.loading.model_names import PREFIX_LOADERS, load_encoder
+from surelabel.errors import ConfigError, DataError, UnknownName
+
+
+def test_an_unknown_name_is_answered_with_the_nearest():
+    with pytest.raises(UnknownName, match=r"'tiny-vti' is not an encoder. Nearest: tiny-vit"):
+        load_encoder("tiny-vti")
+    with pytest.raises(UnknownName, match=r"Nearest: .*ViT-B-16"):
+        load_encoder("ViT-B16/openai")
+    with pytest.raises(UnknownName, match=r"got 'ViT-B-16'.* Known: openai"):
+        load_encoder("ViT-B-16")
+    with pytest.raises(UnknownName, match="Did you mean ViT-B-16/openai"):
+        load_encoder("ViT-B-16/openia")
+
+
+def test_a_device_that_is_not_there_is_refused():
+    with pytest.raises(ConfigError, match=r"device must be available to torch.* 'warp'"):
+        load_encoder("tiny-vit", device="warp")
+
+
+def test_an_unknown_kind_is_answered_with_all_kinds():
+    for name in ("onx:encoder.onnx", "magic", ":", ""):
+        with pytest.raises(UnknownName, match="is not an encoder") as refused:
+            load_encoder(name)
+        assert all(f"{kind}:" in str(refused.value) for kind in PREFIX_LOADERS)
+
+
+@pytest.mark.parametrize("name", ["tiny-vit", "ViT-B-16/openai", "local-dir:x", "features:3"])
+def test_settings_of_an_encoder_that_has_none_are_refused(name):
+    with pytest.raises(ConfigError, match=rf"{name} has no settings, only onnx:FILE .*'size': 3"):
+        load_encoder(name, size=3)
+
+
+@pytest.mark.parametrize("about", [{}, {"jax": "model"}, {"embedded": "tiny-vit", "timm": "x"}])
+def test_a_saved_encoder_of_no_known_kind_is_refused(tmp_path, about):
+    (tmp_path / "surelabel_encoder.json").write_text(json.dumps(about))
+    with pytest.raises(DataError, match="must name one encoder, as embedded, features, onnx, timm"):
+        load_encoder(f"local-dir:{tmp_path}")

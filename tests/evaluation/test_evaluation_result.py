@@ -1,0 +1,115 @@
+import numpy as np
+import pytest
+
+from surelabel.errors import InputError
+from surelabel.evaluation import evaluate_predictions
+from surelabel.records import LabelledImages, Predictions
+
+RNG = np.random.default_rng(0)
+NAMES = ["dog", "cat", "tree"]
+
+
+@pytest.fixture
+def labelled():
+    targets = RNG.integers(0, 2, (40, 3)).astype(float)
+    targets[0] = np.nan
+    return LabelledImages([f"{i}.jpg" for i in range(40)], NAMES, targets)
+
+
+def predictions(labelled, logits, calibration="platt"):
+    return Predictions(
+        labelled.paths, NAMES, logits.astype(np.float32), logits.astype(np.float32), calibration
+    )
+
+
+def test_a_perfect_recognizer_is_perfect(labelled):
+    found = evaluate_predictions(predictions(labelled, 80.0 * labelled.targets - 40), labelled)
+    assert found.summary["mean_average_precision"] == 1
+    assert found.summary["brier_skill"] == pytest.approx(1)
+    assert found.summary["ece"] == pytest.approx(0, abs=1e-9)
+
+
+def test_without_calibration_there_are_rankings_only(labelled):
+    found = evaluate_predictions(predictions(labelled, RNG.normal(size=(40, 3)), None), labelled)
+    assert "mean_average_precision" in found.summary
+    assert "ece" not in found.summary
+    assert found.noise_floor == {}
+
+
+def test_images_in_another_order_change_nothing(labelled):
+    logits = RNG.normal(size=(40, 3))
+    order = RNG.permutation(40)
+    turned = labelled.take(order)
+    first, second = (
+        evaluate_predictions(predictions(labelled, logits), labelled),
+        evaluate_predictions(predictions(turned, logits[order]), labelled),
+    )
+    assert first.summary == pytest.approx(second.summary, nan_ok=True)
+
+
+def test_the_worst_image_is_the_one_most_confidently_wrong(labelled):
+    logits = np.where(labelled.targets > 0, 3.0, -3.0)
+    logits[7] *= -1
+    found = evaluate_predictions(predictions(labelled, logits), labelled)
+    assert found.worst_examples[0].path == "7.jpg"
+    assert found.worst_examples[0].loss == pytest.approx(np.log1p(np.exp(3.0)), rel=1e-6)
+
+
+def test_the_best_images_show_two_labels_or_more(labelled):
+    found = evaluate_predictions(
+        predictions(labelled, np.where(labelled.targets > 0, 3.0, -3.0)), labelled
+    )
+    row = {p: t for p, t in zip(labelled.paths, labelled.targets, strict=True)}
+    assert found.best_examples
+    assert all(row[e.path].sum() >= 2 for e in found.best_examples)
+    assert not {e.path for e in found.best_examples} & {e.path for e in found.worst_examples}
+
+
+def test_a_class_without_positives_is_counted_as_undefined(labelled):
+    empty = LabelledImages(labelled.paths, NAMES, labelled.targets * [1, 1, 0])
+    found = evaluate_predictions(predictions(empty, RNG.normal(size=(40, 3))), empty)
+    assert found.undefined_classes["average_precision"] == 1
+
+
+def test_other_names_or_unlabelled_images_are_refused(labelled):
+    made = predictions(labelled, RNG.normal(size=(40, 3)))
+    with pytest.raises(InputError, match="same names"):
+        evaluate_predictions(
+            made, LabelledImages(labelled.paths, ["a", "b", "c"], labelled.targets)
+        )
+    with pytest.raises(InputError, match=r"1 of 40 .* 39\.jpg"):
+        evaluate_predictions(made, labelled.take(range(39)))
+
+
+def test_nothing_known_is_refused(labelled):
+    nothing = LabelledImages(labelled.paths, NAMES, np.full((40, 3), np.nan))
+    with pytest.raises(InputError, match="At least one label of the predicted images"):
+        evaluate_predictions(predictions(nothing, RNG.normal(size=(40, 3))), nothing)
+
+
+def test_means_of_classes_leave_the_undefined_out_and_have_a_floor_of_their_own(labelled):
+    empty = LabelledImages(labelled.paths, NAMES, labelled.targets * [1, 1, 0])
+    found = evaluate_predictions(predictions(empty, RNG.normal(size=(40, 3))), empty)
+    values = found.per_class["average_precision"]
+    assert found.class_means["average_precision"] == pytest.approx(values[:2].mean())
+    assert found.class_noise_floor["ece"] > found.noise_floor["ece"] > 0
+
+
+def test_what_was_before_the_calibrator_is_judged_beside_it(labelled):
+    logits = RNG.normal(size=(40, 3))
+    found = evaluate_predictions(
+        predictions(labelled, logits / 3), labelled, uncalibrated_logits=logits
+    )
+    alone = evaluate_predictions(predictions(labelled, logits), labelled)
+    assert found.uncalibrated.summary == pytest.approx(
+        {name: alone.summary[name] for name in found.uncalibrated.summary}, rel=1e-5
+    )
+    assert evaluate_predictions(predictions(labelled, logits), labelled).uncalibrated is None
+
+
+def test_nothing_is_before_a_calibration_that_never_was(labelled):
+    logits = RNG.normal(size=(40, 3))
+    with pytest.raises(InputError, match="for calibrated predictions only"):
+        evaluate_predictions(
+            predictions(labelled, logits, None), labelled, uncalibrated_logits=logits
+        )

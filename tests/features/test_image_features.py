@@ -1,0 +1,182 @@
+import numpy as np
+import onnx
+import pytest
+import torch
+from onnx import TensorProto, helper
+from PIL import Image
+
+from surelabel.data import collection, open_image
+from surelabel.encoders import load_encoder
+from surelabel.encoders.interface import ENCODER_METHODS
+from surelabel.errors import ConfigError, DataError, InputError
+from surelabel.features import FeatureCache, encode_image_files, ladder_kind
+from surelabel.features.cache import content_hash
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return load_encoder("tiny-vit")
+
+
+@pytest.fixture(scope="module")
+def paths():
+    return list(collection("scenes-80", split="test").paths[:12])
+
+
+def by_hand(encoder, paths):
+    rows = []
+    for path in paths:
+        with Image.open(path) as image:
+            prepared = encoder.preprocess(image.convert("RGB"))
+        rows.append(encoder.encode_images(prepared[None]).pooled[0])
+    return torch.stack(rows)
+
+
+def test_features_are_those_of_the_encoder_in_the_order_of_the_paths(encoder, paths):
+    found = encode_image_files(encoder, paths, batch_size=5)
+    torch.testing.assert_close(found.features.pooled, by_hand(encoder, paths), atol=1e-3, rtol=0)
+    assert found.rows.tolist() == list(range(12))
+
+
+def test_worker_processes_change_nothing(encoder, paths):
+    alone, helped = (encode_image_files(encoder, paths, workers=w, batch_size=5) for w in (0, 2))
+    assert torch.equal(alone.features.pooled, helped.features.pooled)
+
+
+def test_the_second_time_everything_comes_from_the_cache(encoder, paths, tmp_path):
+    first, second = (
+        encode_image_files(encoder, paths, cache=FeatureCache(tmp_path), kind="self_aware")
+        for _ in range(2)
+    )
+    assert (first.n_cached, second.n_cached) == (0, 12)
+    assert second.model_seconds == 0
+    assert torch.equal(first.features.pooled, second.features.pooled)
+    assert torch.equal(first.features.patches, second.features.patches)
+    assert first.features.grid == second.features.grid == (8, 8)
+
+
+@pytest.mark.parametrize("name", ["tiny-vit", "tiny-rn"])
+@pytest.mark.parametrize("part", ["attentive", "trunk"])
+def test_attention_and_trunk_come_from_the_cache_as_they_were(name, part, paths, tmp_path):
+    encoder = load_encoder(name)
+    first, second = (
+        encode_image_files(encoder, paths, kind=part, cache=FeatureCache(tmp_path)) for _ in "ab"
+    )
+    assert second.n_cached == 12
+    opened = [encoder.preprocess(open_image(path, min_side=96)) for path in paths]
+    wanted, side = (
+        getattr(encoder, ENCODER_METHODS[part])(torch.stack(opened)),
+        8 if name == "tiny-vit" else 3,
+    )
+    for found in (first, second):
+        assert found.features.grid == (side, side)
+        assert found.encoder_passes.tolist() == [1] * 12
+        for what in ("pooled", "patches", "attention"):
+            if getattr(wanted, what) is not None:
+                got = getattr(found.features, what)
+                torch.testing.assert_close(got, getattr(wanted, what), atol=2e-3, rtol=0)
+        if part == "trunk":
+            got = found.features.layers[-1]
+            torch.testing.assert_close(got, wanted.layers[-1], atol=2e-3, rtol=2e-3)
+    assert torch.equal(first.features.pooled, second.features.pooled)
+
+
+def test_ladders_of_other_blocks_are_kept_apart(encoder, paths, tmp_path):
+    cache = FeatureCache(tmp_path)
+    opened = [encoder.preprocess(open_image(path, min_side=96)) for path in paths]
+    for first, depth in ((0, 3), (0, 2), (1, 3)):
+        wanted = encoder.encode_ladder_features(torch.stack(opened), first_block=first, depth=depth)
+        part = ladder_kind(first, depth)
+        new, kept = (encode_image_files(encoder, paths, kind=part, cache=cache) for _ in "ab")
+        assert (new.n_cached, kept.n_cached) == (0, 12)
+        for found in (new.features, kept.features):
+            assert found.grid == (8, 8)
+            for got, expected in (
+                (found.pooled, wanted.pooled),
+                (found.self_aware_sum, wanted.self_aware_sum),
+                (found.layers[-depth - 1], wanted.layers[-depth - 1]),
+            ):
+                torch.testing.assert_close(got, expected, atol=2e-3, rtol=2e-3)
+
+
+def test_a_changed_image_is_encoded_again(encoder, paths, tmp_path):
+    cache, file = FeatureCache(tmp_path / "cache"), tmp_path / "a.png"
+    vectors = []
+    for path in paths[:2]:
+        open_image(path, min_side=96).save(file)
+        vectors.append(encode_image_files(encoder, [str(file)], cache=cache).features.pooled)
+    assert not torch.allclose(vectors[0], vectors[1], atol=0.01)
+
+
+def test_the_same_image_under_two_names_is_encoded_once(encoder, paths, tmp_path):
+    found = encode_image_files(encoder, [paths[0], paths[0]], cache=FeatureCache(tmp_path))
+    assert torch.equal(found.features.pooled[0], found.features.pooled[1])
+    assert len(FeatureCache(tmp_path).keys(encoder.fingerprint, "images")) == 1
+
+
+def test_a_bad_image_is_skipped_named_and_leaves_the_others_alone(encoder, paths, tmp_path):
+    (tmp_path / "bad.jpg").write_bytes(b"no image")
+    mixed = [paths[0], str(tmp_path / "bad.jpg"), str(tmp_path / "gone.jpg"), paths[1]]
+    found = encode_image_files(encoder, mixed)
+    assert found.rows.tolist() == [0, 3]
+    assert [s.path for s in found.skipped] == mixed[1:3]
+    assert "not an image" in found.skipped[0].reason
+    expected = encode_image_files(encoder, paths[:2]).features.pooled
+    assert torch.equal(found.features.pooled, expected)
+
+
+def test_each_vector_comes_with_the_hash_of_its_file(encoder, paths, tmp_path):
+    (tmp_path / "bad.jpg").write_bytes(b"")
+    found = encode_image_files(encoder, [paths[0], str(tmp_path / "bad.jpg"), paths[1]])
+    assert found.hashes == (content_hash(paths[0]), content_hash(paths[1]))
+
+
+def test_with_strict_a_bad_image_is_an_error(encoder, paths, tmp_path):
+    (tmp_path / "bad.jpg").write_bytes(b"no image")
+    with pytest.raises(DataError, match=r"bad\.jpg: not an image"):
+        encode_image_files(encoder, [paths[0], str(tmp_path / "bad.jpg")], strict=True)
+
+
+def test_no_readable_image_is_an_error(encoder, tmp_path):
+    with pytest.raises(DataError, match=r"none of 1 is\. The first"):
+        encode_image_files(encoder, [str(tmp_path / "gone.jpg")])
+    with pytest.raises(InputError, match="at least one image"):
+        encode_image_files(encoder, [])
+
+
+def test_what_the_cache_lost_meanwhile_is_encoded_again(encoder, paths, tmp_path):
+    class Forgetful(FeatureCache):
+        def get(self, fingerprint, kind, keys):
+            return {}
+
+    expected = encode_image_files(encoder, paths, cache=FeatureCache(tmp_path)).features.pooled
+    found = encode_image_files(encoder, paths, cache=Forgetful(tmp_path)).features.pooled
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
+def test_progress_ends_at_the_total(encoder, paths):
+    seen = []
+    encode_image_files(
+        encoder, paths, batch_size=5, progress=lambda done, total: seen.append((done, total))
+    )
+    assert seen == [(5, 12), (10, 12), (12, 12)]
+
+
+def test_a_graph_in_the_main_process_is_no_trouble_for_the_workers(tmp_path, paths):
+    features = helper.make_tensor_value_info("features", TensorProto.FLOAT, None)
+    images = helper.make_tensor_value_info("image", TensorProto.FLOAT, ["n", 3, 8, 8])
+    nodes = [helper.make_node("Flatten", ["image"], ["features"])]
+    graph = helper.make_graph(nodes, "flat", [images], [features])
+    opsets = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), tmp_path / "f.onnx")
+    encoder = load_encoder(f"onnx:{tmp_path / 'f.onnx'}")
+    alone, helped = (encode_image_files(encoder, paths, workers=w, batch_size=5) for w in (0, 2))
+    opened = [encoder.preprocess(open_image(path, min_side=8)) for path in paths]
+    wanted = encoder.encode_images(torch.stack(opened)).pooled
+    torch.testing.assert_close(alone.features.pooled, wanted, atol=1e-3, rtol=0)
+    assert torch.equal(alone.features.pooled, helped.features.pooled)
+
+
+def test_what_takes_no_images_says_so_before_any_is_read():
+    with pytest.raises(ConfigError, match=r"^features:8 needs precomputed features of width 8"):
+        encode_image_files(load_encoder("features:8"), ["there-is-no-such.jpg"], workers=2)

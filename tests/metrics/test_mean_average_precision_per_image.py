@@ -1,0 +1,10 @@
+import numpy as np
+import pytest
+
+from surelabel.metrics import mean_average_precision_per_image
+
+
+def test_the_mean_leaves_out_undefined_images():
+    s = np.array([[0.9, 0.2, 0.1], [0.8, 0.3, 0.7], [0.1, 0.4, 0.2]])
+    t = np.array([[0, 0, 1], [1, 0, 0], [0, 0, 0]])
+    assert mean_average_precision_per_image(s, t) == pytest.approx((1 / 3 + 1) / 2)

@@ -1,0 +1,44 @@
+import pytest
+
+from surelabel.errors import InputError, UnknownName
+from surelabel.recognizer import Recognizer, resolve_model
+
+
+@pytest.fixture
+def saved(tmp_path):
+    folder = tmp_path / "saved"
+    Recognizer.zero_shot("tiny-vit", ["lion", "violin|guitar"]).save(folder)
+    return str(folder)
+
+
+def test_an_encoder_looks_for_the_names_given():
+    assert resolve_model("tiny-vit", ["lion"]).names == ["lion"]
+    assert resolve_model("tiny-vit", ["lion"], default_names=["bear"]).names == ["lion"]
+    assert resolve_model("tiny-vit", default_names=["bear"]).names == ["bear"]
+
+
+def test_an_encoder_without_names_is_refused():
+    with pytest.raises(InputError, match="tiny-vit requires labels; got none"):
+        resolve_model("tiny-vit")
+
+
+def test_a_saved_recognizer_keeps_its_names_unless_others_are_given(saved):
+    assert resolve_model(saved, default_names=["bear"]).names == ["lion", "violin"]
+    assert resolve_model(saved, ["bear"]).names == ["bear"]
+
+
+def test_the_same_names_give_the_same_recognizer(saved):
+    again = resolve_model(saved, ["lion", "violin|guitar"])
+    assert again.fingerprint == Recognizer.load(saved).fingerprint
+
+
+def test_a_template_is_for_an_encoder_only(saved):
+    given = resolve_model("tiny-vit", ["lion"], template="a drawing of a {}")
+    assert given.run.method.settings == {"templates": "a drawing of a {}"}
+    with pytest.raises(InputError, match="which keeps its template"):
+        resolve_model(saved, template="ensemble")
+
+
+def test_what_is_neither_folder_nor_encoder_is_told_that_both_are_taken():
+    with pytest.raises(UnknownName, match=r"not an encoder.*saved recognizer is accepted too, but"):
+        resolve_model("tiny-vitt", ["lion"])

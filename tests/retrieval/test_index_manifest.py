@@ -1,0 +1,109 @@
+"""index.json: what is in it comes back, and what cannot be in it is refused by name."""
+
+import json
+
+import numpy as np
+import pytest
+
+from surelabel.errors import DataError
+from surelabel.records import Predictions, SkippedImage
+from surelabel.retrieval import Index
+from surelabel.retrieval.index_manifest import (
+    IndexManifest,
+    check_index_folder,
+    load_manifest,
+    next_shard_number,
+    save_manifest,
+)
+
+
+@pytest.fixture
+def listed(tmp_path):
+    """The index.json of an index of three images, one of them removed."""
+    logits = np.zeros((3, 2), np.float32)
+    paths = ["/a.jpg", "/b.jpg", "/c.jpg"]
+    skipped = [SkippedImage("/odd\udcff.jpg", "truncated")]
+    made = Predictions(paths, ["x", "y"], logits, logits, "by hand", skipped=skipped)
+    Index.create(tmp_path, made).remove(["/b.jpg"])
+    return tmp_path / "index.json"
+
+
+def test_what_is_saved_is_loaded(tmp_path):
+    contents = IndexManifest(
+        ("ä", "b"), "model", "by hand", skipped={"/odd\udcff.jpg": "truncated"}
+    )
+    save_manifest(tmp_path, contents)
+    assert load_manifest(tmp_path) == contents
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"names": [1, 2]}, "names must be"),
+        ({"names": ["x", "x"]}, "names must be a list of distinct, non-empty strings"),
+        ({"names": "xy"}, "names must be"),
+        ({"model": None}, "model, calibration and revision must be strings"),
+        ({"revision": 7}, "model, calibration and revision must be strings"),
+        ({"skipped": []}, "skipped must map each path"),
+        ({"skipped": {"/a.jpg": 1}}, "skipped must map each path"),
+        ({"shards": {}}, "shards must be a list"),
+        ({"shards": [3]}, "not subscriptable"),
+        ({"version": None}, "not supported"),
+    ],
+)
+def test_a_field_of_another_kind_is_refused(listed, change, message):
+    listed.write_text(json.dumps(json.loads(listed.read_text()) | change))
+    with pytest.raises(DataError, match=rf"index\.json is damaged: .*{message}.*build the index"):
+        Index.open(listed.parent)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"removed": [999]}, "removed must be distinct row numbers below 3"),
+        ({"removed": [1, 1]}, "distinct row numbers"),
+        ({"removed": [-1]}, "removed must be"),
+        ({"removed": ["1"]}, "removed must be"),
+        ({"removed": {}}, "removed must be"),
+        ({"rows": 2.5}, "whole numbers"),
+        ({"number": -1}, "whole numbers"),
+        ({"files": []}, "has no attribute"),
+        ({"files": {"../secret": 3}}, "the files of shard 0 must be"),
+    ],
+)
+def test_a_shard_that_cannot_be_is_refused(listed, change, message):
+    fields = json.loads(listed.read_text())
+    fields["shards"][0] |= change
+    listed.write_text(json.dumps(fields))
+    with pytest.raises(DataError, match=rf"index\.json is damaged: .*{message}.*build the index"):
+        Index.open(listed.parent)
+
+
+def test_a_shard_listed_twice_is_refused(listed):
+    fields = json.loads(listed.read_text())
+    listed.write_text(json.dumps(fields | {"shards": fields["shards"] * 2}))
+    with pytest.raises(DataError, match="listed twice"):
+        load_manifest(listed.parent)
+
+
+def test_a_missing_field_is_named(listed):
+    fields = json.loads(listed.read_text())
+    del fields["shards"][0]["removed"]
+    listed.write_text(json.dumps(fields))
+    with pytest.raises(DataError, match="damaged: 'removed' is missing"):
+        load_manifest(listed.parent)
+
+
+def test_numbers_of_leftovers_are_not_used_again(listed):
+    assert next_shard_number(listed.parent) == 1
+    (listed.parent / ".logits-041.npy.77.new").write_text("half")
+    assert next_shard_number(listed.parent) == 42
+    assert next_shard_number(listed.parent / "nowhere") == 0
+
+
+def test_only_an_empty_folder_or_an_index_is_usable(listed):
+    check_index_folder(listed.parent)
+    check_index_folder(listed.parent / "nowhere")
+    (listed.parent / "logits.npy").write_text("mine")
+    with pytest.raises(DataError, match=r"contains logits\.npy\. Choose another folder"):
+        check_index_folder(listed.parent)

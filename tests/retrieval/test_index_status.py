@@ -1,0 +1,38 @@
+"""Rows against files."""
+
+import numpy as np
+
+from surelabel.retrieval.file_state import file_state_table
+from surelabel.retrieval.index_status import compare_with_files
+from surelabel.retrieval.shards import ShardRows, write_shard
+
+
+def shard_of(folder, paths):
+    lines = np.zeros((1, len(paths)), np.float32)
+    return write_shard(folder, 0, [ShardRows(file_state_table(paths), lines, lines, None)])
+
+
+def test_each_image_is_in_one_table_and_removed_rows_in_none(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    files = [tmp_path / f"{name}.jpg" for name in ("same", "changed", "gone", "removed")]
+    for file in files:
+        file.write_text("first")
+    same, changed, gone, removed = map(str, files)
+    shard = shard_of(tmp_path / "index", [same, changed, gone, removed]).with_removed_rows([3])
+    files[1].write_text("second")
+    files[2].unlink()
+    (tmp_path / "odd.jpg").write_text("")
+    skipped = {str(tmp_path / "odd.jpg"): "empty", str(tmp_path / "was.jpg"): "truncated"}
+    status = compare_with_files([shard], skipped, ["same.jpg", "odd.jpg", "./new.jpg"])
+    assert status.n_images == 3
+    assert status.changed == {changed: "the content changed after the prediction"}
+    assert status.deleted == {gone: "the file no longer exists"}
+    assert status.not_indexed == {
+        str(tmp_path / "odd.jpg"): "empty",
+        str(tmp_path / "new.jpg"): "the image was never added to the index",
+    }
+
+
+def test_an_index_without_rows_lacks_every_image(tmp_path):
+    status = compare_with_files([], {}, [str(tmp_path / "a.jpg")])
+    assert (status.n_images, list(status.not_indexed)) == (0, [str(tmp_path / "a.jpg")])

@@ -1,0 +1,68 @@
+"""What may enter an index."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from surelabel.errors import InputError, NotFitted
+from surelabel.features.cache import content_hash
+from surelabel.records import Predictions, SkippedImage
+from surelabel.retrieval import Index
+from surelabel.retrieval.ingestion import empty_manifest, predictions_to_rows, skipped_reasons
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Predictions of two files, with what these held."""
+    paths = [str(tmp_path / name) for name in ("a.jpg", "b.jpg")]
+    for path in paths:
+        with open(path, "w") as file:
+            file.write(path)
+    logits = np.array([[1, -2], [3, 0]], np.float32)
+    hashes = [content_hash(path) for path in paths]
+    return Predictions(paths, ["x", "y"], 2 * logits, logits, "by hand", "model", hashes=hashes)
+
+
+def test_rows_are_label_major(made):
+    batch = predictions_to_rows(made)
+    assert batch.file_states["path"].to_pylist() == made.paths
+    assert batch.logits.tolist() == [[1, 3], [-2, 0]]
+    assert batch.scores.tolist() == [[2, 6], [-4, 0]]
+
+
+def test_a_file_edited_between_prediction_and_index_is_stale(made, tmp_path):
+    with open(made.paths[1], "w") as file:
+        file.write("edited")
+    index = Index.create(tmp_path / "index", made)
+    assert index.changed_paths() == [made.paths[1]]
+    fresh = [content_hash(path) for path in made.paths]
+    index.add(replace(made, hashes=fresh))
+    assert index.changed_paths() == []
+
+
+def test_skipped_images_keep_their_whole_path(monkeypatch, tmp_path, made):
+    monkeypatch.chdir(tmp_path)
+    skipped = [SkippedImage("odd.jpg", "truncated")]
+    assert skipped_reasons(replace(made, skipped=skipped)) == {
+        str(tmp_path / "odd.jpg"): "truncated"
+    }
+
+
+def test_two_spellings_of_one_path_are_one_image(made):
+    twice = [made.paths[0], made.paths[0].replace("a.jpg", "./a.jpg")]
+    with pytest.raises(InputError, match=r"a\.jpg' twice\. Remove one"):
+        predictions_to_rows(replace(made, paths=twice))
+
+
+def test_contents_need_calibration_and_names(made):
+    assert empty_manifest(made).calibration == "by hand"
+    with pytest.raises(NotFitted, match="needs calibrated log-odds"):
+        empty_manifest(replace(made, calibration=None))
+    with pytest.raises(InputError, match="must be distinct and not empty"):
+        empty_manifest(replace(made, names=["x", "x"]))
+
+
+def test_hashes_are_one_a_path(made):
+    with pytest.raises(InputError, match=r"hashes must have one entry per path, 2; got 1"):
+        replace(made, hashes=["0"])

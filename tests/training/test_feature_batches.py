@@ -1,0 +1,32 @@
+import torch
+
+from surelabel.records import Features
+from surelabel.training import FeatureBatches, to_tensors
+
+
+def test_arrays_become_float_tensors_and_flags_stay_flags():
+    numbers, flags = to_tensors([[1, 0]], [[True, False]])
+    assert numbers.dtype == torch.float32
+    assert flags.dtype == torch.bool
+
+
+def test_patches_go_with_their_image():
+    pooled = torch.arange(3.0)[:, None]
+    features = Features(pooled, patches=pooled[:, None].expand(3, 4, 1), grid=(2, 2))
+    known = torch.ones(3, 1, dtype=torch.bool)
+    source = FeatureBatches(features, torch.zeros(3, 1), known, batch_size=2)
+    for batch in source.batches(torch.Generator().manual_seed(1)):
+        assert torch.equal(batch.features.patches[:, 0], batch.features.pooled)
+        assert batch.features.grid == (2, 2)
+    assert len(source) == 2
+    assert len(batch.targets) == 1
+
+
+def test_the_rest_of_a_pass_is_what_would_have_come():
+    pooled = torch.arange(7.0)[:, None]
+    source = FeatureBatches(Features(pooled), pooled / 7, pooled >= 0, batch_size=2)
+    whole, rest = (
+        [b.targets.tolist() for b in source.batches(torch.Generator().manual_seed(1), skip)]
+        for skip in (0, 2)
+    )
+    assert rest == whole[2:]
