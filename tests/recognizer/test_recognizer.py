@@ -208,3 +208,19 @@ def test_empty_entries_and_spaces_around_aliases_change_nothing(test):
 def test_an_untrained_alias_is_told():
     with pytest.warns(UserWarning, match=r"1 of 2 labels \(xylophone\) contain tokens"):
         Recognizer.zero_shot("tiny-vit", ["lion|xylophone"])
+
+
+@pytest.mark.parametrize(
+    ("name", "current"),
+    [
+        ("where", "localize"),
+        ("linked", "logits_of"),
+        ("move_to", "adapt_to_shift"),
+        ("predict_pictures", "predict_pil_images"),
+    ],
+)
+def test_an_attribute_of_0_1_0_names_the_current_one(name, current):
+    recognizer = Recognizer.zero_shot("tiny-vit", ["lion"])
+    assert hasattr(recognizer, current)
+    with pytest.raises(AttributeError, match=f"{name!r}; it is now {current!r}"):
+        getattr(recognizer, name)

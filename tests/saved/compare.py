@@ -12,7 +12,7 @@ import math
 import sys
 from pathlib import Path
 
-EVERYWHERE = {"pictures": "images", "over_pictures": "over_images"}
+EVERYWHERE = {"pictures": "images", "over_pictures": "over_images", "values": "metrics"}
 RENAMED = {  # by file: key of 0.1.0, or PARENT/KEY, to the key of today
     "demo": {},
     "evaluate": {},
@@ -43,7 +43,6 @@ RENAMED = {  # by file: key of 0.1.0, or PARENT/KEY, to the key of today
         "margins": "fusion_margins",
         "labels_shown": "expected_labels",
         "labels_there": "true_labels",
-        "values": "metrics",
         "within_pictures": "within_images",
         "of_student": "student_map",
         "of_labels": "pseudolabel_map",
@@ -88,12 +87,16 @@ MEASURED_TIMES = {  # times and memory of this run, by the key of today
 }
 
 
+def renamed_suffix(key):
+    return key.replace("_by_chance", "_noise_floor")
+
+
 def differences(old, new, names, where=""):
     """Yield one line for each difference between two JSON values."""
     if isinstance(old, dict) and isinstance(new, dict):
         parent = where.rpartition("/")[2].partition("[")[0]
         mapped = {
-            names.get(f"{parent}/{key}", names.get(key, key)): (key, value)
+            names.get(f"{parent}/{key}", names.get(key, renamed_suffix(key))): (key, value)
             for key, value in old.items()
             if key not in REMOVED
         }

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from surelabel.data import parse_label_names
 from surelabel.encoders import Encoder, load_encoder
 from surelabel.errors import ConfigError, InputError, NotFitted
 from surelabel.features import FeatureCache, Progress, add_text_cache, default_cache_folder
+from surelabel.migration import RECOGNIZER
 from surelabel.recognizer.calibrating import (
     check_calibrator_accepts_scores,
     fit_calibration,
@@ -118,6 +119,13 @@ class Recognizer:
         if self.method.open_vocabulary or self.method.learns_from == "images":
             all_aliases = [alias for aliases in self.aliases.values() for alias in aliases]
             warn_untrained_labels(self.encoder, all_aliases)
+
+    if not TYPE_CHECKING:  # type checkers shall report unknown attributes
+
+        def __getattr__(self, name: str) -> Any:
+            current = RECOGNIZER.get(name)
+            hint = f"; it is now {current!r}" if current else ""
+            raise AttributeError(f"'Recognizer' object has no attribute {name!r}{hint}")
 
     @classmethod
     def zero_shot(
