@@ -33,14 +33,14 @@ from surelabel.views import (
     RegionLayout,
     TileLayout,
     attention_pool_subgrids,
-    crop_and_resize,
-    last_feature_map,
-    max_with_margin,
-    mean_of_centred,
-    mean_of_standardized,
+    crop_and_resize_box,
+    last_feature_map_for_subgrids,
+    max_fusion_with_margin,
+    mean_fusion_of_centred,
+    mean_fusion_of_standardized,
     mean_pool_subgrids,
     random_crop_boxes,
-    tile_boxes,
+    tile_grid_boxes,
 )
 
 MAP_SIZES = {"tiny-vit": (96, 132, 144, 192), "tiny-rn": (96, 128, 160, 192, 256)}  # pixels
@@ -101,7 +101,7 @@ def encode_parts(
         for i, (image, layout) in enumerate(zip(images, layouts, strict=True))
     ]
     parts = [
-        crop_and_resize(image, box, size=(side, side))
+        crop_and_resize_box(image, box, size=(side, side))
         for image, image_boxes in zip(images, boxes, strict=True)
         for box in image_boxes
     ]
@@ -150,7 +150,9 @@ def dense_views(
         visual = large.model.visual
         if hasattr(visual, "attnpool"):
             maps, _ = encode_timed(
-                lambda x, visual=visual: last_feature_map(visual, x), large.preprocess, images
+                lambda x, visual=visual: last_feature_map_for_subgrids(visual, x),
+                large.preprocess,
+                images,
             )
             views["pooled sub-grids"] = attention_pool_subgrids(
                 visual.attnpool, torch.cat(maps), boxes
@@ -170,7 +172,7 @@ def sub_grid_boxes(grid: tuple[int, int]) -> list[Box]:
     crops = random_crop_boxes(
         (columns, rows), 20, generator=torch.Generator().manual_seed(0), area=(0.1, 0.3), flip=0.0
     )
-    return list(dict.fromkeys([*tile_boxes((columns, rows), rows=3, columns=3), *crops]))
+    return list(dict.fromkeys([*tile_grid_boxes((columns, rows), rows=3, columns=3), *crops]))
 
 
 def window_views(
@@ -205,9 +207,9 @@ def window_views(
 
 
 RULES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "max": lambda whole, parts: max_with_margin(whole, parts, margin=1.0),
-    "centred": mean_of_centred,
-    "standardized": mean_of_standardized,
+    "max": lambda whole, parts: max_fusion_with_margin(whole, parts, margin=1.0),
+    "centred": mean_fusion_of_centred,
+    "standardized": mean_fusion_of_standardized,
 }
 
 

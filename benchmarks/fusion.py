@@ -16,14 +16,14 @@ from torch import Tensor
 
 from surelabel.metrics import mean_average_precision
 from surelabel.views import (
-    center_scores,
-    log_odds_of_softmax,
-    max_with_dead_band,
-    max_with_margin,
-    mean,
-    mean_of_centred,
-    mean_of_standardized,
-    standardize_scores,
+    center_relative_scores,
+    max_fusion_with_dead_band,
+    max_fusion_with_margin,
+    mean_fusion,
+    mean_fusion_of_centred,
+    mean_fusion_of_standardized,
+    relative_log_odds_of_softmax,
+    standardize_relative_scores,
 )
 
 TARGETS = {  # mAP, each within 0.02
@@ -46,24 +46,24 @@ def fuse_scores(image: Tensor, tiles: Tensor) -> dict[str, Tensor]:
             inputs itself, and expects all tiles.
     """
     tile_view = tiles[:, None]
-    log_odds = log_odds_of_softmax(image), log_odds_of_softmax(tile_view)
+    log_odds = relative_log_odds_of_softmax(image), relative_log_odds_of_softmax(tile_view)
     by_rule = {
         "softmax at 100": log_odds[0],
-        "softmax at 25": log_odds_of_softmax(image, scale=25.0),
+        "softmax at 25": relative_log_odds_of_softmax(image, scale=25.0),
         "centred": image,
-        "standardized": standardize_scores(image),
+        "standardized": standardize_relative_scores(image),
         "tiles, centred": tiles,
-        "tiles, standardized": standardize_scores(tiles),
-        "max_with_dead_band": max_with_dead_band(*log_odds),
-        "max_with_margin": max_with_margin(*log_odds),
-        "mean of centred": mean(image, tile_view),
-        "mean of centred, centred again": mean_of_centred(image, tile_view),
-        "mean_of_standardized": mean_of_standardized(image, tile_view),
+        "tiles, standardized": standardize_relative_scores(tiles),
+        "max_with_dead_band": max_fusion_with_dead_band(*log_odds),
+        "max_with_margin": max_fusion_with_margin(*log_odds),
+        "mean of centred": mean_fusion(image, tile_view),
+        "mean of centred, centred again": mean_fusion_of_centred(image, tile_view),
+        "mean_of_standardized": mean_fusion_of_standardized(image, tile_view),
     }
     for margin in (0.0, 0.5, 1.0, 2.0, 3.0):
-        by_rule[f"max_with_margin, {margin}"] = max_with_margin(*log_odds, margin=margin)
+        by_rule[f"max_with_margin, {margin}"] = max_fusion_with_margin(*log_odds, margin=margin)
     for image_weight in (0.35, 0.65):
-        by_rule[f"mean_of_standardized, {image_weight}"] = mean_of_standardized(
+        by_rule[f"mean_of_standardized, {image_weight}"] = mean_fusion_of_standardized(
             image, tile_view, image_weight=image_weight
         )
     return by_rule
@@ -79,7 +79,7 @@ def main(file: str) -> None:
         )
     tiles += LOG_SCALE * math.log(labels.shape[1])  # at this low scale, log Σ exp is mean + log c
     missed = []
-    for name, scores in fuse_scores(center_scores(image), tiles).items():
+    for name, scores in fuse_scores(center_relative_scores(image), tiles).items():
         value = 100 * mean_average_precision(scores.numpy(), labels)
         target = TARGETS.get(name)
         print(f"{name:32} {value:6.2f}" + (f"   target {target:.2f}" if target else ""))

@@ -24,7 +24,11 @@ import torch
 from ot.batch import solve_batch
 from torch import Tensor
 
-from surelabel.transport import label_presence_weights, matching_cost, sinkhorn
+from surelabel.transport import (
+    knowledge_constrained_cost,
+    knowledge_constrained_region_weights,
+    sinkhorn,
+)
 
 IMAGES, REGIONS, LABELS = 32, 196, (17, 65, 1_006)
 REGULARIZATION, MAX_ERROR = 0.1, 1e-4
@@ -86,8 +90,8 @@ def simulate_problem(labels: int) -> tuple[Tensor, Problem]:
     similarities = 0.25 + 0.025 * torch.randn(IMAGES, REGIONS, labels, generator=generator)
     columns = torch.full((IMAGES, labels), 1 / labels)
     return similarities, (
-        matching_cost(similarities),
-        label_presence_weights(similarities),
+        knowledge_constrained_cost(similarities),
+        knowledge_constrained_region_weights(similarities),
         columns,
     )
 

@@ -10,7 +10,7 @@ from surelabel.config import load_run
 from surelabel.data import collection
 from surelabel.evaluation import Evaluation
 from surelabel.methods import METHODS
-from surelabel.recognizer import Recognizer, predict_and_evaluate
+from surelabel.recognizer import Recognizer, basic_evaluation_run
 
 SEEDS = range(5)
 METRICS = {"mAP %": "mean_average_precision", "Brier skill %": "brier_skill", "ECE points": "ece"}
@@ -27,7 +27,7 @@ def evaluate_method(model: str, method: str, seed: int, *, calibrated: bool) -> 
         recognizer.fit(train)
     if calibrated:
         recognizer.calibrate(validation)
-    return predict_and_evaluate(recognizer, test)
+    return basic_evaluation_run(recognizer, test)
 
 
 def format_mean_and_range(values: list[float]) -> str:

@@ -15,8 +15,14 @@ import numpy as np
 from scipy.special import expit
 from sklearn.metrics import average_precision_score
 
-from surelabel.retrieval.conjunction_map import QueryPrecision, mean_average_precision_of_queries
-from surelabel.retrieval.literal_scores import average_precision_of_query, compute_literal_scores
+from surelabel.retrieval.conjunction_map import (
+    QueryAveragePrecision,
+    mean_average_precision_of_conjunctions,
+)
+from surelabel.retrieval.literal_scores import (
+    average_precision_of_literal_scores,
+    compute_literal_scores,
+)
 
 IMAGES, LABELS, PEER_QUERIES = 10_000, 80, 30
 
@@ -31,10 +37,10 @@ def print_progress(done: int, total: int) -> None:
         print(f"  {done:,} of at most {total:,}", file=sys.stderr)
 
 
-def evaluate(seed: int, max_exact_literals: int) -> tuple[QueryPrecision, float]:
+def evaluate(seed: int, max_exact_literals: int) -> tuple[QueryAveragePrecision, float]:
     """Return the result of one run, and its processor seconds."""
     start = time.process_time()
-    precision = mean_average_precision_of_queries(
+    precision = mean_average_precision_of_conjunctions(
         LOGITS,
         TARGETS,
         max_exact_literals=max_exact_literals,
@@ -44,7 +50,7 @@ def evaluate(seed: int, max_exact_literals: int) -> tuple[QueryPrecision, float]
     return precision, time.process_time() - start
 
 
-def peer_ratio(precision: QueryPrecision) -> float:
+def peer_ratio(precision: QueryAveragePrecision) -> float:
     """Return the time of scikit-learn relative to ours; raise if the values differ."""
     literal_scores = compute_literal_scores(LOGITS, TARGETS)
     queries = [q for shape in precision.by_shape for q in shape.sampled_queries[:PEER_QUERIES]]
@@ -53,7 +59,9 @@ def peer_ratio(precision: QueryPrecision) -> float:
         for query in queries
     ]
     start = time.process_time()
-    values = [average_precision_of_query(scores, relevant) for scores, relevant in rankings]
+    values = [
+        average_precision_of_literal_scores(scores, relevant) for scores, relevant in rankings
+    ]
     middle = time.process_time()
     peer_values = [average_precision_score(relevant, scores) for scores, relevant in rankings]
     end = time.process_time()
@@ -85,7 +93,7 @@ def main() -> None:
     print("other sample", format_curve(other_sample))
 
 
-def format_curve(precision: QueryPrecision) -> dict[int, str]:
+def format_curve(precision: QueryAveragePrecision) -> dict[int, str]:
     """Format mean and standard error by query length."""
     return {p.length: f"{p.mean:.4f} ± {p.standard_error:.4f}" for p in precision.curve}
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from surelabel.tables import settings
+from surelabel.tables import table_entry_settings
 
 DOCS = Path(__file__).parent
 NOTE = "<!-- Generated from the code by docs/generate.py: do not edit; run `make docs`. -->\n"
@@ -128,7 +128,7 @@ def entry_paragraphs(name: str, entry: Any) -> Iterator[str]:
     if ismodule(entry):
         yield from about_paragraphs(split_docstring(getdoc(entry.read) or "")["About"])
     meanings = dict(ARGUMENT.findall(sections.get("Args", "")))
-    defaults = settings(entry) if callable(entry) else {}
+    defaults = table_entry_settings(entry) if callable(entry) else {}
     if defaults:
         rows = [
             f"| `{setting}` | `{default!r}` | {join_lines(meanings.get(setting, ''))} |"

@@ -11,7 +11,7 @@ import pytest
 
 from surelabel.cli import main
 from surelabel.config import Run
-from surelabel.tables import settings
+from surelabel.tables import table_entry_settings
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -94,7 +94,7 @@ def test_every_entry_and_setting_of_a_table_is_on_its_page(chapter):
     words = section(chapter, text(ROOT / "docs" / "tables.md"))
     for name, entry in getattr(import_module(f"surelabel.{module}"), table).items():
         described = section(f"`{name}`", words)
-        options = settings(entry) if callable(entry) else {}
+        options = table_entry_settings(entry) if callable(entry) else {}
         assert not [option for option in options if f"`{option}`" not in described]
 
 

@@ -1,7 +1,12 @@
 import pytest
 
 from surelabel.errors import DataError
-from surelabel.files import atomic_file, atomic_folder, check_folder_is_replaceable, escape_non_utf8
+from surelabel.files import (
+    atomic_file,
+    atomic_folder,
+    check_folder_is_replaceable,
+    escape_non_utf8_file_path,
+)
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):
@@ -77,4 +82,4 @@ def test_the_current_folder_is_not_replaced_under_whoever_stands_in_it(
 
 
 def test_odd_bytes_of_a_path_are_spelt_out():
-    assert escape_non_utf8("caf\udce9, ü.jpg") == r"caf\udce9, ü.jpg"
+    assert escape_non_utf8_file_path("caf\udce9, ü.jpg") == r"caf\udce9, ü.jpg"

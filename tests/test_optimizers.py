@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from surelabel.optimizers import OPTIMIZERS
-from surelabel.tables import configure_entry
+from surelabel.tables import configure_table_entry
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
@@ -20,7 +20,7 @@ def test_momentum_is_what_makes_the_second_step_longer():
     steps = []
     for momentum in (0.0, 0.9):
         place = torch.nn.Parameter(torch.tensor([1.0]))
-        optimizer = configure_entry(OPTIMIZERS, "sgd", momentum=momentum)(
+        optimizer = configure_table_entry(OPTIMIZERS, "sgd", momentum=momentum)(
             [{"params": [place]}], lr=0.1
         )
         for _ in range(2):

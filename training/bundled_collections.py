@@ -3,7 +3,7 @@
 Needs the font of Debian's fonts-noto-color-emoji. A split is replaced only when it is complete.
 """
 
-from surelabel.data.bundled_collections import COLLECTIONS, collection_folder
+from surelabel.data.bundled_collections import COLLECTIONS, bundled_collection_folder
 from surelabel.data.scene_files import write_scenes
 from surelabel.files import atomic_folder
 
@@ -12,7 +12,7 @@ def main() -> None:
     """Render every split of every bundled collection."""
     for name, splits in COLLECTIONS.items():
         for split, settings in splits.items():
-            with atomic_folder(collection_folder(name, split=split)) as folder:
+            with atomic_folder(bundled_collection_folder(name, split=split)) as folder:
                 write_scenes(folder, count=settings.count, seed=settings.seed, vocabulary=name)
             print(f"{name} {split}: {settings.count} images")
 

@@ -10,7 +10,7 @@ from PIL import Image
 
 from surelabel.data.emoji_sprites import draw_sprites
 from surelabel.data.scene_words import Word
-from surelabel.data.scenes import Scene, SceneSampler, render_scenes, visible_labels
+from surelabel.data.scenes import Scene, SceneSampler, render_scenes, visible_scene_labels
 from surelabel.encoders import Encoder
 from surelabel.records import Features
 
@@ -52,7 +52,7 @@ def encode_scenes(
         scenes = [sampler(i) for i in range(start, min(start + BATCH_SIZE, count))]
         images = render_scenes(scenes, sprites, PIXELS)
         pooled.append(encode_pixels(encoder, images.pixels))
-        targets.append(visible_labels(scenes, images.visible_shares, len(words)))
+        targets.append(visible_scene_labels(scenes, images.visible_shares, len(words)))
         main.append(_main_columns(scenes))
     return EncodedScenes(
         Features(torch.cat(pooled)), np.concatenate(targets), np.concatenate(main), words

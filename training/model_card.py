@@ -15,7 +15,13 @@ from surelabel.encoders import Encoder, load_encoder
 from surelabel.losses import binary
 from surelabel.methods import Linear, ZeroShot
 from surelabel.metrics import PER_CLASS
-from surelabel.training import FeatureBatches, Objective, mean_over_known, run_training, to_tensors
+from surelabel.training import (
+    FeatureBatches,
+    Objective,
+    feature_batch_tensors,
+    objective_mean_over_known,
+    run_training_loop,
+)
 
 WEIGHTS = Path(__file__).parents[1] / "src" / "surelabel" / "encoders" / "weights"
 # Seed and number of scenes of each split.
@@ -47,15 +53,15 @@ def linear_probe_map(
 ) -> float:
     """Return the test mAP of a linear head on frozen features, weight decay set on validation."""
     names = [w.name for w in train.words]
-    targets, known = to_tensors(train.targets, np.ones_like(train.targets))
+    targets, known = feature_batch_tensors(train.targets, np.ones_like(train.targets))
     heads = []
     for decay in WEIGHT_DECAYS:
         head = Linear(encoder, names)
         source = FeatureBatches(train.features, targets, known, batch_size=256)
-        run_training(
+        run_training_loop(
             head,
             source,
-            objective=Objective(mean_over_known(binary)),
+            objective=Objective(objective_mean_over_known(binary)),
             epochs=20,
             learning_rate=0.01,
             weight_decay=decay,

@@ -9,7 +9,7 @@ from pathlib import Path
 from encoded_scenes import encode_scenes
 from surelabel.data.scene_words import all_scene_words
 from surelabel.encoders import ENCODERS
-from surelabel.encoders.embedded.embedded_weights import load_encoder_from_weights
+from surelabel.encoders.embedded.embedded_weights import encoder_from_embedded_weights_folder
 from surelabel.encoders.image_inputs.out_of_distribution import (
     SET_SIZES,
     fit_ood_detector,
@@ -26,7 +26,7 @@ def main() -> None:
     names = dict.fromkeys(word.theme for word in words)
     themes = [[word for word in words if word.theme == name] for name in names]
     for name in sys.argv[1:] or ENCODERS:
-        encoder = load_encoder_from_weights(WEIGHTS, name)
+        encoder = encoder_from_embedded_weights_folder(WEIGHTS, name)
         scenes = encode_scenes(encoder, words, seed=FIT_SEED, count=COUNT)
         by_theme = [
             encode_scenes(encoder, theme, seed=LIMIT_SEED, count=max(SET_SIZES)) for theme in themes

@@ -67,7 +67,10 @@ __all__ = [
 
 
 class _LazyPackage(ModuleType):
-    """Module class that keeps ``surelabel.report`` a function after the subpackage is imported."""
+    """Module class in which the import of a subpackage does not replace a public name.
+
+    For example, ``surelabel.report`` remains a function after the subpackage is imported.
+    """
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (name in _MODULE_OF and isinstance(value, ModuleType)):

@@ -1,4 +1,4 @@
-"""Configuration of a run: a TOML file with one section per component and its settings."""
+"""Configuration of a run: a TOML file with one section of settings per component."""
 
 import json
 import tomllib
@@ -14,11 +14,11 @@ from surelabel.encoders import ENCODERS
 from surelabel.errors import ConfigError, DataError
 from surelabel.losses import LOSSES, SET_LOSSES
 from surelabel.methods import METHODS, TrainingRecipe
-from surelabel.migration import RUN, current_run
+from surelabel.migration import RUN, migrate_run
 from surelabel.optimizers import OPTIMIZERS
 from surelabel.pseudolabels import PSEUDOLABELS, SEWINGS
 from surelabel.regularizers import REGULARIZERS
-from surelabel.tables import configure_entry
+from surelabel.tables import configure_table_entry
 
 TEACHERS: dict[str, Callable[..., Any]] = {
     name: method
@@ -43,11 +43,11 @@ BELOW_ONE = {"warm_up", "ema_decay"}
 
 @dataclass(frozen=True)
 class Choice:
-    """A table entry of a run.
+    """A table entry and the settings of this entry in a run.
 
     Attributes:
         name: Name of the entry.
-        settings: Settings of the entry that differ from their defaults.
+        settings: Values of the settings that differ from the defaults of the entry.
     """
 
     name: str
@@ -63,37 +63,42 @@ STUDENT_DEFAULTS = {  # components of methods that are trained by self-training
 
 @dataclass(frozen=True)
 class Run:
-    """Complete configuration of a run; settings left out take the values of the method's recipe.
+    """Complete configuration of a run.
+
+    If a setting is None, the value in the training recipe of the method is used.
 
     Attributes:
-        encoder: Name of an embedded encoder, or any name that ``load_encoder`` accepts.
-        method: Method, which computes scores from features.
-        loss: Loss that training minimizes.
-        regularizer: Regularizer that is added to the loss; None for no regularizer.
+        encoder: Encoder that computes features, by the name of an embedded encoder or any other
+            name that ``load_encoder`` accepts.
+        method: Method that computes scores from features.
+        loss: Loss that is minimized in training.
+        regularizer: Regularizer that is added to the loss. If None, there is no regularizer.
         calibrator: Calibrator that ``calibrate`` fits on held-out annotated images.
-        teacher: Method whose scores become pseudo-labels in self-training. If its scale is not
-            set, its scores are log-odds of a softmax at half the scale of the encoder. None for
-            methods without self-training.
-        pseudolabels: Algorithm that computes targets from the scores of the teacher; None for
-            methods without self-training.
-        sewing: Algorithm that combines several images into one training image; None for methods
-            without self-training.
-        optimizer: Optimizer.
-        regularizer_weight: Weight of the regularizer in the loss (lambda), >= 0.
-        epochs: Passes over the training images, >= 1.
-        batch_size: Images per optimizer step, >= 1.
-        micro_batch_size: Images per forward pass, >= 1; gradients of a larger batch are
-            accumulated.
-        learning_rate: Peak learning rate, > 0; it decreases to 0 along a cosine.
+        teacher: Method whose scores become pseudo-labels in self-training. If the scale of this
+            method is not set, the scores are log-odds of a softmax at half the scale of the
+            encoder. If the run has no self-training, the value is None.
+        pseudolabels: Algorithm that computes targets from the scores of the teacher. If the run
+            has no self-training, the value is None.
+        sewing: Algorithm that combines several images into one training image. If the run has no
+            self-training, the value is None.
+        optimizer: Optimizer that is used in training.
+        regularizer_weight: Weight of the regularizer in the training objective, >= 0.
+        epochs: Number of passes over the training images, >= 1.
+        batch_size: Number of images per optimizer step, >= 1.
+        micro_batch_size: Number of images per forward pass, >= 1. Gradients are accumulated until
+            a batch is complete.
+        learning_rate: Peak learning rate, > 0. After the warm-up, the learning rate decreases to
+            0 along a cosine.
         weight_decay: Weight decay, >= 0, applied to weight matrices only.
         warm_up: Share of the steps with linear warm-up of the learning rate, in [0, 1).
-        ema_decay: Decay of the exponential moving average of the weights, in [0, 1); 0 keeps the
-            weights of the last step.
+        ema_decay: Decay of the exponential moving average of the weights, in [0, 1). If the decay
+            is 0, the weights of the last step are used.
         seed: Seed of all random numbers, >= 0.
 
     Raises:
-        ConfigError: If ``encoder`` sets a device or name, if a component of self-training is
-            set for another method, or if the teacher has to be trained.
+        ConfigError: If the settings of ``encoder`` contain a device or a name, if a component of
+            self-training is set for a method without self-training, or if the teacher has to be
+            trained.
     """
 
     encoder: Choice = Choice("tiny-vit")
@@ -129,12 +134,12 @@ class Run:
         self._set_student_components()
 
     def entry(self, part: str) -> Callable[..., Any]:
-        """Return the table entry of a component, such as ``loss``, with its settings fixed."""
+        """Return the table entry of a component, such as ``loss``, with the settings of the run."""
         choice = getattr(self, part)
-        return configure_entry(TABLES[part], choice.name, **choice.settings)
+        return configure_table_entry(TABLES[part], choice.name, **choice.settings)
 
     def _set_student_components(self) -> None:
-        student = is_student(METHODS.get(self.method.name))
+        student = run_method_is_student(METHODS.get(self.method.name))
         for part, default in STUDENT_DEFAULTS.items():
             if student and getattr(self, part) is None:
                 object.__setattr__(self, part, default)
@@ -146,12 +151,13 @@ class Run:
         if self.teacher and self.teacher.name in METHODS.keys() - TEACHERS.keys():
             raise ConfigError(
                 f"teacher.name must be a method without gradient training, one of "
-                f"{', '.join(sorted(TEACHERS))}; got {self.teacher.name}. Choose one of these."
+                f"{', '.join(sorted(TEACHERS))}; got {self.teacher.name}. Choose one of "
+                "these methods."
             )
 
 
-def is_student(method: Any) -> bool:
-    """Return whether a method is trained on unlabelled images, with targets from a teacher."""
+def run_method_is_student(method: Any) -> bool:
+    """Return whether a method is trained on unlabelled images with targets from a teacher."""
     return getattr(method, "learns_from", "") == "images" and not hasattr(method, "fit_unlabelled")
 
 
@@ -159,18 +165,19 @@ def load_run(path: str | Path | None = None, overrides: Sequence[str] = ()) -> R
     """Read a run from a TOML file and apply ``section.setting=value`` overrides.
 
     Args:
-        path: Path of the TOML file; None for the defaults.
-        overrides: Settings that replace those of the file, as ``loss.name=binary`` or
+        path: Path of the TOML file. If None, the default settings are used.
+        overrides: Texts that replace settings of the file, such as ``loss.name=binary`` or
             ``epochs=5``.
 
     Raises:
-        UnknownName: If a component has an unknown name. Data and weights are not read before.
+        UnknownName: If a component has an unknown name. This error is raised before data and
+            weights are read.
         ConfigError: If a setting does not exist or has an invalid value.
         DataError: If the file cannot be read as TOML.
     """
-    tree = current_run(_read_run_toml(path)) if path else {}
+    tree = migrate_run(_read_run_config_toml(path)) if path else {}
     for text in overrides:
-        _apply_run_override(tree, text)
+        _apply_run_config_override(tree, text)
     names = [f.name for f in fields(Run)]
     unknown = sorted(tree.keys() - set(names))
     if unknown:
@@ -178,9 +185,11 @@ def load_run(path: str | Path | None = None, overrides: Sequence[str] = ()) -> R
         near = get_close_matches(unknown[0], names, n=1)
         hint = renamed or (f" Did you mean {near[0]!r}?" if near else "")
         raise ConfigError(f"A run has no {', '.join(unknown)}.{hint} It has: {', '.join(names)}.")
-    defaults = Run(method=_parse_run_choice("method", tree.get("method", {}), Run()))
+    defaults = Run(method=_parse_run_config_choice("method", tree.get("method", {}), Run()))
     values: dict[str, Any] = {
-        k: _parse_run_choice(k, v, defaults) if k in TABLES else _parse_run_number(k, v)
+        k: _parse_run_config_choice(k, v, defaults)
+        if k in TABLES
+        else _parse_run_config_number(k, v)
         for k, v in tree.items()
     }
     run = Run(**values)
@@ -191,7 +200,7 @@ def load_run(path: str | Path | None = None, overrides: Sequence[str] = ()) -> R
 
 
 def run_as_toml(run: Run) -> str:
-    """Return the complete run as TOML text, which ``load_run`` can read."""
+    """Return the complete run as TOML text that ``load_run`` can read."""
     numbers = [f"{f.name} = {getattr(run, f.name)!r}" for f in fields(Run) if f.name not in TABLES]
     sections = [
         "\n".join(
@@ -204,7 +213,7 @@ def run_as_toml(run: Run) -> str:
     return "\n".join(numbers + sections) + "\n"
 
 
-def _read_run_toml(path: str | Path) -> dict[str, Any]:
+def _read_run_config_toml(path: str | Path) -> dict[str, Any]:
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -213,8 +222,8 @@ def _read_run_toml(path: str | Path) -> dict[str, Any]:
         raise DataError(f"{path} must be a TOML file; got: {error}.") from error
 
 
-def _parse_run_choice(part: str, section: Any, run: Run) -> Choice:
-    """Return the entry that a section describes; its default name is the one in ``run``."""
+def _parse_run_config_choice(part: str, section: Any, run: Run) -> Choice:
+    """Return the entry in a section; the default name of the entry is the name in ``run``."""
     if not isinstance(section, dict):
         raise ConfigError(
             f'{part} must be a section with a name, such as {part}.name="…"; got {section!r}.'
@@ -227,7 +236,7 @@ def _parse_run_choice(part: str, section: Any, run: Run) -> Choice:
     return Choice(entry_settings.pop("name", default and default.name), entry_settings)
 
 
-def _parse_run_number(key: str, value: Any) -> int | float:
+def _parse_run_config_number(key: str, value: Any) -> int | float:
     kind: type[int] | type[float] = type(getattr(Run(), key))
     minimum = 0 if key in MAY_BE_ZERO else 1 if kind is int else 1e-12
     limit = 1 if key in BELOW_ONE else UPPER_LIMIT
@@ -240,7 +249,7 @@ def _parse_run_number(key: str, value: Any) -> int | float:
     return kind(value)
 
 
-def _apply_run_override(tree: dict[str, Any], text: str) -> None:
+def _apply_run_config_override(tree: dict[str, Any], text: str) -> None:
     key, equals, value = text.partition("=")
     if not equals or not all(part.strip() for part in key.split(".")):
         raise ConfigError(f"--set needs key=value, such as loss.name=binary; got {text!r}.")

@@ -1,7 +1,7 @@
-"""Names of surelabel 0.1.0: its files load with the names of today and keep their fingerprints.
+"""Conversion between the names of surelabel 0.1.0 and the current names.
 
-The tables below map names of 0.1.0 to names of today. A fingerprint hashes names of 0.1.0 for
-ever, so that a recognizer has one fingerprint whichever version saved it.
+The tables below map names of version 0.1.0 to current names. Fingerprints are computed from the
+names of version 0.1.0, so that the fingerprint of a recognizer is equal in all versions.
 """
 
 import re
@@ -130,49 +130,49 @@ OPTIONS = {  # options of the command line
 }
 
 
-def current_run(sections: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of a run file with the names of today.
+def migrate_run(sections: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of a run file with current names.
 
     Args:
-        sections: A TOML file of 0.1.0 or of a later version, as nested dictionaries.
+        sections: Content of a TOML file of version 0.1.0 or later, as nested dictionaries.
     """
     return {
-        RUN.get(name, name): _current_section(value) if isinstance(value, Mapping) else value
+        RUN.get(name, name): _migrate_run_section(value) if isinstance(value, Mapping) else value
         for name, value in sections.items()
     }
 
 
-def _current_section(section: Mapping[str, Any]) -> dict[str, Any]:
-    renamed = _current_entries(section, {"name"} | ENTRY_SETTINGS)
+def _migrate_run_section(section: Mapping[str, Any]) -> dict[str, Any]:
+    renamed = _migrate_entry_names(section, {"name"} | ENTRY_SETTINGS)
     names = SETTINGS.get(str(renamed.get("name")), {})
     return {names.get(key, key): value for key, value in renamed.items()}
 
 
-def _current_entries(settings: Mapping[str, Any], keys: set[str]) -> dict[str, Any]:
+def _migrate_entry_names(settings: Mapping[str, Any], keys: set[str]) -> dict[str, Any]:
     return {
         key: ENTRIES.get(value, value) if key in keys and isinstance(value, str) else value
         for key, value in settings.items()
     }
 
 
-def current_weights(method: str, weights: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the weights of a method under the keys of today.
+def migrate_weights(method: str, weights: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the weights of a method under the current keys.
 
     Args:
-        method: Key of the method today.
-        weights: Content of ``weights.safetensors`` of 0.1.0.
+        method: Current key of the method.
+        weights: Content of a file ``weights.safetensors`` of version 0.1.0.
     """
-    rename = _prefix_renamer(WEIGHTS.get(method, {}))
+    rename = _migration_prefix_renamer(WEIGHTS.get(method, {}))
     return {rename(key): value for key, value in weights.items()}
 
 
-def current_record(arrays: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the arrays of a validation record under the names of today."""
+def migrate_validation_record(arrays: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the arrays of a validation record under the current names."""
     return {RECORD.get(name, name): array for name, array in arrays.items()}
 
 
-def fingerprint_choice(method: str, settings: Mapping[str, Any]) -> str:
-    """Return the text that a fingerprint hashes for a method and its settings."""
+def choice_before_migration(method: str, settings: Mapping[str, Any]) -> str:
+    """Return a method and its settings as text with names of version 0.1.0, for fingerprints."""
     entries = {today: before for before, today in ENTRIES.items()}
     names = {today: before for before, today in SETTINGS.get(method, {}).items()}
     hashed = {
@@ -184,20 +184,20 @@ def fingerprint_choice(method: str, settings: Mapping[str, Any]) -> str:
     return f"Choice(name={entries.get(method, method)!r}, settings={hashed!r})"
 
 
-def fingerprint_weights(method: str, weights: Mapping[str, Value]) -> list[tuple[str, Value]]:
-    """Return the weights under the keys that a fingerprint hashes, in their order."""
+def weights_before_migration(method: str, weights: Mapping[str, Value]) -> list[tuple[str, Value]]:
+    """Return the weights under the keys of version 0.1.0, sorted by key, for fingerprints."""
     names = {today: before for before, today in WEIGHTS.get(method, {}).items()}
-    rename = _prefix_renamer(dict(sorted(names.items(), key=lambda pair: -len(pair[0]))))
+    rename = _migration_prefix_renamer(dict(sorted(names.items(), key=lambda pair: -len(pair[0]))))
     return sorted((rename(key), value) for key, value in weights.items())
 
 
-def renamed_setting(entry: str, setting: str) -> str | None:
-    """Return the name today of a setting of 0.1.0, or None if it was not renamed."""
+def migrated_setting_name(entry: str, setting: str) -> str | None:
+    """Return the current name of a setting of version 0.1.0, or None if there is no new name."""
     return SETTINGS.get(entry, {}).get(setting)
 
 
-def _prefix_renamer(prefixes: Mapping[str, str]) -> Callable[[str], str]:
-    """Return a function that replaces the first matching prefix; # stands for a number."""
+def _migration_prefix_renamer(prefixes: Mapping[str, str]) -> Callable[[str], str]:
+    """Return a function that replaces the first matching prefix, where # matches any number."""
     rules = [
         (re.compile(re.escape(old).replace(r"\#", "#").replace("#", r"(\d+)")), new)
         for old, new in prefixes.items()

@@ -1,6 +1,6 @@
-"""Immutable records that the subpackages exchange, validated on construction.
+"""Immutable records of images, features, targets and predictions, validated on construction.
 
-Axes: ``n`` images, ``c`` classes, ``d`` feature width, ``w`` tower width, ``p`` patches.
+Axes of arrays: ``n`` images, ``c`` classes, ``d`` feature width, ``w`` tower width, ``p`` patches.
 """
 
 from collections.abc import Sequence
@@ -27,14 +27,15 @@ class Features:
     images and texts.
 
     Attributes:
-        pooled: Vector of each image, ``(n, d)``.
-        patches: Vector of each patch, ``(n, p, d)``, in row-major order of the grid.
-        grid: Number of patches vertically and horizontally.
+        pooled: Pooled vectors of n images, ``(n, d)``.
+        patches: Vectors of p patches of each image, ``(n, p, d)``, in row-major order of the
+            patch grid.
+        grid: Numbers of rows and columns of the patch grid.
         attention: Attention weights from each patch to each patch, ``(n, p, p)``; rows sum to 1.
-        views: Vectors of parts of each image that were encoded separately, ``(n, t, d)``.
-        layers: Tokens after selected layers of the tower, by layer, each ``(n, p, w)``; -1 is the
-            last layer. Tokens of ladder features include the class token first,
-            ``(n, 1 + p, w)``.
+        views: Vectors of t separately encoded parts of each image, ``(n, t, d)``.
+        layers: Tokens after selected layers of the tower, each ``(n, p, w)``, by layer index; the
+            index -1 is the last layer. In ladder features, the class token precedes the patch
+            tokens, ``(n, 1 + p, w)``.
         pixels: Preprocessed images, ``(n, 3, h, w)``, for methods that train the encoder.
         self_aware_sum: Sum of the self-aware attention outputs of selected lower blocks,
             ``(n, p, w)``.
@@ -52,18 +53,19 @@ class Features:
 
 @dataclass(frozen=True)
 class TrainingStep:
-    """Tensors of one training step that a regularizer can read; scores and logits have gradients.
+    """Tensors of a training step for regularizers; gradients flow through scores and logits.
 
     Attributes:
-        scores: Output of the method, ``(n, c)``.
-        logits: Log-odds of the scores, not clipped, ``(n, c)``. None if the loss has no link that
-            is strictly increasing everywhere (focal, asymmetric, set losses); use ``scores``
-            in that case.
-        targets: Targets in [0, 1], 1 = positive, ``(n, c)``; 0 where unknown.
-        known: True where the target is known, ``(n, c)``.
-        texts: Unit vectors of the labels from the frozen text encoder, ``(c, d)``; None if the
-            encoder has no text encoder.
-        features: Image vectors of the step, ``(n, d)``; None if the step has none.
+        scores: Output scores of the method, ``(n, c)``.
+        logits: Log-odds of the scores, not clipped, ``(n, c)``. If the loss has no link that is
+            strictly increasing everywhere (focal, asymmetric, set losses), the value is None.
+        targets: Targets in [0, 1] with 1 = positive, ``(n, c)``. If a target is unknown, the value
+            is 0.
+        known: Boolean mask of known targets, ``(n, c)``.
+        texts: Unit vectors of the labels from the frozen text encoder, ``(c, d)``. If there is no
+            text encoder, the value is None.
+        features: Image vectors of the step, ``(n, d)``. If the step has no image vectors, the
+            value is None.
     """
 
     scores: Tensor
@@ -94,10 +96,11 @@ class LabelledImages:
 
     Attributes:
         paths: Paths of the images, length n.
-        names: Labels, length c.
-        targets: Targets in [0, 1], 1 = positive, 0 = negative, ``(n, c)``; NaN means unknown and
-            is stored as 0 with ``known`` False.
-        known: True where the target is known, ``(n, c)``; by default everywhere.
+        names: Labels of the c classes, length c.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``. Unknown
+            targets are stored as 0.
+        known: Boolean mask of known targets, ``(n, c)``. If None, all targets except NaN are
+            known.
 
     Raises:
         InputError: If the shapes differ, or if a known target is outside [0, 1].
@@ -109,7 +112,7 @@ class LabelledImages:
     known: Flags = None  # type: ignore[assignment]  # set in __post_init__
 
     def __post_init__(self) -> None:
-        targets, known = validate_targets(self.targets, self.known)
+        targets, known = validate_record_targets(self.targets, self.known)
         if targets.shape != (len(self.paths), len(self.names)):
             raise InputError(
                 f"targets must have one row per image and one column per label, "
@@ -122,7 +125,7 @@ class LabelledImages:
         return len(self.paths)
 
     def take(self, rows: Sequence[int] | npt.NDArray[np.int64]) -> "LabelledImages":
-        """Return the images at the given row indices, in this order."""
+        """Return the annotated images at the given row indices, in the order of the indices."""
         rows = np.asarray(rows, dtype=int)
         paths = [self.paths[r] for r in rows]
         return LabelledImages(paths, self.names, self.targets[rows], self.known[rows])
@@ -133,11 +136,14 @@ class LabelledFeatures:
     """Precomputed image features with labels, in place of image files.
 
     Attributes:
-        features: Vector of each image, ``(n, d)``; finite, of any norm except 0.
-        names: Labels, length c.
-        targets: Targets in [0, 1], 1 = positive, 0 = negative, ``(n, c)``; NaN means unknown.
-        known: True where the target is known, ``(n, c)``; by default everywhere.
-        paths: Identifiers of the rows, length n; by default ``row 0``, ``row 1`` …
+        features: Finite, nonzero feature vectors of n images, ``(n, d)``.
+        names: Labels of the c classes, length c.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``. Unknown
+            targets are stored as 0.
+        known: Boolean mask of known targets, ``(n, c)``. If None, all targets except NaN are
+            known.
+        paths: Identifiers of the rows, length n. If empty, the identifiers are ``row 0``,
+            ``row 1`` and so on.
 
     Raises:
         InputError: If the shapes differ, if a feature is not finite, or if a known target is
@@ -153,7 +159,7 @@ class LabelledFeatures:
     def __post_init__(self) -> None:
         with np.errstate(over="ignore"):  # overflow gives infinity, an error below
             features = np.asarray(self.features, dtype=np.float32)
-        targets, known = validate_targets(self.targets, self.known)
+        targets, known = validate_record_targets(self.targets, self.known)
         check_shapes(features=(features, "n d"), targets=(targets, "n c"))
         if targets.shape[1] != len(self.names):
             raise InputError(
@@ -163,7 +169,7 @@ class LabelledFeatures:
         if not np.isfinite(features).all():
             raise InputError(
                 f"features must be finite; got {(~np.isfinite(features)).sum()} values that are "
-                "not. Remove these rows."
+                "not finite. Remove these rows."
             )
         paths = list(self.paths) or [f"row {i}" for i in range(len(features))]
         if len(paths) != len(features):
@@ -182,7 +188,7 @@ class LabelledFeatures:
         return len(self.features)
 
     def take(self, rows: Sequence[int] | npt.NDArray[np.int64]) -> "LabelledFeatures":
-        """Return the rows with the given indices, in this order."""
+        """Return features and labels at the given row indices, in the order of the indices."""
         rows = np.asarray(rows, dtype=int)
         return LabelledFeatures(
             self.features[rows],
@@ -199,7 +205,7 @@ class SkippedImage:
 
     Attributes:
         path: Path of the image.
-        reason: Reason of the failure, in a few words.
+        reason: Short description of the failure.
     """
 
     path: str
@@ -208,14 +214,14 @@ class SkippedImage:
 
 @dataclass(frozen=True)
 class EncodingStats:
-    """Cost of encoding a set of images.
+    """Computing time and other costs of encoding several images.
 
     Attributes:
         n_cached: Number of images whose features were read from the cache.
         decode_seconds: Time spent decoding, in seconds, summed over the workers.
         model_seconds: Time spent in the encoder, in seconds.
-        encoder_passes: Number of encoder passes over images and parts of images; includes the
-            passes that the cache saved.
+        encoder_passes: Number of encoder passes over images and parts of images, including passes
+            that the cache saved.
     """
 
     n_cached: int
@@ -226,20 +232,24 @@ class EncodingStats:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Scores and logits of labels for a set of images.
+    """Scores and logits of c labels for n images.
 
     Attributes:
         paths: Paths of the images, length n.
-        names: Labels, length c.
-        scores: Ranking scores, ``(n, c)``; only their order has a meaning. They break ties
-            between logits.
-        logits: Log-odds in [-40, 40], ``(n, c)``; None if the recognizer has no link.
-        calibration: Description of the calibration; None if the logits are uncalibrated.
+        names: Labels of the c classes, length c.
+        scores: Ranking scores, ``(n, c)``. Only the order of the scores has a meaning. If two
+            logits are equal, the scores determine the order.
+        logits: Log-odds in [-40, 40], ``(n, c)``. If the recognizer has no link, the value is
+            None.
+        calibration: Description of the calibration. If the logits are uncalibrated, the value is
+            None.
         model: Fingerprint of the recognizer.
-        features: Image vectors for search by sentence, ``(n, d)`` in fp16, or None.
-        skipped: Images that could not be read.
-        encoding_stats: Cost of the encoding; None if no image was encoded.
-        hashes: Content hashes of the image files, length n; None if they are unknown.
+        features: Image vectors in fp16 for search by sentence, ``(n, d)``, or None if image
+            vectors are not available.
+        skipped: Images that could not be read, each with the reason.
+        encoding_stats: Costs of the encoding. If no image was encoded, the value is None.
+        hashes: Content hashes of the image files, length n. If the hashes are unknown, the value
+            is None.
 
     Raises:
         InputError: If the shapes differ.
@@ -277,7 +287,7 @@ class Predictions:
 
     @property
     def probabilities(self) -> Array:
-        """Calibrated probabilities: the sigmoid of the logits, ``(n, c)``.
+        """Calibrated probabilities in [0, 1], the sigmoid of the logits, ``(n, c)``.
 
         Raises:
             NotFitted: If the predictions are uncalibrated.
@@ -292,20 +302,23 @@ class Predictions:
         return probabilities
 
 
-def validate_targets(targets: npt.ArrayLike, known: npt.ArrayLike | None) -> tuple[Array, Flags]:
-    """Return targets as float64 in [0, 1] and a mask of the known ones.
+def validate_record_targets(
+    targets: npt.ArrayLike, known: npt.ArrayLike | None
+) -> tuple[Array, Flags]:
+    """Return targets as float64 in [0, 1] and a mask of the known targets.
 
     Args:
-        targets: Targets in [0, 1], ``(n, c)``; NaN means unknown.
-        known: True (1) where the target is known, False (0) elsewhere, ``(n, c)``; None for
-            everywhere.
+        targets: Targets in [0, 1], ``(n, c)``. If a target is NaN, the target is unknown.
+        known: Mask of known targets with values True (1) or False (0), ``(n, c)``. If None, all
+            targets except NaN are known.
 
     Returns:
-        ``targets`` ``(n, c)``, 0 where unknown, and ``known`` ``(n, c)``.
+        Targets ``(n, c)``, in which unknown targets are 0, and the Boolean mask of known targets
+        ``(n, c)``.
 
     Raises:
-        InputError: If a known target is outside [0, 1], if ``known`` has other values than True
-            and False, or if the shapes differ.
+        InputError: If a known target is outside [0, 1], if a value of ``known`` is neither True
+            nor False, or if the shapes differ.
     """
     values = np.array(targets, dtype=np.float64)
     is_known = ~np.isnan(values)

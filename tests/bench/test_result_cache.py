@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from surelabel.bench import FeatureSplits
-from surelabel.bench.calibrated.fits import fit_head_scores
-from surelabel.bench.result_cache import ResultCache, array_digest
+from surelabel.bench.calibrated.fits import calibrated_fit_scores
+from surelabel.bench.result_cache import ResultCache, result_cache_array_digest
 from surelabel.config import Choice, Run
 from surelabel.errors import DataError
 from surelabel.records import LabelledFeatures
@@ -16,7 +16,7 @@ RUN = Run(method=Choice("linear"), epochs=1, batch_size=32)
 
 def test_a_head_is_fitted_once_and_then_read(dataset, tmp_path):
     first, again = ResultCache(tmp_path), ResultCache(tmp_path)
-    fitted, read = (fit_head_scores(cache, dataset, RUN, seed=0) for cache in (first, again))
+    fitted, read = (calibrated_fit_scores(cache, dataset, RUN, seed=0) for cache in (first, again))
     assert (first.n_computed, again.n_computed) == (1, 0)
     np.testing.assert_array_equal(fitted[0], read[0])
     np.testing.assert_array_equal(fitted[1], read[1])
@@ -24,7 +24,7 @@ def test_a_head_is_fitted_once_and_then_read(dataset, tmp_path):
 
 def test_each_seed_sees_other_training_images(dataset, tmp_path):
     cache = ResultCache(tmp_path)
-    one, other = (fit_head_scores(cache, dataset, RUN, seed=seed)[1] for seed in (0, 1))
+    one, other = (calibrated_fit_scores(cache, dataset, RUN, seed=seed)[1] for seed in (0, 1))
     assert cache.n_computed == 2
     assert np.abs(one - other).max() > 1e-3
 
@@ -55,36 +55,36 @@ def test_a_stopped_fit_leaves_nothing_behind(dataset, tmp_path):
     stopped = replace(RUN, loss=Choice("binary"), learning_rate=1.0)
     broken = FeatureSplits("broken", "features:9", dataset.train, dataset.validation, dataset.test)
     with pytest.raises(Exception, match="9"):
-        fit_head_scores(ResultCache(tmp_path), broken, stopped, seed=0)
+        calibrated_fit_scores(ResultCache(tmp_path), broken, stopped, seed=0)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("content", [b"", b"half of a file", b"PK\x03\x04 cut off"])
 def test_a_damaged_cache_file_is_named(dataset, tmp_path, content):
-    fit_head_scores(ResultCache(tmp_path), dataset, RUN, seed=0)
+    calibrated_fit_scores(ResultCache(tmp_path), dataset, RUN, seed=0)
     (file,) = tmp_path.iterdir()
     file.write_bytes(content)
     with pytest.raises(
-        DataError, match=rf"{file.name} is damaged .*Remove it and run the command again\."
+        DataError, match=rf"{file.name} is damaged .*Remove the file and run the command again\."
     ):
-        fit_head_scores(ResultCache(tmp_path), dataset, RUN, seed=0)
+        calibrated_fit_scores(ResultCache(tmp_path), dataset, RUN, seed=0)
 
 
 def test_a_cache_file_of_another_shape_is_damaged(dataset, tmp_path):
-    fit_head_scores(ResultCache(tmp_path), dataset, RUN, seed=0)
+    calibrated_fit_scores(ResultCache(tmp_path), dataset, RUN, seed=0)
     (file,) = tmp_path.iterdir()
     np.savez(file, validation=np.zeros((2, 2)), test=np.zeros((2, 2)))
     with pytest.raises(DataError, match="arrays of another shape"):
-        fit_head_scores(ResultCache(tmp_path), dataset, RUN, seed=0)
+        calibrated_fit_scores(ResultCache(tmp_path), dataset, RUN, seed=0)
 
 
 def test_a_cache_file_that_needs_pickle_is_not_opened(dataset, tmp_path):
-    fit_head_scores(ResultCache(tmp_path), dataset, RUN, seed=0)
+    calibrated_fit_scores(ResultCache(tmp_path), dataset, RUN, seed=0)
     (file,) = tmp_path.iterdir()
     anything = np.array([{}], dtype=object)
     np.savez(file, validation=anything, test=anything)
     with pytest.raises(DataError, match="is damaged"):
-        fit_head_scores(ResultCache(tmp_path), dataset, RUN, seed=0)
+        calibrated_fit_scores(ResultCache(tmp_path), dataset, RUN, seed=0)
 
 
 def test_a_value_is_worked_out_once(tmp_path):
@@ -107,10 +107,10 @@ def test_a_damaged_value_is_named(tmp_path):
 def test_a_folder_that_is_a_file_is_refused(dataset, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="cannot be written"):
-        fit_head_scores(ResultCache(tmp_path / "file"), dataset, RUN, seed=0)
+        calibrated_fit_scores(ResultCache(tmp_path / "file"), dataset, RUN, seed=0)
 
 
 def test_a_digest_differs_between_arrays():
     one = np.arange(6.0)
-    assert array_digest(one) != array_digest(one + 1)
-    assert array_digest(one, one) != array_digest(one)
+    assert result_cache_array_digest(one) != result_cache_array_digest(one + 1)
+    assert result_cache_array_digest(one, one) != result_cache_array_digest(one)

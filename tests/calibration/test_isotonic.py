@@ -45,7 +45,7 @@ def test_decisions_that_are_all_right_are_not_certain():
 
 @pytest.mark.parametrize(("knots", "levels"), [([0.0, 0.0], [0.0, 1.0]), ([0.0, 1.0], [1.0, 0.0])])
 def test_a_saved_curve_must_rise(knots, levels):
-    with pytest.raises(DataError, match="must increase"):
+    with pytest.raises(DataError, match="must have increasing knots"):
         Isotonic().restore({"knots": knots, "levels": levels})
 
 

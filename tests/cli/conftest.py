@@ -16,7 +16,7 @@ from surelabel.encoders.embedded import embedded_weights
 NAMES = ["lion", "coffee", "guitar", "rocket"]
 IMAGES = 24
 READ_ONCE = cache(
-    embedded_weights.load_encoder_from_weights
+    embedded_weights.encoder_from_embedded_weights_folder
 )  # every command loads its encoder; here they share it
 
 
@@ -28,7 +28,7 @@ def cache_folder(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def _own_cache(cache_folder, monkeypatch):
     monkeypatch.setenv("SURELABEL_CACHE", str(cache_folder))
-    monkeypatch.setattr(embedded_weights, "load_encoder_from_weights", READ_ONCE)
+    monkeypatch.setattr(embedded_weights, "encoder_from_embedded_weights_folder", READ_ONCE)
 
 
 @pytest.fixture(scope="session")

@@ -190,7 +190,7 @@ CASES = {
     "a truncated index": (truncated_index, "logits-.*npy"),
     "an index of another recognizer": (
         ["index", "index", "images", "--model", "tiny-vit"],
-        "An index holds predictions of one recognizer",
+        "An index contains predictions of one recognizer",
     ),
     "a threshold above 1": (
         ["tag", "images", "--labels", "lion", "--threshold", "2"],
@@ -239,7 +239,7 @@ CASES = {
     "a recognizer that cannot be written": ([*FIT, "--out", BELOW_A_FILE], "cannot be written"),
     "a recognizer over something else": (
         ["fit", "gone.csv", "--out", "images"],
-        "must be new, empty or a saved recognizer; images holds other files",
+        "must be new, empty or a saved recognizer; images contains other files",
     ),
     "a recognizer over the current folder": (
         ["fit", "gone.csv", "--out", "."],
@@ -247,7 +247,7 @@ CASES = {
     ),
     "a calibration over something else": (
         ["calibrate", "tiny-vit", "gone.csv", "--out", "images"],
-        "must be new, empty or a saved recognizer; images holds other files",
+        "must be new, empty or a saved recognizer; images contains other files",
     ),
     "a calibration that cannot be written": (
         ["calibrate", "tiny-vit", "labels.csv", "--out", BELOW_A_FILE],
@@ -267,7 +267,7 @@ CASES = {
     ),
     "a demo over something else": (
         demo_over_something_else,
-        "a saved recognizer; shown/recognizer holds other files",
+        "a saved recognizer; shown/recognizer contains other files",
     ),
     "an index that cannot be written": (
         ["index", BELOW_A_FILE, "images", "--labels", "lion"],

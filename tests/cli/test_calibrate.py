@@ -24,7 +24,7 @@ def test_calibration_counts_positives_and_lists_the_rarest_labels(home, run):
 def test_calibration_names_the_dataset_of_the_metrics(home, run):
     done = run("calibrate", "recognizer", "labels.csv")
     assert "Evaluated on the calibration dataset, so the metrics are optimistic" in done.out
-    assert "The result was not saved; --out FOLDER saves it." in done.out
+    assert "The result was not saved; add --out FOLDER to save the result." in done.out
     done = run("calibrate", "recognizer", "labels.csv", "--test", "labels.csv", "--out", "again")
     assert "Evaluated on labels.csv." in done.out
     assert "Saved in again." in done.out

@@ -3,14 +3,14 @@ import pytest
 from surelabel.cli.demo import (
     COLLECTION,
     QUERIES,
+    commands_after_demo,
     demo_as_json,
-    evaluate_zero_shot,
-    images_matching_query,
-    positive_labels,
-    search_test_images,
-    suggested_commands,
+    demo_images_matching_query,
+    evaluate_zero_shot_in_demo,
+    positive_labels_of_demo_image,
+    search_test_images_in_demo,
 )
-from surelabel.cli.terminal import Terminal, to_json_value
+from surelabel.cli.terminal import Terminal, to_terminal_json_value
 from surelabel.data import collection
 
 
@@ -24,10 +24,12 @@ def test_each_query_has_true_answers_and_some_that_only_the_unwanted_label_keeps
     query, labelled
 ):
     wanted, unwanted = query.split(" & !")
-    truths = [(path, positive_labels(labelled, path).split(", ")) for path in labelled.paths]
+    truths = [
+        (path, positive_labels_of_demo_image(labelled, path).split(", ")) for path in labelled.paths
+    ]
     all_wanted = {p: there for p, there in truths if set(wanted.split(" & ")) <= set(there)}
     right = {path for path, there in all_wanted.items() if unwanted not in there}
-    assert images_matching_query(labelled, query) == right
+    assert demo_images_matching_query(labelled, query) == right
     assert len(right) >= 5
     assert len(all_wanted) - len(right) >= 5
 
@@ -36,17 +38,17 @@ def test_tags_are_printed_with_the_positive_labels_and_three_searches_run(
     labelled, tmp_path, capsys
 ):
     few = labelled.take(range(24))
-    found = evaluate_zero_shot(Terminal(quiet=True), few)
-    searches = search_test_images(Terminal(quiet=True), tmp_path / "index", found, few)
+    found = evaluate_zero_shot_in_demo(Terminal(quiet=True), few)
+    searches = search_test_images_in_demo(Terminal(quiet=True), tmp_path / "index", found, few)
     said = capsys.readouterr().out
     assert said.count("(true: ") == 6 + 3 * 6
-    assert f"(true: {positive_labels(few, few.paths[0])})" in said
+    assert f"(true: {positive_labels_of_demo_image(few, few.paths[0])})" in said
     assert all(title in said for title in ("mAP", "Brier skill", "ECE", "noise floor"))
     assert [s.query for s in searches] == list(QUERIES)
-    result = to_json_value(demo_as_json(found, found, searches, tmp_path))
+    result = to_terminal_json_value(demo_as_json(found, found, searches, tmp_path))
     assert len(result["searches"][0]["hits"]) == 12
     assert set(result) == {"before", "after", "searches", "report"}
 
 
 def test_it_ends_with_three_commands_to_try():
-    assert suggested_commands("here").count("\n  surelabel ") == 3
+    assert commands_after_demo("here").count("\n  surelabel ") == 3

@@ -42,7 +42,9 @@ def test_an_index_whose_images_all_vanished_is_kept_and_the_remedy_told(indexed,
     (indexed / "images").rename(indexed / "elsewhere")
     done = run("index", "index", "elsewhere", "--model", "recognizer")
     assert done.code == 1
-    assert "At least one of the 24 image files of index must exist; all are missing" in done.err
+    assert (
+        "At least one of the 24 image files of index must exist; all files are missing" in done.err
+    )
     assert len(json.loads(run("search", "index", "lion", "-k", "99", "--json").out)) == 24
 
 

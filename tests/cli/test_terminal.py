@@ -9,18 +9,18 @@ from surelabel import recognizer
 from surelabel.cli import terminal
 from surelabel.cli.terminal import (
     Terminal,
-    format_table,
-    join_lines,
-    print_warnings_as_notes,
-    to_json_value,
-    validate_output_folder,
-    validate_output_path,
+    format_terminal_table,
+    join_lines_for_terminal,
+    print_warnings_as_terminal_notes,
+    to_terminal_json_value,
+    validate_terminal_output_folder,
+    validate_terminal_output_path,
 )
 from surelabel.errors import DataError
 
 
 def test_a_table_stands_in_columns():
-    assert format_table(["label", "n"], [["hot dog", 12], ["lion", 3]]) == (
+    assert format_terminal_table(["label", "n"], [["hot dog", 12], ["lion", 3]]) == (
         "label    n\nhot dog  12\nlion     3"
     )
 
@@ -32,7 +32,10 @@ def test_undefined_numbers_are_null_in_json(capsys):
 
 def test_numpy_numbers_are_plain():
     np = pytest.importorskip("numpy")
-    assert to_json_value({"a": np.float64(0.5), "b": np.arange(2)}) == {"a": 0.5, "b": [0, 1]}
+    assert to_terminal_json_value({"a": np.float64(0.5), "b": np.arange(2)}) == {
+        "a": 0.5,
+        "b": [0, 1],
+    }
 
 
 def test_quiet_says_nothing_but_shows_results(capsys):
@@ -93,54 +96,54 @@ def test_progress_on_a_terminal_is_a_bar_that_leaves_nothing(capsys, monkeypatch
 
 
 def test_a_warning_of_ours_is_a_note_on_one_line(capsys):
-    with print_warnings_as_notes():
+    with print_warnings_as_terminal_notes():
         warnings.warn_explicit("two\n  lines", UserWarning, recognizer.__file__, 1, "surelabel.x")
     assert capsys.readouterr().err == "Note: two lines\n"
 
 
 def test_a_note_that_comes_again_is_not_said_again(capsys):
-    with print_warnings_as_notes():
+    with print_warnings_as_terminal_notes():
         for text in ("same", "same", "other"):
             warnings.warn_explicit(text, UserWarning, recognizer.__file__, 1, "surelabel.x")
     assert capsys.readouterr().err == "Note: same\nNote: other\n"
 
 
 def test_a_warning_of_others_stays_what_it_is():
-    with pytest.warns(UserWarning, match="of others"), print_warnings_as_notes():
+    with pytest.warns(UserWarning, match="of others"), print_warnings_as_terminal_notes():
         warnings.warn_explicit("of others", UserWarning, "elsewhere.py", 1, "elsewhere")
 
 
 def test_one_line_keeps_spaces_inside_a_line():
-    assert join_lines("a  path.jpg is\n   gone") == "a  path.jpg is gone"
+    assert join_lines_for_terminal("a  path.jpg is\n   gone") == "a  path.jpg is gone"
 
 
 def test_a_place_below_a_file_is_refused_at_once(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="file is a file; give another path"):
-        validate_output_path(None, None, str(tmp_path / "file" / "deep" / "below"))
+        validate_terminal_output_path(None, None, str(tmp_path / "file" / "deep" / "below"))
 
 
 def test_a_place_without_a_name_is_refused_instead_of_written_nowhere():
     with pytest.raises(DataError, match="must not be empty; give a path"):
-        validate_output_path(None, None, " ")
+        validate_terminal_output_path(None, None, " ")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_place_that_is_closed_is_refused_at_once(tmp_path):
     (tmp_path / "closed").mkdir(mode=0o500)
     with pytest.raises(DataError, match=r"no write permission for .*closed; give another path"):
-        validate_output_path(None, None, str(tmp_path / "closed" / "new"))
+        validate_terminal_output_path(None, None, str(tmp_path / "closed" / "new"))
 
 
 def test_a_folder_that_is_written_whole_cannot_be_the_current_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DataError, match="must not contain the current folder"):
-        validate_output_folder(None, None, ".")
-    assert validate_output_folder(None, None, "new") == "new"
-    assert validate_output_folder(None, None, None) is None
+        validate_terminal_output_folder(None, None, ".")
+    assert validate_terminal_output_folder(None, None, "new") == "new"
+    assert validate_terminal_output_folder(None, None, None) is None
 
 
 @pytest.mark.parametrize("place", ["new/deeper", "file", "."])
 def test_a_place_that_can_be_written_or_replaced_passes(place, tmp_path):
     (tmp_path / "file").write_text("")
-    assert validate_output_path(None, None, str(tmp_path / place)) == str(tmp_path / place)
+    assert validate_terminal_output_path(None, None, str(tmp_path / place)) == str(tmp_path / place)

@@ -137,7 +137,7 @@ def test_a_method_with_fixed_labels_is_an_error(fitted, run):
     assert run("fit", "train.csv", "--method", "linear", "--out", "fixed").code == 0
     done = run("evaluate", "fixed", *LINE[2:])
     assert (done.code, done.out) == (1, "")
-    assert "linear supports only the labels it was fitted on" in done.err
+    assert "linear supports only the labels of the fit" in done.err
 
 
 def test_seen_names_of_a_saved_recognizer_are_its_own(fitted, run):

@@ -11,9 +11,9 @@ from PIL import Image
 from surelabel.data.bundled_collections import (
     BENCHMARK_COLLECTIONS,
     COLLECTIONS,
-    benchmark_scenes,
+    benchmark_collection_scenes,
+    bundled_collection_folder,
     collection,
-    collection_folder,
 )
 from surelabel.data.scene_files import read_scenes, write_scenes
 from surelabel.data.scene_words import read_scene_vocabulary
@@ -43,25 +43,27 @@ def test_every_label_has_examples_and_every_image_has_a_label(split):
 @SPLITS
 def test_every_image_is_there_and_no_other(split):
     paths = {Path(p) for p in collection("scenes-80", split=split).paths}
-    assert paths == set(collection_folder("scenes-80", split=split).rglob("*.jpg"))
+    assert paths == set(bundled_collection_folder("scenes-80", split=split).rglob("*.jpg"))
     with Image.open(min(paths)) as image:
         assert (image.format, image.mode, image.size) == ("JPEG", "RGB", (128, 128))
 
 
 def test_no_image_comes_twice():
-    folder = collection_folder("scenes-80", split="test").parent
+    folder = bundled_collection_folder("scenes-80", split="test").parent
     prints = [hashlib.sha256(f.read_bytes()).digest() for f in folder.rglob("*.jpg")]
     assert len(set(prints)) == len(prints) == 3000
 
 
 def test_the_collection_is_at_most_20_megabytes():
-    folder = collection_folder("scenes-80", split="test").parent
+    folder = bundled_collection_folder("scenes-80", split="test").parent
     assert sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) <= 20e6
 
 
 @SPLITS
 def test_the_settings_are_those_of_the_table(split):
-    about = json.loads((collection_folder("scenes-80", split=split) / "about.json").read_text())
+    about = json.loads(
+        (bundled_collection_folder("scenes-80", split=split) / "about.json").read_text()
+    )
     stated = COLLECTIONS["scenes-80"][split]
     assert (about["count"], about["seed"]) == (stated.count, stated.seed)
     assert (about["vocabulary"], about["domain"], about["pixels"]) == ("scenes-80", "photo", 128)
@@ -78,7 +80,7 @@ def test_no_two_sets_are_drawn_with_the_same_seed():
 
 @SPLITS
 def test_the_generator_still_makes_these_images(split, tmp_path):
-    shipped = read_scenes(collection_folder("scenes-80", split=split))
+    shipped = read_scenes(bundled_collection_folder("scenes-80", split=split))
     seed = COLLECTIONS["scenes-80"][split].seed
     again = read_scenes(write_scenes(tmp_path / split, count=8, seed=seed))
     assert again.main_labels == shipped.main_labels[:8]
@@ -100,10 +102,10 @@ def test_an_unknown_split_gets_the_list():
 
 def test_a_benchmark_is_drawn_once_and_read_afterwards(tmp_path):
     seen = []
-    first = benchmark_scenes(
+    first = benchmark_collection_scenes(
         "scenes-80", split="validation", cache_folder=tmp_path, count=3, progress=seen.append
     )
-    again = benchmark_scenes(
+    again = benchmark_collection_scenes(
         "scenes-80", split="validation", cache_folder=tmp_path, count=3, progress=seen.append
     )
     assert seen == [3]
@@ -114,7 +116,7 @@ def test_a_benchmark_is_drawn_once_and_read_afterwards(tmp_path):
 
 def test_an_unknown_benchmark_gets_the_list(tmp_path):
     with pytest.raises(UnknownName, match=r"There is no collection 'coco'. Known: scenes-80\."):
-        benchmark_scenes("coco", split="test", cache_folder=tmp_path)
+        benchmark_collection_scenes("coco", split="test", cache_folder=tmp_path)
 
 
 def test_benchmarks_have_the_stated_sizes():

@@ -8,7 +8,7 @@ import torch
 from fontTools.ttLib import TTFont
 
 from surelabel.data import emoji_sprites
-from surelabel.data.emoji_sprites import SIDES, draw_sprites, find_font
+from surelabel.data.emoji_sprites import SIDES, draw_sprites, find_emoji_font
 from surelabel.data.scene_words import all_scene_words
 from surelabel.errors import MissingPart
 
@@ -60,17 +60,17 @@ def test_the_smallest_level_with_enough_pixels_is_taken(sprites, pixels, level):
 
 def test_a_missing_font_file_is_refused_with_its_path():
     with pytest.raises(MissingPart, match=r"there is no file /no/font.ttf"):
-        find_font("/no/font.ttf")
+        find_emoji_font("/no/font.ttf")
 
 
 def test_the_font_in_the_package_is_the_default_and_comes_with_its_licence():
-    font = find_font()
+    font = find_emoji_font()
     assert font.parent == Path(emoji_sprites.__file__).with_name("fonts")
     assert "SIL OPEN FONT LICENSE" in (font.parent / "OFL.txt").read_text(encoding="utf-8")
 
 
 def test_the_font_in_the_package_has_the_characters_of_scenes_and_no_others():
-    characters = TTFont(find_font())["cmap"].getBestCmap()
+    characters = TTFont(find_emoji_font())["cmap"].getBestCmap()
     assert {chr(code) for code in characters} == {word.character for word in all_scene_words()}
 
 

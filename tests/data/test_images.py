@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from surelabel.data.images import PIXEL_LIMIT, open_image, to_upright_rgb
+from surelabel.data.images import PIXEL_LIMIT, open_image, to_upright_rgb_image
 from surelabel.errors import DataError, InputError
 
 RED, GREEN, WHITE = (255, 0, 0), (0, 255, 0), (255, 255, 255)
@@ -122,11 +122,11 @@ def test_a_constant_deep_image_is_black_and_warns_of_nothing(tmp_path):
 def test_an_image_in_memory_is_treated_alike():
     image = halves("RGBA", left=(*RED, 0), right=(*GREEN, 255))
     image.getexif()[0x0112] = 6
-    turned = to_upright_rgb(image)
+    turned = to_upright_rgb_image(image)
     assert (turned.mode, turned.size, image.size) == ("RGB", (32, 64), (64, 32))
     assert (turned.getpixel((16, 0)), turned.getpixel((16, 63))) == (WHITE, GREEN)
     with pytest.raises(InputError, match="pixels must be finite; got NaN"):
-        to_upright_rgb(Image.fromarray(np.float32([[np.nan]])))
+        to_upright_rgb_image(Image.fromarray(np.float32([[np.nan]])))
 
 
 @pytest.mark.parametrize("suffix", [".gif", ".webp", ".png"])

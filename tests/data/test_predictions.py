@@ -184,7 +184,9 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path, suffix):
 )
 def test_a_file_of_something_else_is_refused_with_what_to_do(tmp_path, name, data, message):
     (tmp_path / name).write_bytes(data)
-    expected = rf"{name} must contain predictions of surelabel; .*{message}.*Write it again.*--out"
+    expected = (
+        rf"{name} must contain predictions of surelabel; .*{message}.*Write the file again.*--out"
+    )
     with pytest.raises(DataError, match=expected):
         read_predictions(tmp_path / name)
 

@@ -112,7 +112,7 @@ def test_a_stopped_run_goes_on_where_it_was(folder, tmp_path):
         write_scenes(begun, count=COUNT, progress=stop, **SMALL)
     assert not (begun / "scenes.jsonl").exists()
     with pytest.raises(
-        DataError, match=r"begun is incomplete: it has no scenes.jsonl. Run the command"
+        DataError, match=r"begun must contain scenes.jsonl; the file is missing. Generate"
     ):
         read_scenes(begun)
     first = begun / "images" / "00000.jpg"
@@ -158,7 +158,7 @@ def test_a_begun_folder_refuses_other_settings_too(tmp_path):
 
 def test_a_folder_with_other_files_is_not_touched(tmp_path):
     (tmp_path / "holiday.jpg").write_text("precious")
-    with pytest.raises(DataError, match=r"must be new or empty; it contains other files"):
+    with pytest.raises(DataError, match=r"must be new or empty; got a folder with other files"):
         write_scenes(tmp_path, count=1, **SMALL)
     assert [p.name for p in tmp_path.iterdir()] == ["holiday.jpg"]
 
@@ -315,7 +315,7 @@ def test_an_interrupted_generation_of_version_0_1_0_is_resumed(truth, tmp_path):
 
 def test_a_folder_of_something_else_is_no_folder_of_scenes(tmp_path):
     with pytest.raises(
-        DataError, match=r"it has no about.json. Generate one with `surelabel scenes`"
+        DataError, match=r"there is no about.json. Generate a folder with `surelabel scenes`"
     ):
         read_scenes(tmp_path)
 
@@ -323,7 +323,7 @@ def test_a_folder_of_something_else_is_no_folder_of_scenes(tmp_path):
 @pytest.mark.parametrize("text", ["{", "[]", "3", '{"count": 3}'])
 def test_damaged_settings_are_refused(copy, text):
     (copy / "about.json").write_text(text)
-    with pytest.raises(DataError, match=r"about.json is damaged .* generate it again"):
+    with pytest.raises(DataError, match=r"about.json is damaged .* generate the scenes again"):
         read_scenes(copy)
 
 

@@ -82,7 +82,7 @@ def test_a_file_is_a_vocabulary_in_its_own_order(tmp_path):
 def test_a_word_that_cannot_be_drawn_is_named(tmp_path):
     file = tmp_path / "mine.txt"
     file.write_text("lion\nbicycle pump\n")
-    with pytest.raises(UnknownName, match="have no word 'bicycle pump'"):
+    with pytest.raises(UnknownName, match="must be in scenes-all; got 'bicycle pump'"):
         read_scene_vocabulary(file)
 
 

@@ -15,7 +15,7 @@ from surelabel.data.scenes import (
     Scene,
     SceneSampler,
     render_scenes,
-    visible_labels,
+    visible_scene_labels,
 )
 
 WORDS = read_scene_vocabulary("scenes-80")
@@ -211,19 +211,21 @@ def test_an_object_that_peeps_out_is_a_label_when_three_tenths_of_it_are_seen(sp
     shares = made.visible_shares[:, 1].tolist()
     assert shares == sorted(shares)
     assert shares[0] < MIN_VISIBLE_SHARE < shares[-1]
-    there = visible_labels(scenes, made.visible_shares, len(WORDS))[:, NAMES.index("soccer ball")]
+    there = visible_scene_labels(scenes, made.visible_shares, len(WORDS))[
+        :, NAMES.index("soccer ball")
+    ]
     assert there.tolist() == [share >= MIN_VISIBLE_SHARE for share in shares]
 
 
 def present(made, scene):
-    row = visible_labels([scene], made.visible_shares, len(WORDS))[0]
+    row = visible_scene_labels([scene], made.visible_shares, len(WORDS))[0]
     return {NAMES[i] for i in np.flatnonzero(row)}
 
 
 def test_a_word_shown_twice_is_a_label_when_one_of_the_two_is_seen():
     scene = by_hand(("lion", 0.5, 0.5, 0.5, 0.5), ("key", 0, 0, 0.2, 1), ("key", 1, 1, 0.2, 1))
-    assert visible_labels([scene], torch.tensor([[1.0, 0.1, 0.3]]), 80).sum() == 2
-    assert visible_labels([scene], torch.tensor([[1.0, 0.1, 0.29]]), 80).sum() == 1
+    assert visible_scene_labels([scene], torch.tensor([[1.0, 0.1, 0.3]]), 80).sum() == 2
+    assert visible_scene_labels([scene], torch.tensor([[1.0, 0.1, 0.29]]), 80).sum() == 1
 
 
 @pytest.mark.parametrize("name", ["scenes-80", "scenes-all"])
@@ -231,7 +233,7 @@ def test_an_image_has_about_three_labels(name):
     words = read_scene_vocabulary(name)
     sample = SceneSampler(words, seed=8)
     drawn = [sample(i) for i in range(384)]
-    targets = visible_labels(
+    targets = visible_scene_labels(
         drawn, render_scenes(drawn, draw_sprites(words), 32).visible_shares, len(words)
     )
     assert 2.5 < targets.sum(axis=1).mean() < 3.5

@@ -10,11 +10,11 @@ from surelabel.data import (
     VOCABULARIES,
     Vocabulary,
     collection,
-    remove_unseen_classes,
+    remove_unseen_vocabulary_classes,
     split_vocabulary,
 )
 from surelabel.data.scene_words import all_scene_words
-from surelabel.data.vocabularies import check_label_columns
+from surelabel.data.vocabularies import check_vocabulary_columns
 from surelabel.errors import ConfigError, InputError
 from surelabel.records import LabelledImages
 
@@ -109,7 +109,7 @@ def test_another_spelling_moves_no_name():
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ({"unseen": 3}, "At least one label must be seen; got 3 labels, 3 unseen and 0 unused"),
+        ({"unseen": 3}, "At least one label must be seen; got 3 labels with 3 unseen and 0 unused"),
         ({"unseen": 1, "unused": 2}, "1 unseen and 2 unused"),
         ({"unseen": 0}, "unseen must be an integer >= 1"),
         ({"unseen": 1, "unused": -1}, "unused an integer >= 0"),
@@ -151,7 +151,7 @@ def test_empty_lines_of_a_list_are_no_names():
 def test_images_with_an_unseen_label_are_removed_and_counted():
     train = collection("scenes-80", split="train")
     vocabulary = split_vocabulary(train.names, unseen=17, unused=15)
-    seen, removed = remove_unseen_classes(train, vocabulary)
+    seen, removed = remove_unseen_vocabulary_classes(train, vocabulary)
     column = {name: i for i, name in enumerate(train.names)}
     kept = [
         i
@@ -167,36 +167,40 @@ def test_images_with_an_unseen_label_are_removed_and_counted():
 
 def test_an_image_stays_where_nobody_knows_of_an_unseen_label():
     images = LabelledImages(["a", "b"], ["dog", "cup"], [[1, np.nan], [np.nan, 1]])
-    seen, removed = remove_unseen_classes(images, Vocabulary(("dog",), ("cup",)))
+    seen, removed = remove_unseen_vocabulary_classes(images, Vocabulary(("dog",), ("cup",)))
     assert (seen.paths, removed) == (["a"], 1)
 
 
 def test_a_trace_of_an_unseen_label_is_enough():
     images = LabelledImages(["a", "b"], ["dog", "cup"], [[1, 0], [1, 0.1]])
-    assert remove_unseen_classes(images, Vocabulary(("dog",), ("cup",)))[0].paths == ["a"]
+    assert remove_unseen_vocabulary_classes(images, Vocabulary(("dog",), ("cup",)))[0].paths == [
+        "a"
+    ]
 
 
 def test_columns_are_found_by_any_spelling():
     images = LabelledImages(["a", "b"], ["Couch", "mug"], [[1, 0], [1, 1]])
     vocabulary = Vocabulary(("sofa|couch",), ("cup|mug",))
-    seen, removed = remove_unseen_classes(images, vocabulary)
+    seen, removed = remove_unseen_vocabulary_classes(images, vocabulary)
     assert (seen.names, seen.targets.tolist(), removed) == (["sofa|couch"], [[1.0]], 1)
 
 
 def test_an_unseen_name_without_a_column_would_leak_and_is_refused():
     images = LabelledImages(["a"], ["dog", "mug"], [[1, 0]])
     with pytest.raises(InputError, match="there is none for 'cup' among 'dog', 'mug'"):
-        remove_unseen_classes(images, Vocabulary(("dog",), ("cup",)))
-    check_label_columns(["dog"], images.names)
+        remove_unseen_vocabulary_classes(images, Vocabulary(("dog",), ("cup",)))
+    check_vocabulary_columns(["dog"], images.names)
 
 
 def test_a_column_that_spells_a_seen_and_an_unseen_name_is_refused():
     images = LabelledImages(["a", "b"], ["sofa|couch", "cup"], [[1, 0], [0, 1]])
     with pytest.raises(InputError, match=r"got 'sofa\|couch', which matches"):
-        remove_unseen_classes(images, Vocabulary(("sofa", "cup"), ("couch",)))
+        remove_unseen_vocabulary_classes(images, Vocabulary(("sofa", "cup"), ("couch",)))
 
 
 def test_something_must_be_left_to_learn_from():
     images = LabelledImages(["a"], ["dog", "cup"], [[1, 1]])
-    with pytest.raises(InputError, match=r"all 1 images have one of 'cup'\. Use fewer unseen"):
-        remove_unseen_classes(images, Vocabulary(("dog",), ("cup",)))
+    with pytest.raises(
+        InputError, match=r"all 1 images have a label among 'cup'\. Use fewer unseen"
+    ):
+        remove_unseen_vocabulary_classes(images, Vocabulary(("dog",), ("cup",)))

@@ -4,7 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mapie.risk_control.methods import compute_hoeffding_bentkus_p_value
 
-from surelabel.decisions.hoeffding_bentkus import hoeffding_bentkus_p_values, required_sample_size
+from surelabel.decisions.hoeffding_bentkus import (
+    hoeffding_bentkus_p_values,
+    hoeffding_bentkus_sample_size,
+)
 
 LEVEL = st.floats(0.01, 0.99)
 
@@ -34,7 +37,7 @@ def test_at_the_level_itself_small_p_values_are_rare(level, n):
 
 @given(st.floats(0, 0.9), LEVEL, st.floats(0.5, 0.99))
 def test_the_number_of_cases_that_is_needed_proves_it(risk, level, confidence):
-    needed = required_sample_size(risk, level, confidence)
+    needed = hoeffding_bentkus_sample_size(risk, level, confidence)
     if needed is None:
         assert risk >= level
     elif needed < 1e6:

@@ -3,7 +3,7 @@ import pytest
 from scipy.special import expit
 
 from surelabel.decisions import Thresholds, record_validation
-from surelabel.decisions.label_thresholds import precision_recall_curves
+from surelabel.decisions.label_thresholds import precision_recall_at_label_thresholds
 from surelabel.errors import ConfigError, InputError
 
 
@@ -19,7 +19,7 @@ def test_curves_equal_the_formula_by_hand(data, weight):
     logits, targets = data
     p = expit(logits)
     record = record_validation(logits, targets)
-    precision, recall = precision_recall_curves(record, weight)
+    precision, recall = precision_recall_at_label_thresholds(record, weight)
     for place in range(0, 140, 7):
         t = record.thresholds[place]
         every = p >= t
@@ -38,7 +38,7 @@ def test_curves_equal_the_formula_by_hand(data, weight):
 def test_much_shrinkage_leaves_what_the_probabilities_promise():
     logits = np.array([[2.0, -1.0], [1.0, 0.5]])
     record = record_validation(logits, expit(logits))
-    _, recall = precision_recall_curves(record, 1e9)
+    _, recall = precision_recall_at_label_thresholds(record, 1e9)
     place = np.searchsorted(record.thresholds, 0.7)
     expected = (expit(2) + expit(1)) / (expit(2) + expit(1)), 0
     np.testing.assert_allclose(recall[:, place], expected, atol=1e-6)
@@ -49,7 +49,7 @@ def test_a_label_of_which_nothing_is_known_follows_all_others(data):
     targets = targets.copy()
     targets[:, 2] = np.nan
     record = record_validation(logits, targets)
-    precision, recall = precision_recall_curves(record, 10.0)
+    precision, recall = precision_recall_at_label_thresholds(record, 10.0)
     expected = record.true_positives.sum(axis=0) / record.true_positives.sum(axis=0)[0]
     promised = (
         record.expected_true_positives.sum(axis=0) / record.expected_true_positives.sum(axis=0)[0]
@@ -62,7 +62,7 @@ def test_a_label_of_which_nothing_is_known_follows_all_others(data):
 @pytest.mark.parametrize("weight", [-1.0, np.inf, np.nan])
 def test_shrinkage_must_be_finite_and_not_negative(data, weight):
     with pytest.raises(ConfigError, match="shrinkage must be a finite number of at least 0"):
-        precision_recall_curves(record_validation(*data), weight)
+        precision_recall_at_label_thresholds(record_validation(*data), weight)
 
 
 @pytest.fixture

@@ -2,7 +2,14 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from surelabel.decisions import cost, expected_count, f1, precision, recall, record_validation
+from surelabel.decisions import (
+    cost_operating_point,
+    expected_count_operating_point,
+    f1_operating_point,
+    precision_operating_point,
+    recall_operating_point,
+    record_validation,
+)
 from surelabel.errors import ConfigError
 
 PREVALENCE = np.geomspace(0.01, 0.3, 12)
@@ -38,13 +45,13 @@ def measured(thresholds, fresh):
 
 
 def test_of_calibrated_probabilities_the_best_threshold_is_half_the_best_f1(large):
-    found = f1(large)
+    found = f1_operating_point(large)
     best = 2 * found.precision * found.recall / (found.precision + found.recall)
     np.testing.assert_allclose(found.values, best / 2, atol=0.07)
 
 
 def test_no_threshold_has_a_better_f1(large, fresh):
-    ours = f1(large)
+    ours = f1_operating_point(large)
     p, r = measured(ours, fresh)
     ours_f1 = 2 * p * r / (p + r)
     probabilities, targets = fresh
@@ -56,7 +63,7 @@ def test_no_threshold_has_a_better_f1(large, fresh):
 
 @pytest.mark.parametrize("goal", [0.6, 0.8])
 def test_precision_is_reached_on_fresh_images_and_no_recall_is_given_away(large, fresh, goal):
-    found = precision(large, at_least=goal)
+    found = precision_operating_point(large, at_least=goal)
     p, r = measured(found, fresh)
     assert found.is_reached.all()
     np.testing.assert_allclose(p[COMMON & (SKILL > 2)], goal, atol=0.04)
@@ -65,7 +72,7 @@ def test_precision_is_reached_on_fresh_images_and_no_recall_is_given_away(large,
 
 @pytest.mark.parametrize("goal", [0.5, 0.9])
 def test_recall_is_reached_on_fresh_images(large, fresh, goal):
-    found = recall(large, at_least=goal)
+    found = recall_operating_point(large, at_least=goal)
     p, r = measured(found, fresh)
     np.testing.assert_allclose(r[COMMON], goal, atol=0.04)
     np.testing.assert_allclose(p[COMMON], found.precision[COMMON], atol=0.04)
@@ -74,7 +81,7 @@ def test_recall_is_reached_on_fresh_images(large, fresh, goal):
 @pytest.mark.parametrize("miss_cost", [0.2, 1.0, 5.0, 50.0])
 def test_no_other_threshold_costs_less(large, fresh, miss_cost):
     probabilities, targets = fresh
-    ours = cost(large, miss_cost=miss_cost)
+    ours = cost_operating_point(large, miss_cost=miss_cost)
 
     def costs(shown):
         return (miss_cost * (targets & ~shown) + (shown & ~targets)).sum()
@@ -90,7 +97,7 @@ def test_expected_precision_and_recall_are_calibrated_for_rare_labels_of_few_ima
     for seed in range(20):
         record = record_validation(*drawn(100 + seed, 150))
         for weight, errors in ((0.0, alone), (10.0, mixed)):
-            found = recall(record, at_least=0.8, shrinkage=weight)
+            found = recall_operating_point(record, at_least=0.8, shrinkage=weight)
             errors.append((found.recall - measured(found, fresh)[1])[:6])
     assert np.nanmean(alone) > 0.1
     assert abs(np.nanmean(mixed)) < 0.05
@@ -99,7 +106,8 @@ def test_expected_precision_and_recall_are_calibrated_for_rare_labels_of_few_ima
 
 def test_precision_of_few_images_is_no_worse_than_promised(fresh):
     found = [
-        precision(record_validation(*drawn(200 + seed, 150)), at_least=0.7) for seed in range(20)
+        precision_operating_point(record_validation(*drawn(200 + seed, 150)), at_least=0.7)
+        for seed in range(20)
     ]
     achieved = np.concatenate([measured(f, fresh)[0] for f in found])
     promised = np.concatenate([f.precision for f in found])
@@ -109,7 +117,7 @@ def test_precision_of_few_images_is_no_worse_than_promised(fresh):
 def test_a_precision_that_the_record_contradicts_is_not_reached_and_never_shown():
     logits = np.column_stack([np.full(400, 4.0), np.full(400, -2.0)])
     targets = np.column_stack([np.arange(400) % 2, np.zeros(400)])
-    found = precision(record_validation(logits, targets), at_least=0.9)
+    found = precision_operating_point(record_validation(logits, targets), at_least=0.9)
     assert found.is_reached.tolist() == [False, False]
     assert found.values.tolist() == [1, 1]
     assert np.isnan(found.precision).all()
@@ -121,21 +129,21 @@ def test_one_label_that_fails_does_not_stop_the_others():
     logits = np.column_stack([rng.normal(0, 3, 400) for _ in range(9)] + [np.full(400, 7.9)])
     targets = (rng.random(logits.shape) < expit(logits)).astype(float)
     targets[:, 9] = 0
-    found = precision(record_validation(logits, targets), at_least=0.6)
+    found = precision_operating_point(record_validation(logits, targets), at_least=0.6)
     assert found.is_reached[:9].all()
     assert found.values[9] > 0.9
 
 
 def test_without_shrinkage_a_label_without_positives_has_no_recall_to_reach():
     record = record_validation([[1.0, 1.0], [-1.0, -1.0]], [[1, 0], [0, 0]])
-    for entry in (f1, recall):
+    for entry in (f1_operating_point, recall_operating_point):
         found = entry(record, shrinkage=0.0)
         assert found.is_reached.tolist() == [True, False]
         assert np.isnan(found.recall[1])
         assert found.support.tolist() == [1, 0]
 
 
-@pytest.mark.parametrize("entry", [precision, recall])
+@pytest.mark.parametrize("entry", [precision_operating_point, recall_operating_point])
 @pytest.mark.parametrize("goal", [0.0, 1.0, -1.0, 90.0])
 def test_a_goal_is_a_share(large, entry, goal):
     with pytest.raises(ConfigError, match=f"at_least must be above 0 .* got {goal}"):
@@ -147,11 +155,11 @@ def test_a_cost_is_finite_and_above_zero(large, miss_cost):
     with pytest.raises(
         ConfigError, match=f"miss_cost must be a finite number above 0; got {miss_cost}"
     ):
-        cost(large, miss_cost=miss_cost)
+        cost_operating_point(large, miss_cost=miss_cost)
 
 
 def test_as_many_labels_are_shown_as_there_are(large, fresh):
-    found = expected_count(large)
+    found = expected_count_operating_point(large)
     probabilities, targets = fresh
     assert len(set(found.values)) == 1
     assert found.predict(probabilities).sum() == pytest.approx(targets.sum(), rel=0.05)
@@ -160,17 +168,19 @@ def test_as_many_labels_are_shown_as_there_are(large, fresh):
 def test_as_many_as_the_probabilities_promise_are_shown_where_no_label_is_known(fresh):
     logits, _ = drawn(3, 30_000)
     promised = record_validation(logits, expit(logits))
-    shown = expected_count(promised).predict(fresh[0])
+    shown = expected_count_operating_point(promised).predict(fresh[0])
     assert shown.sum() == pytest.approx(fresh[1].sum(), rel=0.05)
 
 
 def test_of_two_thresholds_as_near_the_higher_shows_fewer():
     record = record_validation([[-1.0], [0.0], [1.0], [2.0]], [[0], [0], [1], [1]])
-    found = expected_count(record)
+    found = expected_count_operating_point(record)
     assert found.predict([[expit(0.99)], [expit(1.0)]]).tolist() == [[False], [True]]
 
 
 def test_where_nothing_is_present_as_many_is_never_shown():
-    found = expected_count(record_validation([[1.0, 0.0], [-1.0, 2.0]], [[0, 0], [0, 0]]))
+    found = expected_count_operating_point(
+        record_validation([[1.0, 0.0], [-1.0, 2.0]], [[0, 0], [0, 0]])
+    )
     assert not found.is_reached.any()
     assert found.values.tolist() == [1, 1]

@@ -161,19 +161,19 @@ def changed(name, change):
 @pytest.mark.parametrize(
     ("damage", "match"),
     [
-        (lambda s: s.pop("false_discovery_sum"), "must hold thresholds, .*Calibrate again"),
+        (lambda s: s.pop("false_discovery_sum"), "must contain thresholds, .*Calibrate again"),
         (lambda s: s.update(more=np.ones(1)), "got .*more"),
         (
             changed("predicted_positives", lambda a: a.astype(str)),
-            "finite numbers of at least 0. predicted_positives does not",
+            "finite numbers of at least 0; got other values for predicted_positives",
         ),
         (
             changed("false_discovery_sum", lambda a: a * np.nan),
-            "finite numbers of at least 0. false_discovery_sum does not",
+            "finite numbers of at least 0; got other values for false_discovery_sum",
         ),
         (
             changed("false_negative_sum", lambda a: -a),
-            "finite numbers of at least 0. false_negative_sum does not",
+            "finite numbers of at least 0; got other values for false_negative_sum",
         ),
         (changed("images", lambda a: a + 0.5), "images .* one whole number"),
         (changed("true_positives", lambda a: a[:2]), "not one number for each of 163 thresholds"),

@@ -9,7 +9,7 @@ from sklearn.metrics import (
     recall_score,
 )
 
-from surelabel.evaluation.ranking_results import RANKING_CUTOFFS, evaluate_ranking
+from surelabel.evaluation.ranking_results import RANKING_CUTOFFS, compute_ranking_results
 
 
 def drawn(n=40, c=9, seed=0, rate=0.3):
@@ -19,7 +19,7 @@ def drawn(n=40, c=9, seed=0, rate=0.3):
 
 def whole(scores, present, known):
     n, c = scores.shape
-    return evaluate_ranking(scores, present, known, rows=np.arange(n), columns=np.arange(c))
+    return compute_ranking_results(scores, present, known, rows=np.arange(n), columns=np.arange(c))
 
 
 @pytest.mark.parametrize("k", RANKING_CUTOFFS)
@@ -85,7 +85,7 @@ def test_labels_a_image_can_be_read_from_any_precision_and_recall():
 def test_only_chosen_rows_and_columns_count():
     scores, present, known = drawn()
     rows, columns = np.array([1, 4, 30]), np.array([0, 3, 5, 8])
-    part = evaluate_ranking(scores, present, known, rows=rows, columns=columns)
+    part = compute_ranking_results(scores, present, known, rows=rows, columns=columns)
     cut = np.ix_(rows, columns)
     assert part == whole(scores[cut], present[cut], known[cut])
     assert (part.candidates, part.images) == (4, 3)
@@ -115,7 +115,7 @@ def test_fewer_names_than_places_are_all_shown():
 
 def test_without_a_image_everything_but_the_count_of_names_is_undefined():
     scores, present, known = drawn()
-    one = evaluate_ranking(scores, present, known, rows=np.arange(0), columns=np.arange(9))
+    one = compute_ranking_results(scores, present, known, rows=np.arange(0), columns=np.arange(9))
     assert (one.candidates, one.images, one.labels_without_positives) == (9, 0, 9)
     assert np.isnan(
         [one.labels_per_image, one.achieved.micro[3].f1, one.achieved.macro[5].f1]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from surelabel.errors import InputError, NotFitted, UnknownName
-from surelabel.evaluation import evaluate_predictions, evaluate_search
+from surelabel.evaluation import evaluate_predictions, evaluate_search_precision
 from surelabel.records import LabelledImages, Predictions
 
 NAMES = ["cat", "dog", "sofa"]
@@ -45,7 +45,7 @@ def test_the_answer_is_that_of_a_plain_loop(seed, k):
     logits = random.normal(size=(9, 3)).round(2).astype(np.float32)
     targets, known = random.integers(0, 2, (9, 3)), random.random((9, 3)) < 0.8
     known[0, 2] = True  # something is known
-    found = evaluate_search(evaluation(logits, targets, known), "cat & !dog", k=k)
+    found = evaluate_search_precision(evaluation(logits, targets, known), "cat & !dog", k=k)
     first, truth = by_hand(logits, targets, known, k)
     assert [(h.path, r) for h, r in zip(found.hits, found.is_relevant, strict=True)] == first
     assert (found.images, found.relevant_images) == (len(truth), sum(truth))
@@ -55,7 +55,7 @@ def test_the_answer_is_that_of_a_plain_loop(seed, k):
 
 
 def test_each_hit_has_the_probability_of_all_and_of_each_label():
-    found = evaluate_search(
+    found = evaluate_search_precision(
         evaluation([[1, -2, 0], [-1, 0, 0]], [[1, 0, 1], [0, 1, 0]]), "!dog & cat"
     )
     cat, dog = expit(1), expit(-2)
@@ -66,13 +66,15 @@ def test_each_hit_has_the_probability_of_all_and_of_each_label():
 
 
 def test_a_query_that_no_image_fulfils_has_no_average_precision():
-    found = evaluate_search(evaluation([[1, 1, 1]], [[0, 1, 0]]), "cat")
+    found = evaluate_search_precision(evaluation([[1, 1, 1]], [[0, 1, 0]]), "cat")
     assert (found.precision, found.prevalence) == (0, 0)
     assert isnan(found.average_precision)
 
 
 def test_nothing_known_of_a_label_is_undefined_and_no_error():
-    found = evaluate_search(evaluation([[1, 1, 1]], [[1, 0, 0]], [[False, True, True]]), "cat")
+    found = evaluate_search_precision(
+        evaluation([[1, 1, 1]], [[1, 0, 0]], [[False, True, True]]), "cat"
+    )
     assert found.hits == ()
     assert isnan(found.precision)
     assert isnan(found.prevalence)
@@ -81,8 +83,8 @@ def test_nothing_known_of_a_label_is_undefined_and_no_error():
 def test_what_cannot_be_searched_for_is_said():
     judged = evaluation([[1, 1, 1]], [[1, 0, 0]])
     with pytest.raises(UnknownName, match=r"'dgo'.* Did you mean 'dog'"):
-        evaluate_search(judged, "dgo")
+        evaluate_search_precision(judged, "dgo")
     with pytest.raises(InputError, match=r"k must be at least 1, the number of hits; got 0"):
-        evaluate_search(judged, "dog", k=0)
+        evaluate_search_precision(judged, "dog", k=0)
     with pytest.raises(NotFitted, match="are uncalibrated"):
-        evaluate_search(evaluation([[1, 1, 1]], [[1, 0, 0]], calibration=None), "dog")
+        evaluate_search_precision(evaluation([[1, 1, 1]], [[1, 0, 0]], calibration=None), "dog")

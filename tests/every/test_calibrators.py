@@ -14,7 +14,7 @@ from sklearn.base import clone
 from surelabel.calibration import CALIBRATORS
 from surelabel.errors import ConfigError, DataError, InputError, NotFitted
 from surelabel.metrics import average_precision_per_class, log_loss_of_logits
-from surelabel.tables import settings
+from surelabel.tables import table_entry_settings
 
 every = pytest.mark.parametrize("calibrator", CALIBRATORS.values(), ids=CALIBRATORS.keys())
 
@@ -248,7 +248,7 @@ def test_says_both_shapes_when_they_differ(calibrator):
 @every
 def test_speaks_scikit_learn(calibrator):
     it = calibrator()
-    assert it.get_params().keys() == settings(calibrator).keys()
+    assert it.get_params().keys() == table_entry_settings(calibrator).keys()
     assert it.set_params(**it.get_params()) is it
     assert clone(it).get_params() == it.get_params()
     with pytest.raises(ConfigError, match="strange"):

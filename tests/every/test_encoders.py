@@ -379,5 +379,5 @@ def test_an_encoder_without_texts_says_so_in_one_sentence(without_texts):
     assert without_texts.patch_kinds == ()
     assert without_texts.with_dense_image_size() is without_texts
     assert without_texts.labels_with_untrained_tokens(NAMES) == []
-    with pytest.raises(ConfigError, match=r"got 8 by 8\. Load it with encoder\.size=8"):
+    with pytest.raises(ConfigError, match=r"got 8 by 8\. Set encoder\.size=8"):
         without_texts.with_image_size(8)

@@ -6,7 +6,7 @@ from scipy.special import expit
 
 from surelabel.decisions import GUARANTEES, record_validation
 from surelabel.errors import ConfigError
-from surelabel.tables import settings
+from surelabel.tables import table_entry_settings
 
 every = pytest.mark.parametrize("guarantee", GUARANTEES.values(), ids=GUARANTEES)
 
@@ -58,7 +58,7 @@ def test_a_stricter_level_is_never_easier(guarantee):
 
 @every
 def test_more_confidence_is_never_easier(guarantee):
-    if "confidence" in settings(guarantee):
+    if "confidence" in table_entry_settings(guarantee):
         record = record_validation(*drawn(300))
         risks = [guarantee(record, level=0.2, confidence=c).risk for c in (0.6, 0.9, 0.99)]
         assert risks[0] > risks[1] > risks[2]
@@ -86,6 +86,6 @@ def test_a_level_is_a_share(guarantee, level):
 
 @every
 def test_a_confidence_is_a_share(guarantee):
-    if "confidence" in settings(guarantee):
+    if "confidence" in table_entry_settings(guarantee):
         with pytest.raises(ConfigError, match=r"confidence must be above 0 .* got 1"):
             guarantee(record_validation([[0.0]], [[1]]), confidence=1)

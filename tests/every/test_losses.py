@@ -5,7 +5,7 @@ import torch
 
 from surelabel.errors import InputError
 from surelabel.losses import LINK_OF_LOSS, LOSSES, SET_LOSSES
-from surelabel.tables import settings
+from surelabel.tables import table_entry_settings
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 every = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
@@ -114,7 +114,10 @@ def test_unknown_labels_have_no_influence_on_known_ones(loss, batch):
 
 @linked
 def test_the_link_takes_the_settings_of_the_loss(name):
-    assert settings(LINK_OF_LOSS[name]).items() <= settings(LOSSES[name]).items()
+    assert (
+        table_entry_settings(LINK_OF_LOSS[name]).items()
+        <= table_entry_settings(LOSSES[name]).items()
+    )
 
 
 @linked

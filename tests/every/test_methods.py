@@ -10,13 +10,18 @@ import torch.nn.functional as F
 
 from surelabel.encoders import load_encoder
 from surelabel.errors import ConfigError, InputError, NotFitted
-from surelabel.features import FeatureCache, add_text_cache
+from surelabel.features import FeatureCache, add_text_feature_cache
 from surelabel.links import Sigmoid
 from surelabel.losses import binary
-from surelabel.methods import METHODS, patch_scores
+from surelabel.methods import METHODS, score_patches_with_any_method
 from surelabel.records import Features
-from surelabel.tables import settings
-from surelabel.training import FeatureBatches, Objective, mean_over_known, run_training
+from surelabel.tables import table_entry_settings
+from surelabel.training import (
+    FeatureBatches,
+    Objective,
+    objective_mean_over_known,
+    run_training_loop,
+)
 
 NAMES = ["lion", "guitar", "pizza", "bus"]
 GRID = (3, 4)
@@ -31,12 +36,12 @@ def those(condition):
 
 def relative(method):
     """Whether names are held against each other unless one asks for something else."""
-    held = settings(method).get("domain") not in (None, "reference")
-    return held or hasattr(method, "fit_unlabelled") or "transport" in settings(method)
+    held = table_entry_settings(method).get("domain") not in (None, "reference")
+    return held or hasattr(method, "fit_unlabelled") or "transport" in table_entry_settings(method)
 
 
 every = those(lambda method: True)
-with_domains = those(lambda method: "domain" in settings(method))
+with_domains = those(lambda method: "domain" in table_entry_settings(method))
 with_views = those(lambda method: "views" in method.needs)
 of_vectors = those(lambda method: not set(method.needs) - {"views", "pixels"})
 of_open_vocabulary = those(lambda method: method.open_vocabulary and not relative(method))
@@ -47,7 +52,9 @@ of_pixels = those(lambda method: "pixels" in method.needs)
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
-    return add_text_cache(load_encoder("tiny-vit"), FeatureCache(tmp_path_factory.mktemp("texts")))
+    return add_text_feature_cache(
+        load_encoder("tiny-vit"), FeatureCache(tmp_path_factory.mktemp("texts"))
+    )
 
 
 def noise(seed, *shape):
@@ -150,8 +157,12 @@ def trained(method, encoder, images):
     targets[[0, 1, 2, 3, 3, 4, 4], [0, 1, 2, 0, 1, 1, 2]] = 1
     source = FeatureBatches(images(it, range(8)), targets, targets == targets, batch_size=8)
     epochs = 40 if "ladder" in it.needs else 400  # blocks of the tower are run again
-    run_training(
-        it, source, objective=Objective(mean_over_known(binary)), epochs=epochs, learning_rate=0.03
+    run_training_loop(
+        it,
+        source,
+        objective=Objective(objective_mean_over_known(binary)),
+        epochs=epochs,
+        learning_rate=0.03,
     )
     return it, targets
 
@@ -231,7 +242,7 @@ def test_patches_are_scored_like_images(method, encoder, images):
     pooled = images._units(range(8), "whole")
     patches = Features(pooled[:2], pooled.view(2, 4, -1), (2, 2))
     torch.testing.assert_close(
-        patch_scores(it, patches).view(8, len(NAMES)), it(Features(pooled=pooled))
+        score_patches_with_any_method(it, patches).view(8, len(NAMES)), it(Features(pooled=pooled))
     )
 
 

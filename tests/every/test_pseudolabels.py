@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from surelabel.errors import ConfigError, InputError
 from surelabel.pseudolabels import CORRECTIONS, PSEUDOLABELS
-from surelabel.tables import configure_entry, settings
+from surelabel.tables import configure_table_entry, table_entry_settings
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 MAKERS = PSEUDOLABELS | CORRECTIONS
@@ -19,7 +19,7 @@ labels = pytest.mark.parametrize("maker", PSEUDOLABELS.values(), ids=PSEUDOLABEL
 corrections = pytest.mark.parametrize("maker", CORRECTIONS.values(), ids=CORRECTIONS.keys())
 counting = pytest.mark.parametrize(
     "maker",
-    [pytest.param(m, id=name) for name, m in MAKERS.items() if "top_k" in settings(m)],
+    [pytest.param(m, id=name) for name, m in MAKERS.items() if "top_k" in table_entry_settings(m)],
 )
 persistent = pytest.mark.parametrize(
     "maker",
@@ -121,14 +121,14 @@ def test_no_order_is_turned_round_in_float32(maker, row):
 
 @counting
 def test_where_no_name_is_corrected_again_changes_nothing(maker, scores):
-    none = {name: 0 for name in ("top_k", "bottom_k") if name in settings(maker)}
+    none = {name: 0 for name in ("top_k", "bottom_k") if name in table_entry_settings(maker)}
     expected = scores.sigmoid() if maker in PSEUDOLABELS.values() else scores
     torch.testing.assert_close(maker(scores, **none), expected)
 
 
 @counting
 def test_only_as_many_names_as_said_are_corrected(maker, scores):
-    none = {name: 0 for name in ("top_k", "bottom_k") if name in settings(maker)}
+    none = {name: 0 for name in ("top_k", "bottom_k") if name in table_entry_settings(maker)}
     for top_k in range(8):
         changed = maker(scores, **{**none, "top_k": top_k}) != maker(scores, **none)
         assert changed.sum(dim=1).tolist() == [top_k] * 10
@@ -145,7 +145,7 @@ def test_a_share_is_never_taken_for_a_count(maker, scores, top_k):
 def test_a_run_file_cannot_say_a_share_either(maker):
     name = next(name for name, m in MAKERS.items() if m is maker)
     with pytest.raises(ConfigError, match="top_k must have the type of its default"):
-        configure_entry(MAKERS, name, top_k=1.0)
+        configure_table_entry(MAKERS, name, top_k=1.0)
 
 
 @every
@@ -216,4 +216,4 @@ def test_views_without_the_whole_image_are_refused(maker):
 def test_all_but_the_scores_is_a_setting_with_a_default(maker):
     first, *rest = inspect.signature(maker).parameters.values()
     assert first.name == "scores"
-    assert {p.name for p in rest} == settings(maker).keys()
+    assert {p.name for p in rest} == table_entry_settings(maker).keys()

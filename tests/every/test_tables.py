@@ -1,4 +1,4 @@
-"""Every file of a table package is an entry of its table, and every entry has what a reader needs."""
+"""Every file of a table package is an entry of its table, documented and tested."""
 
 import ast
 import builtins

@@ -12,9 +12,9 @@ from surelabel.errors import DataError, InputError
 from surelabel.features.cache import (
     CacheUsage,
     FeatureCache,
-    content_hash,
-    default_cache_folder,
-    text_cache_key,
+    content_hash_for_cache,
+    default_feature_cache_folder,
+    feature_cache_key_of_text,
 )
 
 
@@ -201,29 +201,33 @@ def test_an_empty_cache_is_still_a_cache(folder):
 
 def test_the_default_folder_follows_the_environment(monkeypatch):
     monkeypatch.setenv("SURELABEL_CACHE", "/somewhere/else")
-    assert default_cache_folder() == Path("/somewhere/else")
+    assert default_feature_cache_folder() == Path("/somewhere/else")
     monkeypatch.delenv("SURELABEL_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
-    assert default_cache_folder() == Path("/caches/surelabel")
+    assert default_feature_cache_folder() == Path("/caches/surelabel")
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "/home/me")
-    assert default_cache_folder() == Path("/home/me/.cache/surelabel")
+    assert default_feature_cache_folder() == Path("/home/me/.cache/surelabel")
 
 
 def test_the_hash_is_of_the_content_and_not_of_the_name(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).write_bytes(b"pixels" * 1000)
     expected = hashlib.blake2b(b"pixels" * 1000, digest_size=16).hexdigest()
-    assert content_hash(tmp_path / "a") == content_hash(str(tmp_path / "b")) == expected
+    assert (
+        content_hash_for_cache(tmp_path / "a")
+        == content_hash_for_cache(str(tmp_path / "b"))
+        == expected
+    )
     with pytest.raises(DataError, match=r"/lost: no such file or directory$"):
-        content_hash(tmp_path / "lost")
+        content_hash_for_cache(tmp_path / "lost")
 
 
 def test_texts_are_keyed_by_template_and_name(folder):
-    keys = {text_cache_key(t, n) for t in ("{}", "a {}") for n in ("a dog", "dog", "")}
+    keys = {feature_cache_key_of_text(t, n) for t in ("{}", "a {}") for n in ("a dog", "dog", "")}
     assert len(keys) == 6
     cache = FeatureCache(folder)
-    cache.put("model", "texts", {text_cache_key("a {}", "dog"): [0.5, 1.0]})
+    cache.put("model", "texts", {feature_cache_key_of_text("a {}", "dog"): [0.5, 1.0]})
     (found,) = cache.get("model", "texts", keys).values()
     assert found.tolist() == [0.5, 1.0]
 

@@ -9,8 +9,8 @@ from surelabel.data import collection, open_image
 from surelabel.encoders import load_encoder
 from surelabel.encoders.interface import ENCODER_METHODS
 from surelabel.errors import ConfigError, DataError, InputError
-from surelabel.features import FeatureCache, encode_image_files, ladder_kind
-from surelabel.features.cache import content_hash
+from surelabel.features import FeatureCache, encode_image_files, ladder_feature_kind
+from surelabel.features.cache import content_hash_for_cache
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_ladders_of_other_blocks_are_kept_apart(encoder, paths, tmp_path):
     opened = [encoder.preprocess(open_image(path, min_side=96)) for path in paths]
     for first, depth in ((0, 3), (0, 2), (1, 3)):
         wanted = encoder.encode_ladder_features(torch.stack(opened), first_block=first, depth=depth)
-        part = ladder_kind(first, depth)
+        part = ladder_feature_kind(first, depth)
         new, kept = (encode_image_files(encoder, paths, kind=part, cache=cache) for _ in "ab")
         assert (new.n_cached, kept.n_cached) == (0, 12)
         for found in (new.features, kept.features):
@@ -128,7 +128,7 @@ def test_a_bad_image_is_skipped_named_and_leaves_the_others_alone(encoder, paths
 def test_each_vector_comes_with_the_hash_of_its_file(encoder, paths, tmp_path):
     (tmp_path / "bad.jpg").write_bytes(b"")
     found = encode_image_files(encoder, [paths[0], str(tmp_path / "bad.jpg"), paths[1]])
-    assert found.hashes == (content_hash(paths[0]), content_hash(paths[1]))
+    assert found.hashes == (content_hash_for_cache(paths[0]), content_hash_for_cache(paths[1]))
 
 
 def test_with_strict_a_bad_image_is_an_error(encoder, paths, tmp_path):

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from surelabel.encoders import load_encoder
-from surelabel.features import FeatureCache, add_text_cache
+from surelabel.features import FeatureCache, add_text_feature_cache
 
 PROMPTS = ["a photo of a {}.", "{}"]
 
@@ -25,7 +25,9 @@ def encoder():
 
 
 def test_the_vectors_are_those_of_the_encoder(encoder, tmp_path):
-    found = add_text_cache(encoder, FeatureCache(tmp_path)).encode_labels(["lion", "car"], PROMPTS)
+    found = add_text_feature_cache(encoder, FeatureCache(tmp_path)).encode_labels(
+        ["lion", "car"], PROMPTS
+    )
     torch.testing.assert_close(
         found, encoder.encode_labels(["lion", "car"], PROMPTS), atol=1e-3, rtol=0
     )
@@ -36,7 +38,7 @@ def test_a_name_is_encoded_once_and_the_same_ever_after(tmp_path):
     encoder, vectors = Counting(), []
     for names in (["lion", "car"], ["car", "crab", "lion"], ["lion"]):
         vectors.append(
-            add_text_cache(encoder, FeatureCache(tmp_path)).encode_labels(names, PROMPTS)
+            add_text_feature_cache(encoder, FeatureCache(tmp_path)).encode_labels(names, PROMPTS)
         )
     assert encoder.asked == [["lion", "car"], ["crab"]]
     assert torch.equal(vectors[0], vectors[1][[2, 0]])
@@ -46,10 +48,10 @@ def test_a_name_is_encoded_once_and_the_same_ever_after(tmp_path):
 def test_other_prompts_are_other_texts(tmp_path):
     encoder = Counting()
     for prompts in (PROMPTS, PROMPTS[:1], PROMPTS[1:]):
-        add_text_cache(encoder, FeatureCache(tmp_path)).encode_labels(["lion"], prompts)
+        add_text_feature_cache(encoder, FeatureCache(tmp_path)).encode_labels(["lion"], prompts)
     assert encoder.asked == [["lion"]] * 3
 
 
 def test_everything_else_is_the_encoder_itself(encoder, tmp_path):
-    same = add_text_cache(encoder, FeatureCache(tmp_path))
+    same = add_text_feature_cache(encoder, FeatureCache(tmp_path))
     assert (same.name, same.width, same.fingerprint) == ("tiny-vit", 128, encoder.fingerprint)

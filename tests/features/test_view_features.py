@@ -9,9 +9,9 @@ from surelabel.data import collection
 from surelabel.encoders import load_encoder
 from surelabel.errors import ConfigError, InputError
 from surelabel.features import FeatureCache, encode_views
-from surelabel.features.cache import content_hash
-from surelabel.features.view_features import image_content_hash
-from surelabel.views import CropLayout, RegionLayout, TileLayout, crop_and_resize
+from surelabel.features.cache import content_hash_for_cache
+from surelabel.features.view_features import image_hash_for_view_features
+from surelabel.views import CropLayout, RegionLayout, TileLayout, crop_and_resize_box
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +37,8 @@ def by_hand(encoder, path, cut):
     with Image.open(path) as opened:
         image = opened.convert("RGB")
     rows = []
-    for box in cut.boxes(image.size, content_hash(path)):
-        seen = encoder.preprocess(crop_and_resize(image, box, size=(96, 96)))
+    for box in cut.boxes(image.size, content_hash_for_cache(path)):
+        seen = encoder.preprocess(crop_and_resize_box(image, box, size=(96, 96)))
         rows.append(encoder.encode_images(seen[None]).pooled[0])
     return torch.stack(rows)
 
@@ -83,7 +83,7 @@ def test_workers_and_batches_change_nothing(encoder, paths):
 def test_the_second_time_nothing_is_opened(encoder, paths, tmp_path):
     cache, file = FeatureCache(tmp_path / "cache"), tmp_path / "a.jpg"
     shutil.copy(paths[0], file)
-    hashes = [content_hash(file)]
+    hashes = [content_hash_for_cache(file)]
     first = encode_views(encoder, [str(file)], TileLayout(), cache=cache)
     file.unlink()
     cache = FeatureCache(tmp_path / "cache")
@@ -122,7 +122,7 @@ def test_images_that_are_the_same_are_looked_at_once(encoder, paths):
 
 
 def test_a_copy_stands_in_for_a_file_that_is_gone(encoder, paths, tmp_path):
-    hashes = [content_hash(paths[0])] * 2
+    hashes = [content_hash_for_cache(paths[0])] * 2
     found = encode_views(
         encoder, [str(tmp_path / "gone.jpg"), paths[0]], TileLayout(), hashes=hashes
     )
@@ -138,7 +138,9 @@ def test_what_is_gone_bad_or_another_image_by_now_is_named(encoder, paths, tmp_p
     assert found.unreadable[1] == "no such file or directory"
     assert found.unreadable[2].startswith("not an image of a supported format")
     assert found.counts.tolist() == [9, 0, 0, 9]
-    stale = encode_views(encoder, paths[:2], TileLayout(), hashes=[content_hash(paths[0]), "00"])
+    stale = encode_views(
+        encoder, paths[:2], TileLayout(), hashes=[content_hash_for_cache(paths[0]), "00"]
+    )
     assert stale.unreadable == {1: "changed while it was being read"}
     torch.testing.assert_close(stale.views[0], found.views[0])
 
@@ -211,14 +213,23 @@ def test_images_in_memory_are_seen_like_files(encoder, paths):
 
 def test_the_content_of_an_image_in_memory_is_what_it_shows():
     wide, tall = Image.new("RGB", (6, 4), "teal"), Image.new("RGB", (4, 6), "teal")
-    assert image_content_hash(wide) == image_content_hash(Image.new("RGB", (6, 4), "teal"))
-    assert image_content_hash(wide) == image_content_hash(Image.new("RGBA", (6, 4), "teal"))
-    assert len({image_content_hash(p) for p in (wide, tall, Image.new("RGB", (6, 4), "red"))}) == 3
+    assert image_hash_for_view_features(wide) == image_hash_for_view_features(
+        Image.new("RGB", (6, 4), "teal")
+    )
+    assert image_hash_for_view_features(wide) == image_hash_for_view_features(
+        Image.new("RGBA", (6, 4), "teal")
+    )
+    assert (
+        len(
+            {image_hash_for_view_features(p) for p in (wide, tall, Image.new("RGB", (6, 4), "red"))}
+        )
+        == 3
+    )
 
 
 def test_cuts_that_do_not_fit_the_images_are_refused(encoder, paths):
     with pytest.raises(
-        InputError, match=r"one layout for all or one per image; got 2 images and 1 layout"
+        InputError, match=r"one layout for all images or per image; got 2 images and 1 layout"
     ):
         encode_views(encoder, paths[:2], [TileLayout()])
     with pytest.raises(InputError, match=r"at least one image.* got 0 images"):

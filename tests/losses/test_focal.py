@@ -10,8 +10,8 @@ import torch
 
 from surelabel.errors import ConfigError
 from surelabel.links import Sigmoid
-from surelabel.losses import binary, focal, focal_link
-from surelabel.losses.properties.loss_properties import minimize_expected_loss
+from surelabel.losses import binary, focal, focal_loss_link
+from surelabel.losses.properties.loss_properties import minimizers_for_loss_properties
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/losses.json").read_text())
 
@@ -56,8 +56,8 @@ def test_equals_the_authors_code_in_value_and_gradient(recorded, alpha):
 def test_its_link_gives_the_true_probability_where_the_loss_is_least(gamma_pos, gamma_neg, variant):
     settings = {"gamma_pos": gamma_pos, "gamma_neg": gamma_neg, "variant": variant}
     shares = double([[0.02, 0.1, 0.3, 0.7, 0.9]])
-    best = minimize_expected_loss(lambda x, y: focal(x, y, **settings), shares)
-    torch.testing.assert_close(focal_link(**settings).logits(best).sigmoid(), shares)
+    best = minimizers_for_loss_properties(lambda x, y: focal(x, y, **settings), shares)
+    torch.testing.assert_close(focal_loss_link(**settings).logits(best).sigmoid(), shares)
     assert (Sigmoid().logits(best).sigmoid() - shares).abs().max() > 0.04
 
 
@@ -80,4 +80,4 @@ def test_a_setting_out_of_range_is_refused():
     with pytest.raises(ConfigError, match=r"gamma_pos must be .* >= 0.*-1"):
         focal(torch.zeros(1, 1), torch.zeros(1, 1), gamma_pos=-1.0)
     with pytest.raises(ConfigError, match=r'"paper".*"code".*both'):
-        focal_link(variant="both")
+        focal_loss_link(variant="both")

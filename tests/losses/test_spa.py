@@ -10,7 +10,7 @@ import torch
 from surelabel.errors import ConfigError
 from surelabel.links import SPA
 from surelabel.losses import binary, spa
-from surelabel.losses.properties.loss_properties import minimize_expected_loss
+from surelabel.losses.properties.loss_properties import minimizers_for_loss_properties
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/spa.json").read_text())
 CASES = pytest.mark.parametrize("case", GOLDEN["cases"], ids=["default", "other"])
@@ -82,7 +82,9 @@ def test_the_weights_are_the_recorded_ones():
 def test_graded_targets_are_met_in_the_mean(case):
     answers = double([[0.0, 0.3, 0.3, 0.6, 0.9, 1.0]])  # agreement of ten people, as in VQA
     mean = answers.mean().reshape(1, 1)
-    best = minimize_expected_loss(lambda x, _: spa(x.expand(1, 6), answers, **case["params"]), mean)
+    best = minimizers_for_loss_properties(
+        lambda x, _: spa(x.expand(1, 6), answers, **case["params"]), mean
+    )
     torch.testing.assert_close(SPA(**case["params"]).logits(best).sigmoid(), mean)
 
 

@@ -12,7 +12,7 @@ from surelabel.losses import binary
 from surelabel.methods import METHODS, FineTune
 from surelabel.recognizer import Recognizer
 from surelabel.records import Features
-from surelabel.training import Batch, Objective, mean_over_known, run_training
+from surelabel.training import Batch, Objective, objective_mean_over_known, run_training_loop
 
 NAMES = ["lion", "guitar", "car"]
 TARGETS = torch.tensor([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [0, 1, 1], [0, 0, 0]])
@@ -56,8 +56,12 @@ def started(encoder):
 
 def trained(encoder, epochs=30):
     it, noise = started(encoder), Noise(32)
-    history = run_training(
-        it, noise, objective=Objective(mean_over_known(binary)), epochs=epochs, learning_rate=0.003
+    history = run_training_loop(
+        it,
+        noise,
+        objective=Objective(objective_mean_over_known(binary)),
+        epochs=epochs,
+        learning_rate=0.003,
     )
     return it, noise, history
 
@@ -99,8 +103,12 @@ def test_permuting_the_names_permutes_what_is_learnt(encoder):
     noise.batches = lambda _, skip=0: iter(
         [Batch(Features(torch.zeros(6, 0), pixels=noise.pixels), TARGETS[:, order], KNOWN)]
     )
-    run_training(
-        other, noise, objective=Objective(mean_over_known(binary)), epochs=3, learning_rate=0.003
+    run_training_loop(
+        other,
+        noise,
+        objective=Objective(objective_mean_over_known(binary)),
+        epochs=3,
+        learning_rate=0.003,
     )
     seen = Features(torch.zeros(6, 0), pixels=noise.pixels)
     torch.testing.assert_close(other(seen)[:, order], it(seen), atol=1e-3, rtol=1e-3)

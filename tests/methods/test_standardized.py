@@ -11,13 +11,13 @@ from sklearn.decomposition import PCA
 
 from surelabel.encoders import load_encoder
 from surelabel.errors import ConfigError, InputError, NotFitted
-from surelabel.features import FeatureCache, add_text_cache
+from surelabel.features import FeatureCache, add_text_feature_cache
 from surelabel.methods import Standardized
 from surelabel.methods.standardized import (
     MAX_PAIRS,
-    first_principal_component,
-    nearest_labels,
-    standardize_rows,
+    nearest_labels_for_standardized,
+    principal_component_of_standardized,
+    standardize_rows_of_labels_and_pairs,
 )
 from surelabel.records import Features
 
@@ -27,7 +27,9 @@ ONE = ["a photo of a {}."]
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
-    return add_text_cache(load_encoder("tiny-vit"), FeatureCache(tmp_path_factory.mktemp("texts")))
+    return add_text_feature_cache(
+        load_encoder("tiny-vit"), FeatureCache(tmp_path_factory.mktemp("texts"))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +67,7 @@ def test_without_pairs_it_only_standardizes_rows_and_columns(encoder, features):
 
 def test_with_pairs_it_is_the_paper_step_by_step(encoder, features):
     texts = encoder.encode_labels(NAMES, ONE)
-    near = nearest_labels(texts, 2)
+    near = nearest_labels_for_standardized(texts, 2)
     pairs = [f"{NAMES[i]} and a {NAMES[j]}" for i, row in enumerate(near) for j in row]
     both = torch.cat([texts, encoder.encode_labels(pairs, ONE)]).double()
     columns = np.array(
@@ -108,7 +110,7 @@ def test_background_words_count_in_the_rows_but_are_no_answer(encoder, features)
 
 def test_a_name_is_paired_with_the_nearest_others_and_never_with_itself():
     texts = F.normalize(torch.randn(9, 5, generator=torch.Generator().manual_seed(2)), dim=-1)
-    for i, row in enumerate(nearest_labels(texts, 3)):
+    for i, row in enumerate(nearest_labels_for_standardized(texts, 3)):
         order = sorted(set(range(9)) - {i}, key=lambda j: -float(texts[i] @ texts[j]))
         assert row == order[:3]
 
@@ -117,7 +119,7 @@ def test_a_name_is_paired_with_the_nearest_others_and_never_with_itself():
     ("names", "count", "each"), [(3, 10, 2), (80, 10, 10), (1000, 10, 2), (2500, 10, 0), (5, 0, 0)]
 )
 def test_however_long_the_list_there_are_no_more_than_two_thousand_pairs(names, count, each):
-    found = nearest_labels(torch.eye(names), count)
+    found = nearest_labels_for_standardized(torch.eye(names), count)
     assert [len(row) for row in found] == [each] * names
     assert sum(map(len, found)) <= MAX_PAIRS
 
@@ -134,7 +136,7 @@ def test_weights_are_the_first_component_with_a_positive_mean():
     columns = torch.randn(50, 3, 4, generator=generator) + torch.randn(
         50, 3, 1, generator=generator
     )
-    found = first_principal_component(columns)
+    found = principal_component_of_standardized(columns)
     for c in range(3):
         direction = PCA().fit(columns[:, c].numpy()).components_[0]
         direction = direction * np.sign(direction.mean()) / np.abs(direction).sum()
@@ -143,12 +145,14 @@ def test_weights_are_the_first_component_with_a_positive_mean():
 
 def test_where_nothing_varies_all_weights_are_the_same():
     torch.testing.assert_close(
-        first_principal_component(torch.ones(5, 2, 4)), torch.full((2, 4), 0.25)
+        principal_component_of_standardized(torch.ones(5, 2, 4)), torch.full((2, 4), 0.25)
     )
 
 
 def test_a_row_of_one_value_has_no_deviation_and_becomes_zero():
-    assert torch.equal(standardize_rows(torch.full((2, 5), 3.0), 4), torch.zeros(2, 5))
+    assert torch.equal(
+        standardize_rows_of_labels_and_pairs(torch.full((2, 5), 3.0), 4), torch.zeros(2, 5)
+    )
 
 
 def test_one_image_is_too_few_to_learn_from(encoder, features):

@@ -13,16 +13,16 @@ from surelabel.data import collection
 from surelabel.decisions import record_validation
 from surelabel.encoders import load_encoder
 from surelabel.errors import ConfigError, DataError, InputError, NotFitted
-from surelabel.features import FeatureCache, add_text_cache, encode_image_files
+from surelabel.features import FeatureCache, add_text_feature_cache, encode_image_files
 from surelabel.methods import ZeroShot
 from surelabel.metrics import brier_skill, ece
 from surelabel.recognizer import Recognizer, guarantee, operating_point
 from surelabel.recognizer.calibrating import (
-    check_calibrator_accepts_scores,
-    fit_calibration,
-    fit_calibration_without_labels,
+    check_recognizer_calibrator,
+    fit_recognizer_calibration,
+    fit_recognizer_calibration_without_labels,
 )
-from surelabel.recognizer.calibration_record import restore_calibration
+from surelabel.recognizer.calibration_record import restore_calibration_record
 from surelabel.records import LabelledFeatures
 
 NAMES = ["lion", "guitar", "car"]
@@ -41,7 +41,7 @@ def made(name="platt", known=None, n=400, **level):
     logits, targets = decisions(n, **level)
     known = np.ones_like(targets, dtype=bool) if known is None else known
     run = load_run(overrides=[f"calibrator.name={name}"])
-    return fit_calibration(run, logits, targets, known)
+    return fit_recognizer_calibration(run, logits, targets, known)
 
 
 def rows(n=60, seed=0):
@@ -63,7 +63,7 @@ def cache(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def encoder(cache):
-    return add_text_cache(load_encoder("tiny-vit"), cache)
+    return add_text_feature_cache(load_encoder("tiny-vit"), cache)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,9 @@ def calibrate(encoder, cache):
         run = load_run(overrides=["method.name=zero_shot", *overrides])
         found = encode_image_files(encoder, paths, cache=cache, workers=0)
         raw = ZeroShot(encoder, names)(found.features).numpy() if scores is None else scores
-        return fit_calibration_without_labels(run, encoder, names, raw, paths, cache=cache), raw
+        return fit_recognizer_calibration_without_labels(
+            run, encoder, names, raw, paths, cache=cache
+        ), raw
 
     return call
 
@@ -96,7 +98,7 @@ def test_the_record_is_of_calibrators_that_had_not_seen_the_image():
     rng = np.random.default_rng(0)
     scores, targets = rng.normal(size=(60, 1)), (rng.random((60, 1)) < 0.3).astype(float)
     run = load_run(overrides=["calibrator.name=isotonic_per_class", "calibrator.pseudo_count=0.01"])
-    found = fit_calibration(run, scores, targets, targets >= 0)
+    found = fit_recognizer_calibration(run, scores, targets, targets >= 0)
     in_sample = record_validation(found.logits(scores), targets)
     cross_fitted = record_validation(
         cross_fitted_logits(run.entry("calibrator"), scores, targets), targets
@@ -115,7 +117,7 @@ def test_few_images_calibrate_and_leave_no_record():
 def test_a_single_present_label_calibrates_and_leaves_no_record():
     logits, targets = decisions(30)[0], np.zeros((30, 3))
     targets[3, 1] = 1
-    found = fit_calibration(load_run(), logits, targets, targets >= 0)
+    found = fit_recognizer_calibration(load_run(), logits, targets, targets >= 0)
     assert np.isfinite(found.logits(logits)).all()
     assert found.record is None
 
@@ -123,20 +125,20 @@ def test_a_single_present_label_calibrates_and_leaves_no_record():
 def test_nothing_present_is_an_error():
     logits, targets = decisions(30)[0], np.zeros((30, 3))
     with pytest.raises(InputError, match="got 0 positive among 90 known"):
-        fit_calibration(load_run(), logits, targets, targets >= 0)
+        fit_recognizer_calibration(load_run(), logits, targets, targets >= 0)
 
 
 @pytest.mark.parametrize("name", CALIBRATORS)
 def test_scores_without_a_level_need_a_calibrator_that_finds_one(name):
     run = load_run(overrides=[f"calibrator.name={name}"])
-    check_calibrator_accepts_scores(run, None)
+    check_recognizer_calibrator(run, None)
     if CALIBRATORS[name].accepts_raw_scores:
-        check_calibrator_accepts_scores(run, "ranking")
+        check_recognizer_calibrator(run, "ranking")
     else:
         with pytest.raises(
             ConfigError, match=f"{name} requires log-odds; got raw scores of ranking"
         ):
-            check_calibrator_accepts_scores(run, "ranking")
+            check_recognizer_calibrator(run, "ranking")
 
 
 def test_the_level_is_asked_for_before_a_image_is_encoded():
@@ -169,12 +171,12 @@ def test_it_says_on_what_it_rests_also_when_read_back(found):
     calibration, raw = found
     assert calibration.description == "beta on pseudo-labels of 25 images without labels"
     state = json.loads(json.dumps(calibration.state()))
-    back = restore_calibration(state, calibration.record)
+    back = restore_calibration_record(state, calibration.record)
     assert not back.uses_labels
     np.testing.assert_array_equal(back.logits(raw), calibration.logits(raw))
     assert not calibration.for_new_names().uses_labels
     with pytest.raises(DataError, match=r"labelled .* true or false; got 1"):
-        restore_calibration(state | {"labelled": 1})
+        restore_calibration_record(state | {"labelled": 1})
 
 
 def test_its_record_is_a_promise_for_goals_and_no_ground_for_guarantees(found):
@@ -186,7 +188,9 @@ def test_its_record_is_a_promise_for_goals_and_no_ground_for_guarantees(found):
     recognizer.calibration = calibration
     shown = operating_point(recognizer, "expected_count").predict(expit(calibration.logits(raw)))
     assert shown.sum() == pytest.approx(SCENES.targets.sum(), rel=0.25)
-    with pytest.raises(NotFitted, match=r"calibrated without labels\. Calibrate it on 20"):
+    with pytest.raises(
+        NotFitted, match=r"calibrated without labels\. Calibrate the recognizer on 20"
+    ):
         guarantee(recognizer, "at_most_wrong")
 
 
@@ -238,23 +242,27 @@ def test_what_cannot_be_read_is_left_out(calibrate, encoder, cache, tmp_path):
     paths = [PATHS[0], str(tmp_path / "bad.png"), str(tmp_path / "tiny.png"), PATHS[1]]
     raw = np.arange(8.0).reshape(4, 2)
     run = load_run()
-    found = fit_calibration_without_labels(run, encoder, ["lion", "car"], raw, paths, cache=cache)
+    found = fit_recognizer_calibration_without_labels(
+        run, encoder, ["lion", "car"], raw, paths, cache=cache
+    )
     assert "of 3 images" in found.description
-    again = fit_calibration_without_labels(
+    again = fit_recognizer_calibration_without_labels(
         run, encoder, ["lion", "car"], raw[[0, 2, 3]], [paths[i] for i in (0, 2, 3)], cache=cache
     )
     np.testing.assert_array_equal(found.logits(raw), again.logits(raw))
     with pytest.raises(DataError, match="none of 1 is"):
-        fit_calibration_without_labels(run, encoder, ["lion"], raw[:1, :1], paths[1:2])
+        fit_recognizer_calibration_without_labels(run, encoder, ["lion"], raw[:1, :1], paths[1:2])
 
 
 def test_scores_must_be_of_these_images_and_names(encoder):
     with pytest.raises(InputError, match=r"\(2, 1\); got \(2, 2\)"):
-        fit_calibration_without_labels(load_run(), encoder, ["lion"], np.zeros((2, 2)), PATHS[:2])
+        fit_recognizer_calibration_without_labels(
+            load_run(), encoder, ["lion"], np.zeros((2, 2)), PATHS[:2]
+        )
 
 
 def test_an_encoder_without_texts_cannot_say_what_parts_show():
     with pytest.raises(ConfigError, match="features:8"):
-        fit_calibration_without_labels(
+        fit_recognizer_calibration_without_labels(
             load_run(), load_encoder("features:8"), ["lion"], np.zeros((1, 1)), PATHS[:1]
         )

@@ -10,8 +10,8 @@ from surelabel.config import load_run
 from surelabel.data import collection
 from surelabel.errors import DataError, NotFitted
 from surelabel.recognizer import Recognizer
-from surelabel.recognizer.calibrating import fit_calibration
-from surelabel.recognizer.calibration_record import Calibration, restore_calibration
+from surelabel.recognizer.calibrating import fit_recognizer_calibration
+from surelabel.recognizer.calibration_record import CalibrationRecord, restore_calibration_record
 from surelabel.records import LabelledFeatures
 
 NAMES = ["lion", "guitar", "car"]
@@ -28,7 +28,7 @@ def made(name="platt", known=None, n=400, **level):
     logits, targets = decisions(n, **level)
     known = np.ones_like(targets, dtype=bool) if known is None else known
     run = load_run(overrides=[f"calibrator.name={name}"])
-    return fit_calibration(run, logits, targets, known)
+    return fit_recognizer_calibration(run, logits, targets, known)
 
 
 def rows(n=60, seed=0):
@@ -56,8 +56,8 @@ def moved():
 @pytest.mark.parametrize("name", CALIBRATORS)
 def test_its_state_brings_it_back(name, shift):
     first = made(name)
-    first = Calibration(name, first.calibrator, first.description, shift=shift)
-    second = restore_calibration(first.state())
+    first = CalibrationRecord(name, first.calibrator, first.description, shift=shift)
+    second = restore_calibration_record(first.state())
     x = decisions(50, seed=5)[0]
     np.testing.assert_array_equal(first.logits(x), second.logits(x))
     assert (first.description, first.shift) == (second.description, second.shift)
@@ -66,7 +66,7 @@ def test_its_state_brings_it_back(name, shift):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"calibrator": "gamma"}, "must hold one of .* got 'gamma'"),
+        ({"calibrator": "gamma"}, "must contain one of .* got 'gamma'"),
         ({"shift": 3}, "shift in calibration.json must be numbers in .* got 3"),
         ({"shift": [float("nan")]}, "shift in calibration.json must be numbers"),
         ({"shift": ["a"]}, "shift in calibration.json must be numbers"),
@@ -75,7 +75,7 @@ def test_its_state_brings_it_back(name, shift):
 )
 def test_a_state_of_something_else_is_refused(change, says):
     with pytest.raises(DataError, match=f"(?i){says}"):
-        restore_calibration(made().state() | change)
+        restore_calibration_record(made().state() | change)
 
 
 def test_a_state_without_a_shift_is_as_older_versions_wrote_it():
@@ -198,7 +198,9 @@ def test_the_record_of_other_labels_is_refused(moved, tmp_path):
     moved.save(tmp_path / "saved")
     logits, targets = decisions(30)
     run = load_run()
-    other = fit_calibration(run, logits[:, :2], targets[:, :2], targets[:, :2] >= 0).record
+    other = fit_recognizer_calibration(
+        run, logits[:, :2], targets[:, :2], targets[:, :2] >= 0
+    ).record
     save_arrays(other.state(), tmp_path / "saved" / "record.safetensors")
     with pytest.raises(DataError, match=r"record\.safetensors must have 3 labels.* got 2"):
         Recognizer.load(tmp_path / "saved")
@@ -225,7 +227,7 @@ def test_new_names_of_a_recognizer_keep_the_shared_part():
 def test_an_archive_like_the_images_that_calibrated_hardly_moves():
     # each label is off for itself, which a calibrator that all labels share cannot mend
     off, (logits, targets) = np.array([1.5, -1.5, 0.0]), decisions(4000)
-    found = fit_calibration(
+    found = fit_recognizer_calibration(
         load_run(overrides=["calibrator.name=beta"]),
         logits + off,
         targets,
@@ -239,10 +241,10 @@ def test_an_archive_like_the_images_that_calibrated_hardly_moves():
 @pytest.mark.parametrize("shift", [[np.nan] * 3, [10**400] * 3, [True] * 3, "none", {}])
 def test_a_shift_that_is_no_log_odds_is_refused(shift):
     with pytest.raises(DataError, match=r"shift in calibration\.json must be numbers"):
-        restore_calibration(made().state() | {"shift": shift})
+        restore_calibration_record(made().state() | {"shift": shift})
 
 
 @pytest.mark.parametrize("changed", [{"calibrator": ["platt"]}, {"about": 5}])
 def test_a_calibration_that_is_none_is_refused(changed):
-    with pytest.raises(DataError, match=r"calibration\.json must hold one of beta"):
-        restore_calibration(made().state() | changed)
+    with pytest.raises(DataError, match=r"calibration\.json must contain one of beta"):
+        restore_calibration_record(made().state() | changed)

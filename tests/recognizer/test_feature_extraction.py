@@ -10,15 +10,15 @@ from surelabel.data import collection
 from surelabel.encoders import load_encoder
 from surelabel.errors import ConfigError, DataError
 from surelabel.features import FeatureCache, encode_image_files, encode_views
-from surelabel.recognizer.compatibility import check_encoder_supports_method
+from surelabel.recognizer.compatibility import check_encoder_method_compatibility
 from surelabel.recognizer.feature_extraction import (
     extract_features,
-    feature_kinds_for_needs,
-    required_feature_kinds,
+    feature_extraction_kinds_for_needs,
+    feature_extraction_kinds_of_method,
 )
-from surelabel.recognizer.inputs import encode_input, encode_pil_images
+from surelabel.recognizer.inputs import encode_recognizer_input, encode_recognizer_pil_inputs
 from surelabel.records import Images, LabelledFeatures
-from surelabel.training import select_feature_rows
+from surelabel.training import select_feature_batch_rows
 from surelabel.views import CropLayout, RegionLayout, TileLayout
 
 
@@ -67,22 +67,22 @@ def test_a_method_of_whole_images_gets_their_vectors_alone(encoder, paths):
     ],
 )
 def test_each_part_is_a_pass_and_attention_comes_with_its_patches(needs, parts):
-    assert feature_kinds_for_needs(needs) == parts
+    assert feature_extraction_kinds_for_needs(needs) == parts
 
 
 def test_a_ladder_is_named_by_its_methods_blocks(paths):
     method, encoder = Asking("ladder"), load_encoder("tiny-vit")
     method.ladder_blocks = (1, 2)
-    assert required_feature_kinds(method) == ["ladder/1/2"]
+    assert feature_extraction_kinds_of_method(method) == ["ladder/1/2"]
     features = extract_features(paths, method, encoder).features
     wanted = encode_image_files(encoder, paths, kind="ladder/1/2").features
     assert torch.equal(features.self_aware_sum, wanted.self_aware_sum)
     assert torch.equal(features.layers[-3], wanted.layers[-3])
     more = Asking("ladder", "self_aware")
     more.ladder_blocks = (0, 3)
-    assert required_feature_kinds(more) == ["self_aware", "ladder/0/3"]
+    assert feature_extraction_kinds_of_method(more) == ["self_aware", "ladder/0/3"]
     assert extract_features(paths, more, encoder).features.patches.shape == (4, 64, 128)
-    assert required_feature_kinds(Asking()) == ["images"]
+    assert feature_extraction_kinds_of_method(Asking()) == ["images"]
 
 
 def test_parts_of_several_passes_come_together(encoder, paths):
@@ -191,7 +191,7 @@ def test_with_strict_a_lost_file_is_an_error_and_so_is_losing_all(encoder, paths
         shutil.copy(path, paths[0])
     method = Asking("views", cuts=[TileLayout(1, 2)], between=lose)
     with pytest.raises(
-        DataError, match="At least one of 1 images must be readable twice; all failed"
+        DataError, match="At least one of 1 images must be readable twice; all images failed"
     ):
         extract_features(paths[:1], method, encoder)
 
@@ -202,13 +202,13 @@ def test_rows_of_images_and_of_their_views_stay_in_line(encoder, paths, tmp_path
     source, cache = Images(given), FeatureCache(tmp_path / "cache")
     for cached in (0, 4):
         method = Asking("views", cuts=[TileLayout(2, 1)])
-        found = encode_input(source, method, encoder, cache)
+        found = encode_recognizer_input(source, method, encoder, cache)
         assert found.rows.tolist() == [1, 2, 3, 4]
         assert found.n_cached == cached
         wanted = encode_views(encoder, paths, TileLayout(2, 1)).views
         torch.testing.assert_close(found.features.views, wanted, atol=1e-3, rtol=0)
     method = Asking("views", cuts=[TileLayout(1, 3)])
-    assert encode_input(source, method, encoder, cache).n_cached == 0
+    assert encode_recognizer_input(source, method, encoder, cache).n_cached == 0
 
 
 def test_ten_times_the_same_image_and_one_of_a_pixel(encoder, paths, tmp_path):
@@ -225,7 +225,7 @@ def test_images_in_memory_are_looked_at_alike(encoder, paths):
     files = extract_features(paths, Asking("views", "attention", cuts=cuts), encoder)
     cuts = [[TileLayout(1, 2), None, TileLayout(2, 2), None]]
     opened = [Image.open(path) for path in paths]
-    memory = encode_pil_images(opened, Asking("views", "attention", cuts=cuts), encoder)
+    memory = encode_recognizer_pil_inputs(opened, Asking("views", "attention", cuts=cuts), encoder)
     for name in ("pooled", "patches", "attention", "views"):
         wanted, got = getattr(files.features, name), getattr(memory.features, name)
         torch.testing.assert_close(got, wanted, atol=2e-3, rtol=0)
@@ -236,7 +236,7 @@ def test_all_parts_of_features_go_with_their_rows(encoder, paths):
     needs = ("views", "attention", "trunk")
     features = extract_features(paths, Asking(*needs, cuts=[TileLayout(1, 2)]), encoder).features
     features = replace(features, pixels=torch.arange(4))
-    some = select_feature_rows(features, torch.tensor([2, 0]))
+    some = select_feature_batch_rows(features, torch.tensor([2, 0]))
     for name in ("pooled", "patches", "attention", "views", "pixels"):
         assert torch.equal(getattr(some, name), getattr(features, name)[[2, 0]])
     assert torch.equal(some.layers[-1], features.layers[-1][[2, 0]])
@@ -247,8 +247,10 @@ def test_vectors_have_nothing_to_look_into(encoder, tmp_path):
     rows = LabelledFeatures(np.ones((2, encoder.width)), (), np.zeros((2, 0)))
     cache = FeatureCache(tmp_path)
     with pytest.raises(ConfigError, match=r"requires images \(it needs: views\); got precomputed"):
-        encode_input(rows, Asking("views"), encoder, cache)
-    assert encode_input(rows, Asking("pixels"), encoder, cache).encoder_passes.tolist() == [0, 0]
+        encode_recognizer_input(rows, Asking("views"), encoder, cache)
+    assert encode_recognizer_input(
+        rows, Asking("pixels"), encoder, cache
+    ).encoder_passes.tolist() == [0, 0]
 
 
 class Named:
@@ -284,18 +286,25 @@ def climbing():
         ("features:8", {}, Asking("trunk"), "trunk tokens; features:8 does not"),
         ("features:8", {}, Asking("views"), "crops encodes parts of images; features:8 accepts no"),
         ("features:8", {}, Asking(image_size=96), "features:8 needs precomputed features"),
-        ("tiny-vit", {}, Asking(image_size=100), r"must be a multiple of 12 .* The nearest is 96"),
+        (
+            "tiny-vit",
+            {},
+            Asking(image_size=100),
+            r"must be a multiple of 12 .* The nearest multiple is 96",
+        ),
     ],
 )
 def test_what_the_encoder_cannot_show_is_told_before_a_image_is_read(
     encoder, settings, method, complaint
 ):
     with pytest.raises(ConfigError, match=complaint):
-        check_encoder_supports_method(Named, method, load_encoder(encoder, **settings))
+        check_encoder_method_compatibility(Named, method, load_encoder(encoder, **settings))
 
 
 def test_what_the_encoder_can_show_passes(encoder):
     needs = ("views", "patches", "attention", "trunk")
     other = load_encoder("timm:test_vit", pretrained=False)
-    assert check_encoder_supports_method(Named, Asking(*needs, image_size=160), encoder) is None
-    assert check_encoder_supports_method(Named, Asking("trunk"), other) is None
+    assert (
+        check_encoder_method_compatibility(Named, Asking(*needs, image_size=160), encoder) is None
+    )
+    assert check_encoder_method_compatibility(Named, Asking("trunk"), other) is None

@@ -11,7 +11,11 @@ from surelabel.errors import ConfigError, DataError, InputError
 from surelabel.losses import LOSSES, SET_LOSSES
 from surelabel.methods import METHODS, Linear, TrainingRecipe
 from surelabel.recognizer import Recognizer
-from surelabel.recognizer.fitting import TrainingData, fit_method, out_of_fold_scores
+from surelabel.recognizer.fitting import (
+    FittingData,
+    fit_recognizer_method,
+    fitting_out_of_fold_scores,
+)
 from surelabel.records import Features, LabelledFeatures, LabelledImages
 from surelabel.regularizers import REGULARIZERS
 
@@ -35,7 +39,7 @@ def unfitted(*settings, encoder=f"features:{WIDTH}", method="linear"):
 def examples(source):
     known, targets = torch.from_numpy(source.known), torch.from_numpy(source.targets).float()
     pooled = nn.functional.normalize(torch.from_numpy(source.features), dim=-1)
-    return TrainingData(list(source.paths), Features(pooled), targets, known)
+    return FittingData(list(source.paths), Features(pooled), targets, known)
 
 
 @pytest.mark.parametrize("regularizer", [None, "label_pair", "mdca"])
@@ -80,16 +84,18 @@ def test_the_scores_of_a_image_do_not_depend_on_its_own_labels():
     fold = np.arange(60) % 3
     flipped = rows(targets=np.where(fold[:, None] == 1, 1 - source.targets, source.targets))
     common = (recognizer.run, recognizer.encoder, recognizer.names_with_aliases)
-    first, second = (out_of_fold_scores(*common, examples(s), fold=fold) for s in (source, flipped))
+    first, second = (
+        fitting_out_of_fold_scores(*common, examples(s), fold=fold) for s in (source, flipped)
+    )
     np.testing.assert_array_equal(first[fold == 1], second[fold == 1])
     assert (first[fold != 1] != second[fold != 1]).all()
     others = examples(source).take(np.flatnonzero(fold != 1))
-    by_hand = fit_method(*common, others)(examples(source).features).detach()[fold == 1]
+    by_hand = fit_recognizer_method(*common, others)(examples(source).features).detach()[fold == 1]
     np.testing.assert_array_equal(first[fold == 1], by_hand)
 
 
 def test_rows_are_taken_with_their_patches():
-    whole = TrainingData(
+    whole = FittingData(
         ["a", "b"],
         Features(torch.eye(2), torch.arange(8.0).view(2, 2, 2), (1, 2)),
         torch.eye(2),
@@ -221,9 +227,9 @@ def test_a_stopped_fit_goes_on_and_is_the_same_in_the_end(tmp_path):
 def test_the_checkpoint_of_another_run_is_refused(tmp_path, other):
     with pytest.raises(Stop, match="enough"):
         unfitted().fit(rows(), checkpoint=tmp_path / "kept", progress=stop_after(1))
-    with pytest.raises(DataError, match=r"got that of another run .* Delete .*kept"):
+    with pytest.raises(DataError, match=r"got the checkpoint of another run .* Delete .*kept"):
         unfitted(other).fit(rows(), checkpoint=tmp_path / "kept")
-    with pytest.raises(DataError, match="got that of another run"):
+    with pytest.raises(DataError, match="got the checkpoint of another run"):
         unfitted().fit(rows(seed=1), checkpoint=tmp_path / "kept")
 
 

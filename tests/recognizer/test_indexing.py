@@ -5,7 +5,7 @@ import pytest
 
 from surelabel.data import collection
 from surelabel.errors import DataError, InputError
-from surelabel.recognizer import Recognizer, index_images, read_index_names
+from surelabel.recognizer import Recognizer, index_images_with_recognizer, read_names_for_indexing
 from surelabel.retrieval import Index
 
 
@@ -23,7 +23,7 @@ def recognizer():
 
 
 def test_what_was_indexed_is_what_was_predicted(images, recognizer, tmp_path):
-    made = index_images(tmp_path / "index", recognizer, images)
+    made = index_images_with_recognizer(tmp_path / "index", recognizer, images)
     assert (made.added, made.changed, made.removed, made.index.paths) == (4, 0, 0, images)
     found = {hit.path: hit.probability for hit in made.index.search("lion")}
     predicted = recognizer.predict(images)
@@ -32,58 +32,58 @@ def test_what_was_indexed_is_what_was_predicted(images, recognizer, tmp_path):
 
 
 def test_images_that_are_not_named_again_stay(images, recognizer, tmp_path):
-    index_images(tmp_path / "index", recognizer, images[:2])
-    made = index_images(tmp_path / "index", recognizer, images[2:])
+    index_images_with_recognizer(tmp_path / "index", recognizer, images[:2])
+    made = index_images_with_recognizer(tmp_path / "index", recognizer, images[2:])
     assert (made.added, len(made.index)) == (2, 4)
 
 
 def test_when_nothing_new_can_be_read_the_index_lives_on(images, recognizer, tmp_path):
-    index_images(tmp_path / "index", recognizer, images)
+    index_images_with_recognizer(tmp_path / "index", recognizer, images)
     broken = tmp_path / "broken.jpg"
     broken.write_bytes(b"")
-    made = index_images(tmp_path / "index", recognizer, [str(broken)])
+    made = index_images_with_recognizer(tmp_path / "index", recognizer, [str(broken)])
     assert (made.added, len(made.index)) == (0, 4)
     assert [skipped.path for skipped in made.skipped] == [str(broken)]
 
 
 def test_a_image_that_was_spoilt_leaves_the_index(images, recognizer, tmp_path):
-    index_images(tmp_path / "index", recognizer, images)
+    index_images_with_recognizer(tmp_path / "index", recognizer, images)
     Path(images[0]).write_bytes(b"no image any more")
-    made = index_images(tmp_path / "index", recognizer, images)
+    made = index_images_with_recognizer(tmp_path / "index", recognizer, images)
     assert [skipped.path for skipped in made.skipped] == images[:1]
     assert [hit.path for hit in made.index.search("lion", k=9) if hit.path == images[0]] == []
     assert len(made.index) == 3
 
 
 def test_another_recognizer_is_refused_before_any_image_is_read(images, recognizer, tmp_path):
-    index_images(tmp_path / "index", recognizer, images)
+    index_images_with_recognizer(tmp_path / "index", recognizer, images)
     other = Recognizer.zero_shot("tiny-vit", ["lion", "bear"])
-    with pytest.raises(InputError, match="An index holds predictions of one recognizer"):
-        index_images(tmp_path / "index", other, ["nowhere.jpg"])
+    with pytest.raises(InputError, match="An index contains predictions of one recognizer"):
+        index_images_with_recognizer(tmp_path / "index", other, ["nowhere.jpg"])
 
 
 def test_the_names_of_an_index_are_known_once_it_is_there(images, recognizer, tmp_path):
-    assert read_index_names(tmp_path / "index") is None
-    index_images(tmp_path / "index", recognizer, images)
-    assert read_index_names(tmp_path / "index") == ["lion", "guitar"]
+    assert read_names_for_indexing(tmp_path / "index") is None
+    index_images_with_recognizer(tmp_path / "index", recognizer, images)
+    assert read_names_for_indexing(tmp_path / "index") == ["lion", "guitar"]
 
 
 def test_from_another_folder_the_same_images_stay(images, recognizer, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "images")
     names = [Path(path).name for path in images]
-    index_images("../index", recognizer, [*names, f"./{names[0]}"])
+    index_images_with_recognizer("../index", recognizer, [*names, f"./{names[0]}"])
     monkeypatch.chdir(tmp_path)
-    made = index_images("index", recognizer, [f"images/{name}" for name in names])
+    made = index_images_with_recognizer("index", recognizer, [f"images/{name}" for name in names])
     assert (made.added, made.changed, made.removed) == (0, 0, 0)
     assert made.index.paths == images
 
 
 def test_when_all_images_are_gone_at_once_none_is_removed(images, recognizer, tmp_path):
-    index_images(tmp_path / "index", recognizer, images)
+    index_images_with_recognizer(tmp_path / "index", recognizer, images)
     (tmp_path / "images").rename(tmp_path / "unmounted")
     new = shutil.copy(tmp_path / "unmounted" / Path(images[0]).name, tmp_path)
-    with pytest.raises(DataError, match=r"all are missing, such as .*Mount the disk"):
-        index_images(tmp_path / "index", recognizer, [str(new)])
+    with pytest.raises(DataError, match=r"all files are missing, such as .*Mount the disk"):
+        index_images_with_recognizer(tmp_path / "index", recognizer, [str(new)])
     (tmp_path / "unmounted").rename(tmp_path / "images")
     assert Index.open(tmp_path / "index").paths == images
 
@@ -93,7 +93,7 @@ def test_a_image_edited_after_it_was_predicted_is_stale(images, recognizer, tmp_
     shutil.copy(images[0], images[1])
     index = Index.create(tmp_path / "index", predicted)
     assert index.changed_paths() == [images[1]]
-    made = index_images(tmp_path / "index", recognizer, images)
+    made = index_images_with_recognizer(tmp_path / "index", recognizer, images)
     assert (made.added, made.changed, made.index.changed_paths()) == (0, 1, [])
 
 
@@ -101,5 +101,5 @@ def test_a_broken_image_whose_name_is_no_text_is_skipped_again(images, recognize
     odd = f"{tmp_path}/\udcff.jpg"
     Path(odd).write_bytes(b"")
     for _ in range(2):
-        made = index_images(tmp_path / "index", recognizer, [*images, odd])
+        made = index_images_with_recognizer(tmp_path / "index", recognizer, [*images, odd])
         assert (len(made.index), [skipped.path for skipped in made.skipped]) == (4, [odd])

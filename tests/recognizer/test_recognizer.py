@@ -110,7 +110,7 @@ def test_new_names_keep_what_all_labels_share(train, test):
 
 
 def test_a_linear_head_takes_no_new_names(train):
-    with pytest.raises(ConfigError, match="only the labels it was fitted on"):
+    with pytest.raises(ConfigError, match="only the labels of the fit"):
         fitted(train).with_names(["crab"])
 
 
@@ -159,7 +159,7 @@ def test_every_tower_is_evaluated_and_shows_what_patches_it_has(vision, grid, te
     }
     if grid is None:
         with pytest.raises(
-            ConfigError, match=r"patch features .*; untrained has none.* ViT-B-16/op"
+            ConfigError, match=r"patch features .*; untrained has no such features.* ViT-B-16/op"
         ):
             recognizer.localize(test)
 
@@ -189,7 +189,7 @@ def test_the_fingerprint_follows_whatever_changes_a_prediction(train, test):
 
 def test_an_unfitted_head_says_so_instead_of_guessing(test):
     unfitted = Recognizer(load_run(overrides=["method.name=linear"]), NAMES)
-    with pytest.raises(NotFitted, match="has not been fitted yet"):
+    with pytest.raises(NotFitted, match="is not fitted yet"):
         unfitted.predict(test)
 
 

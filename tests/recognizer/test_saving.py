@@ -127,7 +127,7 @@ def test_changed_names_are_noticed(saved):
 def test_a_folder_with_something_else_is_left_alone(recognizer, tmp_path):
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "a.txt").write_text("precious")
-    with pytest.raises(DataError, match="holds other files"):
+    with pytest.raises(DataError, match="contains other files"):
         recognizer.save(tmp_path / "photos")
     assert (tmp_path / "photos" / "a.txt").read_text() == "precious"
 

@@ -15,10 +15,13 @@ from surelabel.features import FeatureCache
 from surelabel.methods import METHODS
 from surelabel.pseudolabels import tailored as tailored_rule
 from surelabel.recognizer import Recognizer, evaluate
-from surelabel.recognizer.unlabelled_fitting import fit_student, make_pseudolabels
+from surelabel.recognizer.unlabelled_fitting import (
+    fit_unlabelled_student,
+    make_pseudolabels_for_unlabelled_fitting,
+)
 from surelabel.recognizer.user_warnings import warn_few_steps
 from surelabel.records import Images, LabelledFeatures
-from surelabel.tables import settings
+from surelabel.tables import table_entry_settings
 
 pytestmark = [  # to be quick, images are few
     pytest.mark.filterwarnings("ignore:tailor makes only"),
@@ -41,7 +44,8 @@ WITHOUT = [name for name, entry in METHODS.items() if entry.learns_from != "labe
 AMONG_OTHERS = [  # they hold names against each other
     name
     for name in WITHOUT
-    if not METHODS[name].open_vocabulary or settings(METHODS[name])["domain"] != "reference"
+    if not METHODS[name].open_vocabulary
+    or table_entry_settings(METHODS[name])["domain"] != "reference"
 ]
 LEARNING = [name for name in WITHOUT if METHODS[name].learns_from == "images"]
 without_labels = pytest.mark.parametrize("method", WITHOUT)
@@ -96,7 +100,7 @@ def test_every_method_is_evaluated_and_shows_where(method, train):
 
 @pytest.mark.parametrize("method", [n for n in WITHOUT if not METHODS[n].open_vocabulary])
 def test_names_that_were_learnt_are_kept_for_good(method, train):
-    with pytest.raises(ConfigError, match=f"{method} supports only the labels it was fitted on"):
+    with pytest.raises(ConfigError, match=f"{method} supports only the labels of the fit"):
         ready(method, train.paths).with_names(["bear"])
 
 
@@ -293,7 +297,9 @@ def cache(tmp_path_factory):
 def learn(encoder, cache):
     def call(paths=SCENES.paths[:10], *overrides, names=FIVE, **options):
         run = load_run(overrides=[*STUDENT, *overrides])
-        return fit_student(run, encoder, names, list(paths), cache=cache, workers=0, **options)
+        return fit_unlabelled_student(
+            run, encoder, names, list(paths), cache=cache, workers=0, **options
+        )
 
     return call
 
@@ -317,7 +323,7 @@ def test_the_same_seed_teaches_the_same(learn):
 
 def test_pseudolabels_are_the_rule_of_the_teachers_softmax(encoder, cache):
     paths, run = list(SCENES.paths[:6]), load_run(overrides=[*STUDENT, "pseudolabels.top_k=2"])
-    got = make_pseudolabels(run, encoder, FIVE, paths, cache=cache)
+    got = make_pseudolabels_for_unlabelled_fitting(run, encoder, FIVE, paths, cache=cache)
     pixels = [encoder.preprocess(Image.open(path)) for path in paths]
     pooled = encoder.encode_images(torch.stack(pixels)).pooled
     texts = encoder.encode_labels(FIVE, ["a photo of a {}"])
@@ -420,7 +426,7 @@ def test_the_checkpoint_of_other_images_is_refused(learn, tmp_path):
 
     with pytest.raises(InterruptedError, match="enough"):
         learn(SCENES.paths[:10], "epochs=2", checkpoint=kept, progress=stop)
-    with pytest.raises(DataError, match="got that of another run"):
+    with pytest.raises(DataError, match="got the checkpoint of another run"):
         learn(SCENES.paths[10:20], "epochs=2", checkpoint=kept)
 
 

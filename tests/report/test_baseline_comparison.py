@@ -7,19 +7,19 @@ from surelabel import metrics
 from surelabel.report.baseline_comparison import (
     BASELINE,
     RECOGNIZER,
-    label_pairs_per_image,
-    predictions_by_source,
-    ranking_metrics_by_source,
-    threshold_labels_by_source,
+    baseline_comparison_pairs_per_image,
+    baseline_comparison_ranking_metrics,
+    predictions_for_baseline_comparison,
+    threshold_labels_for_baseline_comparison,
 )
 
 
 def sources(found):
-    return predictions_by_source(found.predictions, found.zero_shot_baseline)
+    return predictions_for_baseline_comparison(found.predictions, found.zero_shot_baseline)
 
 
 def thresholded(found):
-    return threshold_labels_by_source(sources(found), found.targets, found.known)
+    return threshold_labels_for_baseline_comparison(sources(found), found.targets, found.known)
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_sources_without_probabilities_have_no_labels(compared):
 
 def test_both_are_ranked_by_their_scores(compared):
     found = compared(calibrated=False)
-    values = ranking_metrics_by_source(sources(found), found.targets, found.known)[
+    values = baseline_comparison_ranking_metrics(sources(found), found.targets, found.known)[
         "mean_average_precision"
     ]
     precision = metrics.METRICS["mean_average_precision"]
@@ -89,5 +89,5 @@ def test_every_pair_counts_once(compared):
     found = compared()
     together = thresholded(found)[RECOGNIZER].cooccurrence
     pairs = sum(n * (n - 1) / 2 for n in found.targets.sum(axis=1))
-    assert label_pairs_per_image(together.positive) == pytest.approx(pairs / 60)
-    assert label_pairs_per_image(np.array([[1.0]])) == 0
+    assert baseline_comparison_pairs_per_image(together.positive) == pytest.approx(pairs / 60)
+    assert baseline_comparison_pairs_per_image(np.array([[1.0]])) == 0

@@ -2,14 +2,17 @@ import numpy as np
 import pytest
 
 from surelabel import metrics
-from surelabel.report.bin_sensitivity import bin_sensitivity_table, calibration_errors_by_binning
+from surelabel.report.bin_sensitivity import (
+    bin_sensitivity_table,
+    calibration_errors_for_bin_sensitivity,
+)
 
 FILLED = "15 bins, only those with 20 decisions or more"
 
 
 def errors(found):
     p = found.predictions.probabilities
-    return calibration_errors_by_binning(p, found.targets, found.known)
+    return calibration_errors_for_bin_sensitivity(p, found.targets, found.known)
 
 
 def test_each_way_of_binning_gives_what_the_metric_of_that_name_gives(judged):

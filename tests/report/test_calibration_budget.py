@@ -1,7 +1,10 @@
 import numpy as np
 
 from surelabel.evaluation import CalibrationBudget
-from surelabel.report.calibration_budget import describe_calibration_budget, plot_calibration_budget
+from surelabel.report.calibration_budget import (
+    describe_calibration_budget_in_report,
+    plot_calibration_budget,
+)
 
 
 def budget(errors, noise_floor=0.02):
@@ -10,7 +13,7 @@ def budget(errors, noise_floor=0.02):
 
 
 def test_the_sufficient_number_of_images_is_compared_with_the_largest():
-    told = describe_calibration_budget(budget([[0.05], [0.021], [0.02]]))
+    told = describe_calibration_budget_in_report(budget([[0.05], [0.021], [0.02]]))
     assert told.startswith(
         "About 50 annotated images are enough: the ECE is 2.10 points, and 2.00 points"
     )
@@ -18,25 +21,25 @@ def test_the_sufficient_number_of_images_is_compared_with_the_largest():
 
 
 def test_an_error_that_more_images_cannot_reduce_is_reported():
-    told = describe_calibration_budget(budget([[0.05], [0.05], [0.05]], noise_floor=0.01))
+    told = describe_calibration_budget_in_report(budget([[0.05], [0.05], [0.05]], noise_floor=0.01))
     assert "About 25" in told
     assert "The noise floor is 1.00 points. More annotated images do not remove the" in told
 
 
 def test_when_the_last_doubling_still_helps_it_says_so():
-    told = describe_calibration_budget(budget([[0.05], [0.04], [0.03]]))
+    told = describe_calibration_budget_in_report(budget([[0.05], [0.04], [0.03]]))
     assert "100 annotated images may be too few" in told
     assert "3.00 points (4.00 with 50)" in told
 
 
 def test_too_few_positives_are_reported():
     nothing = budget([[np.nan]] * 3, noise_floor=np.nan)
-    assert "too few positive labels" in describe_calibration_budget(nothing)
+    assert "too few positive labels" in describe_calibration_budget_in_report(nothing)
     assert "25 images: ECE not defined, log" in plot_calibration_budget(nothing).alt
 
 
 def test_a_single_size_has_an_answer():
-    told = describe_calibration_budget(
+    told = describe_calibration_budget_in_report(
         CalibrationBudget((25,), np.array([[0.03]]), np.array([[0.2]]), 0.01, 100)
     )
     assert told.startswith("25 annotated images may be too few: the ECE is 3.00 points,")

@@ -5,22 +5,26 @@ import numpy as np
 import pytest
 
 from surelabel.report.baseline_comparison import (
-    predictions_by_source,
-    threshold_labels_by_source,
+    predictions_for_baseline_comparison,
+    threshold_labels_for_baseline_comparison,
 )
-from surelabel.report.cooccurrence import MAX_LABELS, most_frequent_labels, plot_cooccurrence
+from surelabel.report.cooccurrence import (
+    MAX_LABELS,
+    plot_cooccurrence,
+    select_cooccurrence_plot_labels,
+)
 
 
 def plot(found):
-    sources = predictions_by_source(found.predictions, found.zero_shot_baseline)
-    labels = threshold_labels_by_source(sources, found.targets, found.known)
+    sources = predictions_for_baseline_comparison(found.predictions, found.zero_shot_baseline)
+    labels = threshold_labels_for_baseline_comparison(sources, found.targets, found.known)
     return plot_cooccurrence(found.predictions.names, labels)
 
 
 def test_the_most_frequent_labels_are_shown_the_first_of_equals_first():
     together = np.diag([0.2, 0.5, np.nan, 0.2, 0.1])
-    assert most_frequent_labels(together).tolist() == [1, 0, 3, 4, 2]
-    assert len(most_frequent_labels(np.eye(50))) == MAX_LABELS
+    assert select_cooccurrence_plot_labels(together).tolist() == [1, 0, 3, 4, 2]
+    assert len(select_cooccurrence_plot_labels(np.eye(50))) == MAX_LABELS
 
 
 def test_the_alternative_text_names_the_most_frequent_pair(judged):
@@ -38,7 +42,7 @@ def test_the_caption_contains_the_error_and_the_error_without_pairs(whole):
     pairs = sum(n * (n - 1) / 2 for n in found.targets.sum(axis=1)) / 120
     assert f"An image has {pairs:.2f} pairs of positive labels" in caption
     assert caption.count(" points for ") == 2
-    assert f"It is {100 * pairs / 28:.2f} points if no pair is predicted" in caption
+    assert f"The error is {100 * pairs / 28:.2f} points if no pair is predicted" in caption
 
 
 def test_there_is_a_third_matrix_with_a_zero_shot_baseline(whole, pixels):

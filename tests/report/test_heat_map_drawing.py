@@ -4,11 +4,11 @@ from PIL import Image
 
 from surelabel.report.heat_map_drawing import (
     VIRIDIS,
-    crop_center,
+    crop_center_for_heat_map_drawing,
     draw_heat_map,
-    min_max_scale,
-    upsample_patches,
-    viridis,
+    min_max_scale_heat_map,
+    upsample_heat_map_patches,
+    viridis_heat_map_colours,
 )
 
 
@@ -33,7 +33,7 @@ def test_a_heat_map_does_not_change_when_scores_are_shifted_and_scaled():
 
 
 def test_equal_patches_are_all_weak():
-    assert np.array_equal(min_max_scale(np.full((2, 3), 4.0)), np.zeros((2, 3)))
+    assert np.array_equal(min_max_scale_heat_map(np.full((2, 3), 4.0)), np.zeros((2, 3)))
 
 
 @pytest.mark.parametrize(
@@ -85,17 +85,17 @@ def test_a_sliver_of_a_image_has_a_map_too():
 def test_the_central_part_is_central():
     pixels = np.zeros((2, 6, 3), dtype=np.uint8)
     pixels[:, 2:4] = 255
-    assert (np.asarray(crop_center(Image.fromarray(pixels), 1.0)) == 255).all()
+    assert (np.asarray(crop_center_for_heat_map_drawing(Image.fromarray(pixels), 1.0)) == 255).all()
 
 
 def test_patches_are_spread_bilinearly():
-    spread = upsample_patches(np.array([[0.0, 1.0]]), (8, 1), (0, 0, 2, 1))[0]
+    spread = upsample_heat_map_patches(np.array([[0.0, 1.0]]), (8, 1), (0, 0, 2, 1))[0]
     # the middle of pixel x lies at (x + 0.5) / 4 - 0.5 patches, held inside the outer middles
     places = np.clip((np.arange(8) + 0.5) / 4 - 0.5, 0, 1)
     assert np.allclose(spread, places, atol=1e-6)
 
 
 def test_the_colours_get_brighter_all_the_way():
-    grey = viridis(np.linspace(0, 1, 101)[None])[0] @ [0.299, 0.587, 0.114]
+    grey = viridis_heat_map_colours(np.linspace(0, 1, 101)[None])[0] @ [0.299, 0.587, 0.114]
     assert (np.diff(grey) > 0).all()
-    assert np.array_equal(viridis(np.array([[0.0, 1.0]]))[0], VIRIDIS[[0, -1]])
+    assert np.array_equal(viridis_heat_map_colours(np.array([[0.0, 1.0]]))[0], VIRIDIS[[0, -1]])

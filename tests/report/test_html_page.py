@@ -3,7 +3,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from surelabel.report.html_page import SectionPlots, render_html_page
+from surelabel.report.html_page import HtmlPagePlots, render_html_page
 from surelabel.report.image_gallery import QueryHits
 from surelabel.report.plots import (
     calibration_section_plots,
@@ -13,7 +13,7 @@ from surelabel.report.plots import (
 from surelabel.report.search_results import (
     QueryRanking,
     RetrievalResults,
-    plot_mean_average_precision_by_query_length,
+    plot_search_results_by_query_length,
 )
 from surelabel.retrieval import Hit
 
@@ -47,11 +47,11 @@ class Reader(HTMLParser):
 
 
 def html(found, before=None, searches=(), retrieval=None):
-    plots = SectionPlots(
+    plots = HtmlPagePlots(
         calibration=calibration_section_plots(found, before),
         label_counts=label_count_section_plots(found),
         per_label=per_label_section_plots(found),
-        retrieval=[plot_mean_average_precision_by_query_length(retrieval)] if retrieval else [],
+        retrieval=[plot_search_results_by_query_length(retrieval)] if retrieval else [],
     )
     return render_html_page(found, plots, before=before, searches=searches, retrieval=retrieval)
 

@@ -7,12 +7,12 @@ import pytest
 from surelabel.evaluation import ExampleLabel
 from surelabel.report.image_gallery import (
     QueryHits,
-    decision_outcome,
-    render_examples,
-    render_outcome_legend,
-    render_search_hits,
+    image_gallery_decision_outcome,
+    render_image_gallery_legend,
+    render_image_gallery_of_examples,
+    render_image_gallery_of_search_hits,
 )
-from surelabel.report.metric_descriptions import format_probability
+from surelabel.report.metric_descriptions import format_described_probability
 from surelabel.retrieval import Hit
 
 
@@ -30,7 +30,7 @@ from surelabel.retrieval import Hit
     ],
 )
 def test_the_outcome_of_a_decision(value, present, calibrated, kind):
-    assert decision_outcome(ExampleLabel("x", value, present), calibrated) == kind
+    assert image_gallery_decision_outcome(ExampleLabel("x", value, present), calibrated) == kind
 
 
 def cards(found, examples):
@@ -38,7 +38,9 @@ def cards(found, examples):
     calibrated = predictions.calibration is not None
     scores = predictions.probabilities if calibrated else predictions.scores
     by_path = dict(zip(predictions.paths, scores, strict=True))
-    return render_examples(examples, predictions.names, by_path, is_calibrated=calibrated)
+    return render_image_gallery_of_examples(
+        examples, predictions.names, by_path, is_calibrated=calibrated
+    )
 
 
 def test_every_sign_on_a_image_is_in_the_legend(judged):
@@ -48,7 +50,8 @@ def test_every_sign_on_a_image_is_in_the_legend(judged):
         signs = {sign for sign in "✓✗○·?" if f">{sign}</i>" in shown}
         assert len(signs) >= 3
         assert all(
-            f">{sign}</i>" in render_outcome_legend(is_calibrated=calibrated) for sign in signs
+            f">{sign}</i>" in render_image_gallery_legend(is_calibrated=calibrated)
+            for sign in signs
         )
 
 
@@ -56,8 +59,9 @@ def test_a_missed_label_is_shown_with_its_probability(judged):
     found = judged(labels=9)
     worst = replace(found.worst_examples[0], missed_labels=("label 3",), labels=())
     probability = found.predictions.probabilities[0, 3]
-    assert f"<span>label 3</span><b>{escape(format_probability(probability))}</b>" in cards(
-        found, [worst]
+    assert (
+        f"<span>label 3</span><b>{escape(format_described_probability(probability))}</b>"
+        in cards(found, [worst])
     )
 
 
@@ -90,7 +94,7 @@ def hits(paths):
 
 
 def test_a_search_shows_its_query_and_the_probability_of_each_term(images):
-    text = render_search_hits([QueryHits("fork & !knife", hits(images(3)))])
+    text = render_image_gallery_of_search_hits([QueryHits("fork & !knife", hits(images(3)))])
     assert "fork &amp; !knife" in text
     assert text.count("<img") == 3
     assert "<span>fork</span><b>93.0 %</b>" in text
@@ -98,24 +102,26 @@ def test_a_search_shows_its_query_and_the_probability_of_each_term(images):
 
 
 def test_a_search_that_found_nothing_says_so():
-    assert "No images were found" in render_search_hits([QueryHits("unicorn", [])])
+    assert "No images were found" in render_image_gallery_of_search_hits([QueryHits("unicorn", [])])
 
 
 def test_of_many_hits_only_the_first_are_shown(images):
-    assert "2 more hits" in render_search_hits([QueryHits("fork", hits(images(12)))])
+    assert "2 more hits" in render_image_gallery_of_search_hits(
+        [QueryHits("fork", hits(images(12)))]
+    )
 
 
 def test_many_searches_show_fewer_images_each():
-    text = render_search_hits([QueryHits("fork", hits(["gone.png"] * 20))] * 60)
+    text = render_image_gallery_of_search_hits([QueryHits("fork", hits(["gone.png"] * 20))] * 60)
     assert text.count("cannot be read") == 120
 
 
 def test_a_search_whose_truth_is_known_says_so_of_each_image_and_beside_prevalence():
     hits = [Hit("a.jpg", 0.9, {"dog": 0.9}), Hit("b.jpg", 0.8, {"dog": 0.8})]
-    page = render_search_hits([QueryHits("dog", hits, [True, False], 0.081)])
+    page = render_image_gallery_of_search_hits([QueryHits("dog", hits, [True, False], 0.081)])
     assert (
         "1 of these 2 images match the query: precision at 2 is 50.0 %. Of all images, 8.1 %"
         in page
     )
     assert (page.count("matches the query"), page.count("does not match the query")) == (1, 1)
-    assert "precision at" not in render_search_hits([QueryHits("dog", hits)])
+    assert "precision at" not in render_image_gallery_of_search_hits([QueryHits("dog", hits)])

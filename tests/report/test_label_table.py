@@ -2,13 +2,13 @@ import re
 
 import numpy as np
 
-from surelabel.report.label_table import compute_label_statistics, render_label_table
+from surelabel.report.label_table import compute_label_table_statistics, render_label_table
 
 
 def statistics(found):
     predictions = found.predictions
     p = predictions.probabilities if predictions.calibration else None
-    return compute_label_statistics(
+    return compute_label_table_statistics(
         predictions.names, found.targets, found.known, p, found.per_class
     )
 

@@ -6,16 +6,16 @@ import pytest
 from surelabel.report.baseline_comparison import (
     BASELINE,
     RECOGNIZER,
-    predictions_by_source,
-    threshold_labels_by_source,
+    predictions_for_baseline_comparison,
+    threshold_labels_for_baseline_comparison,
 )
 from surelabel.report.labels_per_image import MAX_COUNT, plot_labels_per_image
 from surelabel.report.plot_style import BLUE, ORANGE, TEXT
 
 
 def labels_by_source(found):
-    sources = predictions_by_source(found.predictions, found.zero_shot_baseline)
-    return threshold_labels_by_source(sources, found.targets, found.known)
+    sources = predictions_for_baseline_comparison(found.predictions, found.zero_shot_baseline)
+    return threshold_labels_for_baseline_comparison(sources, found.targets, found.known)
 
 
 def plot(found):

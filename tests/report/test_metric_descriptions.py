@@ -4,9 +4,9 @@ from surelabel.metrics import POOLED
 from surelabel.report.metric_descriptions import (
     METRIC_DESCRIPTIONS,
     describe_metric,
-    format_probability,
-    format_value,
-    sort_metrics,
+    format_described_metric_value,
+    format_described_probability,
+    sort_by_metric_descriptions,
 )
 
 
@@ -25,7 +25,11 @@ def test_nothing_is_explained_that_does_not_exist():
 
 def test_a_metric_without_words_is_shown_under_its_name():
     assert describe_metric("my_own").title == "my own"
-    assert sort_metrics(["my_own", "ece", "brier_skill"]) == ["brier_skill", "ece", "my_own"]
+    assert sort_by_metric_descriptions(["my_own", "ece", "brier_skill"]) == [
+        "brier_skill",
+        "ece",
+        "my_own",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -41,9 +45,9 @@ def test_a_metric_without_words_is_shown_under_its_name():
     ],
 )
 def test_numbers_are_shown_in_their_unit(value, unit, text):
-    assert format_value(value, unit) == text
+    assert format_described_metric_value(value, unit) == text
 
 
 @pytest.mark.parametrize("probability", [0.0, 1.0, 1e-12, 1 - 1e-12])
 def test_a_probability_near_0_or_1_is_shown_as_a_bound(probability):
-    assert format_probability(probability) in ("< 0.1 %", "> 99.9 %")
+    assert format_described_probability(probability) in ("< 0.1 %", "> 99.9 %")

@@ -7,17 +7,19 @@ from surelabel.metrics import ConfidenceInterval
 from surelabel.records import SkippedImage
 from surelabel.report.overview import (
     MetricColumns,
-    render_dataset_summary,
-    render_headline_metrics,
-    render_metric_table,
-    render_skipped_images,
-    render_undefined_labels,
+    render_dataset_overview,
+    render_overview_headline_metrics,
+    render_overview_metric_table,
+    render_overview_skipped_images,
+    render_overview_undefined_labels,
 )
 
 
 def headlines(found):
     p = found.predictions.probabilities if found.predictions.calibration else None
-    return render_headline_metrics(found.summary, found.noise_floor, found.targets, found.known, p)
+    return render_overview_headline_metrics(
+        found.summary, found.noise_floor, found.targets, found.known, p
+    )
 
 
 def metric_table(found, before=None):
@@ -29,18 +31,18 @@ def metric_table(found, before=None):
         intervals=found.intervals,
         before=before and before.summary,
     )
-    return render_metric_table(columns)
+    return render_overview_metric_table(columns)
 
 
 def undefined_labels(found):
-    return render_undefined_labels(found.undefined_classes, len(found.predictions.names))
+    return render_overview_undefined_labels(found.undefined_classes, len(found.predictions.names))
 
 
 def test_the_summary_has_the_number_of_decisions_and_the_calibration(judged):
     found = judged(labels=5, unknown=0.25)
     known = int(found.known.sum())
     calibration = found.predictions.calibration
-    text = render_dataset_summary(found.targets, found.known, calibration=calibration, model="")
+    text = render_dataset_overview(found.targets, found.known, calibration=calibration, model="")
     assert f"60 images with 5 labels: {known:,} decisions are evaluated" in text
     assert f"{300 - known:,} decisions with unknown targets are ignored" in text
     assert "Calibration: platt on 500 labelled images." in text
@@ -100,11 +102,11 @@ def test_images_that_were_skipped_are_named_with_the_reason(judged):
     found = judged()
     skipped = [SkippedImage(f"bad/{i}.jpg", "truncated file") for i in range(60)]
     found = replace(found, predictions=replace(found.predictions, skipped=skipped))
-    text = render_skipped_images(found.predictions.skipped)
+    text = render_overview_skipped_images(found.predictions.skipped)
     assert "60 images could not be read" in text
     assert "bad/0.jpg</code> — truncated file" in text
     assert "and 10 more" in text
-    assert not render_skipped_images(judged().predictions.skipped)
+    assert not render_overview_skipped_images(judged().predictions.skipped)
 
 
 def test_an_interval_stands_below_its_value_where_there_is_one(judged):

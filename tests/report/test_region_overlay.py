@@ -9,8 +9,8 @@ from surelabel.report.region_overlay import (
     COLOURS,
     MAX_OPACITY,
     MIN_OPACITY,
-    draw_strongest_labels,
-    render_region_maps,
+    draw_region_overlay_of_strongest_labels,
+    render_region_overlay_maps,
 )
 
 GREY = Image.new("RGB", (80, 80), (128, 128, 128))
@@ -31,26 +31,30 @@ def covering(colour, share):
 
 
 def test_each_region_has_the_colour_of_its_label():
-    seen = pixels(draw_strongest_labels(GREY, regions([["a", "b"], ["b", "a"]], ["a", "b"])))
+    seen = pixels(
+        draw_region_overlay_of_strongest_labels(GREY, regions([["a", "b"], ["b", "a"]], ["a", "b"]))
+    )
     for y, x, colour in [(5, 5, 0), (5, 75, 1), (75, 5, 1), (75, 75, 0)]:
         assert np.abs(seen[y, x] - covering(COLOURS[colour], MAX_OPACITY)).max() <= 1
 
 
 def test_regions_of_labels_that_are_not_shown_stay_grey():
-    seen = pixels(draw_strongest_labels(GREY, regions([["a", "other"]], ["a"])))
+    seen = pixels(draw_region_overlay_of_strongest_labels(GREY, regions([["a", "other"]], ["a"])))
     assert (seen[:, 60:] == 128).all()
     assert not (seen[:, :20] == 128).all()
 
 
 def test_a_seventh_label_has_no_colour():
-    seen = draw_strongest_labels(GREY, regions([["7"]], list("1234567")))
+    seen = draw_region_overlay_of_strongest_labels(GREY, regions([["7"]], list("1234567")))
     assert (pixels(seen) == 128).all()
 
 
 def test_a_region_that_counts_less_than_the_average_is_fainter_and_no_other():
     presence = np.array([[0.0, 0.25, 0.75]])
     seen = pixels(
-        draw_strongest_labels(GREY, regions([["a", "a", "a"]], ["a"], region_weights=presence))
+        draw_region_overlay_of_strongest_labels(
+            GREY, regions([["a", "a", "a"]], ["a"], region_weights=presence)
+        )
     )
     at = seen[40, [2, 40, 77]]
     assert np.abs(at[0] - covering(COLOURS[0], MIN_OPACITY)).max() <= 1
@@ -65,14 +69,16 @@ def test_a_region_that_counts_less_than_the_average_is_fainter_and_no_other():
 def test_the_coloured_part_is_the_part_that_the_encoder_processed(crop_mode, size):
     image = GREY.resize((80, 40))
     owners = [["a"] * 4] * 2 + [["b"] * 4] * 2
-    seen = draw_strongest_labels(image, regions(owners, ["a", "b"], crop_mode=crop_mode))
+    seen = draw_region_overlay_of_strongest_labels(
+        image, regions(owners, ["a", "b"], crop_mode=crop_mode)
+    )
     assert seen.size == size
     assert np.abs(pixels(seen)[0, 0] - covering(COLOURS[0], MAX_OPACITY)).max() <= 1
     assert np.abs(pixels(seen)[-1, -1] - covering(COLOURS[1], MAX_OPACITY)).max() <= 1
 
 
 def shown(found):
-    return render_region_maps(GREY, "a.jpg", found, {"a": ("✓", " ")})
+    return render_region_overlay_maps(GREY, "a.jpg", found, {"a": ("✓", " ")})
 
 
 def test_a_card_shows_maps_before_after_presence_and_all_labels():
@@ -106,6 +112,6 @@ def test_what_stands_on_a_card_is_escaped():
 
 def test_a_image_of_one_region_and_one_label_has_a_map_too():
     whole = RegionMaps({"a": np.ones((1, 1))}, np.array([["a"]]), region_weights=np.ones((1, 1)))
-    seen = pixels(draw_strongest_labels(GREY, whole))
+    seen = pixels(draw_region_overlay_of_strongest_labels(GREY, whole))
     assert np.abs(seen - covering(COLOURS[0], MAX_OPACITY)).max() <= 1
     assert shown(whole).count("<img") == 3

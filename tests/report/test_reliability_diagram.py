@@ -4,10 +4,10 @@ from scipy.stats import binomtest
 from surelabel.metrics import ReliabilityBins, reliability_bins
 from surelabel.report.plot_style import ORANGE, PAPER
 from surelabel.report.reliability_diagram import (
-    consistency_band,
-    describe_binning,
+    describe_reliability_diagram_bins,
     draw_reliability_diagram,
-    plot_pooled_reliability,
+    plot_pooled_reliability_diagram,
+    reliability_diagram_consistency_band,
 )
 
 
@@ -18,7 +18,7 @@ def pooled_bins(found):
 
 def test_the_band_holds_what_an_exact_test_would_not_doubt():
     found = ReliabilityBins(np.array([40.0, 0.0, 7.0]), np.array([0.3, np.nan, 0.02]), np.zeros(3))
-    low, high = consistency_band(found)
+    low, high = reliability_diagram_consistency_band(found)
     for count, claimed, lowest, highest in ((40, 0.3, low[0], high[0]), (7, 0.02, low[2], high[2])):
         for edge, side, step in ((lowest, "less", -1), (highest, "greater", 1)):
             at = round(edge * count)
@@ -32,7 +32,7 @@ def test_the_band_contains_the_points_of_calibrated_probabilities(judged):
     inside = []
     for seed in range(20):
         found = pooled_bins(judged(count=200, seed=seed))
-        low, high = consistency_band(found)
+        low, high = reliability_diagram_consistency_band(found)
         inside += list((low <= found.accuracy) & (found.accuracy <= high))
     assert np.mean(inside) > 0.93
 
@@ -40,7 +40,7 @@ def test_the_band_contains_the_points_of_calibrated_probabilities(judged):
 def test_the_words_hold_every_point_with_its_count(judged):
     found = judged()
     bins = pooled_bins(found)
-    alt = plot_pooled_reliability(bins, "", title="x").alt
+    alt = plot_pooled_reliability_diagram(bins, "", title="x").alt
     for claimed, true, count in zip(bins.confidence, bins.accuracy, bins.counts, strict=True):
         if count:
             point = f"probability {100 * claimed:.0f} %, positive {100 * true:.0f} % of"
@@ -48,7 +48,7 @@ def test_the_words_hold_every_point_with_its_count(judged):
 
 
 def test_the_note_describes_the_bins_and_the_decisions():
-    text = describe_binning(60, 5, 210)
+    text = describe_reliability_diagram_bins(60, 5, 210)
     assert "15 equal-width bins" in text
     assert "pooled over 210 known decisions of 60 images x 5 labels" in text
     assert "probability that the label is positive" in text

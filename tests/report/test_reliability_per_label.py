@@ -1,5 +1,5 @@
 from surelabel.metrics import reliability_bins_per_class
-from surelabel.report.label_table import compute_label_statistics
+from surelabel.report.label_table import compute_label_table_statistics
 from surelabel.report.plot_style import BAND
 from surelabel.report.reliability_per_label import MAX_LABELS, plot_reliability_per_label
 
@@ -7,7 +7,7 @@ from surelabel.report.reliability_per_label import MAX_LABELS, plot_reliability_
 def plot(found):
     p, names = found.predictions.probabilities, found.predictions.names
     decisions = p, found.targets, found.known
-    labels = compute_label_statistics(names, *decisions[1:], p, found.per_class)
+    labels = compute_label_table_statistics(names, *decisions[1:], p, found.per_class)
     return plot_reliability_per_label(labels, reliability_bins_per_class(*decisions, bins=15))
 
 

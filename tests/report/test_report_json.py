@@ -7,10 +7,10 @@ from surelabel.metrics import reliability_bins
 from surelabel.records import SkippedImage
 from surelabel.report.baseline_comparison import (
     BASELINE,
-    predictions_by_source,
-    threshold_labels_by_source,
+    predictions_for_baseline_comparison,
+    threshold_labels_for_baseline_comparison,
 )
-from surelabel.report.bin_sensitivity import calibration_errors_by_binning
+from surelabel.report.bin_sensitivity import calibration_errors_for_bin_sensitivity
 from surelabel.report.report_json import report_as_json
 from surelabel.report.search_results import RetrievalResults
 
@@ -69,8 +69,8 @@ def test_every_part_of_the_page_is_in_the_numbers(whole):
     found = whole(labels=3)
     retrieval = RetrievalResults((1, 2), (0.5, float("nan")), (3, 0), (0, 9))
     held = read(found, retrieval=retrieval)
-    sources = predictions_by_source(found.predictions, found.zero_shot_baseline)
-    labels_by_source = threshold_labels_by_source(sources, found.targets, found.known)
+    sources = predictions_for_baseline_comparison(found.predictions, found.zero_shot_baseline)
+    labels_by_source = threshold_labels_for_baseline_comparison(sources, found.targets, found.known)
     assert held["uncalibrated"]["summary"] == found.uncalibrated.summary
     assert held["uncalibrated"]["reliability"]["bins"].startswith("15 of equal width")
     assert held["intervals"]["ece"]["value"] == found.intervals["ece"].value
@@ -78,7 +78,7 @@ def test_every_part_of_the_page_is_in_the_numbers(whole):
     assert held["calibration_budget"]["sufficient_size"] == found.calibration_budget.sufficient_size
     assert held["risk_coverage"]["coverage"][-1] == 1
     decisions = found.predictions.probabilities, found.targets, found.known
-    assert held["bin_sensitivity"] == calibration_errors_by_binning(*decisions)
+    assert held["bin_sensitivity"] == calibration_errors_for_bin_sensitivity(*decisions)
     assert held["zero_shot_baseline"]["calibration"] == found.zero_shot_baseline.calibration
     assert (
         held["labels_per_image"]["zero-shot baseline"]["per_image"]

@@ -4,7 +4,7 @@ from io import BytesIO
 import numpy as np
 from PIL import Image
 
-from surelabel.report.thumbnails import jpeg_data_uri, load_thumbnail
+from surelabel.report.thumbnails import load_thumbnail, thumbnail_jpeg_data_uri
 
 
 def test_a_thumbnail_keeps_the_shape_and_is_never_larger_than_asked(tmp_path):
@@ -24,7 +24,7 @@ def test_a_image_that_cannot_be_read_has_no_thumbnail(tmp_path):
 
 
 def test_the_address_of_a_jpeg_holds_the_image():
-    kind, _, data = jpeg_data_uri(Image.new("RGB", (16, 8), (0, 0, 255))).partition(",")
+    kind, _, data = thumbnail_jpeg_data_uri(Image.new("RGB", (16, 8), (0, 0, 255))).partition(",")
     assert kind == "data:image/jpeg;base64"
     pixels = np.asarray(Image.open(BytesIO(base64.b64decode(data))))
     assert pixels.shape == (8, 16, 3)

@@ -12,9 +12,9 @@ from surelabel.evaluation import evaluate_unseen_classes
 from surelabel.report import UnseenClasses, report
 from surelabel.report.plots import unseen_section_plots
 from surelabel.report.unseen_classes import (
-    render_ranking_table,
-    render_seen_unseen_table,
-    seen_unseen_reliability,
+    render_unseen_classes_metric_table,
+    render_unseen_classes_ranking_table,
+    unseen_classes_report_reliability,
 )
 
 NEW = ["label 5", "label 6", "label 7"]
@@ -47,18 +47,23 @@ def test_each_number_stands_beside_the_most_there_is(opened):
         zsl.perfect_ranking.micro[3].f1,
         gzsl.achieved.micro[3].f1,
     ]
-    shown = cells(render_ranking_table(unseen.results), "F1 at 3")
+    shown = cells(render_unseen_classes_ranking_table(unseen.results), "F1 at 3")
     assert shown[:3] == [f"{100 * value:.1f} %" for value in expected]
     assert shown[3] == f"{100 * gzsl.perfect_ranking.micro[3].f1:.1f} %"
     present = found.targets[:, 5:].any(axis=1).sum() if found.known.all() else 0
-    assert cells(render_ranking_table(unseen.results), "Images") == [str(present), "", "80", ""]
+    assert cells(render_unseen_classes_ranking_table(unseen.results), "Images") == [
+        str(present),
+        "",
+        "80",
+        "",
+    ]
 
 
 def test_seen_stands_beside_unseen_each_with_its_own_chance(opened):
     _, unseen = opened()
     side, floor = unseen.results.metrics_by_group["ece"], unseen.results.noise_floor["ece"]
     expected = [side["seen"], floor["seen"], side["unseen"], floor["unseen"]]
-    assert cells(render_seen_unseen_table(unseen.results), "ECE") == [
+    assert cells(render_unseen_classes_metric_table(unseen.results), "ECE") == [
         *(f"{100 * v:.2f}" for v in expected),
         "points",
     ]
@@ -68,7 +73,7 @@ def test_the_bins_of_both_sides_are_of_their_own_decisions(opened):
     found, _ = opened(unknown=0.2)
     p = found.predictions.probabilities
     is_unseen = np.arange(8) >= 5
-    sides = seen_unseen_reliability(p, found.targets, found.known, is_unseen)
+    sides = unseen_classes_report_reliability(p, found.targets, found.known, is_unseen)
     for side, columns in (("seen", slice(0, 5)), ("unseen", slice(5, 8))):
         own = [a[:, columns] for a in (p, found.targets, found.known)]
         assert sides[side].counts.sum() == own[2].sum()

@@ -4,27 +4,27 @@ from dataclasses import replace
 from surelabel.report.baseline_comparison import (
     BASELINE,
     RECOGNIZER,
-    predictions_by_source,
-    ranking_metrics_by_source,
-    threshold_labels_by_source,
+    baseline_comparison_ranking_metrics,
+    predictions_for_baseline_comparison,
+    threshold_labels_for_baseline_comparison,
 )
 from surelabel.report.zero_shot_baseline import (
-    baseline_comparison_table,
-    describe_zero_shot_baseline,
+    describe_zero_shot_baseline_in_report,
+    zero_shot_baseline_report_table,
 )
 
 
 def sources(found):
-    return predictions_by_source(found.predictions, found.zero_shot_baseline)
+    return predictions_for_baseline_comparison(found.predictions, found.zero_shot_baseline)
 
 
 def labels_by_source(found):
-    return threshold_labels_by_source(sources(found), found.targets, found.known)
+    return threshold_labels_for_baseline_comparison(sources(found), found.targets, found.known)
 
 
 def comparison_table(found):
-    metrics = ranking_metrics_by_source(sources(found), found.targets, found.known)
-    return baseline_comparison_table(sources(found), metrics, labels_by_source(found))
+    metrics = baseline_comparison_ranking_metrics(sources(found), found.targets, found.known)
+    return zero_shot_baseline_report_table(sources(found), metrics, labels_by_source(found))
 
 
 def cells(table, title):
@@ -53,7 +53,7 @@ def test_a_baseline_without_probabilities_is_ranked_and_not_counted(whole):
     table = comparison_table(found)
     assert cells(table, "mAP")[0] != "–"
     assert cells(table, "label pairs per image, predicted")[0] == "–"
-    assert "its labels are not counted" in describe_zero_shot_baseline(sources(found))
+    assert "its labels are not counted" in describe_zero_shot_baseline_in_report(sources(found))
 
 
 def test_without_a_baseline_the_recognizer_is_compared_with_the_ground_truth(judged):
@@ -67,7 +67,9 @@ def test_scores_are_ranked_only(judged):
     table = comparison_table(found)
     assert len(cells(table, "mAP by image")) == 2
     assert "labels per image" not in table
-    assert "These scores are not calibrated" in describe_zero_shot_baseline(sources(found))
+    assert "These scores are not calibrated" in describe_zero_shot_baseline_in_report(
+        sources(found)
+    )
 
 
 def test_one_label_makes_no_pairs(judged):
@@ -79,5 +81,5 @@ def test_one_label_makes_no_pairs(judged):
 def test_the_calibration_of_the_baseline_is_named(whole):
     assert (
         "Calibration of the baseline: platt on 500 labelled images."
-        in describe_zero_shot_baseline(sources(whole()))
+        in describe_zero_shot_baseline_in_report(sources(whole()))
     )

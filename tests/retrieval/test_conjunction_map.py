@@ -9,14 +9,22 @@ import pytest
 from sklearn.metrics import average_precision_score
 
 from surelabel.errors import ConfigError, InputError
-from surelabel.retrieval.conjunction_map import mean_average_precision_of_queries, number_of_queries
-from surelabel.retrieval.literal_scores import average_precision_of_query, compute_literal_scores
+from surelabel.retrieval.conjunction_map import (
+    mean_average_precision_of_conjunctions,
+    number_of_queries_in_conjunction_map,
+)
+from surelabel.retrieval.literal_scores import (
+    average_precision_of_literal_scores,
+    compute_literal_scores,
+)
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "retrieval.json").read_text())
 
 
 def test_the_recorded_precisions_and_counts_come_out():
-    got = mean_average_precision_of_queries(GOLDEN["log_odds"], GOLDEN["targets"], max_literals=5)
+    got = mean_average_precision_of_conjunctions(
+        GOLDEN["log_odds"], GOLDEN["targets"], max_literals=5
+    )
     assert got.mean == pytest.approx(GOLDEN["mean"], abs=1e-12)
     assert sum(got.queries.values()) == GOLDEN["queries"]
     for length, expected in GOLDEN["per_length"].items():
@@ -28,7 +36,7 @@ def test_the_recorded_precisions_and_counts_come_out():
 
 @pytest.mark.parametrize("c", ["20", "80"])
 def test_queries_are_counted_as_recorded(c):
-    counts = {n: number_of_queries(int(c), int(n)) for n in GOLDEN["counts"][c]}
+    counts = {n: number_of_queries_in_conjunction_map(int(c), int(n)) for n in GOLDEN["counts"][c]}
     assert counts == GOLDEN["counts"][c]
 
 
@@ -55,7 +63,7 @@ def test_every_shape_equals_scikit_learn(unknown):
     logits, targets = random.normal(0, 2, (50, 5)), (random.random((50, 5)) < 0.3) * 1.0
     targets[random.random(targets.shape) < unknown] = np.nan
     expected = by_hand(logits, targets, 5)
-    got = mean_average_precision_of_queries(logits, targets)
+    got = mean_average_precision_of_conjunctions(logits, targets)
     assert len(got.by_shape) == 15
     for cell in got.by_shape:
         values = expected.get((cell.wanted, cell.unwanted), [])
@@ -65,7 +73,7 @@ def test_every_shape_equals_scikit_learn(unknown):
             assert cell.mean == pytest.approx(np.mean(values), abs=1e-9)
     assert got.mean == pytest.approx(np.mean(np.concatenate([*expected.values()])), abs=1e-9)
     known = ~np.isnan(targets)
-    again = mean_average_precision_of_queries(logits, np.nan_to_num(targets, nan=1), known)
+    again = mean_average_precision_of_conjunctions(logits, np.nan_to_num(targets, nan=1), known)
     assert again.mean == got.mean
 
 
@@ -77,10 +85,10 @@ def made(n=150, c=9):
 
 
 def test_samples_miss_the_exact_means_by_about_their_standard_errors():
-    exact = mean_average_precision_of_queries(*made(), max_literals=3)
+    exact = mean_average_precision_of_conjunctions(*made(), max_literals=3)
     assert exact.standard_error == 0
     settings = {"max_literals": 3, "max_exact_literals": 1, "sample_size": 40}
-    tries = [mean_average_precision_of_queries(*made(), **settings, seed=s) for s in range(60)]
+    tries = [mean_average_precision_of_conjunctions(*made(), **settings, seed=s) for s in range(60)]
     for pick in (
         lambda q: (q.mean, q.standard_error, exact.mean),
         lambda q: (q.curve[2].mean, q.curve[2].standard_error, exact.curve[2].mean),
@@ -99,7 +107,7 @@ def test_samples_miss_the_exact_means_by_about_their_standard_errors():
 def test_a_sample_can_be_drawn_again_and_evaluated_again():
     settings = {"max_exact_literals": 1, "sample_size": 30}
     one, same, other = (
-        mean_average_precision_of_queries(*made(), **settings, seed=seed) for seed in (7, 7, 8)
+        mean_average_precision_of_conjunctions(*made(), **settings, seed=seed) for seed in (7, 7, 8)
     )
     assert one == same
     assert one.by_shape[-2].sampled_queries != other.by_shape[-2].sampled_queries
@@ -108,7 +116,7 @@ def test_a_sample_can_be_drawn_again_and_evaluated_again():
     assert len(drawn) > 5
     for cell in drawn:
         values = [
-            average_precision_of_query(images.query_scores(q), images.relevant_images(q))
+            average_precision_of_literal_scores(images.query_scores(q), images.relevant_images(q))
             for q in cell.sampled_queries
         ]
         assert cell.evaluated == len(values) == 30
@@ -118,12 +126,12 @@ def test_a_sample_can_be_drawn_again_and_evaluated_again():
 
 
 def test_means_weigh_shapes_by_how_many_fulfilled_queries_they_have():
-    got = mean_average_precision_of_queries(*made(), max_exact_literals=2, sample_size=50)
+    got = mean_average_precision_of_conjunctions(*made(), max_exact_literals=2, sample_size=50)
     for point in got.curve:
         cells = [c for c in got.by_shape if c.wanted + c.unwanted == point.length and c.evaluated]
         expected = np.average([c.mean for c in cells], weights=[c.fulfilled for c in cells])
         assert point.mean == got.per_length[point.length] == pytest.approx(expected)
-        every = number_of_queries(9, point.length)
+        every = number_of_queries_in_conjunction_map(9, point.length)
         assert got.skipped[point.length] == round(every - sum(c.fulfilled for c in cells))
     expected = np.average(
         [c.mean for c in got.by_shape if c.evaluated],
@@ -139,23 +147,23 @@ def test_progress_rises_to_the_whole():
         "sample_size": 400,
         "progress": lambda *now: calls.append(now),
     }
-    mean_average_precision_of_queries(*made(), **settings)
+    mean_average_precision_of_conjunctions(*made(), **settings)
     assert len(calls) > 3
     assert [done for done, _ in calls] == sorted(done for done, _ in calls)
     assert {total for _, total in calls} == {calls[-1][0]}
 
 
 def test_without_any_fulfilled_query_the_mean_is_undefined():
-    got = mean_average_precision_of_queries(np.zeros((3, 2)), np.zeros((3, 2)))
+    got = mean_average_precision_of_conjunctions(np.zeros((3, 2)), np.zeros((3, 2)))
     assert np.isnan(got.mean)
     assert (got.queries, got.skipped) == ({1: 0, 2: 0}, {1: 2, 2: 3})
 
 
 def test_invalid_input_is_refused():
     with pytest.raises(InputError, match="must be finite"):
-        mean_average_precision_of_queries([[np.nan]], [[1]])
+        mean_average_precision_of_conjunctions([[np.nan]], [[1]])
     with pytest.raises(InputError, match="targets must be in"):
-        mean_average_precision_of_queries([[1.0]], [[2]])
+        mean_average_precision_of_conjunctions([[1.0]], [[2]])
 
 
 @pytest.mark.parametrize(
@@ -168,4 +176,4 @@ def test_invalid_input_is_refused():
 )
 def test_a_setting_that_makes_no_sense_is_refused(setting, match):
     with pytest.raises(ConfigError, match=match):
-        mean_average_precision_of_queries([[1.0]], [[1]], **setting)
+        mean_average_precision_of_conjunctions([[1.0]], [[1]], **setting)

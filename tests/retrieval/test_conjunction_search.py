@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from surelabel.retrieval import conjunction_search
 from surelabel.retrieval.conjunction_search import (
-    RankedRows,
-    SortedLogits,
-    conjunction_log_probability,
-    descending_order,
-    merge_ranked_rows,
-    top_k_rows,
+    ConjunctionSearchLogits,
+    ConjunctionSearchRows,
+    conjunction_search_log_probability,
+    conjunction_search_top_k,
+    descending_order_for_conjunction_search,
+    merge_conjunction_search_rows,
 )
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "retrieval.json").read_text())
@@ -26,8 +26,11 @@ def table_of(logits, scores=None, is_active=None):
     """Label-major arrays as a shard holds them."""
     logits = np.asarray(logits, np.float32)
     scores = logits if scores is None else np.asarray(scores, np.float32)
-    return SortedLogits(
-        logits, scores, np.stack([descending_order(line) for line in logits]), is_active
+    return ConjunctionSearchLogits(
+        logits,
+        scores,
+        np.stack([descending_order_for_conjunction_search(line) for line in logits]),
+        is_active,
     )
 
 
@@ -73,13 +76,13 @@ def test_the_best_rows_are_those_of_scoring_every_row(seed, n, kind, signs, k, f
         patch.setattr(conjunction_search, "HEAD_ROWS", 4)
         patch.setattr(conjunction_search, "BLOCK_ROWS", 64)
         patch.setattr(conjunction_search, "SPARSE_SHARE", few)
-        found = top_k_rows(table, literals, k)
+        found = conjunction_search_top_k(table, literals, k)
     expected = by_hand(table, literals)[:k]
     np.testing.assert_allclose(found.scores, [-key[0] for key in expected], rtol=1e-13)
-    exact = conjunction_log_probability(table.logits, literals, slice(None))
+    exact = conjunction_search_log_probability(table.logits, literals, slice(None))
     ties = sum(sign * table.scores[column].astype(float) for column, sign in literals)
     rows = np.arange(n) if table.is_active is None else np.flatnonzero(table.is_active)
-    full = RankedRows(rows, exact[rows], np.asarray(ties)[rows]).select_best(k)
+    full = ConjunctionSearchRows(rows, exact[rows], np.asarray(ties)[rows]).select_best(k)
     assert found.rows.tolist() == full.rows.tolist()
 
 
@@ -88,8 +91,8 @@ def test_a_large_table_gives_the_rows_of_scoring_every_row(signs):
     random = np.random.default_rng(len(signs))
     table = random_table(random, 100_000, 5, "spread")
     literals = list(enumerate(signs))
-    found = top_k_rows(table, literals, 50)
-    everything = conjunction_log_probability(table.logits, literals, slice(None))
+    found = conjunction_search_top_k(table, literals, 50)
+    everything = conjunction_search_log_probability(table.logits, literals, slice(None))
     active = np.arange(100_000) if table.is_active is None else np.flatnonzero(table.is_active)
     best = active[np.argsort(-everything[active], kind="stable")[:50]]
     assert found.rows.tolist() == best.tolist()
@@ -107,15 +110,15 @@ def test_queries_of_eight_to_twelve_labels_are_exact(few, k, monkeypatch):
         table = random_table(random, 60, len(signs), "spread")
         literals = [(column, int(sign)) for column, sign in enumerate(signs)]
         expected = [row for *_, row in by_hand(table, literals)[:k]]
-        assert top_k_rows(table, literals, k).rows.tolist() == expected
+        assert conjunction_search_top_k(table, literals, k).rows.tolist() == expected
 
 
 def test_a_row_has_the_same_score_alone_and_among_others():
     table = table_of(np.random.default_rng(0).standard_normal((12, 500)))
     literals = [(column, 1) for column in range(12)]
-    together = conjunction_log_probability(table.logits, literals, slice(None))
+    together = conjunction_search_log_probability(table.logits, literals, slice(None))
     alone = [
-        conjunction_log_probability(table.logits, literals, np.array([row]))[0]
+        conjunction_search_log_probability(table.logits, literals, np.array([row]))[0]
         for row in range(500)
     ]
     assert together.tolist() == alone
@@ -125,37 +128,40 @@ def test_the_recorded_queries_find_the_recorded_images():
     table = table_of(np.array(GOLDEN["log_odds"]).T)
     for example in GOLDEN["examples"]:
         literals = [(j, 1) for j in example["pos"]] + [(j, -1) for j in example["neg"]]
-        found = top_k_rows(table, literals, 3)
+        found = conjunction_search_top_k(table, literals, 3)
         assert found.rows.tolist() == example["top3"]
         np.testing.assert_allclose(found.scores, example["top3_log_score"], atol=1e-6)
 
 
 def test_ties_are_broken_by_the_raw_score_and_then_by_the_row():
     table = table_of([[1.0, 1.0, 1.0, 1.0]], [[0.0, 5.0, 0.0, 9.0]])
-    assert top_k_rows(table, [(0, 1)], 4).rows.tolist() == [3, 1, 0, 2]
-    assert top_k_rows(table, [(0, -1)], 4).rows.tolist() == [0, 2, 1, 3]
+    assert conjunction_search_top_k(table, [(0, 1)], 4).rows.tolist() == [3, 1, 0, 2]
+    assert conjunction_search_top_k(table, [(0, -1)], 4).rows.tolist() == [0, 2, 1, 3]
 
 
 def test_log_odds_that_saturate_as_probabilities_are_still_ordered():
     table = table_of([[18.0, 39.0, 40.0, 25.0]])
     assert (1 / (1 + np.exp(-table.logits)) == 1).all()
-    assert top_k_rows(table, [(0, 1)], 4).rows.tolist() == [2, 1, 3, 0]
-    assert (np.diff(top_k_rows(table, [(0, 1)], 4).scores) < 0).all()
+    assert conjunction_search_top_k(table, [(0, 1)], 4).rows.tolist() == [2, 1, 3, 0]
+    assert (np.diff(conjunction_search_top_k(table, [(0, 1)], 4).scores) < 0).all()
 
 
 def test_more_rows_than_there_are_gives_all_that_live():
     active = np.array([True, False, True])
-    assert top_k_rows(
+    assert conjunction_search_top_k(
         table_of([[1.0, 2.0, 3.0]], is_active=active), [(0, 1)], 99
     ).rows.tolist() == [
         2,
         0,
     ]
-    nothing = top_k_rows(table_of([[1.0]], is_active=np.array([False])), [(0, 1)], 5)
+    nothing = conjunction_search_top_k(table_of([[1.0]], is_active=np.array([False])), [(0, 1)], 5)
     assert nothing.rows.tolist() == []
 
 
 def test_what_several_tables_find_is_counted_through():
-    parts = [top_k_rows(table_of([line]), [(0, 1)], 2) for line in ([1.0, 5.0], [3.0, 3.0, 9.0])]
-    assert merge_ranked_rows(parts, [0, 2]).select_best(3).rows.tolist() == [4, 1, 2]
-    assert merge_ranked_rows([], [0]).select_best(3).rows.tolist() == []
+    parts = [
+        conjunction_search_top_k(table_of([line]), [(0, 1)], 2)
+        for line in ([1.0, 5.0], [3.0, 3.0, 9.0])
+    ]
+    assert merge_conjunction_search_rows(parts, [0, 2]).select_best(3).rows.tolist() == [4, 1, 2]
+    assert merge_conjunction_search_rows([], [0]).select_best(3).rows.tolist() == []

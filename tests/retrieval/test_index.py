@@ -450,7 +450,7 @@ def test_a_damaged_or_missing_file_is_named(tmp_path, name):
     with pytest.raises(DataError, match=f"{name} is damaged: expected {len(whole)} bytes"):
         Index.open(tmp_path)
     (tmp_path / name).write_bytes(bytes(len(whole)))
-    with pytest.raises(DataError, match=f"{name} is damaged: it cannot be read"):
+    with pytest.raises(DataError, match=f"{name} is damaged: the file cannot be read"):
         Index.open(tmp_path)
     (tmp_path / name).unlink()
     with pytest.raises(DataError, match=f"{name} is damaged: .* got no file.*Restore the file"):

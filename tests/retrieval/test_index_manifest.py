@@ -10,10 +10,10 @@ from surelabel.records import Predictions, SkippedImage
 from surelabel.retrieval import Index
 from surelabel.retrieval.index_manifest import (
     IndexManifest,
-    check_index_folder,
-    load_manifest,
-    next_shard_number,
-    save_manifest,
+    check_index_manifest_folder,
+    load_index_manifest,
+    next_shard_number_in_index_manifest,
+    save_index_manifest,
 )
 
 
@@ -32,8 +32,8 @@ def test_what_is_saved_is_loaded(tmp_path):
     contents = IndexManifest(
         ("ä", "b"), "model", "by hand", skipped={"/odd\udcff.jpg": "truncated"}
     )
-    save_manifest(tmp_path, contents)
-    assert load_manifest(tmp_path) == contents
+    save_index_manifest(tmp_path, contents)
+    assert load_index_manifest(tmp_path) == contents
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_shard_listed_twice_is_refused(listed):
     fields = json.loads(listed.read_text())
     listed.write_text(json.dumps(fields | {"shards": fields["shards"] * 2}))
     with pytest.raises(DataError, match="listed twice"):
-        load_manifest(listed.parent)
+        load_index_manifest(listed.parent)
 
 
 def test_a_missing_field_is_named(listed):
@@ -91,19 +91,19 @@ def test_a_missing_field_is_named(listed):
     del fields["shards"][0]["removed"]
     listed.write_text(json.dumps(fields))
     with pytest.raises(DataError, match="damaged: 'removed' is missing"):
-        load_manifest(listed.parent)
+        load_index_manifest(listed.parent)
 
 
 def test_numbers_of_leftovers_are_not_used_again(listed):
-    assert next_shard_number(listed.parent) == 1
+    assert next_shard_number_in_index_manifest(listed.parent) == 1
     (listed.parent / ".logits-041.npy.77.new").write_text("half")
-    assert next_shard_number(listed.parent) == 42
-    assert next_shard_number(listed.parent / "nowhere") == 0
+    assert next_shard_number_in_index_manifest(listed.parent) == 42
+    assert next_shard_number_in_index_manifest(listed.parent / "nowhere") == 0
 
 
 def test_only_an_empty_folder_or_an_index_is_usable(listed):
-    check_index_folder(listed.parent)
-    check_index_folder(listed.parent / "nowhere")
+    check_index_manifest_folder(listed.parent)
+    check_index_manifest_folder(listed.parent / "nowhere")
     (listed.parent / "logits.npy").write_text("mine")
     with pytest.raises(DataError, match=r"contains logits\.npy\. Choose another folder"):
-        check_index_folder(listed.parent)
+        check_index_manifest_folder(listed.parent)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from surelabel.retrieval.file_state import file_state_table
-from surelabel.retrieval.index_status import compare_with_files
+from surelabel.retrieval.index_status import compute_index_status
 from surelabel.retrieval.shards import ShardRows, write_shard
 
 
@@ -23,7 +23,7 @@ def test_each_image_is_in_one_table_and_removed_rows_in_none(tmp_path, monkeypat
     files[2].unlink()
     (tmp_path / "odd.jpg").write_text("")
     skipped = {str(tmp_path / "odd.jpg"): "empty", str(tmp_path / "was.jpg"): "truncated"}
-    status = compare_with_files([shard], skipped, ["same.jpg", "odd.jpg", "./new.jpg"])
+    status = compute_index_status([shard], skipped, ["same.jpg", "odd.jpg", "./new.jpg"])
     assert status.n_images == 3
     assert status.changed == {changed: "the content changed after the prediction"}
     assert status.deleted == {gone: "the file no longer exists"}
@@ -34,5 +34,5 @@ def test_each_image_is_in_one_table_and_removed_rows_in_none(tmp_path, monkeypat
 
 
 def test_an_index_without_rows_lacks_every_image(tmp_path):
-    status = compare_with_files([], {}, [str(tmp_path / "a.jpg")])
+    status = compute_index_status([], {}, [str(tmp_path / "a.jpg")])
     assert (status.n_images, list(status.not_indexed)) == (0, [str(tmp_path / "a.jpg")])

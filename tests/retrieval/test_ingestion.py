@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 
 from surelabel.errors import InputError, NotFitted
-from surelabel.features.cache import content_hash
+from surelabel.features.cache import content_hash_for_cache
 from surelabel.records import Predictions, SkippedImage
 from surelabel.retrieval import Index
-from surelabel.retrieval.ingestion import empty_manifest, predictions_to_rows, skipped_reasons
+from surelabel.retrieval.ingestion import (
+    empty_manifest_for_ingestion,
+    predictions_to_ingestion_rows,
+    skipped_reasons_of_ingestion,
+)
 
 
 @pytest.fixture
@@ -20,12 +24,12 @@ def made(tmp_path):
         with open(path, "w") as file:
             file.write(path)
     logits = np.array([[1, -2], [3, 0]], np.float32)
-    hashes = [content_hash(path) for path in paths]
+    hashes = [content_hash_for_cache(path) for path in paths]
     return Predictions(paths, ["x", "y"], 2 * logits, logits, "by hand", "model", hashes=hashes)
 
 
 def test_rows_are_label_major(made):
-    batch = predictions_to_rows(made)
+    batch = predictions_to_ingestion_rows(made)
     assert batch.file_states["path"].to_pylist() == made.paths
     assert batch.logits.tolist() == [[1, 3], [-2, 0]]
     assert batch.scores.tolist() == [[2, 6], [-4, 0]]
@@ -36,7 +40,7 @@ def test_a_file_edited_between_prediction_and_index_is_stale(made, tmp_path):
         file.write("edited")
     index = Index.create(tmp_path / "index", made)
     assert index.changed_paths() == [made.paths[1]]
-    fresh = [content_hash(path) for path in made.paths]
+    fresh = [content_hash_for_cache(path) for path in made.paths]
     index.add(replace(made, hashes=fresh))
     assert index.changed_paths() == []
 
@@ -44,7 +48,7 @@ def test_a_file_edited_between_prediction_and_index_is_stale(made, tmp_path):
 def test_skipped_images_keep_their_whole_path(monkeypatch, tmp_path, made):
     monkeypatch.chdir(tmp_path)
     skipped = [SkippedImage("odd.jpg", "truncated")]
-    assert skipped_reasons(replace(made, skipped=skipped)) == {
+    assert skipped_reasons_of_ingestion(replace(made, skipped=skipped)) == {
         str(tmp_path / "odd.jpg"): "truncated"
     }
 
@@ -52,15 +56,15 @@ def test_skipped_images_keep_their_whole_path(monkeypatch, tmp_path, made):
 def test_two_spellings_of_one_path_are_one_image(made):
     twice = [made.paths[0], made.paths[0].replace("a.jpg", "./a.jpg")]
     with pytest.raises(InputError, match=r"a\.jpg' twice\. Remove one"):
-        predictions_to_rows(replace(made, paths=twice))
+        predictions_to_ingestion_rows(replace(made, paths=twice))
 
 
 def test_contents_need_calibration_and_names(made):
-    assert empty_manifest(made).calibration == "by hand"
+    assert empty_manifest_for_ingestion(made).calibration == "by hand"
     with pytest.raises(NotFitted, match="needs calibrated log-odds"):
-        empty_manifest(replace(made, calibration=None))
+        empty_manifest_for_ingestion(replace(made, calibration=None))
     with pytest.raises(InputError, match="must be distinct and not empty"):
-        empty_manifest(replace(made, names=["x", "x"]))
+        empty_manifest_for_ingestion(replace(made, names=["x", "x"]))
 
 
 def test_hashes_are_one_a_path(made):

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
 from surelabel.errors import InputError
-from surelabel.retrieval.literal_scores import average_precision_of_query, compute_literal_scores
+from surelabel.retrieval.literal_scores import (
+    average_precision_of_literal_scores,
+    compute_literal_scores,
+)
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "retrieval.json").read_text())
 UNKNOWN = np.array([[1, 0], [np.nan, 0], [0, np.nan]])
@@ -25,7 +28,9 @@ def test_the_recorded_rankings_come_out(example):
     assert best.tolist() == example["top3"]
     np.testing.assert_allclose(scores[best], example["top3_log_score"], rtol=1e-6)
     assert relevant.sum() == example["relevant"]
-    assert average_precision_of_query(scores, relevant) == pytest.approx(example["AP"], abs=1e-12)
+    assert average_precision_of_literal_scores(scores, relevant) == pytest.approx(
+        example["AP"], abs=1e-12
+    )
 
 
 @given(st.lists(st.tuples(st.sampled_from([-9.0, -1.5, 0.0, 2.0]), st.booleans()), min_size=1))
@@ -33,9 +38,9 @@ def test_the_precision_equals_scikit_learn_with_ties(pairs):
     scores, relevant = (np.array(side) for side in zip(*pairs, strict=True))
     if relevant.any():
         expected = average_precision_score(relevant, scores)
-        assert average_precision_of_query(scores.astype(np.float32), relevant) == pytest.approx(
-            expected
-        )
+        assert average_precision_of_literal_scores(
+            scores.astype(np.float32), relevant
+        ) == pytest.approx(expected)
 
 
 def test_a_image_with_an_unknown_label_comes_after_all_others_and_is_not_relevant():

@@ -4,7 +4,10 @@ from math import isnan, nan, sqrt
 
 import pytest
 
-from surelabel.retrieval.query_average_precision import ShapePrecision, combine_shapes
+from surelabel.retrieval.query_average_precision import (
+    ShapePrecision,
+    query_average_precision_of_shapes,
+)
 
 
 def whole(shape, n, mean):
@@ -14,7 +17,7 @@ def whole(shape, n, mean):
 
 
 def test_shapes_weigh_as_much_as_they_have_fulfilled_queries():
-    got = combine_shapes(
+    got = query_average_precision_of_shapes(
         [whole((1, 0), 10, 0.8), whole((1, 1), 60, 0.5), whole((2, 0), 30, 0.2)], 3
     )
     assert got.mean == pytest.approx((10 * 0.8 + 60 * 0.5 + 30 * 0.2) / 100)
@@ -27,7 +30,7 @@ def test_the_error_comes_from_the_means_and_from_the_weights_of_what_was_drawn()
     drawn = ShapePrecision(
         2, 0, queries=500, fulfilled=100, evaluated=20, mean=0.4, standard_error=0.05, draws=100
     )
-    got = combine_shapes([drawn, whole((1, 1), 300, 0.8)], 0)
+    got = query_average_precision_of_shapes([drawn, whole((1, 1), 300, 0.8)], 0)
     assert got.mean == pytest.approx((100 * 0.4 + 300 * 0.8) / 400)
     weight = (1 - 20 / 100) / 20  # relative variance of the number of fulfilled queries
     expected = 100 / 400 * sqrt(0.05**2 + weight * (0.4 - got.mean) ** 2)
@@ -36,10 +39,10 @@ def test_the_error_comes_from_the_means_and_from_the_weights_of_what_was_drawn()
 
 
 def test_a_shape_that_nothing_fulfils_weighs_nothing():
-    got = combine_shapes([whole((1, 0), 4, 0.5), whole((1, 1), 0, nan)], 0)
+    got = query_average_precision_of_shapes([whole((1, 0), 4, 0.5), whole((1, 1), 0, nan)], 0)
     assert got.mean == 0.5
     assert isnan(got.per_length[2])
 
 
 def test_nothing_at_all_is_undefined():
-    assert isnan(combine_shapes([], 0).mean)
+    assert isnan(query_average_precision_of_shapes([], 0).mean)

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from surelabel.errors import DataError
 from surelabel.retrieval.file_state import file_state_table
-from surelabel.retrieval.shards import Shard, ShardRows, checksum, write_array, write_shard
+from surelabel.retrieval.shards import (
+    Shard,
+    ShardRows,
+    shard_checksum,
+    write_shard,
+    write_shard_array,
+)
 
 
 def batch(n, c=3, *, start=0):
@@ -47,7 +53,7 @@ def test_an_array_grows_as_it_is_written_and_is_what_numpy_writes(tmp_path):
             yield line
             sizes.append(next(tmp_path.glob(".*.new")).stat().st_size)
 
-    write_array(tmp_path / "mine.npy", array.shape, np.int32, lines())
+    write_shard_array(tmp_path / "mine.npy", array.shape, np.int32, lines())
     np.save(tmp_path / "numpy.npy", array)
     whole = (tmp_path / "numpy.npy").read_bytes()
     assert (tmp_path / "mine.npy").read_bytes() == whole
@@ -59,10 +65,10 @@ import resource, sys
 from pathlib import Path
 import numpy as np
 from surelabel.errors import DataError
-from surelabel.retrieval.shards import write_array
+from surelabel.retrieval.shards import write_shard_array
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 try:
-    write_array(Path(sys.argv[1]), (4, 1 << 18), np.float32, np.zeros((4, 1 << 18)))
+    write_shard_array(Path(sys.argv[1]), (4, 1 << 18), np.float32, np.zeros((4, 1 << 18)))
 except DataError as error:
     print(error)
 """
@@ -83,8 +89,8 @@ def test_a_checksum_changes_with_every_bit(n, place, bit):
     line = np.random.default_rng(n).standard_normal(n).astype(np.float32)
     other = line.copy()
     other.view(np.uint32)[place % n] ^= np.uint32(1 << bit)
-    assert checksum(line) != checksum(other)
-    assert checksum(line) == checksum(line.copy())
+    assert shard_checksum(line) != shard_checksum(other)
+    assert shard_checksum(line) == shard_checksum(line.copy())
 
 
 def test_a_label_is_compared_once(tmp_path):
@@ -118,5 +124,5 @@ def test_a_flipped_byte_among_the_paths_is_found(tmp_path):
     data = bytearray(file.read_bytes())
     data[os.path.getsize(file) // 8] ^= 1
     file.write_bytes(data)
-    with pytest.raises(DataError, match=r"rows-000\.parquet is damaged: it cannot be read"):
+    with pytest.raises(DataError, match=r"rows-000\.parquet is damaged: the file cannot be read"):
         _ = Shard.from_entry(tmp_path, shard.entry).file_states

@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import warnings
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +11,6 @@ from safetensors.torch import load_file, save_file
 from surelabel.config import load_run
 from surelabel.data import collection, read_predictions
 from surelabel.errors import DataError, InputError
-from surelabel.features import FeatureCache
 from surelabel.recognizer import Recognizer
 from surelabel.records import LabelledFeatures
 from surelabel.retrieval import Index

@@ -11,9 +11,19 @@ from surelabel.encoders import load_encoder
 from surelabel.errors import InputError
 from surelabel.losses import binary
 from surelabel.pseudolabels import CutAndSew
-from surelabel.training import Checkpoint, CutAndSewSource, Objective, mean_over_known, run_training
-from surelabel.training.cut_and_sew_source import augment_strongly
-from surelabel.views import paste_overlays, sample_overlay_boxes, sample_overlays
+from surelabel.training import (
+    Checkpoint,
+    CutAndSewSource,
+    Objective,
+    objective_mean_over_known,
+    run_training_loop,
+)
+from surelabel.training.cut_and_sew_source import augment_for_cut_and_sew_source
+from surelabel.views import (
+    paste_sewing_overlays,
+    sample_sewing_overlay_boxes,
+    sample_sewing_overlays,
+)
 
 SIDE = 48  # 4 by 4 tokens
 LABELS = torch.randn(5, 3, generator=torch.Generator().manual_seed(9)) * 3
@@ -68,12 +78,12 @@ def test_a_canvas_is_what_sewing_makes_of_its_images(source, encoder, files, set
         rows, views = source(overlay_scale=0.5, **settings).make_canvas(2, seed)
         draws = torch.Generator().manual_seed(seed)
         most = settings.get("max_overlays", 1)
-        places = sample_overlays(
+        places = sample_sewing_overlays(
             3, generator=draws, **({"max_overlays": most} | _without_overlays(settings))
         )
         main, *rest = images = [open_image(files[r], min_side=SIDE) for r in rows]
         assert rows == [2, *((1, 3, 4)[place] for place in places)]
-        boxes = sample_overlay_boxes(
+        boxes = sample_sewing_overlay_boxes(
             main.size,
             [image.size for image in rest],
             generator=draws,
@@ -81,7 +91,7 @@ def test_a_canvas_is_what_sewing_makes_of_its_images(source, encoder, files, set
             max_overlays=most,
             variant=settings.get("variant", "code"),
         )
-        by_hand = paste_overlays(main, rest, boxes)
+        by_hand = paste_sewing_overlays(main, rest, boxes)
         assert torch.equal(views[0], encoder.preprocess(by_hand))
         assert len(images) == len(boxes) + 1
 
@@ -140,18 +150,24 @@ def test_the_same_seed_gives_the_same_steps_however_many_workers(source, workers
 def test_the_strong_view_is_mirrored_about_half_the_time_and_always_the_same():
     edge = Image.fromarray(np.repeat(np.array([[0] * 32 + [255] * 32], np.uint8), 64, 0))
     image, before = edge.convert("RGB"), torch.random.get_rng_state()
-    varied = [augment_strongly(image, side=64, seed=seed) for seed in range(60)]
+    varied = [augment_for_cut_and_sew_source(image, side=64, seed=seed) for seed in range(60)]
     assert torch.equal(torch.random.get_rng_state(), before)
     darker_left = sum(np.asarray(v)[:, :32].mean() < np.asarray(v)[:, 32:].mean() for v in varied)
     assert 15 < darker_left < 45
     assert all(v.size == (64, 64) for v in varied)
-    again = augment_strongly(image, side=64, seed=7)
+    again = augment_for_cut_and_sew_source(image, side=64, seed=7)
     assert np.array_equal(np.asarray(again), np.asarray(varied[7]))
 
 
 def test_a_large_image_is_reduced_before_it_is_varied():
-    assert augment_strongly(Image.new("RGB", (300, 120)), side=60, seed=0).size == (150, 60)
-    assert augment_strongly(Image.new("RGB", (30, 12)), side=60, seed=0).size == (30, 12)
+    assert augment_for_cut_and_sew_source(Image.new("RGB", (300, 120)), side=60, seed=0).size == (
+        150,
+        60,
+    )
+    assert augment_for_cut_and_sew_source(Image.new("RGB", (30, 12)), side=60, seed=0).size == (
+        30,
+        12,
+    )
 
 
 def by_hand(labels, steps, rate, decay):
@@ -214,7 +230,11 @@ class Student(nn.Module):
 
 
 def test_a_stopped_run_goes_on_with_the_labels_it_had(source, encoder, tmp_path):
-    common = {"objective": Objective(mean_over_known(binary)), "epochs": 3, "learning_rate": 0.01}
+    common = {
+        "objective": Objective(objective_mean_over_known(binary)),
+        "epochs": 3,
+        "learning_rate": 0.01,
+    }
     kept = Checkpoint(tmp_path / "kept", run_id="a test")
 
     def stop(done, _):
@@ -222,9 +242,9 @@ def test_a_stopped_run_goes_on_with_the_labels_it_had(source, encoder, tmp_path)
             raise InterruptedError("enough")
 
     whole, its = Student(encoder.trunk_width), source(label_learning_rate=0.1)
-    run_training(whole, its, **common)
+    run_training_loop(whole, its, **common)
     with pytest.raises(InterruptedError, match="enough"):
-        run_training(
+        run_training_loop(
             Student(encoder.trunk_width),
             source(label_learning_rate=0.1),
             checkpoint=kept,
@@ -232,7 +252,7 @@ def test_a_stopped_run_goes_on_with_the_labels_it_had(source, encoder, tmp_path)
             **common,
         )
     again, other = Student(encoder.trunk_width), source(label_learning_rate=0.1)
-    run_training(again, other, checkpoint=kept, **common)
+    run_training_loop(again, other, checkpoint=kept, **common)
     assert torch.equal(again.head.weight, whole.head.weight)
     for name, value in its.state_dict().items():
         assert torch.equal(other.state_dict()[name], value)

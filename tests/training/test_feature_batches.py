@@ -1,11 +1,11 @@
 import torch
 
 from surelabel.records import Features
-from surelabel.training import FeatureBatches, to_tensors
+from surelabel.training import FeatureBatches, feature_batch_tensors
 
 
 def test_arrays_become_float_tensors_and_flags_stay_flags():
-    numbers, flags = to_tensors([[1, 0]], [[True, False]])
+    numbers, flags = feature_batch_tensors([[1, 0]], [[True, False]])
     assert numbers.dtype == torch.float32
     assert flags.dtype == torch.bool
 

@@ -12,11 +12,11 @@ from surelabel.training import (
     Checkpoint,
     FeatureBatches,
     Objective,
-    mean_over_known,
-    run_training,
+    objective_mean_over_known,
+    run_training_loop,
 )
 
-BINARY = Objective(mean_over_known(binary))
+BINARY = Objective(objective_mean_over_known(binary))
 
 
 class Head(nn.Module):
@@ -41,7 +41,10 @@ def test_unknown_labels_have_no_influence():
         head = Head()
         it = source(torch.where(known, targets, filled), known)
         heads.append(
-            (run_training(head, it, objective=BINARY, epochs=3, learning_rate=0.1), head.weight)
+            (
+                run_training_loop(head, it, objective=BINARY, epochs=3, learning_rate=0.1),
+                head.weight,
+            )
         )
     assert heads[0][0] == heads[1][0]
     assert torch.equal(heads[0][1], heads[1][1])
@@ -49,7 +52,7 @@ def test_unknown_labels_have_no_influence():
 
 def test_the_first_pass_reports_the_loss_of_ignorance():
     targets = torch.zeros(12, 2)
-    history = run_training(
+    history = run_training_loop(
         Head(),
         source(targets, targets == 0, size=12),
         objective=BINARY,
@@ -62,7 +65,7 @@ def test_the_first_pass_reports_the_loss_of_ignorance():
 def test_one_full_batch_step_moves_against_the_gradient_of_the_mean():
     head, targets = Head(), torch.ones(12, 2)
     it = source(targets, targets == 1, size=12)
-    run_training(head, it, objective=BINARY, epochs=1, learning_rate=0.1)
+    run_training_loop(head, it, objective=BINARY, epochs=1, learning_rate=0.1)
     down = next(it.batches(torch.Generator())).features.pooled.mean(0).sign()
     assert torch.equal(head.weight.sign(), down.expand(2, -1))
 
@@ -87,7 +90,7 @@ def test_batches_added_up_make_the_step_of_one_large_batch():
     for size, together in ((12, 1), (4, 3)):
         head = Head()
         it = source(targets, known, size=size)
-        run_training(
+        run_training_loop(
             head,
             it,
             objective=BINARY,
@@ -102,7 +105,7 @@ def test_batches_added_up_make_the_step_of_one_large_batch():
 
 def test_the_last_step_may_be_made_of_fewer_batches():
     targets = torch.zeros(12, 2)
-    history = run_training(
+    history = run_training_loop(
         Head(),
         source(targets, targets == 0, size=5),
         objective=BINARY,
@@ -116,10 +119,10 @@ def test_the_last_step_may_be_made_of_fewer_batches():
 def test_a_regularizer_is_weighted_and_told_apart_from_the_loss():
     targets = torch.zeros(12, 2)
     objective = Objective(
-        mean_over_known(binary), lambda step: step.scores.sum() * 0 + 2, weight=3.0
+        objective_mean_over_known(binary), lambda step: step.scores.sum() * 0 + 2, weight=3.0
     )
     it = source(targets, targets == 0)
-    (only,) = run_training(Head(), it, objective=objective, epochs=1, learning_rate=0.0)
+    (only,) = run_training_loop(Head(), it, objective=objective, epochs=1, learning_rate=0.0)
     assert only == (pytest.approx(0.693147, abs=1e-5), pytest.approx(6.0))
 
 
@@ -129,10 +132,12 @@ def test_a_regularizer_moves_the_weights():
     for weight in (0.0, 100.0):
         head = Head()
         objective = Objective(
-            mean_over_known(binary), lambda step: (step.scores - 1).square().mean(), weight=weight
+            objective_mean_over_known(binary),
+            lambda step: (step.scores - 1).square().mean(),
+            weight=weight,
         )
         it = source(targets, targets == 0)
-        run_training(head, it, objective=objective, epochs=3, learning_rate=0.1)
+        run_training_loop(head, it, objective=objective, epochs=3, learning_rate=0.1)
         weights.append(head.weight.detach())
     assert not torch.allclose(*weights, atol=1e-3)
 
@@ -141,7 +146,7 @@ def test_a_stopped_run_goes_on_and_ends_where_the_whole_one_does(tmp_path):
     targets = torch.randint(2, (12, 2), generator=torch.Generator().manual_seed(2)).float()
     common = {"objective": BINARY, "epochs": 4, "learning_rate": 0.1}
     whole, stopped = Head(), Head()
-    expected = run_training(whole, source(targets, targets >= 0), **common)
+    expected = run_training_loop(whole, source(targets, targets >= 0), **common)
 
     class Stop(Exception):
         pass
@@ -152,12 +157,12 @@ def test_a_stopped_run_goes_on_and_ends_where_the_whole_one_does(tmp_path):
 
     kept = Checkpoint(tmp_path / "state", run_id="a test")
     with pytest.raises(Stop, match="enough"):
-        run_training(
+        run_training_loop(
             stopped, source(targets, targets >= 0), checkpoint=kept, progress=stop, **common
         )
     again = Head()
     seen = []
-    history = run_training(
+    history = run_training_loop(
         again,
         source(targets, targets >= 0),
         checkpoint=kept,
@@ -171,9 +176,11 @@ def test_a_stopped_run_goes_on_and_ends_where_the_whole_one_does(tmp_path):
 
 def test_a_fit_that_leaves_all_bounds_says_so():
     targets = torch.zeros(12, 2)
-    objective = Objective(mean_over_known(binary), lambda step: step.scores.square().sum())
+    objective = Objective(
+        objective_mean_over_known(binary), lambda step: step.scores.square().sum()
+    )
     with pytest.raises(ConfigError, match=r"in epoch 2.* smaller learning_rate"):
-        run_training(
+        run_training_loop(
             Head(),
             source(targets, targets == 0, size=12),
             objective=objective,
@@ -204,9 +211,9 @@ def test_a_stopped_run_draws_on_where_it_was(tmp_path):
         head, it = Forgetful(), source(targets, targets >= 0)
         if stopped:
             with pytest.raises(InterruptedError, match="enough"):
-                run_training(head, it, checkpoint=checkpoint, progress=stop, **common)
+                run_training_loop(head, it, checkpoint=checkpoint, progress=stop, **common)
         else:
-            run_training(head, it, checkpoint=checkpoint, **common)
+            run_training_loop(head, it, checkpoint=checkpoint, **common)
             weights.append(head.weight.detach())
     assert torch.equal(*weights)
 
@@ -230,7 +237,7 @@ class Parts(nn.Module):
 def test_parts_may_learn_at_rates_of_their_own():
     method, targets = Parts(), torch.ones(12, 2)
     it = source(targets, targets == 1, size=12)
-    run_training(
+    run_training_loop(
         method, it, objective=BINARY, epochs=1, learning_rate=0.1, optimizer=torch.optim.SGD
     )
     moved = method.head.weight
@@ -265,7 +272,7 @@ def listening(size=4):
 @pytest.mark.parametrize("accumulation_steps", [1, 2])
 def test_a_source_that_learns_is_told_the_scores_that_made_the_step(accumulation_steps):
     it, head = listening(), Head()
-    run_training(
+    run_training_loop(
         head,
         it,
         objective=BINARY,
@@ -283,9 +290,9 @@ def test_a_source_that_learns_is_told_the_scores_that_made_the_step(accumulation
 def test_the_state_of_a_source_that_learns_is_kept_too(tmp_path):
     kept = Checkpoint(tmp_path / "state", run_id="a test")
     common = {"objective": BINARY, "learning_rate": 0.1, "checkpoint": kept}
-    run_training(Head(), listening(), epochs=2, **common)
+    run_training_loop(Head(), listening(), epochs=2, **common)
     it = listening()
-    run_training(Head(), it, epochs=3, **common)
+    run_training_loop(Head(), it, epochs=3, **common)
     assert it.told[:6] == [None] * 6
     assert len(it.told) == 9
 
@@ -340,15 +347,15 @@ def test_a_run_stopped_in_a_pass_goes_on_there(
     given = (Features(pooled), targets, targets >= 0)
     torch.manual_seed(0)
     whole = Forgetful()
-    expected = run_training(whole, source(targets, targets >= 0, size=2), **common)
+    expected = run_training_loop(whole, source(targets, targets >= 0, size=2), **common)
     torch.manual_seed(0)
     with pytest.raises(InterruptedError, match="enough"):
-        run_training(
+        run_training_loop(
             Forgetful(), Breaking(*given, batch_size=2, after=after), checkpoint=kept, **common
         )
     torch.manual_seed(1 if kept.path.exists() else 0)
     again, rest = Forgetful(), Breaking(*given, batch_size=2, after=99)
-    assert run_training(again, rest, checkpoint=kept, **common) == expected
+    assert run_training_loop(again, rest, checkpoint=kept, **common) == expected
     assert torch.equal(again.weight, whole.weight)
     if accumulation_steps == 1:
         assert 99 - rest.left == 12 - after + lost
@@ -372,7 +379,7 @@ def test_a_method_may_learn_through_several_heads():
     known = torch.rand(12, 2, generator=torch.Generator().manual_seed(1)) < 0.7
     it, method, expected = source(targets, known, size=12), TwoHeads(), Head()
     common = {"objective": BINARY, "epochs": 1, "learning_rate": 0.1}
-    (only,) = run_training(method, it, optimizer=torch.optim.SGD, **common)
+    (only,) = run_training_loop(method, it, optimizer=torch.optim.SGD, **common)
     assert only.loss == pytest.approx(math.log(2))
     batch = next(it.batches(torch.Generator().manual_seed(0)))
     assert torch.equal(method.seen[0][0], batch.targets)
@@ -392,7 +399,7 @@ def test_one_head_learns_as_scores_alone_do():
 
     weights = []
     for method in (Head(), OneHead()):
-        run_training(
+        run_training_loop(
             method, source(targets, targets >= 0), objective=BINARY, epochs=3, learning_rate=0.1
         )
         weights.append(method.weight.detach())
@@ -402,7 +409,7 @@ def test_one_head_learns_as_scores_alone_do():
 def test_a_source_is_told_the_mean_of_all_heads():
     it, method = listening(), TwoHeads()
     torch.nn.init.ones_(method.weight)
-    run_training(method, it, objective=BINARY, epochs=1, learning_rate=0.0)
+    run_training_loop(method, it, objective=BINARY, epochs=1, learning_rate=0.0)
     batch = next(listening().batches(torch.Generator().manual_seed(0)))
     torch.testing.assert_close(it.told[0][1], 1.5 * batch.features.pooled @ torch.ones(4, 2))
 
@@ -411,7 +418,7 @@ def test_a_set_loss_is_made_small_over_the_whole_batch():
     pooled = torch.randn(12, 4, generator=torch.Generator().manual_seed(0))
     targets = (pooled[:, :2] > 0).float()
     head = Head()
-    history = run_training(
+    history = run_training_loop(
         head,
         FeatureBatches(Features(pooled), targets, targets >= 0, batch_size=12),
         objective=Objective(multi_matching),
@@ -440,7 +447,7 @@ class Noting(torch.optim.SGD):
 def test_the_step_size_rises_for_a_share_of_all_steps():
     targets = torch.zeros(12, 2)
     it = source(targets, targets == 0)
-    run_training(
+    run_training_loop(
         Head(),
         it,
         objective=BINARY,
@@ -456,8 +463,8 @@ def test_the_mean_of_the_weights_is_what_stays():
     targets = torch.randint(2, (12, 2), generator=torch.Generator().manual_seed(2)).float()
     common = {"objective": BINARY, "epochs": 3, "learning_rate": 0.5, "optimizer": Noting}
     plain, averaged = Head(), Head()
-    expected = run_training(plain, source(targets, targets >= 0), **common)
-    history = run_training(averaged, source(targets, targets >= 0), ema_decay=0.8, **common)
+    expected = run_training_loop(plain, source(targets, targets >= 0), **common)
+    history = run_training_loop(averaged, source(targets, targets >= 0), ema_decay=0.8, **common)
     counts = [0.8 ** (8 - step) for step in range(9)]
     mean = sum(n * w for n, w in zip(counts, Noting.weights, strict=True)) / sum(counts)
     torch.testing.assert_close(averaged.weight.detach(), mean)
@@ -469,7 +476,7 @@ def test_the_mean_of_the_weights_is_what_stays():
 def test_a_setting_out_of_range_is_refused_before_anything_is_learnt(wrong):
     targets, head = torch.zeros(12, 2), Head()
     with pytest.raises(ConfigError, match=rf"{next(iter(wrong))} must be in \[0, 1\)"):
-        run_training(
+        run_training_loop(
             head,
             source(targets, targets == 0),
             objective=BINARY,
@@ -507,7 +514,7 @@ def test_a_run_with_warm_up_and_averaging_goes_on_where_it_was_stopped(
         torch.manual_seed(1 if kept.path.exists() else 0)
         method = Normed()
         try:
-            run_training(
+            run_training_loop(
                 method, Breaking(*given, batch_size=2, after=left), checkpoint=checkpoint, **common
             )
         except InterruptedError:

@@ -4,7 +4,7 @@ import torch
 from surelabel.links import LINKS
 from surelabel.losses import binary
 from surelabel.records import Features
-from surelabel.training import Batch, Objective, mean_over_known
+from surelabel.training import Batch, Objective, objective_mean_over_known
 
 
 def batch(known=True):
@@ -15,7 +15,9 @@ def batch(known=True):
 def seen_by_a_regularizer(link):
     steps = []
     objective = Objective(
-        mean_over_known(binary), lambda step: steps.append(step) or step.scores.sum(), link=link
+        objective_mean_over_known(binary),
+        lambda step: steps.append(step) or step.scores.sum(),
+        link=link,
     )
     objective(torch.tensor([[0.5, 50.0]], requires_grad=True), batch())
     return steps[0]
@@ -36,7 +38,7 @@ def test_a_regularizer_is_told_of_no_vectors_where_there_are_none():
     assert seen_by_a_regularizer(None).features.shape == (1, 3)
     steps = []
     objective = Objective(
-        mean_over_known(binary), lambda step: steps.append(step) or step.scores.sum()
+        objective_mean_over_known(binary), lambda step: steps.append(step) or step.scores.sum()
     )
     pixels = Features(torch.ones(1, 0), pixels=torch.ones(1, 3, 8, 8))
     objective(torch.zeros(1, 2), Batch(pixels, batch().targets, batch().known))
@@ -44,23 +46,27 @@ def test_a_regularizer_is_told_of_no_vectors_where_there_are_none():
 
 
 def test_nothing_known_costs_nothing():
-    loss, penalty = Objective(mean_over_known(binary))(torch.zeros(1, 2), batch(known=False))
+    loss, penalty = Objective(objective_mean_over_known(binary))(
+        torch.zeros(1, 2), batch(known=False)
+    )
     assert loss.item() == 0
     assert penalty is None
 
 
 def test_the_mean_is_over_what_is_known():
-    mean = mean_over_known(binary)
+    mean = objective_mean_over_known(binary)
     known = torch.tensor([[True, False]])
     scores, targets = torch.tensor([[2.0, 9.0]]), torch.tensor([[1.0, 0.0]])
     assert mean(scores, targets, known).item() == pytest.approx(0.126928, abs=1e-6)
 
 
 def test_loss_and_penalty_of_several_heads_are_means():
-    objective = Objective(mean_over_known(binary), lambda step: step.scores.sum(), weight=3.0)
+    objective = Objective(
+        objective_mean_over_known(binary), lambda step: step.scores.sum(), weight=3.0
+    )
     heads = torch.tensor([[[0.5, 1.0]], [[2.0, 4.0]], [[-1.0, 0.0]]])
     loss, penalty = objective.mean_over_heads(heads, batch())
     each = [objective(scores, batch()) for scores in heads]
     assert loss.item() == pytest.approx(sum(one.item() for one, _ in each) / 3)
     assert penalty.item() == pytest.approx(3 * (1.5 + 6 - 1) / 3)
-    assert Objective(mean_over_known(binary)).mean_over_heads(heads, batch())[1] is None
+    assert Objective(objective_mean_over_known(binary)).mean_over_heads(heads, batch())[1] is None

@@ -9,7 +9,7 @@ from PIL import Image
 from torchvision import transforms
 
 from surelabel.errors import InputError
-from surelabel.views import crop_and_resize, random_crop_boxes
+from surelabel.views import crop_and_resize_box, random_crop_boxes
 
 
 def seeded(seed):
@@ -50,7 +50,7 @@ def test_what_is_seen_is_what_torchvision_shows_pixel_by_pixel():
             expected = np.asarray(theirs(image))
         (box,) = random_crop_boxes(image.size, 1, generator=seeded(seed))
         np.testing.assert_array_equal(
-            np.asarray(crop_and_resize(image, box, size=(48, 48))), expected
+            np.asarray(crop_and_resize_box(image, box, size=(48, 48))), expected
         )
 
 

@@ -11,10 +11,10 @@ from surelabel.errors import ConfigError, InputError
 from surelabel.views import (
     Box,
     attention_pool_subgrids,
-    last_feature_map,
+    last_feature_map_for_subgrids,
     mean_pool_subgrids,
     random_crop_boxes,
-    tile_boxes,
+    tile_grid_boxes,
 )
 
 BOXES = [Box(0, 0, 4, 3), Box(1, 0, 2, 2), Box(3, 2, 1, 1), Box(0, 1, 4, 1)]
@@ -49,13 +49,13 @@ def test_the_mean_of_patches_by_hand():
 
 def test_a_sub_grid_of_one_cell_is_that_patch():
     patches = F.normalize(noise(2, 12, 5), dim=-1)
-    views = mean_pool_subgrids(patches, (3, 4), tile_boxes((4, 3), rows=3, columns=4))
+    views = mean_pool_subgrids(patches, (3, 4), tile_grid_boxes((4, 3), rows=3, columns=4))
     torch.testing.assert_close(views, patches)
 
 
 def test_the_whole_grid_is_the_vector_of_the_image():
     tower = resnet()
-    last = last_feature_map(tower.model.visual, images())
+    last = last_feature_map_for_subgrids(tower.model.visual, images())
     down, across = last.shape[2:]
     views = attention_pool_subgrids(tower.model.visual.attnpool, last, [Box(0, 0, across, down)])
     torch.testing.assert_close(views[:, 0], tower.encode_images(images()).pooled)
@@ -63,7 +63,10 @@ def test_the_whole_grid_is_the_vector_of_the_image():
 
 def test_a_sub_grid_is_pooled_as_the_tower_of_its_size_would():
     tower = resnet()
-    pool, last = tower.model.visual.attnpool, last_feature_map(tower.model.visual, images())
+    pool, last = (
+        tower.model.visual.attnpool,
+        last_feature_map_for_subgrids(tower.model.visual, images()),
+    )
     side = last.shape[2]
     boxes = random_crop_boxes((side, side), 4, generator=torch.Generator().manual_seed(1))
     boxes.append(Box(2, 1, 3, 3))
@@ -83,7 +86,7 @@ def test_a_sub_grid_is_pooled_as_the_tower_of_its_size_would():
 
 def test_gradients_reach_the_map():
     tower = resnet()
-    last = last_feature_map(tower.model.visual, images()).requires_grad_()
+    last = last_feature_map_for_subgrids(tower.model.visual, images()).requires_grad_()
     attention_pool_subgrids(tower.model.visual.attnpool, last, [Box(0, 0, 2, 2)])[
         ..., 0
     ].sum().backward()
@@ -92,12 +95,12 @@ def test_gradients_reach_the_map():
 
 
 def test_a_tower_without_attention_pooling_is_refused():
-    with pytest.raises(ConfigError, match=r"got VisionTransformer. Use the mean of its patches"):
-        last_feature_map(load_encoder("tiny-vit").model.visual, images())
+    with pytest.raises(ConfigError, match=r"got VisionTransformer. Use mean_pool_subgrids"):
+        last_feature_map_for_subgrids(load_encoder("tiny-vit").model.visual, images())
 
 
 def test_a_grid_that_does_not_hold_the_patches_is_refused():
-    with pytest.raises(InputError, match=r"grid must hold 12 patches.*got \(3, 3\)"):
+    with pytest.raises(InputError, match=r"grid must contain 12 patches.*got \(3, 3\)"):
         mean_pool_subgrids(noise(1, 12, 5), (3, 3), BOXES)
 
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from surelabel.errors import InputError
 from surelabel.views import (
-    log_odds_of_softmax,
-    max_with_dead_band,
-    max_with_margin,
-    mean,
-    mean_of_centred,
-    mean_of_standardized,
+    max_fusion_with_dead_band,
+    max_fusion_with_margin,
+    mean_fusion,
+    mean_fusion_of_centred,
+    mean_fusion_of_standardized,
+    relative_log_odds_of_softmax,
 )
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/tailorclip_views.json").read_text())
@@ -61,47 +61,49 @@ def by_hand_centred(z, views, image_weight):
 
 @given(CASES)
 def test_the_margin_by_hand(case):
-    found = max_with_margin(*both(case), margin=0.3)
+    found = max_fusion_with_margin(*both(case), margin=0.3)
     assert found.tolist() == [pytest.approx(by_hand_margin(*case, 0.3))]
 
 
 @given(CASES)
 def test_the_dead_band_by_hand(case):
-    found = max_with_dead_band(*both(case), dead_band=0.05)
+    found = max_fusion_with_dead_band(*both(case), dead_band=0.05)
     assert found.tolist() == [pytest.approx(by_hand_dead_band(*case, 0.05))]
 
 
 @given(CASES)
 def test_the_mean_of_centred_by_hand(case):
-    found = mean_of_centred(*both(case), image_weight=0.3)
+    found = mean_fusion_of_centred(*both(case), image_weight=0.3)
     assert found.tolist() == [pytest.approx(by_hand_centred(*case, 0.3), abs=1e-9)]
 
 
 def test_real_images_are_fused_as_the_authors_fuse_them():
     image, tiles, expected = (torch.tensor(GOLDEN["voc"][k]) for k in ("picture", "tiles", "fused"))
-    found = max_with_margin(log_odds_of_softmax(image), log_odds_of_softmax(tiles)[:, None])
+    found = max_fusion_with_margin(
+        relative_log_odds_of_softmax(image), relative_log_odds_of_softmax(tiles)[:, None]
+    )
     torch.testing.assert_close(found, expected, rtol=0, atol=2e-4)
 
 
 def test_the_dead_band_depends_on_the_order_of_views_as_in_the_code():
     image = torch.tensor([[-1.0]])
     small_steps = torch.tensor([[[-0.98], [-0.96]]])  # 0.0039 and 0.0079 ahead of it
-    assert max_with_dead_band(image, small_steps).item() == -1
+    assert max_fusion_with_dead_band(image, small_steps).item() == -1
     climb = torch.tensor([[[-0.95], [-0.92]]])  # 0.0099 is too little, 0.0159 is enough
-    assert max_with_dead_band(image, climb).item() == pytest.approx(-0.92)
-    assert max_with_dead_band(image, torch.tensor([[[-0.94], [-0.92]]])).item() == pytest.approx(
-        -0.94
-    )
+    assert max_fusion_with_dead_band(image, climb).item() == pytest.approx(-0.92)
+    assert max_fusion_with_dead_band(
+        image, torch.tensor([[[-0.94], [-0.92]]])
+    ).item() == pytest.approx(-0.94)
 
 
 def test_no_margin_and_no_dead_band_are_the_same_maximum():
     image, views = torch.randn(2, 4), torch.randn(2, 3, 4)
     expected = torch.cat([image[:, None], views], dim=1).amax(dim=1)
-    assert torch.equal(max_with_margin(image, views, margin=0), expected)
-    assert torch.equal(max_with_dead_band(image, views, dead_band=0), expected)
+    assert torch.equal(max_fusion_with_margin(image, views, margin=0), expected)
+    assert torch.equal(max_fusion_with_dead_band(image, views, dead_band=0), expected)
 
 
-@pytest.mark.parametrize("rule", [mean, mean_of_centred, mean_of_standardized])
+@pytest.mark.parametrize("rule", [mean_fusion, mean_fusion_of_centred, mean_fusion_of_standardized])
 def test_a_share_of_one_leaves_the_image_alone(rule):
     generator = torch.Generator().manual_seed(0)
     image, views = (
@@ -113,7 +115,7 @@ def test_a_share_of_one_leaves_the_image_alone(rule):
     assert torch.equal(alone.argsort(), image.argsort())
 
 
-@pytest.mark.parametrize("rule", [mean_of_centred, mean_of_standardized])
+@pytest.mark.parametrize("rule", [mean_fusion_of_centred, mean_fusion_of_standardized])
 def test_means_of_relative_scores_ignore_a_constant_a_view(rule):
     generator = torch.Generator().manual_seed(0)
     image, views = (
@@ -124,13 +126,13 @@ def test_means_of_relative_scores_ignore_a_constant_a_view(rule):
     torch.testing.assert_close(rule(image, shifted), rule(image, views))
 
 
-@pytest.mark.parametrize("rule", [mean_of_centred, mean_of_standardized])
+@pytest.mark.parametrize("rule", [mean_fusion_of_centred, mean_fusion_of_standardized])
 def test_relative_scores_of_two_names_are_refused(rule):
     with pytest.raises(InputError, match=r"need 3 labels or more; got 2"):
         rule(torch.zeros(1, 2), torch.zeros(1, 1, 2))
 
 
-@pytest.mark.parametrize("rule", [mean, max_with_margin, max_with_dead_band])
+@pytest.mark.parametrize("rule", [mean_fusion, max_fusion_with_margin, max_fusion_with_dead_band])
 def test_the_others_take_one_name(rule):
     assert rule(torch.zeros(1, 1), torch.ones(1, 1, 1)).shape == (1, 1)
 
@@ -138,10 +140,10 @@ def test_the_others_take_one_name(rule):
 @pytest.mark.parametrize("dead_band", [-0.1, 1.1, math.nan])
 def test_a_dead_band_outside_its_range_is_refused(dead_band):
     with pytest.raises(InputError, match=r"dead_band must be a probability in \[0, 1\]"):
-        max_with_dead_band(torch.zeros(1, 1), torch.zeros(1, 1, 1), dead_band=dead_band)
+        max_fusion_with_dead_band(torch.zeros(1, 1), torch.zeros(1, 1, 1), dead_band=dead_band)
 
 
-@pytest.mark.parametrize("rule", [mean, mean_of_centred, mean_of_standardized])
+@pytest.mark.parametrize("rule", [mean_fusion, mean_fusion_of_centred, mean_fusion_of_standardized])
 @pytest.mark.parametrize("image_weight", [-0.1, 1.1, math.nan])
 def test_a_share_outside_its_range_is_refused(rule, image_weight):
     with pytest.raises(InputError, match=r"image_weight must be in \[0, 1\]"):

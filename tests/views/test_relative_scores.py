@@ -11,10 +11,14 @@ from scipy.special import logit, softmax
 from scipy.stats import zscore
 
 from surelabel.errors import InputError
-from surelabel.views import center_scores, log_odds_of_softmax, standardize_scores
+from surelabel.views import (
+    center_relative_scores,
+    relative_log_odds_of_softmax,
+    standardize_relative_scores,
+)
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/tailorclip_views.json").read_text())
-RELATIVE = [center_scores, standardize_scores, log_odds_of_softmax]
+RELATIVE = [center_relative_scores, standardize_relative_scores, relative_log_odds_of_softmax]
 every = pytest.mark.parametrize("relative", RELATIVE, ids=lambda f: f.__name__)
 ROWS = st.lists(st.floats(-1, 1, width=32), min_size=3, max_size=9)
 
@@ -22,44 +26,44 @@ ROWS = st.lists(st.floats(-1, 1, width=32), min_size=3, max_size=9)
 def test_log_odds_are_those_of_the_authors():
     cosines = torch.tensor(GOLDEN["first_scores"]["softmax"]).log()
     expected = torch.tensor(GOLDEN["first_scores"]["log_odds"])
-    found = log_odds_of_softmax(cosines, scale=1)
+    found = relative_log_odds_of_softmax(cosines, scale=1)
     torch.testing.assert_close(found, expected, rtol=0, atol=2e-5)  # theirs rounds 1 - p
 
 
 def test_log_odds_of_real_images():
     cosines, expected = (torch.tensor(GOLDEN["voc"][k]) for k in ("picture", "log_odds"))
-    torch.testing.assert_close(log_odds_of_softmax(cosines), expected, rtol=0, atol=2e-4)
+    torch.testing.assert_close(relative_log_odds_of_softmax(cosines), expected, rtol=0, atol=2e-4)
 
 
 @given(ROWS)
 def test_log_odds_against_scipy(row):
     row = np.array(row)
     expected = logit(softmax(5 * row))
-    found = log_odds_of_softmax(torch.from_numpy(row), scale=5, min_probability=0)
+    found = relative_log_odds_of_softmax(torch.from_numpy(row), scale=5, min_probability=0)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_far_ahead_log_odds_stay_exact_where_the_softmax_rounds_to_one():
     cosines = torch.tensor([[1.0, 0.0, -0.5]])
-    found = log_odds_of_softmax(cosines, min_probability=0)
+    found = relative_log_odds_of_softmax(cosines, min_probability=0)
     torch.testing.assert_close(found, torch.tensor([[100.0, -100.0, -150.0]]))
 
 
 def test_least_keeps_log_odds_inside_its_own():
-    found = log_odds_of_softmax(torch.tensor([[1.0, 0.0, -0.5]]), min_probability=1e-3)
+    found = relative_log_odds_of_softmax(torch.tensor([[1.0, 0.0, -0.5]]), min_probability=1e-3)
     limit = math.log(999)
     torch.testing.assert_close(found, torch.tensor([[limit, -limit, -limit]]))
 
 
 def test_a_tie_ahead_counts_the_other_one():
-    found = log_odds_of_softmax(torch.tensor([[0.5, 0.5, -1.0]]))
+    found = relative_log_odds_of_softmax(torch.tensor([[0.5, 0.5, -1.0]]))
     torch.testing.assert_close(found[0, :2], torch.zeros(2))
 
 
 @given(ROWS)
 def test_standardized_is_the_z_score_of_scipy(row):
     row = np.array(row)
-    found = standardize_scores(torch.from_numpy(row)).numpy()
+    found = standardize_relative_scores(torch.from_numpy(row)).numpy()
     if np.ptp(row) > 1e-6:
         np.testing.assert_allclose(found, zscore(row, ddof=1), rtol=1e-6, atol=1e-6)
     elif np.ptp(row) == 0:
@@ -120,4 +124,4 @@ def test_settings_out_of_range_are_refused(settings):
     with pytest.raises(
         InputError, match=r"scale must be above 0 and min_probability in \[0, 0\.5\)"
     ):
-        log_odds_of_softmax(torch.zeros(1, 3), **settings)
+        relative_log_odds_of_softmax(torch.zeros(1, 3), **settings)

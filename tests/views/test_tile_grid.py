@@ -4,14 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surelabel.errors import InputError
-from surelabel.views import Box, tile_boxes
+from surelabel.views import Box, tile_grid_boxes
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 90), st.integers(0, 90))
 def test_tiles_cover_every_pixel_once_and_differ_by_one_at_most(down, across, wider, higher):
     width, height = across + wider, down + higher
     seen = np.zeros((height, width), dtype=int)
-    boxes = tile_boxes((width, height), rows=down, columns=across)
+    boxes = tile_grid_boxes((width, height), rows=down, columns=across)
     for box in boxes:
         seen[box.top : box.top + box.height, box.left : box.left + box.width] += 1
     assert (seen == 1).all()
@@ -21,12 +21,12 @@ def test_tiles_cover_every_pixel_once_and_differ_by_one_at_most(down, across, wi
 
 
 def test_tiles_come_row_by_row():
-    boxes = tile_boxes((4, 6), rows=2, columns=2)
+    boxes = tile_grid_boxes((4, 6), rows=2, columns=2)
     assert boxes == [Box(0, 0, 2, 3), Box(2, 0, 2, 3), Box(0, 3, 2, 3), Box(2, 3, 2, 3)]
 
 
 def test_one_tile_is_the_image():
-    assert tile_boxes((7, 5), rows=1, columns=1) == [Box(0, 0, 7, 5)]
+    assert tile_grid_boxes((7, 5), rows=1, columns=1) == [Box(0, 0, 7, 5)]
 
 
 @pytest.mark.parametrize("size", [(2, 9), (9, 2), (0, 0)])
@@ -34,9 +34,9 @@ def test_an_image_with_fewer_pixels_than_tiles_is_refused(size):
     with pytest.raises(
         InputError, match=r"3 by 3 tiles must have 3 pixels in width and 3 in height or more; got"
     ):
-        tile_boxes(size)
+        tile_grid_boxes(size)
 
 
 def test_no_tiles_are_refused():
     with pytest.raises(InputError, match=r"rows and columns must be 1 or more; got 0 and 3"):
-        tile_boxes((9, 9), rows=0)
+        tile_grid_boxes((9, 9), rows=0)

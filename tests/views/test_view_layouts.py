@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surelabel.errors import InputError
-from surelabel.views import Box, CropLayout, RegionLayout, TileLayout, tile_boxes
+from surelabel.views import Box, CropLayout, RegionLayout, TileLayout, tile_grid_boxes
 
 SIDES = st.integers(1, 300)
 SHARES = st.tuples(*[st.floats(0, 1) for _ in range(4)]).filter(
@@ -35,7 +35,7 @@ def test_no_side_of_a_box_is_finer_than_stated(width, height, seed):
 
 
 def test_tiles_are_the_tiles_and_a_tiny_image_has_as_many():
-    assert TileLayout(2, 3).boxes((30, 20), "any") == tile_boxes((30, 20), rows=2, columns=3)
+    assert TileLayout(2, 3).boxes((30, 20), "any") == tile_grid_boxes((30, 20), rows=2, columns=3)
     assert TileLayout().boxes((1, 1), "any") == [Box(0, 0, 1, 1)] * 9
     boxes = TileLayout().boxes((2, 5), "any")
     assert [(b.left, b.width) for b in boxes] == [(0, 1), (0, 1), (1, 1)] * 3

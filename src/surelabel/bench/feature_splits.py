@@ -8,10 +8,15 @@ from pathlib import Path
 import numpy as np
 
 from surelabel.data import collection, read_feature_archive
-from surelabel.data.bundled_collections import benchmark_scenes
+from surelabel.data.bundled_collections import benchmark_collection_scenes
 from surelabel.encoders import load_encoder
 from surelabel.errors import DataError
-from surelabel.features import FeatureCache, Progress, default_cache_folder, encode_image_files
+from surelabel.features import (
+    FeatureCache,
+    Progress,
+    default_feature_cache_folder,
+    encode_image_files,
+)
 from surelabel.records import LabelledFeatures, LabelledImages
 
 SPLITS = ("train", "validation", "test")
@@ -22,11 +27,11 @@ class FeatureSplits:
     """Features of one dataset from one encoder, in three splits.
 
     Attributes:
-        name: Title in tables.
+        name: Title of the dataset in tables.
         encoder: Name of the encoder, or ``features:WIDTH`` for precomputed features.
-        train: Split for the fitting of heads.
-        validation: Split for the selection of settings and the fitting of calibrators.
-        test: Split for the measurements; nothing is selected on it.
+        train: Training split, used to fit heads.
+        validation: Validation split, used to select settings and to fit calibrators.
+        test: Test split, used only for the measurements.
     """
 
     name: str
@@ -37,7 +42,7 @@ class FeatureSplits:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of encoder, features and targets; independent of the title."""
+        """Hash of the encoder name, the features and the targets, without the title."""
         digest = hashlib.sha256(self.encoder.encode())
         for split in (self.train, self.validation, self.test):
             for array in (split.features, split.targets, split.known):
@@ -45,24 +50,24 @@ class FeatureSplits:
         return digest.hexdigest()
 
 
-def load_scene_features(
+def load_scene_feature_splits(
     encoder: str, *, quick: bool = False, progress: Progress | None = None
 ) -> FeatureSplits:
     """Encode scenes of 80 labels with an embedded encoder.
 
     Args:
         encoder: ``tiny-vit`` or ``tiny-rn``.
-        quick: Use the 3,000 images inside the package instead of 35,000 images, which are drawn
-            once, into the cache folder.
-        progress: Called with the number of encoded images and the total.
+        quick: If True, use the 3,000 images inside the package. If False, draw 35,000 images into
+            the cache folder on first use.
+        progress: Function called with the number of encoded images and the total number of images.
 
     Raises:
         MissingPart: If images must be drawn and no colour-emoji font is installed.
     """
-    cache, loaded_encoder = FeatureCache(default_cache_folder()), load_encoder(encoder)
+    cache, loaded_encoder = FeatureCache(default_feature_cache_folder()), load_encoder(encoder)
     splits = []
     for split in SPLITS:
-        images = _load_scene_images(split, quick)
+        images = _load_images_of_feature_split(split, quick)
         encoded = encode_image_files(
             loaded_encoder, images.paths, cache=cache, strict=True, progress=progress
         )
@@ -71,11 +76,11 @@ def load_scene_features(
     return FeatureSplits(f"scenes-80, {encoder}", encoder, *splits)
 
 
-def _load_scene_images(split: str, quick: bool) -> LabelledImages:
+def _load_images_of_feature_split(split: str, quick: bool) -> LabelledImages:
     if quick:
         return collection("scenes-80", split=split)
-    return benchmark_scenes(
-        "scenes-80", split=split, cache_folder=default_cache_folder() / "scenes"
+    return benchmark_collection_scenes(
+        "scenes-80", split=split, cache_folder=default_feature_cache_folder() / "scenes"
     ).images
 
 
@@ -92,8 +97,8 @@ def load_feature_splits(path: str | Path) -> FeatureSplits:
     missing = [split for split in SPLITS if split not in archive.splits]
     if missing:
         raise DataError(
-            f"{path} must name a part for each row (train, validation or test), and no part may be "
-            f"empty. Missing: {', '.join(missing)}. Add rows of these parts."
+            f"{path} must assign each row to a split (train, validation or test), and no split may "
+            f"be empty. Missing: {', '.join(missing)}. Add rows of these splits."
         )
     width = archive.all_rows.features.shape[1]
     return FeatureSplits(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from surelabel.metrics import ConfidenceInterval
-from surelabel.report.metric_descriptions import describe_metric, format_value
+from surelabel.report.metric_descriptions import describe_metric, format_described_metric_value
 
 PAPER_TITLES = {
     "mean_average_precision": "mAP@y",
@@ -17,21 +17,23 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def format_without_unit(value: float, metric: str) -> str:
-    """Format a metric value without its unit, which is in the header of its column."""
-    return format_value(value, metric_unit(metric)).removesuffix(" %")
+def markdown_table_value(value: float, metric: str) -> str:
+    """Return a formatted metric value without the unit, which is in the column header."""
+    return format_described_metric_value(value, markdown_table_metric_unit(metric)).removesuffix(
+        " %"
+    )
 
 
-def metric_title(metric: str) -> str:
-    """Return the title of a metric in the paper, or else its title in reports."""
+def markdown_table_metric_title(metric: str) -> str:
+    """Return the title of a metric: from the paper if the paper has one, else from reports."""
     return PAPER_TITLES.get(metric) or describe_metric(metric).title
 
 
-def metric_unit(metric: str) -> str:
+def markdown_table_metric_unit(metric: str) -> str:
     """Return the unit of a metric in reports."""
     return describe_metric(metric).unit
 
 
-def excludes_zero(interval: ConfidenceInterval) -> bool:
-    """Return whether an interval excludes 0."""
+def markdown_interval_excludes_zero(interval: ConfidenceInterval) -> bool:
+    """Return whether a confidence interval excludes 0."""
     return interval.low > 0 or interval.high < 0

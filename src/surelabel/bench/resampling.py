@@ -1,7 +1,7 @@
-"""Metrics on many resamples of the images at once, each resample one row of image weights.
+"""Metrics on many resamples of the images at once, with one row of image weights per resample.
 
-All metrics of this file are functions of sums over images, so resampling is a matrix product. With
-all weights 1 they equal those of ``metrics``.
+All metrics of this file are functions of sums over images, so resampling is a matrix product. If
+all weights are 1, the metrics equal those of ``surelabel.metrics``.
 """
 
 from collections.abc import Mapping
@@ -12,16 +12,16 @@ from scipy.special import expit
 
 from surelabel.metrics import ConfidenceInterval
 from surelabel.metrics.arrays.nan_division import divide_or_nan
-from surelabel.records import Array, validate_targets
+from surelabel.records import Array, validate_record_targets
 
 BINS = 15
 INTERVAL_QUANTILES = (0.025, 0.975)
 
 
-def resample_weights(count: int, *, resamples: int, seed: int = 0) -> Array:
-    """Return how often each image counts in each resample, ``(1 + resamples, n)``.
+def bench_resampling_weights(count: int, *, resamples: int, seed: int = 0) -> Array:
+    """Return how often each image occurs in each resample, ``(1 + resamples, n)``.
 
-    The first row counts each image once. The other rows sample with replacement.
+    In the first row, each image occurs once. The other rows are sampled with replacement.
 
     Args:
         count: Number of images, n.
@@ -33,12 +33,13 @@ def resample_weights(count: int, *, resamples: int, seed: int = 0) -> Array:
     return np.vstack([np.ones((1, count)), sampled])
 
 
-class BootstrapMetrics:
+class BenchResampling:
     """Metrics on resamples of the images; all compared rows use the same resamples.
 
     Args:
         targets: Targets in [0, 1], NaN if unknown, ``(n, c)``.
-        known: True if the target is known, ``(n, c)``; if omitted, all targets but NaN are known.
+        known: True for known targets, boolean, ``(n, c)``. If None, all targets except NaN are
+            known.
         resamples: Number of resamples, in addition to the images themselves.
         seed: Seed of the resampling.
     """
@@ -51,13 +52,14 @@ class BootstrapMetrics:
         resamples: int = 1000,
         seed: int = 0,
     ):
-        self._targets, self._known = validate_targets(targets, known)
-        self._weights = resample_weights(len(self._targets), resamples=resamples, seed=seed)
+        self._targets, self._known = validate_record_targets(targets, known)
+        self._weights = bench_resampling_weights(len(self._targets), resamples=resamples, seed=seed)
         self._n_decisions = self._weights @ self._known.sum(axis=1, dtype=float)
         self._prevalence_error = self._squared_error_of_prevalences()
 
     def metrics(self, logits: Array) -> dict[str, Array]:
-        """Return each metric for the images themselves and each resample, ``(1 + resamples,)``.
+        """Return the values of each metric, ``(1 + resamples,)``: first on the images, then on each
+        resample.
 
         Args:
             logits: Log-odds, ``(n, c)``.
@@ -97,27 +99,27 @@ class BootstrapMetrics:
         return np.asarray(errors.sum(axis=1))
 
 
-def difference_intervals(
+def bench_resampling_difference_intervals(
     first: Mapping[str, Array], second: Mapping[str, Array]
 ) -> dict[str, ConfidenceInterval]:
     """Return the 95 % interval of ``first`` minus ``second`` for each metric.
 
     Args:
-        first: Values by metric, from `BootstrapMetrics.metrics`, ``(1 + resamples,)`` each.
+        first: Values by metric, from `BenchResampling.metrics`, ``(1 + resamples,)`` each.
         second: Values by metric on the same resamples, ``(1 + resamples,)`` each.
 
     Source:
         Efron, Bootstrap Methods: Another Look at the Jackknife, Annals of Statistics, 1979.
 
     Differs:
-        The resamples are shifted so that their mean is the difference itself, as those of
-        ``metrics.paired_bootstrap_interval`` are, because binned errors grow in every resample.
+        The resamples are shifted so that the mean of the resamples is the difference itself, as in
+        ``metrics.paired_bootstrap_interval``, because binned errors grow in every resample.
     """
-    return {name: _centred_interval(first[name] - second[name]) for name in first}
+    return {name: _centred_bench_resampling_interval(first[name] - second[name]) for name in first}
 
 
-def _centred_interval(values: Array) -> ConfidenceInterval:
-    """Return the first value with the interval of the others, shifted to have it as their mean."""
+def _centred_bench_resampling_interval(values: Array) -> ConfidenceInterval:
+    """Return the first value with the interval of the other values, centred on the first value."""
     value, resampled = float(values[0]), values[1:]
     defined = resampled[~np.isnan(resampled)]
     if not defined.size:

@@ -17,12 +17,12 @@ READ_ERRORS = (OSError, EOFError, ValueError, KeyError, AttributeError, zipfile.
 
 
 class ResultCache:
-    """Results in a folder, each under a hash of the data and settings that it depends on.
+    """Cache of results in a folder, keyed by a hash of the data and settings of each result.
 
     The code is not part of the hash: use a new folder after a loss or a metric has changed.
 
     Args:
-        folder: Folder of the cached files; created on first use.
+        folder: Folder of the cached files, which is created on first use.
 
     Attributes:
         n_computed: Number of array results that were computed because they were not cached.
@@ -38,17 +38,17 @@ class ResultCache:
         shapes: Mapping[str, tuple[int, ...]],
         compute: Callable[[], Mapping[str, Any]],
     ) -> dict[str, Array]:
-        """Load arrays from the cache, or compute and store them.
+        """Load arrays from the cache, or compute and store the arrays.
 
         Args:
             key: Data and settings that the arrays depend on.
             shapes: Shape of each array, by name.
-            compute: Computes the arrays.
+            compute: Function that computes the arrays, by name.
 
         Raises:
-            DataError: If a file is damaged or cannot be written.
+            DataError: If a file of the cache is damaged or cannot be written.
         """
-        path = self.folder / f"{_key_hash(*key)}.npz"
+        path = self.folder / f"{_result_cache_key_hash(*key)}.npz"
         if not path.exists():
             computed = compute()
             with atomic_file(path) as temporary, temporary.open("wb") as file:
@@ -58,34 +58,34 @@ class ResultCache:
             with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
                 arrays = {name: file[name].astype(float) for name in shapes}
         except READ_ERRORS as error:
-            raise _damaged_file_error(path, error) from error
+            raise _damaged_result_cache_error(path, error) from error
         if {name: array.shape for name, array in arrays.items()} != shapes:
-            raise _damaged_file_error(path, "arrays of another shape")
+            raise _damaged_result_cache_error(path, "arrays of another shape")
         return arrays
 
     def load_or_compute(self, *key: object, compute: Callable[[], Any]) -> Any:
-        """Load a JSON value from the cache, or compute and store it.
+        """Load a JSON value from the cache, or compute and store the value.
 
         Args:
             key: Data and settings that the value depends on.
-            compute: Computes the value.
+            compute: Function that computes the value.
 
         Raises:
-            DataError: If a file is damaged or cannot be written.
+            DataError: If a file of the cache is damaged or cannot be written.
         """
-        path = self.folder / f"{_key_hash(*key)}.json"
+        path = self.folder / f"{_result_cache_key_hash(*key)}.json"
         if path.exists():
             try:
                 return json.loads(path.read_text(encoding="utf-8"))
             except (OSError, ValueError) as error:
-                raise _damaged_file_error(path, error) from error
+                raise _damaged_result_cache_error(path, error) from error
         value = compute()
         with atomic_file(path) as temporary:
             temporary.write_text(json.dumps(value), encoding="utf-8")
         return value
 
 
-def array_digest(*arrays: Array | Flags) -> str:
+def result_cache_array_digest(*arrays: Array | Flags) -> str:
     """Return a hash of the content of some arrays, for the key of a cached value."""
     digest = hashlib.sha256()
     for array in arrays:
@@ -93,9 +93,9 @@ def array_digest(*arrays: Array | Flags) -> str:
     return digest.hexdigest()
 
 
-def _key_hash(*key: object) -> str:
+def _result_cache_key_hash(*key: object) -> str:
     return hashlib.sha256(repr(key).encode()).hexdigest()[:20]
 
 
-def _damaged_file_error(path: Path, reason: object) -> DataError:
-    return DataError(f"{path} is damaged ({reason}). Remove it and run the command again.")
+def _damaged_result_cache_error(path: Path, reason: object) -> DataError:
+    return DataError(f"{path} is damaged ({reason}). Remove the file and run the command again.")

@@ -9,10 +9,10 @@ from scipy.special import expit, logit
 
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
 from surelabel.calibration.fitting.input_validation import (
-    flatten_known_decisions,
-    smooth_platt_targets,
+    validate_and_flatten_calibration_data,
     validate_calibrator_state,
 )
+from surelabel.calibration.fitting.target_smoothing import smooth_targets
 from surelabel.calibration.interface import OrderPreservation
 from surelabel.errors import ConfigError, DataError
 from surelabel.records import Array
@@ -25,28 +25,29 @@ class Beta(BaseCalibrator):
 
         logit = a · log(p) - b · log(1 - p) + c,   p = sigmoid(x),   a, b > 0
 
-    The map tends to a line of slope a for very negative logits and of slope b for very positive
-    ones. It fits data on which the single slope of Platt scaling is not sufficient. The input must
-    be log-odds, because the slope changes at 0.
+    Here x is the input logit, a and b are the slopes, and c is the shift. The calibrated logit
+    tends to a line with slope a for very negative logits and with slope b for very positive logits.
+    Beta calibration fits data on which the single slope of Platt scaling is not sufficient. The
+    input must be log-odds, because the slope changes at 0.
 
     Args:
-        shrinkage: Strength of the penalty that pulls a and b towards each other: the penalty is
-            ``shrinkage`` times half the squared distance, in nats. It matters only where a or b
-            has few decisions. >= 0.
+        shrinkage: Strength of the penalty that pulls a and b towards each other, >= 0. The penalty
+            is ``shrinkage`` times half the squared difference of a and b, in nats. The penalty
+            matters only if few decisions determine a or b.
 
     Attributes:
-        slopes_: Fitted a and b, ``(2,)``, at least 0.001.
-        shift_: Fitted c.
+        slopes_: Fitted slopes a and b, ``(2,)``, at least 0.001.
+        shift_: Fitted shift c.
 
     Source:
         Kull, Silva Filho and Flach, Beta calibration: a well-founded and easily implemented
         improvement on logistic calibration for binary classifiers, AISTATS 2017.
 
     Differs:
-        All labels share a, b and c. Both slopes are bounded in one fit. The authors fit without
-        bounds and drop a feature whose slope is negative. The penalty on the distance of a and b
-        is ours: if all labels are rare, no logit is above 0 and b would be noise. Targets are
-        smoothed as in Platt scaling.
+        All labels share a, b and c. Both slopes are bounded in the same fit. The authors fit
+        without bounds and drop a feature whose slope is negative. The penalty on the difference of
+        a and b is ours: if all labels are rare, no logit is above 0, and b would be fitted to
+        noise. Targets are smoothed as in Platt scaling.
 
     Example:
         >>> x = [[-4.0], [-2.0], [0.0], [2.0], [4.0]] * 20
@@ -72,21 +73,21 @@ class Beta(BaseCalibrator):
         Args:
             logits: Log-odds, ``(n, c)``, finite.
             targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
-            known: True where the target is known, ``(n, c)``. None means that all are known.
+            known: True where the target is known, ``(n, c)``. If None, all targets are known.
 
         Returns:
-            This calibrator, fitted.
+            The fitted calibrator.
 
         Raises:
-            InputError: If a value is out of range, or if no known target is positive or none is
-                negative.
+            InputError: If a value is out of range, or if the known targets contain no positive or
+                no negative target.
         """
-        x, y = flatten_known_decisions(logits, targets, known)
-        y = smooth_platt_targets(y)
+        x, y = validate_and_flatten_calibration_data(logits, targets, known)
+        y = smooth_targets(y)
         if np.ptp(x) <= 1e-12 * np.abs(x).max():
             self.slopes_, self.shift_ = np.ones(2), float(logit(y.mean()) - x[0])
             return self
-        self.slopes_, self.shift_ = _fit_slopes_and_shift(x, y, self.shrinkage)
+        self.slopes_, self.shift_ = _fit_beta_slopes_and_shift(x, y, self.shrinkage)
         return self
 
     def state(self) -> dict[str, Any]:
@@ -109,7 +110,7 @@ class Beta(BaseCalibrator):
         return self
 
     def _calibrated_log_odds(self, x: Array) -> Array:
-        return _log_probability_features(x) @ self.slopes_ + self.shift_
+        return _beta_calibration_features(x) @ self.slopes_ + self.shift_
 
     def _check_settings(self) -> None:
         if not (np.isfinite(self.shrinkage) and self.shrinkage >= 0):
@@ -118,14 +119,14 @@ class Beta(BaseCalibrator):
             )
 
 
-def _log_probability_features(x: Array) -> Array:
-    """Return log(p) and -log(1 - p) of log-odds, stacked on a new last axis."""
+def _beta_calibration_features(x: Array) -> Array:
+    """Return log(p) and -log(1 - p) of log-odds, stacked on a new last axis; p is the sigmoid."""
     return np.stack([-np.logaddexp(0, -x), np.logaddexp(0, x)], axis=-1)
 
 
-def _fit_slopes_and_shift(x: Array, y: Array, shrinkage: float) -> tuple[Array, float]:
+def _fit_beta_slopes_and_shift(x: Array, y: Array, shrinkage: float) -> tuple[Array, float]:
     """Return the slopes and the shift that minimize the penalized log loss, which is convex."""
-    features = _log_probability_features(x)
+    features = _beta_calibration_features(x)
     center, spread = features.mean(axis=0), np.maximum(features.std(axis=0), 1e-12)
     features = (features - center) / spread
     penalty_gradient = shrinkage / x.size * np.array([1.0, -1.0])

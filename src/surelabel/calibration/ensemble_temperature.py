@@ -9,10 +9,10 @@ from scipy.special import expit
 
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
 from surelabel.calibration.fitting.input_validation import (
-    flatten_known_decisions,
-    smooth_platt_targets,
+    validate_and_flatten_calibration_data,
     validate_calibrator_state,
 )
+from surelabel.calibration.fitting.target_smoothing import smooth_targets
 from surelabel.calibration.interface import OrderPreservation
 from surelabel.calibration.temperature import Temperature
 from surelabel.errors import DataError
@@ -24,9 +24,10 @@ class EnsembleTemperature(BaseCalibrator):
 
         p = w1 · sigmoid(x / T) + w2 · sigmoid(x) + w3 · prior,   w >= 0,   w1 + w2 + w3 = 1
 
-    T is the temperature of ``Temperature``. The prior is the share of positives among the known
-    targets. The weights w minimize the log loss. All probabilities lie in
-    [w3 · prior, 1 - w3 · (1 - prior)], so extreme logits move close together.
+    Here x is the input logit, and T is the temperature that ``Temperature`` fits. The prior is the
+    share of positives among the known targets. The weights w minimize the log loss. All
+    probabilities lie in [w3 · prior, 1 - w3 · (1 - prior)], so differences between extreme logits
+    shrink.
 
     Attributes:
         temperature_: Fitted temperature T.
@@ -38,10 +39,10 @@ class EnsembleTemperature(BaseCalibrator):
         Calibration in Deep Learning, ICML 2020, arXiv:2003.07329.
 
     Differs:
-        A sigmoid for each label replaces the softmax. The share of positives replaces the uniform
-        1 / c, which is far off for rare labels. The weights minimize the log loss; the authors
-        minimize the squared error, which is insensitive to rare labels. Targets are smoothed as
-        in Platt scaling.
+        A sigmoid for each label replaces the softmax. The share of positives replaces the uniform 1
+        / c, which is inaccurate for rare labels. The weights minimize the log loss; the authors
+        minimize the squared error, which is insensitive to rare labels. Targets are smoothed as in
+        Platt scaling.
 
     Example:
         >>> x, y = [[-4.0], [-2.0], [2.0], [4.0], [4.0]], [[0], [0], [1], [1], [0]]
@@ -61,20 +62,20 @@ class EnsembleTemperature(BaseCalibrator):
         Args:
             logits: Log-odds, ``(n, c)``, finite.
             targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
-            known: True where the target is known, ``(n, c)``. None means that all are known.
+            known: True where the target is known, ``(n, c)``. If None, all targets are known.
 
         Returns:
-            This calibrator, fitted.
+            The fitted calibrator.
 
         Raises:
-            InputError: If a value is out of range, or if no known target is positive or none is
-                negative.
+            InputError: If a value is out of range, or if the known targets contain no positive or
+                no negative target.
         """
-        x, y = flatten_known_decisions(logits, targets, known)
+        x, y = validate_and_flatten_calibration_data(logits, targets, known)
         self.temperature_ = Temperature().fit(x[:, None], y[:, None]).temperature_
         self.prior_ = float(y.mean())
-        self.weights_ = _fit_mixture_weights(
-            *self._component_probabilities(x), smooth_platt_targets(y)
+        self.weights_ = _fit_ensemble_temperature_weights(
+            *self._component_probabilities(x), smooth_targets(y)
         )
         return self
 
@@ -119,8 +120,8 @@ class EnsembleTemperature(BaseCalibrator):
         return positive, np.stack([expit(-scaled), expit(-x), 1 - prior], axis=-1)
 
 
-def _fit_mixture_weights(positive: Array, negative: Array, y: Array) -> Array:
-    """Return the mixture weights that minimize the log loss, which is convex in them."""
+def _fit_ensemble_temperature_weights(positive: Array, negative: Array, y: Array) -> Array:
+    """Return the mixture weights that minimize the log loss, which is convex in the weights."""
 
     def loss(weights: Array) -> tuple[float, Array]:
         p, q = positive @ weights, negative @ weights

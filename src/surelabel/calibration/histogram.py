@@ -8,8 +8,8 @@ from scipy.special import expit
 
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
 from surelabel.calibration.fitting.input_validation import (
-    check_finite_positive,
-    flatten_known_decisions,
+    check_positive_calibrator_setting,
+    validate_and_flatten_calibration_data,
     validate_calibrator_state,
 )
 from surelabel.calibration.interface import OrderPreservation
@@ -22,12 +22,14 @@ class Histogram(BaseCalibrator):
 
         p' = (positive_b + m · p) / (count_b + m)      b = the bin of p, m = ``pseudo_count``
 
-    A bin with many decisions returns its share of positives; an empty bin returns p unchanged.
-    Inside a bin the order is preserved. Between bins it may change.
+    Here p is the uncalibrated probability; positive_b and count_b are the numbers of positives and
+    of decisions in bin b. In a bin with many decisions, p' is close to the share of positives. In
+    an empty bin, p' equals p. The order of probabilities is preserved inside a bin, but may change
+    between bins.
 
     Args:
-        bins: Number of bins of equal width on [0, 1], the last one closed, >= 1.
-        pseudo_count: Weight of the uncalibrated probability, in decisions. Above 0.
+        bins: Number of bins of equal width on [0, 1], >= 1. The last bin includes probability 1.
+        pseudo_count: Weight of the uncalibrated probability, in decisions, above 0.
 
     Attributes:
         positives_: Number of positives among the known targets of each bin, ``(bins,)``.
@@ -39,8 +41,8 @@ class Histogram(BaseCalibrator):
         Calibration of Modern Neural Networks, ICML 2017, arXiv:1706.04599.
 
     Differs:
-        All labels share the bins. The pseudo-count is ours: it keeps the log loss finite and
-        defines the output of empty bins, for which netcal returns the bin centre.
+        All labels share the bins. The pseudo-count is ours. The pseudo-count keeps the log loss
+        finite and defines the output of empty bins, for which netcal returns the bin centre.
 
     Example:
         >>> x, y = [[-1.0], [-1.0], [-1.0], [2.0]], [[0], [1], [0], [1]]
@@ -66,17 +68,17 @@ class Histogram(BaseCalibrator):
         Args:
             logits: Log-odds, ``(n, c)``, finite.
             targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
-            known: True where the target is known, ``(n, c)``. None means that all are known.
+            known: True where the target is known, ``(n, c)``. If None, all targets are known.
 
         Returns:
-            This calibrator, fitted.
+            The fitted calibrator.
 
         Raises:
-            InputError: If a value is out of range, or if no known target is positive or none is
-                negative.
+            InputError: If a value is out of range, or if the known targets contain no positive or
+                no negative target.
         """
-        x, y = flatten_known_decisions(logits, targets, known)
-        bins = _equal_width_bin_indices(expit(x), self.bins)
+        x, y = validate_and_flatten_calibration_data(logits, targets, known)
+        bins = _histogram_bin_indices(expit(x), self.bins)
         self.counts_ = np.bincount(bins, minlength=self.bins).astype(np.float64)
         self.positives_ = np.bincount(bins, weights=y, minlength=self.bins).astype(np.float64)
         self.weight_ = float(self.pseudo_count)
@@ -115,7 +117,7 @@ class Histogram(BaseCalibrator):
     def _calibrated_log_odds(self, x: Array) -> Array:
         x = np.clip(x, -LOGIT_LIMIT, LOGIT_LIMIT)
         p = expit(x)
-        bins = _equal_width_bin_indices(p, len(self.counts_))
+        bins = _histogram_bin_indices(p, len(self.counts_))
         negatives = np.maximum(self.counts_ - self.positives_, 0)
         numerator = self.positives_[bins] + self.weight_ * p
         log_odds: Array = np.log(numerator) - np.log(negatives[bins] + self.weight_ * expit(-x))
@@ -124,9 +126,9 @@ class Histogram(BaseCalibrator):
     def _check_settings(self) -> None:
         if not float(self.bins).is_integer() or self.bins < 1:
             raise ConfigError(f"bins must be a whole number of at least 1; got {self.bins}.")
-        check_finite_positive("pseudo_count", self.pseudo_count)
+        check_positive_calibrator_setting("pseudo_count", self.pseudo_count)
 
 
-def _equal_width_bin_indices(p: Array, count: int) -> npt.NDArray[np.int64]:
-    """Return the index of the equal-width bin of every probability, from 0."""
+def _histogram_bin_indices(p: Array, count: int) -> npt.NDArray[np.int64]:
+    """Return the index of the equal-width bin of every probability, counted from 0."""
     return np.minimum((p * count).astype(np.int64), count - 1)

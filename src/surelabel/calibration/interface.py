@@ -16,11 +16,11 @@ class Calibrator(Protocol):
     attributes end in an underscore, and the methods follow scikit-learn's estimator interface.
 
     Attributes:
-        keeps_order: Effect on the order of the logits of one label, inside the limits of -40 and
-            40. The order is preserved ("strictly"), preserved except for new ties ("with ties"),
-            or it may change ("no").
-        accepts_raw_scores: Whether raw scores are accepted as well as log-odds. It is True if the
-            calibrator fits the offset of the scores.
+        keeps_order: Effect of the calibrator on the order of the logits of one label, for logits in
+            [-40, 40]. The order is preserved ("strictly"), is preserved except for new ties ("with
+            ties"), or may change ("no").
+        accepts_raw_scores: Whether raw scores are accepted as well as log-odds. The value is True
+            if the calibrator fits the offset of the scores.
         shares_parameters: Whether all labels share the fitted parameters. Shared parameters are
             also valid for new labels.
     """
@@ -32,7 +32,7 @@ class Calibrator(Protocol):
     def fit(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> Self:
-        """Fit on held-out logits and targets, ``(n, c)``; a target of NaN is unknown."""
+        """Fit the calibrator on held-out logits and targets, ``(n, c)``; NaN means unknown."""
 
     def logits(self, logits: npt.ArrayLike) -> Array:
         """Return calibrated log-odds in [-40, 40], ``(n, c)``."""
@@ -41,10 +41,11 @@ class Calibrator(Protocol):
         """Return the sigmoid of the calibrated log-odds, ``(n, c)``."""
 
     def shared_calibrator(self) -> "Calibrator | None":
-        """Return the calibrator with the parameters that all labels share, for new labels.
+        """Return a calibrator for new labels, with the parameters that all labels share.
 
         Returns:
-            The calibrator itself if ``shares_parameters`` is True, None if no parameter is shared.
+            The calibrator itself if ``shares_parameters`` is True, or None if no parameter is
+            shared.
         """
 
     def state(self) -> dict[str, Any]:

@@ -6,8 +6,8 @@ import numpy.typing as npt
 
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
 from surelabel.calibration.fitting.input_validation import (
-    check_finite_positive,
-    flatten_known_decisions,
+    check_positive_calibrator_setting,
+    validate_and_flatten_calibration_data,
     validate_calibrator_state,
 )
 from surelabel.calibration.fitting.isotonic_curve import IsotonicCurve, fit_isotonic_curve
@@ -19,16 +19,17 @@ from surelabel.records import Array
 class Isotonic(BaseCalibrator):
     """Isotonic regression: the non-decreasing map from scores to probabilities that fits best.
 
-        p = isotonic regression of the targets on x; each step counts ``pseudo_count``
+        p = isotonic regression of the targets on x; each step includes ``pseudo_count``
             additional decisions, half of them positive
         logit = log(p / (1 - p)), interpolated linearly between steps, constant outside the data
 
-    The map corrects every miscalibration that preserves the order, but needs thousands of
-    decisions. Images on the same step have equal probabilities; break these ties by raw score.
+    Isotonic regression corrects every miscalibration that preserves the order, but needs thousands
+    of decisions. Images on the same step have equal probabilities. Break ties of equal
+    probabilities by raw score.
 
     Args:
-        pseudo_count: Number of decisions added to every step, so that no probability is 0 or 1.
-            Above 0.
+        pseudo_count: Number of decisions, above 0, that are added to every step so that no
+            probability is 0 or 1.
 
     Attributes:
         curve_: Fitted isotonic curve.
@@ -67,16 +68,16 @@ class Isotonic(BaseCalibrator):
         Args:
             logits: Log-odds or raw scores, ``(n, c)``, finite.
             targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
-            known: True where the target is known, ``(n, c)``. None means that all are known.
+            known: True where the target is known, ``(n, c)``. If None, all targets are known.
 
         Returns:
-            This calibrator, fitted.
+            The fitted calibrator.
 
         Raises:
-            InputError: If a value is out of range, or if no known target is positive or none is
-                negative.
+            InputError: If a value is out of range, or if the known targets contain no positive or
+                no negative target.
         """
-        x, y = flatten_known_decisions(logits, targets, known)
+        x, y = validate_and_flatten_calibration_data(logits, targets, known)
         self.curve_ = fit_isotonic_curve(x, y, self.pseudo_count)
         return self
 
@@ -95,8 +96,8 @@ class Isotonic(BaseCalibrator):
         curve = IsotonicCurve(arrays["knots"], arrays["levels"])
         if not curve.is_monotonic:
             raise DataError(
-                "The knots of a saved curve must increase and its levels must not decrease; got a "
-                "curve that violates this. Calibrate again."
+                "A saved curve must have increasing knots and non-decreasing levels; got a curve "
+                "with another order. Calibrate again."
             )
         self.curve_ = curve
         return self
@@ -105,4 +106,4 @@ class Isotonic(BaseCalibrator):
         return self.curve_(x)
 
     def _check_settings(self) -> None:
-        check_finite_positive("pseudo_count", self.pseudo_count)
+        check_positive_calibrator_setting("pseudo_count", self.pseudo_count)

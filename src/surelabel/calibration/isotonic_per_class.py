@@ -9,8 +9,8 @@ from scipy.special import expit
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
 from surelabel.calibration.fitting.input_validation import (
     check_calibrated_label_count,
-    check_finite_positive,
-    truncate_saved_value,
+    check_positive_calibrator_setting,
+    truncate_calibrator_state,
     validate_calibration_data,
     validate_calibrator_state,
 )
@@ -30,12 +30,13 @@ class IsotonicPerClass(BaseCalibrator):
         p_c = w_c · curve_c(x) + (1 - w_c) · pooled(x)
         w_c = k_c / (k_c + m),   k_c = the smaller of the numbers of positives and negatives of c
 
-    The curve of a label with m = ``pseudo_count`` positives has weight 1/2. A label without
-    positives uses the pooled curve only.
+    Here x is the input score, p_c is the calibrated probability of label c, and curve_c and pooled
+    are isotonic curves. The curve of a label with m = ``pseudo_count`` positives has weight 1/2. A
+    label without positives uses the pooled curve only.
 
     Args:
-        pseudo_count: Number of positives at which the curve of a label and the pooled curve have
-            equal weight. Above 0.
+        pseudo_count: Number of positives, above 0, at which the curve of a label and the pooled
+            curve have equal weight.
 
     Attributes:
         shared_: Fitted pooled ``Isotonic``.
@@ -47,8 +48,8 @@ class IsotonicPerClass(BaseCalibrator):
         Estimates, KDD 2002: one curve for each class.
 
     Differs:
-        The mixture with the pooled curve is ours. Without it, the curve of a label with few
-        positives has only one or two steps.
+        The mixture with the pooled curve is ours. Without the pooled curve, the curve of a label
+        with few positives has only one or two steps.
 
     Example:
         >>> x = [[-2.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [1.0, 2.0]]
@@ -73,14 +74,14 @@ class IsotonicPerClass(BaseCalibrator):
         Args:
             logits: Log-odds or raw scores, ``(n, c)``, finite.
             targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
-            known: True where the target is known, ``(n, c)``. None means that all are known.
+            known: True where the target is known, ``(n, c)``. If None, all targets are known.
 
         Returns:
-            This calibrator, fitted.
+            The fitted calibrator.
 
         Raises:
-            InputError: If a value is out of range, or if no known target is positive or none is
-                negative.
+            InputError: If a value is out of range, or if the known targets contain no positive or
+                no negative target.
         """
         x, y, known = validate_calibration_data(logits, targets, known)
         self.shared_ = Isotonic(pseudo_count=STEP_PSEUDO_COUNT).fit(x, y, known)
@@ -88,7 +89,7 @@ class IsotonicPerClass(BaseCalibrator):
         smaller_count = np.minimum(positives, known.sum(axis=0) - positives)
         self.weights_ = smaller_count / (smaller_count + self.pseudo_count)
         self.curves_ = [
-            _fit_label_curve(*column) if weight > 0 else ZERO_CURVE
+            _fit_isotonic_class_curve(*column) if weight > 0 else ZERO_CURVE
             for *column, weight in zip(x.T, y.T, known.T, self.weights_, strict=True)
         ]
         return self
@@ -119,15 +120,15 @@ class IsotonicPerClass(BaseCalibrator):
         if (
             not isinstance(curves, list)
             or len(curves) != len(weights)
-            or _has_weight_outside_unit(weights)
+            or _has_invalid_isotonic_class_weight(weights)
         ):
             raise DataError(
                 "A saved calibration must have weights in [0, 1] and one curve for each weight; "
-                f"got {truncate_saved_value(repr(weights.tolist()))} and "
-                f"{truncate_saved_value(repr(curves))}. Calibrate again."
+                f"got {truncate_calibrator_state(repr(weights.tolist()))} and "
+                f"{truncate_calibrator_state(repr(curves))}. Calibrate again."
             )
-        self.shared_ = _restore_curve(state["pooled"])
-        self.curves_ = [_restore_curve(curve).curve_ for curve in curves]
+        self.shared_ = _restore_isotonic_class_curve(state["pooled"])
+        self.curves_ = [_restore_isotonic_class_curve(curve).curve_ for curve in curves]
         self.weights_ = weights
         return self
 
@@ -143,24 +144,24 @@ class IsotonicPerClass(BaseCalibrator):
         return log_odds
 
     def _check_settings(self) -> None:
-        check_finite_positive("pseudo_count", self.pseudo_count)
+        check_positive_calibrator_setting("pseudo_count", self.pseudo_count)
 
 
-def _fit_label_curve(x: Array, y: Array, known: Flags) -> IsotonicCurve:
+def _fit_isotonic_class_curve(x: Array, y: Array, known: Flags) -> IsotonicCurve:
     """Return the isotonic curve of one label, fitted on its known decisions."""
     return fit_isotonic_curve(x[known], y[known], STEP_PSEUDO_COUNT)
 
 
-def _restore_curve(curve: Any) -> Isotonic:
+def _restore_isotonic_class_curve(curve: Any) -> Isotonic:
     """Return an ``Isotonic`` with a saved curve, validated by ``Isotonic.restore``."""
     if not isinstance(curve, list) or len(curve) != 2:
         raise DataError(
             f"A saved curve must be a list of knots and a list of levels; got "
-            f"{truncate_saved_value(repr(curve))}. Calibrate again."
+            f"{truncate_calibrator_state(repr(curve))}. Calibrate again."
         )
     return Isotonic().restore(dict(zip(("knots", "levels"), curve, strict=True)))
 
 
-def _has_weight_outside_unit(weights: Array) -> bool:
+def _has_invalid_isotonic_class_weight(weights: Array) -> bool:
     """Return whether a weight lies outside [0, 1]."""
     return bool(weights.min() < 0 or weights.max() > 1)

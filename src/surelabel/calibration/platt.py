@@ -9,10 +9,10 @@ from scipy.special import expit, logit
 
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
 from surelabel.calibration.fitting.input_validation import (
-    flatten_known_decisions,
-    smooth_platt_targets,
+    validate_and_flatten_calibration_data,
     validate_calibrator_state,
 )
+from surelabel.calibration.fitting.target_smoothing import smooth_targets
 from surelabel.calibration.interface import OrderPreservation
 from surelabel.errors import DataError
 from surelabel.records import Array
@@ -25,13 +25,14 @@ class Platt(BaseCalibrator):
 
         logit = a · x + b,   a > 0
 
-    The slope and the shift maximize the likelihood.
+    Here x is the input logit or raw score, a is the slope, and b is the shift. The slope and the
+    shift maximize the likelihood.
 
     Attributes:
-        slope_: Fitted a, at least 0.001 divided by the standard deviation of x. The bound
-            preserves the order even if the likelihood would reverse it. It is 1 if all x are
-            equal.
-        shift_: Fitted b.
+        slope_: Fitted slope a, at least 0.001 divided by the standard deviation of x. The bound
+            preserves the order even if maximum likelihood would reverse the order. If all x are
+            equal, the slope is 1.
+        shift_: Fitted shift b.
 
     Source:
         Platt, Probabilistic Outputs for Support Vector Machines and Comparisons to Regularized
@@ -40,9 +41,9 @@ class Platt(BaseCalibrator):
 
     Differs:
         All labels share a and b, a stays above 0, and L-BFGS-B on standardized x replaces Platt's
-        search. As in the source, targets are smoothed: a positive counts as (P + 1) / (P + 2) and
-        a negative as 1 / (N + 2), with P positive and N negative decisions. Therefore a and b are
-        finite even if x separates the targets. Graded targets are interpolated linearly.
+        search. As in the source, targets are smoothed: with P positive and N negative decisions, a
+        positive target becomes (P + 1) / (P + 2) and a negative target 1 / (N + 2). Therefore a and
+        b are finite even if x separates the targets. Graded targets are interpolated linearly.
 
     Example:
         >>> calibrator = Platt().fit([[0.1], [0.3], [0.2], [0.4]], [[0], [0], [1], [1]])
@@ -62,22 +63,22 @@ class Platt(BaseCalibrator):
         Args:
             logits: Log-odds or raw scores, ``(n, c)``, finite.
             targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
-            known: True where the target is known, ``(n, c)``. None means that all are known.
+            known: True where the target is known, ``(n, c)``. If None, all targets are known.
 
         Returns:
-            This calibrator, fitted.
+            The fitted calibrator.
 
         Raises:
-            InputError: If a value is out of range, or if no known target is positive or none is
-                negative.
+            InputError: If a value is out of range, or if the known targets contain no positive or
+                no negative target.
         """
-        x, y = flatten_known_decisions(logits, targets, known)
-        y = smooth_platt_targets(y)
+        x, y = validate_and_flatten_calibration_data(logits, targets, known)
+        y = smooth_targets(y)
         mean, spread = float(x.mean()), float(x.std())
         if spread <= 1e-12 * abs(mean):
             self.slope_, self.shift_ = 1.0, float(logit(y.mean())) - mean
             return self
-        slope, shift = _fit_slope_and_shift((x - mean) / spread, y)
+        slope, shift = _fit_platt_slope_and_shift((x - mean) / spread, y)
         self.slope_, self.shift_ = slope / spread, shift - slope * mean / spread
         return self
 
@@ -103,8 +104,8 @@ class Platt(BaseCalibrator):
         return self.slope_ * x + self.shift_
 
 
-def _fit_slope_and_shift(x: Array, y: Array) -> tuple[float, float]:
-    """Return the slope and the shift that minimize the log loss, which is convex in both."""
+def _fit_platt_slope_and_shift(x: Array, y: Array) -> tuple[float, float]:
+    """Return the slope and the shift that minimize the log loss, a convex function of both."""
 
     def loss(line: Array) -> tuple[float, Array]:
         z = line[0] * x + line[1]

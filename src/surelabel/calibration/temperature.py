@@ -9,10 +9,10 @@ from scipy.special import expit
 
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
 from surelabel.calibration.fitting.input_validation import (
-    flatten_known_decisions,
-    smooth_platt_targets,
+    validate_and_flatten_calibration_data,
     validate_calibrator_state,
 )
+from surelabel.calibration.fitting.target_smoothing import smooth_targets
 from surelabel.calibration.interface import OrderPreservation
 from surelabel.errors import DataError
 from surelabel.records import Array
@@ -25,19 +25,20 @@ class Temperature(BaseCalibrator):
 
         logit = x / T
 
-    T maximizes the likelihood. It corrects overconfidence and underconfidence, but not a wrong
-    mean probability. If the mean is wrong too, or for raw scores, use ``Platt``.
+    Here x is the input logit, and the temperature T maximizes the likelihood. Temperature scaling
+    corrects overconfidence and underconfidence, but not a wrong mean probability. If the mean
+    probability is wrong, or if the input is raw scores, use ``Platt``.
 
     Attributes:
-        temperature_: Fitted T, in [0.001, 1000]. If the logits do not predict the targets, the
-            optimum is outside the range and T is the bound.
+        temperature_: Fitted temperature T, in [0.001, 1000]. If the logits do not predict the
+            targets, the optimum is outside this range, and T is the bound.
 
     Source:
         Guo et al., On Calibration of Modern Neural Networks, ICML 2017, arXiv:1706.04599.
 
     Differs:
         A sigmoid for each label replaces the softmax over classes; all labels share T. Targets are
-        smoothed as in Platt scaling, so that a few correct decisions do not drive T to its lower
+        smoothed as in Platt scaling, so that a few correct decisions do not reduce T to the lower
         bound.
 
     Example:
@@ -59,17 +60,17 @@ class Temperature(BaseCalibrator):
         Args:
             logits: Log-odds, ``(n, c)``, finite.
             targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
-            known: True where the target is known, ``(n, c)``. None means that all are known.
+            known: True where the target is known, ``(n, c)``. If None, all targets are known.
 
         Returns:
-            This calibrator, fitted.
+            The fitted calibrator.
 
         Raises:
-            InputError: If a value is out of range, or if no known target is positive or none is
-                negative.
+            InputError: If a value is out of range, or if the known targets contain no positive or
+                no negative target.
         """
-        x, y = flatten_known_decisions(logits, targets, known)
-        y = smooth_platt_targets(y)
+        x, y = validate_and_flatten_calibration_data(logits, targets, known)
+        y = smooth_targets(y)
 
         def gradient(log_t: float) -> float:  # of the log-likelihood in 1 / T, which is concave
             return float((y - expit(x / np.exp(log_t))) @ x)

@@ -9,7 +9,7 @@ from scipy.special import expit
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
 from surelabel.calibration.fitting.input_validation import (
     check_calibrated_label_count,
-    check_finite_positive,
+    check_positive_calibrator_setting,
     validate_calibration_data,
     validate_calibrator_state,
 )
@@ -31,14 +31,17 @@ class Vector(BaseCalibrator):
         logit_c = u_c · z + v_c,   u_c > 0
         u, v = argmin   log loss of label c  +  shrinkage / 2 · ((u - 1)^2 + v^2)
 
-    The log loss is a sum over decisions. Therefore the parameters of a frequent label depend on
-    its own data, and those of a rare label stay close to the shared ones. A label without known
-    positives or without known negatives keeps the shared parameters. In simulations, fitting such
-    labels too quadrupled the log loss.
+    Here x is the input logit or raw score; u_c and v_c are the slope and the shift of label c,
+    relative to the shared scaling. The log loss is a sum over decisions. Therefore the parameters
+    of a frequent label depend on its own data, and the parameters of a rare label stay close to the
+    shared parameters. A label without known positives or without known negatives keeps the shared
+    parameters. In simulations, the log loss quadrupled if labels without positives or without
+    negatives were fitted as well.
 
     Args:
         shrinkage: Strength of the penalty that pulls u to 1 and v to 0, above 0. Use 1 if the
-            offsets of labels differ by about 1 nat, and 4 if they differ by half of that.
+            offsets of labels differ by about 1 nat, and 4 if the offsets differ by about half a
+            nat.
 
     Attributes:
         shared_: Fitted shared ``Platt``.
@@ -51,7 +54,7 @@ class Vector(BaseCalibrator):
 
     Differs:
         The shrinkage towards the shared parameters is ours. A rare label has few positives, so
-        its own parameters would be noise.
+        unshrunk parameters would be fitted to noise.
 
     Example:
         >>> x = [[-1.0, 3.0]] * 9 + [[1.0, 5.0]]
@@ -71,19 +74,19 @@ class Vector(BaseCalibrator):
     def fit(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> Self:
-        """Fit the shared parameters and those of each label on held-out decisions.
+        """Fit the shared parameters and the parameters of each label on held-out decisions.
 
         Args:
             logits: Log-odds or raw scores, ``(n, c)``, finite.
             targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
-            known: True where the target is known, ``(n, c)``. None means that all are known.
+            known: True where the target is known, ``(n, c)``. If None, all targets are known.
 
         Returns:
-            This calibrator, fitted.
+            The fitted calibrator.
 
         Raises:
-            InputError: If a value is out of range, or if no known target is positive or none is
-                negative.
+            InputError: If a value is out of range, or if the known targets contain no positive or
+                no negative target.
         """
         x, y, known = validate_calibration_data(logits, targets, known)
         self.shared_ = Platt().fit(x, y, known)
@@ -94,7 +97,7 @@ class Vector(BaseCalibrator):
         fittable = np.flatnonzero((positives > 0) & (positives < weight.sum(axis=1)))
         for start in range(0, len(fittable), LABELS_PER_BLOCK):
             block = fittable[start : start + LABELS_PER_BLOCK]
-            slope[block], shift[block] = _fit_slopes_and_shifts(
+            slope[block], shift[block] = _fit_vector_scaling_parameters(
                 z[block], y[block], weight[block], self.shrinkage
             )
         self.slopes_ = self.shared_.slope_ * slope
@@ -107,7 +110,7 @@ class Vector(BaseCalibrator):
         return self.shared_
 
     def state(self) -> dict[str, Any]:
-        """Return the shared parameters and those of each label for JSON."""
+        """Return the shared parameters and the parameters of each label for JSON."""
         self._check_fitted()
         return {
             "slopes": self.slopes_.tolist(),
@@ -135,10 +138,10 @@ class Vector(BaseCalibrator):
         return self.slopes_ * x + self.shifts_
 
     def _check_settings(self) -> None:
-        check_finite_positive("shrinkage", self.shrinkage)
+        check_positive_calibrator_setting("shrinkage", self.shrinkage)
 
 
-def _fit_slopes_and_shifts(
+def _fit_vector_scaling_parameters(
     z: Array, y: Array, weight: Array, shrinkage: float
 ) -> tuple[Array, Array]:
     """Return the slope and the shift of each row of ``z``, ``(c, n)``, by damped Newton steps.

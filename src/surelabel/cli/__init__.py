@@ -18,7 +18,7 @@ from surelabel.cli.search import search
 from surelabel.cli.show import show
 from surelabel.cli.status import status
 from surelabel.cli.tag import tag
-from surelabel.cli.terminal import join_lines, print_warnings_as_notes
+from surelabel.cli.terminal import join_lines_for_terminal, print_warnings_as_terminal_notes
 from surelabel.errors import SurelabelError
 
 __all__ = ["main"]
@@ -26,14 +26,14 @@ INTERRUPTED = 130  # exit code of a command that was stopped with Ctrl-C
 
 
 class _ErrorPrintingGroup(click.Group):
-    """Command group that prints errors of this package on one line; bugs show a traceback."""
+    """Command group that prints errors of this package on one line."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with print_warnings_as_notes(), name_renamed_options():
+            with print_warnings_as_terminal_notes(), name_renamed_options():
                 return super().invoke(ctx)
         except SurelabelError as error:
-            raise click.ClickException(join_lines(error)) from error
+            raise click.ClickException(join_lines_for_terminal(error)) from error
         except KeyboardInterrupt as error:
             click.echo(
                 "Interrupted. Encoded images are in the cache, the training checkpoint is in "

@@ -2,7 +2,7 @@
 
 import click
 
-from surelabel.cli.terminal import Terminal, validate_output_path, with_terminal_options
+from surelabel.cli.terminal import Terminal, validate_terminal_output_path, with_terminal_options
 
 
 @click.group()
@@ -10,7 +10,7 @@ def bench() -> None:
     """Reproduce comparisons of papers with confidence intervals."""
 
 
-@bench.command()
+@bench.command(name="calibrated")
 @click.option(
     "--quick",
     is_flag=True,
@@ -33,30 +33,30 @@ def bench() -> None:
 )
 @click.option(
     "--out",
-    callback=validate_output_path,
+    callback=validate_terminal_output_path,
     default="bench-calibrated",
     show_default=True,
     metavar="FOLDER",
-    help="Folder for tables and cached results; an interrupted run resumes from it.",
+    help="Folder for tables and cached results; an interrupted run resumes from this folder.",
 )
 @with_terminal_options
-def calibrated(
+def bench_calibrated_command(
     terminal: Terminal, quick: bool, encoders: tuple[str, ...], files: tuple[str, ...], out: str
 ) -> None:
     """Compare the calibration of losses and calibrators.
 
-    Link functions and regularizers are compared too. The tables are those of "Towards Calibrated
-    Multi-label Deep Neural Networks", with our results. Without --encoder and --features, both
+    Link functions and regularizers are compared too. The tables have the format of "Towards
+    Calibrated Multi-label Deep Neural Networks". Without --encoder and --features, both
     embedded encoders are compared on generated scenes.
     """
-    from surelabel.bench import load_feature_splits, load_scene_features
+    from surelabel.bench import load_feature_splits, load_scene_feature_splits
     from surelabel.bench.calibrated import FULL, QUICK, write_calibration_comparison
 
     datasets = [load_feature_splits(path) for path in files]
     default_encoders = ("tiny-vit",) if quick else ("tiny-vit", "tiny-rn")
     for name in encoders or (() if files else default_encoders):
         with terminal.progress(f"Encoding with {name}") as progress:
-            datasets.append(load_scene_features(name, quick=quick, progress=progress))
+            datasets.append(load_scene_feature_splits(name, quick=quick, progress=progress))
     with terminal.progress("Fitting") as progress:
         page, value = write_calibration_comparison(
             datasets, QUICK if quick else FULL, out, seed=terminal.seed or 0, progress=progress
@@ -80,14 +80,16 @@ def calibrated(
 )
 @click.option(
     "--out",
-    callback=validate_output_path,
+    callback=validate_terminal_output_path,
     default="bench-label-free",
     show_default=True,
     metavar="FOLDER",
-    help="Folder for tables and cached results; an interrupted run resumes from it.",
+    help="Folder for tables and cached results; an interrupted run resumes from this folder.",
 )
 @with_terminal_options
-def label_free(terminal: Terminal, quick: bool, encoders: tuple[str, ...], out: str) -> None:
+def bench_label_free_command(
+    terminal: Terminal, quick: bool, encoders: tuple[str, ...], out: str
+) -> None:
     """Compare methods that are fitted without labels.
 
     The methods are zero-shot, tiles, crops, dense regions and students. The tables contain
@@ -97,14 +99,15 @@ def label_free(terminal: Terminal, quick: bool, encoders: tuple[str, ...], out: 
     from surelabel.bench.label_free import (
         FULL,
         QUICK,
-        load_label_free_scenes,
+        load_label_free_scene_splits,
         write_label_free_comparison,
     )
 
     plan = QUICK if quick else FULL
     default_encoders = ("tiny-vit",) if quick else ("tiny-vit", "tiny-rn")
     scenes = [
-        load_label_free_scenes(name, plan, quick=quick) for name in encoders or default_encoders
+        load_label_free_scene_splits(name, plan, quick=quick)
+        for name in encoders or default_encoders
     ]
     with terminal.progress("Comparing") as progress:
         page, value = write_label_free_comparison(
@@ -127,31 +130,31 @@ def label_free(terminal: Terminal, quick: bool, encoders: tuple[str, ...], out: 
 )
 @click.option(
     "--out",
-    callback=validate_output_path,
+    callback=validate_terminal_output_path,
     default="bench-open-vocabulary",
     show_default=True,
     metavar="FOLDER",
-    help="Folder for tables and cached results; an interrupted run resumes from it.",
+    help="Folder for tables and cached results; an interrupted run resumes from this folder.",
 )
 @with_terminal_options
-def open_vocabulary(terminal: Terminal, quick: bool, domain: str, out: str) -> None:
+def bench_open_vocabulary_command(terminal: Terminal, quick: bool, domain: str, out: str) -> None:
     """Ablate recover_match on seen and unseen classes.
 
-    There are 48 seen and 17 unseen classes. The tables are those of "Recover and Match" on
-    generated scenes, with zero-shot, dense regions and an adapter. Differences have intervals
-    over seeds and over images.
+    There are 48 seen and 17 unseen classes. The tables have the format of "Recover and
+    Match" and include zero-shot, dense regions and an adapter on generated scenes. Differences
+    have intervals over seeds and over images.
     """
     from surelabel.bench.open_vocabulary import (
         FULL,
         QUICK,
-        describe_workload,
-        load_open_vocabulary_scenes,
+        load_open_vocabulary_scene_splits,
+        open_vocabulary_comparison_workload,
         write_open_vocabulary_comparison,
     )
 
     plan = QUICK if quick else FULL
-    terminal.print_status(describe_workload(domain, plan))
-    scenes = load_open_vocabulary_scenes(plan, domain=domain, quick=quick)
+    terminal.print_status(open_vocabulary_comparison_workload(domain, plan))
+    scenes = load_open_vocabulary_scene_splits(plan, domain=domain, quick=quick)
     with terminal.progress("Comparing") as progress:
         page, value = write_open_vocabulary_comparison(
             scenes, plan, out, seed=terminal.seed or 0, progress=progress

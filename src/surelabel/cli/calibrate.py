@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surelabel.cli.input_options import (
-    find_unlabelled_images,
-    fit_without_labels,
-    images_root_option,
-    labels_option,
-    list_skipped_images,
-    load_dataset,
-    method_options,
-    parse_labels,
-    run_overrides,
+    find_images_from_input_options,
+    fit_without_labels_on_input_options,
+    images_root_input_option,
+    labels_input_option,
+    load_dataset_from_input_options,
+    method_input_options,
+    parse_labels_input_option,
+    run_overrides_from_input_options,
+    skipped_images_of_input_options,
 )
 from surelabel.cli.metric_tables import CALIBRATION_METRICS, format_metric_table
-from surelabel.cli.tag import print_skipped_images
+from surelabel.cli.tag import print_tag_skipped_images
 from surelabel.cli.terminal import (
     Terminal,
-    format_table,
-    validate_output_folder,
+    format_terminal_table,
+    validate_terminal_output_folder,
     with_terminal_options,
 )
 
@@ -34,7 +34,7 @@ NOT_VERIFIED = (
     "Not verified: no labels were available. Run `surelabel evaluate` on an annotated dataset to "
     "measure the calibration error."
 )
-NOT_SAVED = "The result was not saved; --out FOLDER saves it."
+NOT_SAVED = "The result was not saved; add --out FOLDER to save the result."
 
 
 @click.command()
@@ -42,7 +42,7 @@ NOT_SAVED = "The result was not saved; --out FOLDER saves it."
 @click.argument("dataset")
 @click.option(
     "--out",
-    callback=validate_output_folder,
+    callback=validate_terminal_output_folder,
     metavar="FOLDER",
     help="Folder for the calibrated recognizer.",
 )
@@ -53,9 +53,9 @@ NOT_SAVED = "The result was not saved; --out FOLDER saves it."
     help="Calibrate without labels. DATASET is a folder of images, or a .txt file of paths. A "
     "recognizer that is calibrated already is adapted to the label frequencies of these images.",
 )
-@method_options
-@images_root_option
-@labels_option
+@method_input_options
+@images_root_input_option
+@labels_input_option
 @with_terminal_options
 def calibrate(
     terminal: Terminal,
@@ -76,40 +76,44 @@ def calibrate(
     result includes the labels with the fewest positives, which need more annotated images.
     """
     from surelabel.evaluation import measure_label_coverage
-    from surelabel.recognizer import check_output_folder, predict_and_evaluate, resolve_model
+    from surelabel.recognizer import (
+        basic_evaluation_run,
+        check_saved_recognizer_folder,
+        resolve_model,
+    )
 
     if out:
-        check_output_folder(out)
-    overrides = run_overrides(settings, method__name=method)
+        check_saved_recognizer_folder(out)
+    overrides = run_overrides_from_input_options(settings, method__name=method)
     if unlabelled:
         if test or images_root:
             raise click.UsageError("--unlabelled cannot be combined with --test or --images-root.")
-        calibrate_unlabelled(terminal, model, dataset, out, names, overrides)
+        run_unlabelled_calibrate_command(terminal, model, dataset, out, names, overrides)
         return
-    held_out = load_dataset(dataset, images_root)
-    test_set = load_dataset(test, images_root) if test else held_out
+    held_out = load_dataset_from_input_options(dataset, images_root)
+    test_set = load_dataset_from_input_options(test, images_root) if test else held_out
     recognizer = resolve_model(
         model,
-        parse_labels(names),
+        parse_labels_input_option(names),
         default_names=held_out.names,
         settings=overrides,
         device=terminal.device,
     )
-    fit_without_labels(terminal, recognizer, held_out)
+    fit_without_labels_on_input_options(terminal, recognizer, held_out)
     with terminal.progress("Encoding") as progress:
-        before = predict_and_evaluate(recognizer, test_set, progress=progress)
+        before = basic_evaluation_run(recognizer, test_set, progress=progress)
     with terminal.progress("Calibrating") as progress:
         recognizer.calibrate(held_out, progress=progress)
     if out:
         recognizer.save(out)
     coverage = measure_label_coverage(recognizer.align_labels(held_out))
-    after = predict_and_evaluate(recognizer, test_set)
-    print_calibration_change(terminal, before, after, coverage, test, out)
-    skipped = list_skipped_images(recognizer, held_out) if test else ()
-    print_skipped_images(list(dict.fromkeys([*before.predictions.skipped, *skipped])))
+    after = basic_evaluation_run(recognizer, test_set)
+    print_calibrate_command_result(terminal, before, after, coverage, test, out)
+    skipped = skipped_images_of_input_options(recognizer, held_out) if test else ()
+    print_tag_skipped_images(list(dict.fromkeys([*before.predictions.skipped, *skipped])))
 
 
-def calibrate_unlabelled(
+def run_unlabelled_calibrate_command(
     terminal: Terminal,
     model: str,
     source: str,
@@ -117,37 +121,37 @@ def calibrate_unlabelled(
     names: str | None,
     settings: Sequence[str],
 ) -> None:
-    """Calibrate a recognizer on unlabelled images, or adapt its calibration to them.
+    """Calibrate a recognizer on unlabelled images, or adapt an existing calibration to the images.
 
     Args:
         terminal: Output of the command.
         model: Saved recognizer or encoder.
         source: Folder of images, image, or file of paths.
-        out: Folder for the result; None does not save it.
-        names: Value of ``--labels``.
+        out: Folder for the calibrated recognizer. If None, the recognizer is not saved.
+        names: Value of the option ``--labels``.
         settings: Settings of the run.
     """
     from surelabel.recognizer import resolve_model
 
-    paths = find_unlabelled_images(source)
+    paths = find_images_from_input_options(source)
     recognizer = resolve_model(
-        model, parse_labels(names), settings=settings, device=terminal.device
+        model, parse_labels_input_option(names), settings=settings, device=terminal.device
     )
-    fit_without_labels(terminal, recognizer, paths)
+    fit_without_labels_on_input_options(terminal, recognizer, paths)
     if recognizer.calibrated_on is None:
-        value, text = calibrate_on_unlabelled_images(terminal, recognizer, paths)
+        value, text = fit_calibrator_in_calibrate_command(terminal, recognizer, paths)
     else:
-        value, text = adapt_to_unlabelled_images(terminal, recognizer, paths)
+        value, text = adapt_to_shift_in_calibrate_command(terminal, recognizer, paths)
     if out:
         recognizer.save(out)
     saved = f"Saved in {out}." if out else NOT_SAVED
     terminal.print_result({"recognizer": out, "images": len(paths), **value}, f"{text}\n{saved}")
 
 
-def calibrate_on_unlabelled_images(
+def fit_calibrator_in_calibrate_command(
     terminal: Terminal, recognizer: "Recognizer", paths: list[str]
 ) -> tuple[dict[str, Any], str]:
-    """Calibrate a recognizer on unlabelled images; return the calibration as JSON and as text."""
+    """Calibrate a recognizer on unlabelled images, and return the calibration as JSON and text."""
     from surelabel.records import Images
 
     with terminal.progress("Calibrating") as progress:
@@ -156,10 +160,10 @@ def calibrate_on_unlabelled_images(
     return {"calibration": description}, f"Calibrated: {description}.\n{NOT_VERIFIED}"
 
 
-def adapt_to_unlabelled_images(
+def adapt_to_shift_in_calibrate_command(
     terminal: Terminal, recognizer: "Recognizer", paths: list[str]
 ) -> tuple[dict[str, Any], str]:
-    """Adapt a calibration to the label shift of images; return the shifts as JSON and as text."""
+    """Adapt a calibration to the label shift of images, and return the shifts as JSON and text."""
     with terminal.progress("Encoding") as progress:
         recognizer.adapt_to_shift(paths, progress=progress)
     calibration = recognizer.calibration
@@ -168,12 +172,12 @@ def adapt_to_unlabelled_images(
     rows = [[name, f"{shift:+.2f}"] for name, shift in largest_shifts]
     text = [
         f"Adapted to {len(paths)} images, assuming that only the label frequencies changed.",
-        format_table(["label", "change of the log-odds"], rows),
+        format_terminal_table(["label", "change of the log-odds"], rows),
     ]
     return {"shift": shifts}, "\n".join(text)
 
 
-def print_calibration_change(
+def print_calibrate_command_result(
     terminal: Terminal,
     before: "Evaluation",
     after: "Evaluation",
@@ -188,14 +192,14 @@ def print_calibration_change(
         before: Evaluation before calibration.
         after: Evaluation of the same images after calibration.
         coverage: Positives of each label in the calibration dataset.
-        test: Value of ``--test``; None if both evaluations use the calibration dataset.
-        out: Folder of the saved recognizer; None if it was not saved.
+        test: Value of the option ``--test``. If None, both evaluations use the calibration dataset.
+        out: Folder of the saved recognizer. If None, the recognizer was not saved.
     """
     evaluated_on = test or (
         "the calibration dataset, so the metrics are optimistic; give another with --test DATASET"
     )
     text = [
-        format_table(["label", "positives"], list(coverage.positives.items())),
+        format_terminal_table(["label", "positives"], list(coverage.positives.items())),
         "",
         format_metric_table({"before": before, "after": after}, CALIBRATION_METRICS),
         f"Evaluated on {evaluated_on}.",

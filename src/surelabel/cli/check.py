@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import click
 
-from surelabel.cli.input_options import run_overrides
+from surelabel.cli.input_options import run_overrides_from_input_options
 from surelabel.cli.terminal import Terminal, with_terminal_options
 
 
@@ -18,5 +18,5 @@ def check(terminal: Terminal, run: str | None, settings: tuple[str, ...]) -> Non
     """Validate a run file and print its settings and defaults."""
     from surelabel.config import load_run, run_as_toml
 
-    resolved_run = load_run(run, run_overrides(settings, seed=terminal.seed))
+    resolved_run = load_run(run, run_overrides_from_input_options(settings, seed=terminal.seed))
     terminal.print_result(asdict(resolved_run), run_as_toml(resolved_run).rstrip())

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surelabel.cli.metric_tables import evaluation_as_json, format_metric_table
+from surelabel.cli.metric_tables import format_metric_table, metric_tables_as_json
 from surelabel.cli.tag import format_tags
-from surelabel.cli.terminal import Terminal, validate_output_path, with_terminal_options
+from surelabel.cli.terminal import Terminal, validate_terminal_output_path, with_terminal_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,7 @@ QUERIES = (  # each matches some test images, and the unwanted label excludes ot
     "--out",
     default="surelabel-demo",
     show_default=True,
-    callback=validate_output_path,
+    callback=validate_terminal_output_path,
     metavar="FOLDER",
     help="Folder for the recognizer, the index and the report.",
 )
@@ -41,50 +41,50 @@ QUERIES = (  # each matches some test images, and the unwanted label excludes ot
 def demo(terminal: Terminal, out: str) -> None:
     """Run the complete workflow on bundled images.
 
-    The demo tags images, evaluates, fits and calibrates a recognizer, evaluates it again, and
-    writes a recognizer, an index and a report with three searches. It needs no download and takes
-    one or two minutes.
+    The demo tags images, evaluates, fits and calibrates a recognizer, evaluates again, and
+    writes a recognizer, an index and a report with three searches. The demo needs no download
+    and takes one or two minutes.
     """
     from surelabel.data import collection
-    from surelabel.recognizer import check_output_folder
+    from surelabel.recognizer import check_saved_recognizer_folder
     from surelabel.report import check_report_folder, report
 
-    check_output_folder(Path(out) / "recognizer")
+    check_saved_recognizer_folder(Path(out) / "recognizer")
     check_report_folder(Path(out) / "report")
     test_set = collection(COLLECTION, split="test")
     terminal.print_step(
         f"1. {COLLECTION} has {len(test_set)} test images, composed of emoji, and "
         f"{len(test_set.names)} labels. {MODEL} tags them zero-shot:"
     )
-    zero_shot_evaluation = evaluate_zero_shot(terminal, test_set)
-    recognizer = fit_and_calibrate(terminal)
-    evaluation = evaluate_fitted(terminal, recognizer, test_set, zero_shot_evaluation)
-    searches = search_test_images(terminal, Path(out) / "index", evaluation, test_set)
+    zero_shot_evaluation = evaluate_zero_shot_in_demo(terminal, test_set)
+    recognizer = fit_and_calibrate_in_demo(terminal)
+    evaluation = evaluate_fitted_in_demo(terminal, recognizer, test_set, zero_shot_evaluation)
+    searches = search_test_images_in_demo(terminal, Path(out) / "index", evaluation, test_set)
     recognizer.save(Path(out) / "recognizer")
     page = report(evaluation, Path(out) / "report", before=zero_shot_evaluation, searches=searches)
     terminal.print_step(f"7. The report with plots, images and searches is in {page}\n")
     terminal.print_result(
-        demo_as_json(zero_shot_evaluation, evaluation, searches, page), suggested_commands(out)
+        demo_as_json(zero_shot_evaluation, evaluation, searches, page), commands_after_demo(out)
     )
 
 
-def evaluate_zero_shot(terminal: Terminal, test_set: "LabelledImages") -> "Evaluation":
-    """Evaluate the zero-shot recognizer; print the tags of some images and the metrics."""
-    from surelabel.recognizer import Recognizer, predict_and_evaluate, select_tags
+def evaluate_zero_shot_in_demo(terminal: Terminal, test_set: "LabelledImages") -> "Evaluation":
+    """Evaluate the zero-shot recognizer, and print the tags of some images and the metrics."""
+    from surelabel.recognizer import Recognizer, basic_evaluation_run, select_tags
 
     recognizer = Recognizer.zero_shot(MODEL, test_set.names, device=terminal.device)
     with terminal.progress("Tagging") as progress:
-        evaluation = predict_and_evaluate(recognizer, test_set, progress=progress)
+        evaluation = basic_evaluation_run(recognizer, test_set, progress=progress)
     tags = select_tags(evaluation.predictions, top_k=3)
     for path, image_tags in list(zip(evaluation.predictions.paths, tags, strict=True))[:N_PRINTED]:
-        labels = positive_labels(test_set, path)
+        labels = positive_labels_of_demo_image(test_set, path)
         terminal.print_step(f"   {Path(path).name}: {format_tags(image_tags)}   (true: {labels})")
-    metrics = indented_metric_table({"zero-shot": evaluation})
+    metrics = indented_demo_metric_table({"zero-shot": evaluation})
     terminal.print_step(f"\n2. Accuracy and calibration of the zero-shot recognizer:\n{metrics}")
     return evaluation
 
 
-def fit_and_calibrate(terminal: Terminal) -> "Recognizer":
+def fit_and_calibrate_in_demo(terminal: Terminal) -> "Recognizer":
     """Fit a recognizer on some training images and calibrate it on the validation images."""
     from surelabel.config import Choice, Run
     from surelabel.data import collection
@@ -97,29 +97,31 @@ def fit_and_calibrate(terminal: Terminal) -> "Recognizer":
     terminal.print_step(f"\n3. Fit {METHOD} on {N_TRAINING_IMAGES} annotated images.")
     with terminal.progress("Fitting") as progress:
         recognizer.fit(train, progress=progress)
-    terminal.print_step(f"4. Calibrate it on {len(held_out)} held-out annotated images.")
+    terminal.print_step(
+        f"4. Calibrate the recognizer on {len(held_out)} held-out annotated images."
+    )
     with terminal.progress("Calibrating") as progress:
         recognizer.calibrate(held_out, progress=progress)
     return recognizer
 
 
-def evaluate_fitted(
+def evaluate_fitted_in_demo(
     terminal: Terminal,
     recognizer: "Recognizer",
     test_set: "LabelledImages",
     zero_shot_evaluation: "Evaluation",
 ) -> "Evaluation":
-    """Evaluate the fitted recognizer, and print its metrics beside those of zero-shot."""
+    """Evaluate the fitted recognizer, and print the metrics beside the zero-shot metrics."""
     from surelabel.recognizer import evaluate
 
     with terminal.progress("Evaluating") as progress:
         evaluation = evaluate(recognizer, test_set, progress=progress)
-    metrics = indented_metric_table({"zero-shot": zero_shot_evaluation, METHOD: evaluation})
+    metrics = indented_demo_metric_table({"zero-shot": zero_shot_evaluation, METHOD: evaluation})
     terminal.print_step(f"\n5. Metrics on the test images:\n{metrics}")
     return evaluation
 
 
-def search_test_images(
+def search_test_images_in_demo(
     terminal: Terminal, folder: Path, evaluation: "Evaluation", test_set: "LabelledImages"
 ) -> "Sequence[QueryHits]":
     """Create an index of the test images, and print the hits of three queries.
@@ -128,7 +130,7 @@ def search_test_images(
         terminal: Output of the command.
         folder: Folder of the index.
         evaluation: Evaluation with the predictions to index.
-        test_set: Test images with their labels.
+        test_set: Annotated test images.
     """
     from surelabel.report import QueryHits
     from surelabel.retrieval import Index
@@ -141,9 +143,9 @@ def search_test_images(
         searches.append(QueryHits(query, hits))
         terminal.print_step(f"\n   {query}")
         for hit in hits[:N_PRINTED]:
-            name, labels = Path(hit.path).name, positive_labels(test_set, hit.path)
+            name, labels = Path(hit.path).name, positive_labels_of_demo_image(test_set, hit.path)
             terminal.print_step(f"   {hit.probability:.3f}  {name}   (true: {labels})")
-        matching = images_matching_query(test_set, query)
+        matching = demo_images_matching_query(test_set, query)
         n_relevant = sum(hit.path in matching for hit in hits[:N_PRINTED])
         terminal.print_step(
             f"   {n_relevant} of these {N_PRINTED} images match the query; {len(matching)} of "
@@ -153,13 +155,13 @@ def search_test_images(
     return searches
 
 
-def positive_labels(test_set: "LabelledImages", path: str) -> str:
+def positive_labels_of_demo_image(test_set: "LabelledImages", path: str) -> str:
     """Return the positive labels of an image, separated by commas."""
     targets = test_set.targets[list(test_set.paths).index(path)]
     return ", ".join(name for name, target in zip(test_set.names, targets, strict=True) if target)
 
 
-def images_matching_query(test_set: "LabelledImages", query: str) -> set[str]:
+def demo_images_matching_query(test_set: "LabelledImages", query: str) -> set[str]:
     """Return the paths of the images whose labels match a query."""
     from surelabel.retrieval import parse
 
@@ -172,7 +174,7 @@ def images_matching_query(test_set: "LabelledImages", query: str) -> set[str]:
     return matching
 
 
-def indented_metric_table(evaluations: "dict[str, Evaluation]") -> str:
+def indented_demo_metric_table(evaluations: "dict[str, Evaluation]") -> str:
     """Format the main metrics of evaluations as an indented table."""
     lines = format_metric_table(evaluations, METRICS).splitlines()
     return "\n".join(f"   {line}" for line in lines)
@@ -184,7 +186,7 @@ def demo_as_json(
     searches: "Sequence[QueryHits]",
     page: Path,
 ) -> dict[str, Any]:
-    """Return the output of ``--json``.
+    """Return the output of the demo for ``--json``.
 
     Args:
         zero_shot_evaluation: Evaluation before fitting.
@@ -193,8 +195,8 @@ def demo_as_json(
         page: Path of the report.
     """
     return {
-        "before": evaluation_as_json(zero_shot_evaluation),
-        "after": evaluation_as_json(evaluation),
+        "before": metric_tables_as_json(zero_shot_evaluation),
+        "after": metric_tables_as_json(evaluation),
         "searches": [
             {
                 "query": search.query,
@@ -206,7 +208,7 @@ def demo_as_json(
     }
 
 
-def suggested_commands(out: str) -> str:
+def commands_after_demo(out: str) -> str:
     """Return three commands to try next.
 
     Args:

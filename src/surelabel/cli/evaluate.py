@@ -6,19 +6,19 @@ import click
 
 from surelabel.cli import search_evaluation, unseen_labels
 from surelabel.cli.input_options import (
-    fit_without_labels,
-    images_root_option,
-    labels_option,
-    load_dataset,
-    method_options,
-    parse_labels,
-    run_overrides,
+    fit_without_labels_on_input_options,
+    images_root_input_option,
+    labels_input_option,
+    load_dataset_from_input_options,
+    method_input_options,
+    parse_labels_input_option,
+    run_overrides_from_input_options,
 )
-from surelabel.cli.metric_tables import evaluation_as_json, evaluation_as_text
-from surelabel.cli.search_evaluation import search_options
-from surelabel.cli.tag import print_skipped_images
-from surelabel.cli.terminal import Terminal, validate_output_folder, with_terminal_options
-from surelabel.cli.unseen_labels import unseen_option
+from surelabel.cli.metric_tables import metric_tables_as_json, metric_tables_as_text
+from surelabel.cli.search_evaluation import search_evaluation_options
+from surelabel.cli.tag import print_tag_skipped_images
+from surelabel.cli.terminal import Terminal, validate_terminal_output_folder, with_terminal_options
+from surelabel.cli.unseen_labels import unseen_labels_option
 
 if TYPE_CHECKING:
     from surelabel.evaluation import Evaluation
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 @click.option(
     "--report",
     "report_folder",
-    callback=validate_output_folder,
+    callback=validate_terminal_output_folder,
     metavar="FOLDER",
     help="Write an HTML report to this folder.",
 )
-@unseen_option
-@search_options
-@method_options
-@images_root_option
-@labels_option
+@unseen_labels_option
+@search_evaluation_options
+@method_input_options
+@images_root_input_option
+@labels_input_option
 @with_terminal_options
 def evaluate(
     terminal: Terminal,
@@ -66,57 +66,57 @@ def evaluate(
 
     if report_folder:
         check_report_folder(report_folder)
-    unseen_names = parse_labels(unseen)
-    unseen_labels.check_unseen_options(model, names, unseen_names)
-    test_set = load_dataset(dataset, images_root)
+    unseen_names = parse_labels_input_option(unseen)
+    unseen_labels.check_unseen_labels_option(model, names, unseen_names)
+    test_set = load_dataset_from_input_options(dataset, images_root)
     recognizer = resolve_model(
         model,
-        parse_labels(names),
+        parse_labels_input_option(names),
         default_names=unseen_labels.exclude_unseen_labels(test_set.names, unseen_names),
-        settings=run_overrides(settings, method__name=method),
+        settings=run_overrides_from_input_options(settings, method__name=method),
         device=terminal.device,
     )
     n_seen = len(recognizer.names)
     if unseen_names is not None:
         recognizer = unseen_labels.add_unseen_labels(recognizer, unseen_names, test_set)
-    search_evaluation.check_search_options(recognizer, queries, retrieval, max_literals)
-    fit_without_labels(terminal, recognizer, test_set)
-    evaluation = evaluate_with_progress(
+    search_evaluation.check_search_evaluation_options(recognizer, queries, retrieval, max_literals)
+    fit_without_labels_on_input_options(terminal, recognizer, test_set)
+    evaluation = evaluate_in_evaluate_command(
         terminal, recognizer, test_set, for_report=report_folder is not None
     )
-    searches = search_evaluation.evaluate_searches(evaluation, queries)
+    searches = search_evaluation.run_search_evaluation(evaluation, queries)
     retrieval_results = (
-        search_evaluation.evaluate_retrieval(terminal, evaluation, max_literals)
+        search_evaluation.run_retrieval_search_evaluation(terminal, evaluation, max_literals)
         if retrieval
         else None
     )
     unseen_results = (
-        None if unseen_names is None else unseen_labels.evaluate_open_vocabulary(evaluation, n_seen)
+        None if unseen_names is None else unseen_labels.evaluate_unseen_labels(evaluation, n_seen)
     )
     if report_folder:
         page = report(
             evaluation,
             report_folder,
-            searches=search_evaluation.searches_for_report(searches),
+            searches=search_evaluation.search_evaluation_for_report(searches),
             retrieval=retrieval_results,
-            unseen=unseen_labels.unseen_classes_for_report(unseen_results, evaluation, n_seen),
+            unseen=unseen_labels.unseen_labels_for_report(unseen_results, evaluation, n_seen),
         )
         terminal.print_status(f"Report: {page}")
     value = (
-        evaluation_as_json(evaluation)
-        | search_evaluation.searches_as_json(searches, retrieval_results)
-        | unseen_labels.open_vocabulary_as_json(unseen_results)
+        metric_tables_as_json(evaluation)
+        | search_evaluation.search_evaluation_as_json(searches, retrieval_results)
+        | unseen_labels.unseen_labels_as_json(unseen_results)
     )
     text = [
-        evaluation_as_text(evaluation),
-        *search_evaluation.searches_as_text(searches, retrieval_results),
-        *unseen_labels.open_vocabulary_as_text(unseen_results),
+        metric_tables_as_text(evaluation),
+        *search_evaluation.search_evaluation_as_text(searches, retrieval_results),
+        *unseen_labels.unseen_labels_as_text(unseen_results),
     ]
     terminal.print_result(value, "\n".join(text))
-    print_skipped_images(evaluation.predictions.skipped)
+    print_tag_skipped_images(evaluation.predictions.skipped)
 
 
-def evaluate_with_progress(
+def evaluate_in_evaluate_command(
     terminal: Terminal, recognizer: "Recognizer", test_set: "LabelledInput", *, for_report: bool
 ) -> "Evaluation":
     """Evaluate a recognizer and show the progress.
@@ -125,19 +125,19 @@ def evaluate_with_progress(
         terminal: Output of the command.
         recognizer: Recognizer to evaluate.
         test_set: Annotated images or feature vectors.
-        for_report: True to add what only a report shows, such as heat maps.
+        for_report: If True, the evaluation includes the heat maps and examples of a report.
 
     Returns:
         The evaluation with its confidence intervals.
     """
     from dataclasses import replace
 
-    from surelabel.evaluation import bootstrap_intervals
+    from surelabel.evaluation import evaluation_confidence_intervals
+    from surelabel.recognizer import basic_evaluation_run
     from surelabel.recognizer import evaluate as evaluate_with_heat_maps
-    from surelabel.recognizer import predict_and_evaluate
 
     with terminal.progress("Evaluating") as progress:
         if for_report:
             return evaluate_with_heat_maps(recognizer, test_set, progress=progress)
-        evaluation = predict_and_evaluate(recognizer, test_set, progress=progress)
-        return replace(evaluation, intervals=bootstrap_intervals(evaluation))
+        evaluation = basic_evaluation_run(recognizer, test_set, progress=progress)
+        return replace(evaluation, intervals=evaluation_confidence_intervals(evaluation))

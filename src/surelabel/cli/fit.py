@@ -7,19 +7,19 @@ import click
 
 from surelabel.cli.calibrate import NOT_VERIFIED
 from surelabel.cli.input_options import (
-    images_root_option,
-    labels_option,
-    list_skipped_images,
-    load_training_data,
-    parse_labels,
-    run_overrides,
-    vector_encoder_name,
+    images_root_input_option,
+    labels_input_option,
+    load_training_data_from_input_options,
+    parse_labels_input_option,
+    run_overrides_from_input_options,
+    skipped_images_of_input_options,
+    vector_encoder_of_input_options,
 )
-from surelabel.cli.tag import print_skipped_images
+from surelabel.cli.tag import print_tag_skipped_images
 from surelabel.cli.terminal import (
     Terminal,
-    join_lines,
-    validate_output_folder,
+    join_lines_for_terminal,
+    validate_terminal_output_folder,
     with_terminal_options,
 )
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.argument("dataset", nargs=-1, required=True, metavar="DATASET|IMAGES...")
 @click.option(
     "--out",
-    callback=validate_output_folder,
+    callback=validate_terminal_output_folder,
     required=True,
     metavar="FOLDER",
     help="Folder for the fitted recognizer.",
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     metavar="K",
     help="Also calibrate on DATASET, with K-fold cross-fitting.",
 )
-@images_root_option
-@labels_option
+@images_root_input_option
+@labels_input_option
 @with_terminal_options
 def fit(
     terminal: Terminal,
@@ -73,17 +73,17 @@ def fit(
 
     DATASET contains annotated images: a label file (CSV, JSON lines, COCO, VOC), a split of a
     collection such as scenes-80:train, or feature vectors (.npz with features, targets and
-    names). A method with self-training, such as tailor, takes IMAGES as for tag, and --labels; it
-    uses no labels, not even for calibration. To resume an interrupted fit, run the same command
-    again.
+    names). A method with self-training, such as tailor, takes IMAGES as for tag, and --labels. Such
+    a method uses no annotations, not even for calibration. To resume an interrupted fit, run the
+    same command again.
     """
     from surelabel.config import load_run
-    from surelabel.recognizer import Recognizer, check_output_folder
+    from surelabel.recognizer import Recognizer, check_saved_recognizer_folder
 
-    check_output_folder(out)
+    check_saved_recognizer_folder(out)
     resolved_run = load_run(
         run,
-        run_overrides(
+        run_overrides_from_input_options(
             settings,
             seed=terminal.seed,
             method__name=method,
@@ -92,21 +92,25 @@ def fit(
             encoder__name=model,
         ),
     )
-    training_data = load_training_data(resolved_run.method.name, dataset, images_root)
+    training_data = load_training_data_from_input_options(
+        resolved_run.method.name, dataset, images_root
+    )
     if not model:
-        resolved_run = use_vector_encoder(resolved_run, training_data)
-    labels = labels_to_fit(resolved_run, training_data, names)
+        resolved_run = use_vector_encoder_in_fit_command(resolved_run, training_data)
+    labels = parse_fit_labels(resolved_run, training_data, names)
     recognizer = Recognizer(resolved_run, labels, device=terminal.device)
     with terminal.progress("Fitting") as progress:
         recognizer.fit(
             training_data, folds=folds or 0, checkpoint=f"{out}.unfinished", progress=progress
         )
     recognizer.save(out)
-    skipped = list_skipped_images(recognizer, training_data)
-    if recognizer.method.learns_from == "images" and not vector_encoder_name(training_data):
+    skipped = skipped_images_of_input_options(recognizer, training_data)
+    if recognizer.method.learns_from == "images" and not vector_encoder_of_input_options(
+        training_data
+    ):
         skipped_paths = {image.path for image in skipped}
         paths = [path for path in training_data.paths if path not in skipped_paths]
-        calibrate_on_fitted_images(terminal, recognizer, paths, out)
+        calibrate_after_fit_command(terminal, recognizer, paths, out)
     n_images = len(training_data) - len(skipped)
     calibrated = f", calibrated with {folds} folds" if folds else ""
     text = (
@@ -115,20 +119,20 @@ def fit(
     )
     terminal.print_result(
         {"recognizer": out, "names": recognizer.names, "images": n_images},
-        f"{text}\n{suggested_command(recognizer, out)}",
+        f"{text}\n{command_after_fit(recognizer, out)}",
     )
-    print_skipped_images(skipped)
+    print_tag_skipped_images(skipped)
 
 
-def calibrate_on_fitted_images(
+def calibrate_after_fit_command(
     terminal: Terminal, recognizer: "Recognizer", paths: list[str], out: str
 ) -> None:
-    """Calibrate a saved recognizer on its unlabelled training images, if possible, and save it.
+    """Calibrate a saved recognizer on its unlabelled training images, and save the result.
 
     Args:
         terminal: Output of the command.
         recognizer: Recognizer that was fitted on unlabelled images.
-        paths: Paths of these images.
+        paths: Paths of the training images.
         out: Folder of the recognizer.
     """
     from surelabel.errors import ConfigError, InputError
@@ -139,14 +143,14 @@ def calibrate_on_fitted_images(
             recognizer.calibrate(Images(paths), progress=progress)
     except (ConfigError, InputError) as error:
         terminal.print_status(
-            f"The recognizer returns scores, not probabilities: {join_lines(error)}"
+            f"The recognizer returns scores, not probabilities: {join_lines_for_terminal(error)}"
         )
     else:
         recognizer.save(out)
 
 
-def suggested_command(recognizer: "Recognizer", out: str) -> str:
-    """Return the basis of the calibration, if any, and the command to run next.
+def command_after_fit(recognizer: "Recognizer", out: str) -> str:
+    """Return the description of the calibration, if any, and the command to run next.
 
     Args:
         recognizer: Fitted recognizer.
@@ -163,28 +167,28 @@ def suggested_command(recognizer: "Recognizer", out: str) -> str:
     )
 
 
-def use_vector_encoder(run: "Run", training_data: "Images | LabelledInput") -> "Run":
-    """Return the run with the encoder of feature vectors, if the training data are vectors."""
-    encoder = vector_encoder_name(training_data)
+def use_vector_encoder_in_fit_command(run: "Run", training_data: "Images | LabelledInput") -> "Run":
+    """Set the encoder of a run to feature vectors, if the training data are feature vectors."""
+    encoder = vector_encoder_of_input_options(training_data)
     return replace(run, encoder=replace(run.encoder, name=encoder)) if encoder else run
 
 
-def labels_to_fit(
+def parse_fit_labels(
     run: "Run", training_data: "Images | LabelledInput", names: str | None
 ) -> list[str]:
     """Return the labels of ``--labels``, or the labels of the training data.
 
     Args:
-        run: Run to fit.
+        run: Settings of the fit.
         training_data: Annotated images, feature vectors, or unlabelled images.
-        names: Value of ``--labels``.
+        names: Value of the option ``--labels``.
 
     Raises:
         InputError: If there are no labels.
     """
     from surelabel.errors import InputError
 
-    labels = parse_labels(names) or list(getattr(training_data, "names", ()))
+    labels = parse_labels_input_option(names) or list(getattr(training_data, "names", ()))
     if not labels:
         raise InputError(
             f"{run.method.name} requires labels, but unlabelled images have none. Give them with "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from surelabel.cli.terminal import Terminal, validate_output_path
+from surelabel.cli.terminal import Terminal, validate_terminal_output_path
 from surelabel.errors import DataError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def _validate_heat_map_folder(
 ) -> str | None:
     if path is not None and Path(path).is_file():
         raise DataError(f"--heat-maps requires a folder; got the file {path}. Give another path.")
-    return validate_output_path(context, option, path)
+    return validate_terminal_output_path(context, option, path)
 
 
 def heat_maps_option(function: Command) -> Command:
@@ -35,8 +35,8 @@ def heat_maps_option(function: Command) -> Command:
         "--heat-maps",
         callback=_validate_heat_map_folder,
         metavar="FOLDER",
-        help="Write a PNG file for each image, with heat maps of its labels with the highest "
-        f"scores. --top-k sets their number, at most {MAX_LABELS}. [{DEFAULT_LABELS}]",
+        help="Write a PNG file for each image, with heat maps of the labels with the highest "
+        f"scores. --top-k sets the number of labels, at most {MAX_LABELS}. [{DEFAULT_LABELS}]",
     )(function)
 
 
@@ -47,14 +47,14 @@ def write_heat_maps(
     folder: str,
     top_k: int | None,
 ) -> None:
-    """Write a PNG file with heat maps for each image; existing files are replaced.
+    """Write a PNG file with heat maps for each image, and replace existing files.
 
     Args:
         terminal: Output of the command.
         recognizer: Recognizer that predicted the images.
         predictions: Predictions of the images.
         folder: Folder for the files.
-        top_k: Number of labels of each image; None for the default.
+        top_k: Number of labels of each image. If None, each image has three labels.
 
     Raises:
         ConfigError: If the recognizer cannot localize labels.
@@ -74,7 +74,7 @@ def write_heat_maps(
         for start in range(0, len(file_names), BATCH_SIZE):
             batch = list(file_names)[start : start + BATCH_SIZE]
             region_maps = localize_labels(recognizer, {path: labels[path] for path in batch})
-            _check_images_were_read(batch, region_maps)
+            _check_heat_map_images_were_read(batch, region_maps)
             for path in batch:
                 with atomic_file(Path(folder) / file_names[path]) as file:
                     file.write_bytes(render_heat_map_sheet(path, region_maps[path]))
@@ -86,8 +86,8 @@ def write_heat_maps(
 def heat_map_file_names(paths: Sequence[str]) -> list[str]:
     """Return a unique file name for each image.
 
-    Names that are equal get a number. Upper and lower case are equal, as on some file systems.
-    Long names are truncated.
+    A number is added to equal file names. File names that differ only in case are equal on some
+    file systems. Long file names are truncated.
 
     Example:
         >>> heat_map_file_names(["a/cat.jpg", "b/cat.png", "b/dog.png"])
@@ -96,7 +96,7 @@ def heat_map_file_names(paths: Sequence[str]) -> list[str]:
     counts: Counter[str] = Counter()
     file_names: list[str] = []
     for path in paths:
-        name = stem = _truncate_file_stem(Path(path).stem)
+        name = stem = _truncate_heat_map_file_stem(Path(path).stem)
         while counts[name.casefold()]:
             counts[stem.casefold()] += 1
             name = f"{stem}-{counts[stem.casefold()]}"
@@ -105,16 +105,18 @@ def heat_map_file_names(paths: Sequence[str]) -> list[str]:
     return file_names
 
 
-def _check_images_were_read(paths: Sequence[str], region_maps: Mapping[str, object]) -> None:
+def _check_heat_map_images_were_read(
+    paths: Sequence[str], region_maps: Mapping[str, object]
+) -> None:
     missing = [path for path in paths if path not in region_maps]
     if missing:
         raise DataError(
-            f"{missing[0]} was tagged, but cannot be read any more, so it has no heat maps. Run "
+            f"{missing[0]} was tagged, but cannot be read any more, so there are no heat maps. Run "
             "the command again."
         )
 
 
-def _truncate_file_stem(stem: str) -> str:
+def _truncate_heat_map_file_stem(stem: str) -> str:
     """Truncate a file name to ``MAX_NAME_BYTES``."""
     while len(os.fsencode(stem)) > MAX_NAME_BYTES:
         stem = stem[:-1]

@@ -15,8 +15,8 @@ Command = Callable[..., None]
 DATASET_SUFFIXES = (".csv", ".json", ".jsonl", ".xml", ".npz")
 
 
-def model_option(function: Command) -> Command:
-    """Add ``--model``, an encoder or a saved recognizer."""
+def model_input_option(function: Command) -> Command:
+    """Add the option ``--model`` for an encoder or a saved recognizer."""
     return click.option(
         "--model",
         default="tiny-vit",
@@ -26,8 +26,8 @@ def model_option(function: Command) -> Command:
     )(function)
 
 
-def method_options(function: Command) -> Command:
-    """Add ``--method`` and ``--set``, the scoring method of an encoder and its settings."""
+def method_input_options(function: Command) -> Command:
+    """Add the options ``--method`` and ``--set`` for the scoring method and the settings."""
     settings_option = click.option(
         "--set",
         "settings",
@@ -43,8 +43,8 @@ def method_options(function: Command) -> Command:
     return method_option(settings_option(function))
 
 
-def labels_option(function: Command) -> Command:
-    """Add ``--labels``, the labels to recognize."""
+def labels_input_option(function: Command) -> Command:
+    """Add the option ``--labels`` for the labels to recognize."""
     return click.option(
         "--labels",
         "names",
@@ -54,8 +54,8 @@ def labels_option(function: Command) -> Command:
     )(function)
 
 
-def images_root_option(function: Command) -> Command:
-    """Add ``--images-root``, the root of relative paths in a label file."""
+def images_root_input_option(function: Command) -> Command:
+    """Add the option ``--images-root`` for the root of relative paths in a label file."""
     return click.option(
         "--images-root",
         metavar="FOLDER",
@@ -63,8 +63,8 @@ def images_root_option(function: Command) -> Command:
     )(function)
 
 
-def parse_labels(text: str | None) -> list[str] | None:
-    """Return the labels of ``--labels``; None if the option is not given.
+def parse_labels_input_option(text: str | None) -> list[str] | None:
+    """Return the labels of ``--labels``, or None if the option is not given.
 
     Raises:
         InputError: If there are no labels, or labels are invalid.
@@ -75,13 +75,14 @@ def parse_labels(text: str | None) -> list[str] | None:
     return None if text is None else read_label_names(text)
 
 
-def load_dataset(source: str, images_root: str | None = None) -> "LabelledInput":
+def load_dataset_from_input_options(source: str, images_root: str | None = None) -> "LabelledInput":
     """Load annotated images or feature vectors.
 
     Args:
-        source: Label file; split of a bundled collection, such as ``scenes-80:test``; or feature
-            archive, such as ``vectors.npz``, or one of its splits, such as ``vectors.npz:train``.
-        images_root: Root of relative paths in a label file; None for its folder.
+        source: Label file, split of a bundled collection (``scenes-80:test``), feature archive
+            (``vectors.npz``), or split of a feature archive (``vectors.npz:train``).
+        images_root: Root of relative paths in a label file. If None, the folder of the label file
+            is used.
 
     Raises:
         DataError: If the dataset does not exist or cannot be read.
@@ -92,13 +93,13 @@ def load_dataset(source: str, images_root: str | None = None) -> "LabelledInput"
     if colon and name in COLLECTIONS:
         return collection(name, split=split)
     if source.endswith(".npz"):
-        return _load_feature_vectors(source)
+        return _load_vectors_from_input_options(source)
     if name.endswith(".npz"):
-        return _load_feature_vectors(name, split)
+        return _load_vectors_from_input_options(name, split)
     return read_labels(source, images_root=images_root)
 
 
-def _load_feature_vectors(path: str, split: str | None = None) -> "LabelledInput":
+def _load_vectors_from_input_options(path: str, split: str | None = None) -> "LabelledInput":
     from surelabel.data import read_feature_archive
     from surelabel.errors import DataError
 
@@ -112,7 +113,7 @@ def _load_feature_vectors(path: str, split: str | None = None) -> "LabelledInput
     return archive.splits[split]
 
 
-def find_unlabelled_images(source: str) -> list[str]:
+def find_images_from_input_options(source: str) -> list[str]:
     """Return the paths of unlabelled images.
 
     Args:
@@ -124,7 +125,7 @@ def find_unlabelled_images(source: str) -> list[str]:
     from surelabel.data import find_images
     from surelabel.errors import DataError
 
-    if is_dataset(source):
+    if is_dataset_input_option(source):
         raise DataError(
             f"--unlabelled requires images without labels: a folder, an image or a .txt file of "
             f"paths; got {source}, which has labels. Remove --unlabelled to calibrate with labels."
@@ -132,8 +133,8 @@ def find_unlabelled_images(source: str) -> list[str]:
     return find_images([source])
 
 
-def is_dataset(source: str) -> bool:
-    """Return whether a source is an annotated dataset, by its name."""
+def is_dataset_input_option(source: str) -> bool:
+    """Return True if the name of a source is the name of an annotated dataset."""
     from surelabel.data import COLLECTIONS
 
     name, colon, _ = source.rpartition(":")
@@ -141,15 +142,16 @@ def is_dataset(source: str) -> bool:
     return has_suffix or bool(colon and name.endswith(".npz")) or name in COLLECTIONS
 
 
-def load_training_data(
+def load_training_data_from_input_options(
     method: str, sources: Sequence[str], images_root: str | None
 ) -> "Images | LabelledInput":
     """Load the training data of a method.
 
     Args:
         method: Name of the method.
-        sources: One annotated dataset; or images, for a method that is fitted on images.
-        images_root: Root of relative paths in a label file; None for its folder.
+        sources: One annotated dataset, or images if the method is fitted on images.
+        images_root: Root of relative paths in a label file. If None, the folder of the label file
+            is used.
 
     Raises:
         DataError: If the method requires labels, but the sources are unlabelled images.
@@ -161,19 +163,19 @@ def load_training_data(
 
     first, *others = sources
     entry: Any = METHODS[method]
-    if entry.learns_from == "images" and (others or not is_dataset(first)):
+    if entry.learns_from == "images" and (others or not is_dataset_input_option(first)):
         return Images(find_images(sources))
-    if entry.learns_from == "labels" and (others or _is_unlabelled_source(first)):
+    if entry.learns_from == "labels" and (others or _is_unlabelled_input_option(first)):
         raise DataError(
             f"{method} requires an annotated dataset; got the unlabelled images "
             f"{' '.join(sources)}. Give one label file, or use self-training on images: --method "
             "tailor --labels LABELS."
         )
-    return load_dataset(first, images_root)
+    return load_dataset_from_input_options(first, images_root)
 
 
-def _is_unlabelled_source(source: str) -> bool:
-    """Return whether a source is an image, or a folder without VOC annotations."""
+def _is_unlabelled_input_option(source: str) -> bool:
+    """Return True if a source is an image, or a folder without VOC annotations."""
     from surelabel.data.images import IMAGE_SUFFIXES
 
     path = Path(source)
@@ -182,15 +184,15 @@ def _is_unlabelled_source(source: str) -> bool:
     )
 
 
-def fit_without_labels(
+def fit_without_labels_on_input_options(
     terminal: "Terminal", recognizer: "Recognizer", source: "LabelledInput | Sequence[str]"
 ) -> None:
-    """Fit a method that is trained on unlabelled images, if it is not fitted yet.
+    """Fit a method that is trained on unlabelled images, if the method is not fitted.
 
     Args:
         terminal: Output of the command.
         recognizer: Recognizer of the command.
-        source: Images or feature vectors of the command; labels are not used.
+        source: Images or feature vectors of the command. Labels are not used.
     """
     from surelabel.records import LabelledFeatures, LabelledImages
 
@@ -209,8 +211,8 @@ def fit_without_labels(
         recognizer.fit(inputs, progress=progress)
 
 
-def vector_encoder_name(data: "Images | LabelledInput") -> str | None:
-    """Return the name of the encoder of feature vectors; None for images."""
+def vector_encoder_of_input_options(data: "Images | LabelledInput") -> str | None:
+    """Return the name of the encoder of feature vectors, or None if the data are images."""
     from surelabel.records import LabelledFeatures
 
     if not isinstance(data, LabelledFeatures):
@@ -218,14 +220,14 @@ def vector_encoder_name(data: "Images | LabelledInput") -> str | None:
     return f"features:{data.features.shape[1]}"
 
 
-def list_skipped_images(
+def skipped_images_of_input_options(
     recognizer: "Recognizer", data: "Images | LabelledInput"
 ) -> "Sequence[SkippedImage]":
-    """Return the images that could not be read; features of the others are cached.
+    """Return the images that could not be read, and cache the features of all other images.
 
     Args:
         recognizer: Recognizer that has encoded the images.
-        data: Images; feature vectors have no skipped images.
+        data: Images or feature vectors. Feature vectors have no skipped images.
     """
     from surelabel.features import encode_image_files
     from surelabel.records import LabelledFeatures
@@ -235,12 +237,13 @@ def list_skipped_images(
     return encode_image_files(recognizer.encoder, data.paths, cache=recognizer.cache).skipped
 
 
-def run_overrides(settings: tuple[str, ...], **options: Any) -> list[str]:
-    """Return settings of a run as ``KEY=VALUE``, for ``load_run``.
+def run_overrides_from_input_options(settings: tuple[str, ...], **options: Any) -> list[str]:
+    """Return the settings of a run as strings ``KEY=VALUE``.
 
     Args:
-        settings: Values of ``--set``.
-        options: Values of other options by setting, with ``__`` for a dot; None is omitted.
+        settings: Values of the option ``--set``.
+        options: Mapping from setting to value, with ``__`` instead of a dot. Settings with the
+            value None are omitted.
     """
     import json
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from surelabel.cli.terminal import format_table
+from surelabel.cli.terminal import format_terminal_table
 
 if TYPE_CHECKING:
     from surelabel.evaluation import Evaluation
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 CALIBRATION_METRICS = ("brier_skill", "log_loss", "ece")
 
 
-def evaluation_as_json(evaluation: "Evaluation") -> dict[str, Any]:
+def metric_tables_as_json(evaluation: "Evaluation") -> dict[str, Any]:
     """Return all metrics of an evaluation for ``--json``."""
     return {
         "images": len(evaluation.predictions),
@@ -26,17 +26,21 @@ def evaluation_as_json(evaluation: "Evaluation") -> dict[str, Any]:
     }
 
 
-def evaluation_as_text(evaluation: "Evaluation") -> str:
-    """Return a table of the main metrics, and the number of labels without a defined value."""
+def metric_tables_as_text(evaluation: "Evaluation") -> str:
+    """Return a table of the main metrics, and the number of labels with undefined metrics."""
     from surelabel.report.metric_descriptions import (
         METRIC_DESCRIPTIONS,
         N_MAIN_METRICS,
         describe_metric,
-        sort_metrics,
+        sort_by_metric_descriptions,
     )
 
     predictions, main_metrics = evaluation.predictions, list(METRIC_DESCRIPTIONS)[:N_MAIN_METRICS]
-    metrics = [metric for metric in sort_metrics(evaluation.summary) if metric in main_metrics]
+    metrics = [
+        metric
+        for metric in sort_by_metric_descriptions(evaluation.summary)
+        if metric in main_metrics
+    ]
     undefined = [
         f"{describe_metric(metric).title} {evaluation.undefined_classes[metric]}"
         for metric in metrics
@@ -58,38 +62,47 @@ def format_metric_table(evaluations: Mapping[str, "Evaluation"], metrics: Sequen
     """Format a table of metrics with a column for each evaluation.
 
     Args:
-        evaluations: Column title → evaluation. The intervals and the noise floor are those of
-            the last evaluation.
-        metrics: Metrics to show.
+        evaluations: Mapping from column title to evaluation. The intervals and the noise floor are
+            taken from the last evaluation.
+        metrics: Names of the metrics in the table.
     """
-    from surelabel.report.metric_descriptions import describe_metric, format_value, sort_metrics
+    from surelabel.report.metric_descriptions import (
+        describe_metric,
+        format_described_metric_value,
+        sort_by_metric_descriptions,
+    )
 
     *_, last = evaluations.values()
     interval_column = ["95 % interval"] * bool(last.intervals)
     rows = []
-    for metric in sort_metrics(metrics):
+    for metric in sort_by_metric_descriptions(metrics):
         description = describe_metric(metric)
         unit = description.unit
-        values = [format_value(e.summary.get(metric), unit) for e in evaluations.values()]
-        interval = [format_interval(last, metric, unit) for _ in interval_column]
-        noise_floor = format_value(last.noise_floor.get(metric), unit)
+        values = [
+            format_described_metric_value(e.summary.get(metric), unit) for e in evaluations.values()
+        ]
+        interval = [format_metric_table_interval(last, metric, unit) for _ in interval_column]
+        noise_floor = format_described_metric_value(last.noise_floor.get(metric), unit)
         rows.append([description.title, *values, *interval, noise_floor, unit])
     header = ["metric", *evaluations, *interval_column, "noise floor", "unit"]
-    return format_table(header, rows)
+    return format_terminal_table(header, rows)
 
 
-def format_interval(evaluation: "Evaluation", metric: str, unit: str) -> str:
-    """Format the bounds of a confidence interval; a dash if it was not computed.
+def format_metric_table_interval(evaluation: "Evaluation", metric: str, unit: str) -> str:
+    """Format the bounds of a confidence interval, or a dash if the interval was not computed.
 
     Args:
         evaluation: Evaluation with the interval.
         metric: Name of the metric.
         unit: Unit of the metric.
     """
-    from surelabel.report.metric_descriptions import NOT_MEASURED, format_value
+    from surelabel.report.metric_descriptions import NOT_MEASURED, format_described_metric_value
 
     interval = evaluation.intervals.get(metric)
     if interval is None:
         return NOT_MEASURED
-    low, high = format_value(interval.low, unit), format_value(interval.high, unit)
+    low, high = (
+        format_described_metric_value(interval.low, unit),
+        format_described_metric_value(interval.high, unit),
+    )
     return f"{low.removesuffix(' %')} to {high}"

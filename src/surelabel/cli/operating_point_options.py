@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Command = Callable[..., None]
 
 
-class FiniteRange(click.FloatRange):
+class OperatingPointRange(click.FloatRange):
     """Range of finite numbers as the type of an option."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
@@ -26,7 +26,7 @@ class FiniteRange(click.FloatRange):
         return number
 
 
-SHARE = FiniteRange(0, 1, min_open=True, max_open=True)
+SHARE = OperatingPointRange(0, 1, min_open=True, max_open=True)
 MAX_NAMED_LABELS = 5  # labels named that do not reach the operating point
 POINTS = {  # option: operating point and its setting
     "precision": ("precision", "at_least"),
@@ -53,7 +53,7 @@ OPTIONS = (
     ),
     click.option(
         "--cost-of-miss",
-        type=FiniteRange(0, min_open=True),
+        type=OperatingPointRange(0, min_open=True),
         help="Thresholds with the lowest cost; the cost of a missed label relative to a false "
         "positive.",
     ),
@@ -79,17 +79,17 @@ def operating_point_options(function: Command) -> Command:
     return function
 
 
-def parse_operating_point(
+def parse_operating_point_options(
     threshold: float | None, options: dict[str, Any]
 ) -> tuple[str, Any] | None:
-    """Return the operating point or guarantee that was given, with its value.
+    """Return the name and value of the operating point or guarantee on the command line.
 
     Args:
-        threshold: Value of ``--threshold``.
+        threshold: Value of the option ``--threshold``.
         options: Values of the options for operating points and guarantees.
 
     Returns:
-        Name of the option and its value; None if no option was given.
+        Name and value of the option, or None if no option was given.
 
     Raises:
         UsageError: If several options, or an option and a threshold, were given.
@@ -102,18 +102,18 @@ def parse_operating_point(
     return next(iter(given.items()), None)
 
 
-def select_thresholds(
+def thresholds_of_operating_point_options(
     terminal: Terminal, recognizer: "Recognizer", point: tuple[str, Any]
 ) -> "float | Array":
-    """Return the thresholds of an operating point, and print their expected performance.
+    """Return the thresholds of an operating point, and print the expected precision and recall.
 
     Args:
         terminal: Output of the command.
         recognizer: Calibrated recognizer.
-        point: Name of the option and its value, as from ``parse_operating_point``.
+        point: Name and value of an option for an operating point or guarantee.
 
     Returns:
-        One threshold for all labels, or one for each label, ``(c,)``.
+        One threshold for all labels, or one threshold for each label, ``(c,)``.
 
     Raises:
         NotFitted: If the recognizer is not calibrated, or a guarantee cannot be reached.
@@ -145,11 +145,11 @@ def select_thresholds(
     calibration = recognizer.calibration
     is_verified = calibration is None or calibration.uses_labels
     note = "" if is_verified else " Not verified: no labels were available."
-    terminal.print_status(describe_expected_performance(thresholds) + note)
+    terminal.print_status(describe_operating_point_options_result(thresholds) + note)
     return thresholds.values
 
 
-def describe_expected_performance(thresholds: "Thresholds") -> str:
+def describe_operating_point_options_result(thresholds: "Thresholds") -> str:
     """Describe the expected precision and recall, as means over the labels that are predicted."""
     import numpy as np
 

@@ -2,11 +2,11 @@
 
 import click
 
-from surelabel.cli.terminal import Terminal, validate_output_path, with_terminal_options
+from surelabel.cli.terminal import Terminal, validate_terminal_output_path, with_terminal_options
 
 
 @click.command()
-@click.argument("folder", metavar="OUT", callback=validate_output_path)
+@click.argument("folder", metavar="OUT", callback=validate_terminal_output_path)
 @click.option("--count", type=int, required=True, help="Number of images.")
 @click.option(
     "--vocabulary",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from surelabel.cli.terminal import Terminal, format_table, with_terminal_options
+from surelabel.cli.terminal import Terminal, format_terminal_table, with_terminal_options
 
 if TYPE_CHECKING:
     from surelabel.retrieval import Hit
@@ -35,4 +35,4 @@ def format_search_hits(hits: Sequence["Hit"]) -> str:
     if not hits:
         return "The index is empty."
     rows = [[f"{h.probability:.3f}", *(f"{p:.3f}" for p in h.terms.values()), h.path] for h in hits]
-    return format_table(["all", *hits[0].terms, "path"], rows)
+    return format_terminal_table(["all", *hits[0].terms, "path"], rows)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surelabel.cli.terminal import Terminal, format_table
+from surelabel.cli.terminal import Terminal, format_terminal_table
 
 if TYPE_CHECKING:
     from surelabel.evaluation import Evaluation, SearchEvaluation
@@ -40,23 +40,23 @@ OPTIONS = (
 )
 
 
-def search_options(function: Command) -> Command:
+def search_evaluation_options(function: Command) -> Command:
     """Add the options for searches and retrieval metrics."""
     for option in reversed(OPTIONS):
         function = option(function)
     return function
 
 
-def check_search_options(
+def check_search_evaluation_options(
     recognizer: "Recognizer", queries: Sequence[str], retrieval: bool, max_literals: int | None
 ) -> None:
     """Check the options for searches, before any image is encoded.
 
     Args:
         recognizer: Recognizer to evaluate.
-        queries: Values of ``--search``.
-        retrieval: True with ``--retrieval``.
-        max_literals: Value of ``--max-literals``.
+        queries: Values of the option ``--search``.
+        retrieval: True if ``--retrieval`` is given.
+        max_literals: Value of the option ``--max-literals``.
 
     Raises:
         UsageError: If ``--max-literals`` is given without ``--retrieval``.
@@ -66,46 +66,49 @@ def check_search_options(
     """
     from surelabel.errors import NotFitted
     from surelabel.retrieval import parse
-    from surelabel.retrieval.query import query_literals
+    from surelabel.retrieval.query import query_to_columns
 
     if max_literals is not None and not retrieval:
         raise click.UsageError("--max-literals limits the queries of --retrieval; add --retrieval.")
     for query in queries:
-        query_literals(parse(query), recognizer.names)
+        query_to_columns(parse(query), recognizer.names)
     if (queries or retrieval) and not recognizer.calibrated_on:
         raise NotFitted(
             "A search for several labels requires probabilities, but this recognizer is not "
-            "calibrated. Calibrate it on annotated images first (`surelabel calibrate`)."
+            "calibrated. Calibrate the recognizer on annotated images first (`surelabel "
+            "calibrate`)."
         )
 
 
-def evaluate_searches(evaluation: "Evaluation", queries: Sequence[str]) -> "list[SearchEvaluation]":
+def run_search_evaluation(
+    evaluation: "Evaluation", queries: Sequence[str]
+) -> "list[SearchEvaluation]":
     """Evaluate the first hits of each query on the evaluated images."""
-    from surelabel.evaluation import evaluate_search
+    from surelabel.evaluation import evaluate_search_precision
 
-    return [evaluate_search(evaluation, query, k=N_HITS) for query in queries]
+    return [evaluate_search_precision(evaluation, query, k=N_HITS) for query in queries]
 
 
-def evaluate_retrieval(
+def run_retrieval_search_evaluation(
     terminal: Terminal, evaluation: "Evaluation", max_literals: int | None
 ) -> "RetrievalResults":
-    """Compute the mAP of queries by their length, and select example queries.
+    """Compute the mAP of queries by query length, and select example queries.
 
     Args:
         terminal: Output of the command.
         evaluation: Evaluation of calibrated predictions.
-        max_literals: Maximum number of labels in a query; None for the default.
+        max_literals: Maximum number of labels in a query. If None, the maximum is three labels.
     """
     import numpy as np
 
-    from surelabel.report import summarize_retrieval
-    from surelabel.retrieval.conjunction_map import mean_average_precision_of_queries
+    from surelabel.report import summarize_search_results
+    from surelabel.retrieval.conjunction_map import mean_average_precision_of_conjunctions
     from surelabel.retrieval.example_queries import select_example_queries
 
     predictions, seed = evaluation.predictions, terminal.seed or 0
     logits = np.asarray(predictions.logits)  # calibrated predictions have logits
     with terminal.progress("Evaluating queries") as progress:
-        precision = mean_average_precision_of_queries(
+        precision = mean_average_precision_of_conjunctions(
             logits,
             evaluation.targets,
             evaluation.known,
@@ -116,20 +119,20 @@ def evaluate_retrieval(
     example_queries = select_example_queries(
         logits, evaluation.targets, predictions.names, evaluation.known, seed=seed
     )
-    return summarize_retrieval(precision, example_queries, predictions.paths)
+    return summarize_search_results(precision, example_queries, predictions.paths)
 
 
-def searches_for_report(searches: "Sequence[SearchEvaluation]") -> "list[QueryHits]":
-    """Convert evaluated searches to the form of a report."""
+def search_evaluation_for_report(searches: "Sequence[SearchEvaluation]") -> "list[QueryHits]":
+    """Convert evaluated searches to query hits for a report."""
     from surelabel.report import QueryHits
 
     return [QueryHits(s.query, s.hits, s.is_relevant, s.prevalence) for s in searches]
 
 
-def searches_as_json(
+def search_evaluation_as_json(
     searches: "Sequence[SearchEvaluation]", retrieval: "RetrievalResults | None"
 ) -> dict[str, Any]:
-    """Return searches and retrieval metrics for ``--json``; keys without a value are omitted."""
+    """Return searches and retrieval metrics for ``--json``, without empty entries."""
     value: dict[str, Any] = {}
     if searches:
         value["searches"] = [
@@ -157,17 +160,17 @@ def searches_as_json(
     return value
 
 
-def searches_as_text(
+def search_evaluation_as_text(
     searches: "Sequence[SearchEvaluation]", retrieval: "RetrievalResults | None"
 ) -> list[str]:
-    """Return a table of the precision of searches, and one of mAP by query length."""
-    from surelabel.report.metric_descriptions import format_value
+    """Return a table of the precision of searches, and a table of mAP by query length."""
+    from surelabel.report.metric_descriptions import format_described_metric_value
 
     rows = [
         [
-            format_value(search.precision, "%"),
-            format_value(search.prevalence, "%"),
-            format_value(search.average_precision, "%"),
+            format_described_metric_value(search.precision, "%"),
+            format_described_metric_value(search.prevalence, "%"),
+            format_described_metric_value(search.average_precision, "%"),
             f"{search.relevant_images} of {search.images}",
             search.query,
         ]
@@ -180,18 +183,24 @@ def searches_as_text(
         "matching images",
         "query",
     ]
-    tables = [format_table(header, rows)] if rows else []
+    tables = [format_terminal_table(header, rows)] if rows else []
     if retrieval:
-        tables.append(format_query_lengths(retrieval))
+        tables.append(format_search_evaluation_lengths(retrieval))
     return [f"\n{table}" for table in tables]
 
 
-def format_query_lengths(retrieval: "RetrievalResults") -> str:
+def format_search_evaluation_lengths(retrieval: "RetrievalResults") -> str:
     """Format a table of mAP and number of queries by query length."""
-    from surelabel.report.metric_descriptions import format_value
+    from surelabel.report.metric_descriptions import format_described_metric_value
 
     rows = [
-        [length, format_value(mean, "%"), format_value(error, "%"), queries, unmatched]
+        [
+            length,
+            format_described_metric_value(mean, "%"),
+            format_described_metric_value(error, "%"),
+            queries,
+            unmatched,
+        ]
         for length, mean, error, queries, unmatched in zip(
             retrieval.lengths,
             retrieval.mean_average_precision,
@@ -208,4 +217,4 @@ def format_query_lengths(retrieval: "RetrievalResults") -> str:
         "evaluated queries",
         "queries without a matching image",
     ]
-    return format_table(header, rows)
+    return format_terminal_table(header, rows)

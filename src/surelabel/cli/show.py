@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from surelabel.cli.terminal import Terminal, format_table, with_terminal_options
+from surelabel.cli.terminal import Terminal, format_terminal_table, with_terminal_options
 
 TABLES = {
     "encoder": ("encoders", "ENCODERS"),
@@ -36,15 +36,17 @@ TABLES = {
 @with_terminal_options
 def show(terminal: Terminal, kind: str) -> None:
     """List the entries of a table, with their settings and defaults."""
-    descriptions = scene_words() if kind == "words" else table_entries(*TABLES[kind])
+    descriptions = (
+        scene_words_to_show() if kind == "words" else table_entries_to_show(*TABLES[kind])
+    )
     rows = [
-        [name, format_settings(entry["settings"]), entry["about"]]
+        [name, format_settings_to_show(entry["settings"]), entry["about"]]
         for name, entry in descriptions.items()
     ]
-    terminal.print_result(descriptions, format_table(["name", "settings", "about"], rows))
+    terminal.print_result(descriptions, format_terminal_table(["name", "settings", "about"], rows))
 
 
-def table_entries(module: str, name: str) -> dict[str, dict[str, Any]]:
+def table_entries_to_show(module: str, name: str) -> dict[str, dict[str, Any]]:
     """Return the settings and the first sentence of the docstring of each table entry.
 
     Args:
@@ -53,19 +55,19 @@ def table_entries(module: str, name: str) -> dict[str, dict[str, Any]]:
     """
     from importlib import import_module
 
-    from surelabel.tables import settings
+    from surelabel.tables import table_entry_settings
 
     table: Mapping[str, Any] = getattr(import_module(f"surelabel.{module}"), name)
     return {
         key: {
-            "settings": settings(entry) if callable(entry) else {},
+            "settings": table_entry_settings(entry) if callable(entry) else {},
             "about": (getdoc(entry) or "").split("\n\n")[0].replace("\n", " "),
         }
         for key, entry in table.items()
     }
 
 
-def scene_words() -> dict[str, dict[str, Any]]:
+def scene_words_to_show() -> dict[str, dict[str, Any]]:
     """Return the emoji and the theme of each word that scenes can contain."""
     from surelabel.data.scene_words import all_scene_words
 
@@ -74,6 +76,6 @@ def scene_words() -> dict[str, dict[str, Any]]:
     }
 
 
-def format_settings(settings: Mapping[str, Any]) -> str:
-    """Format settings as ``gamma_neg=4.0 clip=0.05``; a dash if there are none."""
+def format_settings_to_show(settings: Mapping[str, Any]) -> str:
+    """Format settings as ``gamma_neg=4.0 clip=0.05``, or as a dash if there are no settings."""
     return " ".join(f"{key}={value!r}" for key, value in settings.items()) or "-"

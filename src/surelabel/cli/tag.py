@@ -8,19 +8,19 @@ import click
 
 from surelabel.cli.heat_maps import heat_maps_option, write_heat_maps
 from surelabel.cli.input_options import (
-    fit_without_labels,
-    labels_option,
-    method_options,
-    model_option,
-    parse_labels,
-    run_overrides,
+    fit_without_labels_on_input_options,
+    labels_input_option,
+    method_input_options,
+    model_input_option,
+    parse_labels_input_option,
+    run_overrides_from_input_options,
 )
 from surelabel.cli.operating_point_options import (
     operating_point_options,
-    parse_operating_point,
-    select_thresholds,
+    parse_operating_point_options,
+    thresholds_of_operating_point_options,
 )
-from surelabel.cli.terminal import Terminal, validate_output_path, with_terminal_options
+from surelabel.cli.terminal import Terminal, validate_terminal_output_path, with_terminal_options
 
 if TYPE_CHECKING:
     from surelabel.records import Array, Predictions, SkippedImage
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("images", nargs=-1, required=True)
-@labels_option
-@model_option
-@method_options
+@labels_input_option
+@model_input_option
+@method_input_options
 @click.option(
     "--template",
     metavar="TEXT",
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @click.option("--top-k", type=int, help="Maximum number of labels per image.")
 @click.option(
     "--out",
-    callback=validate_output_path,
+    callback=validate_terminal_output_path,
     metavar="FILE.{parquet,csv,jsonl}",
     help="Write all labels of all images to a file; the suffix sets the format.",
 )
@@ -69,26 +69,28 @@ def tag(
 
     IMAGES are folders, image files, .txt files with one path per line, or - for paths on standard
     input. An operating point such as --precision 0.9 sets the thresholds and does not change
-    probabilities; it requires a recognizer that was calibrated on 20 or more images. To resume an
-    interrupted run, run the same command again.
+    probabilities. Operating points require a recognizer that was calibrated on 20 or more images.
+    To resume an interrupted run, run the same command again.
     """
     from surelabel.data import find_images, write_predictions
-    from surelabel.recognizer import check_can_localize, resolve_model
+    from surelabel.recognizer import check_recognizer_can_localize, resolve_model
 
-    point = parse_operating_point(threshold, operating_points)
-    check_output_options(threshold, top_k, out, has_operating_point=point is not None)
-    paths, labels = find_images(images), parse_labels(names)
+    point = parse_operating_point_options(threshold, operating_points)
+    check_tag_output_options(threshold, top_k, out, has_operating_point=point is not None)
+    paths, labels = find_images(images), parse_labels_input_option(names)
     recognizer = resolve_model(
         model,
         labels,
         template=template,
-        settings=run_overrides(settings, method__name=method),
+        settings=run_overrides_from_input_options(settings, method__name=method),
         device=terminal.device,
     )
     if heat_maps:
-        check_can_localize(recognizer)
-    fit_without_labels(terminal, recognizer, paths)
-    thresholds = select_thresholds(terminal, recognizer, point) if point else threshold
+        check_recognizer_can_localize(recognizer)
+    fit_without_labels_on_input_options(terminal, recognizer, paths)
+    thresholds = (
+        thresholds_of_operating_point_options(terminal, recognizer, point) if point else threshold
+    )
     start = time.perf_counter()
     with terminal.progress("Tagging") as progress:
         predictions = recognizer.predict(paths, workers=workers, strict=strict, progress=progress)
@@ -100,18 +102,18 @@ def tag(
         print_tags(terminal, predictions, thresholds, top_k)
     if heat_maps:
         write_heat_maps(terminal, recognizer, predictions, heat_maps, top_k)
-    print_tagging_summary(terminal, predictions, seconds)
+    print_tag_summary(terminal, predictions, seconds)
 
 
-def check_output_options(
+def check_tag_output_options(
     threshold: float | None, top_k: int | None, out: str | None, *, has_operating_point: bool
 ) -> None:
     """Check the options that select labels, before any image is read.
 
     Args:
-        threshold: Value of ``--threshold``.
-        top_k: Value of ``--top-k``.
-        out: Value of ``--out``.
+        threshold: Value of the option ``--threshold``.
+        top_k: Value of the option ``--top-k``.
+        out: Value of the option ``--out``.
         has_operating_point: True if an operating point was given.
 
     Raises:
@@ -119,7 +121,7 @@ def check_output_options(
         InputError: If an option is out of range, or the suffix of ``out`` is unknown.
     """
     from surelabel.data import check_predictions_suffix
-    from surelabel.recognizer import check_tag_options
+    from surelabel.recognizer import check_tagging_options
 
     if out:
         check_predictions_suffix(out)
@@ -128,7 +130,7 @@ def check_output_options(
                 "--out writes all labels, so it cannot be combined with --threshold, --top-k or "
                 "an operating point such as --precision."
             )
-    check_tag_options(threshold=threshold, top_k=top_k)
+    check_tagging_options(threshold=threshold, top_k=top_k)
 
 
 def print_tags(
@@ -143,8 +145,8 @@ def print_tags(
         terminal: Output of the command.
         predictions: Predictions of the images.
         threshold: Minimum probability of all labels, or of each label, ``(c,)``.
-        top_k: Maximum number of labels per image. If both are None, the threshold is 0.5, or
-            ``top_k`` is 5 without calibration.
+        top_k: Maximum number of labels per image. If ``threshold`` and ``top_k`` are None, the
+            threshold of calibrated probabilities is 0.5, and ``top_k`` of other scores is 5.
     """
     from surelabel.recognizer import select_tags
 
@@ -165,7 +167,7 @@ def print_tags(
 
 
 def format_tags(tags: list[dict[str, Any]]) -> str:
-    """Format tags as ``lion 0.97, bear 0.62``; a dash if there are none."""
+    """Format tags as ``lion 0.97, bear 0.62``, or as a dash if there are no tags."""
     texts = []
     for item in tags:
         score = item["score"] if item["probability"] is None else item["probability"]
@@ -173,13 +175,13 @@ def format_tags(tags: list[dict[str, Any]]) -> str:
     return ", ".join(texts) or "-"
 
 
-def print_tagging_summary(terminal: Terminal, predictions: "Predictions", seconds: float) -> None:
+def print_tag_summary(terminal: Terminal, predictions: "Predictions", seconds: float) -> None:
     """Print the speed of tagging, and the images that were skipped.
 
     Args:
         terminal: Output of the command.
         predictions: Predictions of the images.
-        seconds: Duration of tagging.
+        seconds: Duration of tagging in seconds.
     """
     n_images, stats = len(predictions) + len(predictions.skipped), predictions.encoding_stats
     if stats:
@@ -188,11 +190,11 @@ def print_tagging_summary(terminal: Terminal, predictions: "Predictions", second
             f"{stats.decode_seconds:.1f} s, encoder {stats.model_seconds:.1f} s; "
             f"{stats.n_cached} were cached."
         )
-    print_skipped_images(predictions.skipped)
+    print_tag_skipped_images(predictions.skipped)
 
 
-def print_skipped_images(skipped: Sequence["SkippedImage"]) -> None:
-    """Print the images that could not be read on stderr, also with ``--quiet``."""
+def print_tag_skipped_images(skipped: Sequence["SkippedImage"]) -> None:
+    """Print on stderr the images that could not be read, also with ``--quiet``."""
     if skipped:
         images = "image" if len(skipped) == 1 else "images"
         click.echo(f"Skipped {len(skipped)} {images} that cannot be read:", err=True)

@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from surelabel.errors import DataError
-from surelabel.files import check_folder_is_replaceable, escape_non_utf8
+from surelabel.files import check_folder_is_replaceable, escape_non_utf8_file_path
 
 Progress = Callable[[int, int], None]
 PACKAGE = Path(__file__).parents[1]
@@ -31,7 +31,7 @@ class Terminal:
         as_json: True if results are printed as JSON instead of text.
         quiet: True if progress and status lines are omitted.
         device: Device of the encoder, such as ``cpu`` or ``cuda``.
-        seed: Seed of all random numbers; None keeps the seed of the run file.
+        seed: Seed of all random numbers. If None, the seed of the run file is used.
     """
 
     as_json: bool = False
@@ -46,18 +46,22 @@ class Terminal:
             value: Result that is printed with ``--json``.
             text: Result that is printed without ``--json``.
         """
-        output = json.dumps(to_json_value(value), ensure_ascii=False) if self.as_json else text
-        click.echo(escape_non_utf8(output))  # a file name may contain bytes that are not Unicode
+        output = (
+            json.dumps(to_terminal_json_value(value), ensure_ascii=False) if self.as_json else text
+        )
+        click.echo(
+            escape_non_utf8_file_path(output)
+        )  # a file name may contain bytes that are not Unicode
 
     def print_step(self, text: str) -> None:
         """Print an intermediate result on stdout, except with ``--json``."""
         if not self.as_json:
-            click.echo(escape_non_utf8(text))
+            click.echo(escape_non_utf8_file_path(text))
 
     def print_status(self, text: str) -> None:
         """Print a status line on stderr, except with ``--quiet``."""
         if not self.quiet:
-            click.echo(escape_non_utf8(text), err=True)
+            click.echo(escape_non_utf8_file_path(text), err=True)
 
     @contextmanager
     def progress(self, task: str) -> Iterator[Progress | None]:
@@ -67,19 +71,20 @@ class Terminal:
             task: Name of the task, such as ``Encoding``.
 
         Returns:
-            Function of the number of finished items and the total; None with ``--quiet``.
+            Function of the number of finished items and the total number, or None if ``--quiet`` is
+            given.
         """
         if self.quiet:
             yield None
         elif sys.stderr.isatty():
-            with _progress_bar(task) as show_progress:
+            with _terminal_progress_bar(task) as show_progress:
                 yield show_progress
         else:
-            yield _progress_lines(task)
+            yield _terminal_progress_lines(task)
 
 
 def with_terminal_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of all commands, and pass them as a `Terminal` in the first argument."""
+    """Add the common options of all commands, and pass a `Terminal` as the first argument."""
 
     @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
     @click.option(
@@ -100,8 +105,10 @@ def with_terminal_options(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def validate_output_path(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
-    """Check at the start of a command that an output path can be written; return the path.
+def validate_terminal_output_path(
+    _: click.Context, __: click.Parameter, path: str | None
+) -> str | None:
+    """Check at the start of a command that an output path can be written.
 
     Raises:
         DataError: If the path is empty or cannot be written.
@@ -121,28 +128,28 @@ def validate_output_path(_: click.Context, __: click.Parameter, path: str | None
     return path
 
 
-def validate_output_folder(
+def validate_terminal_output_folder(
     context: click.Context, option: click.Parameter, path: str | None
 ) -> str | None:
-    """Check at the start of a command that a folder can be written or replaced; return it.
+    """Check at the start of a command that a folder can be written or replaced.
 
     Raises:
         DataError: If the folder contains the current folder, or cannot be written.
     """
     if path is not None:
         check_folder_is_replaceable(path)
-    return validate_output_path(context, option, path)
+    return validate_terminal_output_path(context, option, path)
 
 
 @contextmanager
-def print_warnings_as_notes() -> Iterator[None]:
+def print_warnings_as_terminal_notes() -> Iterator[None]:
     """Print each warning of this package once, on one line of stderr, as ``Note: …``."""
     default_showwarning = warnings.showwarning
     printed_notes = set()
 
     def print_note(message: Any, category: Any, filename: str, *rest: Any, **options: Any) -> None:
         if issubclass(category, UserWarning) and Path(filename).is_relative_to(PACKAGE):
-            note = join_lines(message)
+            note = join_lines_for_terminal(message)
             if note not in printed_notes:
                 printed_notes.add(note)
                 click.echo(f"Note: {note}", err=True)
@@ -155,12 +162,12 @@ def print_warnings_as_notes() -> Iterator[None]:
         yield
 
 
-def join_lines(text: object) -> str:
+def join_lines_for_terminal(text: object) -> str:
     """Return a message on one line."""
     return " ".join(line.strip() for line in str(text).splitlines())
 
 
-def format_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+def format_terminal_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Format a table as text with aligned columns.
 
     Args:
@@ -173,21 +180,21 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str
     return "\n".join("  ".join(cells).rstrip() for cells in padded)
 
 
-def to_json_value(value: Any) -> Any:
-    """Convert arrays to lists, keys to strings and NaN to None, so that JSON can encode them."""
+def to_terminal_json_value(value: Any) -> Any:
+    """Convert arrays to lists, keys to strings and NaN to None, to encode a value as JSON."""
     if isinstance(value, Mapping):
-        return {str(key): to_json_value(item) for key, item in value.items()}
+        return {str(key): to_terminal_json_value(item) for key, item in value.items()}
     if isinstance(value, str | bool | int | None):
         return value
     if isinstance(value, float):
         return None if isnan(value) else value
     if hasattr(value, "tolist"):
-        return to_json_value(value.tolist())
-    return [to_json_value(item) for item in value]
+        return to_terminal_json_value(value.tolist())
+    return [to_terminal_json_value(item) for item in value]
 
 
 @contextmanager
-def _progress_bar(task: str) -> Iterator[Progress]:
+def _terminal_progress_bar(task: str) -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
@@ -211,7 +218,7 @@ def _progress_bar(task: str) -> Iterator[Progress]:
         yield show_progress
 
 
-def _progress_lines(task: str) -> Progress:
+def _terminal_progress_lines(task: str) -> Progress:
     start = last_time = time.monotonic()
     last_line = start - SECONDS  # the first line is printed at once
     last_done = 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surelabel.cli.terminal import format_table
+from surelabel.cli.terminal import format_terminal_table
 
 if TYPE_CHECKING:
     from surelabel.evaluation import Evaluation, UnseenClassResults
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 Command = Callable[..., None]
 
 
-def unseen_option(function: Command) -> Command:
-    """Add ``--unseen``, labels that the model was not fitted on."""
+def unseen_labels_option(function: Command) -> Command:
+    """Add the option ``--unseen`` for labels that the model was not fitted on."""
     return click.option(
         "--unseen",
         metavar="LABELS|FILE|-",
-        help="Labels of DATASET that MODEL was not fitted on. They are evaluated alone (zero-shot) "
-        "and together with the labels of MODEL (generalized zero-shot).",
+        help="Labels of DATASET that MODEL was not fitted on. The labels are evaluated alone "
+        "(zero-shot) and together with the labels of MODEL (generalized zero-shot).",
     )(function)
 
 
-def check_unseen_options(model: str, names: str | None, unseen: Sequence[str] | None) -> None:
+def check_unseen_labels_option(model: str, names: str | None, unseen: Sequence[str] | None) -> None:
     """Check that ``--unseen`` is not combined with ``--labels`` for a saved recognizer.
 
     Args:
         model: Encoder, or folder of a saved recognizer.
-        names: Value of ``--labels``.
-        unseen: Labels of ``--unseen``.
+        names: Value of the option ``--labels``.
+        unseen: Labels of the option ``--unseen``.
 
     Raises:
-        UsageError: If all three are given.
+        UsageError: If ``--unseen`` and ``--labels`` are given for a saved recognizer.
     """
     if unseen is not None and names is not None and Path(model).is_dir():
         raise click.UsageError(
@@ -46,22 +46,22 @@ def check_unseen_options(model: str, names: str | None, unseen: Sequence[str] | 
 
 
 def exclude_unseen_labels(labels: Sequence[str], unseen: Sequence[str] | None) -> list[str]:
-    """Return the labels that are not unseen; these are the seen classes of an encoder.
+    """Return the labels of a dataset that are not unseen.
 
     Args:
         labels: Labels of the dataset.
         unseen: Unseen labels, in any spelling.
     """
-    from surelabel.data import label_spellings
+    from surelabel.data import label_spellings_to_align
 
-    unseen_spellings = label_spellings(*unseen or ())
-    return [label for label in labels if not label_spellings(label) & unseen_spellings]
+    unseen_spellings = label_spellings_to_align(*unseen or ())
+    return [label for label in labels if not label_spellings_to_align(label) & unseen_spellings]
 
 
 def add_unseen_labels(
     recognizer: "Recognizer", unseen: Sequence[str], test_set: "LabelledInput"
 ) -> "Recognizer":
-    """Return the recognizer with its own labels, followed by the unseen labels.
+    """Return a recognizer with the seen labels, followed by the unseen labels.
 
     Args:
         recognizer: Recognizer with the seen labels.
@@ -73,15 +73,15 @@ def add_unseen_labels(
         ConfigError: If the method is limited to the labels that it was fitted on.
     """
     from surelabel.data import Vocabulary, parse_label_names
-    from surelabel.data.vocabularies import check_label_columns
+    from surelabel.data.vocabularies import check_vocabulary_columns
 
     parse_label_names(unseen)  # validated separately, so that messages have their line numbers
     vocabulary = Vocabulary(tuple(recognizer.names_with_aliases), tuple(unseen))
-    check_label_columns(vocabulary.unseen, test_set.names)
+    check_vocabulary_columns(vocabulary.unseen, test_set.names)
     return recognizer.with_names(vocabulary.names)
 
 
-def evaluate_open_vocabulary(evaluation: "Evaluation", n_seen: int) -> "UnseenClassResults":
+def evaluate_unseen_labels(evaluation: "Evaluation", n_seen: int) -> "UnseenClassResults":
     """Compute the metrics of seen and of unseen classes.
 
     Args:
@@ -100,10 +100,10 @@ def evaluate_open_vocabulary(evaluation: "Evaluation", n_seen: int) -> "UnseenCl
     )
 
 
-def unseen_classes_for_report(
+def unseen_labels_for_report(
     results: "UnseenClassResults | None", evaluation: "Evaluation", n_seen: int
 ) -> "UnseenClasses | None":
-    """Convert the metrics of unseen classes to the form of a report; None stays None.
+    """Convert the metrics of unseen classes for a report, or return None if there are no metrics.
 
     Args:
         results: Metrics of seen and of unseen classes.
@@ -117,32 +117,32 @@ def unseen_classes_for_report(
     )
 
 
-def open_vocabulary_as_json(results: "UnseenClassResults | None") -> dict[str, Any]:
-    """Return the metrics of unseen classes for ``--json``; empty without ``--unseen``."""
+def unseen_labels_as_json(results: "UnseenClassResults | None") -> dict[str, Any]:
+    """Return the metrics of unseen classes for ``--json``, if ``--unseen`` is given."""
     return {"open_vocabulary": asdict(results)} if results else {}
 
 
-def open_vocabulary_as_text(results: "UnseenClassResults | None") -> list[str]:
-    """Return tables of the metrics of unseen classes; empty without ``--unseen``."""
+def unseen_labels_as_text(results: "UnseenClassResults | None") -> list[str]:
+    """Return tables of the metrics of unseen classes, if ``--unseen`` is given."""
     if results is None:
         return []
-    from surelabel.report.metric_descriptions import format_value
+    from surelabel.report.metric_descriptions import format_described_metric_value
     from surelabel.report.unseen_classes import (
         RANKING_COLUMNS,
         SEEN_UNSEEN_COLUMNS,
-        ranking_table_rows,
-        seen_unseen_table_rows,
+        unseen_classes_metric_table_rows,
+        unseen_classes_ranking_table_rows,
     )
 
     zsl, gzsl, all_images = results.zsl, results.gzsl, results.zsl_all_images
-    f1 = format_value(all_images.achieved.micro[3].f1, "%")
-    best_f1 = format_value(all_images.perfect_ranking.micro[3].f1, "%")
+    f1 = format_described_metric_value(all_images.achieved.micro[3].f1, "%")
+    best_f1 = format_described_metric_value(all_images.perfect_ranking.micro[3].f1, "%")
     lines = [
         f"\nClasses: {gzsl.candidates - zsl.candidates} seen, {zsl.candidates} unseen.",
-        format_table(RANKING_COLUMNS, ranking_table_rows(zsl, gzsl)),
+        format_terminal_table(RANKING_COLUMNS, unseen_classes_ranking_table_rows(zsl, gzsl)),
         f'The column "unseen only" uses the {zsl.images} images with a positive unseen class. On '
         f"all {all_images.images} images the F1 at 3 is {f1}; a perfect ranking reaches {best_f1}.",
         "",
-        format_table(SEEN_UNSEEN_COLUMNS, seen_unseen_table_rows(results)),
+        format_terminal_table(SEEN_UNSEEN_COLUMNS, unseen_classes_metric_table_rows(results)),
     ]
     return ["\n".join(lines)]

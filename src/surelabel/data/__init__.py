@@ -3,15 +3,21 @@
 from surelabel.data.bundled_collections import COLLECTIONS, collection
 from surelabel.data.domains import DOMAINS
 from surelabel.data.feature_archives import FeatureArchive, read_feature_archive
-from surelabel.data.image_sources import find_images, parse_label_names, read_label_names
-from surelabel.data.images import open_image, to_upright_rgb
-from surelabel.data.labels import FORMATS, align_to_vocabulary, label_spellings, read_labels
+from surelabel.data.image_sources import find_images
+from surelabel.data.images import open_image, to_upright_rgb_image
+from surelabel.data.label_names import parse_label_names, read_label_names
+from surelabel.data.labels import (
+    FORMATS,
+    align_to_vocabulary,
+    label_spellings_to_align,
+    read_labels,
+)
 from surelabel.data.predictions import check_predictions_suffix, read_predictions, write_predictions
 from surelabel.data.scene_files import read_scenes, write_scenes
 from surelabel.data.vocabularies import (
     VOCABULARIES,
     Vocabulary,
-    remove_unseen_classes,
+    remove_unseen_vocabulary_classes,
     split_vocabulary,
 )
 
@@ -26,7 +32,7 @@ __all__ = [
     "check_predictions_suffix",
     "collection",
     "find_images",
-    "label_spellings",
+    "label_spellings_to_align",
     "open_image",
     "parse_label_names",
     "read_feature_archive",
@@ -34,9 +40,9 @@ __all__ = [
     "read_labels",
     "read_predictions",
     "read_scenes",
-    "remove_unseen_classes",
+    "remove_unseen_vocabulary_classes",
     "split_vocabulary",
-    "to_upright_rgb",
+    "to_upright_rgb_image",
     "write_predictions",
     "write_scenes",
 ]

@@ -1,6 +1,6 @@
-"""Image collections: annotated images in the package, and larger sets generated on first use.
+"""Bundled image collections, and larger collections that are generated on first use.
 
-`python training/bundled_collections.py` generates the images in the package again.
+`python training/bundled_collections.py` generates the bundled images again.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,11 +42,11 @@ BENCHMARK_COLLECTIONS: dict[str, dict[str, SplitSettings]] = {
 
 
 def collection(name: str, *, split: str) -> LabelledImages:
-    """Return the annotated images of a bundled collection; labels in vocabulary order.
+    """Return the annotated images of a bundled collection, with labels in vocabulary order.
 
     Args:
-        name: One of ``COLLECTIONS``.
-        split: ``train``, ``validation`` or ``test``.
+        name: Name of the collection, one of ``COLLECTIONS``.
+        split: Name of the split: ``train``, ``validation`` or ``test``.
 
     Raises:
         UnknownName: If the collection or the split does not exist.
@@ -56,11 +56,13 @@ def collection(name: str, *, split: str) -> LabelledImages:
         >>> test.targets.shape
         (1000, 80)
     """
-    return read_scenes(collection_folder(name, split=split)).images
+    return read_scenes(bundled_collection_folder(name, split=split)).images
 
 
-def collection_folder(name: str, *, split: str) -> Path:
-    """Return the folder of a bundled split; ``read_scenes`` reads its boxes and captions.
+def bundled_collection_folder(name: str, *, split: str) -> Path:
+    """Return the folder of a bundled split.
+
+    ``read_scenes`` reads the images, boxes and captions of this folder.
 
     Raises:
         UnknownName: If the collection or the split does not exist.
@@ -69,7 +71,7 @@ def collection_folder(name: str, *, split: str) -> Path:
     return Path(__file__).with_name("collections") / name / split
 
 
-def benchmark_scenes(
+def benchmark_collection_scenes(
     name: str,
     *,
     split: str,
@@ -77,17 +79,20 @@ def benchmark_scenes(
     count: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> AnnotatedScenes:
-    """Return the scenes of a benchmark split; generate them on the first call, then read them.
+    """Return the scenes of a benchmark split.
+
+    The first call generates the scenes in ``cache_folder``; later calls read this folder.
 
     Args:
-        name: One of ``BENCHMARK_COLLECTIONS``.
-        split: ``train``, ``validation`` or ``test``.
+        name: Name of the collection, one of ``BENCHMARK_COLLECTIONS``.
+        split: Name of the split: ``train``, ``validation`` or ``test``.
         cache_folder: Folder that contains one subfolder per split.
-        count: Number of images, from the first; by default all of ``BENCHMARK_COLLECTIONS``.
+        count: Number of images, counted from the first image. If None, all images of the split are
+            used.
         progress: Function that is called with the number of generated images.
 
     Raises:
-        UnknownName: If the benchmark or the split does not exist.
+        UnknownName: If the collection or the split does not exist.
         MissingPart: If the colour-emoji font cannot be used.
     """
     split_settings = _collection_split_settings(BENCHMARK_COLLECTIONS, name, split)

@@ -1,4 +1,4 @@
-"""Captions of generated scenes; most mention only the main object, as captions on the web do."""
+"""Captions of generated scenes, in several styles such as iconic captions and paraphrases."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ CAPTION_KINDS = ("iconic", "pair", "full", "paraphrase", "paraphrase")
 
 @dataclass(frozen=True)
 class Caption:
-    """A sentence about an image.
+    """A caption of an image.
 
     Attributes:
-        text: The sentence.
-        kind: One of ``CAPTION_KINDS``.
-        mentions: Vocabulary indices of the objects that the sentence mentions.
+        text: Text of the caption.
+        kind: Kind of the caption, one of ``CAPTION_KINDS``.
+        mentions: Vocabulary indices of the objects that the caption mentions.
     """
 
     text: str
@@ -33,10 +33,11 @@ def caption_scene(
 ) -> list[Caption]:
     """Return five captions: the main object, two objects, all objects, and two paraphrases.
 
+    Small objects whose visible share is below ``MIN_VISIBLE_SHARE`` are not mentioned.
+
     Args:
-        scene: Scene that the image shows.
-        visible_shares: Visible share of each of the k objects in [0, 1], length k or more;
-            objects below ``MIN_VISIBLE_SHARE`` are not mentioned.
+        scene: Scene with k objects.
+        visible_shares: Visible share of each object in [0, 1], length k or more.
         words: Vocabulary of the scene.
     """
     rng = np.random.default_rng([scene.background, 1])
@@ -67,14 +68,14 @@ def caption_scene(
 def caption_relevance(
     mentions: Sequence[Sequence[int]], targets: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.float64]:
-    """Return the share of the objects in each caption that each image shows.
+    """Return, for each image and caption, the share of the mentioned objects in the image.
 
     Args:
         mentions: Vocabulary indices of the objects in each of ``s`` captions.
-        targets: True for the labels of the images, ``(n, c)``.
+        targets: Boolean labels of n images, ``(n, c)``; True means positive.
 
     Returns:
-        Shares in [0, 1], ``(n, s)``.
+        Shares of mentioned objects, in [0, 1], ``(n, s)``.
     """
     is_mentioned = np.zeros((len(mentions), targets.shape[1]))
     for row, indices in zip(is_mentioned, mentions, strict=True):

@@ -1,7 +1,8 @@
 """Visual domains of generated scenes: photo, sketch, night, blur and noise.
 
-``domain(pixels (n, 3, h, w) in [0, 1], seeds (n,)) -> pixels``. The transform of an image depends
-only on its seed and not on the other images of the batch. Labels and boxes do not change.
+A domain is a function ``domain(pixels (n, 3, h, w) in [0, 1], seeds (n,)) -> pixels``. The output
+for an image depends only on the image and the seed of the image, not on the rest of the batch.
+Labels and boxes do not change.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,13 +21,13 @@ Domain = Callable[[Tensor, Seeds], Tensor]
 REFERENCE_SIDE = 128  # pixels; filter widths are for this side and scale with the side
 
 
-def photo(pixels: Tensor, seeds: Seeds) -> Tensor:
+def photo_domain(pixels: Tensor, seeds: Seeds) -> Tensor:
     """Return the images unchanged."""
     return pixels
 
 
-def sketch(pixels: Tensor, seeds: Seeds) -> Tensor:
-    """Return the edges of the images as dark lines on light paper, without colours."""
+def sketch_domain(pixels: Tensor, seeds: Seeds) -> Tensor:
+    """Return the edges of the images as dark lines on a light background, without colours."""
 
     def sketch_image(image: Image, rng: np.random.Generator) -> Image:
         width = 0.7 * image.shape[-1] / REFERENCE_SIDE
@@ -37,11 +38,11 @@ def sketch(pixels: Tensor, seeds: Seeds) -> Tensor:
         page: Image = paper * (1 - lines) + pencil * lines + grain
         return page
 
-    return _apply_domain_to_each(pixels, seeds, sketch_image)
+    return _apply_domain_to_each_image(pixels, seeds, sketch_image)
 
 
-def night(pixels: Tensor, seeds: Seeds) -> Tensor:
-    """Return dark and bluish images with half the saturation and sensor noise."""
+def night_domain(pixels: Tensor, seeds: Seeds) -> Tensor:
+    """Return darkened, bluish images with half the saturation and added sensor noise."""
 
     def darken_image(image: Image, rng: np.random.Generator) -> Image:
         muted = (image + image.mean(axis=0, keepdims=True)) / 2
@@ -50,39 +51,43 @@ def night(pixels: Tensor, seeds: Seeds) -> Tensor:
         dark: Image = muted * moonlight + grain
         return dark
 
-    return _apply_domain_to_each(pixels, seeds, darken_image)
+    return _apply_domain_to_each_image(pixels, seeds, darken_image)
 
 
-def blur(pixels: Tensor, seeds: Seeds) -> Tensor:
-    """Blur the images with a Gaussian of 1.2 to 3 pixels at a side of 128 pixels."""
+def blur_domain(pixels: Tensor, seeds: Seeds) -> Tensor:
+    """Blur the images with a Gaussian filter.
+
+    The standard deviation is 1.2 to 3 pixels for images of 128 x 128 pixels, and proportional to
+    the image side.
+    """
 
     def blur_image(image: Image, rng: np.random.Generator) -> Image:
         width = rng.uniform(1.2, 3.0) * image.shape[-1] / REFERENCE_SIDE
         soft: Image = gaussian_filter(image, (0, width, width))
         return soft
 
-    return _apply_domain_to_each(pixels, seeds, blur_image)
+    return _apply_domain_to_each_image(pixels, seeds, blur_image)
 
 
-def noise(pixels: Tensor, seeds: Seeds) -> Tensor:
+def noise_domain(pixels: Tensor, seeds: Seeds) -> Tensor:
     """Add Gaussian noise of standard deviation 0.12 to 0.3 to each channel of each pixel."""
 
     def add_noise(image: Image, rng: np.random.Generator) -> Image:
         return image + rng.normal(0, rng.uniform(0.12, 0.3), image.shape)
 
-    return _apply_domain_to_each(pixels, seeds, add_noise)
+    return _apply_domain_to_each_image(pixels, seeds, add_noise)
 
 
 DOMAINS: dict[str, Domain] = {
-    "photo": photo,
-    "sketch": sketch,
-    "night": night,
-    "blur": blur,
-    "noise": noise,
+    "photo": photo_domain,
+    "sketch": sketch_domain,
+    "night": night_domain,
+    "blur": blur_domain,
+    "noise": noise_domain,
 }
 
 
-def _apply_domain_to_each(
+def _apply_domain_to_each_image(
     pixels: Tensor, seeds: Seeds, transform: Callable[[Image, np.random.Generator], Image]
 ) -> Tensor:
     check_shapes(pixels=(pixels, "n c h w"), seeds=(np.asarray(seeds), "n"))

@@ -1,4 +1,4 @@
-"""Sprites of the words of Scenes: emoji drawn with a colour-bitmap font, in several sizes."""
+"""Emoji sprites of the objects in generated scenes, drawn with a colour-bitmap font."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,22 +24,25 @@ class Sprites:
     """Sprites of several words as an image pyramid.
 
     Attributes:
-        levels: RGBA images for each side of ``SIDES``, ``(c, 4, side, side)``, in [0, 1]; the
+        levels: RGBA images in [0, 1] for each side of ``SIDES``, ``(c, 4, side, side)``; the
             colours are multiplied by alpha.
-        coverage: Share of its square that the sprite of each word covers, ``(c,)``.
+        coverage: Share of the sprite square that the emoji of each word covers, ``(c,)``.
     """
 
     levels: tuple[Tensor, ...]
     coverage: Tensor
 
     def nearest(self, pixels: float) -> int:
-        """Return the index of the smallest level with a side of at least ``pixels``."""
+        """Return the index of the smallest pyramid level with a side of at least ``pixels``."""
         large_enough = [i for i, side in enumerate(SIDES) if side >= pixels]
         return max(large_enough, default=0)
 
 
-def find_font(font: str | Path | None = None) -> Path:
-    """Return the path of the colour-emoji font: the given file, or the font in the package.
+def find_emoji_font(font: str | Path | None = None) -> Path:
+    """Return the path of the colour-emoji font.
+
+    Args:
+        font: Path of a font file. If None, the font in the package is used.
 
     Raises:
         MissingPart: If the given file does not exist.
@@ -54,16 +57,17 @@ def find_font(font: str | Path | None = None) -> Path:
 
 
 def draw_sprites(words: Sequence[Word], font: str | Path | None = None) -> Sprites:
-    """Draw the emoji of every word and resize it to each level of the pyramid.
+    """Draw the emoji of every word and resize each drawing to the levels of the pyramid.
 
     Args:
         words: Words whose characters are drawn, length c.
-        font: Path of a colour-bitmap font; None for the font in the package.
+        font: Path of a colour-bitmap font. If None, the font in the package is used.
 
     Raises:
-        MissingPart: If the font does not exist, has no colour bitmaps, or lacks a character.
+        MissingPart: If the font does not exist, has no colour bitmaps, or has no glyph for a
+            character.
     """
-    path = find_font(font)
+    path = find_emoji_font(font)
     try:
         face = ImageFont.truetype(str(path), BITMAP_SIZE)
     except OSError as error:
@@ -71,27 +75,29 @@ def draw_sprites(words: Sequence[Word], font: str | Path | None = None) -> Sprit
             f"{path} must be a font with colour bitmaps of {BITMAP_SIZE} pixels; got: {error}. "
             "Use NotoColorEmoji.ttf in its bitmap form, or leave the font out."
         ) from error
-    missing_glyph = _draw_glyph(NO_CHARACTER, face)
-    largest = torch.stack([_draw_sprite(word, face, missing_glyph) for word in words])
+    missing_glyph = _draw_emoji_glyph(NO_CHARACTER, face)
+    largest = torch.stack([_draw_emoji_sprite(word, face, missing_glyph) for word in words])
     levels = [largest]
     for side in SIDES[1:]:
         levels.append(F.interpolate(largest, size=side, mode="area"))
     return Sprites(tuple(levels), largest[:, 3].mean(dim=(1, 2)))
 
 
-def _draw_glyph(character: str, face: ImageFont.FreeTypeFont) -> Image.Image:
+def _draw_emoji_glyph(character: str, face: ImageFont.FreeTypeFont) -> Image.Image:
     canvas = Image.new("RGBA", (2 * BITMAP_SIZE, 2 * BITMAP_SIZE), (0, 0, 0, 0))
     ImageDraw.Draw(canvas).text((20, 20), character, font=face, embedded_color=True)
     return canvas
 
 
-def _draw_sprite(word: Word, face: ImageFont.FreeTypeFont, missing_glyph: Image.Image) -> Tensor:
+def _draw_emoji_sprite(
+    word: Word, face: ImageFont.FreeTypeFont, missing_glyph: Image.Image
+) -> Tensor:
     """Return the sprite of a word at the largest side, ``(4, side, side)``."""
-    canvas = _draw_glyph(word.character, face)
+    canvas = _draw_emoji_glyph(word.character, face)
     box = canvas.getbbox()
     if box is None or canvas == missing_glyph:
         raise MissingPart(
-            f"The font must have a glyph for {word.name!r} ({word.character}); it has none. "
+            f"The font must have a glyph for {word.name!r} ({word.character}); there is none. "
             "Leave --font out to use the font in the package, or name a newer NotoColorEmoji.ttf."
         )
     side = SIDES[0]

@@ -21,8 +21,9 @@ class FeatureArchive:
     """Content of a feature archive.
 
     Attributes:
-        all_rows: All rows of the archive.
-        splits: Rows of each split that the archive defines: ``train``, ``validation``, ``test``.
+        all_rows: Features and labels of all rows of the archive.
+        splits: Features and labels of each split in the archive, by name: ``train``,
+            ``validation`` or ``test``.
     """
 
     all_rows: LabelledFeatures
@@ -32,27 +33,29 @@ class FeatureArchive:
 def read_feature_archive(path: str | Path) -> FeatureArchive:
     """Read image features, targets and labels from an ``.npz`` file.
 
-    The file contains ``features`` (n d), ``targets`` (n c; NaN where unknown) and ``names`` (c).
-    Optionally, ``part`` (n) contains ``train``, ``validation`` or ``test`` for each row.
+    The file contains the arrays ``features`` ``(n, d)``, ``targets`` ``(n, c)`` and ``names``
+    ``(c,)``. If a target is NaN, the target is unknown. An optional array ``part`` ``(n,)``
+    contains ``train``, ``validation`` or ``test`` for each row.
 
     Raises:
-        DataError: If the file cannot be read without pickle, or if an array is missing, has
-            another type or has the wrong shape.
+        DataError: If the file cannot be read without pickle, or if an array is missing or has the
+            wrong type or shape.
     """
-    arrays = _load_npz_arrays(Path(path))
+    arrays = _load_feature_archive_arrays(Path(path))
     for key in ("features", "targets"):
         if arrays[key].ndim != 2 or arrays[key].dtype.kind not in "biuf":
             raise DataError(
                 f"{key} in {path} must be numbers with one row per image; got shape "
-                f"{arrays[key].shape} of type {arrays[key].dtype}. Save it again with numpy.savez."
+                f"{arrays[key].shape} of type {arrays[key].dtype}. Save the array again with "
+                "numpy.savez."
             )
     row_names = [f"{Path(path).name}, row {i}" for i in range(len(arrays["features"]))]
-    names = _decode_npz_strings(arrays["names"])
+    names = _decode_feature_archive_strings(arrays["names"])
     try:
         all_rows = LabelledFeatures(arrays["features"], names, arrays["targets"], paths=row_names)
     except InputError as error:
         raise DataError(f"{path} must contain valid features and targets: {error}") from error
-    split_names = _decode_npz_strings(arrays["part"]) if "part" in arrays else None
+    split_names = _decode_feature_archive_strings(arrays["part"]) if "part" in arrays else None
     if split_names is None:
         return FeatureArchive(all_rows, {})
     if len(split_names) != len(all_rows) or not set(split_names) <= set(SPLITS):
@@ -65,7 +68,7 @@ def read_feature_archive(path: str | Path) -> FeatureArchive:
     return FeatureArchive(all_rows, {name: all_rows.take(r) for name, r in rows.items() if len(r)})
 
 
-def _load_npz_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
+def _load_feature_archive_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
     remedy = f"Save {', '.join(REQUIRED_KEYS)} with numpy.savez as plain arrays, not as objects."
     try:
         with path.open("rb") as stream:  # numpy does not close a damaged file
@@ -78,8 +81,8 @@ def _load_npz_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
     except MemoryError as error:
         raise DataError(
-            f"{path} declares arrays that are larger than the memory. Save them again, or in "
-            "several files."
+            f"{path} declares arrays that are larger than the memory. Save the arrays "
+            "again, or in several files."
         ) from error
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         reason = str(error.args[0]).rstrip(".")
@@ -88,7 +91,7 @@ def _load_npz_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
         raise DataError(f"{path} must be a feature archive; got: {reason}. {remedy}") from error
 
 
-def _decode_npz_strings(array: npt.NDArray[Any]) -> list[str]:
+def _decode_feature_archive_strings(array: npt.NDArray[Any]) -> list[str]:
     """Return the strings of an array, which NumPy stores as text or as bytes."""
     flat = np.atleast_1d(array).ravel().tolist()
     return [w.decode("utf-8", "replace") if isinstance(w, bytes) else str(w) for w in flat]

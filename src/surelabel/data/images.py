@@ -1,4 +1,4 @@
-"""Image decoding: every supported file becomes an upright RGB image, or an error is raised."""
+"""Decoding of image files to upright RGB images."""
 
 import logging
 import os
@@ -50,19 +50,21 @@ _DECODE_ERRORS = (  # exceptions of Pillow's decoders for damaged files
 def open_image(path: str | Path, *, min_side: int) -> Image.Image:
     """Read an image file as an upright RGB image.
 
-    - A JPEG is decoded at 1/2, 1/4 or 1/8 of its size if both sides keep ``min_side`` pixels.
-    - Of an animation, the first frame is read.
+    - A JPEG is decoded at 1/2, 1/4 or 1/8 of its size if both sides still have at least
+      ``min_side`` pixels.
+    - If the file is an animation, only the first frame is read.
     - Transparent pixels are blended with white.
     - 16-bit grey values are divided by 257. 32-bit integers in [0, 65535] are treated as 16-bit
-      values, and floats in [0, 1] as intensities. Other value ranges are scaled linearly from
-      their minimum and maximum, since these files do not define white.
+      values, and floats in [0, 1] as intensities. Other values are scaled linearly from their
+      minimum and maximum to [0, 255], since these files do not define white.
 
     Args:
-        path: File of one of ``IMAGE_FORMATS``, with at most ``PIXEL_LIMIT`` pixels.
-        min_side: Minimum size in pixels of both sides of a downscaled JPEG, >= 1.
+        path: Path of an image file of one of ``IMAGE_FORMATS``, with at most ``PIXEL_LIMIT``
+            pixels.
+        min_side: Minimum side length in pixels of a downscaled JPEG, >= 1.
 
     Returns:
-        The decoded image in mode RGB; the file is closed.
+        The decoded image in mode RGB. The file is closed.
 
     Raises:
         DataError: If the file cannot be decoded; the message is ``PATH: reason``.
@@ -75,35 +77,35 @@ def open_image(path: str | Path, *, min_side: int) -> Image.Image:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with Image.open(path, formats=IMAGE_FORMATS) as image:
-                _check_pixel_limit(image)
+                _check_image_pixel_limit(image)
                 image.draft(None, (min_side, min_side))
                 image.load()
-                return to_upright_rgb(image)
+                return to_upright_rgb_image(image)
     except _DECODE_ERRORS as error:
-        raise DataError(f"{path}: {_describe_decode_error(path, error)}") from error
+        raise DataError(f"{path}: {_describe_image_decoding_error(path, error)}") from error
 
 
-def _check_pixel_limit(image: Image.Image) -> None:
+def _check_image_pixel_limit(image: Image.Image) -> None:
     if image.width * image.height > PIXEL_LIMIT:
         raise Image.DecompressionBombError
 
 
-def to_upright_rgb(image: Image.Image) -> Image.Image:
-    """Return an image in memory rotated by its EXIF orientation, in RGB, blended with white.
+def to_upright_rgb_image(image: Image.Image) -> Image.Image:
+    """Return an upright RGB image: rotated by EXIF orientation, transparency blended with white.
 
     Raises:
         InputError: If a pixel is NaN or infinite.
     """
-    return _to_rgb(_apply_exif_orientation(image))
+    return _to_rgb_image(_apply_exif_orientation_to_image(image))
 
 
-def _apply_exif_orientation(image: Image.Image) -> Image.Image:
+def _apply_exif_orientation_to_image(image: Image.Image) -> Image.Image:
     orientation = image.getexif().get(ExifTags.Base.Orientation, 1)
     transpose = _TRANSPOSE_OF_ORIENTATION.get(orientation)
     return image if transpose is None else image.transpose(transpose)
 
 
-def _to_rgb(image: Image.Image) -> Image.Image:
+def _to_rgb_image(image: Image.Image) -> Image.Image:
     if image.mode[0] in "IF":
         image = _to_8_bit_image(image)
     if image.has_transparency_data:
@@ -122,7 +124,7 @@ def _to_8_bit_image(image: Image.Image) -> Image.Image:
     return Image.fromarray(np.rint((values - low) / ((high - low) or 1) * 255).astype(np.uint8))
 
 
-def _describe_decode_error(path: str | Path, error: BaseException) -> str:
+def _describe_image_decoding_error(path: str | Path, error: BaseException) -> str:
     if isinstance(error, Image.DecompressionBombError):
         return f"more than {PIXEL_LIMIT // 1_000_000} million pixels, which may be an attack"
     if isinstance(error, MemoryError):

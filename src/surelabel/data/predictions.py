@@ -1,4 +1,4 @@
-"""Prediction files in Parquet, CSV or JSON lines format, selected by suffix."""
+"""Prediction files in Parquet, CSV or JSON lines format; the file suffix selects the format."""
 
 import csv
 import json
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from scipy.special import logit
 
 from surelabel.errors import DataError, InputError
-from surelabel.files import atomic_file, escape_non_utf8
+from surelabel.files import atomic_file, escape_non_utf8_file_path
 from surelabel.records import LOGIT_LIMIT, Predictions, SkippedImage
 
 SCORE, LOGIT, PROBABILITY = "score:", "logit:", "probability:"  # prefixes of the columns of a label
@@ -25,25 +25,26 @@ _METADATA_KEY = b"surelabel"
 
 
 def write_predictions(predictions: Predictions, path: str | Path) -> None:
-    """Write predictions to a file; an existing file is replaced after the new one is complete.
+    """Write predictions to a file; an existing file is replaced when the new file is complete.
 
-    - ``.parquet`` stores everything except the image vectors. Each image is a row with its
-      ``path`` and, for each label NAME, ``score:NAME``, ``logit:NAME`` if there are logits, and
-      ``probability:NAME`` if they are calibrated. Labels, calibration, model, version and
-      skipped images are JSON under the key ``surelabel`` of the schema metadata.
-    - ``.csv`` has the same columns and ``skipped``: the reason, in rows of skipped images, whose
-      numbers are empty.
-    - ``.jsonl`` has one line per image,
+    - A ``.parquet`` file contains all predictions except the image vectors, with one row per
+      image. The columns are ``path`` and, for each label NAME, ``score:NAME``, ``logit:NAME`` if
+      there are logits, and ``probability:NAME`` if the logits are calibrated. Labels,
+      calibration, model, version and skipped images are stored as JSON under the key
+      ``surelabel`` of the schema metadata.
+    - A ``.csv`` file has the columns of the Parquet file and a column ``skipped``. In the row of
+      a skipped image, this column contains the reason, and the cells of the numbers are empty.
+    - A ``.jsonl`` file has one line per image,
       ``{"path": …, "labels": [{"label": …, "score": …, "probability": …}, …]}``. The probability
-      is null if the predictions are uncalibrated. Skipped images are
+      is null if the predictions are uncalibrated. The line of a skipped image is
       ``{"path": …, "skipped": reason}``.
 
     Args:
-        predictions: Predictions to write.
+        predictions: Predictions of n images.
         path: Path of a file with suffix ``.parquet``, ``.csv`` or ``.jsonl``.
 
     Raises:
-        InputError: If the suffix is another one, or if a score or logit is not finite.
+        InputError: If the suffix is not supported, or if a score or logit is not finite.
         DataError: If the file cannot be written.
     """
     write, _ = _prediction_format(path)
@@ -61,24 +62,26 @@ def write_predictions(predictions: Predictions, path: str | Path) -> None:
 def read_predictions(path: str | Path) -> Predictions:
     """Read predictions that :func:`write_predictions` wrote.
 
-    CSV and JSON lines do not store the model or the calibration method; ``calibration`` is then
-    ``UNRECORDED_CALIBRATION``. JSON lines do not store logits: they are computed from the
-    probabilities, with reduced precision close to 1.
+    CSV and JSON lines files do not contain the model or the calibration method. For calibrated
+    predictions from such files, ``calibration`` is ``UNRECORDED_CALIBRATION``. JSON lines files
+    do not contain logits. The logits are computed from the probabilities, with reduced precision
+    for probabilities close to 1.
 
     Args:
         path: Path of a file with suffix ``.parquet``, ``.csv`` or ``.jsonl``.
 
     Raises:
-        InputError: If the suffix is another one.
-        DataError: If the file is missing, damaged or has another content.
+        InputError: If the suffix is not supported.
+        DataError: If the file is missing or damaged, or does not contain predictions.
     """
     _, read = _prediction_format(path)
     try:
         return read(Path(path))
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise DataError(
-            f"{path} must contain predictions of surelabel; got: {_first_error_line(error)}. "
-            f"Write it again with `surelabel tag IMAGES --out {Path(path).name}`."
+            f"{path} must contain predictions of surelabel; got: "
+            f"{_first_prediction_error_line(error)}. "
+            f"Write the file again with `surelabel tag IMAGES --out {Path(path).name}`."
         ) from error
 
 
@@ -103,18 +106,18 @@ def _prediction_format(
     return _FORMATS[suffix]
 
 
-def _first_error_line(error: Exception) -> str:
+def _first_prediction_error_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
 def _prediction_columns(predictions: Predictions) -> dict[str, pa.Array]:
-    """Return the column ``path`` and the columns of each label."""
+    """Return the column ``path`` and the columns of each label, by column name."""
     parts: dict[str, npt.NDArray[Any]] = {SCORE: predictions.scores}
     if predictions.logits is not None:
         parts[LOGIT] = predictions.logits
     if predictions.calibration is not None and predictions.logits is not None:
         parts[PROBABILITY] = predictions.probabilities
-    columns = {"path": pa.array(map(escape_non_utf8, predictions.paths), pa.string())}
+    columns = {"path": pa.array(map(escape_non_utf8_file_path, predictions.paths), pa.string())}
     for index, name in enumerate(predictions.names):
         for prefix, values in parts.items():
             columns[prefix + name] = pa.array(values[:, index].astype(np.float32))
@@ -124,7 +127,7 @@ def _prediction_columns(predictions: Predictions) -> dict[str, pa.Array]:
 def _stack_prediction_columns(
     table: pa.Table, prefix: str, names: Sequence[str]
 ) -> npt.NDArray[np.float32] | None:
-    """Return the columns with a prefix as ``(n, c)``; None if the file has none."""
+    """Return the columns with a prefix as ``(n, c)``, or None if there is no such column."""
     if not any(column.startswith(prefix) for column in table.column_names):
         return None
     values = np.empty((table.num_rows, len(names)), dtype=np.float32)
@@ -139,7 +142,7 @@ def _write_predictions_parquet(predictions: Predictions, path: Path) -> None:
         "calibration": predictions.calibration,
         "model": predictions.model,
         "version": version("surelabel"),
-        "skipped": [[escape_non_utf8(s.path), s.reason] for s in predictions.skipped],
+        "skipped": [[escape_non_utf8_file_path(s.path), s.reason] for s in predictions.skipped],
     }
     table = pa.table(_prediction_columns(predictions)).replace_schema_metadata(
         {_METADATA_KEY: json.dumps(metadata)}
@@ -173,7 +176,7 @@ def _write_predictions_csv(predictions: Predictions, path: Path) -> None:
     skipped_rows = {
         name: pa.nulls(len(skipped), column.type) for name, column in columns.items()
     } | {
-        "path": pa.array([escape_non_utf8(s.path) for s in skipped], pa.string()),
+        "path": pa.array([escape_non_utf8_file_path(s.path) for s in skipped], pa.string()),
         "skipped": pa.array([s.reason for s in skipped], pa.string()),
     }
     pacsv.write_csv(pa.concat_tables([table, pa.table(skipped_rows)]), path)
@@ -248,7 +251,9 @@ def _read_predictions_jsonl(path: Path) -> Predictions:
         if [label["label"] for label in line["labels"]] != names:
             raise ValueError(f"other labels for {line['path']} than for {read_lines[0]['path']}")
         scores[row] = [label["score"] for label in line["labels"]]
-        probabilities[row] = [_probability_or_nan(label["probability"]) for label in line["labels"]]
+        probabilities[row] = [
+            _prediction_probability_or_nan(label["probability"]) for label in line["labels"]
+        ]
     calibrated = bool(probabilities.size) and not np.isnan(probabilities).any()
     logits = np.clip(logit(probabilities), -LOGIT_LIMIT, LOGIT_LIMIT).astype(np.float32)
     return Predictions(
@@ -271,7 +276,7 @@ def _parse_prediction_line(number: int, text: str) -> dict[str, Any]:
     return line
 
 
-def _probability_or_nan(probability: float | None) -> float:
+def _prediction_probability_or_nan(probability: float | None) -> float:
     return float("nan") if probability is None else probability
 
 

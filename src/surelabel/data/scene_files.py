@@ -5,8 +5,9 @@
     labels.csv          labels only, as `path,lion,elephant,…` with 0 and 1
     about.json          settings of the generator
 
-A folder is complete if it contains ``scenes.jsonl``. Before that, each batch writes its lines to
-a hidden file after its images, so that an interrupted generation can be resumed.
+A folder is complete if the folder contains ``scenes.jsonl``. After the images of a batch are
+written, the lines of the batch are written to a hidden file, so that an interrupted generation can
+be resumed.
 """
 
 import csv
@@ -26,9 +27,9 @@ from torch import Tensor
 
 from surelabel.data.captions import Caption, caption_relevance, caption_scene
 from surelabel.data.domains import DOMAINS
-from surelabel.data.emoji_sprites import draw_sprites, find_font
+from surelabel.data.emoji_sprites import draw_sprites, find_emoji_font
 from surelabel.data.scene_words import Word, read_scene_vocabulary
-from surelabel.data.scenes import Scene, SceneSampler, render_scenes, visible_labels
+from surelabel.data.scenes import Scene, SceneSampler, render_scenes, visible_scene_labels
 from surelabel.errors import ConfigError, DataError, UnknownName
 from surelabel.files import atomic_file
 from surelabel.records import Array, LabelledImages
@@ -46,9 +47,11 @@ class SceneObject:
     """An object in an image.
 
     Attributes:
-        label: Word of the object.
-        box: Bounding box of the visible part: left, top, right and bottom as shares of the side.
-        visible_share: Visible share of the object in [0, 1]; an object below 0.3 is not a label.
+        label: Label of the object, a word of the vocabulary.
+        box: Bounding box of the visible part: left, top, right and bottom as shares of the image
+            side.
+        visible_share: Visible share of the object in [0, 1]. If this share is below 0.3, the object
+            is not a positive label of the image.
     """
 
     label: str
@@ -61,11 +64,12 @@ class AnnotatedScenes:
     """Generated images with complete annotations; each sequence has one entry per image.
 
     Attributes:
-        images: Paths, labels in vocabulary order, and complete targets ``(n, c)``.
-        objects: Objects with a visible part, the main object first.
-        main_labels: Word of the main object.
-        themes: Theme of the scene.
-        captions: Five captions; their mentions are columns of ``images.targets``.
+        images: Image paths, labels in vocabulary order, and complete targets ``(n, c)``.
+        objects: Objects of each image that have a visible part, the main object first.
+        main_labels: Label of the main object of each image.
+        themes: Name of the theme of each scene.
+        captions: Five captions per image; the mentions of a caption are column
+            indices of ``images.targets``.
     """
 
     images: LabelledImages
@@ -78,10 +82,13 @@ class AnnotatedScenes:
         return len(self.images)
 
     def caption_relevance(self, captions: Sequence[Caption]) -> Array:
-        """Return the share of the objects in each of ``s`` captions that each image shows.
+        """Return, for each image and caption, the share of the mentioned objects in the image.
+
+        Args:
+            captions: Captions to compare with all images, length s.
 
         Returns:
-            Shares in [0, 1], ``(n, s)``.
+            Shares of mentioned objects, in [0, 1], ``(n, s)``.
         """
         return caption_relevance([c.mentions for c in captions], self.images.targets > 0)
 
@@ -98,25 +105,28 @@ def write_scenes(
     pixels: int = 128,
     progress: Callable[[int], object] | None = None,
 ) -> Path:
-    """Generate a folder of scenes; the same settings always give the same labels and bytes.
+    """Generate a folder of scenes; equal settings always generate equal labels and image files.
 
-    A smaller count gives the first images of a larger one. Another seed gives other images.
-    Another domain renders the same scenes with another appearance. A complete folder is left
-    unchanged, and an interrupted generation is resumed.
+    If only ``count`` differs, a smaller folder contains the first images of a larger folder. A
+    different seed generates different images. A different domain renders equal scenes with a
+    different appearance. A complete folder remains unchanged, and an interrupted generation is
+    resumed.
 
     Args:
-        folder: New or empty folder, or one from an earlier call with the same settings.
+        folder: Path of a new or empty folder, or of a folder that an earlier call with equal
+            settings generated.
         count: Number of images, >= 1.
         seed: Seed of the generator, >= 0.
-        vocabulary: ``scenes-80``, ``scenes-all`` or a file with one word per line.
-        domain: One of ``DOMAINS``.
+        vocabulary: Name ``scenes-80`` or ``scenes-all``, or the path of a file with one word per
+            line.
+        domain: Name of the visual domain, one of ``DOMAINS``.
         long_tail: Whether word frequencies decrease as 1/rank.
-        font: Path of a colour-emoji font; None for the font in the package.
-        pixels: Side of the images in pixels, >= 16.
+        font: Path of a colour-emoji font. If None, the font in the package is used.
+        pixels: Side length of the images in pixels, >= 16.
         progress: Function that is called with the number of generated images after each batch.
 
     Returns:
-        The folder.
+        The path of the folder.
 
     Raises:
         ConfigError: If ``count``, ``seed`` or ``pixels`` is out of range.
@@ -124,7 +134,7 @@ def write_scenes(
         DataError: If the folder contains other files or cannot be written.
         MissingPart: If the colour-emoji font cannot be used.
     """
-    _check_scene_settings(count=(count, 1), seed=(seed, 0), pixels=(pixels, MIN_SIDE))
+    _check_scene_file_settings(count=(count, 1), seed=(seed, 0), pixels=(pixels, MIN_SIDE))
     if domain not in DOMAINS:
         raise UnknownName(f"There is no domain {domain!r}. Known: {', '.join(DOMAINS)}.")
     folder, words = Path(folder), read_scene_vocabulary(vocabulary)
@@ -139,14 +149,14 @@ def write_scenes(
         "names": [w.name for w in words],
     }
     if (folder / SCENES).exists():
-        _check_same_scene_settings(folder, settings)
+        _check_same_scene_file_settings(folder, settings)
     else:
-        font_path = find_font(font)
+        font_path = find_emoji_font(font)
         settings["font"] = hashlib.sha256(font_path.read_bytes()).hexdigest()
-        _write_scene_settings(folder, settings)
-        with _single_torch_thread():
-            _write_scene_batches(folder, settings, words, font_path, progress)
-        _merge_scene_batches(folder, settings)
+        _write_scene_settings_file(folder, settings)
+        with _single_thread_for_scene_files():
+            _write_scene_batch_files(folder, settings, words, font_path, progress)
+        _merge_scene_batch_files(folder, settings)
     shutil.rmtree(folder / BATCHES_FOLDER, ignore_errors=True)
     return folder
 
@@ -154,30 +164,30 @@ def write_scenes(
 def read_scenes(folder: str | Path) -> AnnotatedScenes:
     """Read a complete folder of scenes.
 
-    Image paths are those in ``scenes.jsonl``, relative to the folder. Folders of version 0.1.0,
-    which have another name for the subfolder of the images, can be read as well.
+    The image paths in ``scenes.jsonl`` are relative to the folder. Folders of version 0.1.0, in
+    which the subfolder of the images has a different name, can also be read.
 
     Args:
-        folder: Folder that :func:`write_scenes` has completed.
+        folder: Path of a folder that :func:`write_scenes` has completed.
 
     Raises:
         DataError: If the folder is not a complete folder of scenes, or if a line is damaged.
     """
     folder = Path(folder)
-    settings = _read_scene_settings(folder)
+    settings = _read_scene_settings_file(folder)
     if not (folder / SCENES).exists():
         raise DataError(
-            f"{folder} is incomplete: it has no {SCENES}. Run the command that generates it again."
+            f"{folder} must contain {SCENES}; the file is missing. Generate the folder again."
         )
     lines = (folder / SCENES).read_text(encoding="utf-8").splitlines()
     if len(lines) != settings["count"]:
         raise DataError(
             f"{folder / SCENES} must have {settings['count']} lines, the count in {ABOUT}; "
-            f"got {len(lines)}. Delete the folder and generate it again."
+            f"got {len(lines)}. Delete the folder and generate the scenes again."
         )
     column = {name: i for i, name in enumerate(settings["names"])}
     scenes = [
-        _parse_scene_line(folder, number, line, column)
+        _parse_scene_file_line(folder, number, line, column)
         for number, line in enumerate(lines, start=1)
     ]
     targets = np.zeros((len(scenes), len(column)))
@@ -192,46 +202,50 @@ def read_scenes(folder: str | Path) -> AnnotatedScenes:
     )
 
 
-def _check_scene_settings(**bounds: tuple[int, int]) -> None:
+def _check_scene_file_settings(**bounds: tuple[int, int]) -> None:
     for name, (value, minimum) in bounds.items():
         if value < minimum:
             raise ConfigError(f"{name} must be at least {minimum}; got {value}.")
 
 
-def _write_scene_settings(folder: Path, settings: Mapping[str, Any]) -> None:
-    """Write the settings into an empty folder, or check that existing ones are the same."""
+def _write_scene_settings_file(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Write the settings into an empty folder, or check that existing settings are equal."""
     if (folder / ABOUT).exists():
-        _check_same_scene_settings(folder, settings)
+        _check_same_scene_file_settings(folder, settings)
         return
     if folder.is_dir() and any(not p.name.startswith(".") for p in folder.iterdir()):
         raise DataError(
-            f"{folder} must be new or empty; it contains other files. Choose another folder."
+            f"{folder} must be new or empty; got a folder with other files. Choose another folder."
         )
     with atomic_file(folder / ABOUT) as file:
         file.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
 
-def _check_same_scene_settings(folder: Path, settings: Mapping[str, Any]) -> None:
-    stored = _read_scene_settings(folder)
+def _check_same_scene_file_settings(folder: Path, settings: Mapping[str, Any]) -> None:
+    stored = _read_scene_settings_file(folder)
     different = [name for name, value in settings.items() if stored.get(name) != value]
     if different:
-        expected = ", ".join(f"{name} {_shorten_setting(stored.get(name))}" for name in different)
-        actual = ", ".join(f"{name} {_shorten_setting(settings[name])}" for name in different)
+        expected = ", ".join(
+            f"{name} {_shorten_scene_file_setting(stored.get(name))}" for name in different
+        )
+        actual = ", ".join(
+            f"{name} {_shorten_scene_file_setting(settings[name])}" for name in different
+        )
         raise DataError(
             f"The settings must be those of {folder}: {expected}; got {actual}. "
-            "Choose another folder, or use its settings."
+            "Choose another folder, or use the settings of this folder."
         )
 
 
-def _shorten_setting(value: object) -> str:
+def _shorten_scene_file_setting(value: object) -> str:
     text = str(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-def _read_scene_settings(folder: Path) -> dict[str, Any]:
+def _read_scene_settings_file(folder: Path) -> dict[str, Any]:
     if not (folder / ABOUT).exists():
         raise DataError(
-            f"{folder} must be a folder of scenes; it has no {ABOUT}. Generate one with "
+            f"{folder} must be a folder of scenes; there is no {ABOUT}. Generate a folder with "
             "`surelabel scenes`."
         )
     try:
@@ -240,7 +254,8 @@ def _read_scene_settings(folder: Path) -> dict[str, Any]:
             raise ValueError("count or names is missing")
     except (OSError, ValueError, TypeError) as error:
         raise DataError(
-            f"{folder / ABOUT} is damaged ({error}). Delete the folder and generate it again."
+            f"{folder / ABOUT} is damaged ({error}). Delete the folder and generate the "
+            "scenes again."
         ) from error
     return settings
 
@@ -256,7 +271,7 @@ class _SceneLine(NamedTuple):
     captions: list[Caption]
 
 
-def _parse_scene_line(
+def _parse_scene_file_line(
     folder: Path, number: int, line: str, column: Mapping[str, int]
 ) -> _SceneLine:
     try:
@@ -278,33 +293,33 @@ def _parse_scene_line(
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(
             f"{folder / SCENES}, line {number} is damaged ({error}). "
-            "Delete the folder and generate it again."
+            "Delete the folder and generate the scenes again."
         ) from error
 
 
-def _write_scene_batches(
+def _write_scene_batch_files(
     folder: Path,
     settings: Mapping[str, Any],
     words: Sequence[Word],
     font: Path,
     progress: Callable[[int], object] | None,
 ) -> None:
-    """Render and write every batch that has no file of lines yet."""
+    """Render the scenes and write the files of every batch that is not complete."""
     count = settings["count"]
     sprites = draw_sprites(words, font)
     sample = SceneSampler(words, seed=settings["seed"], long_tail=settings["long_tail"])
     for start in range(0, count, BATCH):
         numbers = range(start, min(start + BATCH, count))
-        lines_file = _batch_lines_file(folder, start)
+        lines_file = _scene_batch_file(folder, start)
         if not lines_file.exists():
             scenes = [sample(i) for i in numbers]
             rendered = render_scenes(scenes, sprites, settings["pixels"])
             transform = DOMAINS[settings["domain"]]
             pixels = transform(rendered.pixels, [s.background for s in scenes])
             paths = [f"{IMAGES_FOLDER}/{i:05d}.jpg" for i in numbers]
-            _save_scene_images(pixels, [folder / path for path in paths])
+            _save_scene_image_files(pixels, [folder / path for path in paths])
             records = [
-                {"path": path} | _scene_record(scene, shares, boxes, words)
+                {"path": path} | _scene_file_record(scene, shares, boxes, words)
                 for path, scene, shares, boxes in zip(
                     paths, scenes, rendered.visible_shares, rendered.boxes, strict=True
                 )
@@ -315,11 +330,11 @@ def _write_scene_batches(
             progress(numbers.stop)
 
 
-def _batch_lines_file(folder: Path, start: int) -> Path:
+def _scene_batch_file(folder: Path, start: int) -> Path:
     return folder / BATCHES_FOLDER / f"{start:05d}.jsonl"
 
 
-def _save_scene_images(pixels: Tensor, paths: Sequence[Path]) -> None:
+def _save_scene_image_files(pixels: Tensor, paths: Sequence[Path]) -> None:
     rows = (pixels * 255).round().byte().permute(0, 2, 3, 1).numpy()
     try:
         paths[0].parent.mkdir(exist_ok=True)
@@ -331,11 +346,11 @@ def _save_scene_images(pixels: Tensor, paths: Sequence[Path]) -> None:
         ) from error
 
 
-def _scene_record(
+def _scene_file_record(
     scene: Scene, visible_shares: Tensor, boxes: Tensor, words: Sequence[Word]
 ) -> dict[str, Any]:
-    """Return a line of ``scenes.jsonl`` without its path."""
-    is_label = visible_labels([scene], visible_shares[None], len(words))[0]
+    """Return the content of a line of ``scenes.jsonl`` without the image path."""
+    is_label = visible_scene_labels([scene], visible_shares[None], len(words))[0]
     objects = zip(scene.words, boxes, visible_shares, strict=False)  # padded beyond the objects
     return {
         "labels": [word.name for word, positive in zip(words, is_label, strict=True) if positive],
@@ -357,9 +372,9 @@ def _scene_record(
     }
 
 
-def _merge_scene_batches(folder: Path, settings: Mapping[str, Any]) -> None:
-    """Merge the lines of all batches; ``scenes.jsonl``, which marks completion, comes last."""
-    files = [_batch_lines_file(folder, start) for start in range(0, settings["count"], BATCH)]
+def _merge_scene_batch_files(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Merge the lines of all batches; write ``scenes.jsonl`` last, which marks completion."""
+    files = [_scene_batch_file(folder, start) for start in range(0, settings["count"], BATCH)]
     text = "".join(file.read_text(encoding="utf-8") for file in files)
     with (
         atomic_file(folder / LABELS) as file,
@@ -377,8 +392,8 @@ def _merge_scene_batches(folder: Path, settings: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def _single_torch_thread() -> Iterator[None]:
-    """Use one thread, since rounding depends on the number of threads that share a sum."""
+def _single_thread_for_scene_files() -> Iterator[None]:
+    """Use one Torch thread, since rounding in sums depends on the number of threads."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

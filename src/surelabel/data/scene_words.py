@@ -11,14 +11,14 @@ from surelabel.errors import DataError, InputError, UnknownName
 
 @dataclass(frozen=True)
 class Word:
-    """An object that a scene can show.
+    """A word of the scene vocabulary: an object and its emoji.
 
     Attributes:
-        name: Name of the object in everyday English, derived from its Unicode name.
+        name: Name of the object in everyday English, derived from the Unicode name of the emoji.
         character: Emoji character of the object.
         theme: Group of objects that often occur together.
-        part: Part of ``scenes-80``: ``seen``, ``unseen`` or ``unused``; empty if the object is
-            not in ``scenes-80``.
+        part: Part of ``scenes-80``: ``seen``, ``unseen`` or ``unused``. If the object is not in
+            ``scenes-80``, the value is an empty string.
     """
 
     name: str
@@ -36,7 +36,11 @@ def all_scene_words() -> tuple[Word, ...]:
 
 
 def read_scene_vocabulary(name: str | Path) -> tuple[Word, ...]:
-    """Return the words of ``scenes-80``, of ``scenes-all``, or of a file with one word per line.
+    """Return the words of a scene vocabulary.
+
+    Args:
+        name: Name ``scenes-80`` or ``scenes-all``, or the path of a text file with one word per
+            line.
 
     Raises:
         UnknownName: If a word of the file is not in ``scenes-all``.
@@ -59,7 +63,7 @@ def read_scene_vocabulary(name: str | Path) -> tuple[Word, ...]:
     unknown = [n for n in names if n not in known]
     if unknown:
         raise UnknownName(
-            f"Scenes have no word {', '.join(map(repr, unknown[:5]))}. "
+            f"Vocabulary words must be in scenes-all; got {', '.join(map(repr, unknown[:5]))}. "
             f"`surelabel show words` lists the {len(known)} words."
         )
     if len(names) < 2:

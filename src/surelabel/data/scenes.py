@@ -1,8 +1,8 @@
 """Generation of scenes: synthetic images with complete labels, boxes and captions.
 
 A scene is sampled (objects, positions, appearance), rendered (pixels) and described (captions).
-The same seed and index give the same scene in every run. Rendering works on batches, so that
-training can render in its loop.
+A scene is determined by the seed and the index. Scenes are rendered in batches, so that a training
+loop can render scenes while training.
 """
 
 from collections.abc import Sequence
@@ -26,18 +26,18 @@ OCTAVES = (2, 5, 12, 28)  # cells per side of each octave of background noise
 
 @dataclass(frozen=True)
 class Scene:
-    """Objects and background of an image; row 0 of each array is the main object.
+    """Objects and background of a generated image; row 0 of each array is the main object.
 
     Attributes:
-        words: Vocabulary indices of the objects, ``(k,)``.
+        words: Vocabulary indices of the k objects, ``(k,)``.
         centres: Centres of the objects, ``(k, 2)``, x and y as shares of the image side.
         sides: Sizes of the objects as shares of the image side, ``(k,)``.
         angles: Rotations in radians, ``(k,)``.
-        mirrored: True where the object is flipped left to right, ``(k,)``.
-        tints: Gains of red, green and blue, ``(k, 3)``.
-        depths: Distances from the viewer, ``(k,)``; smaller is nearer.
-        theme: Theme of the scene.
-        background: Seed of the background.
+        mirrored: Boolean mask of the objects that are flipped left to right, ``(k,)``.
+        tints: Factors of the red, green and blue channels, ``(k, 3)``.
+        depths: Distances of the objects from the viewer, ``(k,)``.
+        theme: Name of the theme of the scene.
+        background: Seed of the random background.
     """
 
     words: npt.NDArray[np.int64]
@@ -57,10 +57,10 @@ class RenderedScenes:
 
     Attributes:
         pixels: Images in [0, 1], ``(n, 3, h, w)``.
-        visible_shares: Visible share of each object in [0, 1], ``(n, MAX_OBJECTS)``; 0 beyond the
-            last object.
+        visible_shares: Visible share of each object in [0, 1], ``(n, MAX_OBJECTS)``. Entries
+            beyond the last object of a scene are 0.
         boxes: Bounding boxes of the visible parts, ``(n, MAX_OBJECTS, 4)``: left, top, right and
-            bottom as shares of the side; NaN where nothing is visible.
+            bottom as shares of the image side. If no part of an object is visible, the box is NaN.
     """
 
     pixels: Tensor
@@ -72,8 +72,8 @@ class SceneSampler:
     """Sampler of scenes in which labels co-occur by theme.
 
     Args:
-        words: Vocabulary.
-        seed: Seed; the same seed and index give the same scene.
+        words: Vocabulary of the scenes.
+        seed: Seed of the random numbers; a scene is determined by the seed and the index.
         long_tail: Whether word frequencies decrease as 1/rank within each theme, and theme
             frequencies as 1/rank.
     """
@@ -84,11 +84,13 @@ class SceneSampler:
         self._members = [
             np.array([i for i, w in enumerate(words) if w.theme == theme]) for theme in self._themes
         ]
-        self._theme_probabilities = _zipf_probabilities(len(self._themes), long_tail)
+        self._theme_probabilities = _zipf_scene_probabilities(len(self._themes), long_tail)
         if not long_tail:  # every word is the main object equally often
             sizes = np.array([len(m) for m in self._members])
             self._theme_probabilities = sizes / sizes.sum()
-        self._word_probabilities = [_zipf_probabilities(len(m), long_tail) for m in self._members]
+        self._word_probabilities = [
+            _zipf_scene_probabilities(len(m), long_tail) for m in self._members
+        ]
         self._overall_probabilities = np.zeros(len(words))
         for theme, members in enumerate(self._members):
             self._overall_probabilities[members] = (
@@ -127,13 +129,13 @@ class SceneSampler:
 def render_scenes(scenes: Sequence[Scene], sprites: Sprites, pixels: int) -> RenderedScenes:
     """Render scenes as square images, nearest objects first.
 
-    Each object is drawn where the transmittance of the nearer objects is not 0, which also gives
-    its visible share.
+    Each object is multiplied by the transmittance of the nearer objects. The visible share of an
+    object is the remaining opaque area divided by the full area of the object.
 
     Args:
         scenes: Scenes, length n.
-        sprites: Sprites of the vocabulary.
-        pixels: Side of the images in pixels.
+        sprites: Sprites of the words in the vocabulary.
+        pixels: Side length of the images in pixels.
     """
     n = len(scenes)
     image, transmittance = torch.zeros(n, 3, pixels, pixels), torch.ones(n, 1, pixels, pixels)
@@ -142,14 +144,14 @@ def render_scenes(scenes: Sequence[Scene], sprites: Sprites, pixels: int) -> Ren
     depth_orders = [np.argsort(s.depths, kind="stable") for s in scenes]
     for layer in range(MAX_OBJECTS):
         for level in range(len(SIDES)):
-            rows, indices = _select_layer_objects(
+            rows, indices = _select_scene_layer_objects(
                 layer, level, scenes, depth_orders, sprites, pixels
             )
             if not rows:
                 continue
             objects = [(scenes[r], o) for r, o in zip(rows, indices, strict=True)]
             words = torch.tensor([int(s.words[o]) for s, o in objects])
-            rgba = _warp_sprites(objects, sprites.levels[level][words], pixels)
+            rgba = _warp_sprites_into_scenes(objects, sprites.levels[level][words], pixels)
             row_index = torch.tensor(rows)
             visible = rgba * transmittance[row_index]
             image[row_index] += visible[:, :3]
@@ -158,15 +160,17 @@ def render_scenes(scenes: Sequence[Scene], sprites: Sprites, pixels: int) -> Ren
             full_area = sprites.coverage[words] * (sides * pixels) ** 2
             visible_area = visible[:, 3].sum(dim=(1, 2))
             visible_shares[row_index, indices] = (visible_area / full_area).clamp(max=1)
-            boxes[row_index, indices] = _bounding_boxes(visible[:, 3] > 0.25)
-    image += transmittance * _render_backgrounds(scenes, pixels)
+            boxes[row_index, indices] = _scene_bounding_boxes(visible[:, 3] > 0.25)
+    image += transmittance * _render_scene_backgrounds(scenes, pixels)
     return RenderedScenes(image.clamp(0, 1), visible_shares, boxes)
 
 
-def visible_labels(
+def visible_scene_labels(
     scenes: Sequence[Scene], visible_shares: Tensor, classes: int
 ) -> npt.NDArray[np.bool_]:
-    """Return the labels of scenes, ``(n, classes)``: words of sufficiently visible objects.
+    """Return Boolean labels of scenes, ``(n, classes)``: True for words of visible objects.
+
+    An object is visible if the visible share is at least ``MIN_VISIBLE_SHARE``.
 
     Args:
         scenes: Scenes, length n.
@@ -179,14 +183,14 @@ def visible_labels(
     return targets
 
 
-def _zipf_probabilities(count: int, long_tail: bool) -> npt.NDArray[np.float64]:
-    """Return probabilities proportional to 1/rank, or equal ones without a long tail."""
+def _zipf_scene_probabilities(count: int, long_tail: bool) -> npt.NDArray[np.float64]:
+    """Return probabilities proportional to 1/rank, or uniform probabilities without a long tail."""
     weights = 1 / np.arange(1, count + 1) if long_tail else np.ones(count)
     probabilities: npt.NDArray[np.float64] = weights / weights.sum()
     return probabilities
 
 
-def _select_layer_objects(
+def _select_scene_layer_objects(
     layer: int,
     level: int,
     scenes: Sequence[Scene],
@@ -194,7 +198,7 @@ def _select_layer_objects(
     sprites: Sprites,
     pixels: int,
 ) -> tuple[list[int], list[int]]:
-    """Return the scenes and objects of a depth layer that use a level of the sprite pyramid."""
+    """Return the scene and object indices of a depth layer for one sprite pyramid level."""
     rows, indices = [], []
     for row, (scene, order) in enumerate(zip(scenes, depth_orders, strict=True)):
         if layer < len(order):
@@ -205,7 +209,9 @@ def _select_layer_objects(
     return rows, indices
 
 
-def _warp_sprites(objects: Sequence[tuple[Scene, int]], sprites: Tensor, pixels: int) -> Tensor:
+def _warp_sprites_into_scenes(
+    objects: Sequence[tuple[Scene, int]], sprites: Tensor, pixels: int
+) -> Tensor:
     """Rotate, scale, tint and translate each sprite on an empty image, ``(n, 4, h, w)``."""
     angle = torch.tensor([float(s.angles[o]) for s, o in objects])
     side = torch.tensor([float(s.sides[o]) for s, o in objects])
@@ -227,8 +233,11 @@ def _warp_sprites(objects: Sequence[tuple[Scene, int]], sprites: Tensor, pixels:
     return torch.cat([colour, rgba[:, 3:]], 1)
 
 
-def _bounding_boxes(masks: Tensor) -> Tensor:
-    """Return left, top, right and bottom of masks ``(n, h, w)`` as shares; NaN if empty."""
+def _scene_bounding_boxes(masks: Tensor) -> Tensor:
+    """Return left, top, right and bottom of masks ``(n, h, w)`` as shares of the side.
+
+    If a mask is empty, the box is NaN.
+    """
     columns, rows = masks.any(dim=1), masks.any(dim=2)
     boxes = torch.stack(
         [
@@ -244,8 +253,8 @@ def _bounding_boxes(masks: Tensor) -> Tensor:
     return boxes
 
 
-def _render_backgrounds(scenes: Sequence[Scene], pixels: int) -> Tensor:
-    """Return backgrounds of a random colour, octaves of noise and stripes, ``(n, 3, h, w)``."""
+def _render_scene_backgrounds(scenes: Sequence[Scene], pixels: int) -> Tensor:
+    """Return backgrounds ``(n, 3, h, w)`` of a random colour, octaves of noise, and stripes."""
     rngs = [np.random.default_rng(s.background) for s in scenes]
     base = np.stack([r.uniform(0.15, 0.85, (3, 1, 1)) for r in rngs])
     image = torch.from_numpy(base).float().expand(-1, -1, pixels, pixels).clone()

@@ -8,10 +8,10 @@ from importlib.resources import files
 
 import numpy as np
 
-from surelabel.data.image_sources import parse_label_names
+from surelabel.data.label_names import parse_label_names
 from surelabel.data.labels.resolution.vocabulary_alignment import (
     align_to_vocabulary,
-    label_spellings,
+    label_spellings_to_align,
 )
 from surelabel.data.scene_words import read_scene_vocabulary
 from surelabel.errors import ConfigError, InputError
@@ -20,15 +20,17 @@ from surelabel.records import LabelledImages
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Labels of an open-vocabulary test; ``sofa|couch`` are two spellings of one label.
+    """Labels of an open-vocabulary test.
+
+    A label can have several spellings, as in ``sofa|couch``.
 
     Attributes:
         seen: Labels with training images.
-        unseen: Labels without training images, used only in the test.
+        unseen: Labels without training images, which are used only in the test.
         unused: Labels of the same dataset that are neither seen nor unseen.
 
     Raises:
-        InputError: If there are no seen or no unseen labels, or if a label is repeated.
+        InputError: If the list of seen or of unseen labels is empty, or if a label is repeated.
     """
 
     seen: tuple[str, ...]
@@ -41,29 +43,30 @@ class Vocabulary:
             object.__setattr__(self, part, names)
             if not names and part != "unused":
                 raise InputError(
-                    f"A vocabulary must have at least one {part} label; got none. Add one."
+                    f"A vocabulary must have at least one {part} label; got none. Add a label."
                 )
-        both = label_spellings(*self.seen) & label_spellings(*self.unseen)
+        both = label_spellings_to_align(*self.seen) & label_spellings_to_align(*self.unseen)
         if both:
             raise InputError(
-                f"A label must be either seen or unseen; got {_quote_first_labels(sorted(both))} "
-                "in both lists. Remove it from one of them."
+                f"A label must be either seen or unseen; got "
+                f"{_quote_vocabulary_labels(sorted(both))} in both lists. "
+                "Remove the label from one list."
             )
         parse_label_names([*self.seen, *self.unseen, *self.unused])
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Labels of the test: the seen ones, then the unseen ones."""
+        """Labels of the test: the seen labels, followed by the unseen labels."""
         return self.seen + self.unseen
 
 
 def read_vocabularies() -> dict[str, Vocabulary]:
-    """Return the vocabularies in the package, by name; each list is in alphabetical order.
+    """Return the vocabularies in the package by name, with labels in alphabetical order.
 
     Source:
         Scenes: ``words.tsv`` of this package. COCO: Bansal et al., Zero-Shot Object Detection,
-        ECCV 2018, arXiv:1804.04340. NUS-WIDE: Chua et al., NUS-WIDE, CIVR 2009: its 81 concepts are
-        unseen, its 1,000 tags without the 75 that are also concepts are seen.
+        ECCV 2018, arXiv:1804.04340. NUS-WIDE: Chua et al., NUS-WIDE, CIVR 2009. The 81 concepts
+        of NUS-WIDE are unseen. The 1,000 tags are seen, except 75 tags that are also concepts.
     """
     text = files("surelabel.data").joinpath("vocabularies.tsv").read_text(encoding="utf-8")
     lists: dict[str, dict[str, list[str]]] = {"scenes-48-17": {}}
@@ -80,24 +83,25 @@ def read_vocabularies() -> dict[str, Vocabulary]:
 def split_vocabulary(
     names: Sequence[str], *, unseen: int, unused: int = 0, seed: int = 0
 ) -> Vocabulary:
-    """Split labels into seen, unseen and unused ones by a hash that is easy to reproduce.
+    """Split labels into seen, unseen and unused labels by a hash that is easy to reproduce.
 
-    Labels are sorted by the SHA-256 digest of the text ``SEED LABEL`` (UTF-8; the first spelling,
-    case-folded as in Unicode). The first ``unseen`` labels are unseen, the next ``unused`` are
-    unused, and all others are seen. The order of ``names`` does not influence the split.
+    Labels are sorted by the SHA-256 digest of the UTF-8 text ``SEED LABEL``, where LABEL is the
+    case-folded first spelling. The first ``unseen`` labels are unseen, the next ``unused`` labels
+    are unused, and all other labels are seen. The order of ``names`` does not influence the split.
 
     Args:
-        names: Labels to split.
+        names: Labels to split, each with optional spellings as in ``sofa|couch``.
         unseen: Number of unseen labels, >= 1.
         unused: Number of unused labels, >= 0.
         seed: Integer seed of the hash.
 
     Returns:
-        A vocabulary whose lists are in the order of ``names``.
+        A vocabulary in which each list of labels is in the order of ``names``.
 
     Raises:
         InputError: If a label is invalid or repeated.
-        ConfigError: If a number is not an integer or out of range, or if no label would be seen.
+        ConfigError: If a setting is not an integer or is out of range, or if no label remains for
+            the seen labels.
 
     Source:
         None; ours. Benchmarks of remote sensing do not publish such lists.
@@ -108,7 +112,7 @@ def split_vocabulary(
     """
     labels = ["|".join(each) for each in parse_label_names(names)[1].values()]
     _check_vocabulary_split(len(labels), unseen=unseen, unused=unused, seed=seed)
-    order = sorted(labels, key=lambda name: _label_digest(name, seed))
+    order = sorted(labels, key=lambda name: _vocabulary_label_digest(name, seed))
     unseen_names, unused_names = set(order[:unseen]), set(order[unseen : unseen + unused])
     return Vocabulary(
         seen=tuple(name for name in labels if name not in unseen_names | unused_names),
@@ -117,14 +121,14 @@ def split_vocabulary(
     )
 
 
-def remove_unseen_classes(
+def remove_unseen_vocabulary_classes(
     images: LabelledImages, vocabulary: Vocabulary
 ) -> tuple[LabelledImages, int]:
-    """Return training images without unseen labels, and the number of removed images.
+    """Return the training images without unseen labels, and the number of removed images.
 
     Args:
         images: Training images with a column for each label of the vocabulary.
-        vocabulary: Seen and unseen labels.
+        vocabulary: Vocabulary with seen and unseen labels.
 
     Returns:
         The remaining images with one column per seen label, and the number of images that were
@@ -132,50 +136,50 @@ def remove_unseen_classes(
         unknown remain.
 
     Raises:
-        InputError: If a label of the vocabulary has no column, if one column spells a seen and
-            an unseen label, or if no image remains.
+        InputError: If a label of the vocabulary has no column, if a column matches both a seen
+            and an unseen label, or if no image remains.
 
     Example:
         >>> images = LabelledImages(["a", "b"], ["dog", "cup"], [[1, 0], [1, 1]])
-        >>> seen, removed = remove_unseen_classes(images, Vocabulary(("dog",), ("cup",)))
+        >>> seen, removed = remove_unseen_vocabulary_classes(images, Vocabulary(("dog",), ("cup",)))
         >>> seen.paths, seen.names, removed
         (['a'], ['dog'], 1)
     """
-    check_label_columns(vocabulary.names, images.names)
+    check_vocabulary_columns(vocabulary.names, images.names)
     no_images = images.take(range(0))
     align_to_vocabulary(no_images, vocabulary.names)  # error if a column is both seen and unseen
     unseen_images, _ = align_to_vocabulary(images, vocabulary.unseen)
     rows = np.flatnonzero(~(unseen_images.targets > 0).any(axis=1))
     if not len(rows):
         raise InputError(
-            f"Training needs images without unseen labels; all {len(images)} images have one of "
-            f"{_quote_first_labels(vocabulary.unseen)}. Use fewer unseen labels."
+            f"Training needs images without unseen labels; all {len(images)} images have a label "
+            f"among {_quote_vocabulary_labels(vocabulary.unseen)}. Use fewer unseen labels."
         )
     seen_images, _ = align_to_vocabulary(images.take(rows), vocabulary.seen)
     return seen_images, len(images) - len(rows)
 
 
-def check_label_columns(names: Sequence[str], labels: Sequence[str]) -> None:
-    """Raise an error if a name has no column among the labels of a dataset.
+def check_vocabulary_columns(names: Sequence[str], labels: Sequence[str]) -> None:
+    """Raise an error if a label of the vocabulary has no column in a dataset.
 
     Args:
         names: Labels of the vocabulary.
         labels: Labels of the columns of the dataset.
 
     Raises:
-        InputError: If a name shares no spelling with a column.
+        InputError: If a label of the vocabulary has no spelling in common with any column.
     """
-    known = label_spellings(*labels)
-    missing = [name for name in names if not label_spellings(name) & known]
+    known = label_spellings_to_align(*labels)
+    missing = [name for name in names if not label_spellings_to_align(name) & known]
     if missing:
         raise InputError(
-            f"Each label needs a column; there is none for {_quote_first_labels(missing)} "
-            f"among {_quote_first_labels(labels)}. Use the labels of the dataset, or add a "
+            f"Each label needs a column; there is none for {_quote_vocabulary_labels(missing)} "
+            f"among {_quote_vocabulary_labels(labels)}. Use the labels of the dataset, or add a "
             'spelling after a |, as in "sofa|couch".'
         )
 
 
-def _label_digest(name: str, seed: int) -> str:
+def _vocabulary_label_digest(name: str, seed: int) -> str:
     first_spelling = name.partition("|")[0].casefold()
     return sha256(f"{seed} {first_spelling}".encode()).hexdigest()
 
@@ -189,12 +193,12 @@ def _check_vocabulary_split(n_labels: int, **sizes: int) -> None:
         )
     if sizes["unseen"] + sizes["unused"] >= n_labels:
         raise ConfigError(
-            f"At least one label must be seen; got {n_labels} labels, {sizes['unseen']} unseen "
+            f"At least one label must be seen; got {n_labels} labels with {sizes['unseen']} unseen "
             f"and {sizes['unused']} unused. Use fewer unseen or unused labels."
         )
 
 
-def _quote_first_labels(names: Sequence[str]) -> str:
+def _quote_vocabulary_labels(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:5])) + (" …" if len(names) > 5 else "")
 
 

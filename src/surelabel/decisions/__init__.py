@@ -3,7 +3,7 @@
 ``record_validation(logits, targets, known) -> ValidationRecord`` counts the decisions of a
 recognizer on validation images at many thresholds. From this record,
 ``OPERATING_POINTS[name](record, *, settings) -> Thresholds`` computes one threshold per label and
-``GUARANTEES[name](record, *, settings) -> Guarantee`` one threshold with a risk guarantee.
+``GUARANTEES[name](record, *, settings) -> Guarantee`` computes one threshold with a risk guarantee.
 Add one line to the table in ``operating_points.py`` or ``guarantees.py`` for a new entry.
 """
 
@@ -17,11 +17,11 @@ from surelabel.decisions.guarantees import (
 from surelabel.decisions.label_thresholds import Thresholds
 from surelabel.decisions.operating_points import (
     OPERATING_POINTS,
-    cost,
-    expected_count,
-    f1,
-    precision,
-    recall,
+    cost_operating_point,
+    expected_count_operating_point,
+    f1_operating_point,
+    precision_operating_point,
+    recall_operating_point,
 )
 from surelabel.decisions.risk_coverage import RiskCoverageCurve, compute_risk_coverage
 from surelabel.decisions.validation_record import ValidationRecord, record_validation
@@ -37,10 +37,10 @@ __all__ = [
     "at_most_missed_on_average",
     "at_most_wrong",
     "compute_risk_coverage",
-    "cost",
-    "expected_count",
-    "f1",
-    "precision",
-    "recall",
+    "cost_operating_point",
+    "expected_count_operating_point",
+    "f1_operating_point",
+    "precision_operating_point",
+    "recall_operating_point",
     "record_validation",
 ]

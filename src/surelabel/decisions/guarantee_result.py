@@ -13,19 +13,20 @@ from surelabel.records import Flags
 class Guarantee:
     """Threshold for all labels with an upper bound on a risk.
 
-    The bound is on the mean risk of images from the distribution of the labelled images.
+    The bound applies to the mean risk of images from the distribution of the labelled images.
 
     Attributes:
-        threshold: Probability in [0, 1]. It is 1, where no label is predicted, if no threshold
-            reaches the guarantee.
-        risk: Mean risk at the threshold on the labelled images. NaN if not reached.
+        threshold: Probability threshold in [0, 1]. If no threshold reaches the guarantee, the
+            threshold is 1 and no label is predicted.
+        risk: Mean risk at the threshold on the labelled images. If the guarantee is not reached,
+            the risk is NaN.
         level: Upper bound of the mean risk.
-        confidence: Probability that the bound holds, over random samples of labelled images. None
-            if the bound holds in expectation over such samples.
+        confidence: Probability that the bound holds, over random samples of labelled images. If
+            None, the bound holds in expectation over such samples.
         images: Number of labelled images that the estimate is based on.
         is_reached: Whether a threshold reaches the guarantee.
-        images_needed: Estimated number of labelled images that are sufficient. None if reached, or
-            if more images do not help.
+        images_needed: Estimated number of labelled images that are sufficient. If None, the
+            guarantee is reached, or more images do not help.
         sentence: Summary of the guarantee in words.
     """
 
@@ -50,14 +51,15 @@ class RiskDescription(NamedTuple):
 
     Attributes:
         clause: Clause that completes the sentence "at most 10 % of ".
-        requirement: Noun phrase that completes "images with "; other images do not count.
+        requirement: Noun phrase that completes "images with ". The risk is a mean over these images
+            only.
     """
 
     clause: str
     requirement: str
 
 
-def build_guarantee(
+def build_guarantee_result(
     description: RiskDescription,
     threshold: float,
     risk: float,
@@ -65,27 +67,27 @@ def build_guarantee(
     confidence: float | None,
     images: int,
 ) -> Guarantee:
-    """Return a guarantee that is reached, with its sentence.
+    """Return the result for a guarantee that is reached, with a summary in words.
 
     Args:
         description: Words that describe the risk.
         threshold: Threshold that reaches the guarantee.
         risk: Mean risk at the threshold on the labelled images.
         level: Upper bound of the mean risk.
-        confidence: Confidence of the bound, None for a bound in expectation.
+        confidence: Confidence of the bound. If None, the bound holds in expectation.
         images: Number of labelled images.
     """
-    premise = _confidence_text(confidence) or "in expectation"
+    premise = _guarantee_result_confidence_text(confidence) or "in expectation"
     sentence = (
-        f"Predict {_threshold_text(threshold)}. {premise.capitalize()}, at most "
-        f"{format_percent(level)} of {description.clause}, averaged over images with "
-        f"{description.requirement}. Observed on {images} such labelled images: "
-        f"{format_percent(risk)}."
+        f"Predict {_guarantee_result_threshold_text(threshold)}. {premise.capitalize()}, at most "
+        f"{format_guarantee_result_percent(level)} of {description.clause}, averaged over images "
+        f"with {description.requirement}. Observed on {images} such labelled images: "
+        f"{format_guarantee_result_percent(risk)}."
     )
     return Guarantee(threshold, risk, level, confidence, images, True, None, sentence)
 
 
-def build_failed_guarantee(
+def build_failed_guarantee_result(
     description: RiskDescription,
     level: float,
     confidence: float | None,
@@ -93,18 +95,18 @@ def build_failed_guarantee(
     images_needed: int | None,
     reason: str,
 ) -> Guarantee:
-    """Return a guarantee that is not reached, with a sentence that gives the remedy.
+    """Return the result for a guarantee that is not reached, with a remedy in words.
 
     Args:
         description: Words that describe the risk.
         level: Upper bound of the mean risk.
-        confidence: Confidence of the bound, None for a bound in expectation.
+        confidence: Confidence of the bound. If None, the bound holds in expectation.
         images: Number of labelled images.
-        images_needed: Estimated number of labelled images that are sufficient, None if more images
+        images_needed: Estimated number of labelled images that are sufficient. If None, more images
             do not help.
-        reason: Main clause that says why more images do not help.
+        reason: Main clause that explains why more images do not help.
     """
-    premise = _confidence_text(confidence)
+    premise = _guarantee_result_confidence_text(confidence)
     remedy = (
         f"{images} labelled images with {description.requirement} are not sufficient; "
         f"label about {images_needed}."
@@ -113,27 +115,27 @@ def build_failed_guarantee(
     )
     sentence = (
         f"It cannot be guaranteed{f' {premise}' if premise else ''} that at most "
-        f"{format_percent(level)} of {description.clause}. {remedy}"
+        f"{format_guarantee_result_percent(level)} of {description.clause}. {remedy}"
     )
     return Guarantee(1.0, np.nan, level, confidence, images, False, images_needed, sentence)
 
 
-def format_percent(share: float) -> str:
+def format_guarantee_result_percent(share: float) -> str:
     """Return a share as a percentage with three significant digits.
 
     Example:
-        >>> format_percent(0.1), format_percent(0.0625)
+        >>> format_guarantee_result_percent(0.1), format_guarantee_result_percent(0.0625)
         ('10 %', '6.25 %')
     """
     return f"{100 * share:.3g} %"
 
 
-def _threshold_text(threshold: float) -> str:
-    """Return the labels that a threshold predicts, in words."""
+def _guarantee_result_threshold_text(threshold: float) -> str:
+    """Return a phrase that describes which labels are predicted at a threshold."""
     digits = 3 if threshold < 0.99 else 5  # 0.9997 must not become 1, where nothing is predicted
     return f"labels with probability >= {threshold:.{digits}g}" if threshold > 0 else "every label"
 
 
-def _confidence_text(confidence: float | None) -> str:
-    """Return the confidence in words, or an empty text without a confidence."""
-    return f"with {format_percent(confidence)} confidence" if confidence else ""
+def _guarantee_result_confidence_text(confidence: float | None) -> str:
+    """Return a phrase with the confidence, or an empty text if the confidence is None."""
+    return f"with {format_guarantee_result_percent(confidence)} confidence" if confidence else ""

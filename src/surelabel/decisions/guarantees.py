@@ -8,16 +8,16 @@ import numpy as np
 from surelabel.decisions.guarantee_result import (
     Guarantee,
     RiskDescription,
-    build_failed_guarantee,
-    build_guarantee,
-    format_percent,
+    build_failed_guarantee_result,
+    build_guarantee_result,
+    format_guarantee_result_percent,
 )
 from surelabel.decisions.hoeffding_bentkus import (
     ROUNDING,
     hoeffding_bentkus_p_values,
-    required_sample_size,
+    hoeffding_bentkus_sample_size,
 )
-from surelabel.decisions.input_validation import check_fraction
+from surelabel.decisions.input_validation import check_decision_setting_fraction
 from surelabel.decisions.validation_record import ValidationRecord
 from surelabel.records import Flags
 
@@ -29,11 +29,11 @@ PRIOR_IMAGES = 10  # images with half the allowed risk, added when the sample si
 def at_most_wrong(
     record: ValidationRecord, *, level: float = 0.1, confidence: float = 0.9
 ) -> Guarantee:
-    """Return the lowest threshold whose share of wrong labels among the predicted ones is bounded.
+    """Return the lowest threshold that bounds the share of wrong labels among predicted labels.
 
     The risk is the share of wrong labels among the predicted labels of an image, averaged over
-    images with at least one predicted label. Thresholds are tested in decreasing order, from
-    1 - level, where calibrated probabilities reach the bound. The result is the last threshold
+    images with at least one predicted label. Thresholds are tested in decreasing order, from 1 -
+    level, at which calibrated probabilities reach the bound. The result is the last threshold
     before the first failed test.
 
     Args:
@@ -44,7 +44,8 @@ def at_most_wrong(
 
     Returns:
         The guarantee with the lowest valid threshold. If no threshold is valid, the guarantee is
-        not reached and estimates the number of labelled images that are sufficient.
+        not reached, and the result contains an estimate of the number of labelled images that are
+        sufficient.
 
     Raises:
         ConfigError: If a setting is out of range.
@@ -55,10 +56,10 @@ def at_most_wrong(
         sequence testing.
 
     Differs:
-        Images without a predicted label do not count, and each test uses the number of images
-        that remain. If they counted as free of errors, they would hide the errors of the other
-        images. MAPIE counts them as entirely wrong, which leaves no valid threshold if many images
-        have no predicted label.
+        Images without a predicted label do not count, and each test uses only the remaining images.
+        If images without a predicted label counted as free of errors, the errors of other images
+        would be hidden. MAPIE counts images without a predicted label as entirely wrong, so that no
+        threshold is valid if many images have no predicted label.
 
     Example:
         >>> from surelabel.decisions import record_validation
@@ -66,36 +67,38 @@ def at_most_wrong(
         >>> round(guarantee.threshold, 3), guarantee.risk, guarantee.images
         (0.052, 0.0, 30)
     """
-    check_fraction("level", level)
-    check_fraction("confidence", confidence)
+    check_decision_setting_fraction("level", level)
+    check_decision_setting_fraction("confidence", confidence)
     start = int(np.searchsorted(record.thresholds, 1 - level))
     indices = np.arange(start, -1, -1)
     risk_sums, image_counts = record.false_discovery_sum, record.images_with_predictions
     p_values = hoeffding_bentkus_p_values(risk_sums[indices], image_counts[indices], level)
-    n_valid = _count_leading_true(p_values <= 1 - confidence)
+    n_valid = _count_valid_guarantee_thresholds(p_values <= 1 - confidence)
     index = indices[max(n_valid - 1, 0)]
     risk_sum, images = float(risk_sums[index]), int(image_counts[index])
     if n_valid:
         threshold = float(record.thresholds[index])
-        return build_guarantee(WRONG, threshold, risk_sum / images, level, confidence, images)
+        return build_guarantee_result(
+            WRONG, threshold, risk_sum / images, level, confidence, images
+        )
     smoothed_risk = (risk_sum + PRIOR_IMAGES * level / 2) / (images + PRIOR_IMAGES)
-    sample_size = required_sample_size(smoothed_risk, level, confidence)
+    sample_size = hoeffding_bentkus_sample_size(smoothed_risk, level, confidence)
     images_needed = sample_size and ceil(sample_size * record.images / max(images, 1))
     reason = (
-        f"{format_percent(risk_sum / max(images, 1))} of the labels with probability >= "
-        f"{record.thresholds[start]:.3g} were wrong"
+        f"{format_guarantee_result_percent(risk_sum / max(images, 1))} of the labels with "
+        f"probability >= {record.thresholds[start]:.3g} were wrong"
     )
-    return build_failed_guarantee(WRONG, level, confidence, images, images_needed, reason)
+    return build_failed_guarantee_result(WRONG, level, confidence, images, images_needed, reason)
 
 
 def at_most_missed(
     record: ValidationRecord, *, level: float = 0.2, confidence: float = 0.9
 ) -> Guarantee:
-    """Return the highest threshold whose share of missed labels is bounded with confidence.
+    """Return the highest threshold that bounds the share of missed labels with a given confidence.
 
     The risk is the share of the positive labels of an image that are not predicted, averaged over
-    images with a positive label. Thresholds are tested in increasing order from 0, where no label
-    is missed. The result is the last threshold before the first failed test.
+    images with a positive label. Thresholds are tested in increasing order from 0, at which no
+    label is missed. The result is the last threshold before the first failed test.
 
     Args:
         record: Validation record of the recognizer on labelled images.
@@ -105,7 +108,8 @@ def at_most_missed(
 
     Returns:
         The guarantee with the highest valid threshold. If no threshold is valid, the guarantee is
-        not reached and estimates the number of labelled images that are sufficient.
+        not reached, and the result contains an estimate of the number of labelled images that are
+        sufficient.
 
     Raises:
         ConfigError: If a setting is out of range.
@@ -115,7 +119,7 @@ def at_most_missed(
         Sets, Journal of the ACM 2021, arXiv:2101.02703, with the Hoeffding-Bentkus bound.
 
     Differs:
-        Images without a positive label do not count; MAPIE rejects them.
+        Images without a positive label do not count, whereas MAPIE rejects such images.
 
     Example:
         >>> from surelabel.decisions import record_validation
@@ -123,23 +127,26 @@ def at_most_missed(
         >>> round(guarantee.threshold, 3), guarantee.risk, guarantee.images
         (0.953, 0.0, 30)
     """
-    check_fraction("level", level)
-    check_fraction("confidence", confidence)
+    check_decision_setting_fraction("level", level)
+    check_decision_setting_fraction("confidence", confidence)
     risk_sums = record.false_negative_sum
     image_counts = np.full(risk_sums.shape, float(record.images_with_positives))
     p_values = hoeffding_bentkus_p_values(risk_sums, image_counts, level)
-    sample_size = required_sample_size(0.0, level, confidence)
-    return _miss_guarantee(record, p_values <= 1 - confidence, level, confidence, sample_size)
+    sample_size = hoeffding_bentkus_sample_size(0.0, level, confidence)
+    return _guarantee_at_most_missed(
+        record, p_values <= 1 - confidence, level, confidence, sample_size
+    )
 
 
 def at_most_missed_on_average(record: ValidationRecord, *, level: float = 0.2) -> Guarantee:
-    """Return the highest threshold whose share of missed labels is bounded in expectation.
+    """Return the highest threshold that bounds the share of missed labels in expectation.
 
         (sum of missed shares + 1) / (n + 1) <= level
 
-    The risk is that of ``at_most_missed``. The bound holds in expectation over random samples of
-    labelled images, not with a confidence for the given sample. It needs fewer labelled images
-    and results in a higher threshold.
+    Here n is the number of labelled images with a positive label. The risk is defined as in
+    ``at_most_missed``. The bound holds in expectation over random samples of labelled images, not
+    with a confidence for the given sample. A bound in expectation needs fewer labelled images and
+    results in a higher threshold.
 
     Args:
         record: Validation record of the recognizer on labelled images.
@@ -147,7 +154,7 @@ def at_most_missed_on_average(record: ValidationRecord, *, level: float = 0.2) -
 
     Returns:
         The guarantee with the highest valid threshold. If no threshold is valid, the guarantee is
-        not reached and gives the number of labelled images that are sufficient.
+        not reached, and the result contains the number of labelled images that are sufficient.
 
     Raises:
         ConfigError: If ``level`` is out of range.
@@ -157,8 +164,8 @@ def at_most_missed_on_average(record: ValidationRecord, *, level: float = 0.2) -
         arXiv:2208.02814.
 
     Differs:
-        Images without a positive label do not count; MAPIE rejects them. MAPIE requires less than
-        the level, the paper at most the level.
+        Images without a positive label do not count, whereas MAPIE rejects such images. MAPIE
+        requires a risk below the level; the paper requires a risk of at most the level.
 
     Example:
         >>> from surelabel.decisions import record_validation
@@ -167,12 +174,12 @@ def at_most_missed_on_average(record: ValidationRecord, *, level: float = 0.2) -
         >>> round(guarantee.threshold, 3), guarantee.risk, guarantee.images
         (0.953, 0.0, 30)
     """
-    check_fraction("level", level)
+    check_decision_setting_fraction("level", level)
     is_valid = (record.false_negative_sum + 1) / (record.images_with_positives + 1) <= level
-    return _miss_guarantee(record, is_valid, level, None, ceil(1 / level - 1 - ROUNDING))
+    return _guarantee_at_most_missed(record, is_valid, level, None, ceil(1 / level - 1 - ROUNDING))
 
 
-def _miss_guarantee(
+def _guarantee_at_most_missed(
     record: ValidationRecord,
     is_valid: Flags,
     level: float,
@@ -185,20 +192,20 @@ def _miss_guarantee(
         record: Validation record of the recognizer on labelled images.
         is_valid: Whether the bound holds at each threshold, ``(g,)``.
         level: Upper bound of the mean share of missed labels.
-        confidence: Confidence of the bound, None for a bound in expectation.
+        confidence: Confidence of the bound. If None, the bound holds in expectation.
         sample_size: Number of images with a positive label that are sufficient.
     """
-    images, n_valid = record.images_with_positives, _count_leading_true(is_valid)
+    images, n_valid = record.images_with_positives, _count_valid_guarantee_thresholds(is_valid)
     if n_valid:
         threshold = float(record.thresholds[n_valid - 1])
         risk = float(record.false_negative_sum[n_valid - 1]) / images
-        return build_guarantee(MISSED, threshold, risk, level, confidence, images)
+        return build_guarantee_result(MISSED, threshold, risk, level, confidence, images)
     images_needed = sample_size and ceil(sample_size * record.images / max(images, 1))
-    return build_failed_guarantee(MISSED, level, confidence, images, images_needed, "")
+    return build_failed_guarantee_result(MISSED, level, confidence, images, images_needed, "")
 
 
-def _count_leading_true(flags: Flags) -> int:
-    """Return the number of True values before the first False."""
+def _count_valid_guarantee_thresholds(flags: Flags) -> int:
+    """Return the number of valid thresholds before the first threshold that is not valid."""
     return int(flags.size if flags.all() else flags.argmin())
 
 

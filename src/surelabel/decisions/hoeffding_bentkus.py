@@ -1,4 +1,4 @@
-"""Hoeffding-Bentkus p-values: tests that a mean risk lies below a level."""
+"""Hoeffding-Bentkus p-values, which test whether a mean risk lies below a level."""
 
 from math import ceil, log
 
@@ -16,6 +16,9 @@ def hoeffding_bentkus_p_values(risk_sums: Array, counts: Array, level: float) ->
 
         min(exp(-n · kl(min(r, level), level)),  e · P(Binomial(n, level) <= ceil(n · r)))
 
+    Here n is the number of risks, r is the mean risk, and kl is the Kullback-Leibler divergence of
+    two Bernoulli distributions.
+
     Args:
         risk_sums: Sums of independent risks in [0, 1], n · r, ``(g,)``.
         counts: Number of risks in each sum, n, ``(g,)``. The p-value of an empty sum is 1.
@@ -30,30 +33,30 @@ def hoeffding_bentkus_p_values(risk_sums: Array, counts: Array, level: float) ->
         array([0.0424, 0.3777])
     """
     mean = np.divide(risk_sums, counts, out=np.ones_like(risk_sums), where=counts > 0)
-    hoeffding = np.exp(-counts * _bernoulli_divergence(np.minimum(mean, level), level))
+    hoeffding = np.exp(-counts * _hoeffding_bernoulli_divergence(np.minimum(mean, level), level))
     bentkus = np.e * binom.cdf(np.ceil(risk_sums - ROUNDING), counts, level)
     return np.where(counts > 0, np.minimum(hoeffding, bentkus), 1.0)
 
 
-def required_sample_size(risk: float, level: float, confidence: float) -> int | None:
-    """Return the approximate number of images that prove the level at a given mean risk.
+def hoeffding_bentkus_sample_size(risk: float, level: float, confidence: float) -> int | None:
+    """Return the approximate number of images needed to show that a mean risk is below a level.
 
     Returns:
         The number of images, or None if the risk is not below the level.
 
     Example:
-        >>> required_sample_size(0.0, 0.1, 0.9), required_sample_size(0.05, 0.1, 0.9)
-        (22, 138)
-        >>> required_sample_size(0.1, 0.1, 0.9) is None
+        >>> [hoeffding_bentkus_sample_size(risk, 0.1, 0.9) for risk in (0.0, 0.05)]
+        [22, 138]
+        >>> hoeffding_bentkus_sample_size(0.1, 0.1, 0.9) is None
         True
     """
     if risk >= level:
         return None
-    divergence = float(_bernoulli_divergence(np.float64(risk), level))
+    divergence = float(_hoeffding_bernoulli_divergence(np.float64(risk), level))
     return ceil(-log(1 - confidence) / divergence - ROUNDING)
 
 
-def _bernoulli_divergence(mean: Array | np.float64, level: float) -> Array:
+def _hoeffding_bernoulli_divergence(mean: Array | np.float64, level: float) -> Array:
     """Return the Kullback-Leibler divergence of two Bernoulli distributions."""
     divergence: Array = rel_entr(mean, level) + rel_entr(1 - mean, 1 - level)
     return divergence

@@ -5,11 +5,11 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from surelabel.errors import ConfigError, InputError
-from surelabel.records import Array, Flags, validate_targets
+from surelabel.records import Array, Flags, validate_record_targets
 from surelabel.shapes import check_shapes
 
 
-def validate_decisions(
+def validate_decision_inputs(
     logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None
 ) -> tuple[Array, Array, Flags]:
     """Return probabilities, targets (0 where unknown) and known flags, each ``(n, c)``.
@@ -19,7 +19,7 @@ def validate_decisions(
             outside [0, 1], or if no target is known.
     """
     logits = np.asarray(logits, dtype=np.float64)
-    targets, known = validate_targets(targets, known)
+    targets, known = validate_record_targets(targets, known)
     check_shapes(logits=(logits, "n c"), targets=(targets, "n c"))
     if not np.isfinite(logits).all():
         raise InputError(
@@ -35,7 +35,7 @@ def validate_decisions(
     return probabilities, targets, known
 
 
-def check_fraction(name: str, value: float) -> None:
+def check_decision_setting_fraction(name: str, value: float) -> None:
     """Check that a setting is above 0 and below 1.
 
     Raises:

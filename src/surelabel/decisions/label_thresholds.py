@@ -12,14 +12,16 @@ from surelabel.records import Array, Flags
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Probability thresholds from which on each label is predicted.
+    """Probability threshold of each label, with its expected precision and recall.
 
     Attributes:
         values: Thresholds in [0, 1], ``(c,)``. A label with threshold 1 is never predicted.
-        precision: Expected precision of each label, ``(c,)``; NaN if it is never predicted.
-        recall: Expected recall of each label, ``(c,)``; NaN if unknown.
-        is_reached: Whether each label reaches the operating point, ``(c,)``. If it does not, its
-            threshold is 1.
+        precision: Expected precision of each label, ``(c,)``. If a label is never predicted, its
+            precision is NaN.
+        recall: Expected recall of each label, ``(c,)``. If the recall cannot be estimated, the
+            value is NaN.
+        is_reached: Whether each label reaches the operating point, ``(c,)``. If a label does not
+            reach the operating point, its threshold is 1.
         support: Number of known positives of each label, ``(c,)``.
     """
 
@@ -45,25 +47,28 @@ class Thresholds:
         return flags
 
 
-def precision_recall_curves(record: ValidationRecord, shrinkage: float) -> tuple[Array, Array]:
+def precision_recall_at_label_thresholds(
+    record: ValidationRecord, shrinkage: float
+) -> tuple[Array, Array]:
     """Return the expected precision and recall of each label at each threshold, ``(c, g)``.
 
         precision = (tp + lift · t + shrinkage · lift · (expected_tp + t) / (predicted + 1))
                     / (predicted + 1 + shrinkage)
         recall    = (tp + shrinkage · expected_recall) / (support + shrinkage)
 
-    The observed counts are shrunk towards the counts that the calibrated probabilities of the
-    label predict. One additional decision with probability t, the threshold, stands for the next
-    label to be predicted. Without it, a gap between the probabilities of few images would count
-    as evidence. The lift is the ratio of observed to expected true positives of all labels at the
-    threshold, at most 1.
+    Here t is the threshold; tp, predicted and support are the observed numbers of true positives,
+    predicted labels and known positives. The observed counts are shrunk towards the counts that the
+    calibrated probabilities of the label predict, such as expected_tp. One additional decision with
+    probability t is included as the next label to be predicted. Without the additional decision, a
+    gap between the probabilities of few images would count as evidence. The lift is the ratio of
+    observed to expected true positives of all labels at the threshold, at most 1.
 
     Args:
         record: Validation record of the recognizer.
         shrinkage: Weight of the expected counts, in decisions, >= 0.
 
     Returns:
-        Precision and recall, NaN where undefined.
+        Precision and recall, each ``(c, g)``. Undefined values are NaN.
 
     Raises:
         ConfigError: If ``shrinkage`` is negative or not finite.
@@ -72,32 +77,34 @@ def precision_recall_curves(record: ValidationRecord, shrinkage: float) -> tuple
         raise ConfigError(f"shrinkage must be a finite number of at least 0; got {shrinkage}.")
     expected = record.expected_true_positives
     expected_of_all_labels = expected.sum(axis=0)
-    lift = np.minimum(_ratio_or_nan(record.true_positives.sum(axis=0), expected_of_all_labels), 1)
+    lift = np.minimum(
+        _label_threshold_ratio(record.true_positives.sum(axis=0), expected_of_all_labels), 1
+    )
     n_predicted = record.predicted_positives + 1
     expected_precision = lift * (expected + record.thresholds) / n_predicted
     numerator = record.true_positives + lift * record.thresholds + shrinkage * expected_precision
     precision = numerator / (n_predicted + shrinkage)
     precision[:, -1] = np.nan  # no label is predicted at the last threshold
-    expected_recall = _ratio_or_nan(expected, expected[:, :1])
+    expected_recall = _label_threshold_ratio(expected, expected[:, :1])
     expected_recall = np.where(
         np.isnan(expected_recall),
-        _ratio_or_nan(expected_of_all_labels, expected_of_all_labels[:1]),
+        _label_threshold_ratio(expected_of_all_labels, expected_of_all_labels[:1]),
         expected_recall,
     )
-    recall = _ratio_or_nan(
+    recall = _label_threshold_ratio(
         record.true_positives + shrinkage * expected_recall, record.support[:, None] + shrinkage
     )
     return precision, recall
 
 
-def select_thresholds(
+def select_label_thresholds(
     record: ValidationRecord,
     precision: Array,
     recall: Array,
     index: npt.NDArray[np.intp],
     is_reached: Flags,
 ) -> Thresholds:
-    """Return the thresholds at the given indices, and 1 for labels that are not reached.
+    """Return the thresholds at the given indices, or 1 if a label misses the operating point.
 
     Args:
         record: Validation record with the thresholds, ``(g,)``.
@@ -117,8 +124,8 @@ def select_thresholds(
     )
 
 
-def _ratio_or_nan(numerator: Array, denominator: Array) -> Array:
-    """Return ``numerator / denominator``, NaN where the denominator is 0."""
+def _label_threshold_ratio(numerator: Array, denominator: Array) -> Array:
+    """Return ``numerator / denominator``, or NaN if the denominator is 0."""
     undefined = np.full(numerator.shape, np.nan)
     is_defined = np.broadcast_to(denominator > 0, numerator.shape)
     ratio: Array = np.divide(numerator, denominator, out=undefined, where=is_defined)

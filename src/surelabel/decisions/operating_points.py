@@ -7,17 +7,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from surelabel.decisions.input_validation import check_fraction
+from surelabel.decisions.input_validation import check_decision_setting_fraction
 from surelabel.decisions.label_thresholds import (
     Thresholds,
-    precision_recall_curves,
-    select_thresholds,
+    precision_recall_at_label_thresholds,
+    select_label_thresholds,
 )
 from surelabel.decisions.validation_record import ValidationRecord
 from surelabel.errors import ConfigError
 
 
-def f1(record: ValidationRecord, *, shrinkage: float = 10.0) -> Thresholds:
+def f1_operating_point(record: ValidationRecord, *, shrinkage: float = 10.0) -> Thresholds:
     """Return the threshold of each label that maximizes its expected F1.
 
     Args:
@@ -26,39 +26,40 @@ def f1(record: ValidationRecord, *, shrinkage: float = 10.0) -> Thresholds:
             >= 0.
 
     Returns:
-        The thresholds; the higher one of two with equal F1. Without shrinkage, labels without
-        known positives are not reached.
+        The threshold of each label. If two thresholds have equal F1, the higher threshold is
+        returned. Without shrinkage, a label without known positives does not reach the operating
+        point.
 
     Raises:
         ConfigError: If ``shrinkage`` is negative or not finite.
 
     Source:
-        Lipton, Elkan and Narayanaswamy, Optimal Thresholding of Classifiers to Maximize F1
-        Measure, ECML PKDD 2014, arXiv:1402.1892: of calibrated probabilities the best threshold
-        is half the best F1.
+        Lipton, Elkan and Narayanaswamy, Optimal Thresholding of Classifiers to Maximize F1 Measure,
+        ECML PKDD 2014, arXiv:1402.1892: for calibrated probabilities, the best threshold is half
+        the best F1.
 
     Differs:
         The threshold is read from the validation record, so the probabilities may be slightly
-        miscalibrated. The counts are shrunk towards the calibrated probabilities; otherwise two
-        positives would determine the threshold of a label with two positives.
+        miscalibrated. The counts are shrunk towards the calibrated probabilities; otherwise only
+        two images would determine the threshold of a label with two positives.
 
     Example:
         >>> from surelabel.decisions import record_validation
         >>> record = record_validation([[-1.0], [0.0], [1.0], [2.0]], [[0], [0], [1], [1]])
-        >>> thresholds = f1(record)
+        >>> thresholds = f1_operating_point(record)
         >>> thresholds.values.round(3), thresholds.precision.round(3), thresholds.recall.round(3)
         (array([0.731]), array([0.811]), array([0.731]))
     """
-    precisions, recalls = precision_recall_curves(record, shrinkage)
+    precisions, recalls = precision_recall_at_label_thresholds(record, shrinkage)
     total = precisions + recalls
     scores = np.divide(
         2 * precisions * recalls, total, out=np.full(total.shape, -1.0), where=total > 0
     )  # NaN is not above 0
     last_best = scores.shape[1] - 1 - np.argmax(scores[:, ::-1], axis=1)
-    return select_thresholds(record, precisions, recalls, last_best, (scores > 0).any(axis=1))
+    return select_label_thresholds(record, precisions, recalls, last_best, (scores > 0).any(axis=1))
 
 
-def precision(
+def precision_operating_point(
     record: ValidationRecord, *, at_least: float = 0.9, shrinkage: float = 10.0
 ) -> Thresholds:
     """Return the lowest threshold of each label with the required expected precision.
@@ -70,9 +71,9 @@ def precision(
             >= 0.
 
     Returns:
-        The thresholds. The precision is an estimate; ``at_most_wrong`` gives a guarantee with a
-        stated confidence. A label is not reached if its precision is too low at every threshold,
-        or if its probabilities are.
+        The threshold of each label. The precision is an estimate; use ``at_most_wrong`` for a
+        guarantee with a stated confidence. A label does not reach the operating point if its
+        probabilities are too low, or if its precision is too low at every threshold.
 
     Raises:
         ConfigError: If a setting is out of range.
@@ -83,18 +84,18 @@ def precision(
     Example:
         >>> from surelabel.decisions import record_validation
         >>> record = record_validation([[-1.0], [0.0], [1.0], [2.0]], [[0], [1], [0], [1]])
-        >>> precision(record, at_least=0.6).values.round(3)
+        >>> precision_operating_point(record, at_least=0.6).values.round(3)
         array([0.426])
     """
-    check_fraction("at_least", at_least)
-    precisions, recalls = precision_recall_curves(record, shrinkage)
+    check_decision_setting_fraction("at_least", at_least)
+    precisions, recalls = precision_recall_at_label_thresholds(record, shrinkage)
     is_sufficient = precisions >= at_least  # False where NaN
-    return select_thresholds(
+    return select_label_thresholds(
         record, precisions, recalls, is_sufficient.argmax(axis=1), is_sufficient.max(axis=1)
     )
 
 
-def recall(
+def recall_operating_point(
     record: ValidationRecord, *, at_least: float = 0.8, shrinkage: float = 10.0
 ) -> Thresholds:
     """Return the highest threshold of each label with the required expected recall.
@@ -106,9 +107,10 @@ def recall(
             >= 0.
 
     Returns:
-        The thresholds; 0, where every label is predicted, if a threshold below 0.0003 is needed.
-        The recall is an estimate; ``at_most_missed`` gives a guarantee with a stated confidence.
-        Without shrinkage, labels without known positives are not reached.
+        The threshold of each label. If a threshold below 0.0003 is needed, the threshold is 0 and
+        the label is always predicted. The recall is an estimate; use ``at_most_missed`` for a
+        guarantee with a stated confidence. Without shrinkage, a label without known positives does
+        not reach the operating point.
 
     Raises:
         ConfigError: If a setting is out of range.
@@ -119,32 +121,35 @@ def recall(
     Example:
         >>> from surelabel.decisions import record_validation
         >>> record = record_validation([[-1.0], [0.0], [1.0], [2.0]], [[0], [1], [0], [1]])
-        >>> recall(record, at_least=0.9).values
+        >>> recall_operating_point(record, at_least=0.9).values
         array([0.5])
     """
-    check_fraction("at_least", at_least)
-    precisions, recalls = precision_recall_curves(record, shrinkage)
+    check_decision_setting_fraction("at_least", at_least)
+    precisions, recalls = precision_recall_at_label_thresholds(record, shrinkage)
     is_sufficient = recalls >= at_least
     last = is_sufficient.shape[1] - 1 - np.argmax(is_sufficient[:, ::-1], axis=1)
-    return select_thresholds(record, precisions, recalls, last, is_sufficient.max(axis=1))
+    return select_label_thresholds(record, precisions, recalls, last, is_sufficient.max(axis=1))
 
 
-def cost(
+def cost_operating_point(
     record: ValidationRecord, *, miss_cost: float = 5.0, shrinkage: float = 10.0
 ) -> Thresholds:
     """Return the threshold that minimizes the expected cost of missed labels and false positives.
 
         predict where miss_cost · p >= 1 - p,   that is, p >= 1 / (1 + miss_cost)
 
+    Here p is the calibrated probability of a label.
+
     Args:
         record: Validation record of the recognizer on labelled images. The threshold does not
-            depend on it. The expected precision and recall do, at a resolution of 0.1 in log-odds.
+            depend on the record, but the expected precision and recall do, at a resolution of 0.1
+            in log-odds.
         miss_cost: Cost of a missed label relative to a false positive, above 0.
         shrinkage: Weight of the counts that the calibrated probabilities predict, in decisions,
             >= 0.
 
     Returns:
-        The same threshold for all labels, always reached.
+        One threshold for all labels. Every label reaches the operating point.
 
     Raises:
         ConfigError: If a setting is out of range.
@@ -154,16 +159,16 @@ def cost(
 
     Example:
         >>> from surelabel.decisions import record_validation
-        >>> cost(record_validation([[0.0, 1.0]], [[0, 1]]), miss_cost=4.0).values
+        >>> cost_operating_point(record_validation([[0.0, 1.0]], [[0, 1]]), miss_cost=4.0).values
         array([0.2, 0.2])
     """
     if not 0 < miss_cost < np.inf:
         raise ConfigError(f"miss_cost must be a finite number above 0; got {miss_cost}.")
-    precisions, recalls = precision_recall_curves(record, shrinkage)
+    precisions, recalls = precision_recall_at_label_thresholds(record, shrinkage)
     threshold = 1 / (1 + miss_cost)
     nearest = np.searchsorted(record.thresholds, threshold, side="right") - 1
     n_labels = len(record.support)
-    on_grid = select_thresholds(
+    on_grid = select_label_thresholds(
         record, precisions, recalls, np.full(n_labels, nearest), np.ones(n_labels, dtype=bool)
     )
     return Thresholds(
@@ -175,7 +180,9 @@ def cost(
     )
 
 
-def expected_count(record: ValidationRecord, *, shrinkage: float = 10.0) -> Thresholds:
+def expected_count_operating_point(
+    record: ValidationRecord, *, shrinkage: float = 10.0
+) -> Thresholds:
     """Return the threshold at which as many labels are predicted as are positive.
 
     At this threshold, the number of missed labels equals the number of false positives. The same
@@ -184,12 +191,12 @@ def expected_count(record: ValidationRecord, *, shrinkage: float = 10.0) -> Thre
 
     Args:
         record: Validation record, with observed targets or with probabilities as targets.
-        shrinkage: Weight of the counts that the calibrated probabilities predict, in decisions,
-            >= 0. It changes the expected precision and recall, not the threshold.
+        shrinkage: Weight of the counts that the calibrated probabilities predict, in decisions, >=
+            0. The shrinkage changes the expected precision and recall, not the threshold.
 
     Returns:
-        The same threshold for all labels; the higher one of two that are equally close. It is not
-        reached if no label has a known positive.
+        One threshold for all labels. If two thresholds are equally close, the higher threshold is
+        returned. If no label has a known positive, the operating point is not reached.
 
     Raises:
         ConfigError: If ``shrinkage`` is negative or not finite.
@@ -200,21 +207,21 @@ def expected_count(record: ValidationRecord, *, shrinkage: float = 10.0) -> Thre
     Example:
         >>> from surelabel.decisions import record_validation
         >>> record = record_validation([[-1.0], [0.0], [1.0], [2.0]], [[0], [1], [0], [1]])
-        >>> expected_count(record).values.round(3)
+        >>> expected_count_operating_point(record).values.round(3)
         array([0.731])
     """
-    precisions, recalls = precision_recall_curves(record, shrinkage)
+    precisions, recalls = precision_recall_at_label_thresholds(record, shrinkage)
     n_positive, n_predicted = record.support.sum(), record.predicted_positives.sum(axis=0)
     nearest = n_predicted.size - 1 - np.argmin(np.abs(n_predicted - n_positive)[::-1])
     n_labels = len(record.support)
     index, is_reached = np.full(n_labels, nearest), np.full(n_labels, n_positive > 0)
-    return select_thresholds(record, precisions, recalls, index, is_reached)
+    return select_label_thresholds(record, precisions, recalls, index, is_reached)
 
 
 OPERATING_POINTS: dict[str, Callable[..., Thresholds]] = {
-    "cost": cost,
-    "expected_count": expected_count,
-    "f1": f1,
-    "precision": precision,
-    "recall": recall,
+    "cost": cost_operating_point,
+    "expected_count": expected_count_operating_point,
+    "f1": f1_operating_point,
+    "precision": precision_operating_point,
+    "recall": recall_operating_point,
 }

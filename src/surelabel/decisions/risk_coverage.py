@@ -6,21 +6,23 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import entr
 
-from surelabel.decisions.input_validation import validate_decisions
+from surelabel.decisions.input_validation import validate_decision_inputs
 from surelabel.records import Array
 
 
 @dataclass(frozen=True)
 class RiskCoverageCurve:
-    """Error rate of the most certain images, for each share of images that is kept.
+    """Error rate of the most certain images, for each share of kept images.
 
     Attributes:
-        coverage: Share of the images that is kept, in order of increasing uncertainty, rising to
-            1, ``(n,)``.
-        risk: Mean error of the kept images, ``(n,)``. The last value is that of all images.
-        area: Mean of the risk over the coverage (AURC). It is the error of all images if the
-            uncertainty is not informative.
-        optimal_area: Area if the images are sorted by their error, the minimum over all orders.
+        coverage: Share of images that are kept, increasing to 1, ``(n,)``. Images are kept in order
+            of increasing uncertainty.
+        risk: Mean error of the kept images, ``(n,)``. The last value is the mean error of all
+            images.
+        area: Mean of the risk over the coverage (AURC). If the uncertainty is not informative, the
+            area equals the mean error of all images.
+        optimal_area: Area if the images are sorted by their error. No other order has a smaller
+            area.
     """
 
     coverage: Array
@@ -32,19 +34,22 @@ class RiskCoverageCurve:
 def compute_risk_coverage(
     logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
 ) -> RiskCoverageCurve:
-    """Sort images by uncertainty and compute the error rate of the most certain ones.
+    """Sort images by uncertainty and compute the error rate of the most certain images.
 
         uncertainty = mean entropy of the known labels of an image, nats
         error       = mean |[p >= 0.5] - y| of the known labels of an image
 
+    Here p is the probability of a label and y is its target.
+
     Args:
         logits: Log-odds, ``(n, c)``.
         targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
-        known: True where the target is known, ``(n, c)``. None means that all are known.
+        known: True where the target is known, ``(n, c)``. If None, all targets are known.
 
     Returns:
-        The curve and its area. Images without a known target are left out. Images with equal
-        uncertainty count with their mean error, so that the result does not depend on their order.
+        The risk-coverage curve and its area. Images without a known target are left out. Images
+        with equal uncertainty count with their mean error, so that the order of images with equal
+        uncertainty does not change the result.
 
     Raises:
         InputError: If the shapes differ, if a value is out of range, or if no target is known.
@@ -62,20 +67,23 @@ def compute_risk_coverage(
         >>> curve.coverage, curve.risk, curve.area, curve.optimal_area
         (array([0.5, 1. ]), array([0.  , 0.25]), 0.125, 0.125)
     """
-    p, y, known = validate_decisions(logits, targets, known)
+    p, y, known = validate_decision_inputs(logits, targets, known)
     is_labelled = known.any(axis=1)
     p, y, known = p[is_labelled], y[is_labelled], known[is_labelled]
     uncertainty = np.mean(entr(p) + entr(1 - p), axis=1, where=known)
     error = np.mean(np.abs((p >= 0.5) - y), axis=1, where=known)
     _, group, size = np.unique(uncertainty, return_inverse=True, return_counts=True)
-    risk = _running_mean((np.bincount(group, error) / size).repeat(size))
+    risk = _risk_coverage_running_mean((np.bincount(group, error) / size).repeat(size))
     coverage = np.arange(1, len(risk) + 1) / len(risk)
     return RiskCoverageCurve(
-        coverage, risk, float(risk.mean()), float(_running_mean(np.sort(error)).mean())
+        coverage,
+        risk,
+        float(risk.mean()),
+        float(_risk_coverage_running_mean(np.sort(error)).mean()),
     )
 
 
-def _running_mean(values: Array) -> Array:
-    """Return the means of the first one, two, three … values."""
+def _risk_coverage_running_mean(values: Array) -> Array:
+    """Return the running mean: the mean of the first k values, for each k."""
     means: Array = np.cumsum(values) / np.arange(1, len(values) + 1)
     return means

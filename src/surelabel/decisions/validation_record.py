@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from surelabel.decisions.input_validation import validate_decisions
+from surelabel.decisions.input_validation import validate_decision_inputs
 from surelabel.errors import DataError, InputError
 from surelabel.records import Array, Flags
 
@@ -21,19 +21,20 @@ ROUNDING = 1e-6  # rounding error of sums of many shares
 class ValidationRecord:
     """Counts of predicted, right, wrong and missed labels at each of ``g`` thresholds.
 
-    A label is predicted if its probability is at or above the threshold. At the last threshold,
-    1, no label is predicted. Only known targets count, and only images with a known target.
-    Graded targets count by their value. Records of the same labels can be added.
+    A label is predicted if its probability is at or above the threshold. At the last threshold, 1,
+    no label is predicted. Only known targets and images with a known target are counted. A graded
+    target counts with its value. Records of the same labels can be added.
 
     Attributes:
-        thresholds: Probability thresholds, rising from 0 to 1, ``(g,)``: a tenth of log-odds apart
-            between -8 and 8.
+        thresholds: Probability thresholds, increasing from 0 to 1, ``(g,)``. Between log-odds of -8
+            and 8, adjacent thresholds differ by 0.1 in log-odds.
         predicted_positives: Number of known decisions at or above each threshold, ``(c, g)``.
-        true_positives: Sum of the targets of these decisions, ``(c, g)``.
-        expected_true_positives: Sum of the probabilities of these decisions, ``(c, g)``.
+        true_positives: Sum of the targets of the decisions at or above each threshold, ``(c, g)``.
+        expected_true_positives: Sum of the probabilities of the decisions at or above each
+            threshold, ``(c, g)``.
         images_with_predictions: Number of images with at least one predicted label, ``(g,)``.
         false_discovery_sum: Share of wrong labels among the predicted labels of an image, summed
-            over these images, ``(g,)``.
+            over the images with a predicted label, ``(g,)``.
         false_negative_sum: Share of the positive labels of an image that are not predicted, summed
             over the images with a positive label, ``(g,)``.
         images: Number of images with a known target.
@@ -57,7 +58,7 @@ class ValidationRecord:
         return support
 
     def __add__(self, other: "ValidationRecord") -> "ValidationRecord":
-        """Return the record of the images of both records.
+        """Return the sum of two validation records, which describes the images of both.
 
         Raises:
             InputError: If the numbers of labels or the thresholds differ.
@@ -66,7 +67,7 @@ class ValidationRecord:
         if shape != other_shape or (self.thresholds != other.thresholds).any():
             raise InputError(
                 "Validation records can be added if their labels and thresholds are equal; got "
-                f"(labels, thresholds) {shape} and {other_shape}. Create both with one version."
+                f"(labels, thresholds) {shape} and {other_shape}. Create both records again."
             )
         sums = {
             f.name: getattr(self, f.name) + getattr(other, f.name)
@@ -76,13 +77,13 @@ class ValidationRecord:
         return ValidationRecord(thresholds=self.thresholds, **sums)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return all fields as arrays by name, for saving; a number becomes one element."""
+        """Return all fields as arrays by name; a number becomes an array with one element."""
         arrays = {f.name: np.atleast_1d(getattr(self, f.name)) for f in fields(self)}
         return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
     @classmethod
     def restore(cls, state: Mapping[str, npt.ArrayLike]) -> "ValidationRecord":
-        """Return the record that ``state`` describes.
+        """Load a validation record from the output of ``state``.
 
         Raises:
             DataError: If a field is missing, unexpected or not valid.
@@ -90,18 +91,18 @@ class ValidationRecord:
         names = [f.name for f in fields(cls)]
         if set(state) != set(names):
             raise DataError(
-                f"A saved validation record must hold {', '.join(names)}; "
+                f"A saved validation record must contain {', '.join(names)}; "
                 f"got {', '.join(sorted(state)) or 'nothing'}. Calibrate again."
             )
-        arrays = {name: _validate_saved_counts(name, state[name]) for name in names}
+        arrays = {name: _validate_validation_record_counts(name, state[name]) for name in names}
         record = cls(
             **{name: arrays[name] for name in names[:-2]},
-            images=_saved_whole_number("images", arrays["images"]),
-            images_with_positives=_saved_whole_number(
+            images=_validation_record_whole_number("images", arrays["images"]),
+            images_with_positives=_validation_record_whole_number(
                 "images_with_positives", arrays["images_with_positives"]
             ),
         )
-        for error in _record_inconsistencies(record):
+        for error in _validation_record_inconsistencies(record):
             raise DataError(f"A saved validation record is damaged: {error}. Calibrate again.")
         return record
 
@@ -115,10 +116,11 @@ def record_validation(
         logits: Calibrated log-odds, ``(n, c)``, of images that the calibrator was not fitted on:
             held-out images or out-of-fold logits.
         targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
-        known: True where the target is known, ``(n, c)``. None means that all are known.
+        known: True where the target is known, ``(n, c)``. If None, all targets are known.
 
     Returns:
-        The record that operating points and guarantees need; it does not contain the images.
+        The record that operating points and guarantees need. The record does not contain the
+        images.
 
     Raises:
         InputError: If the shapes differ, if a value is out of range, or if no target is known.
@@ -131,7 +133,7 @@ def record_validation(
         >>> record.false_discovery_sum[half]
         np.float64(0.5)
     """
-    probabilities, targets, known = validate_decisions(logits, targets, known)
+    probabilities, targets, known = validate_decision_inputs(logits, targets, known)
     starts = range(0, len(known), IMAGES_PER_BLOCK)
     blocks = (slice(start, start + IMAGES_PER_BLOCK) for start in starts)
     first, *others = (
@@ -143,23 +145,23 @@ def record_validation(
 def _validation_record_of_block(
     probabilities: Array, targets: Array, known: Flags
 ) -> ValidationRecord:
-    """Return the record of one block of images."""
+    """Return the validation record of one block of images."""
     n_images, n_labels = known.shape
     image, label = np.nonzero(known)
     p, y = probabilities[known], targets[known]
     bins = np.searchsorted(THRESHOLDS, p, side="right") - 1
     bins = np.minimum(bins, THRESHOLDS.size - 2)  # no label is predicted at 1
-    predicted = _sum_above_thresholds(image, bins, n_images)
-    right = _sum_above_thresholds(image, bins, n_images, y)
+    predicted = _validation_record_threshold_sums(image, bins, n_images)
+    right = _validation_record_threshold_sums(image, bins, n_images, y)
     positives = right[:, :1]
     return ValidationRecord(
         thresholds=THRESHOLDS,
-        predicted_positives=_sum_above_thresholds(label, bins, n_labels),
-        true_positives=_sum_above_thresholds(label, bins, n_labels, y),
-        expected_true_positives=_sum_above_thresholds(label, bins, n_labels, p),
+        predicted_positives=_validation_record_threshold_sums(label, bins, n_labels),
+        true_positives=_validation_record_threshold_sums(label, bins, n_labels, y),
+        expected_true_positives=_validation_record_threshold_sums(label, bins, n_labels, p),
         images_with_predictions=np.count_nonzero(predicted, axis=0).astype(float),
-        false_discovery_sum=_sum_of_ratios(predicted - right, predicted),
-        false_negative_sum=_sum_of_ratios(
+        false_discovery_sum=_validation_record_ratio_sum(predicted - right, predicted),
+        false_negative_sum=_validation_record_ratio_sum(
             positives - right, np.broadcast_to(positives, right.shape)
         ),
         images=int(np.count_nonzero(predicted[:, 0])),
@@ -167,39 +169,39 @@ def _validation_record_of_block(
     )
 
 
-def _sum_above_thresholds(
+def _validation_record_threshold_sums(
     group: npt.NDArray[np.intp],
     bins: npt.NDArray[np.intp],
     n_groups: int,
     weights: Array | None = None,
 ) -> Array:
-    """Return the sum of weights, or the count, at or above each threshold, ``(n_groups, g)``."""
+    """Return the sum of weights, or the number of decisions, at or above each threshold."""
     g = THRESHOLDS.size
     histogram = np.bincount(group * g + bins, weights, n_groups * g).reshape(n_groups, g)
     above: Array = np.cumsum(histogram[:, ::-1], axis=1, dtype=float)[:, ::-1]
     return above
 
 
-def _sum_of_ratios(numerator: Array, denominator: Array) -> Array:
-    """Return the sum of the ratios over images, 0 where the denominator is 0, ``(g,)``."""
+def _validation_record_ratio_sum(numerator: Array, denominator: Array) -> Array:
+    """Return the sum of the ratios over images, ``(g,)``; 0 if the denominator is 0."""
     ratios = np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
     total: Array = ratios.sum(axis=0)
     return total
 
 
-def _validate_saved_counts(name: str, value: npt.ArrayLike) -> Array:
-    """Return a float64 array, after a check that all numbers are finite and not negative."""
+def _validate_validation_record_counts(name: str, value: npt.ArrayLike) -> Array:
+    """Return saved counts as a float64 array, after checking that all are finite and at least 0."""
     array = np.asarray(value)
     if array.dtype.kind not in "iuf" or not np.isfinite(array).all() or (array < 0).any():
         raise DataError(
-            f"A saved validation record must hold finite numbers of at least 0. {name} does not; "
-            "calibrate again."
+            f"A saved validation record must contain finite numbers of at least 0; got "
+            f"other values for {name}. Calibrate again."
         )
     return array.astype(np.float64)
 
 
-def _saved_whole_number(name: str, value: Array) -> int:
-    """Return the whole number in an array of one element."""
+def _validation_record_whole_number(name: str, value: Array) -> int:
+    """Return the saved whole number from an array of one element."""
     if value.size != 1 or value.item() != int(value.item()):
         raise DataError(
             f"{name} of a saved validation record must be one whole number; got {value}. "
@@ -208,8 +210,8 @@ def _saved_whole_number(name: str, value: Array) -> int:
     return int(value.item())
 
 
-def _record_inconsistencies(record: ValidationRecord) -> Iterator[str]:
-    """Yield a clause for each inconsistency of a record."""
+def _validation_record_inconsistencies(record: ValidationRecord) -> Iterator[str]:
+    """Yield a clause that describes each inconsistency of a validation record."""
     thresholds, predicted = record.thresholds, record.predicted_positives
     images = record.images_with_predictions
     per_label = (predicted, record.true_positives, record.expected_true_positives)

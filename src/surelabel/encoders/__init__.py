@@ -1,4 +1,4 @@
-"""Encoders: ``loader(*, device) -> Encoder``. ``load_encoder`` loads any encoder by its name."""
+"""Table of embedded encoders, and ``load_encoder``, which loads any encoder by model name."""
 
 from surelabel.encoders.embedded.embedded_encoders import ENCODERS, embedded_calibration
 from surelabel.encoders.interface import Encoder

@@ -1,6 +1,6 @@
 """Interface of a frozen encoder.
 
-Encoders without a text tower, and precomputed features, raise ConfigError in the other methods.
+A method that an encoder does not support raises ConfigError.
 """
 
 from collections.abc import Sequence
@@ -27,19 +27,24 @@ class Encoder(Protocol):
     """A frozen encoder of images and texts into a joint embedding space.
 
     Attributes:
-        name: Name that the encoder was loaded by, such as ``tiny-vit``, ``ViT-B-16/openai`` or
-            ``local-dir:…``; fine-tuned encoders have the suffix ``(fine-tuned)``.
-        fingerprint: Hash of weights, architecture and preprocessing, the key of all caches.
+        name: Model name that was used to load the encoder, such as ``tiny-vit``,
+            ``ViT-B-16/openai`` or ``local-dir:…``. The names of fine-tuned encoders end with
+            ``(fine-tuned)``.
+        fingerprint: Hash of weights, architecture and preprocessing settings, which is part of
+            the key of all feature caches.
         width: Dimension ``d`` of the joint embedding space.
-        scale: Factor of the cosines in training (exp of the learned logit scale).
-        training_domain: Short description of the training images; empty if unknown.
-        preprocess_cfg: Preprocessing settings; ``size`` is height and width.
-        input_side: Larger side of the input in pixels; images can be decoded at a reduced size
-            as long as no side becomes smaller.
-        crop_mode: How images that are not square fit the input: ``squash``, ``center`` or
-            ``border``.
-        patch_kinds: Supported kinds among ``self_aware`` and ``patches``, the better one first.
-        trunk_width: Width ``w`` of the trunk tokens.
+        scale: Factor of the cosine similarities in contrastive training, the exponential of the
+            learned logit scale.
+        training_domain: Short description of the training images. If the training images are
+            unknown, the description is empty.
+        preprocess_cfg: Preprocessing settings, such as ``size``, the height and width in pixels.
+        input_side: Larger side of the input images, in pixels. Images can be decoded at a reduced
+            size if neither side becomes shorter than ``input_side``.
+        crop_mode: Crop mode of the preprocessing: ``squash`` (resize both sides), ``center``
+            (center crop) or ``border`` (padding).
+        patch_kinds: Supported kinds of patch features among ``self_aware`` and ``patches``, the
+            recommended kind first.
+        trunk_width: Number of values ``w`` of each trunk token.
     """
 
     name: str
@@ -62,27 +67,27 @@ class Encoder(Protocol):
     def trunk_width(self) -> int: ...
 
     def preprocess(self, image: Image.Image) -> Tensor:
-        """Return an upright RGB image, resized and normalized, ``(3, h, w)``.
+        """Return the resized and normalized pixels of an upright RGB image, ``(3, h, w)``.
 
-        It is safe to call in a data worker.
+        This method can be called in data workers.
         """
 
     def encode_images(self, pixels: Tensor) -> Features:
         """Return ``pooled`` unit vectors of preprocessed images ``(n, 3, h, w)``."""
 
     def encode_patches(self, pixels: Tensor) -> Features:
-        """Return ``pooled`` and plain ``patches`` of the last layer in the joint space."""
+        """Return unit vectors ``pooled`` and plain ``patches`` of the last layer."""
 
     def encode_self_aware_patches(self, pixels: Tensor) -> Features:
-        """Return ``pooled`` and ``patches`` of value-to-value attention in the last layer."""
+        """Return ``pooled``, and ``patches`` of value-to-value attention in the last layer."""
 
     def encode_patches_with_attention(self, pixels: Tensor) -> Features:
         """Return ``pooled``, self-aware ``patches``, and the ``attention`` between patches."""
 
     def encode_trunk_tokens(self, pixels: Tensor) -> Features:
-        """Return ``pooled``, and tokens outside the joint space in ``layers[-1]``, ``(n, p, w)``.
+        """Return ``pooled``, and trunk tokens in ``layers[-1]``, ``(n, p, w)``.
 
-        The tokens are the input of a trainable head. They are not unit vectors.
+        Trunk tokens are the input of a trainable head. Trunk tokens are not normalized.
         """
 
     def encode_ladder_features(self, pixels: Tensor, *, first_block: int, depth: int) -> Features:
@@ -94,8 +99,9 @@ class Encoder(Protocol):
             depth: Number of last blocks that are run again later.
 
         Returns:
-            ``pooled``; ``layers[-depth - 1]``, the input of the last ``depth`` blocks;
-            ``self_aware_sum``, the sum over the blocks from ``first_block`` up to these.
+            Features with the unit vectors ``pooled``, the input ``layers[-depth - 1]`` of the
+            last ``depth`` blocks, and the attention sum ``self_aware_sum`` over the blocks from
+            ``first_block`` up to the last ``depth`` blocks.
         """
 
     def last_blocks(self, depth: int) -> LastBlocks:
@@ -110,11 +116,11 @@ class Encoder(Protocol):
         """Return whether the encoder computes a kind of features.
 
         Args:
-            kind: A key of ``ENCODER_METHODS`` or ``ladder``.
+            kind: Kind of features, a key of ``ENCODER_METHODS`` or ``ladder``.
         """
 
     def encode_labels(self, names: Sequence[str], templates: Sequence[str]) -> Tensor:
-        """Return one unit vector per label, the mean over prompt templates, ``(c, d)``."""
+        """Return one unit vector per label, averaged over the prompt templates, ``(c, d)``."""
 
     def encode_sentences(self, sentences: Sequence[str]) -> Tensor:
         """Return one unit vector per sentence, ``(s, d)``."""
@@ -123,22 +129,23 @@ class Encoder(Protocol):
         """Return the labels with a token that does not occur in the training texts."""
 
     def ood_score(self, pooled: Tensor) -> float:
-        """Return the out-of-distribution score of a set of images; NaN if it is unknown.
+        """Return the out-of-distribution score of a set of images.
 
-        A set with a score above 1 is out of distribution.
+        A set with a score above 1 is out of distribution. If the encoder has no detector, the
+        score is NaN.
         """
 
     def with_image_size(self, size: int) -> "Encoder":
-        """Return this encoder for images of ``size`` by ``size`` pixels."""
+        """Return an encoder with the weights of this encoder for ``size`` by ``size`` pixels."""
 
     def with_dense_image_size(self) -> "Encoder":
-        """Return this encoder at the image size for patch features."""
+        """Return an encoder with the weights of this encoder, at the image size for patches."""
 
     def trainable_network(self) -> nn.Module:
-        """Return a trainable copy of the image tower, ``(n, 3, h, w)`` to ``(n, d)``."""
+        """Return a trainable copy of the image tower, which maps ``(n, 3, h, w)`` to ``(n, d)``."""
 
     def with_network(self, network: nn.Module) -> "Encoder":
-        """Return this encoder, frozen, with a trained copy of ``trainable_network()``."""
+        """Return a frozen encoder whose image tower is a trained ``trainable_network()``."""
 
     def save(self, folder: Path) -> None:
-        """Write all files for loading the encoder without a network connection."""
+        """Write all files that are needed to load the encoder without a network connection."""

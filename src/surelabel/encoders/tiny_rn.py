@@ -1,9 +1,9 @@
-"""A small CLIP ResNet, trained on emoji scenes."""
+"""Load tiny-rn, a small CLIP ResNet that was trained on emoji scenes."""
 
-from surelabel.encoders.embedded.embedded_weights import load_embedded_encoder
+from surelabel.encoders.embedded.embedded_weights import encoder_with_embedded_weights
 from surelabel.encoders.open_clip.encoder import OpenClipEncoder
 
 
 def tiny_rn(*, device: str = "cpu") -> OpenClipEncoder:
-    """Load the CLIP ResNet of stride 32: a grid of 3 by 3 at 96 pixels, of 8 by 8 at 256 pixels."""
-    return load_embedded_encoder("tiny-rn", device)
+    """Load the CLIP ResNet with stride 32, which has 3 by 3 patches for images of 96 pixels."""
+    return encoder_with_embedded_weights("tiny-rn", device)

@@ -1,13 +1,13 @@
 """Evaluation of predictions on labelled images; number of images that a calibrator needs."""
 
 from surelabel.evaluation.calibration_budget import CalibrationBudget, estimate_calibration_budget
-from surelabel.evaluation.confidence_intervals import bootstrap_intervals
+from surelabel.evaluation.confidence_intervals import evaluation_confidence_intervals
 from surelabel.evaluation.cooccurrence import LabelCooccurrence, measure_cooccurrence
 from surelabel.evaluation.evaluation_result import (
     NOISE_FLOOR_METRICS,
     Evaluation,
     evaluate_predictions,
-    find_labelled_rows,
+    find_label_rows_for_evaluation,
 )
 from surelabel.evaluation.examples import Example, ExampleLabel
 from surelabel.evaluation.label_coverage import LabelCoverage, measure_label_coverage
@@ -15,7 +15,7 @@ from surelabel.evaluation.labels_per_image import LabelCounts, count_labels_per_
 from surelabel.evaluation.one_positive_bias import OnePositiveBias, measure_one_positive_bias
 from surelabel.evaluation.ranking_results import RankingMetrics, RankingResults, TopKMetrics
 from surelabel.evaluation.region_maps import RegionMaps
-from surelabel.evaluation.search_precision import SearchEvaluation, evaluate_search
+from surelabel.evaluation.search_precision import SearchEvaluation, evaluate_search_precision
 from surelabel.evaluation.uncalibrated import UncalibratedMetrics
 from surelabel.evaluation.unseen_classes import UnseenClassResults, evaluate_unseen_classes
 
@@ -36,13 +36,13 @@ __all__ = [
     "TopKMetrics",
     "UncalibratedMetrics",
     "UnseenClassResults",
-    "bootstrap_intervals",
     "count_labels_per_image",
     "estimate_calibration_budget",
     "evaluate_predictions",
-    "evaluate_search",
+    "evaluate_search_precision",
     "evaluate_unseen_classes",
-    "find_labelled_rows",
+    "evaluation_confidence_intervals",
+    "find_label_rows_for_evaluation",
     "measure_cooccurrence",
     "measure_label_coverage",
     "measure_one_positive_bias",

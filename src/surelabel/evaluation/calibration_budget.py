@@ -11,7 +11,7 @@ from surelabel.calibration import Calibrator
 from surelabel.errors import ConfigError, InputError
 from surelabel.metrics import log_loss_of_logits, noise_floor
 from surelabel.metrics.ece import ece
-from surelabel.records import Array, Flags, validate_targets
+from surelabel.records import Array, Flags, validate_record_targets
 from surelabel.shapes import check_shapes
 
 MIN_LABELLED_IMAGES = 100  # labelled images below which no estimate is possible
@@ -28,8 +28,8 @@ class CalibrationBudget:
 
     Attributes:
         sizes: Numbers of labelled images that the calibrator was fitted on, increasing, length k.
-        ece: Pooled ECE on the test images, ``(k, repeats)``. NaN if the labelled images have no
-            positive or no negative target.
+        ece: Pooled ECE on the test images, ``(k, repeats)``. If the labelled images have no
+            positive or no negative target, the value is NaN.
         log_loss: Mean log loss of the same decisions, nats, ``(k, repeats)``.
         noise_floor: ECE of perfectly calibrated probabilities on as many test images.
         test_images: Number of test images in each repetition.
@@ -43,21 +43,21 @@ class CalibrationBudget:
 
     @property
     def mean_ece(self) -> Array:
-        """Mean ECE over the repetitions where it is defined, ``(k,)``; NaN if there is none."""
-        return _nan_row_means(self.ece)
+        """Mean ECE over the repetitions with a defined ECE, ``(k,)``, or NaN if there are none."""
+        return _calibration_budget_means(self.ece)
 
     @property
     def mean_log_loss(self) -> Array:
-        """Mean log loss over the repetitions where it is defined, ``(k,)``."""
-        return _nan_row_means(self.log_loss)
+        """Mean log loss over the repetitions with a defined log loss, ``(k,)``."""
+        return _calibration_budget_means(self.log_loss)
 
     @property
     def sufficient_size(self) -> int | None:
-        """Smallest budget after which the error decreases negligibly; None if there is none.
+        """Smallest budget after which the error decreases negligibly, or None if there is none.
 
-        A decrease is negligible if two conditions hold: the mean ECE decreases by at most 0.1
-        points or a tenth of its minimum, and the mean log loss by at most a hundredth of its
-        minimum. The largest budget does not count, because no larger one is compared with it.
+        A decrease is negligible if the mean ECE decreases by at most 0.1 points or a tenth of the
+        lowest ECE, and the mean log loss by at most a hundredth of the lowest log loss. The largest
+        budget is never returned, because there is no larger budget to compare with.
         """
         errors, losses = self.mean_ece, self.mean_log_loss
         if np.isnan(errors).all():
@@ -80,29 +80,31 @@ def estimate_calibration_budget(
     repeats: int = 10,
     seed: int = 0,
 ) -> CalibrationBudget:
-    """Fit a calibrator on increasing numbers of labelled images and evaluate it on other images.
+    """Fit calibrators on increasing numbers of labelled images and evaluate on other images.
 
-        each repetition: shuffle the images, use n - max(sizes) of them as test images,
-        fit on the first m of the others, for every m in sizes
+        each repetition: shuffle the n images, use n - max(sizes) images for testing,
+        fit on the first m of the other images, for every m in sizes
 
-    All budgets of a repetition are evaluated on the same test images, and the smaller ones are
-    subsets of the larger. Therefore differences between budgets are due to their size only.
+    All budgets of a repetition are evaluated on the same test images, and smaller budgets are
+    subsets of larger budgets. Therefore differences between budgets are caused only by the number
+    of images.
 
     Args:
         make_calibrator: Function that returns an unfitted calibrator.
         logits: Input of the calibrator, log-odds or raw scores, ``(n, c)``.
         targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
-        known: True where the target is known, ``(n, c)``. None means that all are known.
-        sizes: Budgets in images, each >= 1. None means 25, 50, 100 … up to half of the images.
+        known: True where the target is known, ``(n, c)``. If None, all targets are known.
+        sizes: Budgets in images, each >= 1. If None, the budgets are 25, 50, 100 … up to half of
+            the images.
         repeats: Number of repetitions, >= 1.
-        seed: Seed of the shuffling.
+        seed: Seed of the random order of the images.
 
     Returns:
-        Calibration error of every budget and repetition.
+        Calibration error of every budget in every repetition.
 
     Raises:
         InputError: If the shapes differ, if fewer than 100 images have a known label, or if the
-            calibrator rejects its input.
+            calibrator rejects the input.
         ConfigError: If a size leaves no test image, or if ``repeats`` is below 1.
 
     Source:
@@ -118,10 +120,10 @@ def estimate_calibration_budget(
         ((25, 50, 100, 200), 200, (4, 10))
     """
     x = np.asarray(logits, dtype=np.float64)
-    y, known = validate_targets(targets, known)
+    y, known = validate_record_targets(targets, known)
     check_shapes(logits=(x, "n c"), targets=(y, "n c"))
     labelled_rows = np.flatnonzero(known.any(axis=1))
-    sizes = _validate_sizes(sizes, len(labelled_rows))
+    sizes = _validate_calibration_budget_sizes(sizes, len(labelled_rows))
     if repeats != int(repeats) or repeats < 1:
         raise ConfigError(f"repeats must be a whole number of at least 1; got {repeats}.")
     errors = np.full((2, len(sizes), int(repeats)), np.nan)
@@ -131,7 +133,7 @@ def estimate_calibration_budget(
         test = order[sizes[-1] :]
         for k, size in enumerate(sizes):
             train = order[:size]
-            if not _has_positive_and_negative(y[train], known[train]):
+            if not _can_fit_calibration_budget(y[train], known[train]):
                 continue
             calibrator = make_calibrator().fit(x[train], y[train], known[train])
             z = calibrator.logits(x[test])
@@ -146,7 +148,7 @@ def estimate_calibration_budget(
     return CalibrationBudget(sizes, errors[0], errors[1], floor, test_images)
 
 
-def _validate_sizes(sizes: Sequence[int] | None, n: int) -> tuple[int, ...]:
+def _validate_calibration_budget_sizes(sizes: Sequence[int] | None, n: int) -> tuple[int, ...]:
     """Return the budgets in increasing order, or the default budgets if ``sizes`` is None."""
     if n < MIN_LABELLED_IMAGES:
         raise InputError(
@@ -165,14 +167,14 @@ def _validate_sizes(sizes: Sequence[int] | None, n: int) -> tuple[int, ...]:
     return ascending
 
 
-def _has_positive_and_negative(targets: Array, known: Flags) -> bool:
-    """Return whether the known targets have a positive and a negative part."""
+def _can_fit_calibration_budget(targets: Array, known: Flags) -> bool:
+    """Return whether the known targets contain positive and negative targets to fit on."""
     known_targets = targets[known]
     return bool((known_targets > 0).any() and (known_targets < 1).any())
 
 
-def _nan_row_means(values: Array) -> Array:
-    """Return the mean of the defined values of each row, NaN for a row without any."""
+def _calibration_budget_means(values: Array) -> Array:
+    """Return the mean of the defined values of each row, or NaN if a row has no defined value."""
     is_defined = ~np.isnan(values)
     total, count = np.where(is_defined, values, 0).sum(axis=1), is_defined.sum(axis=1)
     means: Array = np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)

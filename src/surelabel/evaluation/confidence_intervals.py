@@ -10,18 +10,22 @@ MAX_RESAMPLES, MIN_RESAMPLES = 200, 50
 MAX_RESAMPLED_DECISIONS = 20_000_000  # limit on all resamples, from which on there are fewer
 
 
-def bootstrap_intervals(evaluation: Evaluation, *, seed: int = 0) -> dict[str, ConfidenceInterval]:
+def evaluation_confidence_intervals(
+    evaluation: Evaluation, *, seed: int = 0
+) -> dict[str, ConfidenceInterval]:
     """Return 95 % bootstrap intervals over images of mAP, Brier skill, log loss and ECE.
 
-    The intervals use 200 resamples, fewer for more than 100,000 decisions and never fewer than 50.
-    The time is some seconds; half a minute for 40,000 images with 80 labels.
+    The intervals use 200 resamples. Above 100,000 decisions, the number of resamples decreases, but
+    is never below 50. The computation takes a few seconds, or half a minute for 40,000 images with
+    80 labels.
 
     Args:
         evaluation: Evaluation of predictions on labelled images.
         seed: Seed of the resamples.
 
     Returns:
-        Confidence interval by metric; only that of mAP if the predictions are uncalibrated.
+        Confidence interval by metric. If the predictions are uncalibrated, only mAP has an
+        interval.
     """
     targets, known = evaluation.targets, evaluation.known
     scores = evaluation.predictions.scores.astype(np.float64)

@@ -5,20 +5,23 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.evaluation.labels_per_image import apply_thresholds, validate_optional_targets
+from surelabel.evaluation.labels_per_image import (
+    predict_labels_per_image,
+    validate_labels_per_image_targets,
+)
 from surelabel.metrics.arrays.nan_division import divide_or_nan
 from surelabel.records import Array
 
 
 @dataclass(frozen=True)
 class LabelCooccurrence:
-    """Share of the images with each pair of labels; NaN if no image has known targets of both.
+    """Share of the images that have each pair of labels, or NaN if no image has both targets.
 
     Attributes:
-        predicted: Share of the images for which both labels are predicted, ``(c, c)``. The
-            diagonal has the share for which one label is predicted.
-        positive: Share of the images in which both labels are positive, ``(c, c)``; None without
-            targets.
+        predicted: Share of the images for which both labels are predicted, ``(c, c)``. The diagonal
+            contains the share of images for which a single label is predicted.
+        positive: Share of the images in which both labels are positive, ``(c, c)``. If None, there
+            are no targets.
     """
 
     predicted: Array
@@ -26,12 +29,12 @@ class LabelCooccurrence:
 
     @property
     def difference(self) -> Array | None:
-        """Predicted minus positive share of each pair, ``(c, c)``; None without targets."""
+        """Predicted minus positive share of each pair, ``(c, c)``, or None without targets."""
         return None if self.positive is None else self.predicted - self.positive
 
     @property
     def mean_absolute_difference(self) -> float:
-        """Mean absolute difference of the pairs of two labels; NaN without targets."""
+        """Mean absolute difference over pairs of two labels, or NaN if there are no targets."""
         differences = np.array([abs(difference) for _, _, difference in self.pairs_by_difference()])
         return float(differences.mean()) if differences.size else float("nan")
 
@@ -57,10 +60,13 @@ def measure_cooccurrence(
 
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown. None if there are no
-            targets. A pair of graded targets counts as their product.
-        known: True where the target is known, ``(n, c)``. A pair counts if both are known.
-        threshold: Least probability of a predicted label: one number, or one per label ``(c,)``.
+        targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown. If None, only
+            predictions are counted. A pair of graded targets counts with the product of both
+            targets.
+        known: True where the target is known, ``(n, c)``. A pair counts only if both targets are
+            known.
+        threshold: Minimum probability of a predicted label: one number, or one number per label,
+            ``(c,)``.
 
     Raises:
         InputError: If the shapes differ, if there is no image, or if a value is NaN or outside
@@ -74,15 +80,15 @@ def measure_cooccurrence(
         >>> pairs.pairs_by_difference()
         [(0, 1, -0.5), (0, 2, -0.5), (1, 2, -0.5)]
     """
-    p, y, known = validate_optional_targets(probabilities, targets, known)
-    predicted = (apply_thresholds(p, threshold) & known).astype(np.float64)
+    p, y, known = validate_labels_per_image_targets(probabilities, targets, known)
+    predicted = (predict_labels_per_image(p, threshold) & known).astype(np.float64)
     n_images = known.T.astype(np.float64) @ known
-    positive = None if y is None else _pair_shares(y, n_images)
-    return LabelCooccurrence(_pair_shares(predicted, n_images), positive)
+    positive = None if y is None else _cooccurrence_shares(y, n_images)
+    return LabelCooccurrence(_cooccurrence_shares(predicted, n_images), positive)
 
 
-def _pair_shares(labels: Array, n_images: Array) -> Array:
-    """Return the share of the images with each pair; the diagonal has the share of one label."""
+def _cooccurrence_shares(labels: Array, n_images: Array) -> Array:
+    """Return the share of images with each pair of labels, and on the diagonal with each label."""
     counts = labels.T @ labels
     np.fill_diagonal(counts, labels.sum(axis=0))
     return divide_or_nan(counts, n_images)

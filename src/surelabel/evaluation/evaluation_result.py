@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from surelabel.errors import InputError
 from surelabel.evaluation.calibration_budget import CalibrationBudget
-from surelabel.evaluation.examples import Example, select_examples
+from surelabel.evaluation.examples import Example, select_evaluation_examples
 from surelabel.evaluation.uncalibrated import UncalibratedMetrics, evaluate_uncalibrated
 from surelabel.metrics import (
     PROBABILITY,
@@ -34,22 +34,22 @@ class Evaluation:
 
     Attributes:
         predictions: Evaluated predictions.
-        targets: Targets in [0, 1], ``(n, c)``, 0 where unknown.
+        targets: Targets in [0, 1], ``(n, c)``. Unknown targets are 0.
         known: True where the target is known, ``(n, c)``.
-        summary: Metric → pooled value.
-        per_class: Metric → value of each class, ``(c,)``, NaN where undefined.
-        undefined_classes: Metric → number of classes for which it is undefined.
-        noise_floor: Metric → value for a perfectly calibrated recognizer.
-        class_noise_floor: Metric → noise floor of the mean over classes.
+        summary: Pooled value by metric.
+        per_class: Value of each class, ``(c,)``, by metric. Undefined values are NaN.
+        undefined_classes: Number of classes without a defined value, by metric.
+        noise_floor: Value for a perfectly calibrated recognizer, by metric.
+        class_noise_floor: Noise floor of the mean over classes, by metric.
         worst_examples: Images with the highest loss.
-        best_examples: Images with the lowest loss, among those with at least two labels.
-        uncalibrated: Metrics of the same decisions without the calibrator; None if there is no
-            calibrator, or if its input is not log-odds.
-        calibration_budget: Number of labelled images that the calibrator needs; None if it was
-            not estimated.
-        intervals: Metric → 95 % confidence interval over images, for the main metrics.
-        zero_shot_baseline: Predictions of the unadapted encoder for the same images and labels;
-            None if the evaluated predictions are the baseline, or if it was not computed.
+        best_examples: Images with the lowest loss, among images with at least two labels.
+        uncalibrated: Metrics of the same decisions without the calibrator. If None, there is no
+            calibrator, or the input of the calibrator is not log-odds.
+        calibration_budget: Number of labelled images that the calibrator needs. If None, the budget
+            was not estimated.
+        intervals: Confidence interval (95 %, over images) of each main metric, by metric.
+        zero_shot_baseline: Predictions of the unadapted encoder for the same images and labels. If
+            None, the evaluated predictions are the baseline, or the baseline was not computed.
     """
 
     predictions: Predictions
@@ -69,12 +69,14 @@ class Evaluation:
 
     @property
     def class_means(self) -> dict[str, float]:
-        """Metric → mean over the classes for which it is defined; NaN if there is none."""
+        """Mean over the classes with a defined value, by metric, or NaN if there are none."""
         defined = {name: values[~np.isnan(values)] for name, values in self.per_class.items()}
         return {name: float(v.mean()) if v.size else np.nan for name, v in defined.items()}
 
 
-def find_labelled_rows(predictions: Predictions, labelled: LabelledImages) -> npt.NDArray[np.int64]:
+def find_label_rows_for_evaluation(
+    predictions: Predictions, labelled: LabelledImages
+) -> npt.NDArray[np.int64]:
     """Return the row of each predicted image among the labelled images.
 
     Raises:
@@ -89,8 +91,8 @@ def find_labelled_rows(predictions: Predictions, labelled: LabelledImages) -> np
     unlabelled = [p for p in predictions.paths if p not in row_of_path]
     if unlabelled:
         raise InputError(
-            f"All predicted images must have labels. {len(unlabelled)} of {len(predictions)} have "
-            f"none, such as {unlabelled[0]}."
+            f"All predicted images must have labels. {len(unlabelled)} of {len(predictions)} "
+            f"predicted images have no labels, such as {unlabelled[0]}."
         )
     return np.array([row_of_path[p] for p in predictions.paths])
 
@@ -108,16 +110,17 @@ def evaluate_predictions(
 
     Args:
         predictions: Predictions to evaluate.
-        labelled: Targets of these images, with the same names; other images are ignored.
+        labelled: Dataset with the targets of the predicted images and with the same names. Other
+            images are ignored.
         uncalibrated_logits: Input of the calibrator for the same images and labels, ``(n, c)`` in
-            the order of ``predictions``. None if it is raw scores.
+            the order of ``predictions``. If None, uncalibrated metrics are not computed.
 
     Raises:
         InputError: If the names differ, if an image has no labels, if no target is known, if
-            ``uncalibrated_logits`` has a wrong shape, or if it is given for uncalibrated
-            predictions.
+            ``uncalibrated_logits`` has a wrong shape, or if ``uncalibrated_logits`` is given for
+            uncalibrated predictions.
     """
-    rows = find_labelled_rows(predictions, labelled)
+    rows = find_label_rows_for_evaluation(predictions, labelled)
     targets, known = labelled.targets[rows], labelled.known[rows]
     if not known.any():
         raise InputError(
@@ -127,7 +130,7 @@ def evaluate_predictions(
     if uncalibrated_logits is not None and predictions.calibration is None:
         raise InputError(
             "uncalibrated_logits must be given for calibrated predictions only; got uncalibrated "
-            "predictions. Leave it out, or calibrate first."
+            "predictions. Leave out uncalibrated_logits, or calibrate first."
         )
     scores = predictions.scores.astype(np.float64)
     summary = {name: metric(scores, targets, known) for name, metric in RANKING.items()}
@@ -147,10 +150,10 @@ def evaluate_predictions(
             for name in NOISE_FLOOR_METRICS
         }
         class_floor = {
-            name: noise_floor(_mean_over_classes(name), probabilities, known)
+            name: noise_floor(_evaluation_metric_mean_over_classes(name), probabilities, known)
             for name in NOISE_FLOOR_METRICS
         }
-    worst, best = select_examples(predictions, targets, known)
+    worst, best = select_evaluation_examples(predictions, targets, known)
     return Evaluation(
         predictions=predictions,
         targets=targets,
@@ -168,8 +171,8 @@ def evaluate_predictions(
     )
 
 
-def _mean_over_classes(metric: str) -> Callable[[Array, Array, Flags], float]:
-    """Return a function that computes the mean of a metric over classes, NaN if undefined."""
+def _evaluation_metric_mean_over_classes(metric: str) -> Callable[[Array, Array, Flags], float]:
+    """Return a function that computes the mean of a metric over classes, or NaN if undefined."""
 
     def mean(probabilities: Array, targets: Array, known: Flags) -> float:
         values = PROBABILITY_PER_CLASS[metric](probabilities, targets, known)

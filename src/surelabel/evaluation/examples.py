@@ -1,4 +1,4 @@
-"""Example images of an evaluation: those with the highest and the lowest loss."""
+"""Example images of an evaluation, selected by the highest and the lowest loss."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class ExampleLabel:
     Attributes:
         name: Name of the label.
         score: Probability, or raw score if the predictions are uncalibrated.
-        is_positive: Whether the target is positive; None if it is unknown.
+        is_positive: Whether the target is positive. If None, the target is unknown.
     """
 
     name: str
@@ -36,8 +36,9 @@ class Example:
         path: Path of the image file.
         labels: Labels with the highest scores, in decreasing order.
         missed_labels: Positive labels that are not among ``labels``.
-        loss: Mean log loss over known labels, or 1 - average precision without probabilities.
-        regions: Localization of ``labels``; None if it is not available.
+        loss: Mean log loss over known labels, or 1 - average precision if the predictions are
+            uncalibrated.
+        regions: Heat maps of ``labels``. If None, heat maps are not available.
     """
 
     path: str
@@ -48,32 +49,32 @@ class Example:
 
     @property
     def heat_maps(self) -> Mapping[str, Array]:
-        """Label → score of each region, ``(down, across)``; empty without localization."""
+        """Scores of the regions by label, ``(down, across)``; empty if ``regions`` is None."""
         return {} if self.regions is None else self.regions.maps
 
 
-def select_examples(
+def select_evaluation_examples(
     predictions: Predictions, targets: Array, known: Flags
 ) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
-    """Return the images with the highest loss, and those with the lowest loss.
+    """Return the example images with the highest loss, and the images with the lowest loss.
 
-    Images with the lowest loss are selected among those with at least two positive labels.
+    Images with the lowest loss are selected among images with at least two positive labels.
     """
-    losses = _image_losses(predictions, targets, known)
+    losses = _example_image_losses(predictions, targets, known)
     order = np.argsort(losses, kind="stable")
     order = order[~np.isnan(losses[order])]
     with_two_labels = [row for row in order if (targets[row] * known[row]).sum() >= 2]
     best = with_two_labels[:MAX_EXAMPLES]
     worst = [row for row in order[::-1] if row not in set(best)][:MAX_EXAMPLES]
     worst_examples, best_examples = (
-        tuple(_build_example(predictions, targets, known, losses, row) for row in rows)
+        tuple(_build_evaluation_example(predictions, targets, known, losses, row) for row in rows)
         for rows in (worst, best)
     )
     return worst_examples, best_examples
 
 
-def _image_losses(predictions: Predictions, targets: Array, known: Flags) -> Array:
-    """Return the loss of each image, ``(n,)``, NaN without a known label."""
+def _example_image_losses(predictions: Predictions, targets: Array, known: Flags) -> Array:
+    """Return the loss of each image, ``(n,)``, or NaN if an image has no known label."""
     if predictions.calibration is None:
         scores = predictions.scores.astype(np.float64)
         return 1 - average_precision_per_image(scores, targets, known)
@@ -84,7 +85,7 @@ def _image_losses(predictions: Predictions, targets: Array, known: Flags) -> Arr
     return losses
 
 
-def _build_example(
+def _build_evaluation_example(
     predictions: Predictions, targets: Array, known: Flags, losses: Array, row: int
 ) -> Example:
     """Return the example of one image with its top labels and its missed labels."""

@@ -12,8 +12,8 @@ class LabelCoverage:
     """Number of positive images of each label in a dataset.
 
     Attributes:
-        positives: Label → number of positive images.
-        rarest_labels: Labels with the fewest positive images, the next ones to annotate.
+        positives: Number of positive images by label.
+        rarest_labels: Labels with the fewest positive images, which should be annotated next.
     """
 
     positives: dict[str, int]

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.errors import ConfigError, InputError
-from surelabel.metrics.arrays.input_validation import validate_probabilities
+from surelabel.metrics.arrays.input_validation import validate_probability_metric_inputs
 from surelabel.records import Array, Flags
 
 Counts = npt.NDArray[np.int64]
@@ -14,12 +14,12 @@ Counts = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class LabelCounts:
-    """Number of labels of each image; with targets, only labels with a known target count.
+    """Expected, predicted and positive number of labels of each image.
 
     Attributes:
-        expected: Sum of the probabilities, ``(n,)``.
+        expected: Sum of the probabilities of an image, ``(n,)``.
         predicted: Number of labels at or above the threshold, ``(n,)``.
-        positive: Sum of the targets, ``(n,)``; None without targets.
+        positive: Sum of the known targets of an image, ``(n,)``. If None, there are no targets.
     """
 
     expected: Array
@@ -28,7 +28,7 @@ class LabelCounts:
 
     @property
     def means(self) -> dict[str, float]:
-        """Mean labels per image: ``expected``, ``predicted`` and, with targets, ``positive``."""
+        """Mean number of expected, predicted and (if targets exist) positive labels per image."""
         counts = {
             "expected": self.expected,
             "predicted": self.predicted,
@@ -38,9 +38,9 @@ class LabelCounts:
 
     @property
     def excess(self) -> float:
-        """Excess of predicted labels as a share of the positive ones; -0.2 is a fifth too few.
+        """Relative excess of predicted over positive labels; -0.2 means 20 % too few labels.
 
-        The excess is NaN without positive labels or without targets.
+        The excess is NaN if there are no positive labels or no targets.
         """
         if self.positive is None or not self.positive.sum():
             return float("nan")
@@ -48,7 +48,7 @@ class LabelCounts:
 
     @property
     def histograms(self) -> dict[str, Counts]:
-        """Number of images with 0, 1, 2 … labels, ``predicted`` and ``positive``, ``(k,)`` each."""
+        """Number of images with 0, 1, 2 … predicted and positive labels, each ``(k,)``."""
         counts = {"predicted": self.predicted, "positive": self.positive}
         rounded = {k: np.rint(c).astype(np.int64) for k, c in counts.items() if c is not None}
         length = 1 + max(int(c.max()) for c in rounded.values())
@@ -62,17 +62,19 @@ def count_labels_per_image(
     *,
     threshold: float | npt.ArrayLike = 0.5,
 ) -> LabelCounts:
-    """Count the labels that are predicted for each image, and its positive labels.
+    """Count the predicted and the positive labels of each image.
 
     Compare the counts of two recognizers, for example before and after self-training, to see how
     the number of predicted labels changes.
 
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown. None if there are no
-            targets.
-        known: True where the target is known, ``(n, c)``; other labels do not count.
-        threshold: Least probability of a predicted label: one number, or one per label ``(c,)``.
+        targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown. If None, positive
+            labels are not counted.
+        known: True where the target is known, ``(n, c)``. Labels with an unknown target do not
+            count.
+        threshold: Minimum probability of a predicted label: one number, or one number per label,
+            ``(c,)``.
 
     Raises:
         InputError: If the shapes differ, if there is no image, or if a value is NaN or outside
@@ -87,8 +89,8 @@ def count_labels_per_image(
         >>> round(counts.excess, 2), counts.histograms["predicted"].tolist()
         (-0.4, [0, 1, 1, 0])
     """
-    p, y, known = validate_optional_targets(probabilities, targets, known)
-    predicted = apply_thresholds(p, threshold) & known
+    p, y, known = validate_labels_per_image_targets(probabilities, targets, known)
+    predicted = predict_labels_per_image(p, threshold) & known
     return LabelCounts(
         expected=(p * known).sum(axis=1),
         predicted=predicted.sum(axis=1),
@@ -96,28 +98,28 @@ def count_labels_per_image(
     )
 
 
-def validate_optional_targets(
+def validate_labels_per_image_targets(
     probabilities: npt.ArrayLike, targets: npt.ArrayLike | None, known: npt.ArrayLike | None
 ) -> tuple[Array, Array | None, Flags]:
-    """Return probabilities, targets (0 where unknown) or None, and known flags, each ``(n, c)``.
+    """Return probabilities, targets (0 if unknown) or None, and known flags, each ``(n, c)``.
 
     Raises:
         InputError: If the shapes differ, if there is no image, or if a value is NaN or outside
             [0, 1].
     """
     targets_or_zeros = np.zeros(np.shape(probabilities)) if targets is None else targets
-    p, y, known = validate_probabilities(probabilities, targets_or_zeros, known)
+    p, y, known = validate_probability_metric_inputs(probabilities, targets_or_zeros, known)
     if not len(p):
         raise InputError("probabilities must have at least one image; got none.")
     return p, None if targets is None else y, known
 
 
-def apply_thresholds(probabilities: Array, threshold: float | npt.ArrayLike) -> Flags:
+def predict_labels_per_image(probabilities: Array, threshold: float | npt.ArrayLike) -> Flags:
     """Return True where a probability is at or above the threshold of its label, ``(n, c)``.
 
     Raises:
-        ConfigError: If a threshold is outside [0, 1], or if their number differs from that of the
-            labels.
+        ConfigError: If a threshold is outside [0, 1], or if the number of thresholds is neither 1
+            nor the number of labels.
     """
     thresholds = np.asarray(threshold, dtype=np.float64)
     if thresholds.shape not in ((), probabilities.shape[1:]):

@@ -6,18 +6,20 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.errors import InputError
-from surelabel.metrics.arrays.input_validation import validate_scores
+from surelabel.metrics.arrays.input_validation import validate_ranking_metric_inputs
 from surelabel.metrics.arrays.nan_division import divide_or_nan
 from surelabel.records import Array, Flags
 
 
 @dataclass(frozen=True)
 class OnePositiveBias:
-    """Recall of main objects and of other labels, with as many predictions as positive labels.
+    """Recall of main objects and of other labels, with as many predictions as positives.
 
     Attributes:
-        main_recall: Recall of main objects, in [0, 1]; NaN if there is none.
-        other_recall: Recall of all other labels, in [0, 1]; NaN if there is none.
+        main_recall: Recall of main objects, in [0, 1]. If there is no main object, the recall is
+            NaN.
+        other_recall: Recall of all other labels, in [0, 1]. If there is no other label, the recall
+            is NaN.
     """
 
     main_recall: float
@@ -37,61 +39,65 @@ def measure_one_positive_bias(
 ) -> OnePositiveBias:
     """Compute the recall of main objects and of other labels at the true number of labels.
 
-    For each image, the predictions are as many top-ranked labels as the image has positives. This
-    needs no threshold, so that scores of any scale are comparable, and a method cannot improve by
-    predicting more labels.
+    For each image, the predictions are as many top-ranked labels as the image has positives.
+    Therefore no threshold is needed, scores of any scale are comparable, and a method cannot
+    improve by predicting more labels.
 
     Args:
-        scores: Finite numbers, higher for more likely labels, ``(n, c)``.
+        scores: Finite scores, ``(n, c)``, higher for more likely labels.
         targets: Targets, ``(n, c)``: 1 is positive, 0 is negative, NaN is unknown.
-        main: Column of the main object of each image, ``(n,)``; -1 if it is none of the labels.
-            A main object that is not positive (hidden by others) does not count.
-        known: True where the target is known, ``(n, c)``; only known labels are ranked.
+        main: Column of the main object of each image, ``(n,)``. If the main object is none of the
+            labels, the column is -1. A main object that is not positive, for example because other
+            objects hide the main object, does not count.
+        known: True where the target is known, ``(n, c)``. Only labels with a known target are
+            ranked.
 
     Raises:
         InputError: If the shapes differ, if a score or a target is out of range, or if ``main``
             is not a column.
 
     Source:
-        none; ours. The bias is that of TailorCLIP, arXiv:2606.11626, section 3.1.
+        none; ours. The bias is described in TailorCLIP, arXiv:2606.11626, section 3.1.
 
     Differs:
-        Labels that tie for the last places share them equally.
+        Labels with equal scores share the last ranks equally.
 
     Example:
         >>> scores, targets = [[0.9, 0.5, 0.1], [0.3, 0.8, 0.6]], [[1, 0, 1], [0, 1, 1]]
         >>> measure_one_positive_bias(scores, targets, [0, 1])
         OnePositiveBias(main_recall=1.0, other_recall=0.5)
     """
-    scores, positive, known = validate_scores(scores, targets, known)
+    scores, positive, known = validate_ranking_metric_inputs(scores, targets, known)
     columns = np.asarray(main)
     n, c = scores.shape
     if columns.shape != (n,) or columns.dtype.kind not in "iu":
         raise InputError(
-            f"main must be a whole number for each of {n} images; got {columns.dtype} of shape "
-            f"{columns.shape}."
+            f"main must contain a whole number for each of {n} images; got {columns.dtype} of "
+            f"shape {columns.shape}."
         )
     if n and not (columns.min() >= -1 and columns.max() < c):
         raise InputError(
-            f"main must be columns of {c} labels, or -1; got {columns.min()} to {columns.max()}."
+            f"main must contain columns in 0 … {c - 1}, or -1; got {columns.min()} to "
+            f"{columns.max()}."
         )
     is_main = np.arange(c) == columns[:, None]
-    predicted = _predicted_at_true_count(scores, positive, known)
+    predicted = _one_positive_bias_predictions(scores, positive, known)
     return OnePositiveBias(
-        main_recall=_recall_where(predicted, positive & is_main),
-        other_recall=_recall_where(predicted, positive & ~is_main),
+        main_recall=_one_positive_bias_recall(predicted, positive & is_main),
+        other_recall=_one_positive_bias_recall(predicted, positive & ~is_main),
     )
 
 
-def _recall_where(values: Array, mask: Flags) -> float:
-    """Return the recall of the labels where the mask is True, NaN without such labels."""
+def _one_positive_bias_recall(values: Array, mask: Flags) -> float:
+    """Return the recall of the labels in the mask, or NaN if the mask contains no label."""
     return float(divide_or_nan(values[mask].sum(), np.float64(mask.sum())))
 
 
-def _predicted_at_true_count(scores: Array, positive: Flags, known: Flags) -> Array:
-    """Return the share of each label that is among the top ranks of its image, ``(n, c)``.
+def _one_positive_bias_predictions(scores: Array, positive: Flags, known: Flags) -> Array:
+    """Return 1 for the top-ranked labels of each image and 0 for the other labels, ``(n, c)``.
 
-    The number of top ranks is the number of positives. Tied labels share the last ranks equally.
+    The number of top-ranked labels is the number of positives of the image. Labels with equal
+    scores share the last ranks equally.
     """
     ranked = np.where(known, scores, -np.inf)
     n_positive = positive.sum(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Ranking metrics of candidate labels, beside those of a perfect ranking."""
+"""Ranking metrics of candidate labels, and the metrics of a perfect ranking."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.metrics.arrays.nan_division import mean_of_defined
+from surelabel.metrics.arrays.nan_division import mean_ignoring_nan
 from surelabel.metrics.average_precision import average_precision_per_class
 from surelabel.metrics.f1_at_k import f1_at_k
 from surelabel.metrics.precision_at_k import precision_at_k, precision_at_k_per_class
@@ -19,11 +19,11 @@ RANKING_CUTOFFS = (3, 5)  # numbers of top-ranked labels per image
 
 @dataclass(frozen=True)
 class TopKMetrics:
-    """Precision, recall and F1 of the k top-ranked labels of every image, in [0, 1] or NaN.
+    """Precision, recall and F1 of the k top-ranked labels, in [0, 1], or NaN if undefined.
 
     Attributes:
-        precision: Share of the top-ranked labels that is positive.
-        recall: Share of the positive labels that is top-ranked.
+        precision: Share of the top-ranked labels that are positive.
+        recall: Share of the positive labels that are top-ranked.
         f1: Harmonic mean of precision and recall.
     """
 
@@ -34,14 +34,14 @@ class TopKMetrics:
 
 @dataclass(frozen=True)
 class RankingMetrics:
-    """Metrics of one ranking.
+    """Metrics of one ranking of candidate labels.
 
     Attributes:
-        micro: k → metrics over all images and labels.
-        macro: k → means of precision and of recall over the classes for which they are defined,
-            and the harmonic mean of the two means.
-        mean_average_precision: Mean over classes with a positive.
-        mean_average_precision_zero_filled: Mean over all classes; a class without a positive
+        micro: Metrics over all images and labels, by k.
+        macro: Mean precision and mean recall over classes with a defined value, and the harmonic
+            mean of both means, by k.
+        mean_average_precision: Mean over classes with a positive image.
+        mean_average_precision_zero_filled: Mean over all classes. A class without a positive image
             counts as 0.
     """
 
@@ -58,13 +58,14 @@ class RankingResults:
     Attributes:
         candidates: Number of candidate labels of every image.
         images: Number of images.
-        labels_per_image: Mean number of positive candidates per image; NaN without an image.
+        labels_per_image: Mean number of positive candidates per image. If there is no image, the
+            value is NaN.
         labels_without_positives: Number of candidates without a positive image.
-        achieved: Metrics of the scores.
+        achieved: Metrics of the ranking by score.
         perfect_ranking: Metrics of a perfect ranking, which ranks all positive labels first and
-            shares the remaining ranks equally. It is an upper bound of ``micro`` and of the mean
-            average precision. It is no bound of ``macro``, because the labels on the remaining
-            ranks change that.
+            shares the remaining ranks equally. The metrics of a perfect ranking are an upper bound
+            of ``micro`` and of the mean average precision. ``macro`` has no such bound, because
+            class means also depend on the labels on the remaining ranks.
     """
 
     candidates: int
@@ -75,14 +76,14 @@ class RankingResults:
     perfect_ranking: RankingMetrics
 
 
-def evaluate_ranking(
+def compute_ranking_results(
     scores: Array, positive: Flags, known: Flags, *, rows: Indices, columns: Indices
 ) -> RankingResults:
-    """Rank candidate labels by score in some images and compute the ranking metrics.
+    """Rank the candidate labels of selected images by score and compute the ranking metrics.
 
     Args:
-        scores: Finite numbers, higher for more likely labels, ``(n, c)``.
-        positive: True where the label is positive, ``(n, c)``; False where it is unknown.
+        scores: Finite scores, ``(n, c)``, higher for more likely labels.
+        positive: True where the label is positive, ``(n, c)``. False if the target is unknown.
         known: True where the target is known, ``(n, c)``.
         rows: Indices of the images.
         columns: Indices of the candidate labels.
@@ -91,7 +92,7 @@ def evaluate_ranking(
         Overall precision, recall and F1 at k, and their class means, as in Gong et al., Deep
         Convolutional Ranking for Multilabel Image Annotation, arXiv:1312.4894; for unseen labels:
         Huynh and Elhamifar, A Shared Multi-Attention Framework for Multi-Label Zero-Shot Learning,
-        CVPR 2020. The perfect ranking: ours.
+        CVPR 2020. The perfect ranking is ours.
     """
     subset = np.ix_(rows, columns)
     scores, positive, known = scores[subset], positive[subset], known[subset]
@@ -101,31 +102,31 @@ def evaluate_ranking(
         images=n_images,
         labels_per_image=float(positive.sum() / n_images) if n_images else float("nan"),
         labels_without_positives=int((~positive.any(axis=0)).sum()),
-        achieved=_ranking_metrics(scores, positive, known),
-        perfect_ranking=_ranking_metrics(positive.astype(np.float64), positive, known),
+        achieved=_ranking_results_metrics(scores, positive, known),
+        perfect_ranking=_ranking_results_metrics(positive.astype(np.float64), positive, known),
     )
 
 
-def _ranking_metrics(scores: Array, positive: Flags, known: Flags) -> RankingMetrics:
-    """Return all metrics of one ranking."""
+def _ranking_results_metrics(scores: Array, positive: Flags, known: Flags) -> RankingMetrics:
+    """Return all ranking metrics of one set of scores."""
     per_class = average_precision_per_class(scores, positive, known)
     return RankingMetrics(
-        micro={k: _micro_metrics(scores, positive, known, k=k) for k in RANKING_CUTOFFS},
-        macro={k: _macro_metrics(scores, positive, known, k=k) for k in RANKING_CUTOFFS},
-        mean_average_precision=mean_of_defined(per_class),
+        micro={k: _micro_ranking_results(scores, positive, known, k=k) for k in RANKING_CUTOFFS},
+        macro={k: _macro_ranking_results(scores, positive, known, k=k) for k in RANKING_CUTOFFS},
+        mean_average_precision=mean_ignoring_nan(per_class),
         mean_average_precision_zero_filled=float(np.nan_to_num(per_class).mean()),
     )
 
 
-def _micro_metrics(scores: Array, positive: Flags, known: Flags, *, k: int) -> TopKMetrics:
+def _micro_ranking_results(scores: Array, positive: Flags, known: Flags, *, k: int) -> TopKMetrics:
     """Return the metrics of the k top-ranked labels over all images and labels."""
     metrics = (precision_at_k, recall_at_k, f1_at_k)
     return TopKMetrics(*(metric(scores, positive, known, k=k) for metric in metrics))
 
 
-def _macro_metrics(scores: Array, positive: Flags, known: Flags, *, k: int) -> TopKMetrics:
+def _macro_ranking_results(scores: Array, positive: Flags, known: Flags, *, k: int) -> TopKMetrics:
     """Return the class means of precision and recall, and their harmonic mean."""
-    precision = mean_of_defined(precision_at_k_per_class(scores, positive, known, k=k))
-    recall = mean_of_defined(recall_at_k_per_class(scores, positive, known, k=k))
+    precision = mean_ignoring_nan(precision_at_k_per_class(scores, positive, known, k=k))
+    recall = mean_ignoring_nan(recall_at_k_per_class(scores, positive, known, k=k))
     total = precision + recall
     return TopKMetrics(precision, recall, 2 * precision * recall / total if total else total)

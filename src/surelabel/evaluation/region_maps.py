@@ -13,19 +13,19 @@ from surelabel.records import Array
 class RegionMaps:
     """Heat maps of the labels of one image, on a grid of regions.
 
-    All arrays are ``(down, across)``. The grid of the frozen encoder may differ from the grid of
-    the method.
+    All arrays have the shape ``(down, across)`` of a grid. The grid of the frozen encoder may
+    differ from the grid of the method.
 
     Attributes:
-        maps: Label → score of each region; only the order of the scores is meaningful.
+        maps: Scores of the regions by label. Only the order of the scores is meaningful.
         strongest_labels: Label with the highest score in each region, among all labels.
         crop_mode: Area that the regions cover: the whole image resized to the grid (``squash``),
             its centre (``center``), or the image with a border (``border``).
-        region_weights: Weight of each region, sum 1; None if all weights are equal.
-        frozen_similarities: Label → cosines of the regions, computed by the frozen encoder; empty
-            if ``maps`` is the same.
-        adapted_similarities: Label → cosines of the regions, computed by the method; empty if it
-            does not adapt them.
+        region_weights: Weight of each region; the weights sum to 1. If None, all weights are equal.
+        frozen_similarities: Cosine similarities of the regions by label, computed by the frozen
+            encoder. If ``maps`` contains the same values, the mapping is empty.
+        adapted_similarities: Cosine similarities of the regions by label, computed by the method.
+            If the method does not adapt the similarities, the mapping is empty.
     """
 
     maps: Mapping[str, Array]

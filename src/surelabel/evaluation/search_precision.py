@@ -6,11 +6,14 @@ import numpy as np
 
 from surelabel.errors import InputError
 from surelabel.evaluation.evaluation_result import Evaluation
-from surelabel.metrics.arrays.input_validation import validate_scores
+from surelabel.metrics.arrays.input_validation import validate_ranking_metric_inputs
 from surelabel.retrieval import Hit, Query, parse
-from surelabel.retrieval.conjunction_search import RankedRows, conjunction_log_probability
-from surelabel.retrieval.literal_scores import average_precision_of_query
-from surelabel.retrieval.query import query_literals
+from surelabel.retrieval.conjunction_search import (
+    ConjunctionSearchRows,
+    conjunction_search_log_probability,
+)
+from surelabel.retrieval.literal_scores import average_precision_of_literal_scores
+from surelabel.retrieval.query import query_to_columns
 
 
 @dataclass(frozen=True)
@@ -20,11 +23,11 @@ class SearchEvaluation:
     Attributes:
         query: Text of the query, such as ``fork & apple & !knife``.
         hits: Top-ranked images, in decreasing order of probability.
-        is_relevant: Whether each of them fulfils the query.
-        images: Number of ranked images, those for which all labels of the query are known.
+        is_relevant: Whether each hit fulfils the query.
+        images: Number of ranked images. Images with an unknown label of the query are not ranked.
         relevant_images: Number of ranked images that fulfil the query.
-        average_precision: Average precision of the whole ranking, in (0, 1]; NaN if no image
-            fulfils the query.
+        average_precision: Average precision of the whole ranking, in (0, 1]. If no image fulfils
+            the query, the value is NaN.
     """
 
     query: str
@@ -36,7 +39,7 @@ class SearchEvaluation:
 
     @property
     def precision(self) -> float:
-        """Share of relevant images among the hits; NaN without a hit."""
+        """Share of relevant images among the hits, or NaN if there is no hit."""
         return float(np.mean(self.is_relevant)) if self.is_relevant else np.nan
 
     @property
@@ -45,10 +48,13 @@ class SearchEvaluation:
         return self.relevant_images / self.images if self.images else np.nan
 
 
-def evaluate_search(evaluation: Evaluation, query: str | Query, *, k: int = 10) -> SearchEvaluation:
+def evaluate_search_precision(
+    evaluation: Evaluation, query: str | Query, *, k: int = 10
+) -> SearchEvaluation:
     """Search the images of an evaluation and compare the hits with the targets.
 
-    The ranking is that of an index. Images with an unknown label of the query are left out.
+    Images are ranked by the same scores as in an image index. Images with an unknown label of the
+    query are left out.
 
     Args:
         evaluation: Evaluation of calibrated predictions.
@@ -56,8 +62,8 @@ def evaluate_search(evaluation: Evaluation, query: str | Query, *, k: int = 10) 
         k: Number of hits, >= 1.
 
     Returns:
-        The first ``k`` images, or all if there are fewer. Ties are broken by raw score, then by
-        row.
+        The ``k`` top-ranked images, or all images if there are fewer than ``k``. Ties are broken by
+        raw score, then by row.
 
     Raises:
         InputError: If the query has a syntax error, or if ``k`` is below 1.
@@ -68,19 +74,19 @@ def evaluate_search(evaluation: Evaluation, query: str | Query, *, k: int = 10) 
         raise InputError(f"k must be at least 1, the number of hits; got {k}.")
     parsed = parse(query) if isinstance(query, str) else query
     predictions = evaluation.predictions
-    literals = query_literals(parsed, predictions.names)
+    literals = query_to_columns(parsed, predictions.names)
     columns, signs = (np.array(part) for part in zip(*literals, strict=True))
     names = [predictions.names[column] for column in columns]
     probabilities = predictions.probabilities[:, columns]
-    scores, positive, known = validate_scores(
+    scores, positive, known = validate_ranking_metric_inputs(
         predictions.scores[:, columns],
         evaluation.targets[:, columns],
         evaluation.known[:, columns],
     )
     rows = np.flatnonzero(known.all(axis=1))
     is_relevant = (positive == (signs > 0)).all(axis=1)
-    log_p = conjunction_log_probability(np.asarray(predictions.logits).T, literals, rows)
-    best = RankedRows(rows, log_p, (scores[rows] * signs).sum(axis=1)).select_best(k)
+    log_p = conjunction_search_log_probability(np.asarray(predictions.logits).T, literals, rows)
+    best = ConjunctionSearchRows(rows, log_p, (scores[rows] * signs).sum(axis=1)).select_best(k)
     hits = [
         Hit(
             str(predictions.paths[row]),
@@ -96,7 +102,7 @@ def evaluate_search(evaluation: Evaluation, query: str | Query, *, k: int = 10) 
         images=len(rows),
         relevant_images=int(is_relevant[rows].sum()),
         average_precision=(
-            average_precision_of_query(log_p.astype(np.float32), is_relevant[rows])
+            average_precision_of_literal_scores(log_p.astype(np.float32), is_relevant[rows])
             if is_relevant[rows].any()
             else np.nan
         ),

@@ -15,11 +15,11 @@ UNCALIBRATED_METRICS = ("brier_skill", "log_loss", "ece", "ace", "mce")
 
 @dataclass(frozen=True)
 class UncalibratedMetrics:
-    """Logits of a recognizer without its calibrator, and their metrics.
+    """Logits of a recognizer without its calibrator, and the metrics of these logits.
 
     Attributes:
         logits: Uncalibrated log-odds, in [-40, 40], ``(n, c)``.
-        summary: Metric → pooled value, for ``UNCALIBRATED_METRICS``.
+        summary: Pooled value of each of ``UNCALIBRATED_METRICS``, by metric.
     """
 
     logits: Array
@@ -27,7 +27,7 @@ class UncalibratedMetrics:
 
     @property
     def probabilities(self) -> Array:
-        """Sigmoid of the logits, ``(n, c)``."""
+        """Sigmoid of the uncalibrated logits, ``(n, c)``."""
         probabilities: Array = expit(self.logits)
         return probabilities
 
@@ -39,7 +39,7 @@ def evaluate_uncalibrated(
 
     Args:
         logits: Uncalibrated log-odds, ``(n, c)``.
-        targets: Targets in [0, 1], ``(n, c)``, 0 where unknown.
+        targets: Targets in [0, 1], ``(n, c)``. Unknown targets are 0.
         known: True where the target is known, ``(n, c)``.
 
     Raises:

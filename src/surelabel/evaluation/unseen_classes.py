@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.errors import InputError
-from surelabel.evaluation.ranking_results import RankingResults, evaluate_ranking
-from surelabel.metrics.arrays.input_validation import validate_scores
+from surelabel.evaluation.ranking_results import RankingResults, compute_ranking_results
+from surelabel.metrics.arrays.input_validation import validate_ranking_metric_inputs
 from surelabel.metrics.brier_skill import brier_skill
 from surelabel.metrics.ece import ece
 from surelabel.metrics.ece_of_candidates import ece_of_candidates
@@ -35,12 +35,12 @@ class UnseenClassResults:
     Attributes:
         zsl: Ranking of unseen labels only (zero-shot), in images with an unseen label.
         zsl_all_images: Ranking of unseen labels only, in all images. Recall is the same as in
-            ``zsl``, precision is lower. Papers use either set of images, so only recall is
-            comparable between them.
+            ``zsl``, but precision is lower. Papers use either set of images, so only recall is
+            comparable between papers.
         gzsl: Ranking of all labels (generalized zero-shot), in all images.
-        metrics_by_group: Metric → value for ``seen`` and for ``unseen`` labels, in all images.
+        metrics_by_group: Value for ``seen`` and for ``unseen`` labels in all images, by metric.
             Probability metrics are included only if probabilities are given.
-        noise_floor: Metric → noise floor for ``seen`` and for ``unseen`` labels.
+        noise_floor: Noise floor for ``seen`` and for ``unseen`` labels, by metric.
     """
 
     zsl: RankingResults
@@ -57,17 +57,19 @@ def evaluate_unseen_classes(
     known: npt.ArrayLike | None = None,
     probabilities: npt.ArrayLike | None = None,
 ) -> UnseenClassResults:
-    """Evaluate a recognizer that was fitted on seen labels, on seen and unseen labels.
+    """Evaluate the seen and the unseen labels of a recognizer that was fitted on seen labels.
 
     Args:
-        scores: Finite numbers, higher for more likely labels, ``(n, c)``.
+        scores: Finite scores, ``(n, c)``, higher for more likely labels.
         targets: Targets, ``(n, c)``: 1 is positive, 0 is negative, NaN is unknown.
-        seen_columns: Columns of the labels with targets in training; all others are unseen.
-        known: True where the target is known, ``(n, c)``; only known labels are evaluated.
-        probabilities: Probabilities in [0, 1], ``(n, c)``; None if there are none.
+        seen_columns: Columns of the labels with targets in training. All other labels are unseen.
+        known: True where the target is known, ``(n, c)``. Only labels with a known target are
+            evaluated.
+        probabilities: Probabilities in [0, 1], ``(n, c)``. If None, probability metrics are not
+            computed.
 
     Returns:
-        Zero-shot and generalized zero-shot results, those of a perfect ranking, and the
+        Zero-shot and generalized zero-shot results, the results of a perfect ranking, and the
         calibration of seen and unseen labels. Undefined values are NaN.
 
     Raises:
@@ -75,15 +77,15 @@ def evaluate_unseen_classes(
             or if there is no seen or no unseen label.
 
     Source:
-        Precision, recall and F1 at 3 and 5 of zero-shot and generalized zero-shot labels: Huynh
-        and Elhamifar, A Shared Multi-Attention Framework for Multi-Label Zero-Shot Learning, CVPR
-        2020, as in Recover and Match, CVPR 2025, arXiv:2503.15337, section 5.1. Calibration of
-        unseen labels: ours.
+        Precision, recall and F1 at 3 and 5 of zero-shot and generalized zero-shot labels: Huynh and
+        Elhamifar, A Shared Multi-Attention Framework for Multi-Label Zero-Shot Learning, CVPR 2020,
+        as in Recover and Match, CVPR 2025, arXiv:2503.15337, section 5.1. The calibration of unseen
+        labels is ours.
 
     Differs:
-        Labels that tie for the last ranks share them equally. Mean average precision is computed
-        twice: with classes without positives as 0, as published, and without these classes.
-        Zero-shot results leave out images without an unseen label; ``zsl_all_images`` has them.
+        Labels with equal scores share the last ranks equally. Mean average precision is computed
+        twice: with classes without positives as 0, as published, and without these classes. ``zsl``
+            leaves out images without an unseen label; ``zsl_all_images`` includes such images.
 
     Example:
         >>> scores = [[0.9, 0.2, 0.8, 0.1, 0.3], [0.7, 0.6, 0.5, 0.4, 0.3]]
@@ -98,8 +100,8 @@ def evaluate_unseen_classes(
         >>> results.gzsl.perfect_ranking.micro[3].f1
         0.6666666666666666
     """
-    scores, positive, known = validate_scores(scores, targets, known)
-    seen, unseen = _split_columns(seen_columns, scores.shape[1])
+    scores, positive, known = validate_ranking_metric_inputs(scores, targets, known)
+    seen, unseen = _split_seen_and_unseen_classes(seen_columns, scores.shape[1])
     groups = {"seen": seen, "unseen": unseen}
 
     def group_values(metric: Callable[..., float], values: npt.ArrayLike) -> dict[str, float]:
@@ -113,29 +115,35 @@ def evaluate_unseen_classes(
             for name, metric in CALIBRATION_METRICS.items()
         }
         floor = {
-            name: group_values(_noise_floor_of(CALIBRATION_METRICS[name]), probabilities)
+            name: group_values(_unseen_class_noise_floor(CALIBRATION_METRICS[name]), probabilities)
             for name in WITH_NOISE_FLOOR
         }
     data = scores, positive, known
     with_unseen, with_known_unseen = positive[:, unseen], known[:, unseen]
     all_columns = np.arange(scores.shape[1])
     return UnseenClassResults(
-        zsl=evaluate_ranking(*data, rows=_rows_with_any(with_unseen), columns=unseen),
-        zsl_all_images=evaluate_ranking(
-            *data, rows=_rows_with_any(with_known_unseen), columns=unseen
+        zsl=compute_ranking_results(
+            *data, rows=_unseen_class_evaluation_rows(with_unseen), columns=unseen
         ),
-        gzsl=evaluate_ranking(*data, rows=_rows_with_any(known), columns=all_columns),
+        zsl_all_images=compute_ranking_results(
+            *data, rows=_unseen_class_evaluation_rows(with_known_unseen), columns=unseen
+        ),
+        gzsl=compute_ranking_results(
+            *data, rows=_unseen_class_evaluation_rows(known), columns=all_columns
+        ),
         metrics_by_group=metrics_by_group,
         noise_floor=floor,
     )
 
 
-def _rows_with_any(flags: Flags) -> Columns:
-    """Return the indices of the rows with at least one True."""
+def _unseen_class_evaluation_rows(flags: Flags) -> Columns:
+    """Return the indices of the images with at least one True flag."""
     return np.flatnonzero(flags.any(axis=1))
 
 
-def _split_columns(seen_columns: Sequence[int] | Columns, classes: int) -> tuple[Columns, Columns]:
+def _split_seen_and_unseen_classes(
+    seen_columns: Sequence[int] | Columns, classes: int
+) -> tuple[Columns, Columns]:
     """Return the columns of seen and of unseen labels, each in increasing order."""
     columns = np.asarray(seen_columns)
     is_index = columns.ndim == 1 and columns.dtype.kind in "iu" and columns.size > 0
@@ -154,6 +162,6 @@ def _split_columns(seen_columns: Sequence[int] | Columns, classes: int) -> tuple
     return seen, unseen
 
 
-def _noise_floor_of(metric: Callable[..., float]) -> Callable[..., float]:
-    """Return a function that computes the noise floor of a metric, with the same arguments."""
+def _unseen_class_noise_floor(metric: Callable[..., float]) -> Callable[..., float]:
+    """Return a function that computes the noise floor from the arguments of the metric."""
     return lambda probabilities, _, known: noise_floor(metric, probabilities, known)

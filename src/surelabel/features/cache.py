@@ -1,8 +1,8 @@
 """On-disk cache of image and text features.
 
-The cache is a folder of shards: safetensors files with new names that are written once and never
-changed. A shard contains fp16 arrays of one fingerprint, kind and shape, with a key and a checksum
-for each array. Several processes can therefore read and write concurrently, without pickle.
+The cache is a folder of shards: safetensors files that are written once and never changed, so that
+several processes can read and write concurrently. A shard contains fp16 arrays of one fingerprint,
+kind and shape, with a key and a checksum for each array.
 """
 
 import hashlib
@@ -38,8 +38,8 @@ class CacheUsage(NamedTuple):
     """Number and size of cached arrays.
 
     Attributes:
-        entries: Number of arrays.
-        bytes: Size on disk in bytes.
+        entries: Number of cached arrays.
+        bytes: Size of the arrays on disk, in bytes.
     """
 
     entries: int
@@ -48,14 +48,15 @@ class CacheUsage(NamedTuple):
 
 @dataclass(frozen=True)
 class CacheStatus:
-    """Size of a cache.
+    """Number and size of the arrays in a feature cache.
 
     Attributes:
-        folder: Folder of the cache.
+        folder: Path of the cache folder.
         entries: Number of cached arrays.
-        bytes: Size on disk in bytes.
-        limit_bytes: Maximum size in bytes; the oldest shards are deleted above it.
-        per_fingerprint: Number and size of the arrays of each encoder.
+        bytes: Size of the cache on disk, in bytes.
+        limit_bytes: Maximum size of the cache in bytes. If the cache is larger, the oldest shards
+            are deleted.
+        per_fingerprint: Number and size of the arrays of each encoder, by encoder fingerprint.
     """
 
     folder: str
@@ -67,7 +68,7 @@ class CacheStatus:
 
 @dataclass(frozen=True)
 class _Shard:
-    """Contents of a shard, without its arrays."""
+    """Metadata of a shard, without the arrays."""
 
     path: Path
     fingerprint: str
@@ -81,8 +82,9 @@ class FeatureCache:
     """Cache of arrays in a folder, keyed by encoder fingerprint, kind and content.
 
     Args:
-        folder: Folder of the cache; it is created on the first write.
-        limit_bytes: Maximum size in bytes, >= 0; the oldest shards are deleted above it.
+        folder: Path of the cache folder, which is created on the first write.
+        limit_bytes: Maximum size of the cache in bytes, >= 0. If the cache is larger, the oldest
+            shards are deleted.
 
     Raises:
         InputError: If ``limit_bytes`` is negative.
@@ -98,17 +100,18 @@ class FeatureCache:
         self._shard_names: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
 
     def keys(self, fingerprint: str, kind: str) -> frozenset[str]:
-        """Return the cached keys of a fingerprint and kind."""
+        """Return the cached keys of an encoder fingerprint and a kind of features."""
         self._refresh_shards()
         return frozenset(self._shard_names[fingerprint, kind])
 
     def get(self, fingerprint: str, kind: str, keys: Iterable[str]) -> dict[str, Float16Array]:
-        """Return the cached arrays among ``keys``; a damaged shard is deleted with a warning.
+        """Return the cached arrays of ``keys``; damaged shards are deleted with a warning.
 
         Args:
             fingerprint: Fingerprint of the encoder.
-            kind: Kind of features: ``images``, ``patches``, ``texts`` …
-            keys: Keys of the content: a :func:`content_hash` or a :func:`text_cache_key`.
+            kind: Kind of features, such as ``images``, ``patches`` or ``texts``.
+            keys: Keys of the content, from :func:`content_hash_for_cache` or
+                :func:`feature_cache_key_of_text`.
         """
         self._refresh_shards()
         shard_names = self._shard_names[fingerprint, kind]
@@ -122,15 +125,16 @@ class FeatureCache:
         return arrays
 
     def put(self, fingerprint: str, kind: str, arrays: Mapping[str, npt.ArrayLike]) -> None:
-        """Store arrays in fp16, except those that are already cached.
+        """Store arrays in fp16, except arrays that are already cached.
 
-        One call writes one shard per shape, so that few calls with many arrays are efficient.
-        If the folder cannot be written, a warning is issued.
+        Each call writes one shard per array shape. Few calls with many arrays are therefore more
+        efficient than many calls with few arrays. If the folder cannot be written, a warning is
+        issued.
 
         Args:
             fingerprint: Fingerprint of the encoder.
-            kind: Kind of features.
-            arrays: Arrays by key, finite in fp16.
+            kind: Kind of features, such as ``images``, ``patches`` or ``texts``.
+            arrays: Arrays to store, by key; all values must be finite in fp16.
 
         Raises:
             InputError: If an array is not finite in fp16.
@@ -140,7 +144,7 @@ class FeatureCache:
         by_shape: dict[tuple[int, ...], dict[str, Float16Array]] = defaultdict(dict)
         for key, array in arrays.items():
             if key not in cached:
-                float16_array = _to_finite_float16(key, array)
+                float16_array = _to_cacheable_float16(key, array)
                 by_shape[float16_array.shape][key] = float16_array
         try:
             for new_arrays in by_shape.values():
@@ -154,7 +158,7 @@ class FeatureCache:
         self._delete_oldest_shards()
 
     def status(self) -> CacheStatus:
-        """Return the number and size of the arrays, in total and for each fingerprint."""
+        """Return the number and size of the cached arrays, in total and for each fingerprint."""
         self._refresh_shards()
         entries: dict[str, set[tuple[str, str]]] = defaultdict(set)
         sizes: dict[str, int] = defaultdict(int)
@@ -171,7 +175,7 @@ class FeatureCache:
         )
 
     def clear(self) -> None:
-        """Delete all shards, including the temporary files of interrupted processes.
+        """Delete all shards and the temporary files of interrupted processes.
 
         Raises:
             DataError: If a file cannot be deleted.
@@ -256,8 +260,8 @@ class FeatureCache:
     def _delete_damaged_shard(self, path: Path, error: Exception) -> None:
         self._delete_shard_file(path)
         warnings.warn(
-            f"A damaged file of the cache was deleted: {path} ({error}). Its features are computed "
-            "again.",
+            f"A damaged file of the cache was deleted: {path} ({error}). The features in this file "
+            "are computed again.",
             stacklevel=2,
         )
 
@@ -278,7 +282,7 @@ class FeatureCache:
         self._add_shard_to_index(name)
 
     def _delete_oldest_shards(self) -> None:
-        """Delete the oldest shards, whose names sort first, until the size is within the limit."""
+        """Delete the oldest shards until the size of the cache is within the limit."""
         self._refresh_shards()
         total = sum(shard.bytes for shard in self._shards.values())
         for name in sorted(self._shards):
@@ -291,15 +295,19 @@ class FeatureCache:
             total -= shard.bytes
 
 
-def default_cache_folder() -> Path:
-    """Return the cache folder of the user: ``SURELABEL_CACHE``, or else the XDG cache folder."""
+def default_feature_cache_folder() -> Path:
+    """Return the cache folder of the user.
+
+    If the environment variable ``SURELABEL_CACHE`` is set, its value is the path of the folder.
+    Otherwise, the folder is ``surelabel`` in the XDG cache folder.
+    """
     if folder := os.environ.get("SURELABEL_CACHE"):
         return Path(folder).expanduser()
     xdg_folder = os.environ.get("XDG_CACHE_HOME")
     return (Path(xdg_folder) if xdg_folder else Path.home() / ".cache") / "surelabel"
 
 
-def content_hash(path: str | Path) -> str:
+def content_hash_for_cache(path: str | Path) -> str:
     """Return the BLAKE2b hash of the content of a file, as 32 hexadecimal digits.
 
     Raises:
@@ -312,12 +320,12 @@ def content_hash(path: str | Path) -> str:
         raise DataError(f"{path}: {(error.strerror or str(error)).lower()}") from error
 
 
-def text_cache_key(template: str, name: str) -> str:
-    """Return the cache key of a label in prompt templates, like :func:`content_hash` of images."""
+def feature_cache_key_of_text(template: str, name: str) -> str:
+    """Return the cache key of a label in prompt templates, as 32 hexadecimal digits."""
     return hashlib.blake2b(json.dumps([template, name]).encode(), digest_size=16).hexdigest()
 
 
-def _to_finite_float16(key: str, array: npt.ArrayLike) -> Float16Array:
+def _to_cacheable_float16(key: str, array: npt.ArrayLike) -> Float16Array:
     with np.errstate(over="ignore"):
         float16_array = np.array(array, dtype=np.float16, order="C")
     if not np.isfinite(float16_array).all():

@@ -1,4 +1,4 @@
-"""Kinds of image features and the encoder methods that compute them."""
+"""Kinds of image features and the encoder methods that compute these features."""
 
 from torch import Tensor
 
@@ -16,24 +16,30 @@ ENCODER_METHODS = {  # kind of features, which is also a key of the cache: metho
 }
 
 
-def ladder_kind(first: int, depth: int) -> str:
-    """Return the kind of ``encoder.encode_ladder_features(…, first_block=first, depth=depth)``.
+def ladder_feature_kind(first: int, depth: int) -> str:
+    """Return the kind of ladder features as ``ladder/FIRST/DEPTH``.
+
+    Args:
+        first: Index of the first block, the argument ``first_block`` of
+            ``encoder.encode_ladder_features``.
+        depth: Number of last blocks of the image tower, the argument ``depth`` of
+            ``encoder.encode_ladder_features``.
 
     Example:
-        >>> ladder_kind(0, 3)
+        >>> ladder_feature_kind(0, 3)
         'ladder/0/3'
     """
     return f"{LADDER}/{first}/{depth}"
 
 
-def parse_ladder_kind(kind: str) -> tuple[int, int] | None:
-    """Return ``first`` and ``depth`` of a kind of ladder features; None for other kinds.
+def parse_ladder_feature_kind(kind: str) -> tuple[int, int] | None:
+    """Return ``first`` and ``depth`` of a kind of ladder features, or None for other kinds.
 
     Raises:
-        ConfigError: If the kind starts with ``ladder`` but lacks the two numbers.
+        ConfigError: If the kind starts with ``ladder`` but does not have two numbers.
 
     Example:
-        >>> parse_ladder_kind("ladder/0/3"), parse_ladder_kind("images")
+        >>> parse_ladder_feature_kind("ladder/0/3"), parse_ladder_feature_kind("images")
         ((0, 3), None)
     """
     name, *numbers = kind.split("/")
@@ -46,13 +52,13 @@ def parse_ladder_kind(kind: str) -> tuple[int, int] | None:
     return int(numbers[0]), int(numbers[1])
 
 
-def encode_pixels(encoder: Encoder, kind: str, pixels: Tensor) -> Features:
+def encode_feature_kind(encoder: Encoder, kind: str, pixels: Tensor) -> Features:
     """Compute features of a kind for preprocessed images ``(n, 3, h, w)``.
 
     Raises:
-        ConfigError: If the kind does not exist, or if the encoder does not support it.
+        ConfigError: If the kind does not exist, or if the encoder does not support the kind.
     """
-    ladder = parse_ladder_kind(kind)
+    ladder = parse_ladder_feature_kind(kind)
     if ladder is not None:
         return encoder.encode_ladder_features(pixels, first_block=ladder[0], depth=ladder[1])
     if kind not in ENCODER_METHODS:

@@ -1,4 +1,4 @@
-"""Conversion of encoder features to one fp16 array per image for the cache, and back."""
+"""Packing of encoder features into one fp16 array per image for the cache, and unpacking."""
 
 import math
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from surelabel.errors import DataError
 from surelabel.features.cache import Float16Array
-from surelabel.features.feature_kinds import parse_ladder_kind
+from surelabel.features.feature_kinds import parse_ladder_feature_kind
 from surelabel.records import Features
 
 FLOAT16_MAX, FLOAT32_TINY = (
@@ -18,11 +18,11 @@ KINDS_WITH_GRID = ("attentive", "trunk")  # flat arrays of several tensors that 
 
 
 def pack_features(kind: str, features: Features) -> Float16Array:
-    """Return the features of n images as one array per image.
+    """Pack the features of n images into one fp16 array per image.
 
     Returns:
-        ``(n, 1 + p, d)`` with the pooled vector and the patches, or ``(n, k)`` for kinds with
-        several shapes.
+        Arrays of shape ``(n, 1 + p, d)`` with the pooled vector and the p patch vectors of each
+        image. If the kind has tensors of several shapes, the arrays are flat, ``(n, k)``.
 
     Raises:
         DataError: If a value exceeds the range of fp16.
@@ -40,11 +40,11 @@ def pack_features(kind: str, features: Features) -> Float16Array:
 
 
 def unpack_features(kind: str, arrays: Float16Array, width: int) -> Features:
-    """Return the features of packed arrays in float32.
+    """Unpack features from packed arrays, in float32.
 
     Args:
-        kind: Kind of features that was packed.
-        arrays: Arrays of n images, as :func:`pack_features` returns them.
+        kind: Kind of the packed features.
+        arrays: Packed arrays of n images, as returned by :func:`pack_features`.
         width: Width d of the pooled vectors.
     """
     rows = torch.from_numpy(arrays).float()
@@ -58,25 +58,25 @@ def unpack_features(kind: str, arrays: Float16Array, width: int) -> Features:
     p = down * across
     if kind == "trunk":
         return Features(pooled, grid=(down, across), layers={-1: values.unflatten(1, (p, -1))})
-    if (ladder := parse_ladder_kind(kind)) is not None:
-        return _unpack_ladder(pooled, values, (down, across), depth=ladder[1])
+    if (ladder := parse_ladder_feature_kind(kind)) is not None:
+        return _unpack_ladder_features(pooled, values, (down, across), depth=ladder[1])
     patches, attention = values.split([p * width, p * p], dim=1)
     return Features(
         pooled,
         patches.unflatten(1, (p, width)),
         (down, across),
-        attention=_normalize_attention_rows(attention.unflatten(1, (p, p))),
+        attention=_normalize_unpacked_attention(attention.unflatten(1, (p, p))),
     )
 
 
 def _is_packed_with_grid(kind: str) -> bool:
-    return kind in KINDS_WITH_GRID or parse_ladder_kind(kind) is not None
+    return kind in KINDS_WITH_GRID or parse_ladder_feature_kind(kind) is not None
 
 
-def _unpack_ladder(
+def _unpack_ladder_features(
     pooled: Tensor, values: Tensor, grid: tuple[int, int], *, depth: int
 ) -> Features:
-    """Split ``1 + 2 p`` tokens into the tokens of a layer and the self-aware sum."""
+    """Split the tokens into the class and p patch tokens of a layer, and the self-aware sum."""
     p = grid[0] * grid[1]
     tokens = values.unflatten(1, (1 + 2 * p, -1))
     layer_tokens, self_aware_sum = tokens.split([1 + p, p], dim=1)
@@ -84,8 +84,8 @@ def _unpack_ladder(
     return Features(pooled, grid=grid, layers=layers, self_aware_sum=self_aware_sum)
 
 
-def _normalize_attention_rows(attention: Tensor) -> Tensor:
-    """Rescale rows to sum 1, since rounding to fp16 changes their sums slightly."""
+def _normalize_unpacked_attention(attention: Tensor) -> Tensor:
+    """Rescale each attention row to sum 1, since rounding to fp16 changes the sums slightly."""
     return attention / attention.sum(dim=-1, keepdim=True).clamp_min(FLOAT32_TINY)
 
 

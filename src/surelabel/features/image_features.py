@@ -15,8 +15,8 @@ from torch.utils.data import DataLoader, Dataset
 from surelabel.data.images import open_image
 from surelabel.encoders import Encoder
 from surelabel.errors import DataError, InputError
-from surelabel.features.cache import FeatureCache, content_hash
-from surelabel.features.feature_kinds import encode_pixels
+from surelabel.features.cache import FeatureCache, content_hash_for_cache
+from surelabel.features.feature_kinds import encode_feature_kind
 from surelabel.features.feature_packing import pack_features, unpack_features
 from surelabel.records import Features, SkippedImage
 
@@ -28,18 +28,18 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class EncodedImages:
-    """Features of the images that could be read.
+    """Features of the images that could be read, with statistics of the encoding.
 
     Attributes:
         features: Features of the n readable images, in the order of the paths, on the CPU.
-        rows: Index of each image in the given paths, ``(n,)``.
-        skipped: Images that could not be read, with the reason.
+        rows: Index of each readable image in the given paths, ``(n,)``.
+        skipped: Images that could not be read, each with the reason.
         n_cached: Number of images whose features were read from the cache.
         decode_seconds: Time spent decoding, in seconds, summed over the workers.
         model_seconds: Time spent in the encoder, in seconds.
-        hashes: Content hashes of the n files; see :func:`content_hash`.
-        encoder_passes: Number of encoder passes over each image and its parts, ``(n,)``; includes
-            the passes that the cache saved.
+        hashes: Content hashes of the n files, from :func:`content_hash_for_cache`.
+        encoder_passes: Number of encoder passes for each image and the parts of the image,
+            ``(n,)``, including passes that the cache saved.
     """
 
     features: Features
@@ -63,21 +63,22 @@ def encode_image_files(
     strict: bool = False,
     progress: Progress | None = None,
 ) -> EncodedImages:
-    """Compute features of image files, or read them from the cache.
+    """Return features of image files; features that are not cached are computed.
 
     Args:
         encoder: Image encoder.
         paths: Paths of the images.
-        kind: Kind of features: ``images`` for pooled vectors; ``patches`` or ``self_aware`` with
-            patches; ``attentive`` with self-aware patches and attention; ``trunk`` with
-            ``layers[-1]``; ``ladder/FIRST/DEPTH`` with the input of the last blocks and
-            ``self_aware_sum``.
-        cache: Cache of the features; None for no cache.
-        batch_size: Images per forward pass.
-        workers: Number of decoding processes; by default 0 for fewer than 64 images, else one
-            per CPU core, at most 8.
+        kind: Kind of features. The kind ``images`` has only pooled vectors. In addition to pooled
+            vectors, ``patches`` and ``self_aware`` have patch vectors, ``attentive`` has
+            self-aware patch vectors and attention, ``trunk`` has ``layers[-1]``, and
+            ``ladder/FIRST/DEPTH`` has the input of the last blocks and ``self_aware_sum``.
+        cache: Cache of the features. If None, features are not cached.
+        batch_size: Number of images per forward pass.
+        workers: Number of decoding processes. If None, there are no worker processes for fewer
+            than 64 images, and one per CPU core, at most 8, for more images.
         strict: Whether an unreadable image raises an error instead of being skipped.
-        progress: Function that is called with the number of encoded images and the total.
+        progress: Function that is called with the number of encoded images and the number of all
+            images.
 
     Raises:
         InputError: If ``paths`` is empty.
@@ -85,7 +86,7 @@ def encode_image_files(
     """
     if not paths:
         raise InputError("paths must have at least one image; got none. Give image files.")
-    workers = default_worker_count(len(paths)) if workers is None else workers
+    workers = image_feature_worker_count(len(paths)) if workers is None else workers
     cached_keys = cache.keys(encoder.fingerprint, kind) if cache else frozenset[str]()
     loader = DataLoader(
         _ImageDataset(paths, encoder, cached_keys),
@@ -93,9 +94,9 @@ def encode_image_files(
         num_workers=workers,
         collate_fn=list,
         multiprocessing_context="fork" if workers else None,
-        worker_init_fn=silence_worker_threads,
+        worker_init_fn=silence_image_feature_workers,
     )
-    collector = _FeatureCollector(encoder, kind, cache, paths)
+    collector = _ImageFeatureCollector(encoder, kind, cache, paths)
     try:
         for n_batches, loaded in enumerate(loader, 1):
             collector.add_batch(loaded)
@@ -109,23 +110,23 @@ def encode_image_files(
     return collector.result()
 
 
-def default_worker_count(images: int) -> int:
-    """Return the default number of decoding processes for a number of images."""
+def image_feature_worker_count(images: int) -> int:
+    """Return the default number of worker processes that decode a number of images."""
     return 0 if images < MIN_IMAGES_FOR_WORKERS else min(8, os.cpu_count() or 1)
 
 
-def silence_worker_threads(_: int) -> None:
+def silence_image_feature_workers(_: int) -> None:
     """Suppress tracebacks of threads in a worker process.
 
-    Errors of images are returned in their rows, and other exceptions are raised in the main
-    process. If a run is interrupted, a thread that sends pixels can fail with a broken pipe.
+    If a run is interrupted, a thread that sends pixels can fail with a broken pipe. Other errors
+    are not suppressed: workers return these errors or raise the errors in the main process.
     """
     sys.excepthook = lambda *_: None
 
 
 @dataclass(frozen=True)
 class _LoadedImage:
-    """An image from a worker; ``pixels`` is None if it is cached or cannot be read."""
+    """An image from a worker; if the image is cached or unreadable, ``pixels`` is None."""
 
     row: int
     key: str
@@ -145,7 +146,7 @@ class _ImageDataset(Dataset[_LoadedImage]):
     def __getitem__(self, row: int) -> _LoadedImage:
         start, path = time.perf_counter(), self._paths[row]
         try:
-            key = content_hash(path)
+            key = content_hash_for_cache(path)
             pixels = None
             if key not in self._cached_keys:
                 image = open_image(path, min_side=self._min_side)
@@ -156,7 +157,7 @@ class _ImageDataset(Dataset[_LoadedImage]):
         return _LoadedImage(row, key, pixels, "", time.perf_counter() - start)
 
 
-class _FeatureCollector:
+class _ImageFeatureCollector:
     """Features, errors and timings of one call of ``encode_image_files``."""
 
     def __init__(
@@ -171,7 +172,7 @@ class _FeatureCollector:
         self._decode_seconds = self._model_seconds = 0.0
 
     def add_batch(self, loaded: Sequence[_LoadedImage]) -> None:
-        """Encode the images of a batch that are not cached and read the others."""
+        """Encode the uncached images of a batch, and read the cached features of the others."""
         new = {
             i.key: i.pixels for i in loaded if i.pixels is not None and i.key not in self._arrays
         }
@@ -200,7 +201,7 @@ class _FeatureCollector:
         self._new_arrays = {}
 
     def result(self) -> EncodedImages:
-        """Return all features in the order of the paths."""
+        """Return the features of all images in the order of the paths."""
         paths = self._paths
         skipped = tuple(
             SkippedImage(paths[row], self._reasons[row]) for row in sorted(self._reasons)
@@ -225,7 +226,7 @@ class _FeatureCollector:
 
     def _encode_batch(self, keys: Sequence[str], pixels: Tensor) -> None:
         start = time.perf_counter()
-        arrays = pack_features(self._kind, encode_pixels(self._encoder, self._kind, pixels))
+        arrays = pack_features(self._kind, encode_feature_kind(self._encoder, self._kind, pixels))
         self._new_arrays |= dict(zip(keys, arrays, strict=True))
         self._arrays |= {key: self._new_arrays[key] for key in keys}
         self._model_seconds += time.perf_counter() - start

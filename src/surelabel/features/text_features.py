@@ -1,4 +1,4 @@
-"""Text features with a cache on disk, by encoder, prompts and label."""
+"""Text features of labels, cached on disk by encoder, prompt templates and label."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -9,19 +9,19 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from surelabel.encoders import Encoder
-from surelabel.features.cache import FeatureCache, text_cache_key
+from surelabel.features.cache import FeatureCache, feature_cache_key_of_text
 
 KIND = "texts"
 
 
-def add_text_cache(encoder: Encoder, cache: FeatureCache) -> Encoder:
-    """Return the encoder with a cache for its label vectors."""
-    if isinstance(encoder, _TextCachingEncoder):
+def add_text_feature_cache(encoder: Encoder, cache: FeatureCache) -> Encoder:
+    """Return an encoder that stores label vectors in the cache and reads cached label vectors."""
+    if isinstance(encoder, _TextFeatureCachingEncoder):
         return encoder
-    return cast(Encoder, _TextCachingEncoder(encoder, cache))
+    return cast(Encoder, _TextFeatureCachingEncoder(encoder, cache))
 
 
-class _TextCachingEncoder:
+class _TextFeatureCachingEncoder:
     def __init__(self, encoder: Encoder, cache: FeatureCache):
         self._encoder, self._cache = encoder, cache
 
@@ -31,8 +31,8 @@ class _TextCachingEncoder:
         return getattr(self._encoder, name)
 
     def encode_labels(self, names: Sequence[str], templates: Sequence[str]) -> Tensor:
-        """Return unit vectors of labels, ``(c, d)``, rounded to fp16 also on the first call."""
-        keys = {name: text_cache_key("\n".join(templates), name) for name in names}
+        """Return unit vectors of labels, ``(c, d)``, computed from vectors rounded to fp16."""
+        keys = {name: feature_cache_key_of_text("\n".join(templates), name) for name in names}
         cached = self._cache.get(self._encoder.fingerprint, KIND, keys.values())
         missing = [name for name, key in keys.items() if key not in cached]
         if missing:

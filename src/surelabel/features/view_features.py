@@ -14,13 +14,17 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from surelabel.data.images import open_image, to_upright_rgb
+from surelabel.data.images import open_image, to_upright_rgb_image
 from surelabel.encoders import Encoder
 from surelabel.errors import DataError, InputError
-from surelabel.features.cache import FeatureCache, Float16Array, content_hash
+from surelabel.features.cache import FeatureCache, Float16Array, content_hash_for_cache
 from surelabel.features.feature_packing import pack_features
-from surelabel.features.image_features import Progress, default_worker_count, silence_worker_threads
-from surelabel.views import Box, ViewLayout, crop_and_resize
+from surelabel.features.image_features import (
+    Progress,
+    image_feature_worker_count,
+    silence_image_feature_workers,
+)
+from surelabel.views import Box, ViewLayout, crop_and_resize_box
 
 KIND = "views"
 CACHE_WRITE_INTERVAL = 256  # images between two writes to the cache; each has many vectors
@@ -31,13 +35,14 @@ ImageSource = str | Image.Image
 
 @dataclass(frozen=True)
 class EncodedViews:
-    """Features of parts of images.
+    """Features of image parts (views), with statistics of the encoding.
 
     Attributes:
         views: Vectors of the views in the order of the boxes, ``(n, t, d)``, where t is the
-            largest number of views of an image; rows beyond the views of an image are 0.
+            largest number of views of an image. If an image has fewer views, the remaining
+            vectors are 0.
         counts: Number of encoded views of each image, ``(n,)``.
-        unreadable: Reason of the failure for each image that could not be read, by index.
+        unreadable: Reasons of the failures for unreadable images, by index of the image.
         n_cached: Number of images whose views were read from the cache.
         decode_seconds: Time spent decoding, in seconds, summed over the workers.
         model_seconds: Time spent in the encoder, in seconds.
@@ -64,42 +69,49 @@ def encode_views(
 ) -> EncodedViews:
     """Compute features of parts of images, each resized to the input size of the encoder.
 
-    An image is decoded at the resolution at which its smallest part has the input size.
+    An image is decoded at the resolution at which the smallest part of the image has the input
+    size of the encoder.
 
     Args:
         encoder: Image encoder.
         images: Paths of image files, or images in memory.
-        layout: Layout of the views, one for all images or one per image; None for no views.
-        hashes: Content hashes of the images, if known (``EncodedImages.hashes``). A file whose
-            content has changed counts as unreadable.
-        cache: Cache of the features; None for no cache. Images in memory are not cached.
-        batch_size: Views per forward pass.
-        workers: Number of decoding processes; by default 0 for fewer than 64 images, else one
-            per CPU core, at most 8.
-        progress: Function that is called with the number of encoded images and the total.
+        layout: One layout of the views for all images, or one layout per image. If the layout of an
+            image is None, the image has no views.
+        hashes: Content hashes of the images, as in ``EncodedImages.hashes``. If None, the hashes
+            are computed. If the content of a file has changed, the file is unreadable.
+        cache: Cache of the features. If None, features are not cached. Features of images in
+            memory are never cached.
+        batch_size: Number of views per forward pass.
+        workers: Number of decoding processes. If None, there are no worker processes for fewer
+            than 64 images, and one per CPU core, at most 8, for more images.
+        progress: Function that is called with the number of encoded images and the number of all
+            images.
 
     Raises:
-        InputError: If ``images`` is empty, or if the number of layouts differs.
+        InputError: If ``images`` is empty, or if the numbers of images and layouts differ.
 
     Differs:
-        TailorCLIP samples new crops in each epoch; here the crops of an image are fixed.
+        TailorCLIP samples new crops in each epoch. In this function, the crops of an image are
+        fixed.
     """
     layouts = list(layout) if isinstance(layout, Sequence) else [layout] * len(images)
     if not images or len(layouts) != len(images):
         raise InputError(
-            f"There must be at least one image, and one layout for all or one per image; got "
+            f"There must be at least one image, and one layout for all images or per image; got "
             f"{len(images)} images and {len(layouts)} layouts."
         )
     in_memory = isinstance(images[0], Image.Image)
-    collector = _ViewCollector(encoder, None if in_memory else cache, images, layouts, hashes)
-    workers = default_worker_count(len(collector.missing)) if workers is None else workers
+    collector = _ViewFeatureCollector(
+        encoder, None if in_memory else cache, images, layouts, hashes
+    )
+    workers = image_feature_worker_count(len(collector.missing)) if workers is None else workers
     workers = 0 if in_memory else workers
     loader = DataLoader(
-        _ViewDataset(collector.missing, encoder),
+        _ViewFeatureDataset(collector.missing, encoder),
         batch_size=None,
         num_workers=workers,
         multiprocessing_context="fork" if workers else None,
-        worker_init_fn=silence_worker_threads,
+        worker_init_fn=silence_image_feature_workers,
     )
     try:
         for message in loader:
@@ -116,15 +128,15 @@ def encode_views(
     return collector.result()
 
 
-def image_content_hash(image: ImageSource) -> str:
+def image_hash_for_view_features(image: ImageSource) -> str:
     """Return a hash of the content of a file, or of the upright pixels of an image in memory.
 
     Raises:
         DataError: If a file cannot be read.
     """
     if not isinstance(image, Image.Image):
-        return content_hash(image)
-    upright = to_upright_rgb(image)
+        return content_hash_for_cache(image)
+    upright = to_upright_rgb_image(image)
     digest = hashlib.blake2b(repr(upright.size).encode(), digest_size=16)
     digest.update(upright.tobytes())
     return digest.hexdigest()
@@ -132,7 +144,7 @@ def image_content_hash(image: ImageSource) -> str:
 
 @dataclass(frozen=True)
 class _ViewTask:
-    """Views of one content hash and layout, for all images with this content."""
+    """Views of all images with one content hash and layout."""
 
     image_hash: str
     layout: ViewLayout
@@ -142,7 +154,7 @@ class _ViewTask:
 
 @dataclass(frozen=True)
 class _ViewMessage:
-    """Consecutive views of an image from a worker; ``pixels`` is None if it cannot be read."""
+    """Consecutive views of an image from a worker; if the image is unreadable, pixels is None."""
 
     key: str
     pixels: Tensor | None
@@ -151,7 +163,7 @@ class _ViewMessage:
     seconds: float
 
 
-class _ViewDataset(IterableDataset[_ViewMessage]):
+class _ViewFeatureDataset(IterableDataset[_ViewMessage]):
     """Views of all tasks; the tasks are distributed over the workers in turn."""
 
     def __init__(self, tasks: Mapping[str, _ViewTask], encoder: Encoder):
@@ -168,7 +180,9 @@ class _ViewDataset(IterableDataset[_ViewMessage]):
     def _view_messages(self, key: str, task: _ViewTask) -> Iterator[_ViewMessage]:
         start = time.perf_counter()
         try:
-            image = _open_task_image(task, math.ceil(self._min_side / task.layout.min_side_share))
+            image = _open_image_of_view_task(
+                task, math.ceil(self._min_side / task.layout.min_side_share)
+            )
         except DataError as error:
             yield _ViewMessage(key, None, True, str(error), time.perf_counter() - start)
             return
@@ -182,17 +196,17 @@ class _ViewDataset(IterableDataset[_ViewMessage]):
 
     def _preprocess_view(self, image: Image.Image, box: Box) -> Tensor:
         return self._encoder.preprocess(
-            crop_and_resize(image, box, size=(self._across, self._down))
+            crop_and_resize_box(image, box, size=(self._across, self._down))
         )
 
 
-def _open_task_image(task: _ViewTask, min_side: int) -> Image.Image:
-    """Return the first image with unchanged content, or raise the error of the last one."""
+def _open_image_of_view_task(task: _ViewTask, min_side: int) -> Image.Image:
+    """Return the first image with unchanged content, or raise the error of the last image."""
     for image in task.images:
         if isinstance(image, Image.Image):
-            return to_upright_rgb(image)
+            return to_upright_rgb_image(image)
         try:
-            if content_hash(image) != task.image_hash:
+            if content_hash_for_cache(image) != task.image_hash:
                 raise DataError(f"{image}: changed while it was being read")
             return open_image(image, min_side=min_side)
         except DataError as error:
@@ -200,7 +214,7 @@ def _open_task_image(task: _ViewTask, min_side: int) -> Image.Image:
     raise problem
 
 
-class _ViewCollector:
+class _ViewFeatureCollector:
     """Tasks, features, errors and timings of one call of ``encode_views``."""
 
     def __init__(
@@ -229,9 +243,9 @@ class _ViewCollector:
     def _add_task(
         self, row: int, image: ImageSource, layout: ViewLayout, image_hash: str | None
     ) -> None:
-        """Add an image; the same content and layout form one task."""
+        """Add an image; images with equal content and layout form one task."""
         try:
-            image_hash = image_hash or image_content_hash(image)
+            image_hash = image_hash or image_hash_for_view_features(image)
         except DataError as error:
             self._unreadable[row] = str(error).removeprefix(f"{image}: ")
             return
@@ -274,14 +288,14 @@ class _ViewCollector:
             self.write_to_cache()
 
     def write_to_cache(self) -> None:
-        """Write the new features to the cache."""
+        """Write the new view features to the cache."""
         if self._cache and self._new_arrays:
             self._cache.put(self._encoder.fingerprint, KIND, self._new_arrays)
         self._arrays |= self._new_arrays
         self._new_arrays = {}
 
     def result(self) -> EncodedViews:
-        """Return all features in the order of the images."""
+        """Return the features of all views in the order of the images."""
         counts = np.zeros(self._n_images, dtype=np.int64)
         for key, vectors in self._arrays.items():
             counts[self._tasks[key].rows] = len(vectors)

@@ -1,8 +1,9 @@
-"""Links: ``link(*, settings)`` with ``.log_odds(scores)``, ``.logits(scores)`` and their inverse.
+"""Table of links, which convert the scores of a head to log-odds.
 
-A link converts the scores of a head to log-odds (unclipped) and to logits (clipped to [-40, 40]).
-The link of each loss is listed in ``losses.LINK_OF_LOSS``. Add one line here for a
-new one.
+Each entry of ``LINKS`` is a function ``link(*, settings)`` that returns a link. A link converts
+scores to unclipped log-odds with ``log_odds(scores)``, and to logits clipped to [-40, 40] with
+``logits(scores)``. The method ``scores(logits)`` is the inverse of ``logits``. The link of each
+loss is listed in ``losses.LINK_OF_LOSS``. Add one line to ``LINKS`` for a new link.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The link of the focal and asymmetric losses, whose scores are not log-odds."""
+"""Link of the focal and asymmetric losses, whose scores are not log-odds."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from surelabel.errors import ConfigError
-from surelabel.links.conversion.numpy_conversion import apply_in_torch
+from surelabel.links.conversion.numpy_conversion import apply_with_numpy_conversion
 from surelabel.links.interface import ArrayOrTensor
 from surelabel.records import LOGIT_LIMIT
 
@@ -20,8 +20,10 @@ SERIES_LIMIT = 1e-4  # for smaller z, log(1 - z) / z is a series, exact to 1e-12
 FocalVariant = Literal["paper", "code"]
 
 
-def check_focal_settings(gamma_pos: float, gamma_neg: float, clip: float, variant: str) -> None:
-    """Check the settings that the asymmetric loss and its link have in common.
+def check_focal_link_settings(
+    gamma_pos: float, gamma_neg: float, clip: float, variant: str
+) -> None:
+    """Check the settings that the asymmetric loss shares with the focal link.
 
     Raises:
         ConfigError: If a power is negative or not finite, ``clip`` is outside [0, 1), or
@@ -45,24 +47,24 @@ def check_focal_settings(gamma_pos: float, gamma_neg: float, clip: float, varian
 class Focal:
     """Recover log-odds from the scores of a head trained with an asymmetric or focal loss.
 
-    The sigmoid q of such a score is not the probability. At the minimum of the expected loss,
-    the probability is
+    The sigmoid q of a score of this head is not the probability. At the minimum of the expected
+    loss, the probability phi(q) is
 
         phi(q) = h(u; gamma_neg) / (h(u; gamma_neg) + h(1 - q; gamma_pos)),  u = max(q - clip, 0)
         h(z; g) = z^g · (1 / (1 - z) - g · log(1 - z) / z)      variant "paper"
         h(z; g) = z^g / (1 - z)                                 variant "code"
 
-    and the logit is log(phi / (1 - phi)), computed in log space without phi itself.
+    and the logit is log(phi / (1 - phi)). The logit is computed in log space.
 
     Args:
         gamma_pos: Focusing power of positives in the loss (gamma+), >= 0.
         gamma_neg: Focusing power of negatives in the loss (gamma-), >= 0.
-        clip: Probability below which the loss of a negative is zero (m), in [0, 1).
+        clip: Probability up to which the loss of a negative is zero (m in the paper), in [0, 1).
         variant: "paper" if gradients flowed through the focusing weights in training, "code" if
-            the weights were constants. It must equal the variant of the training loss.
+            the weights were constants. ``variant`` must equal the variant of the training loss.
 
     Raises:
-        ConfigError: If a setting is out of its range.
+        ConfigError: If a setting is outside the allowed range.
 
     Source:
         "paper": Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks,
@@ -70,11 +72,12 @@ class Focal:
 
     Differs:
         Scores are clipped to [-60, 60] and logits to [-40, 40], so every finite score has a
-        finite logit. With ``clip`` > 0 all scores whose sigmoid is at most ``clip`` have the logit
-        -40; break these ties by the raw scores. With ``gamma_neg`` = 0 the logits are
-        discontinuous there. With ``clip`` > 0 and ``gamma_pos`` = 0 they have an upper bound
-        below 40. The released code of the asymmetric loss uses constant weights, so its heads
-        need "code"; the paper describes "paper" only.
+        finite logit. If ``clip`` > 0, all scores whose sigmoid is at most ``clip`` have the logit
+        -40, so these ties must be broken by the raw scores. If ``clip`` > 0 and ``gamma_neg`` = 0,
+        the logits are discontinuous at the score whose sigmoid is ``clip``. If ``clip`` > 0 and
+        ``gamma_pos`` = 0, the logits have an upper bound below 40. The released code of the
+        asymmetric loss uses constant weights, so heads trained with that code need the variant
+        "code". The paper describes the variant "paper" only.
 
     Example:
         >>> import numpy as np
@@ -90,29 +93,29 @@ class Focal:
     variant: FocalVariant = "paper"
 
     def __post_init__(self) -> None:
-        check_focal_settings(self.gamma_pos, self.gamma_neg, self.clip, self.variant)
+        check_focal_link_settings(self.gamma_pos, self.gamma_neg, self.clip, self.variant)
 
     def log_odds(self, scores: ArrayOrTensor) -> ArrayOrTensor:
-        """Return unclipped log-odds; -inf where the loss of a negative is zero."""
-        return apply_in_torch(self._torch_log_odds, scores)
+        """Return unclipped log-odds, which are -inf for scores with sigmoid <= ``clip``."""
+        return apply_with_numpy_conversion(self._torch_log_odds, scores)
 
     def logits(self, scores: ArrayOrTensor) -> ArrayOrTensor:
-        """Return log-odds clipped to [-40, 40]; they increase with the score, up to rounding.
+        """Return log-odds clipped to [-40, 40], which increase with the score, up to rounding.
 
         Returns:
-            A tensor for a tensor, an array for an array, of the shape of ``scores``; float64 if
-            ``scores`` is, else float32.
+            Logits with the type and shape of ``scores``: float64 if ``scores`` is float64, else
+            float32.
         """
         return self.log_odds(scores).clip(-LOGIT_LIMIT, LOGIT_LIMIT)
 
     def scores(self, logits: ArrayOrTensor) -> ArrayOrTensor:
-        """Return scores with these log-odds, by bisection; the inverse of ``logits``.
+        """Return the scores whose log-odds are ``logits``, computed by bisection.
 
         Returns:
-            For each logit, the largest score in [-60, 60] whose logit does not exceed it. For -40
-            this is the score at which clipping ends; for a logit above all others it is 60.
+            For each logit, the largest score in [-60, 60] whose log-odds do not exceed this logit.
+            If the logit is above the log-odds of all scores, the score is 60.
         """
-        return apply_in_torch(self._torch_scores, logits)
+        return apply_with_numpy_conversion(self._torch_scores, logits)
 
     def _torch_log_odds(self, scores: Tensor) -> Tensor:
         x = scores.clip(-SCORE_LIMIT, SCORE_LIMIT)
@@ -128,7 +131,7 @@ class Focal:
         return torch.where(is_above_clip, log_odds, -torch.inf)
 
     def _log_h(self, log_z: Tensor, not_z: Tensor, gamma: float) -> Tensor:
-        """Return log h(z) from log z and 1 - z, which are exact for z near 0 and near 1."""
+        """Return log h(z), the term of the link formula, from log z and 1 - z."""
         if self.variant == "code":
             return gamma * log_z - not_z.log()
         z = log_z.exp()

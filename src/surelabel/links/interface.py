@@ -25,4 +25,4 @@ class Link(Protocol):
         """Return the log-odds clipped to [-40, 40], of the type and shape of ``scores``."""
 
     def scores(self, logits: ArrayOrTensor) -> ArrayOrTensor:
-        """Return scores with these log-odds, of the type and shape of ``logits``."""
+        """Return the scores whose log-odds are ``logits``, of the type and shape of ``logits``."""

@@ -1,22 +1,22 @@
-"""The link of a head whose scores are log-odds."""
+"""Link of a head whose scores are log-odds."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from surelabel.links.conversion.numpy_conversion import apply_in_torch
+from surelabel.links.conversion.numpy_conversion import apply_with_numpy_conversion
 from surelabel.links.interface import ArrayOrTensor
 from surelabel.records import LOGIT_LIMIT
 
 
 @dataclass(frozen=True)
 class Sigmoid:
-    """Use scores as log-odds: the probability is the sigmoid of the score.
+    """Use the scores of a head as log-odds, so that the sigmoid of a score is the probability.
 
         logit = score, clipped to [-40, 40]
 
     Source:
-        The canonical link of binary cross-entropy; Buja, Stuetzle and Shen, Loss Functions for
-        Binary Class Probability Estimation and Classification, 2005.
+        Buja, Stuetzle and Shen, Loss Functions for Binary Class Probability Estimation and
+        Classification, 2005: the sigmoid is the canonical link of binary cross-entropy.
 
     Example:
         >>> import numpy as np
@@ -28,11 +28,11 @@ class Sigmoid:
 
     def log_odds(self, scores: ArrayOrTensor) -> ArrayOrTensor:
         """Return the scores unchanged, as a tensor or array of any shape."""
-        return apply_in_torch(lambda x: x, scores)
+        return apply_with_numpy_conversion(lambda x: x, scores)
 
     def logits(self, scores: ArrayOrTensor) -> ArrayOrTensor:
         """Return the scores clipped to [-40, 40], as a tensor or array of any shape."""
-        return apply_in_torch(lambda x: x.clip(-LOGIT_LIMIT, LOGIT_LIMIT), scores)
+        return apply_with_numpy_conversion(lambda x: x.clip(-LOGIT_LIMIT, LOGIT_LIMIT), scores)
 
     def scores(self, logits: ArrayOrTensor) -> ArrayOrTensor:
         """Return the logits clipped to [-40, 40], as a tensor or array of any shape."""

@@ -1,4 +1,4 @@
-"""The link of the strictly proper asymmetric loss."""
+"""Link of the strictly proper asymmetric loss."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from surelabel.errors import ConfigError
-from surelabel.links.conversion.numpy_conversion import apply_in_torch
+from surelabel.links.conversion.numpy_conversion import apply_with_numpy_conversion
 from surelabel.links.interface import ArrayOrTensor
 from surelabel.records import LOGIT_LIMIT
 
@@ -27,7 +27,8 @@ class SPA:
         log-odds = c + softplus(k_pos · (score - b_pos)) - softplus(-k_neg · (score - b_neg))
         c        = log(k_neg · zeta_pos / (k_pos · zeta_neg))
 
-    They increase with the score; the slope is k_neg for very low and k_pos for very high scores.
+    The log-odds increase with the score. The slope of the log-odds is k_neg for very low scores
+    and k_pos for very high scores.
 
     Args:
         zeta_pos: Divisor of the loss of positives (zeta+), in [1e-6, 1e6].
@@ -38,16 +39,16 @@ class SPA:
         b_neg: Score at the bend of the loss of negatives (b-), in [-1e6, 1e6].
 
     Raises:
-        ConfigError: If a setting is out of its range.
+        ConfigError: If a setting is outside the allowed range.
 
     Source:
         Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks, CVPR 2024,
         eq. 17.
 
     Differs:
-        The signs inside both sigmoids of eq. 17 are flipped. As printed, the link decreases where
-        the paper states that it increases, and eq. 16 is not stationary there. Log-odds are
-        computed without a quotient of probabilities, so they are finite for every finite score.
+        The signs inside both sigmoids of eq. 17 are flipped. With the printed signs, the link
+        decreases with the score, although the paper states that the link increases. Log-odds are
+        computed without a quotient of probabilities, so every finite score has finite log-odds.
 
     Example:
         >>> import numpy as np
@@ -75,29 +76,29 @@ class SPA:
                 raise ConfigError(f"{name} must be in [-1e6, 1e6], 0 for no shift; got {value}.")
 
     def log_odds(self, scores: ArrayOrTensor) -> ArrayOrTensor:
-        """Return unclipped log-odds, finite for every finite score."""
-        return apply_in_torch(self._torch_log_odds, scores)
+        """Return unclipped log-odds, which are finite for every finite score."""
+        return apply_with_numpy_conversion(self._torch_log_odds, scores)
 
     def logits(self, scores: ArrayOrTensor) -> ArrayOrTensor:
         """Return log-odds clipped to [-40, 40].
 
         Returns:
-            A tensor for a tensor, an array for an array, of the shape of ``scores``; float64 if
-            ``scores`` is, else float32.
+            Logits with the type and shape of ``scores``: float64 if ``scores`` is float64, else
+            float32.
         """
         return self.log_odds(scores).clip(-LOGIT_LIMIT, LOGIT_LIMIT)
 
     def scores(self, logits: ArrayOrTensor) -> ArrayOrTensor:
-        """Return scores with these log-odds, without a gradient; logits are clipped to [-40, 40].
+        """Return the scores whose log-odds are ``logits`` clipped to [-40, 40], without a gradient.
 
-        Newton's method with bisection as safeguard: an interval that contains the score shrinks
-        with every step.
+        The scores are computed by Newton's method. If a Newton step leaves the interval that
+        contains the score, the interval is bisected.
 
         Returns:
-            A tensor for a tensor, an array for an array, of the shape of ``logits``; float64 if
-            ``logits`` is, else float32.
+            Scores with the type and shape of ``logits``: float64 if ``logits`` is float64, else
+            float32.
         """
-        return apply_in_torch(self._torch_scores, logits)
+        return apply_with_numpy_conversion(self._torch_scores, logits)
 
     def _log_odds_offset(self) -> float:
         return math.log(self.k_neg * self.zeta_pos) - math.log(self.k_pos * self.zeta_neg)

@@ -1,10 +1,13 @@
-"""Losses: ``loss(scores, targets, *, settings) -> (n, c)``. To add one, add one line to each table.
+"""Losses: ``loss(scores, targets, *, settings) -> (n, c)``.
+
+To add a loss, add one line to each table.
 
 Losses in ``SET_LOSSES`` compare labels with each other and therefore need the mask of known
 targets: ``loss(scores, targets, known, *, settings) -> ()``.
 
-``LINK_OF_LOSS[name](**settings of the loss)`` is the link that converts the scores of a head
-trained with that loss to log-odds; None if no such link exists.
+``LINK_OF_LOSS[name](**settings)`` returns the link that converts the scores of a head, trained with
+the loss ``name`` and the same settings, to log-odds. If the scores of a loss cannot be converted to
+log-odds, ``LINK_OF_LOSS[name]`` is None.
 """
 
 from collections.abc import Callable
@@ -14,7 +17,7 @@ from torch import Tensor
 from surelabel.links import SPA, Focal, Link, Sigmoid
 from surelabel.losses.asymmetric import asymmetric
 from surelabel.losses.binary import binary
-from surelabel.losses.focal import focal, focal_link
+from surelabel.losses.focal import focal, focal_loss_link
 from surelabel.losses.info_nce import info_nce
 from surelabel.losses.multi_matching import multi_matching
 from surelabel.losses.ranking import ranking
@@ -36,7 +39,7 @@ SET_LOSSES: dict[str, Callable[..., Tensor]] = {
 LINK_OF_LOSS: dict[str, Callable[..., Link] | None] = {
     "asymmetric": Focal,
     "binary": Sigmoid,
-    "focal": focal_link,
+    "focal": focal_loss_link,
     "info_nce": None,
     "multi_matching": None,
     "ranking": None,
@@ -51,7 +54,7 @@ __all__ = [
     "asymmetric",
     "binary",
     "focal",
-    "focal_link",
+    "focal_loss_link",
     "info_nce",
     "multi_matching",
     "ranking",

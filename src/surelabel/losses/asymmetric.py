@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from surelabel.links.focal import FocalVariant, check_focal_settings
+from surelabel.links.focal import FocalVariant, check_focal_link_settings
 from surelabel.links.spa import SCORE_LIMIT
 from surelabel.shapes import check_shapes
 
@@ -24,8 +24,9 @@ def asymmetric(
         negative: -u^gamma_neg · log(1 - u)            u = max(q - clip, 0)
         loss:     y · positive + (1 - y) · negative
 
-    The scores are not log-odds; ``links.Focal`` with the same settings converts them.
-    ``gamma_pos = gamma_neg, clip = 0`` is the focal loss.
+    where y is the target. The scores are not log-odds. To convert scores to log-odds, use
+    ``links.Focal`` with the same settings. With equal values of ``gamma_pos`` and ``gamma_neg`` and
+    with ``clip=0``, the asymmetric loss is the focal loss.
 
     Args:
         scores: Finite scores of the method, ``(n, c)``.
@@ -34,14 +35,15 @@ def asymmetric(
         gamma_neg: Focusing power of negatives (gamma-), >= 0.
         clip: Probability below which the loss of a negative is 0 (m), in [0, 1).
         variant: "paper" propagates the gradient through the focusing weights. "code" treats the
-            weights as constants, which changes the gradient and the link but not the value.
+            focusing weights as constants, which changes the gradient and the link but not the
+            value.
 
     Returns:
         Loss of each label in nats, ``(n, c)``, float32 or wider, without reduction.
 
     Raises:
         InputError: If ``scores`` and ``targets`` differ in shape.
-        ConfigError: If a setting is out of its range.
+        ConfigError: If a setting is out of range.
 
     Source:
         Ridnik et al., Asymmetric Loss For Multi-Label Classification, ICCV 2021,
@@ -59,7 +61,7 @@ def asymmetric(
         >>> asymmetric(torch.tensor([[0.0, 0.0]]), torch.tensor([[1.0, 0.0]])).round(decimals=4)
         tensor([[0.6931, 0.0245]])
     """
-    check_focal_settings(gamma_pos, gamma_neg, clip, variant)
+    check_focal_link_settings(gamma_pos, gamma_neg, clip, variant)
     check_shapes(scores=(scores, "n c"), targets=(targets, "n c"))
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
     scores = scores.clip(-SCORE_LIMIT, SCORE_LIMIT)

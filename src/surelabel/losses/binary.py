@@ -12,6 +12,8 @@ def binary(scores: Tensor, targets: Tensor) -> Tensor:
 
         -y · log(p) - (1 - y) · log(1 - p),   p = sigmoid(score)
 
+    where y is the target.
+
     Args:
         scores: Finite scores of the method, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, ``(n, c)``.

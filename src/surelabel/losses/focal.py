@@ -21,8 +21,8 @@ def focal(
         negative: -q^gamma_neg · log(1 - q)
         loss:     y · positive + (1 - y) · negative
 
-    The scores are not log-odds; ``focal_link`` with the same settings converts them. The loss
-    equals ``asymmetric`` with ``clip=0``.
+    where y is the target. The scores are not log-odds. To convert scores to log-odds, use
+    ``focal_loss_link`` with the same settings. The loss equals ``asymmetric`` with ``clip=0``.
 
     Args:
         scores: Finite scores of the method, ``(n, c)``.
@@ -30,14 +30,15 @@ def focal(
         gamma_pos: Focusing power of positives (gamma+), >= 0.
         gamma_neg: Focusing power of negatives (gamma-), >= 0.
         variant: "paper" propagates the gradient through the focusing weights, as all focal losses
-            do. "code" treats them as constants, as the code of the asymmetric loss does.
+            do. "code" treats the focusing weights as constants, as the code of the asymmetric loss
+            does.
 
     Returns:
         Loss of each label in nats, ``(n, c)``, float32 or wider, without reduction.
 
     Raises:
         InputError: If ``scores`` and ``targets`` differ in shape.
-        ConfigError: If a setting is out of its range.
+        ConfigError: If a setting is out of range.
 
     Source:
         Lin et al., Focal Loss for Dense Object Detection, ICCV 2017, arXiv:1708.02002; with two
@@ -59,7 +60,7 @@ def focal(
     )
 
 
-def focal_link(
+def focal_loss_link(
     *, gamma_pos: float = 2.0, gamma_neg: float = 2.0, variant: FocalVariant = "paper"
 ) -> Focal:
     """Return the link of a head trained with ``focal`` and the same settings."""

@@ -15,25 +15,27 @@ MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-6, 1e6
 def info_nce(scores: Tensor, targets: Tensor, known: Tensor, *, temperature: float = 1.0) -> Tensor:
     """Compute the InfoNCE loss: the softmax cross-entropy over the labels of each image.
 
-        of an image: -Σ y · log(q) / Σ y     q = softmax of score / T over its known labels
-        loss:         mean over images with a positive
+        loss of an image:  -Σ y · log(q) / Σ y,   q = softmax of score / T over known labels
+        loss:              mean over images with a positive
 
-    The gradient of an image is (q - y / Σ y) / T, so the scores of its positives become equal.
-    The loss compares scores within an image only. Their level is undetermined, and no link
-    converts them to log-odds. ``multi_matching`` has one softmax over all images of a batch.
+    where y is the target and T is the temperature. The gradient of an image is (q - y / Σ y) / T,
+    so the scores of all positives of an image become equal. The loss compares scores within an
+    image only. The level of the scores is undetermined, and no link converts the scores to
+    log-odds. In contrast to ``info_nce``, ``multi_matching`` computes one softmax over all images
+    of a batch.
 
     Args:
         scores: Finite scores of the method, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``; unknown targets are ignored.
+        known: Mask of the known targets, ``(n, c)``; unknown targets are ignored.
         temperature: Divisor of the scores (tau), in [1e-6, 1e6].
 
     Returns:
-        Loss in nats, ``()``, float32 or wider; 0 for a batch without a positive.
+        Loss in nats, ``()``, float32 or wider. If the batch has no positive, the loss is 0.
 
     Raises:
         InputError: If ``scores``, ``targets`` and ``known`` differ in shape.
-        ConfigError: If ``temperature`` is out of its range.
+        ConfigError: If ``temperature`` is out of range.
 
     Source:
         van den Oord et al., Representation Learning with Contrastive Predictive Coding, 2018,

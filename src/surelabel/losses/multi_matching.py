@@ -13,23 +13,23 @@ def multi_matching(
 
         loss: -Σ y · log(q) / Σ y     q = softmax of score / T over all known labels of all images
 
-    The gradient is (q - y / Σ y) / T, which sums to 0 over the batch. The loss compares scores
-    only: a constant added to all of them changes nothing, and no link converts them to log-odds.
-    Its value increases with the logarithm of the batch size. ``info_nce`` has one softmax per
-    image.
+    where y is the target and T is the temperature. The gradient is (q - y / Σ y) / T, which sums to
+    0 over the batch. A constant added to all scores does not change the loss, and no link converts
+    the scores to log-odds. The loss increases with the logarithm of the batch size. In contrast to
+    ``multi_matching``, ``info_nce`` computes one softmax per image.
 
     Args:
         scores: Finite scores of the method, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``; unknown targets are ignored.
+        known: Mask of the known targets, ``(n, c)``; unknown targets are ignored.
         temperature: Divisor of the scores (tau), in [1e-6, 1e6].
 
     Returns:
-        Loss in nats, ``()``, float32 or wider; 0 for a batch without a positive.
+        Loss in nats, ``()``, float32 or wider. If the batch has no positive, the loss is 0.
 
     Raises:
         InputError: If ``scores``, ``targets`` and ``known`` differ in shape.
-        ConfigError: If ``temperature`` is out of its range.
+        ConfigError: If ``temperature`` is out of range.
 
     Source:
         Recover and Match: Open-Vocabulary Multi-Label Recognition through Knowledge-Constrained

@@ -15,16 +15,17 @@ def ranking(
 ) -> Tensor:
     """Compute the pairwise hinge loss between the positives and negatives of each image.
 
-        of an image: Σ over t != s of  y_t · (1 - y_s) · max(0, margin - scale · (x_t - x_s))
-        loss:         mean over images
+        loss of an image: Σ over t != s of  y_t · (1 - y_s) · max(0, margin - scale · (x_t - x_s))
+        loss:             mean over images
 
-    The loss compares scores within an image only. Their level is undetermined, and no link
-    converts them to log-odds.
+    where y_t is the target and x_t is the score of label t. The loss compares scores within an
+    image only. The level of the scores is undetermined, and no link converts the scores to
+    log-odds.
 
     Args:
         scores: Finite scores of the method (x), ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``; unknown targets are ignored.
+        known: Mask of the known targets, ``(n, c)``; unknown targets are ignored.
         margin: Scaled score difference from which the loss of a pair is 0 (m), >= 0.
         scale: Factor of the scores (s), > 0.
 
@@ -33,7 +34,7 @@ def ranking(
 
     Raises:
         InputError: If ``scores``, ``targets`` and ``known`` differ in shape.
-        ConfigError: If ``margin`` or ``scale`` is out of its range.
+        ConfigError: If ``margin`` or ``scale`` is out of range.
 
     Source:
         The ranking loss of Guo et al., Texts as Images in Prompt Tuning for Multi-Label Image
@@ -61,14 +62,14 @@ def ranking(
     weights = negative.gather(1, order)
     edge = x - margin  # the pairs of a positive with negatives above its edge have a loss
     first = torch.searchsorted(ascending.detach(), edge.detach(), right=True)
-    weight_sums = _suffix_sums(weights).gather(1, first)
-    score_sums = _suffix_sums(weights * ascending).gather(1, first)
+    weight_sums = _ranking_loss_suffix_sums(weights).gather(1, first)
+    score_sums = _ranking_loss_suffix_sums(weights * ascending).gather(1, first)
     pair_with_itself = margin * negative
     losses = positive * (score_sums - edge * weight_sums - pair_with_itself)
     mean = losses.sum() / max(len(scores), 1)
     return mean.to(torch.promote_types(scores.dtype, torch.float32))
 
 
-def _suffix_sums(rows: Tensor) -> Tensor:
+def _ranking_loss_suffix_sums(rows: Tensor) -> Tensor:
     """Return the sums from each position to the end of the row, then 0, ``(n, c + 1)``."""
     return F.pad(rows.flip(1).cumsum(1).flip(1), (0, 1))

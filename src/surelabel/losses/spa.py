@@ -20,14 +20,16 @@ def spa(
     k_neg: float = 3.0,
     b_neg: float = 1.0,
 ) -> Tensor:
-    """Compute the SPA loss of each label: asymmetric, but minimal at the true probability.
+    """Compute the SPA loss of each label, which is asymmetric and strictly proper.
 
         positive: softplus(-k_pos · (score - b_pos)) / zeta_pos
         negative: softplus(k_neg · (score - b_neg)) / zeta_neg
         loss:     y · positive + (1 - y) · negative
 
-    The scores are not log-odds; ``links.SPA`` with the same settings converts them. The gradient
-    is (p - y) times a positive weight, where p is the probability through that link.
+    where y is the target. The scores are not log-odds. To convert scores to log-odds, use
+    ``links.SPA`` with the same settings. The gradient is (p - y) times a positive weight, where p
+    is the probability that is computed with ``links.SPA``. The expected loss is minimal at the true
+    probability.
 
     Args:
         scores: Finite scores of the method, ``(n, c)``.
@@ -44,7 +46,7 @@ def spa(
 
     Raises:
         InputError: If ``scores`` and ``targets`` differ in shape.
-        ConfigError: If a setting is out of its range.
+        ConfigError: If a setting is out of range.
 
     Source:
         Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks, CVPR 2024,

@@ -18,24 +18,25 @@ def two_way(
     temperature_pos: float = 4.0,
     temperature_neg: float = 1.0,
 ) -> Tensor:
-    """Compute the two-way loss: low positives against high negatives, per image and per label.
+    """Compute the two-way loss of low positives and high negatives, per image and per label.
 
-        of a row or column:
+        loss of a row (image) or column (label):
             softplus(T- · log Σ (1 - y) · exp(score / T-) + T+ · log Σ y · exp(-score / T+))
-        loss: mean over labels + mean over images, of those with a positive
+        loss: mean over labels with a positive + mean over images with a positive
 
-    The loss compares scores only: a constant added to all of them changes nothing, and no link
-    converts them to log-odds. It depends on the batch size.
+    where y is the target, T+ is the temperature of positives and T- is the temperature of
+    negatives. A constant added to all scores does not change the loss, and no link converts the
+    scores to log-odds. The loss depends on the batch size.
 
     Args:
         scores: Finite scores of the method, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``; unknown targets are ignored.
+        known: Mask of the known targets, ``(n, c)``; unknown targets are ignored.
         temperature_pos: Temperature of the soft minimum over positives (T_p), > 0.
         temperature_neg: Temperature of the soft maximum over negatives (T_n), > 0.
 
     Returns:
-        Loss, ``()``, float32 or wider; 0 for a batch without a positive.
+        Loss, ``()``, float32 or wider. If the batch has no positive, the loss is 0.
 
     Raises:
         InputError: If ``scores``, ``targets`` and ``known`` differ in shape.
@@ -73,10 +74,10 @@ def two_way(
 
     def mean_along(dim: int) -> Tensor:
         """Return the mean loss of the rows or columns along one dimension."""
-        lowest_positive = temperature_pos * _weighted_logsumexp(
+        lowest_positive = temperature_pos * _two_way_logsumexp(
             -scores / temperature_pos, positive, dim
         )
-        highest_negative = temperature_neg * _weighted_logsumexp(
+        highest_negative = temperature_neg * _two_way_logsumexp(
             scores / temperature_neg, negative, dim
         )
         has_both = (positive > 0).any(dim) & (negative > 0).any(dim)
@@ -87,7 +88,7 @@ def two_way(
     return mean_along(0) + mean_along(1)
 
 
-def _weighted_logsumexp(exponents: Tensor, weights: Tensor, dim: int) -> Tensor:
+def _two_way_logsumexp(exponents: Tensor, weights: Tensor, dim: int) -> Tensor:
     """Return log Σ weights · exp(exponents); an arbitrary finite number if all weights are 0."""
     has_weight = weights > 0
     logs = exponents + torch.where(has_weight, weights, 1.0).log()

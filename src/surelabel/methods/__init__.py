@@ -1,14 +1,14 @@
-"""Methods: ``method(encoder, names, *, settings)``, a module ``features -> scores (n, c)``.
+"""Methods: constructors ``method(encoder, names, *, settings)`` of modules ``features -> scores``.
 
-Add one line to ``METHODS`` for a new one. ``SCORE_DOMAINS`` are the values of a setting that all
-methods without labels share; see ``TextScorer``.
+To add a method, add one line to ``METHODS``. ``SCORE_DOMAINS`` contains the values of the setting
+``domain`` of ``TextScorer``.
 """
 
 from surelabel.methods.clip_adapter import ClipAdapter
 from surelabel.methods.crops import Crops
 from surelabel.methods.dense_regions.dense_regions import DenseRegions
 from surelabel.methods.finetune import FineTune
-from surelabel.methods.interface import Method, TrainingRecipe, patch_scores
+from surelabel.methods.interface import Method, TrainingRecipe, score_patches_with_any_method
 from surelabel.methods.linear import Linear
 from surelabel.methods.recover_match.recover_match import RecoverMatch
 from surelabel.methods.region_statistics.region_statistics import RegionStatistics
@@ -37,7 +37,7 @@ __all__ = [
     "Tiles",
     "TrainingRecipe",
     "ZeroShot",
-    "patch_scores",
+    "score_patches_with_any_method",
 ]
 
 METHODS = {

@@ -21,12 +21,15 @@ class ClipAdapter(nn.Module):
         x' = unit(ratio · relu(W2 relu(W1 x)) + (1 - ratio) · x)
         score = a · zero_shot(x') + b
 
+    x is the image vector, x' the blended vector, W1 and W2 the weights of the network, and a and b
+    a learned scale and bias.
+
     Args:
         encoder: Encoder of images and texts.
-        names: Labels; other labels can be scored later.
-        ratio: Share of the network in the blend (alpha in the paper), in [0, 1].
-        reduction: Width of the vectors divided by the width of the hidden layer, >= 1.
-        templates: See ``TextScorer``.
+        names: Labels. Other labels can be scored after the fit.
+        ratio: Weight of the network output in the blend (alpha in the paper), in [0, 1].
+        reduction: Width of the image vectors divided by the width of the hidden layer, >= 1.
+        templates: Prompt templates; see ``TextScorer``.
 
     Raises:
         ConfigError: If a setting is out of range.
@@ -74,10 +77,11 @@ class ClipAdapter(nn.Module):
 
     @torch.no_grad()
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Set a and b by Platt scaling of the zero-shot scores, as scores of ``link``.
+        """Initialize scale a and bias b by Platt scaling of the zero-shot scores.
 
-        With a = 1 and b = 0, the first steps would change the network to correct the bias. If the
-        link is not linear, a and b are a least-squares fit to it.
+        With a = 1 and b = 0, the first steps would change the network to correct the bias. The
+        scaled scores are converted to scores of ``link``. If the link is not linear, a and b are
+        fitted to the converted scores by least squares.
         """
         scores = self.zero_shot(features)
         platt = Platt().fit(scores.numpy(), targets.numpy(), known.numpy())

@@ -16,29 +16,31 @@ from surelabel.views import CropLayout, ViewLayout
 
 
 class Crops(nn.Module):
-    """Score the whole image and random crops of it, and fuse the scores.
+    """Score the whole image and random crops of the image, and fuse the scores.
 
         score = fusion(s(whole), s(crop 1), s(crop 2), …)        s: score of ``zero_shot``
 
-    Crops are encoded in rounds. With ``patience``, an image gets no more crops once its last rounds
-    have changed no score by more than ``tolerance``. The score of a label then depends slightly on
-    the other labels.
+    Crops are encoded in rounds. If ``patience`` is above 0, an image gets no further crops after
+    ``patience`` rounds in which no score changed by more than ``tolerance``. With early stopping,
+    the score of a label depends slightly on the other labels.
 
     Args:
-        encoder: Encoder of images and texts; its ``scale`` is the default of tau.
-        names: Labels; ``sofa|couch`` are two synonyms of one label.
-        templates, domain, background, scale: See ``TextScorer``.
-        max_crops: Largest number of crops per image (M in the paper); 0 for the whole image only.
-        crops_per_round: Number of crops per round.
-        patience: Number of rounds without a change after which an image gets no more crops; 0
-            gives all images the same number.
-        tolerance: Largest change of the sigmoid of a score that does not count, in [0, 1].
-        area: Smallest and largest share of the image area that a crop covers (rho).
+        encoder: Encoder of images and texts; ``encoder.scale`` is the default of ``scale``.
+        names: Labels. Synonyms of one label are separated by ``|``, as in ``sofa|couch``.
+        templates, domain, background, scale: Settings of the text scores; see ``TextScorer``.
+        max_crops: Largest number of crops per image (M in the paper), >= 0. If 0, only the whole
+            image is scored.
+        crops_per_round: Number of crops per round, >= 1.
+        patience: Number of rounds without a change after which an image gets no further crops,
+            >= 0. If 0, all images get the same number of crops.
+        tolerance: Largest change of the sigmoid of a score that is regarded as no change, in
+            [0, 1].
+        area: Smallest and largest share of the image area that a crop covers (rho), in (0, 1].
         seed: Seed of the random crops.
-        fusion: Entry of ``FUSIONS``: ``max_with_margin`` is the rule of the paper,
-            ``max_with_dead_band`` that of the authors' code.
-        fusion_parameter: Value of the only setting of the fusion: its margin, dead band or image
-            weight; None for the default.
+        fusion: Entry of ``FUSIONS``. ``max_with_margin`` is the rule of the paper,
+            ``max_with_dead_band`` is the rule of the authors' code.
+        fusion_parameter: Value of the setting of the fusion: margin, dead band or image weight. If
+            None, the default of the fusion is used.
 
     Raises:
         ConfigError: If a setting is out of range.
@@ -100,7 +102,7 @@ class Crops(nn.Module):
         )
 
     def next_views(self, features: Features) -> ViewLayout | list[ViewLayout | None] | None:
-        """Return the next round of crops: for all images, or for those that still change."""
+        """Return the next round of crops, for all images or for those with changing scores."""
         n_crops = 0 if features.views is None else features.views.shape[1]
         if n_crops >= self.max_crops:
             return None

@@ -18,13 +18,15 @@ class FineTune(nn.Module):
 
         score = w_c · (sqrt(d) · unit(network(pixels))) + b_c
 
+    w_c and b_c are the weight vector and the bias of label c, and d is the width of the vectors.
+
     After training, ``finetuned_encoder`` returns an encoder with the trained weights. The head
     predicts from the vectors of that encoder, so images are encoded once and cached as with any
     other encoder.
 
     Args:
-        encoder: Encoder whose image network is copied; open_clip towers and ``timm:NAME``.
-        names: Labels; each needs annotated images.
+        encoder: Encoder whose image network is copied: an open_clip tower or ``timm:NAME``.
+        names: Labels. Each label needs annotated images.
 
     Source:
         The training of Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks,
@@ -65,12 +67,12 @@ class FineTune(nn.Module):
         self._encoder = encoder
 
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Copy the network, and set the biases as ``linear`` does."""
+        """Copy the image network, and initialize the biases of the head as in ``linear``."""
         self.network = self._encoder.trainable_network()
         self.head.initialize(features, targets, known, link)
 
     def forward(self, features: Features) -> Tensor:
-        """Return scores ``(n, c)`` of ``features.pixels``, or of ``pooled`` without pixels.
+        """Return scores ``(n, c)`` of pixels, or of ``features.pooled`` if there are no pixels.
 
         Raises:
             NotFitted: If there are pixels and ``initialize`` was not called before.
@@ -79,7 +81,7 @@ class FineTune(nn.Module):
             return self.head(features)  # type: ignore[no-any-return]
         if self.network is None:
             raise NotFitted(
-                "FineTune must copy the image network before it takes pixels; call initialize(…)."
+                "FineTune has no image network to encode pixels with; call initialize(…) first."
             )
         device = next(self.network.parameters()).device
         vectors = self.network(features.pixels.to(device))
@@ -87,13 +89,15 @@ class FineTune(nn.Module):
         return self.head(Features(pooled))  # type: ignore[no-any-return]
 
     def finetuned_encoder(self) -> Encoder:
-        """Return the encoder with the trained network, and drop the network from this module.
+        """Return the encoder with the trained network, and remove the network from this module.
 
         Raises:
             NotFitted: If there is no trained network.
         """
         network, self.network = self.network, None
         if network is None:
-            raise NotFitted("There is no trained network; call initialize(…) and train it first.")
+            raise NotFitted(
+                "There is no trained network; call initialize(…) and train the module first."
+            )
         self._encoder = self._encoder.with_network(network)
         return self._encoder

@@ -12,7 +12,7 @@ from surelabel.records import Features
 
 @dataclass(frozen=True)
 class TrainingRecipe:
-    """Default training settings of a method; settings of the run replace them.
+    """Default training settings of a method; settings of a run replace these defaults.
 
     Attributes:
         optimizer: Entry of ``OPTIMIZERS``.
@@ -22,10 +22,10 @@ class TrainingRecipe:
         micro_batch_size: Largest number of images in memory at once; the gradients of a larger
             batch are accumulated.
         learning_rate: Largest learning rate.
-        weight_decay: Weight decay; it applies to matrices only.
-        warm_up: Share of all steps in which the learning rate rises before it falls, in [0, 1).
-        ema_decay: Decay of the exponential moving average of the weights, in [0, 1); 0 keeps the
-            weights of the last step.
+        weight_decay: Weight decay, applied to weight matrices only.
+        warm_up: Share of the first training steps, in which the learning rate rises, in [0, 1).
+        ema_decay: Decay of the exponential moving average of the weights, in [0, 1). If 0, the
+            weights of the last step are used.
     """
 
     optimizer: str = "adamw"
@@ -45,11 +45,12 @@ class Method(Protocol):
     Attributes:
         learns_from: Data that the method is fitted on: ``nothing``, ``labels``, or ``images``
             (unlabelled images).
-        needs: Parts of ``Features`` that the method reads beside ``pooled``: ``patches`` (plain),
-            ``self_aware`` (patches too), ``attention``, ``trunk`` (``layers[-1]``), ``ladder``,
-            ``views``. A method that needs ``pixels`` trains the encoder itself: see ``FineTune``.
-        image_size: Height and width in pixels at which the encoder takes the whole image; None
-            for the default size of the encoder.
+        needs: Parts of ``Features`` that the method reads in addition to ``pooled``. Parts are
+            ``patches`` (plain patches), ``self_aware`` (patches from self-aware attention),
+            ``attention``, ``trunk`` (``layers[-1]``), ``ladder`` and ``views``. A method that needs
+            ``pixels`` also trains the encoder; see ``FineTune``.
+        image_size: Height and width in pixels at which the whole image is encoded. If None, the
+            default size of the encoder is used.
         open_vocabulary: Whether the method accepts new labels without another fit.
         recipe: Default training settings.
     """
@@ -63,26 +64,26 @@ class Method(Protocol):
     def __call__(self, encoder: Encoder, names: Sequence[str]) -> nn.Module:
         """Return a module whose ``forward(features)`` computes scores ``(n, c)``.
 
-        A module that needs ``views`` has ``next_views(features)``. It returns one ``ViewLayout``
-        for all images, one layout (or None) per image, or None if no views are needed any more.
-        ``forward`` then receives the vectors of these views, in this order, at the default size
-        of the encoder.
+        A module that needs ``views`` has ``next_views(features)``. ``next_views`` returns one
+        ``ViewLayout`` for all images, one layout (or None) per image, or None if no further views
+        are needed. ``forward`` receives the vectors of the views in the order of the layouts,
+        encoded at the default size of the encoder.
 
         A module that is fitted on unlabelled images without gradients has
         ``fit_unlabelled(features)``.
 
-        A module that is trained on labels has ``initialize(features, targets, known, link)``. It
-        sets the initial values of the few parameters that all images share, so that training
-        starts at a good level. ``link`` is the link of the loss, from log-odds to scores.
+        A module that is trained on labels has ``initialize(features, targets, known, link)``.
+        ``initialize`` sets initial values of scales and biases, so that training starts with
+        approximately calibrated scores. ``link`` is the link of the loss, from log-odds to scores.
 
-        A module may train with other scores than it predicts with. It then has
-        ``training_scores(features, targets, known)``, ``(h, n, c)``; the loss is the mean over
-        these ``h`` heads.
+        A module may be trained with other scores than those of ``forward``. Such a module has
+        ``training_scores(features, targets, known)``, which returns scores ``(h, n, c)``; the loss
+        is the mean over the ``h`` heads.
         """
 
 
-def patch_scores(method: nn.Module, features: Features) -> Tensor:
-    """Return the scores of every patch, each scored as if it were an image, ``(n, p, c)``."""
+def score_patches_with_any_method(method: nn.Module, features: Features) -> Tensor:
+    """Return the scores of patches, ``(n, p, c)``; each patch is scored like an image."""
     assert features.patches is not None
     n, p, _ = features.patches.shape
     scores: Tensor = method(Features(pooled=features.patches.flatten(0, 1)))

@@ -19,9 +19,11 @@ class Linear(nn.Module):
 
         score = w_c · (128 / sqrt(d) · x) + b_c
 
+    x is the image vector of width d, and w_c and b_c are the weight vector and the bias of label c.
+
     Args:
-        encoder: Encoder of the images; its ``width`` is that of the weight vectors.
-        names: Labels; each needs annotated images.
+        encoder: Encoder of the images; the weight vectors have the width ``encoder.width``.
+        names: Labels. Each label needs annotated images.
 
     Source:
         Alain and Bengio, Understanding intermediate layers using linear classifier probes, 2016,
@@ -47,7 +49,7 @@ class Linear(nn.Module):
 
     @torch.no_grad()
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Set each bias to the log-odds of the label frequency, as a score of ``link``."""
+        """Set each bias to the log-odds of the label frequency, converted to scores of ``link``."""
         n_positives = (targets * known).sum(dim=0) + 0.5
         log_odds = (n_positives / (known.sum(dim=0) + 0.5 - n_positives + 0.5)).log()
         self.bias.copy_(link.scores(log_odds))

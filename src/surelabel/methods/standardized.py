@@ -9,7 +9,10 @@ from torch import Tensor, nn
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError, InputError, NotFitted
 from surelabel.methods.interface import TrainingRecipe
-from surelabel.methods.text_scoring.text_scorer import TextScorer, exclude_label_words
+from surelabel.methods.text_scoring.text_scorer import (
+    TextScorer,
+    text_scorer_background_without_labels,
+)
 from surelabel.records import Features
 from surelabel.views.relative_scores import MIN_LABELS
 
@@ -23,23 +26,29 @@ class Standardized(nn.Module):
         z_ij = column(row(s_ij))        row, column: subtract the mean, divide by the deviation
         score_ij = ½ z_ij + ½ w_j · (sorted_k z_i(j and k), z_ij)
 
-    ``fit_unlabelled`` estimates the column statistics and the weights w_j on unlabelled images.
-    These are usually the images to be scored (a transductive fit) or similar ones. After the fit,
-    each image is scored independently of the others. Pairs ("a photo of a lion and a guitar.") are
-    standardized with the row statistics of the single labels in the same template. w_j is the first
-    principal component of the sorted scores over the images, with a sum of absolute values of 1
-    and a positive mean.
+    s_ij is the score of image i for label j, w_j a weight vector, and z_i(j and k) the standardized
+    score of image i for the pair of labels j and k, sorted over k.
+
+    ``fit_unlabelled`` estimates the column statistics and the weights w_j on unlabelled images. The
+    unlabelled images are usually the images to be scored (a transductive fit) or similar images.
+    After the fit, each image is scored independently of other images. Label pairs, such as "a photo
+    of a lion and a guitar.", are standardized with the row statistics of the single labels in the
+    same template. The weight vector w_j is the first principal component of the sorted scores over
+    the images, with a sum of absolute values of 1 and a positive mean.
 
     Args:
-        encoder: Encoder of the texts; its ``scale`` is the default of tau.
-        names: Labels, three or more; ``sofa|couch`` are two synonyms of one label. Pairs use the
-            first synonym.
-        templates: See ``TextScorer``; pairs have a separate template.
-        domain: See ``TextScorer``. All domains that are linear in the cosines give equal scores.
-        background: See ``TextScorer``; background words count in the row statistics.
-        scale: See ``TextScorer``.
-        pairs_per_label: Number of pairs per label, >= 0: with the labels of the nearest texts. It
-            is reduced if there would be more than 2,000 pairs in all. 0 only standardizes.
+        encoder: Encoder of the texts; ``encoder.scale`` is the default of ``scale``.
+        names: Labels, three or more. Synonyms of one label are separated by ``|``, as in
+            ``sofa|couch``. The text of a pair contains the first synonym of each label.
+        templates: Prompt templates of single labels; see ``TextScorer``. Pairs have a separate
+            template.
+        domain: Score domain; see ``TextScorer``. All domains that are linear in the cosines have
+            equal results.
+        background: Background words, which are included in the row statistics; see ``TextScorer``.
+        scale: Factor of the cosines; see ``TextScorer``.
+        pairs_per_label: Number of pairs per label, >= 0. Each label is paired with the labels of
+            the most similar texts. The number is reduced if there would be more than 2,000 pairs in
+            total. If 0, scores are only standardized.
 
     Raises:
         ConfigError: If there are fewer than three labels, or a setting is out of range.
@@ -87,13 +96,15 @@ class Standardized(nn.Module):
                 f"standardized compares labels with each other and needs {MIN_LABELS} or more; "
                 f"got {len(names)}. Add labels, or use zero_shot."
             )
-        words = exclude_label_words(background, names)
+        words = text_scorer_background_without_labels(background, names)
         first_synonyms = [name.split("|")[0].strip() for name in names]
         self.label_scorer = TextScorer(
             encoder, [*names, *words], templates=templates, domain=domain, scale=scale
         )
         self.n_labels, self.row_length = len(names), len(names) + len(words)
-        neighbours = nearest_labels(self.label_scorer.texts[: self.n_labels], pairs_per_label)
+        neighbours = nearest_labels_for_standardized(
+            self.label_scorer.texts[: self.n_labels], pairs_per_label
+        )
         pairs = [
             f"{first_synonyms[i]} and a {first_synonyms[j]}"
             for i, nearest in enumerate(neighbours)
@@ -112,7 +123,7 @@ class Standardized(nn.Module):
 
     @torch.no_grad()
     def fit_unlabelled(self, features: Features) -> None:
-        """Estimate mean and deviation of every column, and the weights, on unlabelled images.
+        """Estimate the column statistics and the weights of sorted scores on unlabelled images.
 
         Raises:
             InputError: If there are fewer than two images.
@@ -120,7 +131,7 @@ class Standardized(nn.Module):
         if len(features.pooled) < 2:
             raise InputError(
                 f"standardized needs two images or more to standardize labels; "
-                f"got {len(features.pooled)}. Fit it on the images to be scored, or similar ones."
+                f"got {len(features.pooled)}. Fit on the images to be scored, or on similar images."
             )
         rows = self._row_standardized_scores(features.pooled)
         deviation = rows.std(dim=0)
@@ -132,7 +143,7 @@ class Standardized(nn.Module):
             )
         self.mean.copy_(rows.mean(dim=0))
         self.deviation.copy_(torch.where(deviation > MIN_DEVIATION, deviation, 1.0))
-        self.weights.copy_(first_principal_component(self._sorted_columns(rows)))
+        self.weights.copy_(principal_component_of_standardized(self._sorted_columns(rows)))
         self.n_images.fill_(len(rows))
 
     def forward(self, features: Features) -> Tensor:
@@ -151,10 +162,14 @@ class Standardized(nn.Module):
 
     def _row_standardized_scores(self, vectors: Tensor) -> Tensor:
         """Return the row-standardized scores of all labels, then of all pairs, ``(n, c + c k)``."""
-        labels = standardize_rows(self.label_scorer(vectors), self.row_length)[:, : self.n_labels]
+        labels = standardize_rows_of_labels_and_pairs(self.label_scorer(vectors), self.row_length)[
+            :, : self.n_labels
+        ]
         if self.pair_scorer is None:
             return labels
-        pairs = standardize_rows(self.pair_scorer(vectors), self.row_length)[:, self.row_length :]
+        pairs = standardize_rows_of_labels_and_pairs(self.pair_scorer(vectors), self.row_length)[
+            :, self.row_length :
+        ]
         return torch.cat([labels, pairs], dim=1)
 
     def _sorted_columns(self, rows: Tensor) -> Tensor:
@@ -168,16 +183,16 @@ class Standardized(nn.Module):
         return torch.cat([ascending, labels[..., None]], dim=-1)
 
 
-def nearest_labels(texts: Tensor, count: int) -> list[list[int]]:
-    """Return the indices of the labels with the nearest texts, for each label, nearest first.
+def nearest_labels_for_standardized(texts: Tensor, count: int) -> list[list[int]]:
+    """Return for each label the indices of the labels with the most similar texts, in order.
 
     Args:
-        texts: Unit vectors of the labels, ``(c, d)``.
-        count: Number of neighbours per label. It is reduced if there are fewer other labels, or if
-            there would be more than 2,000 pairs in all.
+        texts: Unit text vectors of the labels, ``(c, d)``.
+        count: Number of neighbours per label. The number is reduced if there are fewer other
+            labels, or if there would be more than 2,000 pairs in total.
 
     Example:
-        >>> nearest_labels(torch.tensor([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]]), 1)
+        >>> nearest_labels_for_standardized(torch.tensor([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]]), 1)
         [[1], [0], [1]]
     """
     n_labels = len(texts)
@@ -188,18 +203,18 @@ def nearest_labels(texts: Tensor, count: int) -> list[list[int]]:
     return neighbours
 
 
-def standardize_rows(scores: Tensor, reference_columns: int) -> Tensor:
-    """Standardize each row with the mean and deviation of its first columns.
+def standardize_rows_of_labels_and_pairs(scores: Tensor, reference_columns: int) -> Tensor:
+    """Standardize each row with the mean and deviation of the first columns of the row.
 
     Args:
         scores: Scores, ``(n, m)``.
-        reference_columns: Number of columns that mean and deviation are computed from.
+        reference_columns: Number of first columns from which mean and deviation are computed.
 
     Returns:
-        Standardized scores ``(n, m)``; 0 if the deviation is 0.
+        Standardized scores ``(n, m)``. If the deviation of a row is 0, the scores of the row are 0.
 
     Example:
-        >>> standardize_rows(torch.tensor([[1.0, 2.0, 3.0, 7.0]]), 3)
+        >>> standardize_rows_of_labels_and_pairs(torch.tensor([[1.0, 2.0, 3.0, 7.0]]), 3)
         tensor([[-1.,  0.,  1.,  5.]])
     """
     reference = scores[:, :reference_columns]
@@ -209,17 +224,19 @@ def standardize_rows(scores: Tensor, reference_columns: int) -> Tensor:
     return torch.where(deviation > MIN_DEVIATION, standardized, 0.0)
 
 
-def first_principal_component(columns: Tensor) -> Tensor:
+def principal_component_of_standardized(columns: Tensor) -> Tensor:
     """Return the first principal component per label, with a sum of absolute values of 1.
 
     Args:
         columns: ``k`` scores of ``n`` images for each of ``c`` labels, ``(n, c, k)``.
 
     Returns:
-        Weights with a positive mean, ``(c, k)``; equal weights if all scores are constant.
+        Weights with a positive mean, ``(c, k)``. If all scores of a label are constant, the weights
+        of the label are equal.
 
     Example:
-        >>> first_principal_component(torch.tensor([[[0.0, 1.0]], [[2.0, 3.0]], [[4.0, 5.0]]]))
+        >>> columns = torch.tensor([[[0.0, 1.0]], [[2.0, 3.0]], [[4.0, 5.0]]])
+        >>> principal_component_of_standardized(columns)
         tensor([[0.5000, 0.5000]])
     """
     centred = (columns - columns.mean(dim=0)).double()

@@ -18,21 +18,23 @@ class Tiles(nn.Module):
 
         score = fusion(s(whole), s(tile 1), …, s(tile t))        s: score of ``zero_shot``
 
-    Tiles are deterministic, so they are encoded once and cached. All settings except those of the
-    grids can be changed afterwards without encoding again.
+    The positions of tiles are deterministic, so tiles are encoded once and cached. All settings
+    except ``rows``, ``columns`` and ``grids`` can be changed without encoding the tiles again.
 
     Args:
-        encoder: Encoder of images and texts; its ``scale`` is the default of tau.
-        names: Labels; ``sofa|couch`` are two synonyms of one label.
-        templates, domain, background, scale: See ``TextScorer``.
+        encoder: Encoder of images and texts; ``encoder.scale`` is the default of ``scale``.
+        names: Labels. Synonyms of one label are separated by ``|``, as in ``sofa|couch``.
+        templates, domain, background, scale: Settings of the text scores; see ``TextScorer``.
         rows, columns: Number of tile rows and tile columns of the finest grid.
-        grids: Number of grids: the finest one, then others with one row and one column less each.
-            With 3 rows, 3 columns and 2 grids an image needs 1 + 9 + 4 encoder passes.
-        fusion: Entry of ``FUSIONS``. The maxima and ``mean`` accept any domain, whose unit is also
-            that of their margin. ``mean_of_centred`` and ``mean_of_standardized`` compare labels
-            with each other themselves; combine them with ``reference``.
-        fusion_parameter: Value of the only setting of the fusion: its image weight, margin or dead
-            band; None for the default.
+        grids: Number of grids, >= 1. The first grid is the finest grid. Each further grid has one
+            row and one column less than the grid before. With 3 rows, 3 columns and 2 grids an
+            image needs 1 + 9 + 4 encoder passes.
+        fusion: Entry of ``FUSIONS``. The maxima and ``mean`` accept any score domain, and the
+            margin has the unit of the scores. ``mean_of_centred`` and ``mean_of_standardized``
+            already compare labels with each other, and should be combined with
+            ``domain=reference``.
+        fusion_parameter: Value of the setting of the fusion: image weight, margin or dead band. If
+            None, the default of the fusion is used.
 
     Raises:
         ConfigError: If ``grids`` is below 1.
@@ -87,7 +89,7 @@ class Tiles(nn.Module):
         self.view_fusion = ViewFusion(text_scorer, fusion=fusion, fusion_parameter=fusion_parameter)
 
     def next_views(self, features: Features) -> ViewLayout | None:
-        """Return the grid of tiles to be encoded next, the coarsest first."""
+        """Return the next grid of tiles to be encoded, in order from coarse to fine."""
         n_remaining = 0 if features.views is None else features.views.shape[1]
         for layout in self.layouts:
             if n_remaining <= 0:

@@ -15,14 +15,18 @@ class ZeroShot(nn.Module):
 
         score = tau · cos(x, t_c) - log mean_r exp(tau · cos(x, t_r))
 
-    The second term runs over a list of everyday things that is part of the package, never over the
+    x is the image vector, t_c the text vector of label c, t_r the text vector of entry r of the
+    reference list, and tau the scale.
+
+    The reference list contains everyday things and is part of the package; it does not contain the
     labels of the user. The score of a label therefore does not change when other labels are added,
-    and a single label can be scored. Other domains compare the labels with each other.
+    and a single label can be scored. Score domains other than ``reference`` compare the labels with
+    each other.
 
     Args:
-        encoder: Encoder of images and texts; its ``scale`` is the default of tau.
-        names: Labels; ``sofa|couch`` are two synonyms of one label.
-        templates, domain, background, scale: See ``TextScorer``.
+        encoder: Encoder of images and texts; ``encoder.scale`` is the default of ``scale``.
+        names: Labels. Synonyms of one label are separated by ``|``, as in ``sofa|couch``.
+        templates, domain, background, scale: Settings of the text scores; see ``TextScorer``.
 
     Source:
         Radford et al., Learning Transferable Visual Models From Natural Language Supervision,

@@ -1,10 +1,11 @@
 """Metrics: ``NAME(scores or probabilities, targets, known=None, *, settings) -> float``.
 
-``POOLED`` holds metrics that return one number for a dataset, ``PER_CLASS`` metrics of the same
-names that return one number per class, ``(c,)``; ``METRICS`` holds both. Each is the union of a
-table of ranking metrics, which take scores, and a table of metrics of probabilities. All compute
-in NumPy float64, ignore unknown targets and return NaN where they are undefined. To add a metric,
-add one line to the right table.
+``POOLED`` contains metrics that return one number for a dataset. ``PER_CLASS`` contains metrics
+that return one number per class, ``(c,)``. ``METRICS`` contains all entries of ``POOLED`` and
+``PER_CLASS``. The tables ``RANKING`` and ``RANKING_PER_CLASS`` contain metrics of scores,
+``PROBABILITY`` and ``PROBABILITY_PER_CLASS`` metrics of probabilities. All metrics compute in NumPy
+float64, ignore unknown targets and return NaN if the metric is undefined. To add a metric, add one
+line to a table of ranking metrics or of metrics of probabilities.
 """
 
 from collections.abc import Callable

@@ -16,17 +16,17 @@ def accuracy(
 ) -> float:
     """Return the share of correct predictions at a threshold, over all labels of all images.
 
-    Most labels are negative in most images. Predicting no label at all is correct 96 times in 100
-    if an image has 3 of 80 labels. Report ``balanced_accuracy`` with it.
+    Most labels are negative in most images. If an image has 3 of 80 labels, predicting no label has
+    an accuracy of 0.96. Report accuracy together with ``balanced_accuracy``.
 
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: 1 for positive, 0 for negative, NaN for unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        targets: Targets, 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         threshold: Smallest probability that is predicted positive, in [0, 1].
 
     Returns:
-        Accuracy in [0, 1], 1 is best; NaN if no target is known.
+        Accuracy in [0, 1], where 1 is best. If no target is known, the value is NaN.
 
     Raises:
         InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
@@ -55,7 +55,9 @@ def accuracy_per_class(
     *,
     threshold: float = 0.5,
 ) -> Array:
-    """Return ``accuracy`` of each class, ``(c,)``; NaN for a class without a known target.
+    """Return ``accuracy`` of each class, ``(c,)``.
+
+    The value of a class without known targets is NaN.
 
     Source:
         ``accuracy`` of each column.

@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.metrics.arrays.input_validation import (
-    validate_probabilities,
-    validate_whole_number,
+    validate_metric_whole_number,
+    validate_probability_metric_inputs,
 )
 from surelabel.metrics.binning.equal_mass_bins import assign_equal_mass_bins
 from surelabel.records import Array
@@ -22,18 +22,19 @@ def adaptive_ece(
 
         AECE = Σ_b  n_b / n · |accuracy_b - confidence_b|,   n_b about n / bins
 
-    Most probabilities are close to 0. Most equal-mass bins therefore lie near 0, where equal-width
-    bins have a single bin.
+    where bin b contains n_b of the n known targets, accuracy_b is the share of positives in the bin
+    and confidence_b is the mean probability. Most probabilities are close to 0. Equal-mass bins
+    therefore resolve probabilities near 0 better than equal-width bins do.
 
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
-        bins: Number of equal-mass bins, >= 1. Equal probabilities share the bin of their mean
-            rank, so bins may differ in size or be empty.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
+        bins: Number of equal-mass bins, >= 1. Equal probabilities are assigned to the same bin, so
+            bins may differ in size or be empty.
 
     Returns:
-        Calibration error in [0, 1], 0 is best; NaN if no target is known.
+        Calibration error in [0, 1], where 0 is best. If no target is known, the value is NaN.
 
     Raises:
         InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
@@ -52,10 +53,14 @@ def adaptive_ece(
         >>> round(adaptive_ece([[0.1, 0.2, 0.7, 0.8]], [[0, 0, 0, 1]], bins=2), 4)
         0.2
     """
-    p, y, known = validate_probabilities(probabilities, targets, known)
+    p, y, known = validate_probability_metric_inputs(probabilities, targets, known)
     if known.all():
-        return _equal_mass_ece(p.ravel(), y.ravel(), validate_whole_number("bins", bins))
-    return _equal_mass_ece(p[known], y[known], validate_whole_number("bins", bins))
+        return _adaptive_ece_of_known_targets(
+            p.ravel(), y.ravel(), validate_metric_whole_number("bins", bins)
+        )
+    return _adaptive_ece_of_known_targets(
+        p[known], y[known], validate_metric_whole_number("bins", bins)
+    )
 
 
 def adaptive_ece_per_class(
@@ -72,13 +77,13 @@ def adaptive_ece_per_class(
     Source:
         ``adaptive_ece`` of each column.
     """
-    p, y, known = validate_probabilities(probabilities, targets, known)
-    bins = validate_whole_number("bins", bins)
+    p, y, known = validate_probability_metric_inputs(probabilities, targets, known)
+    bins = validate_metric_whole_number("bins", bins)
     columns = zip(*(np.ascontiguousarray(a.T) for a in (p, y, known)), strict=True)
-    return np.array([_equal_mass_ece(p[k], y[k], bins) for p, y, k in columns])
+    return np.array([_adaptive_ece_of_known_targets(p[k], y[k], bins) for p, y, k in columns])
 
 
-def _equal_mass_ece(p: Array, y: Array, bins: int) -> float:
+def _adaptive_ece_of_known_targets(p: Array, y: Array, bins: int) -> float:
     """Return the calibration error of known targets, ``(m,)`` each; NaN if there are none."""
     if not p.size:
         return float("nan")

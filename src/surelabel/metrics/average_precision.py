@@ -1,18 +1,19 @@
 """Average precision of all labels, of each class and of each image.
 
-The precision at a positive is the share of positives among all labels scored at least as high.
-Average precision is its mean over the positives: the area under the precision-recall steps. Tied
-scores share one threshold, so the order of the rows has no influence.
+The precision at a positive label is the share of positives among all labels with at least the same
+score. Average precision is the mean of the precision at each positive label, which is the area
+under the precision-recall steps. Tied scores share one threshold, so the order of rows has no
+effect.
 """
 
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.metrics.arrays.input_validation import validate_scores
+from surelabel.metrics.arrays.input_validation import validate_ranking_metric_inputs
 from surelabel.metrics.arrays.row_blocks import iterate_row_blocks
 from surelabel.metrics.ranking.tied_average_precision import (
-    average_precision_of_ranking,
-    average_precision_of_rows,
+    tied_average_precision_of_ranking,
+    tied_average_precision_of_rows,
 )
 from surelabel.records import Array
 
@@ -27,13 +28,15 @@ def average_precision(
 
         AP = mean over positives i of  #{positives j: s_j >= s_i} / #{j: s_j >= s_i}
 
+    where s_i is the score of label i and #{...} is the number of elements of a set.
+
     Args:
-        scores: Finite scores, a higher score means more likely, ``(n, c)``.
-        targets: 1 for positive, 0 for negative, NaN for unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        scores: Finite scores, ``(n, c)``. A higher score means a more likely label.
+        targets: Targets, 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
     Returns:
-        Average precision in [0, 1], 1 is best; NaN without a known positive.
+        Average precision in [0, 1], where 1 is best. If no positive is known, the value is NaN.
 
     Raises:
         InputError: If the shapes differ, a score is not finite, or a known target is neither 0
@@ -47,22 +50,23 @@ def average_precision(
         >>> round(average_precision([[0.9, 0.8, 0.1]], [[1, 0, 1]]), 4)
         0.8333
     """
-    scores, is_positive, known = validate_scores(scores, targets, known)
-    return average_precision_of_ranking(scores[known], is_positive[known])
+    scores, is_positive, known = validate_ranking_metric_inputs(scores, targets, known)
+    return tied_average_precision_of_ranking(scores[known], is_positive[known])
 
 
 def average_precision_per_class(
     scores: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
 ) -> Array:
-    """Return the average precision of each class over its images.
+    """Return the average precision of each class over all images.
 
     Args:
-        scores: Finite scores, a higher score means more likely, ``(n, c)``.
-        targets: 1 for positive, 0 for negative, NaN for unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        scores: Finite scores, ``(n, c)``. A higher score means a more likely label.
+        targets: Targets, 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
     Returns:
-        Average precision in [0, 1], ``(c,)``; NaN for a class without a known positive.
+        Average precision of each class in [0, 1], ``(c,)``. The value of a class without known
+        positives is NaN.
 
     Raises:
         InputError: If the shapes differ, a score is not finite, or a known target is neither 0
@@ -75,23 +79,24 @@ def average_precision_per_class(
         >>> average_precision_per_class([[0.9], [0.8], [0.1]], [[1], [0], [1]]).round(4)
         array([0.8333])
     """
-    scores, is_positive, known = validate_scores(scores, targets, known)
+    scores, is_positive, known = validate_ranking_metric_inputs(scores, targets, known)
     columns = zip(*(np.ascontiguousarray(a.T) for a in (scores, is_positive, known)), strict=True)
-    return np.array([average_precision_of_ranking(s[k], p[k]) for s, p, k in columns])
+    return np.array([tied_average_precision_of_ranking(s[k], p[k]) for s, p, k in columns])
 
 
 def average_precision_per_image(
     scores: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
 ) -> Array:
-    """Return the average precision of each image over its labels.
+    """Return the average precision of each image over all labels of the image.
 
     Args:
-        scores: Finite scores, a higher score means more likely, ``(n, c)``.
-        targets: 1 for positive, 0 for negative, NaN for unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        scores: Finite scores, ``(n, c)``. A higher score means a more likely label.
+        targets: Targets, 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
     Returns:
-        Average precision in [0, 1], ``(n,)``; NaN for an image without a known positive.
+        Average precision of each image in [0, 1], ``(n,)``. The value of an image without known
+        positives is NaN.
 
     Raises:
         InputError: If the shapes differ, a score is not finite, or a known target is neither 0
@@ -104,10 +109,10 @@ def average_precision_per_image(
         >>> average_precision_per_image([[0.9, 0.3], [0.8, 0.4]], [[1, 0], [0, 1]])
         array([1. , 0.5])
     """
-    scores, is_positive, known = validate_scores(scores, targets, known)
+    scores, is_positive, known = validate_ranking_metric_inputs(scores, targets, known)
     rows = min(ROWS_PER_BLOCK, 1 + MAX_COMPARISONS // max(scores.shape[1] ** 2, 1))
     per_block = [
-        average_precision_of_rows(*block)
+        tied_average_precision_of_rows(*block)
         for block in iterate_row_blocks(scores, is_positive, known, rows=rows)
     ]
     return np.concatenate([*per_block, np.empty(0)])

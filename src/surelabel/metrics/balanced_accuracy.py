@@ -2,7 +2,7 @@
 
 import numpy.typing as npt
 
-from surelabel.metrics.arrays.nan_division import divide_or_nan, mean_of_defined
+from surelabel.metrics.arrays.nan_division import divide_or_nan, mean_ignoring_nan
 from surelabel.metrics.thresholding.confusion_counts import confusion_counts
 from surelabel.records import Array
 
@@ -14,21 +14,22 @@ def balanced_accuracy(
     *,
     threshold: float = 0.5,
 ) -> float:
-    """Return the mean over classes of their balanced accuracy.
+    """Return the balanced accuracy, averaged over classes.
 
-        (true positive rate + true negative rate) / 2
+        balanced accuracy of a class = (true positive rate + true negative rate) / 2
 
-    Predicting no label at all has a balanced accuracy of 0.5, as have random predictions.
+    If no label is predicted or if predictions are random, the balanced accuracy is 0.5.
 
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: 1 for positive, 0 for negative, NaN for unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        targets: Targets, 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         threshold: Smallest probability that is predicted positive, in [0, 1].
 
     Returns:
-        Mean in [0, 1] over the classes with a known positive and a known negative, 1 is best;
-        NaN if no class has both.
+        Mean balanced accuracy in [0, 1] over the classes with a known positive and a known
+        negative, where 1 is best. If no class has a known positive and a known negative, the value
+        is NaN.
 
     Raises:
         InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
@@ -46,7 +47,7 @@ def balanced_accuracy(
         >>> balanced_accuracy([[0.9], [0.2], [0.6], [0.4]], [[1], [0], [0], [1]])
         0.5
     """
-    return mean_of_defined(
+    return mean_ignoring_nan(
         balanced_accuracy_per_class(probabilities, targets, known, threshold=threshold)
     )
 

@@ -12,15 +12,17 @@ def brier(
 ) -> float:
     """Return the mean squared difference between probability and target over all known targets.
 
-        B = mean (p - y)²
+        B = mean of (p - y)²
+
+    where p is the probability and y is the target of a label.
 
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
     Returns:
-        Brier score in [0, 1], 0 is best; NaN if no target is known.
+        Brier score in [0, 1], where 0 is best. If no target is known, the value is NaN.
 
     Raises:
         InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
@@ -44,7 +46,9 @@ def brier(
 def brier_per_class(
     probabilities: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
 ) -> Array:
-    """Return ``brier`` of each class, ``(c,)``; NaN for a class without a known target.
+    """Return ``brier`` of each class, ``(c,)``.
+
+    The value of a class without known targets is NaN.
 
     Source:
         ``brier`` of each column.

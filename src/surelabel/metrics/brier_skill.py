@@ -14,17 +14,18 @@ def brier_skill(
 
         S = 1 - Σ (p - y)² / Σ (prevalence of the class - y)²
 
-    The prevalence of each class is computed from the same known targets. A model that predicts
-    only the prevalence of each class scores about 0, a perfect model 1.
+    where p is the probability and y is the target of a label. The prevalence of each class is
+    computed from the same known targets. The Brier skill of a model that predicts only the
+    prevalence of each class is about 0, and that of a perfect model is 1.
 
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
     Returns:
-        Brier skill, at most 1, negative if worse than the prevalence; NaN if the known targets of
-        each class are all equal.
+        Brier skill, at most 1. The value is negative if the model is worse than the prevalence, and
+        NaN if all known targets of each class are equal.
 
     Raises:
         InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
@@ -45,7 +46,9 @@ def brier_skill(
 def brier_skill_per_class(
     probabilities: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
 ) -> Array:
-    """Return ``brier_skill`` of each class, ``(c,)``; NaN if all its known targets are equal.
+    """Return ``brier_skill`` of each class, ``(c,)``.
+
+    If all known targets of a class are equal, the value of the class is NaN.
 
     Source:
         ``brier_skill`` of each column.

@@ -1,8 +1,8 @@
 """Expected calibration error (ECE).
 
-A binned calibration error decreases with more data but is never 0. Report it with ``noise_floor``
-and with ``brier_skill`` or ``log_loss``: predicting only the prevalence of each label gives a
-small calibration error.
+A binned calibration error decreases with more data but is never 0. Report the ECE together with
+``noise_floor`` and with ``brier_skill`` or ``log_loss``. A model that predicts only the prevalence
+of each label has a small calibration error but no skill.
 """
 
 import numpy as np
@@ -28,14 +28,17 @@ def ece(
 
         ECE = Σ_b  n_b / n · |accuracy_b - confidence_b|
 
+    where bin b contains n_b of the n known targets, accuracy_b is the share of positives in the bin
+    and confidence_b is the mean probability.
+
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
 
     Returns:
-        Calibration error in [0, 1], 0 is best; NaN if no target is known.
+        Calibration error in [0, 1], where 0 is best. If no target is known, the value is NaN.
 
     Raises:
         InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
@@ -53,7 +56,7 @@ def ece(
         >>> round(ece([[0.1, 0.9, 0.9]], [[0, 1, 0]]), 4)
         0.3
     """
-    return float(_weighted_mean_gap(reliability_bins(probabilities, targets, known, bins=bins)))
+    return float(_ece_of_bins(reliability_bins(probabilities, targets, known, bins=bins)))
 
 
 def ece_per_class(
@@ -63,15 +66,17 @@ def ece_per_class(
     *,
     bins: int = 15,
 ) -> Array:
-    """Return ``ece`` of each class, ``(c,)``; NaN for a class without a known target.
+    """Return ``ece`` of each class, ``(c,)``.
+
+    The value of a class without known targets is NaN.
 
     Source:
         ``ece`` of each column.
     """
-    return _weighted_mean_gap(reliability_bins_per_class(probabilities, targets, known, bins=bins))
+    return _ece_of_bins(reliability_bins_per_class(probabilities, targets, known, bins=bins))
 
 
-def _weighted_mean_gap(bins: ReliabilityBins) -> Array:
+def _ece_of_bins(bins: ReliabilityBins) -> Array:
     """Return the mean gap of the bins, weighted by their counts."""
     weighted_gaps = np.where(bins.counts > 0, bins.counts * bins.gaps, 0.0)
     return divide_or_nan(weighted_gaps.sum(axis=-1), bins.counts.sum(axis=-1))

@@ -3,7 +3,7 @@
 import numpy.typing as npt
 
 from surelabel.errors import ConfigError
-from surelabel.metrics.arrays.input_validation import validate_probabilities
+from surelabel.metrics.arrays.input_validation import validate_probability_metric_inputs
 from surelabel.metrics.ece import ece, ece_per_class
 from surelabel.records import Array, Flags
 
@@ -23,12 +23,12 @@ def ece_of_candidates(
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
         threshold: Smallest probability of a candidate, in [0, 1].
 
     Returns:
-        Calibration error in [0, 1], 0 is best; NaN without a known candidate.
+        Calibration error in [0, 1], where 0 is best. If no candidate is known, the value is NaN.
 
     Raises:
         InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
@@ -42,7 +42,7 @@ def ece_of_candidates(
         >>> round(ece_of_candidates([[0.01, 0.9, 0.9]], [[0, 1, 0]]), 4)
         0.4
     """
-    candidates = _candidate_mask(probabilities, targets, known, threshold)
+    candidates = _ece_candidate_mask(probabilities, targets, known, threshold)
     return ece(probabilities, targets, candidates, bins=bins)
 
 
@@ -54,16 +54,18 @@ def ece_of_candidates_per_class(
     bins: int = 15,
     threshold: float = 0.05,
 ) -> Array:
-    """Return ``ece_of_candidates`` of each class, ``(c,)``; NaN for a class without candidates.
+    """Return ``ece_of_candidates`` of each class, ``(c,)``.
+
+    The value of a class without known candidates is NaN.
 
     Source:
         None; ours: ``ece_of_candidates`` of each column.
     """
-    candidates = _candidate_mask(probabilities, targets, known, threshold)
+    candidates = _ece_candidate_mask(probabilities, targets, known, threshold)
     return ece_per_class(probabilities, targets, candidates, bins=bins)
 
 
-def _candidate_mask(
+def _ece_candidate_mask(
     probabilities: npt.ArrayLike,
     targets: npt.ArrayLike,
     known: npt.ArrayLike | None,
@@ -72,5 +74,5 @@ def _candidate_mask(
     """Return True where the target is known and the probability reaches the threshold."""
     if not 0 <= threshold <= 1:
         raise ConfigError(f"threshold must be a probability in [0, 1]; got {threshold}.")
-    p, _, known = validate_probabilities(probabilities, targets, known)
+    p, _, known = validate_probability_metric_inputs(probabilities, targets, known)
     return known & (p >= threshold)

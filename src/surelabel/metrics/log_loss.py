@@ -4,10 +4,10 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.errors import InputError
-from surelabel.metrics.arrays.input_validation import validate_probabilities
+from surelabel.metrics.arrays.input_validation import validate_probability_metric_inputs
 from surelabel.metrics.arrays.nan_division import divide_or_nan
 from surelabel.metrics.arrays.row_blocks import iterate_row_blocks
-from surelabel.records import LOGIT_LIMIT, Array, Flags, validate_targets
+from surelabel.records import LOGIT_LIMIT, Array, Flags, validate_record_targets
 from surelabel.shapes import check_shapes
 
 
@@ -18,13 +18,15 @@ def log_loss(
 
         L = mean of  -y · log(p) - (1 - y) · log(1 - p),   logarithms clipped at -40
 
+    where p is the probability and y is the target of a label.
+
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
     Returns:
-        Log loss in [0, 40] nats, 0 is best; NaN if no target is known.
+        Log loss in [0, 40] nats, where 0 is best. If no target is known, the value is NaN.
 
     Raises:
         InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
@@ -41,35 +43,39 @@ def log_loss(
         >>> round(log_loss([[0.5, 0.25]], [[1, 0]]), 4)
         0.4904
     """
-    losses, n_known = _sum_losses(probabilities, targets, known)
+    losses, n_known = _sum_log_losses(probabilities, targets, known)
     return float(divide_or_nan(losses.sum(), n_known.sum()))
 
 
 def log_loss_per_class(
     probabilities: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
 ) -> Array:
-    """Return ``log_loss`` of each class, ``(c,)``; NaN for a class without a known target.
+    """Return ``log_loss`` of each class, ``(c,)``.
+
+    The value of a class without known targets is NaN.
 
     Source:
         ``log_loss`` of each column.
     """
-    return divide_or_nan(*_sum_losses(probabilities, targets, known))
+    return divide_or_nan(*_sum_log_losses(probabilities, targets, known))
 
 
 def log_loss_of_logits(
     logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
 ) -> float:
-    """Return the log loss of logits; it is exact where their sigmoid rounds to 0 or 1.
+    """Return the log loss of logits, which is exact even if the sigmoid rounds to 0 or 1.
 
         L = mean of  log(1 + exp(z)) - y · z
+
+    where z is the logit and y is the target of a label.
 
     Args:
         logits: Finite log-odds, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
     Returns:
-        Log loss in nats, 0 is best; NaN if no target is known.
+        Log loss in nats, where 0 is best. If no target is known, the value is NaN.
 
     Raises:
         InputError: If the shapes differ, a logit is not finite, or a known target is outside
@@ -83,29 +89,29 @@ def log_loss_of_logits(
         20.3466
     """
     z = np.asarray(logits, dtype=np.float64)
-    y, known = validate_targets(targets, known)
+    y, known = validate_record_targets(targets, known)
     check_shapes(logits=(z, "n c"), targets=(y, "n c"))
     if not np.isfinite(z).all():
         raise InputError(
-            f"logits must be finite; got {(~np.isfinite(z)).sum()} values that are not. Clip them "
-            f"to [-40, 40], as links and calibrators do."
+            f"logits must be finite; got {(~np.isfinite(z)).sum()} values that are NaN or "
+            f"infinite. Clip the logits to [-40, 40], as links and calibrators do."
         )
     losses = np.maximum(z, 0) + np.log1p(np.exp(-np.abs(z))) - y * z
     return float(divide_or_nan(losses[known].sum(), known.sum()))
 
 
-def _sum_losses(
+def _sum_log_losses(
     probabilities: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None
 ) -> tuple[Array, Array]:
     """Return the summed losses and the number of known targets of each class, ``(c,)`` each."""
-    p, y, known = validate_probabilities(probabilities, targets, known)
+    p, y, known = validate_probability_metric_inputs(probabilities, targets, known)
     losses = np.zeros(p.shape[1])
     for block in iterate_row_blocks(p, y, known):
-        losses += _cross_entropy(*block).sum(axis=0)
+        losses += _log_loss_of_each_label(*block).sum(axis=0)
     return losses, known.sum(axis=0, dtype=float)
 
 
-def _cross_entropy(p: Array, y: Array, known: Flags) -> Array:
+def _log_loss_of_each_label(p: Array, y: Array, known: Flags) -> Array:
     """Return the binary cross-entropy of each label, 0 where unknown, ``(n, c)``."""
     with np.errstate(divide="ignore"):  # log(0) is clipped to -40 below
         log_p, log_not_p = np.log(p), np.log1p(-p)

@@ -18,22 +18,24 @@ def mce(
     bins: int = 15,
     min_count: int = 1,
 ) -> float:
-    """Return the largest calibration gap of a bin, with all labels of all images pooled.
+    """Return the largest calibration gap of any bin, over all labels of all images.
 
         MCE = max over bins with n_b >= min_count of  |accuracy_b - confidence_b|
 
-    A bin of one label has a gap of up to 1 by chance alone. Set ``min_count``, for example to 20,
-    to leave out such bins.
+    where bin b contains n_b known targets, accuracy_b is the share of positives in the bin and
+    confidence_b is the mean probability. The gap of a bin with a single label may be as large as 1
+    by chance. Set ``min_count``, for example to 20, to leave out bins with few labels.
 
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
-        min_count: Smallest number of known targets of a bin that counts, >= 1.
+        min_count: Smallest number of known targets in a bin, >= 1; smaller bins are left out.
 
     Returns:
-        Calibration error in [0, 1], 0 is best; NaN if no bin has ``min_count`` known targets.
+        Calibration error in [0, 1], where 0 is best. If no bin has ``min_count`` known targets,
+        the value is NaN.
 
     Raises:
         InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
@@ -62,7 +64,9 @@ def mce_per_class(
     bins: int = 15,
     min_count: int = 1,
 ) -> Array:
-    """Return ``mce`` of each class, ``(c,)``; NaN for a class without a bin that counts.
+    """Return ``mce`` of each class, ``(c,)``.
+
+    If no bin of a class has ``min_count`` known targets, the value of the class is NaN.
 
     Source:
         ``mce`` of each column.

@@ -23,17 +23,19 @@ def mce_weighted(
 
         max over bins of  n_b / n · |accuracy_b - confidence_b|
 
-    It never exceeds ``ece`` and is not the maximum error: a bin with few labels may have any gap.
-    Published values of "MCE" below the ECE were computed with this formula. ``mce`` is the maximum.
+    where bin b contains n_b of the n known targets, accuracy_b is the share of positives in the bin
+    and confidence_b is the mean probability. The largest term never exceeds ``ece``. To compute the
+    largest gap of a bin without weights, use ``mce``. Published values of "MCE" below the ECE were
+    computed with weighted terms.
 
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
 
     Returns:
-        Largest term in [0, 1], 0 is best; NaN if no target is known.
+        Largest term in [0, 1], where 0 is best. If no target is known, the value is NaN.
 
     Raises:
         InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
@@ -48,7 +50,7 @@ def mce_weighted(
         >>> round(mce_weighted([[0.1, 0.9, 0.9]], [[0, 1, 0]]), 4)
         0.2667
     """
-    return float(_largest_term(reliability_bins(probabilities, targets, known, bins=bins)))
+    return float(_mce_weighted_of_bins(reliability_bins(probabilities, targets, known, bins=bins)))
 
 
 def mce_weighted_per_class(
@@ -58,15 +60,19 @@ def mce_weighted_per_class(
     *,
     bins: int = 15,
 ) -> Array:
-    """Return ``mce_weighted`` of each class, ``(c,)``; NaN for a class without a known target.
+    """Return ``mce_weighted`` of each class, ``(c,)``.
+
+    The value of a class without known targets is NaN.
 
     Source:
         ``mce_weighted`` of each column.
     """
-    return _largest_term(reliability_bins_per_class(probabilities, targets, known, bins=bins))
+    return _mce_weighted_of_bins(
+        reliability_bins_per_class(probabilities, targets, known, bins=bins)
+    )
 
 
-def _largest_term(bins: ReliabilityBins) -> Array:
+def _mce_weighted_of_bins(bins: ReliabilityBins) -> Array:
     """Return the largest gap of a bin, weighted by its share of the counts."""
     weighted_gaps = np.where(bins.counts > 0, bins.counts * bins.gaps, 0.0)
     return divide_or_nan(weighted_gaps.max(axis=-1), bins.counts.sum(axis=-1))

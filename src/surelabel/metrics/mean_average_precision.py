@@ -2,22 +2,23 @@
 
 import numpy.typing as npt
 
-from surelabel.metrics.arrays.nan_division import mean_of_defined
+from surelabel.metrics.arrays.nan_division import mean_ignoring_nan
 from surelabel.metrics.average_precision import average_precision_per_class
 
 
 def mean_average_precision(
     scores: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
 ) -> float:
-    """Return the mean over classes of their average precision: mAP, also called mAP@y.
+    """Return the average precision, averaged over classes (mAP, also called mAP@y).
 
     Args:
-        scores: Finite scores, a higher score means more likely, ``(n, c)``.
-        targets: 1 for positive, 0 for negative, NaN for unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        scores: Finite scores, ``(n, c)``. A higher score means a more likely label.
+        targets: Targets, 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
     Returns:
-        Mean in [0, 1] over the classes with a known positive, 1 is best; NaN if no class has one.
+        Mean average precision in [0, 1] over the classes with a known positive, where 1 is best. If
+        no positive is known, the value is NaN.
 
     Raises:
         InputError: If the shapes differ, a score is not finite, or a known target is neither 0
@@ -34,4 +35,4 @@ def mean_average_precision(
         >>> mean_average_precision([[0.9, 0.3], [0.8, 0.4]], [[1, 0], [0, 0]])
         1.0
     """
-    return mean_of_defined(average_precision_per_class(scores, targets, known))
+    return mean_ignoring_nan(average_precision_per_class(scores, targets, known))

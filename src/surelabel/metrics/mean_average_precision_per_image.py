@@ -2,22 +2,23 @@
 
 import numpy.typing as npt
 
-from surelabel.metrics.arrays.nan_division import mean_of_defined
+from surelabel.metrics.arrays.nan_division import mean_ignoring_nan
 from surelabel.metrics.average_precision import average_precision_per_image
 
 
 def mean_average_precision_per_image(
     scores: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
 ) -> float:
-    """Return the mean over images of the average precision of their labels: mAP@x.
+    """Return the average precision of the labels of an image, averaged over images (mAP@x).
 
     Args:
-        scores: Finite scores, a higher score means more likely, ``(n, c)``.
-        targets: 1 for positive, 0 for negative, NaN for unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        scores: Finite scores, ``(n, c)``. A higher score means a more likely label.
+        targets: Targets, 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
     Returns:
-        Mean in [0, 1] over the images with a known positive, 1 is best; NaN if no image has one.
+        Mean average precision in [0, 1] over the images with a known positive, where 1 is best. If
+        no positive is known, the value is NaN.
 
     Raises:
         InputError: If the shapes differ, a score is not finite, or a known target is neither 0
@@ -31,4 +32,4 @@ def mean_average_precision_per_image(
         >>> mean_average_precision_per_image([[0.9, 0.3], [0.8, 0.4]], [[1, 0], [0, 1]])
         0.75
     """
-    return mean_of_defined(average_precision_per_image(scores, targets, known))
+    return mean_ignoring_nan(average_precision_per_image(scores, targets, known))

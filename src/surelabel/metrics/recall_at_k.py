@@ -14,15 +14,18 @@ def recall_at_k(
 
         R = hits / positives, pooled over images
 
+    where hits is the number of positives that are selected.
+
     Args:
-        scores: Finite scores, a higher score means more likely, ``(n, c)``.
-        targets: 1 for positive, 0 for negative, NaN for unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``; only known labels are ranked. By
-            default, all targets except NaN.
-        k: Number of labels selected in each image, >= 1; at most all known labels.
+        scores: Finite scores, ``(n, c)``. A higher score means a more likely label.
+        targets: Targets, 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
+        known: Mask of the known targets, ``(n, c)``; only known labels are ranked. If None,
+            all targets except NaN are known.
+        k: Number of labels that are selected in each image, >= 1. If an image has fewer known
+            labels, all known labels are selected.
 
     Returns:
-        Recall in [0, 1], 1 is best; NaN without a known positive.
+        Recall in [0, 1], where 1 is best. If no positive is known, the value is NaN.
 
     Raises:
         InputError: If the shapes differ, a score is not finite, or a known target is neither 0
@@ -47,7 +50,9 @@ def recall_at_k(
 def recall_at_k_per_class(
     scores: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None, *, k: int = 3
 ) -> Array:
-    """Return ``recall_at_k`` of each class, ``(c,)``; NaN for a class without a known positive.
+    """Return ``recall_at_k`` of each class, ``(c,)``.
+
+    The value of a class without known positives is NaN.
 
     Source:
         ``recall_at_k`` with the counts of each class.

@@ -1,4 +1,4 @@
-"""Squared calibration error: mean squared gap of the bins, weighted by their counts."""
+"""Squared calibration error: mean squared gap of the bins, weighted by bin counts."""
 
 import numpy as np
 import numpy.typing as npt
@@ -23,17 +23,20 @@ def squared_calibration_error(
 
         Σ_b  n_b / n · (accuracy_b - confidence_b)²
 
-    Sampling noise increases the error; ``squared_calibration_error_debiased`` corrects for it.
+    where bin b contains n_b of the n known targets, accuracy_b is the share of positives in the bin
+    and confidence_b is the mean probability. Sampling noise increases the squared calibration
+    error. To remove the bias of sampling noise, use ``squared_calibration_error_debiased``.
 
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
 
     Returns:
-        Squared calibration error in [0, 1], 0 is best; NaN if no target is known. Its square root
-        is the l2 calibration error of torchmetrics.
+        Squared calibration error in [0, 1], where 0 is best. If no target is known, the value is
+        NaN. The square root of the squared calibration error is the l2 calibration error of
+        torchmetrics.
 
     Raises:
         InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
@@ -49,7 +52,7 @@ def squared_calibration_error(
         0.11
     """
     binned = reliability_bins(probabilities, targets, known, bins=bins)
-    return float(_weighted_mean_squared_gap(binned))
+    return float(_squared_calibration_error_of_bins(binned))
 
 
 def squared_calibration_error_per_class(
@@ -59,16 +62,18 @@ def squared_calibration_error_per_class(
     *,
     bins: int = 15,
 ) -> Array:
-    """Return ``squared_calibration_error`` of each class, ``(c,)``; NaN if no target is known.
+    """Return ``squared_calibration_error`` of each class, ``(c,)``.
+
+    The value of a class without known targets is NaN.
 
     Source:
         ``squared_calibration_error`` of each column.
     """
     binned = reliability_bins_per_class(probabilities, targets, known, bins=bins)
-    return _weighted_mean_squared_gap(binned)
+    return _squared_calibration_error_of_bins(binned)
 
 
-def _weighted_mean_squared_gap(bins: ReliabilityBins) -> Array:
-    """Return the mean squared gap of the bins, weighted by their counts."""
+def _squared_calibration_error_of_bins(bins: ReliabilityBins) -> Array:
+    """Return the mean squared gap of the bins, weighted by bin counts."""
     weighted_squares = np.where(bins.counts > 0, bins.counts * bins.gaps**2, 0.0)
     return divide_or_nan(weighted_squares.sum(axis=-1), bins.counts.sum(axis=-1))

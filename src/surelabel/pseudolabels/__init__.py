@@ -1,9 +1,10 @@
-"""Pseudo-labels: targets for unlabelled images. Add one line to a table for a new entry.
+"""Pseudo-labels: targets for unlabelled images. To add an entry, add one line to a table.
 
 ``PSEUDOLABELS``: ``(scores (n c) or view scores (n t c), *, settings) -> targets (n c)``. Scores
-are log-odds, as computed by ``views.log_odds_of_softmax``; the first view is the whole image.
+are log-odds, as computed by ``views.relative_log_odds_of_softmax``. The first view is the whole
+image.
 ``CORRECTIONS``: ``(scores (n c), *, settings) -> scores (n c)``, from log-odds to log-odds.
-``SEWINGS``: settings of the training on pseudo-labels, a frozen dataclass.
+``SEWINGS``: frozen dataclasses with the settings of the training on pseudo-labels.
 """
 
 from collections.abc import Callable
@@ -12,20 +13,25 @@ from torch import Tensor
 
 from surelabel.pseudolabels.ccd import ccd
 from surelabel.pseudolabels.cdul import cdul
-from surelabel.pseudolabels.corrections import CORRECTIONS, hard, linear, square_root
+from surelabel.pseudolabels.corrections import (
+    CORRECTIONS,
+    hard_correction,
+    linear_correction,
+    square_root_correction,
+)
 from surelabel.pseudolabels.cut_and_sew.cut_and_sew import CutAndSew
-from surelabel.pseudolabels.cut_and_sew.em_losses import expectation_loss, maximization_loss
+from surelabel.pseudolabels.cut_and_sew.em_losses import em_expectation_loss, em_maximization_loss
 from surelabel.pseudolabels.cut_and_sew.label_estimator import EstimatorBatch, LabelEstimator
 from surelabel.pseudolabels.cut_and_sew.top_images import (
     mask_top_images,
     mask_top_images_by_prevalence,
-    overlay_candidates,
+    overlay_candidates_of_top_images,
 )
 from surelabel.pseudolabels.tailored import tailored
-from surelabel.pseudolabels.targets.part_presence import presence_probabilities
+from surelabel.pseudolabels.targets.part_presence import part_presence_probabilities
 from surelabel.pseudolabels.targets.rank_inversions import (
-    inversions_within_images,
-    inversions_within_labels,
+    rank_inversions_within_images,
+    rank_inversions_within_labels,
 )
 
 PSEUDOLABELS: dict[str, Callable[..., Tensor]] = {"ccd": ccd, "cdul": cdul, "tailored": tailored}
@@ -40,16 +46,16 @@ __all__ = [
     "LabelEstimator",
     "ccd",
     "cdul",
-    "expectation_loss",
-    "hard",
-    "inversions_within_images",
-    "inversions_within_labels",
-    "linear",
+    "em_expectation_loss",
+    "em_maximization_loss",
+    "hard_correction",
+    "linear_correction",
     "mask_top_images",
     "mask_top_images_by_prevalence",
-    "maximization_loss",
-    "overlay_candidates",
-    "presence_probabilities",
-    "square_root",
+    "overlay_candidates_of_top_images",
+    "part_presence_probabilities",
+    "rank_inversions_within_images",
+    "rank_inversions_within_labels",
+    "square_root_correction",
     "tailored",
 ]

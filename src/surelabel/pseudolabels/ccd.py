@@ -6,7 +6,10 @@ import torch
 from torch import Tensor
 
 from surelabel.errors import ConfigError
-from surelabel.pseudolabels.targets.input_validation import check_share, split_views
+from surelabel.pseudolabels.targets.input_validation import (
+    check_pseudolabel_share,
+    split_pseudolabel_views,
+)
 
 
 def ccd(
@@ -16,26 +19,31 @@ def ccd(
     entropy_limit: float = 2.0,
     image_weight: float = 0.2,
 ) -> Tensor:
-    """Divide each probability by the mean probability of its label where it is the highest.
+    """Divide each probability by the mean confidence of its label.
 
         b_j = mean of p_ij over the images with highest label j and an entropy below the limit
         y_ij = min(max(p_ij, floor) / b_j, 1)
         with parts: y <- min(w · y + (1 - w) · max(max_k p^k, floor) / b, 1)    w = image_weight
 
-    The targets of an image depend on all images through b.
+    p_ij is the probability of label j in image i, p^k the probabilities in part k, and b_j the mean
+    confidence of label j. The targets of an image depend on all images, because b_j is a mean over
+    images.
 
     Args:
         scores: Log-odds of a softmax over the labels, of whole images ``(n, c)``, or of whole
             images followed by their parts ``(n, t, c)``.
         floor: Lower limit of the probabilities, in [0, 1).
-        entropy_limit: Largest entropy of an image that counts in b, in nats, >= 0.
-        image_weight: Weight of the targets of the whole image against its parts, in [0, 1).
+        entropy_limit: Largest entropy of an image that is used for the mean confidence, in nats,
+            >= 0.
+        image_weight: Weight of the targets of the whole image, in [0, 1). The parts have the
+            remaining weight.
 
     Returns:
         Targets in [0, 1], ``(n, c)``, in float32 or finer.
 
     Raises:
-        InputError: If ``scores`` have another shape, or a score is not finite.
+        InputError: If ``scores`` are neither ``(n, c)`` nor ``(n, t, c)``, or a score is not
+            finite.
         ConfigError: If a setting is out of range.
 
     Source:
@@ -53,12 +61,12 @@ def ccd(
                 [0.8571, 0.6000, 0.1000],
                 [0.1429, 1.0000, 0.4000]])
     """
-    check_share("floor", floor)
-    check_share("image_weight", image_weight)
+    check_pseudolabel_share("floor", floor)
+    check_pseudolabel_share("image_weight", image_weight)
     if not 0 <= entropy_limit < math.inf:
         raise ConfigError(f"entropy_limit must be in [0, inf) nats; got {entropy_limit!r}.")
-    whole, parts = split_views(scores)
-    confidence = _mean_confidence(whole.sigmoid(), entropy_limit)
+    whole, parts = split_pseudolabel_views(scores)
+    confidence = _ccd_mean_confidence(whole.sigmoid(), entropy_limit)
     targets = (whole.sigmoid().clamp(min=floor) / confidence).clamp(max=1)
     if parts is None:
         return targets
@@ -66,7 +74,7 @@ def ccd(
     return (image_weight * targets + (1 - image_weight) * part_targets).clamp(max=1)
 
 
-def _mean_confidence(p: Tensor, entropy_limit: float) -> Tensor:
+def _ccd_mean_confidence(p: Tensor, entropy_limit: float) -> Tensor:
     """Return the mean probability of each label where it is the highest, ``(c,)``, or 1."""
     has_low_entropy = torch.special.entr(p).sum(dim=1, keepdim=True) <= entropy_limit
     is_highest = (p == p.amax(dim=1, keepdim=True)) & has_low_entropy

@@ -4,24 +4,28 @@ import torch
 from torch import Tensor
 
 from surelabel.errors import ConfigError
-from surelabel.pseudolabels.targets.input_validation import split_views
+from surelabel.pseudolabels.targets.input_validation import split_pseudolabel_views
 
 
 def cdul(scores: Tensor, *, threshold: float = 0.5) -> Tensor:
-    """Average the image with its best part if that is above a threshold, else with its worst.
+    """Average the image with its best part if the part reaches a threshold, else with its worst.
 
         y = (p0 + a) / 2     a = max_k p^k if it is at least the threshold, else min_k p^k
 
+    p0 is the probability of a label in the whole image, and p^k the probability in part k.
+
     Args:
         scores: Log-odds of whole images ``(n, c)``, or of whole images followed by their parts
-            ``(n, t, c)``. Without parts the targets are the probabilities.
+            ``(n, t, c)``. If there are no parts, the targets are the probabilities of the whole
+            images.
         threshold: Probability from which a part counts as positive (zeta), in [0, 1].
 
     Returns:
         Targets in [0, 1], ``(n, c)``, in float32 or finer.
 
     Raises:
-        InputError: If ``scores`` have another shape, or a score is not finite.
+        InputError: If ``scores`` are neither ``(n, c)`` nor ``(n, t, c)``, or a score is not
+            finite.
         ConfigError: If ``threshold`` is outside [0, 1].
 
     Source:
@@ -39,7 +43,7 @@ def cdul(scores: Tensor, *, threshold: float = 0.5) -> Tensor:
     """
     if not 0 <= threshold <= 1:
         raise ConfigError(f"threshold must be in [0, 1]; got {threshold!r}.")
-    whole, parts = split_views(scores)
+    whole, parts = split_pseudolabel_views(scores)
     if parts is None:
         return whole.sigmoid()
     best, worst = parts.amax(dim=1).sigmoid(), parts.amin(dim=1).sigmoid()

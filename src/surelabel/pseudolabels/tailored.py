@@ -3,15 +3,17 @@
 import torch
 from torch import Tensor
 
-from surelabel.pseudolabels.corrections.square_root import square_root
-from surelabel.pseudolabels.targets.input_validation import split_views
-from surelabel.views import max_with_margin
+from surelabel.pseudolabels.corrections.square_root import square_root_correction
+from surelabel.pseudolabels.targets.input_validation import split_pseudolabel_views
+from surelabel.views import max_fusion_with_margin
 
 
 def tailored(scores: Tensor, *, margin: float = 1.0, top_k: int = 1) -> Tensor:
-    """Fuse whole image and parts with a maximum, and raise the highest labels.
+    """Fuse the scores of whole image and parts with a maximum, and raise the highest labels.
 
         y = sigmoid(g(max(z0, max_k z^k - margin)))     g = square_root with top_k
+
+    z0 are the log-odds of the whole image, and z^k the log-odds of part k.
 
     Args:
         scores: Log-odds of whole images ``(n, c)``, or of whole images followed by their parts
@@ -23,7 +25,8 @@ def tailored(scores: Tensor, *, margin: float = 1.0, top_k: int = 1) -> Tensor:
         Targets in [0, 1], ``(n, c)``, in float32 or finer.
 
     Raises:
-        InputError: If ``scores`` have another shape, or a score is not finite.
+        InputError: If ``scores`` are neither ``(n, c)`` nor ``(n, t, c)``, or a score is not
+            finite.
         ConfigError: If ``top_k`` is not a whole number >= 0.
 
     Source:
@@ -44,6 +47,6 @@ def tailored(scores: Tensor, *, margin: float = 1.0, top_k: int = 1) -> Tensor:
         >>> tailored(torch.tensor([[[0.0, -3.0], [-4.0, -1.0]]])).round(decimals=4)
         tensor([[0.7071, 0.1192]])
     """
-    whole, parts = split_views(scores)
-    fused = whole if parts is None else max_with_margin(whole, parts, margin=margin)
-    return torch.sigmoid(square_root(fused, top_k=top_k))
+    whole, parts = split_pseudolabel_views(scores)
+    fused = whole if parts is None else max_fusion_with_margin(whole, parts, margin=margin)
+    return torch.sigmoid(square_root_correction(fused, top_k=top_k))

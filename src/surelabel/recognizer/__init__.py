@@ -1,13 +1,20 @@
-"""Recognizer: fit, calibrate, predict, save, load; with tagging, evaluation and indexing."""
+"""Recognizer class, and functions to tag, evaluate, localize and index images."""
 
-from surelabel.recognizer.evaluation_run import evaluate, predict_and_evaluate
-from surelabel.recognizer.indexing import IndexUpdate, index_images, read_index_names
+from surelabel.recognizer.evaluation_run import basic_evaluation_run, evaluate
+from surelabel.recognizer.indexing import (
+    IndexUpdate,
+    index_images_with_recognizer,
+    read_names_for_indexing,
+)
 from surelabel.recognizer.inputs import LabelledInput, RecognizerInput
-from surelabel.recognizer.localization import check_can_localize, localize_labels
 from surelabel.recognizer.model_resolution import resolve_model
 from surelabel.recognizer.recognizer import Recognizer
-from surelabel.recognizer.saving import check_output_folder
-from surelabel.recognizer.tagging import check_tag_options, select_tags, tag
+from surelabel.recognizer.region_localization import (
+    check_recognizer_can_localize,
+    localize_labels,
+)
+from surelabel.recognizer.saving import check_saved_recognizer_folder
+from surelabel.recognizer.tagging import check_tagging_options, select_tags, tag
 from surelabel.recognizer.threshold_selection import guarantee, operating_point
 
 __all__ = [
@@ -15,16 +22,16 @@ __all__ = [
     "LabelledInput",
     "Recognizer",
     "RecognizerInput",
-    "check_can_localize",
-    "check_output_folder",
-    "check_tag_options",
+    "basic_evaluation_run",
+    "check_recognizer_can_localize",
+    "check_saved_recognizer_folder",
+    "check_tagging_options",
     "evaluate",
     "guarantee",
-    "index_images",
+    "index_images_with_recognizer",
     "localize_labels",
     "operating_point",
-    "predict_and_evaluate",
-    "read_index_names",
+    "read_names_for_indexing",
     "resolve_model",
     "select_tags",
     "tag",

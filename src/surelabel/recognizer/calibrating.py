@@ -13,9 +13,9 @@ from surelabel.decisions import ValidationRecord, record_validation
 from surelabel.encoders import Encoder, prompt_templates, reference_names
 from surelabel.errors import ConfigError, DataError, InputError
 from surelabel.features import FeatureCache, Progress, encode_image_files, encode_views
-from surelabel.methods.text_scoring.text_scorer import BACKGROUNDS, encode_with_synonyms
-from surelabel.pseudolabels import presence_probabilities
-from surelabel.recognizer.calibration_record import Calibration
+from surelabel.methods.text_scoring.text_scorer import BACKGROUNDS, encode_synonyms_for_text_scorer
+from surelabel.pseudolabels import part_presence_probabilities
+from surelabel.recognizer.calibration_record import CalibrationRecord
 from surelabel.records import Array, Flags
 from surelabel.shapes import check_shapes
 from surelabel.views import RegionLayout
@@ -27,13 +27,13 @@ WINDOWS = RegionLayout([(x, y, x + 0.5, y + 0.5) for y in WINDOW_ORIGINS for x i
 IMAGES_PER_BLOCK = 256  # images whose windows are compared with all texts at once
 
 
-def check_calibrator_accepts_scores(run: Run, raw_score_entry: str | None) -> None:
-    """Refuse a calibrator that needs log-odds if the scores are not log-odds.
+def check_recognizer_calibrator(run: Run, raw_score_entry: str | None) -> None:
+    """Check that the calibrator accepts the scores, which may not be log-odds.
 
     Args:
         run: Run with the calibrator.
-        raw_score_entry: Key of the loss or method whose scores are not log-odds; None if a link
-            turns the scores into log-odds.
+        raw_score_entry: Key of the loss or method that computes raw scores. If None, a link
+            converts the scores to log-odds.
 
     Raises:
         ConfigError: If the calibrator does not accept raw scores.
@@ -46,33 +46,34 @@ def check_calibrator_accepts_scores(run: Run, raw_score_entry: str | None) -> No
         )
 
 
-def fit_calibration(
+def fit_recognizer_calibration(
     run: Run, raw: Array, targets: Array, known: Flags, *, folds: int = 0
-) -> Calibration:
-    """Fit the calibrator of a run on labelled images and compute its validation record.
+) -> CalibrationRecord:
+    """Fit the calibrator of a run on labelled images and compute the validation record.
 
     Args:
         run: Run with the calibrator and the seed.
-        raw: Log-odds, or raw scores if there is no link, ``(n, c)``.
+        raw: Log-odds, or raw scores if there is no link, ``(n, c)`` for n images and c labels.
         targets: Targets in [0, 1], ``(n, c)``.
         known: True where the target is known, ``(n, c)``.
-        folds: Number of folds if ``raw`` are out-of-fold scores, for the description; else 0.
+        folds: Number of folds, for the description of the calibration, if ``raw`` contains
+            out-of-fold scores; otherwise 0.
 
     Raises:
-        InputError: If no known target is positive, or none is negative.
+        InputError: If no known target is positive, or no known target is negative.
     """
     make_calibrator, name = run.entry("calibrator"), run.calibrator.name
     n_images = int(known.any(axis=1).sum())
     calibrator = make_calibrator().fit(raw, targets, known)
     enough = n_images >= MIN_RECORD_IMAGES
-    record = _cross_fitted_record(run, raw, targets, known) if enough else None
+    record = _cross_fit_record_for_calibrating(run, raw, targets, known) if enough else None
     description = f"{name} on {n_images} labelled images"
     if folds:
         description += f" ({folds}-fold cross-validation)"
-    return Calibration(name, calibrator, description, record)
+    return CalibrationRecord(name, calibrator, description, record)
 
 
-def _cross_fitted_record(
+def _cross_fit_record_for_calibrating(
     run: Run, raw: Array, targets: Array, known: Flags
 ) -> ValidationRecord | None:
     """Return the validation record of cross-fitted log-odds.
@@ -89,7 +90,7 @@ def _cross_fitted_record(
     return record_validation(logits, targets, known)
 
 
-def fit_calibration_without_labels(
+def fit_recognizer_calibration_without_labels(
     run: Run,
     encoder: Encoder,
     names_with_aliases: Sequence[str],
@@ -98,25 +99,26 @@ def fit_calibration_without_labels(
     *,
     cache: FeatureCache | None = None,
     progress: Progress | None = None,
-) -> Calibration:
+) -> CalibrationRecord:
     """Fit the calibrator of a run on unlabelled images, for the scores of any method.
 
     The targets are pseudo-labels of the encoder: softmax probabilities over the names and common
-    reference words. They are computed for the whole image and for nine overlapping windows of
-    half its width and height. The validation record holds the counts that the calibrated
-    probabilities predict; it is not verified against labels.
+    reference words. The probabilities are computed for the whole image and for nine overlapping
+    windows with half the width and height of the image. The validation record contains expected
+    counts, computed from the calibrated probabilities. The validation record is not verified
+    against labels.
 
     Args:
         run: Run with the calibrator, the prompt templates and the background words.
         encoder: Encoder of images and texts.
-        names_with_aliases: One text per label, length c. A reference word that equals a name is
-            left out. A synonym is not recognized: write ``sofa|couch`` to leave out both.
-        raw: Input of the calibrator for the same images: log-odds, or raw scores if there is no
-            link, ``(n, c)``.
+        names_with_aliases: One text per label, length c. Reference words that equal a label are
+            left out. Synonyms are not recognized: write ``sofa|couch`` to leave out both reference
+            words.
+        raw: Log-odds of the images in ``paths``, or raw scores if there is no link, ``(n, c)``.
         paths: Paths of the images, length n; unreadable images are left out.
         cache: Cache of image features.
-        progress: Function called with the number of encoded images and their total, first for
-            whole images, then for windows.
+        progress: Function called with the number of encoded images and the total number of images,
+            first for whole images, then for windows.
 
     Raises:
         InputError: If ``raw`` does not have one row per image and one column per label.
@@ -124,8 +126,8 @@ def fit_calibration_without_labels(
         ConfigError: If the encoder has no text encoder, or accepts no images.
 
     Source:
-        none; ours. Compared with labelled images, sewn images and mixtures in
-        docs/calibrators.md.
+        none; ours. The page docs/calibrators.md compares this calibration with calibration on
+        labelled images, sewn images and mixtures.
     """
     raw = np.asarray(raw, dtype=np.float64)
     check_shapes(raw=(raw, "n c"))
@@ -135,24 +137,26 @@ def fit_calibration_without_labels(
             f"{len(names_with_aliases)}); got {raw.shape}. Compute the scores of these images "
             "and labels."
         )
-    rows, vectors = _encode_images_and_windows(encoder, paths, cache, progress)
-    targets = _presence_probabilities(run, encoder, names_with_aliases, vectors)
+    rows, vectors = _encode_windows_for_calibrating(encoder, paths, cache, progress)
+    targets = _presence_probabilities_for_calibrating(run, encoder, names_with_aliases, vectors)
     calibrator = run.entry("calibrator")().fit(raw[rows], targets)
     logits = calibrator.logits(raw[rows])
     enough = len(rows) >= MIN_RECORD_IMAGES
     record = record_validation(logits, expit(logits)) if enough else None
     name = run.calibrator.name
     description = f"{name} on pseudo-labels of {len(rows)} images without labels"
-    return Calibration(name, calibrator, description, record, uses_labels=False)
+    return CalibrationRecord(name, calibrator, description, record, uses_labels=False)
 
 
-def _encode_images_and_windows(
+def _encode_windows_for_calibrating(
     encoder: Encoder,
     paths: Sequence[str],
     cache: FeatureCache | None,
     progress: Progress | None,
 ) -> tuple[list[int], Tensor]:
-    """Return the rows of readable images and their unit vectors ``(n, t, d)``, whole image first.
+    """Return the rows of readable images, and unit vectors ``(n, t, d)`` of images and windows.
+
+    Each image has t vectors of length d: one vector of the whole image, and t - 1 of windows.
 
     Raises:
         DataError: If no image can be read.
@@ -165,23 +169,23 @@ def _encode_images_and_windows(
     readable = [i for i in range(len(readable_paths)) if i not in windows.unreadable]
     if not readable:
         raise DataError(
-            f"At least one of {len(readable_paths)} images must be readable twice; all failed "
-            f"the second time, such as {readable_paths[0]}. Check the disk and run again."
+            f"At least one of {len(readable_paths)} images must be readable twice; all images "
+            f"failed the second time, such as {readable_paths[0]}. Check the disk and run again."
         )
     vectors = torch.cat([images.features.pooled[:, None], windows.views], dim=1)
     return images.rows[readable].tolist(), vectors[readable]
 
 
-def _presence_probabilities(
+def _presence_probabilities_for_calibrating(
     run: Run, encoder: Encoder, names_with_aliases: Sequence[str], vectors: Tensor
 ) -> Array:
-    """Return the probability that an image shows a label, ``(n, c)``, from window vectors."""
+    """Compute the probability of each label in each image, ``(n, c)``, from window vectors."""
     templates = prompt_templates(run.method.settings.get("templates", "one"))
-    label_texts = encode_with_synonyms(encoder, names_with_aliases, templates).cpu()
-    reference_words = _reference_words(run, names_with_aliases)
+    label_texts = encode_synonyms_for_text_scorer(encoder, names_with_aliases, templates).cpu()
+    reference_words = _reference_words_for_calibrating(run, names_with_aliases)
     reference_texts = encoder.encode_labels(reference_words, templates).cpu()
     blocks = [
-        presence_probabilities(
+        part_presence_probabilities(
             *(
                 encoder.scale * (block @ texts.T).double()
                 for texts in (label_texts, reference_texts)
@@ -192,8 +196,8 @@ def _presence_probabilities(
     return torch.cat(blocks).numpy()
 
 
-def _reference_words(run: Run, names_with_aliases: Sequence[str]) -> list[str]:
-    """Return common words, backgrounds and the background words of the run, without the names."""
+def _reference_words_for_calibrating(run: Run, names_with_aliases: Sequence[str]) -> list[str]:
+    """Return reference words and background words of the run, without the labels."""
     background = run.method.settings.get("background", ())
     run_words = () if isinstance(background, str) else background
     words = (*reference_names(), *BACKGROUNDS["usual"], *run_words)

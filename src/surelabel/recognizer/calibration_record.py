@@ -21,18 +21,18 @@ ANY_SHIFT_SUFFIX = re.compile("(?s), (?:adapted|moved) to .*")  # "moved to": fo
 
 
 @dataclass(frozen=True)
-class Calibration:
+class CalibrationRecord:
     """Fitted map from scores to calibrated log-odds.
 
     Attributes:
         name: Key of the calibrator in ``CALIBRATORS``.
         calibrator: Fitted calibrator.
-        description: Calibrator and data that it was fitted on, in words.
+        description: Text that names the calibrator and the calibration data.
         record: Validation record of the cross-fitted probabilities on the calibration images,
-            before any label shift. Without labels, the record holds the counts that the
-            probabilities predict. None if there were too few images.
-        shift: Constants added to the log-odds of each label, length c, to adapt them to another
-            image collection; empty for no shift.
+            before any label shift. If the images have no labels, the record contains expected
+            counts. If there were too few images, the record is None.
+        shift: Constants that are added to the log-odds of each label to adapt the calibration to
+            another image collection, length c. If the tuple is empty, there is no shift.
         uses_labels: Whether the calibrator and the record were computed from labels. Guarantees
             require a record from labels.
     """
@@ -52,7 +52,7 @@ class Calibration:
         return (logits + self.shift).clip(-LOGIT_LIMIT, LOGIT_LIMIT)
 
     def state(self) -> dict[str, Any]:
-        """Return everything but the record, ready for JSON."""
+        """Return the calibration without the validation record as a JSON object."""
         state: dict[str, Any] = {"calibrator": self.name, "state": self.calibrator.state()}
         state["about"] = self.description
         if self.shift:
@@ -61,8 +61,8 @@ class Calibration:
             state["labelled"] = False
         return state
 
-    def for_new_names(self) -> "Calibration | None":
-        """Return the calibration without its parameters per label, for other labels.
+    def for_new_names(self) -> "CalibrationRecord | None":
+        """Return a calibration for other labels, without the parameters per label.
 
         Emit one warning if parameters are dropped. Return None if no parameters are shared.
         """
@@ -82,15 +82,15 @@ class Calibration:
         if shared is None or name is None:
             return None
         description = f"{self._description_without_shift}, shared parameters only"
-        return Calibration(name, shared, description, uses_labels=self.uses_labels)
+        return CalibrationRecord(name, shared, description, uses_labels=self.uses_labels)
 
-    def adapt_to_shift(self, raw: npt.ArrayLike) -> "Calibration":
+    def adapt_to_shift(self, raw: npt.ArrayLike) -> "CalibrationRecord":
         """Return the calibration for an unlabelled image collection with other label frequencies.
 
         The reference frequency of a label is the mean calibrated probability on the calibration
-        images, not the share of positives. Otherwise, the error of a shared calibrator for a
-        single label would count as a shift. An earlier shift is replaced. A label without a
-        known target in the calibration images keeps a shift of 0.
+        images, not the share of positives. The share of positives would count the error of a shared
+        calibrator for a single label as a shift. An earlier label shift is replaced. A label
+        without a known target in the calibration images keeps a shift of 0.
 
         Args:
             raw: Log-odds or raw scores of the unlabelled images, ``(n, c)``.
@@ -102,7 +102,7 @@ class Calibration:
         if self.record is None:
             raise NotFitted(
                 "adapt_to_shift requires the label frequencies of the calibration images; this "
-                "calibration has no record of them. Calibrate on labelled images first."
+                "calibration has no validation record. Calibrate on labelled images first."
             )
         known = self.record.predicted_positives[:, 0]
         prior = (self.record.expected_true_positives[:, 0] + 0.5) / (known + 1)
@@ -111,8 +111,8 @@ class Calibration:
         )
         if not estimate.converged:
             raise InputError(
-                "The label frequencies of these images must be estimated; the estimate does not "
-                f"converge in {estimate.steps} steps. Give more images."
+                "The estimate of the label frequencies of these images must converge; got no "
+                f"convergence in {estimate.steps} steps. Give more images."
             )
         shift = np.where(known > 0, estimate.logit_shift, 0.0)
         n_images = len(np.asarray(raw))
@@ -124,13 +124,13 @@ class Calibration:
         return ANY_SHIFT_SUFFIX.sub("", self.description)
 
 
-def restore_calibration(
+def restore_calibration_record(
     state: dict[str, Any] | None, record: ValidationRecord | None = None
-) -> Calibration | None:
-    """Return the calibration of a ``state`` read from JSON; None for None.
+) -> CalibrationRecord | None:
+    """Return the calibration of a ``state`` read from JSON; if ``state`` is None, return None.
 
     Raises:
-        DataError: If ``state`` is not the state of a calibrator of this version.
+        DataError: If ``state`` does not describe a calibrator of this version of surelabel.
     """
     if state is None:
         return None
@@ -138,11 +138,13 @@ def restore_calibration(
     shift, uses_labels = state.get("shift", []), state.get("labelled", True)
     if name not in list(CALIBRATORS) or "state" not in state or not isinstance(description, str):
         raise DataError(
-            f"calibration.json must hold one of {', '.join(CALIBRATORS)} with its state and a "
+            f"calibration.json must contain one of {', '.join(CALIBRATORS)} with its state and a "
             f"description as text; got {name!r} and {description!r}. Calibrate again, or install "
             "the version of surelabel that saved it."
         )
-    if not isinstance(shift, list) or not all(_is_log_odds(value) for value in shift):
+    if not isinstance(shift, list) or not all(
+        _is_calibration_record_shift(value) for value in shift
+    ):
         raise DataError(
             f"shift in calibration.json must be numbers in [-1000, 1000]; got {shift}. "
             "Calibrate again."
@@ -153,18 +155,19 @@ def restore_calibration(
             "Calibrate again."
         )
     calibrator = CALIBRATORS[name]().restore(state["state"])
-    return Calibration(name, calibrator, description, record, tuple(shift), uses_labels)
+    return CalibrationRecord(name, calibrator, description, record, tuple(shift), uses_labels)
 
 
-def shipped_calibration(run: Run, encoder: Encoder) -> Calibration | None:
+def shipped_calibration_record(run: Run, encoder: Encoder) -> CalibrationRecord | None:
     """Return the calibration shipped with an embedded encoder for zero-shot scores.
 
-    Return None for another method, for another score domain, and for encoders without one.
+    Return None if the method is not zero-shot, or if the encoder has no calibration for the score
+    domain of the method.
     """
     if run.method.name != "zero_shot" or run.method.settings.keys() - {"templates"}:
         return None
-    return restore_calibration(embedded_calibration(encoder, **run.method.settings))
+    return restore_calibration_record(embedded_calibration(encoder, **run.method.settings))
 
 
-def _is_log_odds(value: Any) -> bool:
+def _is_calibration_record_shift(value: Any) -> bool:
     return type(value) in (int, float) and abs(value) <= 1000  # False for NaN

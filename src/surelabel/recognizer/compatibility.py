@@ -1,14 +1,14 @@
-"""Checks that method, encoder, loss and data go together, before an image is read."""
+"""Compatibility checks of method, encoder, loss and data, before any image is read."""
 
 from typing import Any
 
-from surelabel.config import Choice, Run, is_student
+from surelabel.config import Choice, Run, run_method_is_student
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError, InputError
 from surelabel.links import Sigmoid
-from surelabel.recognizer.calibrating import check_calibrator_accepts_scores
-from surelabel.recognizer.feature_extraction import required_feature_kinds
-from surelabel.recognizer.fitting import make_link, make_objective
+from surelabel.recognizer.calibrating import check_recognizer_calibrator
+from surelabel.recognizer.feature_extraction import feature_extraction_kinds_of_method
+from surelabel.recognizer.fitting import make_link_for_fitting, make_objective_for_fitting
 from surelabel.records import Images, LabelledFeatures, LabelledImages
 
 FEATURE_DESCRIPTIONS = {
@@ -20,18 +20,20 @@ FEATURE_DESCRIPTIONS = {
 }
 
 
-def check_encoder_supports_method(run: Run, method: Any, encoder: Encoder) -> None:
-    """Refuse a method that needs features which the encoder cannot compute.
+def check_encoder_method_compatibility(run: Run, method: Any, encoder: Encoder) -> None:
+    """Check that the encoder can compute the features that the method needs.
 
     Raises:
         ConfigError: If the encoder lacks a kind of features, accepts no images, or does not
             support the image size of the method.
     """
-    for kind in (full_kind.partition("/")[0] for full_kind in required_feature_kinds(method)):
+    for kind in (
+        full_kind.partition("/")[0] for full_kind in feature_extraction_kinds_of_method(method)
+    ):
         if kind != "images" and not encoder.supports(kind):
             raise ConfigError(
                 f"{run.method.name} requires {FEATURE_DESCRIPTIONS[kind]}; {encoder.name} does "
-                "not compute them. Use an encoder that does, such as ViT-B-16/openai."
+                "not compute such features. Use another encoder, such as ViT-B-16/openai."
             )
     if "views" in method.needs and not encoder.preprocess_cfg:
         raise ConfigError(
@@ -50,19 +52,19 @@ def check_fit_compatibility(
     source: Images | LabelledImages | LabelledFeatures,
     folds: int,
 ) -> None:
-    """Refuse a fit whose method, encoder, loss, calibrator and data do not go together.
+    """Check that method, encoder, loss, calibrator and data of a fit are compatible.
 
     Raises:
-        ConfigError: If a setting does not fit the method or the encoder.
-        InputError: If the method requires labels and ``source`` has none.
+        ConfigError: If a setting is not compatible with the method or the encoder.
+        InputError: If the method requires labels and ``source`` has no labels.
     """
     if method.learns_from == "nothing":
         raise ConfigError(
             f"{run.method.name} has no parameters to fit. Use method.name=clip_adapter or "
-            "linear, or calibrate it instead."
+            "linear, or calibrate the recognizer instead."
         )
     if method.learns_from == "images":
-        _check_unlabelled_fit(run, method, source, folds)
+        _check_unlabelled_fit_compatibility(run, method, source, folds)
         return
     if isinstance(source, Images):
         raise InputError(
@@ -72,19 +74,19 @@ def check_fit_compatibility(
     if folds and folds < 2:
         raise ConfigError(f"folds must be 0 (no cross-validation) or at least 2; got {folds}.")
     if "pixels" in method.needs:
-        _check_encoder_training(run.method.name, encoder, source, folds)
-    objective = make_objective(run, encoder, names)
+        _check_encoder_training_compatibility(run.method.name, encoder, source, folds)
+    objective = make_objective_for_fitting(run, encoder, names)
     if folds:
-        check_calibrator_accepts_scores(run, None if objective.link else run.loss.name)
+        check_recognizer_calibrator(run, None if objective.link else run.loss.name)
 
 
-def _check_unlabelled_fit(
+def _check_unlabelled_fit_compatibility(
     run: Run, method: Any, source: Images | LabelledImages | LabelledFeatures, folds: int
 ) -> None:
-    """Refuse settings and data that do not go with a method fitted without labels.
+    """Check that settings and data are compatible with a method fitted without labels.
 
     Raises:
-        ConfigError: If folds, regularizer, loss or data do not fit the method.
+        ConfigError: If folds, regularizer, loss or data are not compatible with the method.
     """
     name = run.method.name
     if folds:
@@ -97,8 +99,8 @@ def _check_unlabelled_fit(
             f"regularizer.name={run.regularizer.name} requires labels; {name} is fitted without "
             "labels. Remove the regularizer."
         )
-    student = is_student(method)
-    if student and not isinstance(make_link(run), Sigmoid):
+    student = run_method_is_student(method)
+    if student and not isinstance(make_link_for_fitting(run), Sigmoid):
         raise ConfigError(
             f"{name} requires a loss whose scores are log-odds; got {run.loss.name}. Use "
             "loss.name=binary."
@@ -114,16 +116,17 @@ def _check_unlabelled_fit(
         )
 
 
-def _check_encoder_training(
+def _check_encoder_training_compatibility(
     name: str,
     encoder: Encoder,
     source: Images | LabelledImages | LabelledFeatures,
     folds: int,
 ) -> None:
-    """Refuse folds, precomputed features and frozen-only encoders for fine-tuning.
+    """Check that data, folds and encoder are compatible with training of the encoder.
 
     Raises:
-        ConfigError: If the data are no images, folds are set, or the encoder cannot be trained.
+        ConfigError: If the data are not images, if folds are set, or if the encoder cannot be
+            trained.
     """
     if isinstance(source, LabelledFeatures):
         raise ConfigError(

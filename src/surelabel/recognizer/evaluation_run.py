@@ -6,26 +6,26 @@ from surelabel.evaluation import (
     CalibrationBudget,
     Evaluation,
     Example,
-    bootstrap_intervals,
     estimate_calibration_budget,
     evaluate_predictions,
+    evaluation_confidence_intervals,
 )
 from surelabel.evaluation.calibration_budget import MIN_LABELLED_IMAGES
 from surelabel.features import Progress
 from surelabel.recognizer.inputs import LabelledInput
-from surelabel.recognizer.localization import localize_labels
 from surelabel.recognizer.recognizer import Recognizer
+from surelabel.recognizer.region_localization import localize_labels
 from surelabel.recognizer.zero_shot_baseline import predict_zero_shot_baseline
 from surelabel.records import LabelledFeatures
 
 
-def predict_and_evaluate(
+def basic_evaluation_run(
     recognizer: Recognizer, test: LabelledInput, *, progress: Progress | None = None
 ) -> Evaluation:
     """Predict labelled images and compute the metrics of the predictions.
 
-    ``evaluate`` adds confidence intervals, the zero-shot baseline, the calibration budget and
-    the localization of example labels.
+    The function ``evaluate`` also computes confidence intervals, the zero-shot baseline, the
+    calibration budget and the localization of example labels.
     """
     predictions = recognizer.predict(test, progress=progress)
     return evaluate_predictions(
@@ -38,21 +38,21 @@ def predict_and_evaluate(
 def evaluate(
     recognizer: Recognizer, test: LabelledInput, *, progress: Progress | None = None
 ) -> Evaluation:
-    """Predict labelled images and return metrics, confidence intervals, baseline and examples.
+    """Return metrics, confidence intervals, zero-shot baseline and examples for labelled images.
 
-    The zero-shot baseline of the same encoder is included if it differs from the recognizer.
-    Examples have heat maps of their labels if the method or the encoder supports localization.
+    The zero-shot baseline of the same encoder is included if the baseline differs from the
+    recognizer. Examples include heat maps if the method or the encoder supports localization.
 
     Args:
         recognizer: Fitted recognizer.
         test: Labelled images or precomputed features with labels.
-        progress: Function called with the number of encoded images and their total.
+        progress: Function called with the number of encoded images and the total number of images.
     """
-    evaluation = predict_and_evaluate(recognizer, test, progress=progress)
+    evaluation = basic_evaluation_run(recognizer, test, progress=progress)
     evaluation = replace(
         evaluation,
-        intervals=bootstrap_intervals(evaluation),
-        calibration_budget=_calibration_budget(recognizer, evaluation),
+        intervals=evaluation_confidence_intervals(evaluation),
+        calibration_budget=_calibration_budget_of_evaluation_run(recognizer, evaluation),
         zero_shot_baseline=predict_zero_shot_baseline(recognizer, test, evaluation.predictions),
     )
     can_localize = recognizer.encoder.patch_kinds or hasattr(recognizer.method, "heat_maps")
@@ -74,8 +74,13 @@ def evaluate(
     )
 
 
-def _calibration_budget(recognizer: Recognizer, evaluation: Evaluation) -> CalibrationBudget | None:
-    """Estimate how many labelled images the calibrator of the run needs; None for few images."""
+def _calibration_budget_of_evaluation_run(
+    recognizer: Recognizer, evaluation: Evaluation
+) -> CalibrationBudget | None:
+    """Estimate how many labelled images the calibrator of the run needs.
+
+    Return None if there are too few images.
+    """
     if evaluation.known.any(axis=1).sum() < MIN_LABELLED_IMAGES:
         return None
     raw = recognizer.logits_of(evaluation.predictions.scores)

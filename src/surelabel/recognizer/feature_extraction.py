@@ -17,10 +17,10 @@ from surelabel.features import (
     encode_image_files,
     encode_images_in_memory,
     encode_views,
-    ladder_kind,
+    ladder_feature_kind,
 )
 from surelabel.records import Features, SkippedImage
-from surelabel.training import select_feature_rows
+from surelabel.training import select_feature_batch_rows
 
 # Feature kind of the encoder for each need of a method. If two kinds hold patches, the last counts.
 FEATURE_KIND_FOR_NEED = {
@@ -41,65 +41,73 @@ def extract_features(
 
     Args:
         images: Paths of image files, or images in memory.
-        method: Method with its ``needs`` and its ``image_size``, the input size of whole images.
+        method: Method with the attributes ``needs`` and ``image_size`` (input size of whole
+            images).
         encoder: Encoder of the images.
-        strict: Whether an unreadable image is an error; otherwise it is left out.
-        options: ``cache``, ``workers`` and ``progress``, for image files.
+        strict: Whether to raise an error if an image cannot be read. If False, unreadable images
+            are left out.
+        options: Options ``cache``, ``workers`` and ``progress`` for encoding image files.
 
     Raises:
-        DataError: If no image can be read, or if ``strict`` and an image cannot be read.
+        DataError: If no image can be read, or if ``strict`` is True and any image cannot be read.
     """
     sized_encoder = encoder.with_image_size(method.image_size) if method.image_size else encoder
-    first_kind, *other_kinds = required_feature_kinds(method)
-    encoded = _encode_whole_images(
+    first_kind, *other_kinds = feature_extraction_kinds_of_method(method)
+    encoded = _extract_whole_image_features(
         images, sized_encoder, first_kind, strict=strict, options=options
     )
     for kind in other_kinds:
         readable = [images[row] for row in encoded.rows]
-        other = _encode_whole_images(readable, sized_encoder, kind, strict=strict, options=options)
-        encoded = _merge_feature_kinds(encoded, other, images)
-    return _encode_requested_views(encoded, images, method, encoder, strict=strict, options=options)
+        other = _extract_whole_image_features(
+            readable, sized_encoder, kind, strict=strict, options=options
+        )
+        encoded = _merge_extracted_feature_kinds(encoded, other, images)
+    return _extract_requested_view_features(
+        encoded, images, method, encoder, strict=strict, options=options
+    )
 
 
-def feature_kinds_for_needs(needs: Sequence[str]) -> list[str]:
-    """Return the feature kinds for the needs of a method; each takes one pass per image."""
+def feature_extraction_kinds_for_needs(needs: Sequence[str]) -> list[str]:
+    """Return the feature kinds for a method's needs; each kind takes one pass per image."""
     kinds = [kind for need, kind in FEATURE_KIND_FOR_NEED.items() if need in needs]
     if "attentive" in kinds and "self_aware" in kinds:
         kinds.remove("self_aware")  # "attentive" contains the same patches
     return kinds or ["images"]
 
 
-def required_feature_kinds(method: Any) -> list[str]:
-    """Return the feature kinds that a method needs, with the blocks of its ladder if it has one."""
-    ladder = [ladder_kind(*method.ladder_blocks)] if "ladder" in method.needs else []
-    kinds = feature_kinds_for_needs(method.needs)
+def feature_extraction_kinds_of_method(method: Any) -> list[str]:
+    """Return the feature kinds that a method needs, including the encoder blocks of a ladder."""
+    ladder = [ladder_feature_kind(*method.ladder_blocks)] if "ladder" in method.needs else []
+    kinds = feature_extraction_kinds_for_needs(method.needs)
     return [kind for kind in kinds if not ladder or kind != "images"] + ladder
 
 
-def _encode_whole_images(
+def _extract_whole_image_features(
     images: Any, encoder: Encoder, kind: str, *, strict: bool, options: dict[str, Any]
 ) -> EncodedImages:
-    """Return features of one kind of image files or of images in memory."""
+    """Encode image files or images in memory and return features of one kind."""
     if len(images) and isinstance(images[0], Image.Image):
         return encode_images_in_memory(encoder, images, kind=kind)
     return encode_image_files(encoder, images, kind=kind, strict=strict, **options)
 
 
-def _merge_feature_kinds(
+def _merge_extracted_feature_kinds(
     encoded: EncodedImages, other: EncodedImages, images: ImageInputs
 ) -> EncodedImages:
-    """Join two feature kinds of the same images; leave out images that changed in between.
+    """Join two feature kinds of the same images; leave out images whose files changed.
 
-    Rows of ``other`` count within ``encoded``.
+    The attribute ``other.rows`` contains row numbers within ``encoded``.
     """
     pairs = zip(other.rows, other.hashes, strict=True)
-    unchanged = np.array([encoded.hashes[row] == content_hash for row, content_hash in pairs])
+    unchanged = np.array([encoded.hashes[row] == other_hash for row, other_hash in pairs])
     changed = [
         SkippedImage(str(images[encoded.rows[row]]), CHANGED_REASON)
         for row in other.rows[~unchanged]
     ]
-    merged = _select_images(encoded, other.rows[unchanged], [*other.skipped, *changed])
-    added = select_feature_rows(other.features, torch.from_numpy(np.flatnonzero(unchanged)))
+    merged = _select_rows_of_extracted_features(
+        encoded, other.rows[unchanged], [*other.skipped, *changed]
+    )
+    added = select_feature_batch_rows(other.features, torch.from_numpy(np.flatnonzero(unchanged)))
     added_fields = {k: v for k, v in vars(added).items() if v is not None and k != "pooled"}
     return replace(
         merged,
@@ -112,7 +120,7 @@ def _merge_feature_kinds(
 
 
 @torch.no_grad()
-def _encode_requested_views(
+def _extract_requested_view_features(
     encoded: EncodedImages,
     images: Any,
     method: Any,
@@ -121,10 +129,11 @@ def _encode_requested_views(
     strict: bool,
     options: dict[str, Any],
 ) -> EncodedImages:
-    """Encode views of the images until the method requests no more.
+    """Encode views of the images until the method requests no more views.
 
     Raises:
-        DataError: If no image can be read again, or if ``strict`` and an image cannot.
+        DataError: If no image can be read again, or if ``strict`` is True and any image cannot be
+            read again.
     """
     while "views" in method.needs and (layout := method.next_views(encoded.features)) is not None:
         remaining = [images[row] for row in encoded.rows]
@@ -137,14 +146,17 @@ def _encode_requested_views(
         if skipped and strict:
             raise DataError(f"{skipped[0].path}: {skipped[0].reason}")
         readable = np.setdiff1d(np.arange(len(remaining)), list(views.unreadable))
-        encoded = _select_images(_append_views(encoded, views), readable, skipped)
+        encoded = _select_rows_of_extracted_features(
+            _append_extracted_view_features(encoded, views), readable, skipped
+        )
     return encoded
 
 
-def _append_views(encoded: EncodedImages, new: EncodedViews) -> EncodedImages:
+def _append_extracted_view_features(encoded: EncodedImages, new: EncodedViews) -> EncodedImages:
     """Append new views to the views of each image.
 
-    An image with fewer views than the others is padded with its pooled vector.
+    If an image has fewer views than the other images, the pooled vector of the image replaces each
+    missing view.
     """
     features = encoded.features
     is_view = torch.arange(new.views.shape[1]) < torch.from_numpy(new.counts)[:, None]
@@ -161,22 +173,22 @@ def _append_views(encoded: EncodedImages, new: EncodedViews) -> EncodedImages:
     )
 
 
-def _select_images(
+def _select_rows_of_extracted_features(
     encoded: EncodedImages, rows: npt.NDArray[np.int64], skipped: Sequence[SkippedImage]
 ) -> EncodedImages:
-    """Return the encoded images of some rows; append the other images to ``skipped``.
+    """Return the encoded images in ``rows``, with ``skipped`` added to the skipped images.
 
     Raises:
         DataError: If no row is left.
     """
     if not len(rows):
         raise DataError(
-            f"At least one of {len(encoded.rows)} images must be readable twice; all failed the "
-            f"second time, such as {skipped[0].path}: {skipped[0].reason}. Run again."
+            f"At least one of {len(encoded.rows)} images must be readable twice; all images "
+            f"failed the second time, such as {skipped[0].path}: {skipped[0].reason}. Run again."
         )
     if len(rows) == len(encoded.rows):
         return encoded
-    features: Features = select_feature_rows(encoded.features, torch.from_numpy(rows))
+    features: Features = select_feature_batch_rows(encoded.features, torch.from_numpy(rows))
     return replace(
         encoded,
         features=features,

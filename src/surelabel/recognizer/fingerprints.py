@@ -7,9 +7,9 @@ from typing import Any
 from surelabel.config import Run
 from surelabel.encoders import Encoder
 from surelabel.links import Link
-from surelabel.migration import fingerprint_choice, fingerprint_weights
-from surelabel.recognizer.calibration_record import Calibration
-from surelabel.recognizer.fitting import TrainingData
+from surelabel.migration import choice_before_migration, weights_before_migration
+from surelabel.recognizer.calibration_record import CalibrationRecord
+from surelabel.recognizer.fitting import FittingData
 
 
 def recognizer_fingerprint(
@@ -18,16 +18,16 @@ def recognizer_fingerprint(
     encoder: Encoder,
     method: Any,
     link: Link | None,
-    calibration: Calibration | None,
+    calibration: CalibrationRecord | None,
 ) -> str:
     """Return a hash of everything that determines the predictions of a recognizer.
 
-    It covers encoder, method, names, link, method weights and calibration.
+    The hash covers encoder, method, names, link, method weights and calibration.
     """
     digest = hashlib.sha256(encoder.fingerprint.encode())
-    choice = fingerprint_choice(run.method.name, run.method.settings)
+    choice = choice_before_migration(run.method.name, run.method.settings)
     digest.update(f"({choice}, {names_with_aliases!r}, {link!r})".encode())
-    for name, tensor in fingerprint_weights(run.method.name, method.state_dict()):
+    for name, tensor in weights_before_migration(run.method.name, method.state_dict()):
         digest.update(name.encode() + tensor.cpu().numpy().tobytes())
     if calibration:
         digest.update(repr((calibration.name, calibration.calibrator.state())).encode())
@@ -35,8 +35,8 @@ def recognizer_fingerprint(
     return digest.hexdigest()[:16]
 
 
-def run_identifier(run: Run, names_with_aliases: Sequence[str], data: TrainingData) -> str:
-    """Return the identifier of a run with its labels, images and targets, for checkpoints."""
+def run_fingerprint(run: Run, names_with_aliases: Sequence[str], data: FittingData) -> str:
+    """Return a hash of a run with labels, images and targets, to identify checkpoints."""
     digest = hashlib.sha256(repr((run, names_with_aliases, data.paths)).encode())
     for tensor in (data.targets, data.known, data.features.pooled):
         digest.update(tensor.numpy().tobytes())

@@ -18,7 +18,7 @@ from surelabel.features import Progress
 from surelabel.links import Link, Sigmoid
 from surelabel.losses import LINK_OF_LOSS, SET_LOSSES
 from surelabel.methods import TrainingRecipe
-from surelabel.methods.text_scoring.text_scorer import encode_with_synonyms
+from surelabel.methods.text_scoring.text_scorer import encode_synonyms_for_text_scorer
 from surelabel.optimizers import OPTIMIZERS
 from surelabel.records import Features
 from surelabel.training import (
@@ -28,15 +28,15 @@ from surelabel.training import (
     FeatureBatches,
     ImageBatches,
     Objective,
-    mean_over_known,
-    run_training,
-    select_feature_rows,
+    objective_mean_over_known,
+    run_training_loop,
+    select_feature_batch_rows,
 )
 
 
 @dataclass(frozen=True)
-class TrainingData:
-    """Images with features and targets, the input of a fit.
+class FittingData:
+    """Features and targets of images, which are the input of a fit.
 
     Attributes:
         paths: Paths of the images, or identifiers of precomputed features, length n.
@@ -50,14 +50,14 @@ class TrainingData:
     targets: Tensor
     known: Tensor
 
-    def take(self, rows: npt.NDArray[np.int64]) -> "TrainingData":
-        """Return the images of these rows."""
-        features = select_feature_rows(self.features, torch.from_numpy(rows))
+    def take(self, rows: npt.NDArray[np.int64]) -> "FittingData":
+        """Return the data of the images in ``rows``."""
+        features = select_feature_batch_rows(self.features, torch.from_numpy(rows))
         paths = [self.paths[row] for row in rows]
-        return TrainingData(paths, features, self.targets[rows], self.known[rows])
+        return FittingData(paths, features, self.targets[rows], self.known[rows])
 
     def assign_folds(self, folds: int, seed: int) -> npt.NDArray[np.int64]:
-        """Return the fold of each image, ``(n,)``, stratified by rare labels.
+        """Return the fold number of each image, ``(n,)``, stratified by rare labels.
 
         Raises:
             InputError: If there are fewer images with a known target than folds.
@@ -66,28 +66,32 @@ class TrainingData:
         return assign_folds(self.targets.double().numpy(), self.known.numpy(), folds, generator)
 
 
-def make_link(run: Run) -> Link | None:
-    """Return the link of the run's loss; None if the loss has no link."""
+def make_link_for_fitting(run: Run) -> Link | None:
+    """Return the link of the run's loss; if the loss has no link, return None."""
     link_class = LINK_OF_LOSS[run.loss.name]
     return link_class(**run.loss.settings) if link_class else None
 
 
-def resolve_run(run: Run) -> Run:
-    """Return the run as it is read back from a saved recognizer.
+def resolve_run_for_fitting(run: Run) -> Run:
+    """Return the run with explicit settings, in the form that a saved recognizer stores.
 
-    Settings that are None are left out. Files of prompt templates are replaced by their
-    templates, so that the run does not depend on the files.
+    Settings that are None are left out. Paths of template files are replaced by the prompt
+    templates in the files, so that the run does not depend on the files.
     """
     choices: dict[str, Any] = {
-        key: _resolve_choice(value) for key, value in vars(run).items() if isinstance(value, Choice)
+        key: _resolve_choice_for_fitting(value)
+        for key, value in vars(run).items()
+        if isinstance(value, Choice)
     }
     return replace(run, **choices)
 
 
-def _resolve_choice(choice: Choice) -> Choice:
-    """Return the choice with TOML values, without None, and with explicit prompt templates."""
+def _resolve_choice_for_fitting(choice: Choice) -> Choice:
+    """Return a choice with TOML values, without None, and with explicit prompt templates."""
     settings = {
-        key: _to_toml_value(value) for key, value in choice.settings.items() if value is not None
+        key: _fitting_setting_to_toml_value(value)
+        for key, value in choice.settings.items()
+        if value is not None
     }
     templates = settings.get("templates")
     if isinstance(templates, str) and templates not in TEMPLATES and "{}" not in templates:
@@ -95,71 +99,81 @@ def _resolve_choice(choice: Choice) -> Choice:
     return replace(choice, settings=settings)
 
 
-def _to_toml_value(value: Any) -> Any:
-    """Return a setting as a TOML parser does: lists for tuples, Python numbers for NumPy's."""
+def _fitting_setting_to_toml_value(value: Any) -> Any:
+    """Convert a setting to a TOML value: tuples to lists, NumPy numbers to Python numbers."""
     if isinstance(value, np.generic):
         return value.item()
-    return [_to_toml_value(item) for item in value] if isinstance(value, list | tuple) else value
+    return (
+        [_fitting_setting_to_toml_value(item) for item in value]
+        if isinstance(value, list | tuple)
+        else value
+    )
 
 
-def make_method(run: Run, encoder: Encoder, names_with_aliases: Sequence[str]) -> Any:
-    """Return the initialized method of a run; its random weights depend only on the seed."""
+def make_method_for_fitting(run: Run, encoder: Encoder, names_with_aliases: Sequence[str]) -> Any:
+    """Return the initialized method of a run; the random weights depend only on the seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         return run.entry("method")(encoder, names_with_aliases).eval()
 
 
-def make_objective(run: Run, encoder: Encoder, names_with_aliases: Sequence[str]) -> Objective:
-    """Return the training objective of a run; evaluate it on one dummy batch to fail early.
+def make_objective_for_fitting(
+    run: Run, encoder: Encoder, names_with_aliases: Sequence[str]
+) -> Objective:
+    """Return the training objective of a run, evaluated on one dummy batch to fail early.
 
     Raises:
         ConfigError: If a setting is invalid, or the encoder or the loss lacks what the
             regularizer requires.
-        InputError: If the number of labels does not suit the loss or the regularizer.
+        InputError: If the number of labels is not valid for the loss or the regularizer.
     """
     loss = run.entry("loss")
     regularizer = run.entry("regularizer") if run.regularizer else None
     objective = Objective(
-        loss=loss if run.loss.name in SET_LOSSES else mean_over_known(loss),
+        loss=loss if run.loss.name in SET_LOSSES else objective_mean_over_known(loss),
         regularizer=regularizer,
         weight=run.regularizer_weight,
-        link=make_link(run),
-        texts=_label_texts(encoder, names_with_aliases) if regularizer else None,
+        link=make_link_for_fitting(run),
+        texts=_label_text_features_for_fitting(encoder, names_with_aliases)
+        if regularizer
+        else None,
     )
     zeros = torch.zeros(1, len(names_with_aliases))
     objective(zeros, Batch(Features(zeros), zeros, zeros == 0))
     return objective
 
 
-def fit_method(
+def fit_recognizer_method(
     run: Run,
     encoder: Encoder,
     names_with_aliases: Sequence[str],
-    data: TrainingData,
+    data: FittingData,
     *,
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> Any:
-    """Return a method fitted with the settings of a run; resume from a checkpoint if it exists."""
-    method = make_method(run, encoder, names_with_aliases)
-    objective = make_objective(run, encoder, names_with_aliases)
+    """Return a method fitted with the settings of a run; resume from an existing checkpoint."""
+    method = make_method_for_fitting(run, encoder, names_with_aliases)
+    objective = make_objective_for_fitting(run, encoder, names_with_aliases)
     link = objective.link or Sigmoid()
     method.initialize(data.features, data.targets, data.known, link)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         if "pixels" in method.needs:
-            _fit_head(method.head, objective, data, run.seed)
-        source = _make_batch_source(method, encoder, data, effective_micro_batch_size(run))
-        train_method(run, method, source, objective, checkpoint=checkpoint, progress=progress)
+            _fit_recognizer_method_head(method.head, objective, data, run.seed)
+        source = _make_fitting_batches(method, encoder, data, fitting_micro_batch_size(run))
+        fit_recognizer_method_on_batches(
+            run, method, source, objective, checkpoint=checkpoint, progress=progress
+        )
     return method
 
 
-def effective_micro_batch_size(run: Run) -> int:
-    """Return the number of images per forward pass: a batch, split evenly if it is too large."""
-    return math.ceil(run.batch_size / _accumulation_steps(run))
+def fitting_micro_batch_size(run: Run) -> int:
+    """Return the number of images per forward pass; large batches are split evenly."""
+    return math.ceil(run.batch_size / _fitting_accumulation_steps(run))
 
 
-def train_method(
+def fit_recognizer_method_on_batches(
     run: Run,
     method: Any,
     source: BatchSource,
@@ -170,9 +184,9 @@ def train_method(
 ) -> None:
     """Train a method in place with the training settings of a run.
 
-    Batches of ``source`` must hold ``effective_micro_batch_size(run)`` images.
+    Batches of ``source`` must contain ``fitting_micro_batch_size(run)`` images.
     """
-    run_training(
+    run_training_loop(
         method,
         source,
         objective=objective,
@@ -180,7 +194,7 @@ def train_method(
         learning_rate=run.learning_rate,
         weight_decay=run.weight_decay,
         optimizer=run.entry("optimizer"),
-        accumulation_steps=_accumulation_steps(run),
+        accumulation_steps=_fitting_accumulation_steps(run),
         warm_up=run.warm_up,
         ema_decay=run.ema_decay,
         seed=run.seed,
@@ -189,17 +203,19 @@ def train_method(
     )
 
 
-def _accumulation_steps(run: Run) -> int:
+def _fitting_accumulation_steps(run: Run) -> int:
     return math.ceil(run.batch_size / run.micro_batch_size)
 
 
-def _fit_head(head: Any, objective: Objective, data: TrainingData, seed: int) -> None:
-    """Fit the head of a network on frozen features, with the head's own training recipe.
+def _fit_recognizer_method_head(
+    head: Any, objective: Objective, data: FittingData, seed: int
+) -> None:
+    """Fit the head of a network on frozen features, with the training recipe of the head.
 
     Gradients of a randomly initialized head would degrade the pretrained network.
     """
     recipe: TrainingRecipe = head.recipe
-    run_training(
+    run_training_loop(
         head,
         FeatureBatches(data.features, data.targets, data.known, batch_size=recipe.batch_size),
         objective=objective,
@@ -213,21 +229,21 @@ def _fit_head(head: Any, objective: Objective, data: TrainingData, seed: int) ->
     )
 
 
-def out_of_fold_scores(
+def fitting_out_of_fold_scores(
     run: Run,
     encoder: Encoder,
     names_with_aliases: Sequence[str],
-    data: TrainingData,
+    data: FittingData,
     *,
     fold: npt.NDArray[np.int64],
     progress: Progress | None = None,
 ) -> npt.NDArray[np.float32]:
-    """Return scores ``(n, c)`` of each image from a method fitted on the other folds."""
+    """Compute scores of each image, ``(n, c)``, with a method fitted on the other folds."""
     folds = int(fold.max()) + 1
     scores = np.empty(tuple(data.targets.shape), dtype=np.float32)
     for k in range(folds):
         train_rows, test_rows = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        method = fit_method(run, encoder, names_with_aliases, data.take(train_rows))
+        method = fit_recognizer_method(run, encoder, names_with_aliases, data.take(train_rows))
         with torch.no_grad():
             scores[test_rows] = method(data.take(test_rows).features).numpy()
         if progress:
@@ -235,8 +251,8 @@ def out_of_fold_scores(
     return scores
 
 
-def _make_batch_source(
-    method: Any, encoder: Encoder, data: TrainingData, batch_size: int
+def _make_fitting_batches(
+    method: Any, encoder: Encoder, data: FittingData, batch_size: int
 ) -> BatchSource:
     """Return batches of features, or of image files if the method is trained from pixels."""
     if "pixels" not in method.needs:
@@ -251,12 +267,14 @@ def _make_batch_source(
     )
 
 
-def _label_texts(encoder: Encoder, names_with_aliases: Sequence[str]) -> Tensor | None:
-    """Return text features of the labels for regularizers; None if there is no text encoder.
+def _label_text_features_for_fitting(
+    encoder: Encoder, names_with_aliases: Sequence[str]
+) -> Tensor | None:
+    """Return text features of the labels; if there is no text encoder, return None.
 
-    A regularizer that requires text features raises an error if they are missing.
+    A regularizer that requires text features raises an error if the text features are missing.
     """
     try:
-        return encode_with_synonyms(encoder, names_with_aliases, prompt_templates("one"))
+        return encode_synonyms_for_text_scorer(encoder, names_with_aliases, prompt_templates("one"))
     except ConfigError:  # image-only encoder
         return None

@@ -19,8 +19,8 @@ class IndexUpdate:
     Attributes:
         index: Index after the update.
         added: Number of images that were added.
-        changed: Number of images that were predicted again because their file changed.
-        removed: Number of images that were removed because their file was deleted.
+        changed: Number of images that were predicted again because the image file changed.
+        removed: Number of images that were removed because the image file was deleted.
         skipped: Images that could not be read, with the reason.
     """
 
@@ -31,7 +31,7 @@ class IndexUpdate:
     skipped: Sequence[SkippedImage] = ()
 
 
-def index_images(
+def index_images_with_recognizer(
     folder: str | Path,
     recognizer: Recognizer,
     images: Sequence[str],
@@ -44,15 +44,15 @@ def index_images(
     stored as absolute paths, so the update does not depend on the current folder.
 
     Args:
-        folder: Folder of the index; it is created if it does not exist.
+        folder: Folder of the index. If the folder does not exist, the folder is created.
         recognizer: Calibrated recognizer.
         images: Paths of the images.
-        progress: Function called with the number of encoded images and their total.
+        progress: Function called with the number of encoded images and the total number of images.
 
     Raises:
         InputError: If the index was created with another recognizer.
         NotFitted: If the recognizer is not calibrated.
-        DataError: If no image can be read, if the folder holds other files or is being written,
+        DataError: If no image can be read, if the folder contains other files or is being written,
             or if the files of all indexed images are deleted.
     """
     images = list(dict.fromkeys(map(os.path.abspath, images)))
@@ -61,13 +61,13 @@ def index_images(
         index = Index.create(folder, predictions)
         return IndexUpdate(index, len(predictions), 0, 0, predictions.skipped)
     index = Index.open(folder)
-    _check_same_recognizer(index, recognizer)
+    _check_indexing_recognizer(index, recognizer)
     status = index.status(images)
-    _check_files_exist(index, status)
+    _check_files_before_indexing(index, status)
     if status.deleted:
         index.remove(status.deleted)
     outdated = [*status.not_indexed, *status.changed]
-    new_predictions, skipped = _predict_readable(recognizer, outdated, progress)
+    new_predictions, skipped = _predict_images_for_indexing(recognizer, outdated, progress)
     if new_predictions:
         index.add(new_predictions)
     paths = set(new_predictions.paths) if new_predictions else set()
@@ -78,27 +78,27 @@ def index_images(
     return IndexUpdate(index, len(paths) - n_changed, n_changed, len(status.deleted), skipped)
 
 
-def read_index_names(folder: str | Path) -> list[str] | None:
-    """Return the labels of an index; None if the folder holds no index."""
+def read_names_for_indexing(folder: str | Path) -> list[str] | None:
+    """Return the labels of an index; if the folder contains no index, return None."""
     return Index.open(folder).names if (Path(folder) / "index.json").exists() else None
 
 
-def _check_same_recognizer(index: Index, recognizer: Recognizer) -> None:
-    """Refuse to add predictions of another recognizer.
+def _check_indexing_recognizer(index: Index, recognizer: Recognizer) -> None:
+    """Check that the index was created with the same recognizer.
 
     Raises:
-        InputError: If the fingerprints differ.
+        InputError: If the fingerprints of index and recognizer differ.
     """
     if index.model != recognizer.fingerprint:
         raise InputError(
-            f"An index holds predictions of one recognizer, {index.model} in {index.folder}; got "
-            f"{recognizer.fingerprint}. Give the same --model and --labels as before, or choose "
-            "a new folder."
+            f"An index contains predictions of one recognizer, {index.model} in {index.folder}; "
+            f"got {recognizer.fingerprint}. Give the same --model and --labels as before, or "
+            "choose a new folder."
         )
 
 
-def _check_files_exist(index: Index, status: IndexStatus) -> None:
-    """Refuse an update that would remove all images, for example if a disk is not mounted.
+def _check_files_before_indexing(index: Index, status: IndexStatus) -> None:
+    """Check that an update does not remove all images, for example on an unmounted disk.
 
     Raises:
         DataError: If the files of all indexed images are deleted.
@@ -106,17 +106,17 @@ def _check_files_exist(index: Index, status: IndexStatus) -> None:
     if status.deleted and len(status.deleted) == status.n_images:
         raise DataError(
             f"At least one of the {status.n_images} image files of {index.folder} must exist; "
-            f"all are missing, such as {next(iter(status.deleted))!r}. Mount the disk and run "
-            "again, or delete the index and create a new one."
+            f"all files are missing, such as {next(iter(status.deleted))!r}. Mount the disk and "
+            "run again, or delete the index and create a new one."
         )
 
 
-def _predict_readable(
+def _predict_images_for_indexing(
     recognizer: Recognizer, paths: Sequence[str], progress: Progress | None
 ) -> tuple[Predictions | None, Sequence[SkippedImage]]:
     """Return the predictions of readable images, and the unreadable images.
 
-    If no image is readable, return None instead of an error, so that the index stays usable.
+    If no image is readable, return None and raise no error, so that the index stays usable.
     """
     if not paths:
         return None, ()

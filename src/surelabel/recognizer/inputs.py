@@ -1,4 +1,4 @@
-"""Inputs of a recognizer: images or precomputed features, resolved, encoded and aligned."""
+"""Resolve, encode and align the inputs of a recognizer: images or precomputed features."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from PIL import Image
 from surelabel.data import align_to_vocabulary, find_images
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError, InputError
-from surelabel.features import EncodedImages, FeatureCache, normalize_precomputed_features
+from surelabel.features import EncodedImages, FeatureCache, normalize_precomputed_vectors
 from surelabel.methods import METHODS
 from surelabel.recognizer.feature_extraction import extract_features
 from surelabel.recognizer.user_warnings import warn_unannotated_labels
@@ -21,14 +21,14 @@ LabelledInput = LabelledImages | LabelledFeatures
 RecognizerInput = Images | LabelledInput | str | Path | Sequence[str | Path] | npt.NDArray[Any]
 
 
-def resolve_input(source: RecognizerInput) -> Images | LabelledInput:
+def resolve_recognizer_input(source: RecognizerInput) -> Images | LabelledInput:
     """Return ``source`` as images or features.
 
-    A folder, an image file, a .txt file with paths, or a sequence of paths become ``Images``. A
-    numeric array becomes ``LabelledFeatures`` without labels.
+    A folder, an image file, a .txt file with paths, or a sequence of paths is converted to
+    ``Images``. A numeric array is converted to ``LabelledFeatures`` without labels.
 
     Raises:
-        DataError: If a single path names no images.
+        DataError: If ``source`` is a single path without images.
         InputError: If a numeric array does not have one finite vector per row.
     """
     if isinstance(source, Images | LabelledImages | LabelledFeatures):
@@ -41,37 +41,38 @@ def resolve_input(source: RecognizerInput) -> Images | LabelledInput:
     return Images([str(path) for path in source])
 
 
-def encode_input(
+def encode_recognizer_input(
     source: Images | LabelledInput,
     method: Any,
     encoder: Encoder,
     cache: FeatureCache,
     **options: Any,
 ) -> EncodedImages:
-    """Return the features that a method needs: encode images, normalize precomputed features.
+    """Return the features that a method needs, from images or precomputed features.
 
-    An image with fewer views than another one is padded with its pooled vector.
+    If an image has fewer views than the other images, the pooled vector of the image replaces each
+    missing view.
 
     Raises:
         ConfigError: If the method needs more than pooled features, and ``source`` has no images.
-        DataError: If no image can be read, or if ``strict`` is set and an image cannot be read.
+        DataError: If no image can be read, or if ``strict`` is True and any image cannot be read.
     """
     if isinstance(source, LabelledFeatures):
-        check_accepts_vectors(method)
-        return normalize_precomputed_features(source.features, width=encoder.width)
+        check_recognizer_vector_inputs(method)
+        return normalize_precomputed_vectors(source.features, width=encoder.width)
     paths = [str(path) for path in source.paths]
     return extract_features(paths, method, encoder, cache=cache, **options)
 
 
-def encode_pil_images(
+def encode_recognizer_pil_inputs(
     images: Sequence[Image.Image], method: Any, encoder: Encoder
 ) -> EncodedImages:
-    """Return the features that a method needs of PIL images, without a cache."""
+    """Encode PIL images without a cache and return the features that a method needs."""
     return extract_features(images, method, encoder)
 
 
-def check_accepts_vectors(method: Any) -> None:
-    """Refuse a method that needs more than pooled features.
+def check_recognizer_vector_inputs(method: Any) -> None:
+    """Check that a method needs only pooled features.
 
     Raises:
         ConfigError: If the method needs patches, views or other features of images.
@@ -86,18 +87,20 @@ def check_accepts_vectors(method: Any) -> None:
         )
 
 
-def align_input_labels(
+def align_recognizer_input_labels(
     source: LabelledInput, names: Sequence[str], aliases: Mapping[str, Sequence[str]]
 ) -> LabelledImages:
-    """Return the labelled images with one column for each of ``names``, matched by any alias.
+    """Return the labelled images with one target column per label in ``names``.
+
+    Labels are matched by any alias.
 
     Raises:
-        InputError: If ``source`` has no labels, or none of ``names``.
+        InputError: If ``source`` has no labels, or no label in ``names``.
     """
     if not isinstance(source, LabelledImages | LabelledFeatures):
         raise InputError(
             "Labels are required, as LabelledImages or LabelledFeatures; got "
-            f"{type(source).__name__}, which has none. Give annotated images."
+            f"{type(source).__name__}, which has no labels. Give annotated images."
         )
     labelled = LabelledImages(source.paths, source.names, source.targets, source.known)
     aligned, _ = align_to_vocabulary(labelled, names, aliases)

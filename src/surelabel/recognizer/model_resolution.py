@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from surelabel.config import Run, is_student, load_run
+from surelabel.config import Run, load_run, run_method_is_student
 from surelabel.errors import ConfigError, InputError, UnknownName
 from surelabel.methods import METHODS
 from surelabel.recognizer.recognizer import Recognizer
@@ -24,17 +24,17 @@ def resolve_model(
 
     Args:
         model: Folder of a saved recognizer, or name of an encoder.
-        names: Labels; if None, a saved recognizer keeps its own.
-        default_names: Labels for an encoder if ``names`` is None.
+        names: Labels. If None, a saved recognizer keeps the saved labels.
+        default_names: Labels that are used for an encoder if ``names`` is None.
         template: Prompt template for an encoder: ``one``, ``ensemble``, or a sentence with
             ``{}``.
         settings: Settings of the run for an encoder, such as ``method.name=tiles`` and
-            ``method.domain=centred``. Without settings the method is ``zero_shot``.
+            ``method.domain=centred``. If there are no settings, the method is ``zero_shot``.
         device: PyTorch device of the encoder.
 
     Returns:
-        The recognizer. If its method is fitted on unlabelled images, it is not fitted yet, and
-        ``is_fitted`` is False.
+        Loaded or new recognizer. If the method is fitted on unlabelled images, a new recognizer is
+        not fitted yet, and ``is_fitted`` is False.
 
     Raises:
         InputError: If an encoder has no labels, or a saved recognizer gets a template or
@@ -47,10 +47,12 @@ def resolve_model(
         labels = names or default_names
         if not labels:
             raise InputError(
-                f"{model} requires labels; got none. Give them with --labels: as text "
+                f"{model} requires labels; got none. Give labels with --labels: as text "
                 '("dog, bicycle"), as a file with one label per line, or - for standard input.'
             )
-        return _make_recognizer(_make_encoder_run(model, template, settings), labels, device)
+        return _resolve_model_to_recognizer(
+            _resolve_model_to_encoder_run(model, template, settings), labels, device
+        )
     if template is not None or settings:
         what, option = ("template", "--template") if template else ("method", "--method and --set")
         raise InputError(
@@ -63,7 +65,7 @@ def resolve_model(
     return saved.with_names(names)
 
 
-def _make_encoder_run(model: str, template: str | None, settings: Sequence[str]) -> Run:
+def _resolve_model_to_encoder_run(model: str, template: str | None, settings: Sequence[str]) -> Run:
     """Return the run of an encoder with a method that is not trained.
 
     Raises:
@@ -78,7 +80,7 @@ def _make_encoder_run(model: str, template: str | None, settings: Sequence[str])
     ]
     run = load_run(overrides=overrides)
     entry: Any = METHODS[run.method.name]
-    if entry.learns_from == "labels" or is_student(entry):
+    if entry.learns_from == "labels" or run_method_is_student(entry):
         data = "DATASET" if entry.learns_from == "labels" else "IMAGES"
         raise ConfigError(
             f"{run.method.name} requires training on {entry.learns_from}; got the encoder "
@@ -88,8 +90,8 @@ def _make_encoder_run(model: str, template: str | None, settings: Sequence[str])
     return run
 
 
-def _make_recognizer(run: Run, names: Sequence[str], device: str) -> Recognizer:
-    """Return the recognizer of a run; explain in the error that folders are accepted too.
+def _resolve_model_to_recognizer(run: Run, names: Sequence[str], device: str) -> Recognizer:
+    """Return the recognizer of a run; if the encoder is unknown, mention folders in the error.
 
     Raises:
         UnknownName: If the encoder is unknown.

@@ -15,42 +15,50 @@ from surelabel.config import Choice, Run
 from surelabel.data import parse_label_names
 from surelabel.encoders import Encoder, load_encoder
 from surelabel.errors import ConfigError, InputError, NotFitted
-from surelabel.features import FeatureCache, Progress, add_text_cache, default_cache_folder
+from surelabel.features import (
+    FeatureCache,
+    Progress,
+    add_text_feature_cache,
+    default_feature_cache_folder,
+)
 from surelabel.migration import RECOGNIZER
 from surelabel.recognizer.calibrating import (
-    check_calibrator_accepts_scores,
-    fit_calibration,
-    fit_calibration_without_labels,
+    check_recognizer_calibrator,
+    fit_recognizer_calibration,
+    fit_recognizer_calibration_without_labels,
 )
-from surelabel.recognizer.calibration_record import restore_calibration, shipped_calibration
+from surelabel.recognizer.calibration_record import (
+    restore_calibration_record,
+    shipped_calibration_record,
+)
 from surelabel.recognizer.compatibility import (
-    check_encoder_supports_method,
+    check_encoder_method_compatibility,
     check_fit_compatibility,
 )
-from surelabel.recognizer.fingerprints import recognizer_fingerprint, run_identifier
+from surelabel.recognizer.fingerprints import recognizer_fingerprint, run_fingerprint
 from surelabel.recognizer.fitting import (
-    TrainingData,
-    fit_method,
-    make_link,
-    make_method,
-    out_of_fold_scores,
-    resolve_run,
+    FittingData,
+    fit_recognizer_method,
+    fitting_out_of_fold_scores,
+    make_link_for_fitting,
+    make_method_for_fitting,
+    resolve_run_for_fitting,
 )
 from surelabel.recognizer.inputs import (
     LabelledInput,
     RecognizerInput,
-    align_input_labels,
-    encode_input,
-    encode_pil_images,
-    resolve_input,
+    align_recognizer_input_labels,
+    encode_recognizer_input,
+    encode_recognizer_pil_inputs,
+    resolve_recognizer_input,
 )
-from surelabel.recognizer.localization import compute_heat_maps
+from surelabel.recognizer.localization import compute_localization_maps
 from surelabel.recognizer.saving import (
     SavedRecognizer,
-    check_fingerprint,
-    load_method_weights,
-    read_recognizer,
-    write_recognizer,
+    check_saved_recognizer_fingerprint,
+    load_saved_recognizer_weights,
+    read_saved_recognizer,
+    write_saved_recognizer,
 )
 from surelabel.recognizer.unlabelled_fitting import fit_unlabelled
 from surelabel.recognizer.user_warnings import (
@@ -69,7 +77,7 @@ from surelabel.records import (
     LabelledImages,
     Predictions,
 )
-from surelabel.training import Checkpoint, to_tensors
+from surelabel.training import Checkpoint, feature_batch_tensors
 
 
 class Recognizer:
@@ -79,14 +87,16 @@ class Recognizer:
         run: Run with the encoder, the method, the loss, the calibrator and their settings.
         names: Labels, length c; ``sofa|couch`` are two aliases of one label.
         device: PyTorch device of the encoder.
-        encoder: Loaded encoder; by default the encoder of the run is loaded.
-        cache: Cache of features; by default in the cache folder of the user.
+        encoder: Loaded encoder. If None, the encoder of the run is loaded.
+        cache: Cache of features. If None, the cache is in the cache folder of the user.
 
     Attributes:
         names: Labels in the order of the columns, length c.
-        link: Link from the scores of a method fitted with a loss to log-odds; None for zero-shot.
-        calibration: Fitted calibration; None if the recognizer is not calibrated.
-        is_fitted: Whether the recognizer can predict; False if its method has to be fitted first.
+        link: Link from the scores of a method fitted with a loss to log-odds. If None, the scores
+            are not converted.
+        calibration: Fitted calibration. If None, the recognizer is not calibrated.
+        is_fitted: Whether the recognizer can predict. If the method has to be fitted first, the
+            value is False.
 
     Example:
         >>> import surelabel as sl
@@ -105,17 +115,17 @@ class Recognizer:
         encoder: Encoder | None = None,
         cache: FeatureCache | None = None,
     ):
-        self.run = run = resolve_run(run)
+        self.run = run = resolve_run_for_fitting(run)
         self.names, self.aliases = parse_label_names(names)
         self.names_with_aliases = ["|".join(self.aliases[name]) for name in self.names]
-        self.cache = cache or FeatureCache(default_cache_folder())
+        self.cache = cache or FeatureCache(default_feature_cache_folder())
         loaded = encoder or load_encoder(run.encoder.name, device=device, **run.encoder.settings)
-        self.encoder = add_text_cache(loaded, self.cache)
-        self.method: Any = make_method(self.run, self.encoder, self.names_with_aliases)
+        self.encoder = add_text_feature_cache(loaded, self.cache)
+        self.method: Any = make_method_for_fitting(self.run, self.encoder, self.names_with_aliases)
         self.link: Any = None
-        self.calibration = shipped_calibration(run, self.encoder)
+        self.calibration = shipped_calibration_record(run, self.encoder)
         self.is_fitted = self.method.learns_from == "nothing"
-        check_encoder_supports_method(run, self.method, self.encoder)
+        check_encoder_method_compatibility(run, self.method, self.encoder)
         if self.method.open_vocabulary or self.method.learns_from == "images":
             all_aliases = [alias for aliases in self.aliases.values() for alias in aliases]
             warn_untrained_labels(self.encoder, all_aliases)
@@ -133,7 +143,7 @@ class Recognizer:
     ) -> "Recognizer":
         """Return a zero-shot recognizer, which needs no fitting.
 
-        With an embedded encoder it is calibrated as well.
+        With an embedded encoder, the recognizer is calibrated as well.
 
         Args:
             model: Name of an encoder: ``tiny-vit``, ``tiny-rn``, ``ViT-B-16/openai``,
@@ -154,7 +164,7 @@ class Recognizer:
         checkpoint: str | Path | None = None,
         progress: Progress | None = None,
     ) -> "Recognizer":
-        """Fit the method on images, from its initial weights, and drop an earlier calibration.
+        """Fit the method on images from the initial weights and drop an earlier calibration.
 
         A method that trains the encoder starts from the current weights of the encoder. A method
         that is fitted without labels returns uncalibrated scores until ``calibrate`` is called.
@@ -162,21 +172,22 @@ class Recognizer:
         Args:
             source: Images or precomputed features with labels. A method that is fitted on
                 unlabelled images also accepts paths or a folder, and ignores labels.
-            folds: Number of folds to calibrate with the same labels by cross-validation, at
-                least 2; 0 does not calibrate. The calibrator is fitted on out-of-fold scores of
-                one extra method per fold. The final method is fitted on all images.
-            checkpoint: File that stores an unfinished fit after each epoch. The same fit resumes
-                from it; it is deleted at the end.
-            progress: Function called with the number of encoded images and their total, then
-                with the number of epochs and their total.
+            folds: Number of cross-validation folds to calibrate with the same labels, at least 2.
+                If 0, the recognizer is not calibrated. The calibrator is fitted on out-of-fold
+                scores of one extra method per fold. The final method is fitted on all images.
+            checkpoint: File that stores an unfinished fit after each epoch. A fit of the same run
+                and data resumes from the checkpoint, which is deleted at the end.
+            progress: Function called with the number of encoded images and the total number of
+                images, then with the number of finished epochs and the total number of epochs.
 
         Raises:
-            ConfigError: If the method has nothing to fit, does not support ``folds``, or does not
-                go with the encoder, the loss or ``source``; before any image is read.
-            InputError: If ``source`` has none of the labels, or too few images.
+            ConfigError: If the method has no parameters to fit, does not support ``folds``, or is
+                not compatible with the encoder, the loss or ``source``. The error is raised before
+                any image is read.
+            InputError: If ``source`` has no label of the recognizer, or too few images.
             DataError: If ``checkpoint`` is damaged, or belongs to another run.
         """
-        resolved = resolve_input(source)
+        resolved = resolve_recognizer_input(source)
         check_fit_compatibility(
             self.run, self.method, self.encoder, self.names_with_aliases, resolved, folds
         )
@@ -187,15 +198,17 @@ class Recognizer:
         fold = data.assign_folds(folds, self.run.seed) if folds else None
         self._reset_fit()
         saved_state = checkpoint and Checkpoint(
-            checkpoint, run_id=run_identifier(self.run, self.names_with_aliases, data)
+            checkpoint, run_id=run_fingerprint(self.run, self.names_with_aliases, data)
         )
         arguments = (self.run, self.encoder, self.names_with_aliases, data)
-        self.method = fit_method(*arguments, checkpoint=saved_state or None, progress=progress)
+        self.method = fit_recognizer_method(
+            *arguments, checkpoint=saved_state or None, progress=progress
+        )
         if "pixels" in self.method.needs:
-            self.encoder = add_text_cache(self.method.finetuned_encoder(), self.cache)
-        self.link, self.is_fitted = make_link(self.run), True
+            self.encoder = add_text_feature_cache(self.method.finetuned_encoder(), self.cache)
+        self.link, self.is_fitted = make_link_for_fitting(self.run), True
         if fold is not None:
-            scores = out_of_fold_scores(*arguments, fold=fold, progress=progress)
+            scores = fitting_out_of_fold_scores(*arguments, fold=fold, progress=progress)
             self._fit_calibration(scores, data, folds=folds)
         if saved_state:
             saved_state.remove()
@@ -224,8 +237,8 @@ class Recognizer:
         return self
 
     def _reset_fit(self) -> None:
-        """Restore the initial method, without link and calibration."""
-        self.method = make_method(self.run, self.encoder, self.names_with_aliases)
+        """Restore the initial method, and remove link and calibration."""
+        self.method = make_method_for_fitting(self.run, self.encoder, self.names_with_aliases)
         self.link = self.calibration = None
         self.is_fitted = False
 
@@ -234,23 +247,24 @@ class Recognizer:
     ) -> "Recognizer":
         """Fit the calibrator of the run on held-out annotated images.
 
-        For images without labels, the calibrator is fitted on pseudo-labels of the encoder.
-        ``calibrated_on`` reports this: such a calibration is not verified against labels.
+        For images without labels, the calibrator is fitted on pseudo-labels of the encoder. The
+        attribute ``calibrated_on`` then states that the calibration is not verified against labels.
 
         Args:
             held_out: Annotated images that were not used by ``fit``, or images without labels.
-            progress: Function called with the number of encoded images and their total.
+            progress: Function called with the number of encoded images and the total number of
+                images.
 
         Raises:
             NotFitted: If the method has to be fitted first.
             ConfigError: If the calibrator requires log-odds, and the scores are not log-odds.
-            InputError: If no known target is positive, or none is negative.
+            InputError: If no known target is positive, or no known target is negative.
         """
         self._check_fitted()
         uses_loss = self.method.learns_from == "labels"
         score_entry = self.run.loss.name if uses_loss else self.run.method.name
-        check_calibrator_accepts_scores(self.run, None if self.link else score_entry)
-        resolved = resolve_input(held_out)
+        check_recognizer_calibrator(self.run, None if self.link else score_entry)
+        resolved = resolve_recognizer_input(held_out)
         if isinstance(resolved, Images):
             return self._calibrate_without_labels(resolved, progress)
         data = self._encode_training_data(resolved, progress)
@@ -259,9 +273,11 @@ class Recognizer:
 
     def _calibrate_without_labels(self, images: Images, progress: Progress | None) -> "Recognizer":
         """Fit the calibrator on pseudo-labels of unlabelled images."""
-        encoded = encode_input(images, self.method, self.encoder, self.cache, progress=progress)
+        encoded = encode_recognizer_input(
+            images, self.method, self.encoder, self.cache, progress=progress
+        )
         warn_skipped_images(encoded, "images")
-        self.calibration = fit_calibration_without_labels(
+        self.calibration = fit_recognizer_calibration_without_labels(
             self.run,
             self.encoder,
             self.names_with_aliases,
@@ -277,35 +293,38 @@ class Recognizer:
     ) -> "Recognizer":
         """Adapt the calibration to an unlabelled image collection with other label frequencies.
 
-        It assumes label shift: the frequencies of the labels change, but not the appearance of
-        images with and without a label.
+        The adaptation assumes label shift: the frequencies of the labels change, but not the
+        appearance of images with and without a label.
 
         Args:
             images: Images of the new collection; labels are ignored.
-            progress: Function called with the number of encoded images and their total.
+            progress: Function called with the number of encoded images and the total number of
+                images.
 
         Raises:
-            NotFitted: If the recognizer is not calibrated, or was calibrated on too few images
-                to know their label frequencies.
+            NotFitted: If the recognizer is not calibrated, or was calibrated on too few images to
+                estimate label frequencies.
             InputError: If the estimate of the label frequencies does not converge.
         """
         if self.calibration is None:
             raise NotFitted(
-                "adapt_to_shift requires a calibrated recognizer; got one without calibration. "
-                "Call calibrate first."
+                "adapt_to_shift requires a calibrated recognizer; got a recognizer without "
+                "calibration. Call calibrate first."
             )
-        resolved = resolve_input(images)
-        encoded = encode_input(resolved, self.method, self.encoder, self.cache, progress=progress)
+        resolved = resolve_recognizer_input(images)
+        encoded = encode_recognizer_input(
+            resolved, self.method, self.encoder, self.cache, progress=progress
+        )
         warn_skipped_images(encoded, "images")
         raw = self.logits_of(self._compute_scores(encoded.features))
         self.calibration = self.calibration.adapt_to_shift(raw)
         return self
 
     def _fit_calibration(
-        self, scores: npt.NDArray[np.float32], data: TrainingData, *, folds: int = 0
+        self, scores: npt.NDArray[np.float32], data: FittingData, *, folds: int = 0
     ) -> None:
         """Fit the calibrator on scores and targets; ``folds`` is 0 for held-out images."""
-        self.calibration = fit_calibration(
+        self.calibration = fit_recognizer_calibration(
             self.run,
             self.logits_of(scores),
             data.targets.numpy().astype(np.float64),
@@ -316,16 +335,16 @@ class Recognizer:
     def with_names(self, names: Sequence[str]) -> "Recognizer":
         """Return a recognizer for other labels, without training.
 
-        Parameters that all labels share, of the method and of the calibration, are kept.
-        Parameters per label are dropped with one warning.
+        Parameters of the method and of the calibration that all labels share are kept. Parameters
+        per label are dropped with one warning.
 
         Raises:
-            ConfigError: If the method supports only the labels that it was fitted on.
+            ConfigError: If the method supports only the labels of the fit.
         """
         if not self.method.open_vocabulary:
             raise ConfigError(
                 f"with_names requires an open-vocabulary method; {self.run.method.name} supports "
-                "only the labels it was fitted on. Fit it again, or use a method such as "
+                "only the labels of the fit. Fit the recognizer again, or use a method such as "
                 "zero_shot or recover_match."
             )
         other = Recognizer(self.run, names, encoder=self.encoder, cache=self.cache)
@@ -345,21 +364,27 @@ class Recognizer:
         """Return scores of each image and label, and log-odds if there is a link or calibration.
 
         Args:
-            source: Images, with labels or without, their paths, or a folder; or precomputed
-                features, with labels or as an array ``(n, d)``.
-            workers: Number of worker processes that decode images; by default it depends on the
-                number of images.
-            strict: Whether an unreadable image is an error; otherwise it is left out.
-            progress: Function called with the number of encoded images and their total.
+            source: Images with or without labels, paths of images, a folder of images, or
+                precomputed features, with labels or as an array ``(n, d)`` of n vectors of length
+                d.
+            workers: Number of worker processes that decode images. If None, the number of workers
+                depends on the number of images.
+            strict: Whether to raise an error if an image cannot be read. If False, unreadable
+                images are left out.
+            progress: Function called with the number of encoded images and the total number of
+                images.
 
         Raises:
             NotFitted: If the method has to be fitted first.
-            DataError: If no image can be read, or if ``strict`` and an image cannot be read.
+            DataError: If no image can be read, or if ``strict`` is True and any image cannot be
+                read.
         """
         self._check_fitted()
-        resolved = resolve_input(source)
+        resolved = resolve_recognizer_input(source)
         options = {"workers": workers, "strict": strict, "progress": progress}
-        encoded = encode_input(resolved, self.method, self.encoder, self.cache, **options)
+        encoded = encode_recognizer_input(
+            resolved, self.method, self.encoder, self.cache, **options
+        )
         warn_out_of_distribution(self.encoder, self.method, encoded.features.pooled)
         paths = [str(resolved.paths[row]) for row in encoded.rows]
         predictions = self._make_predictions(paths, encoded.features)
@@ -386,36 +411,38 @@ class Recognizer:
         self._check_fitted()
         if not images:
             raise InputError("images must have at least one image; got none. Give PIL images.")
-        features = encode_pil_images(images, self.method, self.encoder).features
+        features = encode_recognizer_pil_inputs(images, self.method, self.encoder).features
         warn_out_of_distribution(self.encoder, self.method, features.pooled)
         return self._make_predictions([f"image {i}" for i in range(len(images))], features)
 
     def uncalibrated_logits(self, predictions: Predictions) -> Array | None:
         """Return the log-odds of predictions before calibration, ``(n, c)``.
 
-        Return None if the recognizer is not calibrated, or calibrated from raw scores.
+        Return None if the recognizer is not calibrated, or is calibrated from raw scores.
         """
         if self.calibration is None or self.link is None:
             return None
         return self.logits_of(predictions.scores)
 
     def align_labels(self, labelled: LabelledInput) -> LabelledImages:
-        """Return the labelled images with one column for each of ``names``, matched by alias."""
-        return align_input_labels(labelled, self.names, self.aliases)
+        """Return the labelled images with one target column per label, matched by alias."""
+        return align_recognizer_input_labels(labelled, self.names, self.aliases)
 
     def localize(self, source: RecognizerInput) -> tuple[list[str], Array]:
         """Return heat maps: the score of each label in each region of an image.
 
         Returns:
-            Paths of the images that could be read, and raw scores ``(n, c, down, across)``.
-            Only the order of the scores within an image is meaningful.
+            Paths of the n readable images, and raw scores ``(n, c, down, across)`` of c labels in a
+            grid of regions. Only the order of the scores within an image is meaningful.
 
         Raises:
-            InputError: If ``source`` holds precomputed features.
-            ConfigError: If the method has no heat maps, and the encoder no patches in the joint
+            InputError: If ``source`` contains precomputed features.
+            ConfigError: If the method has no heat maps, and the encoder has no patches in the joint
                 space.
         """
-        heat_maps = compute_heat_maps(resolve_input(source), self.method, self.encoder, self.cache)
+        heat_maps = compute_localization_maps(
+            resolve_recognizer_input(source), self.method, self.encoder, self.cache
+        )
         return heat_maps.paths, heat_maps.maps
 
     def save(self, folder: str | Path) -> None:
@@ -423,10 +450,10 @@ class Recognizer:
 
         Raises:
             NotFitted: If the method has to be fitted first.
-            DataError: If the folder cannot be written, or holds other files.
+            DataError: If the folder cannot be written, or contains other files.
         """
         self._check_fitted()
-        write_recognizer(
+        write_saved_recognizer(
             folder,
             SavedRecognizer(
                 run=self.run,
@@ -442,23 +469,23 @@ class Recognizer:
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "cpu") -> "Recognizer":
-        """Load a saved recognizer; its predictions are those of the recognizer that was saved.
+        """Load a saved recognizer, which returns the same predictions as before saving.
 
         Raises:
             DataError: If a file is missing, damaged, or of a newer version.
         """
-        saved = read_recognizer(folder, device=device)
+        saved = read_saved_recognizer(folder, device=device)
         recognizer = cls(saved.run, saved.names_with_aliases, encoder=saved.encoder)
-        load_method_weights(recognizer.method, saved.weights, folder)
-        recognizer.link = make_link(saved.run) if saved.link else None
-        recognizer.calibration = restore_calibration(saved.calibration, saved.record)
+        load_saved_recognizer_weights(recognizer.method, saved.weights, folder)
+        recognizer.link = make_link_for_fitting(saved.run) if saved.link else None
+        recognizer.calibration = restore_calibration_record(saved.calibration, saved.record)
         recognizer.is_fitted = True
-        check_fingerprint(folder, saved, recognizer.fingerprint)
+        check_saved_recognizer_fingerprint(folder, saved, recognizer.fingerprint)
         return recognizer
 
     @property
     def fingerprint(self) -> str:
-        """Hash of everything that determines the predictions; an index stores it."""
+        """Hash of everything that determines the predictions of the recognizer."""
         return recognizer_fingerprint(
             self.run,
             self.names_with_aliases,
@@ -470,29 +497,33 @@ class Recognizer:
 
     @property
     def calibrated_on(self) -> str | None:
-        """Calibrator and calibration data of the log-odds, in words; None without log-odds."""
+        """Text that names calibrator and calibration data; None if there are no log-odds."""
         if self.calibration:
             return self.calibration.description
         return f"by its loss alone ({self.run.loss.name})" if self.link else None
 
     def _encode_training_data(
         self, source: LabelledInput, progress: Progress | None
-    ) -> TrainingData:
+    ) -> FittingData:
         """Return features and targets of labelled images; leave out unreadable images."""
         labelled = self.align_labels(source)
-        encoded = encode_input(source, self.method, self.encoder, self.cache, progress=progress)
+        encoded = encode_recognizer_input(
+            source, self.method, self.encoder, self.cache, progress=progress
+        )
         warn_skipped_images(encoded)
         paths = [labelled.paths[row] for row in encoded.rows]
-        targets, known = to_tensors(labelled.targets[encoded.rows], labelled.known[encoded.rows])
-        return TrainingData(paths, encoded.features, targets, known)
+        targets, known = feature_batch_tensors(
+            labelled.targets[encoded.rows], labelled.known[encoded.rows]
+        )
+        return FittingData(paths, encoded.features, targets, known)
 
     def _check_fitted(self) -> None:
         """Raise NotFitted if the method has to be fitted first."""
         if not self.is_fitted:
             argument = "labelled_images" if self.method.learns_from == "labels" else "images"
             raise NotFitted(
-                f"{self.run.method.name} must be fitted on {self.method.learns_from} first; it "
-                f"has not been fitted yet. Call fit({argument}), or use zero_shot."
+                f"{self.run.method.name} must be fitted on {self.method.learns_from} first; the "
+                f"method is not fitted yet. Call fit({argument}), or use zero_shot."
             )
 
     @torch.no_grad()

@@ -30,7 +30,7 @@ from surelabel.encoders import Encoder, load_encoder
 from surelabel.errors import DataError
 from surelabel.files import atomic_folder
 from surelabel.methods import METHODS
-from surelabel.migration import ENCODER_FOLDER, current_record, current_weights
+from surelabel.migration import ENCODER_FOLDER, migrate_validation_record, migrate_weights
 
 COPY_AGAIN = "Copy the complete folder again, or save the recognizer again."
 FORMAT_VERSION = 2  # 1: folders of 0.1.0, whose names migration.py maps
@@ -54,10 +54,10 @@ class SavedRecognizer:
         run: Run with all settings.
         names_with_aliases: Labels; aliases are separated by ``|``.
         encoder: Encoder with its preprocessing.
-        link: Loss whose link turns scores into log-odds; None for no link.
-        calibration: Calibration as JSON: ``calibrator``, ``state`` and ``about``; None if the
-            recognizer is not calibrated.
-        record: Validation record of the calibration; None if there were too few images.
+        link: Key of the loss whose link converts scores to log-odds. If None, there is no link.
+        calibration: Calibration as a JSON object with ``calibrator``, ``state`` and ``about``. If
+            None, the recognizer is not calibrated.
+        record: Validation record of the calibration. If None, there were too few images.
         weights: Weights of the method.
         fingerprint: Fingerprint of the recognizer.
     """
@@ -72,11 +72,11 @@ class SavedRecognizer:
     fingerprint: str
 
 
-def check_output_folder(folder: str | Path) -> None:
-    """Refuse an existing folder that is not a saved recognizer; do not change it.
+def check_saved_recognizer_folder(folder: str | Path) -> None:
+    """Check that a folder is new, empty or a saved recognizer; do not change the folder.
 
     Raises:
-        DataError: If the folder holds other files, or is a file.
+        DataError: If the folder contains other files, or is a file.
     """
     folder = Path(folder)
     is_replaceable = folder.is_dir() and (
@@ -84,18 +84,18 @@ def check_output_folder(folder: str | Path) -> None:
     )
     if folder.exists() and not is_replaceable:
         raise DataError(
-            f"The output folder must be new, empty or a saved recognizer; {folder} holds other "
-            "files. Give another folder, or delete this one first."
+            f"The output folder must be new, empty or a saved recognizer; {folder} contains "
+            "other files. Give another folder, or delete the existing folder first."
         )
 
 
-def write_recognizer(folder: str | Path, recognizer: SavedRecognizer) -> None:
+def write_saved_recognizer(folder: str | Path, recognizer: SavedRecognizer) -> None:
     """Write a recognizer to a folder atomically: completely, or not at all.
 
     Raises:
-        DataError: If the folder cannot be written, or holds other files.
+        DataError: If the folder cannot be written, or contains other files.
     """
-    check_output_folder(folder)
+    check_saved_recognizer_folder(folder)
     with atomic_folder(folder) as new_folder:
         recognizer.encoder.save(new_folder / "encoder")
         save_file(
@@ -107,22 +107,22 @@ def write_recognizer(folder: str | Path, recognizer: SavedRecognizer) -> None:
         texts = {
             "run.toml": run_as_toml(recognizer.run),
             "names.txt": "\n".join(recognizer.names_with_aliases) + "\n",
-            "link.json": _to_json({"loss": recognizer.link}),
-            "calibration.json": _to_json(recognizer.calibration),
-            "about.json": _to_json(
+            "link.json": _saved_recognizer_json({"loss": recognizer.link}),
+            "calibration.json": _saved_recognizer_json(recognizer.calibration),
+            "about.json": _saved_recognizer_json(
                 {
                     "format": FORMAT_VERSION,
                     "surelabel": version("surelabel"),
                     "fingerprint": recognizer.fingerprint,
                 }
             ),
-            "README.md": _model_card(recognizer),
+            "README.md": _saved_recognizer_model_card(recognizer),
         }
         for name, text in texts.items():
             (new_folder / name).write_text(text, encoding="utf-8")
 
 
-def read_recognizer(folder: str | Path, *, device: str = "cpu") -> SavedRecognizer:
+def read_saved_recognizer(folder: str | Path, *, device: str = "cpu") -> SavedRecognizer:
     """Read the folder of a saved recognizer, without network access.
 
     Folders of version 0.1.0 are read as well.
@@ -141,7 +141,7 @@ def read_recognizer(folder: str | Path, *, device: str = "cpu") -> SavedRecogniz
             f"{folder} must be a complete saved recognizer; missing: {', '.join(missing)}. "
             f"{COPY_AGAIN}"
         )
-    about = _read_json_object(folder / "about.json")
+    about = _read_saved_recognizer_json(folder / "about.json")
     if not isinstance(about.get("format"), int):
         raise DataError(
             f"{folder / 'about.json'} must contain its format as an integer; got "
@@ -153,13 +153,13 @@ def read_recognizer(folder: str | Path, *, device: str = "cpu") -> SavedRecogniz
             f"format {about['format']} of surelabel {about.get('surelabel')}. Upgrade surelabel."
         )
     run = load_run(folder / "run.toml")
-    weights = _load_tensors(folder / "weights.safetensors", load_file)
+    weights = _load_saved_recognizer_tensors(folder / "weights.safetensors", load_file)
     record = None
     if (folder / RECORD_FILE).exists():
-        record = _load_tensors(folder / RECORD_FILE, load_arrays)
+        record = _load_saved_recognizer_tensors(folder / RECORD_FILE, load_arrays)
     if about["format"] == 1:
-        weights = current_weights(run.method.name, weights)
-        record = record and current_record(record)
+        weights = migrate_weights(run.method.name, weights)
+        record = record and migrate_validation_record(record)
     try:
         names = (folder / "names.txt").read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -168,45 +168,49 @@ def read_recognizer(folder: str | Path, *, device: str = "cpu") -> SavedRecogniz
         run=run,
         names_with_aliases=names,
         encoder=load_encoder(f"local-dir:{folder / encoder_folder}", device=device),
-        link=_read_json_object(folder / "link.json").get("loss"),
-        calibration=_read_json_object(folder / "calibration.json") or None,
+        link=_read_saved_recognizer_json(folder / "link.json").get("loss"),
+        calibration=_read_saved_recognizer_json(folder / "calibration.json") or None,
         record=ValidationRecord.restore(record) if record else None,
         weights=weights,
         fingerprint=str(about.get("fingerprint", "")),
     )
-    _check_consistency(folder, saved)
+    _check_saved_recognizer_consistency(folder, saved)
     return saved
 
 
-def load_method_weights(method: Any, weights: dict[str, Tensor], folder: str | Path) -> None:
+def load_saved_recognizer_weights(
+    method: Any, weights: dict[str, Tensor], folder: str | Path
+) -> None:
     """Load saved weights into a method.
 
     Raises:
-        DataError: If names or shapes of the weights differ from those of the method.
+        DataError: If names or shapes of the weights differ from the parameters of the method.
     """
     try:
         method.load_state_dict(weights)
     except RuntimeError as error:
         raise DataError(
-            f"The weights in {folder} do not match its run.toml: {error}. {COPY_AGAIN}"
+            f"The weights in {folder} do not match run.toml: {error}. {COPY_AGAIN}"
         ) from error
 
 
-def check_fingerprint(folder: str | Path, saved: SavedRecognizer, fingerprint: str) -> None:
-    """Refuse a folder whose files were changed after it was saved.
+def check_saved_recognizer_fingerprint(
+    folder: str | Path, saved: SavedRecognizer, fingerprint: str
+) -> None:
+    """Check that the files of a saved recognizer were not changed.
 
     Raises:
-        DataError: If the fingerprint of the loaded recognizer differs from the saved one.
+        DataError: If the fingerprint of the loaded recognizer differs from the saved fingerprint.
     """
     if fingerprint != saved.fingerprint:
         raise DataError(
-            f"{folder} was changed since it was saved: its fingerprint must be "
+            f"{folder} was changed since it was saved: the fingerprint must be "
             f"{saved.fingerprint}; got {fingerprint}. {COPY_AGAIN}"
         )
 
 
-def _check_consistency(folder: Path, saved: SavedRecognizer) -> None:
-    """Refuse files that belong to different recognizers.
+def _check_saved_recognizer_consistency(folder: Path, saved: SavedRecognizer) -> None:
+    """Check that all files of a folder belong to the same recognizer.
 
     Raises:
         DataError: If the loss or the number of labels differs between files.
@@ -230,8 +234,10 @@ def _check_consistency(folder: Path, saved: SavedRecognizer) -> None:
             )
 
 
-def _load_tensors(path: Path, load: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
-    """Load a safetensors file with ``load``.
+def _load_saved_recognizer_tensors(
+    path: Path, load: Callable[[Path], dict[str, Any]]
+) -> dict[str, Any]:
+    """Load a safetensors file with the function ``load``.
 
     Raises:
         DataError: If the file is damaged.
@@ -242,12 +248,12 @@ def _load_tensors(path: Path, load: Callable[[Path], dict[str, Any]]) -> dict[st
         raise DataError(f"{path} is damaged ({error}). {COPY_AGAIN}") from error
 
 
-def _to_json(value: Any) -> str:
+def _saved_recognizer_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-def _read_json_object(path: Path) -> dict[str, Any]:
-    """Return the object of a JSON file; an empty one if the file holds another value.
+def _read_saved_recognizer_json(path: Path) -> dict[str, Any]:
+    """Return the object of a JSON file; if the file contains another value, return {}.
 
     Raises:
         DataError: If the file is damaged.
@@ -259,8 +265,8 @@ def _read_json_object(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _model_card(saved: SavedRecognizer) -> str:
-    """Return the model card in Markdown."""
+def _saved_recognizer_model_card(saved: SavedRecognizer) -> str:
+    """Return the model card of a saved recognizer in Markdown."""
     calibration = (saved.calibration or {}).get("about")
     names = saved.names_with_aliases
     first_names = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
@@ -273,7 +279,7 @@ Labels: {first_names}
 | encoder | {saved.encoder.name} |
 | training images of the encoder | {saved.encoder.training_domain or "see its model card"} |
 | method | {saved.run.method.name} {saved.run.method.settings or ""} |
-| loss | {_describe_training(saved.run)} |
+| loss | {_describe_fit_of_saved_recognizer(saved.run)} |
 | calibration | {calibration or "none on held-out images"} |
 | saved by | surelabel {version("surelabel")} |
 
@@ -283,8 +289,8 @@ annotated images with `surelabel evaluate` before you rely on them.
 """
 
 
-def _describe_training(run: Run) -> str:
-    """Return the loss and the targets of the fit, in words."""
+def _describe_fit_of_saved_recognizer(run: Run) -> str:
+    """Return a text that names the loss and the targets of the fit."""
     method: Any = METHODS[run.method.name]
     if method.learns_from == "nothing":
         return "none: not fitted"

@@ -22,28 +22,28 @@ def tag(
     device: str = "cpu",
     **settings: Any,
 ) -> list[list[dict[str, Any]]]:
-    """Tag images: return each label with its score and its probability.
+    """Tag images: return each label with score and probability.
 
-    An image can have several labels; their probabilities need not sum to 1.
+    An image can have several labels, so the probabilities of an image need not sum to 1.
 
     Args:
         images: Paths of image files, or PIL images.
-        labels: Labels, at least one.
+        labels: Labels to score, at least one label.
         model: Name of an encoder.
-        method: Method that needs no labels. A method that is fitted without labels is fitted on
-            ``images`` first.
+        method: Key of a method that needs no annotated images. A method that is fitted without
+            labels is fitted on ``images`` first.
         device: PyTorch device of the encoder.
         settings: Settings of the method, such as ``domain="centred"``.
 
     Returns:
-        For each image its labels as ``{"label", "score", "probability"}``, the most probable
-        first. The probability is None if the encoder and method are not calibrated.
+        For each image, a list of dictionaries ``{"label", "score", "probability"}`` with the most
+        probable label first. If encoder and method are not calibrated, the probability is None.
 
     Raises:
         DataError: If an image cannot be read.
         InputError: If paths and PIL images are mixed.
-        UnknownName: If there is no such encoder or method.
-        ConfigError: If the method has no such setting, or its value is invalid.
+        UnknownName: If the encoder or the method is unknown.
+        ConfigError: If a setting is unknown, or the value of a setting is invalid.
         NotFitted: If the method has to be trained; fit a ``Recognizer`` instead.
 
     Example:
@@ -79,18 +79,19 @@ def select_tags(
 
     Args:
         predictions: Predictions of a recognizer.
-        threshold: Minimum probability in [0, 1], for all labels or for each label, ``(c,)``; a
-            label with its own threshold 1 is never returned. None returns all labels.
-        top_k: Maximum number of labels per image; None for no limit.
+        threshold: Minimum probability in [0, 1], as one number for all labels or as an array
+            ``(c,)`` for c labels. In an array, a threshold of 1 excludes the label. If None, all
+            labels are returned.
+        top_k: Maximum number of labels per image. If None, there is no limit.
 
     Returns:
-        For each image its labels as ``{"label", "score", "probability"}``.
+        For each image, a list of dictionaries ``{"label", "score", "probability"}``.
 
     Raises:
         NotFitted: If there is a threshold, and the predictions are not calibrated.
         InputError: If ``threshold`` or ``top_k`` is out of range.
     """
-    check_tag_options(threshold=threshold, top_k=top_k)
+    check_tagging_options(threshold=threshold, top_k=top_k)
     is_calibrated = predictions.calibration is not None
     needs_probabilities = is_calibrated or threshold is not None
     probabilities = predictions.probabilities if needs_probabilities else None
@@ -102,7 +103,7 @@ def select_tags(
         )
     selected = None
     if thresholds is not None and probabilities is not None:
-        selected = _at_or_above(probabilities, thresholds)
+        selected = _tagging_threshold_mask(probabilities, thresholds)
     tags = []
     for row, scores in enumerate(predictions.scores):
         order = np.argsort(-scores, kind="stable")
@@ -124,18 +125,20 @@ def select_tags(
     return tags
 
 
-def _at_or_above(probabilities: Array, thresholds: Array) -> Flags:
-    """Return which probabilities ``(n, c)`` reach their threshold.
+def _tagging_threshold_mask(probabilities: Array, thresholds: Array) -> Flags:
+    """Return a mask of the probabilities ``(n, c)`` that are at or above the threshold.
 
-    A label with its own threshold 1 is never selected.
+    If thresholds are given per label, a threshold of 1 excludes the label.
     """
     is_disabled = thresholds >= 1 if thresholds.ndim else np.False_
     selected: Flags = (probabilities >= thresholds) & ~is_disabled
     return selected
 
 
-def check_tag_options(*, threshold: float | Array | None = None, top_k: int | None = None) -> None:
-    """Refuse invalid options of ``select_tags``, before any image is read.
+def check_tagging_options(
+    *, threshold: float | Array | None = None, top_k: int | None = None
+) -> None:
+    """Check the options of ``select_tags``, before any image is read.
 
     Raises:
         InputError: If ``threshold`` or ``top_k`` is out of range.

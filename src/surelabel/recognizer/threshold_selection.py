@@ -15,28 +15,29 @@ from surelabel.decisions.validation_record import THRESHOLDS
 from surelabel.errors import NotFitted
 from surelabel.recognizer.calibrating import MIN_RECORD_IMAGES
 from surelabel.recognizer.recognizer import Recognizer
-from surelabel.tables import configure_entry
+from surelabel.tables import configure_table_entry
 
 
 def operating_point(recognizer: Recognizer, goal: str, **settings: Any) -> Thresholds:
     """Return the probability threshold of each label that reaches a goal, such as a precision.
 
     Args:
-        recognizer: Recognizer calibrated on at least 20 images; any calibration for ``cost``.
+        recognizer: Recognizer calibrated on at least 20 images. For ``cost``, any calibration is
+            accepted.
         goal: Key of ``OPERATING_POINTS``.
-        settings: Settings of this entry.
+        settings: Settings of the entry ``goal``.
 
     Raises:
-        UnknownName: If there is no such goal.
-        ConfigError: If the goal has no such setting, or its value is invalid.
+        UnknownName: If ``goal`` is unknown.
+        ConfigError: If a setting is unknown, or the value of a setting is invalid.
         NotFitted: If the recognizer is not calibrated, or has no validation record.
     """
-    select_thresholds = configure_entry(OPERATING_POINTS, goal, **settings)
+    select_thresholds = configure_table_entry(OPERATING_POINTS, goal, **settings)
     needs_no_record = goal == "cost" and recognizer.calibrated_on
-    if needs_no_record and _valid_record(recognizer) is None:
-        record = _empty_record(len(recognizer.names))
+    if needs_no_record and _record_for_threshold_selection(recognizer) is None:
+        record = _empty_record_for_threshold_selection(len(recognizer.names))
     else:
-        record = _require_record(recognizer)
+        record = _require_record_for_threshold_selection(recognizer)
     thresholds: Thresholds = select_thresholds(record)
     return thresholds
 
@@ -47,49 +48,51 @@ def guarantee(recognizer: Recognizer, goal: str, **settings: Any) -> Guarantee:
     Args:
         recognizer: Recognizer calibrated on at least 20 annotated images.
         goal: Key of ``GUARANTEES``.
-        settings: Settings of this entry.
+        settings: Settings of the entry ``goal``.
 
     Raises:
-        UnknownName: If there is no such goal.
-        ConfigError: If the goal has no such setting, or its value is invalid.
+        UnknownName: If ``goal`` is unknown.
+        ConfigError: If a setting is unknown, or the value of a setting is invalid.
         NotFitted: If the recognizer has no validation record from labels.
     """
     if recognizer.calibration and not recognizer.calibration.uses_labels:
         raise NotFitted(
             "A guarantee requires annotated images; this recognizer was calibrated without "
-            f"labels. Calibrate it on {MIN_RECORD_IMAGES} or more annotated images (`surelabel "
-            "calibrate`), or use an operating point without guarantee, such as --best-f1."
+            f"labels. Calibrate the recognizer on {MIN_RECORD_IMAGES} or more annotated images "
+            "(`surelabel calibrate`), or use an operating point without guarantee, such as "
+            "--best-f1."
         )
-    compute_guarantee = configure_entry(GUARANTEES, goal, **settings)
-    result: Guarantee = compute_guarantee(_require_record(recognizer))
+    compute_guarantee = configure_table_entry(GUARANTEES, goal, **settings)
+    result: Guarantee = compute_guarantee(_require_record_for_threshold_selection(recognizer))
     return result
 
 
-def _valid_record(recognizer: Recognizer) -> ValidationRecord | None:
-    """Return the validation record; None after a label shift, to which it does not apply."""
+def _record_for_threshold_selection(recognizer: Recognizer) -> ValidationRecord | None:
+    """Return the validation record; if the calibration has a label shift, return None."""
     calibration = recognizer.calibration
     return calibration.record if calibration and not calibration.shift else None
 
 
-def _require_record(recognizer: Recognizer) -> ValidationRecord:
+def _require_record_for_threshold_selection(recognizer: Recognizer) -> ValidationRecord:
     """Return the validation record.
 
     Raises:
-        NotFitted: If there is none, or if it does not apply after a label shift.
+        NotFitted: If there is no validation record, or if the calibration has a label shift.
     """
-    record = _valid_record(recognizer)
+    record = _record_for_threshold_selection(recognizer)
     if record is None:
         raise NotFitted(
-            "This goal requires a validation record; the recognizer has none. Calibrate it "
-            f"(`surelabel calibrate`) on {MIN_RECORD_IMAGES} or more images, with labels or, "
-            "less reliably, without (--unlabelled). After an adaptation to label shift, or with "
+            "This goal requires a validation record; the recognizer has no validation "
+            f"record. Calibrate the recognizer (`surelabel calibrate`) on "
+            f"{MIN_RECORD_IMAGES} or more images, with labels or, less reliably, without "
+            "(--unlabelled). After an adaptation to label shift, or with "
             "fewer images, only a fixed --threshold is possible."
         )
     return record
 
 
-def _empty_record(n_labels: int) -> ValidationRecord:
-    """Return the record of no images, for thresholds that depend only on the costs."""
+def _empty_record_for_threshold_selection(n_labels: int) -> ValidationRecord:
+    """Return a validation record without images, for thresholds that depend only on costs."""
     zeros_per_label = np.zeros((n_labels, THRESHOLDS.size))
     zeros = np.zeros(THRESHOLDS.size)
     return ValidationRecord(

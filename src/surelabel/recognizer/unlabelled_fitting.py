@@ -9,23 +9,27 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from surelabel.config import TEACHERS, Choice, Run, is_student
+from surelabel.config import TEACHERS, Choice, Run, run_method_is_student
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError
 from surelabel.features import FeatureCache, Progress
 from surelabel.links import Sigmoid
-from surelabel.recognizer.fingerprints import run_identifier
+from surelabel.recognizer.fingerprints import run_fingerprint
 from surelabel.recognizer.fitting import (
-    TrainingData,
-    effective_micro_batch_size,
-    make_method,
-    make_objective,
-    train_method,
+    FittingData,
+    fit_recognizer_method_on_batches,
+    fitting_micro_batch_size,
+    make_method_for_fitting,
+    make_objective_for_fitting,
 )
-from surelabel.recognizer.inputs import LabelledInput, encode_input, encode_pil_images
+from surelabel.recognizer.inputs import (
+    LabelledInput,
+    encode_recognizer_input,
+    encode_recognizer_pil_inputs,
+)
 from surelabel.recognizer.user_warnings import warn_skipped_images
 from surelabel.records import Features, Images
-from surelabel.tables import configure_entry
+from surelabel.tables import configure_table_entry
 from surelabel.training import Checkpoint, CutAndSewSource
 from surelabel.views.relative_scores import MIN_LABELS
 
@@ -53,7 +57,7 @@ class PseudoLabels:
 
 @dataclass(frozen=True)
 class FittedStudent:
-    """Student fitted by self-training, with its pseudo-labels.
+    """Student fitted by self-training, with initial and final pseudo-labels.
 
     Attributes:
         method: Fitted student.
@@ -78,12 +82,12 @@ def fit_unlabelled(
 ) -> Any:
     """Return a method fitted on images; labels of ``source`` are ignored.
 
-    A student is trained for several epochs and resumes from its checkpoint. Other methods compute
-    feature statistics in one pass, without a checkpoint.
+    Training of a student takes several epochs and resumes from an existing checkpoint. Other
+    methods compute feature statistics in one pass, without a checkpoint.
     """
-    method = make_method(run, encoder, names_with_aliases)
-    if is_student(method):
-        student = fit_student(
+    method = make_method_for_fitting(run, encoder, names_with_aliases)
+    if run_method_is_student(method):
+        student = fit_unlabelled_student(
             run,
             encoder,
             names_with_aliases,
@@ -93,13 +97,13 @@ def fit_unlabelled(
             progress=progress,
         )
         return student.method
-    encoded = encode_input(source, method, encoder, cache, progress=progress)
+    encoded = encode_recognizer_input(source, method, encoder, cache, progress=progress)
     warn_skipped_images(encoded, "images")
     method.fit_unlabelled(encoded.features)
     return method
 
 
-def make_pseudolabels(
+def make_pseudolabels_for_unlabelled_fitting(
     run: Run,
     encoder: Encoder,
     names_with_aliases: Sequence[str],
@@ -111,19 +115,21 @@ def make_pseudolabels(
     """Return pseudo-labels of images, computed by the teacher and the algorithm of a run.
 
     Raises:
-        ConfigError: If there are fewer than three labels, or the teacher does not go with the
-            encoder.
+        ConfigError: If there are fewer than three labels, or if the teacher is not compatible with
+            the encoder.
         DataError: If no image can be read.
     """
-    teacher = _make_teacher(run, encoder, names_with_aliases)
-    encoded = encode_input(Images(paths), teacher, encoder, cache, progress=progress)
+    teacher = _make_unlabelled_fitting_teacher(run, encoder, names_with_aliases)
+    encoded = encode_recognizer_input(Images(paths), teacher, encoder, cache, progress=progress)
     warn_skipped_images(encoded, "images")
     with torch.no_grad():
-        targets = run.entry("pseudolabels")(_teacher_scores(teacher, encoded.features))
+        targets = run.entry("pseudolabels")(
+            _unlabelled_fitting_teacher_scores(teacher, encoded.features)
+        )
     return PseudoLabels([paths[row] for row in encoded.rows], targets)
 
 
-def fit_student(
+def fit_unlabelled_student(
     run: Run,
     encoder: Encoder,
     names_with_aliases: Sequence[str],
@@ -134,7 +140,7 @@ def fit_student(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> FittedStudent:
-    """Return a student fitted by self-training; resume from ``checkpoint`` if it exists.
+    """Return a student fitted by self-training; resume from an existing ``checkpoint``.
 
     Args:
         run: Run of a method with self-training, such as ``tailor``.
@@ -142,21 +148,24 @@ def fit_student(
         names_with_aliases: One text per label; aliases are separated by ``|``.
         paths: Paths of the images; unreadable images are left out with a warning.
         cache: Cache of features.
-        checkpoint: File that stores unfinished training after each epoch; it is deleted at the
-            end.
-        workers: Number of worker processes that decode images; one per CPU core if None.
-        progress: Function called with the number of encoded images and their total, then with
-            the number of canvases of an epoch and their total.
+        checkpoint: File that stores unfinished training after each epoch and is deleted at the end.
+        workers: Number of worker processes that decode images. If None, there is one process per
+            CPU core.
+        progress: Function called with the number of encoded images and the total number of images,
+            then with the number of finished canvases of an epoch and the total number of canvases.
 
     Raises:
-        ConfigError: If there are fewer than three labels, or components do not go together.
+        ConfigError: If there are fewer than three labels, or if components are not compatible.
         InputError: If images have more patches than the student supports.
         DataError: If no image can be read, or ``checkpoint`` belongs to another run.
     """
-    sewing, objective = run.entry("sewing")(), make_objective(run, encoder, names_with_aliases)
-    method = make_method(run, encoder, names_with_aliases)
-    _score_dummy_image(method, encoder)
-    initial = make_pseudolabels(
+    sewing, objective = (
+        run.entry("sewing")(),
+        make_objective_for_fitting(run, encoder, names_with_aliases),
+    )
+    method = make_method_for_fitting(run, encoder, names_with_aliases)
+    _try_method_before_unlabelled_fitting(method, encoder)
+    initial = make_pseudolabels_for_unlabelled_fitting(
         run, encoder, names_with_aliases, paths, cache=cache, progress=progress
     )
     log_odds = initial.targets.clamp(PROBABILITY_MARGIN, 1 - PROBABILITY_MARGIN).logit()
@@ -166,19 +175,21 @@ def fit_student(
         sewing.select_overlay_images(log_odds),
         encoder=encoder.with_image_size(method.image_size or encoder.input_side),
         sewing=sewing,
-        batch_size=effective_micro_batch_size(run),
+        batch_size=fitting_micro_batch_size(run),
         workers=workers,
         progress=progress,
     )
     known = torch.ones_like(initial.targets, dtype=torch.bool)
-    data = TrainingData(initial.paths, Features(log_odds), initial.targets.float(), known)
+    data = FittingData(initial.paths, Features(log_odds), initial.targets.float(), known)
     saved_state = checkpoint and Checkpoint(
-        checkpoint, run_id=run_identifier(run, names_with_aliases, data)
+        checkpoint, run_id=run_fingerprint(run, names_with_aliases, data)
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         method.initialize(data.features, data.targets, known, Sigmoid())
-        train_method(run, method, source, objective, checkpoint=saved_state or None)
+        fit_recognizer_method_on_batches(
+            run, method, source, objective, checkpoint=saved_state or None
+        )
     if saved_state:
         saved_state.remove()
     final = PseudoLabels(initial.paths, source.estimator.log_odds.sigmoid())
@@ -186,18 +197,20 @@ def fit_student(
 
 
 @torch.no_grad()
-def _score_dummy_image(method: Any, encoder: Encoder) -> None:
-    """Score a blank image, to fail early if the method does not go with the encoder."""
-    method(encode_pil_images([Image.new("RGB", (1, 1))], method, encoder).features)
+def _try_method_before_unlabelled_fitting(method: Any, encoder: Encoder) -> None:
+    """Score a blank image, to fail early if method and encoder are not compatible."""
+    method(encode_recognizer_pil_inputs([Image.new("RGB", (1, 1))], method, encoder).features)
 
 
-def _make_teacher(run: Run, encoder: Encoder, names_with_aliases: Sequence[str]) -> Any:
-    """Return the teacher; its scores are log-odds of a softmax over the labels.
+def _make_unlabelled_fitting_teacher(
+    run: Run, encoder: Encoder, names_with_aliases: Sequence[str]
+) -> Any:
+    """Return the teacher, whose scores are log-odds of a softmax over the labels.
 
     With the scale of the encoder, scores of parts of images are overconfident. On 500 images of
-    Scenes in 3 by 3 tiles, half of the scale raises the mAP of the pseudo-labels: from 75.0 to
-    76.8 for tiny-vit, and from 55.5 to 56.8 for tiny-rn. On VOC2012 it raises the mAP of CLIP
-    RN50x64 from 85.3 to 86.4.
+    Scenes in 3 by 3 tiles, half of the scale raises the mAP of the pseudo-labels: from 75.0 to 76.8
+    for tiny-vit, and from 55.5 to 56.8 for tiny-rn. On VOC2012, half of the scale raises the mAP of
+    CLIP RN50x64 from 85.3 to 86.4.
 
     Raises:
         ConfigError: If there are fewer than three labels, or a setting of the teacher has no
@@ -208,25 +221,26 @@ def _make_teacher(run: Run, encoder: Encoder, names_with_aliases: Sequence[str])
         raise ConfigError(
             f"{run.method.name} requires at least {MIN_LABELS} labels to compare; got "
             f"{len(names_with_aliases)}. Add labels that the images show, or use "
-            "method.name=tiles, which needs one."
+            "method.name=tiles, which needs only one label."
         )
     domain = run.teacher.settings.get("domain", "softmax")
     if domain != "softmax":
         raise ConfigError(
-            f"teacher.domain must be softmax for pseudo-labels; got {domain!r}. Remove it."
+            f"teacher.domain must be softmax for pseudo-labels; got {domain!r}. "
+            "Remove teacher.domain."
         )
-    _check_fusion_settings(run.teacher)
+    _check_unlabelled_fitting_fusion(run.teacher)
     defaults = {"domain": domain, "scale": TEACHER_SCALE_SHARE * encoder.scale}
     settings = defaults | run.teacher.settings
-    make_teacher = configure_entry(TEACHERS, run.teacher.name, **settings)
+    make_teacher = configure_table_entry(TEACHERS, run.teacher.name, **settings)
     return make_teacher(encoder, names_with_aliases).eval()
 
 
-def _check_fusion_settings(teacher: Choice) -> None:
-    """Refuse settings that fuse views, because pseudo-labels do not use them.
+def _check_unlabelled_fitting_fusion(teacher: Choice) -> None:
+    """Check that no setting fuses views, because pseudo-labels ignore such settings.
 
     Raises:
-        ConfigError: If such a setting is set.
+        ConfigError: If the teacher has a setting that fuses views.
     """
     for setting in FUSION_SETTINGS.get(teacher.name, ()):
         if setting in teacher.settings:
@@ -236,7 +250,7 @@ def _check_fusion_settings(teacher: Choice) -> None:
             )
 
 
-def _teacher_scores(teacher: Any, features: Features) -> Tensor:
+def _unlabelled_fitting_teacher_scores(teacher: Any, features: Features) -> Tensor:
     """Return scores of whole images, or of whole images and views if the teacher has views."""
     if hasattr(teacher, "fit_unlabelled"):
         teacher.fit_unlabelled(features)

@@ -22,9 +22,10 @@ def warn_untrained_labels(encoder: Encoder, aliases: Sequence[str]) -> None:
     untrained = encoder.labels_with_untrained_tokens(aliases)
     if untrained:
         warnings.warn(
-            f"{len(untrained)} of {len(aliases)} labels ({_list_first(untrained)}) contain tokens "
-            f"that {encoder.name} was not trained on; their scores are unreliable. It was trained "
-            f"on {encoder.training_domain}. {LARGER_ENCODER_HINT}",
+            f"{len(untrained)} of {len(aliases)} labels "
+            f"({_first_names_in_user_warning(untrained)}) contain tokens that {encoder.name} was "
+            "not trained on; their scores are unreliable. "
+            f"{encoder.name} was trained on {encoder.training_domain}. {LARGER_ENCODER_HINT}",
             stacklevel=3,
         )
 
@@ -32,7 +33,7 @@ def warn_untrained_labels(encoder: Encoder, aliases: Sequence[str]) -> None:
 def warn_out_of_distribution(encoder: Encoder, method: Any, pooled: Tensor) -> None:
     """Warn if images are out of distribution for the encoder.
 
-    There is no warning for methods with another input size: the OOD score is calibrated only for
+    If the method has another input size, there is no warning: the OOD score is calibrated only for
     the usual input size of the encoder.
     """
     if method.image_size:
@@ -41,14 +42,14 @@ def warn_out_of_distribution(encoder: Encoder, method: Any, pooled: Tensor) -> N
     if score > OOD_LIMIT:
         warnings.warn(
             f"These {len(pooled)} images are out of distribution for {encoder.name} (OOD score "
-            f"{score:.1f}, limit {OOD_LIMIT}). It was trained on {encoder.training_domain}. "
-            f"{LARGER_ENCODER_HINT}",
+            f"{score:.1f}, limit {OOD_LIMIT}). {encoder.name} was trained on "
+            f"{encoder.training_domain}. {LARGER_ENCODER_HINT}",
             stacklevel=3,
         )
 
 
 def warn_skipped_images(encoded: EncodedImages, what: str = "labelled images") -> None:
-    """Warn if images cannot be read; ``what`` names the images in the message."""
+    """Warn if images cannot be read; ``what`` is the noun for images in the message."""
     if encoded.skipped:
         n_images = len(encoded.skipped) + len(encoded.rows)
         reasons = "; ".join(f"{image.path}: {image.reason}" for image in encoded.skipped[:3])
@@ -65,7 +66,7 @@ def warn_unused_labels(method: str, source: object) -> None:
     if isinstance(source, LabelledImages | LabelledFeatures) and len(source.names):
         warnings.warn(
             f"{method} is fitted without labels: the labels of these {len(source)} images are "
-            "ignored. Use them to calibrate, or use a method that is fitted on labels.",
+            "ignored. Use the labels to calibrate, or use a method that is fitted on labels.",
             stacklevel=4,
         )
 
@@ -77,7 +78,7 @@ def warn_few_steps(run: Run, n_images: int) -> None:
         warnings.warn(
             f"{run.method.name} makes only {steps} optimizer steps with {n_images} images; at "
             f"least {MIN_STUDENT_STEPS} are recommended. Give more images, increase epochs "
-            f"(now {run.epochs}), or use its teacher: method.name={run.teacher.name}.",
+            f"(now {run.epochs}), or use the teacher: method.name={run.teacher.name}.",
             stacklevel=4,
         )
 
@@ -87,12 +88,13 @@ def warn_unannotated_labels(names: Sequence[str], known: Flags) -> None:
     unannotated = [name for name, column in zip(names, known.T, strict=True) if not column.any()]
     if unannotated:
         warnings.warn(
-            f"{len(unannotated)} of {len(names)} labels ({_list_first(unannotated)}) have no "
-            "known target in the annotations.",
+            f"{len(unannotated)} of {len(names)} labels "
+            f"({_first_names_in_user_warning(unannotated)}) have no known target in the "
+            "annotations.",
             stacklevel=3,
         )
 
 
-def _list_first(names: Sequence[str]) -> str:
+def _first_names_in_user_warning(names: Sequence[str]) -> str:
     """Return the first five names, separated by commas."""
     return ", ".join(names[:5]) + (" …" if len(names) > 5 else "")

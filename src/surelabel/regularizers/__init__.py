@@ -1,4 +1,7 @@
-"""Regularizers: ``regularizer(step, *, settings) -> ()``. To add one, add one line to the table.
+"""Regularizers: ``regularizer(step, *, settings) -> ()``.
+
+To add a regularizer, add one line to the table ``REGULARIZERS``.
+
 
 The training loop multiplies the regularizer by a weight and adds it to the loss.
 """

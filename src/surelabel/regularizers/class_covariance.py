@@ -5,9 +5,9 @@ from torch import Tensor
 from surelabel.records import TrainingStep
 from surelabel.regularizers.covariance.prediction_covariance import (
     TextSimilarity,
-    covariance_batch,
-    mean_squared_difference,
-    weighted_correlation,
+    prediction_correlation,
+    prediction_covariance_batch,
+    prediction_covariance_difference,
 )
 
 
@@ -24,24 +24,27 @@ def class_covariance(
         R_ij = C_ij / (sqrt(C_ii + epsilon) · sqrt(C_jj + epsilon))
         mean over pairs i != j of (R_ij - S_ij)²
 
-    p is the sigmoid of the log-odds, or of the scores if the loss has no strictly increasing link.
-    S is the text similarity. Large batches are better: with n images the rank of C is below n.
-    Time and memory are O(c²).
+    where y is the target, p is the predicted probability, n is the number of images, R is the
+    correlation of predictions and S is the text similarity. The probability p is the sigmoid of the
+    log-odds, or of the scores if the loss has no strictly increasing link. The rank of the
+    covariance C is less than n, so large batches are better. Time and memory are O(c²) for c
+    labels.
 
     Args:
         step: Training step with text vectors.
-        similarity: Text similarity that the correlations are compared with. "cosine": the cosine.
-            "centered": the cosine after the mean text vector is subtracted, possibly negative.
-            "minmax": the cosine, scaled to the range [0, 1].
-        epsilon: Number added to each variance, >= 0; it keeps labels of nearly constant predictions
-            near correlation 0.
-        min_images: Smallest number of images where both labels are negative, for a pair to count.
+        similarity: Text similarity that the correlations are compared with: "cosine" for the
+            cosine, "centered" for the cosine after the mean text vector is subtracted, "minmax" for
+            the cosine scaled to [0, 1].
+        epsilon: Number added to each variance, >= 0. If the predictions of a label are nearly
+            constant, ``epsilon`` keeps the correlations of the label close to 0.
+        min_images: Smallest number of images where both labels of a pair are negative. Label pairs
+            with fewer images are left out.
 
     Returns:
-        Loss in [0, 4], ``()``, float32 or wider; 0 if no pair is left.
+        Loss in [0, 4], ``()``, float32 or wider. If no label pair is left, the loss is 0.
 
     Raises:
-        InputError: If the step has no texts, or its tensors differ in shape.
+        InputError: If the step has no texts, or the tensors of the step differ in shape.
         ConfigError: If ``similarity`` is not "cosine", "centered" or "minmax".
 
     Source:
@@ -63,9 +66,11 @@ def class_covariance(
         >>> class_covariance(step).round(decimals=4)
         tensor(0.3351)
     """
-    batch = covariance_batch(step, similarity)
-    correlation = weighted_correlation(
+    batch = prediction_covariance_batch(step, similarity)
+    correlation = prediction_correlation(
         batch.scores.sigmoid(), batch.negative_weights, batch.n_images, epsilon
     )
     shared_images = batch.negative_weights.T @ batch.negative_weights
-    return mean_squared_difference(correlation, batch.similarity, shared_images, min_images)
+    return prediction_covariance_difference(
+        correlation, batch.similarity, shared_images, min_images
+    )

@@ -5,9 +5,9 @@ from torch import Tensor
 from surelabel.records import TrainingStep
 from surelabel.regularizers.covariance.prediction_covariance import (
     TextSimilarity,
-    covariance_batch,
-    mean_squared_difference,
-    weighted_correlation,
+    prediction_correlation,
+    prediction_covariance_batch,
+    prediction_covariance_difference,
 )
 
 
@@ -20,23 +20,25 @@ def class_covariance_of_logits(
 ) -> Tensor:
     """Penalize the difference between log-odds correlation and text similarity of negatives.
 
-    The formula of ``class_covariance`` with the log-odds instead of p, or with the scores if the
-    loss has no strictly increasing link. Predictions near 0 or 1 keep their gradient.
+    The formula is that of ``class_covariance``, with the log-odds instead of the probability p. If
+    the loss has no strictly increasing link, the scores are used. The gradient does not vanish for
+    probabilities near 0 or 1.
 
     Args:
         step: Training step with text vectors.
-        similarity: Text similarity that the correlations are compared with. "cosine": the cosine.
-            "centered": the cosine after the mean text vector is subtracted, possibly negative.
-            "minmax": the cosine, scaled to the range [0, 1].
-        epsilon: Number added to each variance, >= 0; it keeps labels of nearly constant log-odds
-            near correlation 0.
-        min_images: Smallest number of images where both labels are negative, for a pair to count.
+        similarity: Text similarity that the correlations are compared with: "cosine" for the
+            cosine, "centered" for the cosine after the mean text vector is subtracted, "minmax" for
+            the cosine scaled to [0, 1].
+        epsilon: Number added to each variance, >= 0. If the log-odds of a label are nearly
+            constant, ``epsilon`` keeps the correlations of the label close to 0.
+        min_images: Smallest number of images where both labels of a pair are negative. Label pairs
+            with fewer images are left out.
 
     Returns:
-        Loss in [0, 4], ``()``, float32 or wider; 0 if no pair is left.
+        Loss in [0, 4], ``()``, float32 or wider. If no label pair is left, the loss is 0.
 
     Raises:
-        InputError: If the step has no texts, or its tensors differ in shape.
+        InputError: If the step has no texts, or the tensors of the step differ in shape.
         ConfigError: If ``similarity`` is not "cosine", "centered" or "minmax".
 
     Source:
@@ -50,9 +52,11 @@ def class_covariance_of_logits(
         >>> class_covariance_of_logits(step).round(decimals=4)
         tensor(0.1818)
     """
-    batch = covariance_batch(step, similarity)
-    correlation = weighted_correlation(
+    batch = prediction_covariance_batch(step, similarity)
+    correlation = prediction_correlation(
         batch.scores, batch.negative_weights, batch.n_images, epsilon
     )
     shared_images = batch.negative_weights.T @ batch.negative_weights
-    return mean_squared_difference(correlation, batch.similarity, shared_images, min_images)
+    return prediction_covariance_difference(
+        correlation, batch.similarity, shared_images, min_images
+    )

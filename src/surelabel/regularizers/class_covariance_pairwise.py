@@ -6,8 +6,8 @@ from torch import Tensor
 from surelabel.records import TrainingStep
 from surelabel.regularizers.covariance.prediction_covariance import (
     TextSimilarity,
-    covariance_batch,
-    mean_squared_difference,
+    prediction_covariance_batch,
+    prediction_covariance_difference,
 )
 
 
@@ -20,26 +20,29 @@ def class_covariance_pairwise(
 ) -> Tensor:
     """Penalize the difference between pairwise correlation and text similarity of negatives.
 
-        over the images where both i and j are negative, N_ij of them:
         R_ij = cov(p_i, p_j) / (sqrt(var p_i + epsilon) · sqrt(var p_j + epsilon))
 
-    As ``class_covariance``, but mean, variance and covariance of a pair use only its images. With
-    few images R is extreme: two images give -1 or 1. R need not be positive semi-definite.
+    where p_i is the predicted probability of label i and R_ij is computed over the images where
+    both labels i and j are negative. In contrast to ``class_covariance``, mean, variance and
+    covariance of a label pair are computed only from the images where both labels are negative.
+    With few images, the correlation is extreme: for two images, R_ij is -1 or 1. The matrix R is
+    not always positive semi-definite.
 
     Args:
         step: Training step with text vectors.
-        similarity: Text similarity that the correlations are compared with. "cosine": the cosine.
-            "centered": the cosine after the mean text vector is subtracted, possibly negative.
-            "minmax": the cosine, scaled to the range [0, 1].
-        epsilon: Number added to each variance, >= 0; it keeps labels of nearly constant predictions
-            near correlation 0.
-        min_images: Smallest number of images where both labels are negative, for a pair to count.
+        similarity: Text similarity that the correlations are compared with: "cosine" for the
+            cosine, "centered" for the cosine after the mean text vector is subtracted, "minmax" for
+            the cosine scaled to [0, 1].
+        epsilon: Number added to each variance, >= 0. If the predictions of a label are nearly
+            constant, ``epsilon`` keeps the correlations of the label close to 0.
+        min_images: Smallest number of images where both labels of a pair are negative. Label pairs
+            with fewer images are left out.
 
     Returns:
-        Loss in [0, 4], ``()``, float32 or wider; 0 if no pair is left.
+        Loss in [0, 4], ``()``, float32 or wider. If no label pair is left, the loss is 0.
 
     Raises:
-        InputError: If the step has no texts, or its tensors differ in shape.
+        InputError: If the step has no texts, or the tensors of the step differ in shape.
         ConfigError: If ``similarity`` is not "cosine", "centered" or "minmax".
 
     Source:
@@ -52,15 +55,17 @@ def class_covariance_pairwise(
         >>> class_covariance_pairwise(step).round(decimals=4)
         tensor(0.3351)
     """
-    batch = covariance_batch(step, similarity)
+    batch = prediction_covariance_batch(step, similarity)
     shared_images = batch.negative_weights.T @ batch.negative_weights
-    correlation = _pairwise_correlation(
+    correlation = _class_covariance_pairwise_correlation(
         batch.scores.sigmoid(), batch.negative_weights, shared_images, epsilon
     )
-    return mean_squared_difference(correlation, batch.similarity, shared_images, min_images)
+    return prediction_covariance_difference(
+        correlation, batch.similarity, shared_images, min_images
+    )
 
 
-def _pairwise_correlation(
+def _class_covariance_pairwise_correlation(
     p: Tensor, weights: Tensor, shared_images: Tensor, epsilon: float
 ) -> Tensor:
     """Return the correlation of two columns over the images weighted in both, ``(c, c)``."""

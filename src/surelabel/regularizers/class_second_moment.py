@@ -5,9 +5,9 @@ from torch import Tensor
 from surelabel.records import TrainingStep
 from surelabel.regularizers.covariance.prediction_covariance import (
     TextSimilarity,
-    covariance_batch,
-    covariance_to_correlation,
-    mean_squared_difference,
+    prediction_covariance_batch,
+    prediction_covariance_difference,
+    prediction_covariance_to_correlation,
 )
 
 
@@ -22,23 +22,25 @@ def class_second_moment(
 
         m = 1 - y,  q = 1 - p,  C_ij = Σ m_i m_j q_i q_j / n
 
-    C is normalized to a diagonal of 1 and compared as in ``class_covariance``. The entries lie in
-    [0, 1], as most cosines of texts do. With confident negatives all entries are close to 1, and
-    the gradient is small.
+    where y is the target, p is the predicted probability and n is the number of images. C is
+    normalized to a diagonal of 1 and compared with the text similarity as in ``class_covariance``.
+    The entries of C are in [0, 1], as are most cosines of texts. If all negatives have a low
+    probability, all entries of C are close to 1 and the gradient is small.
 
     Args:
         step: Training step with text vectors.
-        similarity: Text similarity that the moments are compared with. "cosine": the cosine.
-            "centered": the cosine after the mean text vector is subtracted, possibly negative.
-            "minmax": the cosine, scaled to the range [0, 1].
+        similarity: Text similarity that the moments are compared with: "cosine" for the cosine,
+            "centered" for the cosine after the mean text vector is subtracted, "minmax" for the
+            cosine scaled to [0, 1].
         epsilon: Number added to the diagonal before the square root, >= 0.
-        min_images: Smallest number of images where both labels are negative, for a pair to count.
+        min_images: Smallest number of images where both labels of a pair are negative. Label pairs
+            with fewer images are left out.
 
     Returns:
-        Loss in [0, 4], ``()``, float32 or wider; 0 if no pair is left.
+        Loss in [0, 4], ``()``, float32 or wider. If no label pair is left, the loss is 0.
 
     Raises:
-        InputError: If the step has no texts, or its tensors differ in shape.
+        InputError: If the step has no texts, or the tensors of the step differ in shape.
         ConfigError: If ``similarity`` is not "cosine", "centered" or "minmax".
 
     Source:
@@ -52,8 +54,10 @@ def class_second_moment(
         >>> class_second_moment(step).round(decimals=4)
         tensor(0.9904)
     """
-    batch = covariance_batch(step, similarity)
+    batch = prediction_covariance_batch(step, similarity)
     confidence = batch.negative_weights * (-batch.scores).sigmoid()
-    moment = covariance_to_correlation(confidence.T @ confidence / batch.n_images, epsilon)
+    moment = prediction_covariance_to_correlation(
+        confidence.T @ confidence / batch.n_images, epsilon
+    )
     shared_images = batch.negative_weights.T @ batch.negative_weights
-    return mean_squared_difference(moment, batch.similarity, shared_images, min_images)
+    return prediction_covariance_difference(moment, batch.similarity, shared_images, min_images)

@@ -1,4 +1,4 @@
-"""Label-pair regularizer over all pairs: a positive label should score above a negative one."""
+"""Label-pair regularizer over all pairs of a positive and a negative label."""
 
 from torch import Tensor
 
@@ -13,18 +13,18 @@ def label_pair(step: TrainingStep) -> Tensor:
         2 / (T · (T - 1)) · Σ_{t positive} Σ_{s negative} log(1 + exp(z_s - z_t)),
         mean over images
 
-    z are the log-odds if the loss has a strictly increasing link, otherwise the raw scores; T is
-    the number of known labels of the image. The regularizer depends on differences within an image
-    only; the level of the scores follows from the loss.
+    where z are the log-odds and T is the number of known labels of the image. If the loss has no
+    strictly increasing link, z are the raw scores. The regularizer depends only on differences of
+    scores within an image; the level of the scores is determined by the loss.
 
     Args:
         step: Training step. A target y between 0 and 1 counts as a positive with weight y and as a
-            negative with weight 1 - y, never paired with itself. The result is the expectation
-            over independent labels with these probabilities.
+            negative with weight 1 - y; a label is never paired with itself. For targets between 0
+            and 1, the loss is the expected loss of independent labels with probability y.
 
     Returns:
-        Loss >= 0 in nats, ``()``, float32 or wider; 0 if no image has a positive and a negative
-        label. It can be differentiated once.
+        Loss >= 0 in nats, ``()``, float32 or wider. If no image has a positive and a negative
+        label, the loss is 0. The loss can be differentiated once.
 
     Raises:
         InputError: If the tensors of the step differ in shape.

@@ -1,4 +1,4 @@
-"""Label-pair regularizer on a grid; its cost does not depend on the number of positives."""
+"""Label-pair regularizer on a grid, with a cost that is independent of the number of positives."""
 
 import math
 from dataclasses import replace
@@ -16,16 +16,17 @@ MAX_GRID_POINTS = 2**14  # of one image; 256 nats with the default spacing
 
 
 def label_pair_on_grid(step: TrainingStep, *, spacing: float = 1 / 64) -> Tensor:
-    """Approximate ``label_pair`` with scores split between the points of a grid.
+    """Approximate ``label_pair`` with scores that are interpolated on a grid.
 
-        P, N = weights of positive and negative labels, each score split between its two
-               neighbours on a grid of spacing h, in proportion to their proximity
         2 / (T · (T - 1)) · Σ_m (P ⋆ N)_m · log(1 + exp(m · h)),  mean over images
 
-    The correlation P ⋆ N is computed by fast Fourier transforms in float64. Time and memory are
-    O(n · (c + g)) with g grid points, the range of the scores over h. The grid is faster for many
-    positives; for few, ``label_pair`` is exact and faster. An image whose scores range over more
-    than 16,384 grid points is computed exactly.
+    where T is the number of known labels of the image, h is the spacing of the grid, and P and N
+    are the weights of positive and negative labels at the grid points. The weight of a label is
+    split between the two nearest grid points by linear interpolation. The cross-correlation P ⋆ N
+    is computed by fast Fourier transforms in float64. Time and memory are O(n · (c + g)) for n
+    images, c labels and g grid points. For many positives, ``label_pair_on_grid`` is faster than
+    ``label_pair``; for few positives, ``label_pair`` is faster and exact. If the scores of an image
+    range over more than 16,384 grid points, the loss of the image is computed exactly.
 
     Args:
         step: Training step, with targets as in ``label_pair``.
@@ -33,8 +34,9 @@ def label_pair_on_grid(step: TrainingStep, *, spacing: float = 1 / 64) -> Tensor
 
     Returns:
         Loss >= 0 in nats, ``()``, float32 or wider. Up to rounding, the loss of a pair is at least
-        that of ``label_pair`` and at most h² / 16 greater. Its gradient differs by at most
-        h / 8 + h² / 80. With the default spacing, the bounds are 1.6e-5 and 0.002.
+        that of ``label_pair`` and at most h² / 16 greater, where h is the spacing. The gradient of
+        a pair differs by at most h / 8 + h² / 80. With the default spacing, the loss differs by at
+        most 1.6e-5 and the gradient by at most 0.002.
 
     Raises:
         InputError: If the tensors of the step differ in shape.
@@ -65,10 +67,10 @@ def label_pair_on_grid(step: TrainingStep, *, spacing: float = 1 / 64) -> Tensor
     positions = torch.where(fits[:, None], positions, 0.0)
     n_points = int(positions.detach().max().item()) + 2
     positive, negative = (
-        _split_onto_grid(positions, weights, n_points)
+        _split_label_pairs_onto_grid(positions, weights, n_points)
         for weights in (pairs.positive_weights, pairs.negative_weights)
     )
-    losses = _sum_grid_losses(positive, negative, spacing)
+    losses = _sum_label_pair_losses_on_grid(positive, negative, spacing)
     both_weights = (pairs.positive_weights * pairs.negative_weights).sum(1, dtype=torch.float64)
     losses = losses - math.log(2) * both_weights  # a label is not paired with itself
     on_grid = torch.where(fits, losses * pairs.image_weights, 0.0).sum().to(pairs.scores.dtype)
@@ -76,7 +78,7 @@ def label_pair_on_grid(step: TrainingStep, *, spacing: float = 1 / 64) -> Tensor
     return on_grid + sum_pair_losses(too_wide)
 
 
-def _split_onto_grid(positions: Tensor, weights: Tensor, n_points: int) -> Tensor:
+def _split_label_pairs_onto_grid(positions: Tensor, weights: Tensor, n_points: int) -> Tensor:
     """Split the weights between the two neighbouring grid points, ``(n, n_points)`` float64."""
     below = positions.detach().floor()
     weight_above = (positions - below) * weights.double()
@@ -85,7 +87,7 @@ def _split_onto_grid(positions: Tensor, weights: Tensor, n_points: int) -> Tenso
     return grid.scatter_add(1, below.long() + 1, weight_above)
 
 
-def _sum_grid_losses(positive: Tensor, negative: Tensor, spacing: float) -> Tensor:
+def _sum_label_pair_losses_on_grid(positive: Tensor, negative: Tensor, spacing: float) -> Tensor:
     """Return the loss over all pairs of grid points, weighted, ``(n,)``."""
     n_points = positive.shape[1]
     length = 1 << (2 * n_points - 1).bit_length()  # a power of two, without wrap-around

@@ -16,20 +16,21 @@ def label_pair_sampled(
 
         2 / (T · (T - 1)) · Σ_{t positive} a / m · Σ_{s sampled for t} log(1 + exp(z_s - z_t))
 
-    a is the number of negatives of the image, m the number sampled. The negatives of an image form
-    a circle in an order sampled for the step; each positive gets m consecutive ones from a sampled
-    position.
+    where T is the number of known labels of the image, a is the number of negatives, m is the
+    number of sampled negatives and z are the log-odds, or the scores if there are no log-odds. In
+    each step, the negatives of an image are arranged in a circle in random order. For each
+    positive, m consecutive negatives are used, starting at a random position.
 
     Args:
         step: Training step, with targets as in ``label_pair``.
-        negatives: Number of negatives sampled for each positive (m), >= 1. If the image has no
-            more, all are used and the result is that of ``label_pair``.
-        seed: Seed of the sampling, the same in each call. By default, the sample differs in each
-            step and comes from torch's global generator, as in dropout.
+        negatives: Number of negatives sampled for each positive (m), >= 1. If the image has at most
+            m negatives, all negatives are used, as in ``label_pair``.
+        seed: Seed of the sampling, which is used in each call. If None, the negatives are sampled
+            with torch's global generator and differ in each step, as in dropout.
 
     Returns:
-        Loss >= 0 in nats, ``()``, float32 or wider. The expectations of value and gradient are
-        those of ``label_pair``.
+        Loss >= 0 in nats, ``()``, float32 or wider. The expected loss and the expected gradient
+        equal those of ``label_pair``.
 
     Raises:
         InputError: If the tensors of the step differ in shape.
@@ -53,7 +54,7 @@ def label_pair_sampled(
     if negatives < 1:
         raise ConfigError(f"negatives must be at least 1; got {negatives}. Try 64.")
     pairs = LabelPairs.from_step(step)
-    rows, positive, negative, sample_weights = _sample_negatives(pairs, negatives, seed)
+    rows, positive, negative, sample_weights = _sample_label_pair_negatives(pairs, negatives, seed)
     gaps = pairs.scores[rows[:, None], negative] - pairs.scores[rows, positive][:, None]
     weights = (
         pairs.positive_weights[rows, positive][:, None]
@@ -64,15 +65,15 @@ def label_pair_sampled(
     return (losses * pairs.image_weights[rows]).sum().to(pairs.scores.dtype)
 
 
-def _sample_negatives(
+def _sample_label_pair_negatives(
     pairs: LabelPairs, n_negatives: int, seed: int | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Sample negatives for each positive.
 
     Returns:
-        Row and column of each positive, ``(k,)`` each; columns of its sampled negatives and the
-        number of negatives that each stands for, ``(k, m)`` each. The number is 0 for repetitions,
-        which occur if the image has fewer than m negatives.
+        Row and column of each positive, ``(k,)`` each, and columns and weights of the sampled
+        negatives, ``(k, m)`` each. If the image has fewer than m negatives, repeated negatives have
+        the weight 0.
     """
     device, candidates = pairs.scores.device, pairs.negative_weights > 0
     generator = None if seed is None else torch.Generator(device).manual_seed(seed)

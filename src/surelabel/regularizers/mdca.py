@@ -12,11 +12,13 @@ def mdca(step: TrainingStep) -> Tensor:
 
         mean over labels of | mean over images of p - mean over images of y |,  p = sigmoid(z)
 
+    where y is the target and z are the log-odds.
+
     Args:
-        step: Training step; z are its log-odds if it has them, otherwise its scores.
+        step: Training step. If the step has no log-odds, z are the scores of the step.
 
     Returns:
-        Loss in [0, 1], ``()``, float32 or wider; 0 if no target is known.
+        Loss in [0, 1], ``()``, float32 or wider. If no target is known, the loss is 0.
 
     Raises:
         InputError: If the tensors of the step differ in shape.

@@ -12,11 +12,11 @@ from surelabel.report.plot_style import (
     ORANGE,
     TEXT,
     Plot,
-    figure_to_png,
-    new_figure,
-    set_percent_ticks,
-    shorten_label,
-    style_axes,
+    apply_plot_style_to_axes,
+    new_figure_in_plot_style,
+    plot_style_figure_to_png,
+    set_plot_style_percent_ticks,
+    shorten_label_for_plot_style,
 )
 
 MAX_LABELS = 40  # labels that fit below each other
@@ -26,15 +26,16 @@ N_EXTREMES = 15  # labels at each end of the ranking, if there are more
 def plot_average_precision(
     names: Sequence[str], average_precision: Array, prevalence: Array
 ) -> Plot | None:
-    """Plot the average precision of each label, in falling order.
+    """Plot the average precision of each label, sorted from highest to lowest.
 
     Args:
         names: Labels, length c.
-        average_precision: Average precision in [0, 1], NaN if undefined, ``(c,)``.
-        prevalence: Share of images with the label, in [0, 1], ``(c,)``.
+        average_precision: Average precision of each label in [0, 1], ``(c,)``. Undefined values are
+            NaN.
+        prevalence: Share of images with each label, in [0, 1], ``(c,)``.
 
     Returns:
-        The plot; None if the average precision of all labels is undefined.
+        Plot of the average precision, or None if the average precision of all labels is undefined.
     """
     if np.isnan(average_precision).all():
         return None
@@ -48,28 +49,31 @@ def plot_average_precision(
         f"{100 * average_precision[worst]:.0f} %.",
         "Each bar is one label. The vertical mark is the average precision of a random ranking, "
         "which is the prevalence of the label.",
-        draw_average_precision(names, average_precision, prevalence),
+        draw_average_precision_plot(names, average_precision, prevalence),
     )
 
 
-def draw_average_precision(
+def draw_average_precision_plot(
     names: Sequence[str], average_precision: Array, prevalence: Array
 ) -> bytes:
     """Draw bars of the average precision of each label as a PNG file.
 
     Args:
         names: Labels, length c.
-        average_precision: Average precision in [0, 1], NaN if undefined, ``(c,)``.
-        prevalence: Share of images with the label, in [0, 1], ``(c,)``.
+        average_precision: Average precision of each label in [0, 1], ``(c,)``. Undefined values are
+            NaN.
+        prevalence: Share of images with each label, in [0, 1], ``(c,)``.
     """
     n_defined = int((~np.isnan(average_precision)).sum())
     order = np.argsort(-average_precision, kind="stable")[:n_defined]
     if n_defined <= MAX_LABELS:
         height = 0.9 + 0.19 * n_defined
-        figure = new_figure(height)
+        figure = new_figure_in_plot_style(height)
         _draw_average_precision_bars(figure.subplots(), names, average_precision, prevalence, order)
-        return figure_to_png(figure, left=0.32, bottom=0.6 / height, top=1 - 0.1 / height)
-    figure = new_figure(8.4)
+        return plot_style_figure_to_png(
+            figure, left=0.32, bottom=0.6 / height, top=1 - 0.1 / height
+        )
+    figure = new_figure_in_plot_style(8.4)
     profile, highest, lowest = figure.subplots(3, height_ratios=[1.1, 2, 2])
     _draw_average_precision_profile(profile, average_precision[order], prevalence[order])
     _draw_average_precision_bars(highest, names, average_precision, prevalence, order[:N_EXTREMES])
@@ -77,7 +81,7 @@ def draw_average_precision(
     highest.set_title(f"{N_EXTREMES} highest", color=TEXT, fontsize=9.5, loc="left")
     lowest.set_title(f"{N_EXTREMES} lowest", color=TEXT, fontsize=9.5, loc="left")
     highest.set_xlabel("")
-    return figure_to_png(figure, left=0.32, bottom=0.07, top=0.97)
+    return plot_style_figure_to_png(figure, left=0.32, bottom=0.07, top=0.97)
 
 
 def _draw_average_precision_bars(
@@ -88,26 +92,28 @@ def _draw_average_precision_bars(
     order: npt.NDArray[np.int64],
 ) -> None:
     rows = np.arange(len(order))
-    style_axes(axes)
+    apply_plot_style_to_axes(axes)
     axes.barh(rows, average_precision[order], height=0.72, color=BLUE, alpha=0.8)
     axes.vlines(prevalence[order], rows - 0.4, rows + 0.4, color=ORANGE, linewidth=2)
-    axes.set_yticks(rows, [shorten_label(names[column]) for column in order], fontsize=8)
+    axes.set_yticks(
+        rows, [shorten_label_for_plot_style(names[column]) for column in order], fontsize=8
+    )
     for text in axes.get_yticklabels():
         text.set_parse_math(False)
     axes.set(xlim=(0, 1), ylim=(len(order) - 0.4, -0.6))
     axes.grid(False, axis="y")
     axes.set_xlabel("average precision; orange: random ranking", fontsize=9)
-    set_percent_ticks(axes.xaxis)
+    set_plot_style_percent_ticks(axes.xaxis)
 
 
 def _draw_average_precision_profile(
     axes: Axes, average_precision: Array, prevalence: Array
 ) -> None:
     edges = np.arange(len(average_precision) + 1)
-    style_axes(axes)
+    apply_plot_style_to_axes(axes)
     axes.stairs(average_precision, edges, fill=True, color=BLUE, alpha=0.8)
     axes.stairs(prevalence, edges, color=ORANGE, linewidth=1.2)
     axes.set(xlim=(0, len(average_precision)), ylim=(0, 1))
     title = f"all {len(average_precision)} labels"
     axes.set_title(title, color=TEXT, fontsize=9.5, loc="left")
-    set_percent_ticks(axes.yaxis)
+    set_plot_style_percent_ticks(axes.yaxis)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surelabel.decisions import expected_count, record_validation
+from surelabel.decisions import expected_count_operating_point, record_validation
 from surelabel.evaluation import (
     LabelCooccurrence,
     LabelCounts,
@@ -30,7 +30,8 @@ class ThresholdedLabels:
             labels is closest to the sum of all probabilities.
         counts: Expected, predicted and positive labels of each image.
         cooccurrence: Shares of images with both labels of a pair.
-        precision: Share of the predicted labels that are positive; NaN if none is predicted.
+        precision: Share of the predicted labels that are positive. If no label is predicted, the
+            precision is NaN.
         labels_above_half: Mean number of labels per image with a probability of 50 % or more.
     """
 
@@ -41,40 +42,43 @@ class ThresholdedLabels:
     labels_above_half: float
 
 
-def predictions_by_source(
+def predictions_for_baseline_comparison(
     predictions: Predictions, baseline: Predictions | None
 ) -> dict[str, Predictions]:
-    """Return the predictions of the zero-shot baseline, if there is one, and of the recognizer."""
+    """Return the predictions of the recognizer and, if available, of the zero-shot baseline."""
     return ({} if baseline is None else {BASELINE: baseline}) | {RECOGNIZER: predictions}
 
 
-def threshold_labels_by_source(
+def threshold_labels_for_baseline_comparison(
     sources: Mapping[str, Predictions], targets: Array, known: Flags
 ) -> dict[str, ThresholdedLabels]:
-    """Threshold the probabilities of each source; omit sources without calibration.
+    """Return the labels that each calibrated source (recognizer or baseline) predicts.
 
     Args:
-        sources: Source → predictions, as from ``predictions_by_source``.
+        sources: Mapping from source (recognizer or baseline) to predictions.
         targets: Targets in [0, 1], ``(n, c)``.
         known: True where the target is known, ``(n, c)``.
 
     Returns:
-        Source → predicted labels. Empty if the recognizer itself is not calibrated.
+        Mapping from source (recognizer or baseline) to predicted labels. If the recognizer is not
+        calibrated, the mapping is empty.
     """
     if sources[RECOGNIZER].calibration is None:
         return {}
     return {
-        source: _threshold_labels(predictions, targets, known)
+        source: _threshold_baseline_comparison_labels(predictions, targets, known)
         for source, predictions in sources.items()
         if predictions.calibration is not None
     }
 
 
-def _threshold_labels(predictions: Predictions, targets: Array, known: Flags) -> ThresholdedLabels:
+def _threshold_baseline_comparison_labels(
+    predictions: Predictions, targets: Array, known: Flags
+) -> ThresholdedLabels:
     probabilities, logits = predictions.probabilities, predictions.logits
     assert logits is not None  # calibrated predictions have logits
     record = record_validation(logits, probabilities, known)
-    threshold = float(expected_count(record).values[0])
+    threshold = float(expected_count_operating_point(record).values[0])
     is_predicted = known & (probabilities >= threshold)
     return ThresholdedLabels(
         threshold=threshold,
@@ -85,18 +89,18 @@ def _threshold_labels(predictions: Predictions, targets: Array, known: Flags) ->
     )
 
 
-def ranking_metrics_by_source(
+def baseline_comparison_ranking_metrics(
     sources: Mapping[str, Predictions], targets: Array, known: Flags
 ) -> dict[str, dict[str, float]]:
-    """Compute the ranking metrics of each source.
+    """Compute the ranking metrics of each source of predictions (recognizer or baseline).
 
     Args:
-        sources: Source → predictions.
+        sources: Mapping from source (recognizer or baseline) to predictions.
         targets: Targets in [0, 1], ``(n, c)``.
         known: True where the target is known, ``(n, c)``.
 
     Returns:
-        Metric → source → value.
+        Mapping from metric to a mapping from source to metric value.
     """
     return {
         metric: {
@@ -107,14 +111,15 @@ def ranking_metrics_by_source(
     }
 
 
-def label_pairs_per_image(shares: Array) -> float:
+def baseline_comparison_pairs_per_image(shares: Array) -> float:
     """Return the mean number of label pairs per image.
 
     Args:
-        shares: Share of images with both labels of a pair, NaN where unknown, ``(c, c)``.
+        shares: Share of images with both labels of a pair, ``(c, c)``. Unknown shares are NaN.
 
     Example:
-        >>> label_pairs_per_image(np.array([[0.9, 0.5, 0.25], [0.5, 0.6, 0.0], [0.25, 0.0, 0.3]]))
+        >>> shares = np.array([[0.9, 0.5, 0.25], [0.5, 0.6, 0.0], [0.25, 0.0, 0.3]])
+        >>> baseline_comparison_pairs_per_image(shares)
         0.75
     """
     return float(np.nansum(np.triu(shares, k=1)))

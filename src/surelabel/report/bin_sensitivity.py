@@ -6,20 +6,20 @@ import numpy as np
 
 from surelabel.metrics import ReliabilityBins, reliability_bins
 from surelabel.records import Array, Flags
-from surelabel.report.markup import Markup, header_cells, html_element, table_region
-from surelabel.report.metric_descriptions import describe_metric, format_value
+from surelabel.report.markup import Markup, markup_element, markup_header_cells, markup_table_region
+from surelabel.report.metric_descriptions import describe_metric, format_described_metric_value
 from surelabel.report.reliability_diagram import BINS
 
 FEWER_BINS = 10  # number of bins in many papers
 MIN_COUNT = 20  # decisions; the share of positives in a smaller bin is mostly noise
 CALIBRATION_ERRORS: dict[str, Callable[[ReliabilityBins], float]] = {
-    "ece": lambda bins: _weighted_mean_gap(bins.gaps, bins.counts),
-    "ace": lambda bins: _weighted_mean_gap(bins.gaps, np.ones_like(bins.counts)),
+    "ece": lambda bins: _bin_sensitivity_mean_gap(bins.gaps, bins.counts),
+    "ace": lambda bins: _bin_sensitivity_mean_gap(bins.gaps, np.ones_like(bins.counts)),
     "mce": lambda bins: float(bins.gaps.max()) if bins.gaps.size else np.nan,
 }
 
 
-def calibration_errors_by_binning(
+def calibration_errors_for_bin_sensitivity(
     probabilities: Array, targets: Array, known: Flags
 ) -> dict[str, dict[str, float]]:
     """Compute ECE, ACE and MCE with different numbers of bins.
@@ -30,13 +30,14 @@ def calibration_errors_by_binning(
         known: True where the target is known, ``(n, c)``.
 
     Returns:
-        Metric → binning → value; NaN if no bin remains.
+        Mapping from metric to a mapping from binning to metric value. If a binning has no bins, the
+        value is NaN.
     """
     decisions = probabilities, targets, known
     binnings = {
-        f"{BINS} bins": _bins_with_min_count(*decisions, bins=BINS, min_count=1),
-        f"{FEWER_BINS} bins": _bins_with_min_count(*decisions, bins=FEWER_BINS, min_count=1),
-        f"{BINS} bins, only those with {MIN_COUNT} decisions or more": _bins_with_min_count(
+        f"{BINS} bins": _bins_for_bin_sensitivity(*decisions, bins=BINS, min_count=1),
+        f"{FEWER_BINS} bins": _bins_for_bin_sensitivity(*decisions, bins=FEWER_BINS, min_count=1),
+        f"{BINS} bins, only those with {MIN_COUNT} decisions or more": _bins_for_bin_sensitivity(
             *decisions, bins=BINS, min_count=MIN_COUNT
         ),
     }
@@ -50,21 +51,26 @@ def bin_sensitivity_table(errors: Mapping[str, Mapping[str, float]]) -> Markup:
     """Return an HTML table of ECE, ACE and MCE for each binning.
 
     Args:
-        errors: Metric → binning → value, as from ``calibration_errors_by_binning``.
+        errors: Mapping from metric to a mapping from binning to metric value.
     """
     binnings = list(next(iter(errors.values())))
     rows = [
-        html_element(
+        markup_element(
             "tr",
-            html_element("th", describe_metric(metric).title, scope="row"),
-            *(html_element("td", format_value(value, "points")) for value in values.values()),
+            markup_element("th", describe_metric(metric).title, scope="row"),
+            *(
+                markup_element("td", format_described_metric_value(value, "points"))
+                for value in values.values()
+            ),
         )
         for metric, values in errors.items()
     ]
-    return table_region("Sensitivity to the bins", header_cells(["in points", *binnings]), rows)
+    return markup_table_region(
+        "Sensitivity to the bins", markup_header_cells(["in points", *binnings]), rows
+    )
 
 
-def _bins_with_min_count(
+def _bins_for_bin_sensitivity(
     probabilities: Array, targets: Array, known: Flags, *, bins: int, min_count: int
 ) -> ReliabilityBins:
     every_bin = reliability_bins(probabilities, targets, known, bins=bins)
@@ -74,5 +80,5 @@ def _bins_with_min_count(
     )
 
 
-def _weighted_mean_gap(gaps: Array, weights: Array) -> float:
+def _bin_sensitivity_mean_gap(gaps: Array, weights: Array) -> float:
     return float(np.average(gaps, weights=weights)) if gaps.size else float("nan")

@@ -3,38 +3,46 @@
 import numpy as np
 
 from surelabel.evaluation import CalibrationBudget
-from surelabel.report.metric_descriptions import format_value, format_with_unit
+from surelabel.report.metric_descriptions import (
+    format_described_metric_value,
+    format_described_metric_with_unit,
+)
 from surelabel.report.plot_style import (
     BAND,
     BLUE,
     ORANGE,
     TEXT,
     Plot,
-    figure_to_png,
-    new_figure,
-    style_axes,
+    apply_plot_style_to_axes,
+    new_figure_in_plot_style,
+    plot_style_figure_to_png,
 )
 
 NOISE_FACTOR = 2  # multiple of the noise floor above which an error is more than noise
 
 
-def describe_calibration_budget(budget: CalibrationBudget) -> str:
+def describe_calibration_budget_in_report(budget: CalibrationBudget) -> str:
     """Summarize in one or two sentences how many annotated images calibration needs.
 
     Example:
         >>> ece, loss = np.array([[0.05], [0.021], [0.02]]), np.array([[0.3], [0.2], [0.2]])
         >>> budget = CalibrationBudget((25, 50, 100), ece, loss, 0.01, 200)
-        >>> describe_calibration_budget(budget)
+        >>> describe_calibration_budget_in_report(budget)
         'About 50 annotated images are enough: the ECE is 2.10 points, and 2.00 points with 100.'
     """
     errors = budget.mean_ece
     largest = budget.sizes[-1]
-    largest_error = format_value(errors[-1], "points")
+    largest_error = format_described_metric_value(errors[-1], "points")
     if np.isnan(errors[-1]):
-        return "These annotated images contain too few positive labels to estimate the number."
+        return (
+            "These annotated images contain too few positive labels to estimate the number of "
+            "images that calibration needs."
+        )
     if budget.sufficient_size is None:
         sizes = list(zip(errors, budget.sizes, strict=True))[-2:-1]
-        previous = "".join(f" ({format_value(e, 'points')} with {size:,})" for e, size in sizes)
+        previous = "".join(
+            f" ({format_described_metric_value(e, 'points')} with {size:,})" for e, size in sizes
+        )
         return (
             f"{largest:,} annotated images may be too few: the ECE is "
             f"{largest_error} points{previous}, and more images may reduce it."
@@ -42,12 +50,14 @@ def describe_calibration_budget(budget: CalibrationBudget) -> str:
     error = errors[budget.sizes.index(budget.sufficient_size)]
     text = (
         f"About {budget.sufficient_size:,} annotated images are enough: the ECE is "
-        f"{format_value(error, 'points')} points, and {largest_error} points with {largest:,}."
+        f"{format_described_metric_value(error, 'points')} points, and {largest_error} points "
+        f"with {largest:,}."
     )
     if errors[-1] > NOISE_FACTOR * budget.noise_floor:
+        noise_floor = format_described_metric_value(budget.noise_floor, "points")
         text += (
-            f" The noise floor is {format_value(budget.noise_floor, 'points')} points. More "
-            "annotated images do not remove the remaining error; another calibrator or method may."
+            f" The noise floor is {noise_floor} points. More annotated images do not remove the "
+            "remaining error; another calibrator or method may."
         )
     return text
 
@@ -55,8 +65,8 @@ def describe_calibration_budget(budget: CalibrationBudget) -> str:
 def plot_calibration_budget(budget: CalibrationBudget) -> Plot:
     """Plot ECE and log loss by the number of annotated images, with the noise floor."""
     values = [
-        f"{size:,} images: ECE {format_with_unit(error, 'points')}, "
-        f"log loss {format_with_unit(loss, 'nats')}"
+        f"{size:,} images: ECE {format_described_metric_with_unit(error, 'points')}, "
+        f"log loss {format_described_metric_with_unit(loss, 'nats')}"
         for size, error, loss in zip(
             budget.sizes, budget.mean_ece, budget.mean_log_loss, strict=True
         )
@@ -68,22 +78,22 @@ def plot_calibration_budget(budget: CalibrationBudget) -> Plot:
         "calibration_budget",
         "How many annotated images does calibration need?",
         f"ECE and log loss by the number of annotated images. {'; '.join(values)}. "
-        f"Noise floor: {format_with_unit(budget.noise_floor, 'points')}.",
-        f"{describe_calibration_budget(budget)} For each size, the calibrator was fitted on "
-        f"{repeats:,} random samples of these images and evaluated on {budget.test_images:,} "
+        f"Noise floor: {format_described_metric_with_unit(budget.noise_floor, 'points')}.",
+        f"{describe_calibration_budget_in_report(budget)} For each size, the calibrator was fitted "
+        f"on {repeats:,} random samples of these images and evaluated on {budget.test_images:,} "
         f"others. Each dot is one sample.{omitted}",
-        _draw_budget_curves(budget),
+        _draw_calibration_budget_curves(budget),
     )
 
 
-def _draw_budget_curves(budget: CalibrationBudget) -> bytes:
-    figure = new_figure(5.4)
+def _draw_calibration_budget_curves(budget: CalibrationBudget) -> bytes:
+    figure = new_figure_in_plot_style(5.4)
     upper, lower = figure.subplots(2, sharex=True, height_ratios=[3, 2])
     for axes, values, mean, colour in (
         (upper, 100 * budget.ece, 100 * budget.mean_ece, BLUE),
         (lower, budget.log_loss, budget.mean_log_loss, ORANGE),
     ):
-        style_axes(axes)
+        apply_plot_style_to_axes(axes)
         for size, samples in zip(budget.sizes, values, strict=True):
             axes.plot([size] * len(samples), samples, ".", color=colour, alpha=0.35, markersize=4)
         axes.plot(budget.sizes, mean, "o-", color=colour, markersize=5, label="mean")
@@ -99,4 +109,4 @@ def _draw_budget_curves(budget: CalibrationBudget) -> bytes:
         f"ECE in 15 equal-width bins and log loss on {budget.test_images:,} images that the "
         f"calibrator was not fitted on; {budget.ece.shape[1]:,} samples per size"
     )
-    return figure_to_png(figure, left=0.15, bottom=0.11, top=0.97, note=note)
+    return plot_style_figure_to_png(figure, left=0.15, bottom=0.11, top=0.97, note=note)

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from surelabel.metrics import ReliabilityBins
-from surelabel.report.markup import Markup, header_cells, html_element, table_region
+from surelabel.report.markup import Markup, markup_element, markup_header_cells, markup_table_region
 from surelabel.report.metric_descriptions import (
     describe_metric,
-    format_value,
-    format_with_unit,
-    sort_metrics,
+    format_described_metric_value,
+    format_described_metric_with_unit,
+    sort_by_metric_descriptions,
 )
 from surelabel.report.plot_style import Plot
 from surelabel.report.reliability_diagram import draw_reliability_diagram
@@ -25,15 +25,16 @@ def plot_calibration_effect(
     """Plot the reliability diagrams with and without the calibrator.
 
     Args:
-        calibrated: Bins of the calibrated probabilities.
-        uncalibrated: Bins of the uncalibrated probabilities of the same decisions.
-        summary: Metric → value of the calibrated probabilities, with ``ece`` and ``log_loss``.
-        uncalibrated_summary: Metric → value of the uncalibrated probabilities.
+        calibrated: Reliability bins of the calibrated probabilities.
+        uncalibrated: Reliability bins of the uncalibrated probabilities of the same decisions.
+        summary: Mapping from metric to value for the calibrated probabilities, including ``ece``
+            and ``log_loss``.
+        uncalibrated_summary: Mapping from metric to value for the uncalibrated probabilities.
         note: Description of the bins, printed below the diagram.
     """
     errors = [
-        f"{title}: ECE {format_with_unit(values['ece'], 'points')}, "
-        f"log loss {format_with_unit(values['log_loss'], 'nats')}"
+        f"{title}: ECE {format_described_metric_with_unit(values['ece'], 'points')}, "
+        f"log loss {format_described_metric_with_unit(values['log_loss'], 'nats')}"
         for title, values in (("Uncalibrated", uncalibrated_summary), ("calibrated", summary))
     ]
     return Plot(
@@ -54,23 +55,26 @@ def calibration_effect_table(
     """Return an HTML table of the probability metrics with and without the calibrator.
 
     Args:
-        summary: Metric → value of the calibrated probabilities.
-        uncalibrated_summary: Metric → value of the uncalibrated probabilities.
+        summary: Mapping from metric to value for the calibrated probabilities.
+        uncalibrated_summary: Mapping from metric to value for the uncalibrated probabilities.
     """
     rows = [
         _calibration_effect_row(metric, uncalibrated_summary[metric], summary.get(metric))
-        for metric in sort_metrics(uncalibrated_summary)
+        for metric in sort_by_metric_descriptions(uncalibrated_summary)
     ]
-    header = header_cells(["metric", "uncalibrated", "calibrated"])
-    return table_region("Metrics without and with the calibrator", header, rows)
+    header = markup_header_cells(["metric", "uncalibrated", "calibrated"])
+    return markup_table_region("Metrics without and with the calibrator", header, rows)
 
 
 def _calibration_effect_row(metric: str, *values: float | None) -> Markup:
     description = describe_metric(metric)
-    return html_element(
+    return markup_element(
         "tr",
-        html_element(
-            "th", description.title, html_element("span", f" in {description.unit}"), scope="row"
+        markup_element(
+            "th", description.title, markup_element("span", f" in {description.unit}"), scope="row"
         ),
-        *(html_element("td", format_value(value, description.unit)) for value in values),
+        *(
+            markup_element("td", format_described_metric_value(value, description.unit))
+            for value in values
+        ),
     )

@@ -15,19 +15,19 @@ from surelabel.report.baseline_comparison import (
     RECOGNIZER,
     WITH_ARTICLE,
     ThresholdedLabels,
-    label_pairs_per_image,
+    baseline_comparison_pairs_per_image,
 )
-from surelabel.report.metric_descriptions import format_with_unit
+from surelabel.report.metric_descriptions import format_described_metric_with_unit
 from surelabel.report.plot_style import (
     BLUE,
     FAINT,
     PAPER,
     TEXT,
     Plot,
-    figure_to_png,
-    new_figure,
-    shorten_label,
-    style_axes,
+    apply_plot_style_to_axes,
+    new_figure_in_plot_style,
+    plot_style_figure_to_png,
+    shorten_label_for_plot_style,
 )
 
 MAX_LABELS = 20
@@ -41,83 +41,86 @@ Order = npt.NDArray[np.int64]
 def plot_cooccurrence(
     names: Sequence[str], labels_by_source: Mapping[str, ThresholdedLabels]
 ) -> Plot | None:
-    """Plot the share of images with both labels of a pair as one matrix per source.
+    """Plot one co-occurrence matrix for each source of predictions and for the ground truth.
 
     Args:
         names: Labels, length c.
-        labels_by_source: Source → predicted labels; empty if nothing is calibrated.
+        labels_by_source: Mapping from source (recognizer or baseline) to predicted labels.
 
     Returns:
-        The plot; None without calibrated predictions, or with a single label.
+        Co-occurrence plot, or None if no source is calibrated or there is only one label.
     """
     if not labels_by_source or len(names) < 2:
         return None
     positive = labels_by_source[RECOGNIZER].cooccurrence.positive
     assert positive is not None  # an evaluation has targets
-    order = most_frequent_labels(positive)
+    order = select_cooccurrence_plot_labels(positive)
     selected_names = [names[column] for column in order]
     matrices = {
-        source: _select_label_pairs(labels.cooccurrence.predicted, order)
+        source: _select_cooccurrence_plot_pairs(labels.cooccurrence.predicted, order)
         for source, labels in labels_by_source.items()
     }
-    matrices[GROUND_TRUTH] = _select_label_pairs(positive, order)
+    matrices[GROUND_TRUTH] = _select_cooccurrence_plot_pairs(positive, order)
     n_omitted = len(positive) - len(order)
     return Plot(
         "cooccurrence",
         f"Co-occurrence of the {len(order)} most frequent labels",
         f"{len(matrices)} matrices of the share of images with both labels of a pair. "
-        f"{_describe_most_frequent_pairs(matrices, selected_names)}",
-        _cooccurrence_caption(labels_by_source, positive),
+        f"{_describe_cooccurrence_plot_pairs(matrices, selected_names)}",
+        _cooccurrence_plot_caption(labels_by_source, positive),
         _draw_cooccurrence_matrices(matrices, selected_names, n_omitted),
     )
 
 
-def most_frequent_labels(cooccurrence: Array) -> Order:
+def select_cooccurrence_plot_labels(cooccurrence: Array) -> Order:
     """Return the columns of up to ``MAX_LABELS`` labels, in falling order of their frequency.
 
     Args:
-        cooccurrence: Share of images with both labels of a pair, ``(c, c)``; the diagonal holds
-            the share of images with each label.
+        cooccurrence: Share of images with both labels of a pair, ``(c, c)``. The diagonal
+            contains the share of images with each label.
 
     Example:
-        >>> most_frequent_labels(np.array([[0.1, 0.0], [0.0, 0.3]]))
+        >>> select_cooccurrence_plot_labels(np.array([[0.1, 0.0], [0.0, 0.3]]))
         array([1, 0])
     """
     return np.argsort(-np.nan_to_num(np.diag(cooccurrence)), kind="stable")[:MAX_LABELS]
 
 
-def _select_label_pairs(cooccurrence: Array, order: Order) -> Array:
-    """Return the rows and columns of some labels, with NaN on the diagonal."""
+def _select_cooccurrence_plot_pairs(cooccurrence: Array, order: Order) -> Array:
+    """Return the co-occurrence matrix of selected labels, with NaN on the diagonal."""
     selected = cooccurrence[np.ix_(order, order)].copy()
     np.fill_diagonal(selected, np.nan)
     return selected
 
 
-def _cooccurrence_caption(
+def _cooccurrence_plot_caption(
     labels_by_source: Mapping[str, ThresholdedLabels], positive: Array
 ) -> str:
     predicted_pairs = [
         f"{WITH_ARTICLE[source]} predicts "
-        f"{label_pairs_per_image(labels.cooccurrence.predicted):.2f}"
+        f"{baseline_comparison_pairs_per_image(labels.cooccurrence.predicted):.2f}"
         for source, labels in labels_by_source.items()
     ]
     errors = [
-        f"{format_with_unit(labels.cooccurrence.mean_absolute_difference, 'points')} for "
-        f"{WITH_ARTICLE[source]}"
+        format_described_metric_with_unit(labels.cooccurrence.mean_absolute_difference, "points")
+        + f" for {WITH_ARTICLE[source]}"
         for source, labels in labels_by_source.items()
     ]
     shares = positive[np.triu_indices(len(positive), k=1)]
-    error_without_pairs = label_pairs_per_image(positive) / max(1, (~np.isnan(shares)).sum())
+    error_without_pairs = baseline_comparison_pairs_per_image(positive) / max(
+        1, (~np.isnan(shares)).sum()
+    )
     return (
-        f"An image has {label_pairs_per_image(positive):.2f} pairs of positive labels; "
-        f"{' and '.join(predicted_pairs)}. The mean absolute error of the share of images with "
-        f"both labels, over all pairs, is {' and '.join(errors)}. It is "
-        f"{format_with_unit(error_without_pairs, 'points')} if no pair is predicted at all."
+        f"An image has {baseline_comparison_pairs_per_image(positive):.2f} pairs of positive "
+        f"labels; {' and '.join(predicted_pairs)}. The mean absolute error of the share of images "
+        f"with both labels, over all pairs, is {' and '.join(errors)}. The error is "
+        f"{format_described_metric_with_unit(error_without_pairs, 'points')} if no pair is "
+        "predicted at all."
     )
 
 
-def _describe_most_frequent_pairs(matrices: Mapping[str, Array], names: Sequence[str]) -> str:
-    """Name the most frequent pair of each matrix."""
+def _describe_cooccurrence_plot_pairs(matrices: Mapping[str, Array], names: Sequence[str]) -> str:
+    """Describe the most frequent label pair of each co-occurrence matrix."""
     sentences = []
     for source, matrix in matrices.items():
         shares = np.nan_to_num(matrix)
@@ -134,10 +137,10 @@ def _draw_cooccurrence_matrices(
     matrices: Mapping[str, Array], names: Sequence[str], n_omitted: int
 ) -> bytes:
     height, bottom = (5.6, 0.02) if len(matrices) > COLUMNS else (3.6, 0.07)
-    figure = new_figure(height)
-    panels, colour_bar = _add_matrix_axes(figure, len(matrices))
+    figure = new_figure_in_plot_style(height)
+    panels, colour_bar = _add_cooccurrence_matrix_axes(figure, len(matrices))
     greatest = max(float(np.nan_to_num(matrix).max()) for matrix in matrices.values()) or 1.0
-    tick_labels = [shorten_label(name, LABEL_LENGTH) for name in names]
+    tick_labels = [shorten_label_for_plot_style(name, LABEL_LENGTH) for name in names]
     for i, (axes, (source, matrix)) in enumerate(zip(panels, matrices.items(), strict=True)):
         image = _draw_cooccurrence_matrix(axes, source, 100 * matrix, 100 * greatest)
         axes.set_yticks(range(len(names)), tick_labels if i % COLUMNS == 0 else [""] * len(names))
@@ -148,11 +151,13 @@ def _draw_cooccurrence_matrices(
         "rows and columns in the same order, the most frequent label first; grey: diagonal, or "
         f"no known targets; {n_omitted:,} labels omitted"
     )
-    return figure_to_png(figure, left=0.2, bottom=bottom, top=1 - 0.25 / height, note=note)
+    return plot_style_figure_to_png(
+        figure, left=0.2, bottom=bottom, top=1 - 0.25 / height, note=note
+    )
 
 
-def _add_matrix_axes(figure: Figure, n_panels: int) -> tuple[list[Axes], Axes]:
-    """Add axes for each matrix, two in a row, and axes for the colour bar."""
+def _add_cooccurrence_matrix_axes(figure: Figure, n_panels: int) -> tuple[list[Axes], Axes]:
+    """Add axes for each co-occurrence matrix, two in a row, and axes for the colour bar."""
     if n_panels > COLUMNS:
         cells = figure.subplots(2, COLUMNS).ravel()
         cells[-1].set_axis_off()
@@ -165,7 +170,7 @@ def _add_matrix_axes(figure: Figure, n_panels: int) -> tuple[list[Axes], Axes]:
 
 
 def _draw_cooccurrence_matrix(axes: Axes, title: str, percent: Array, greatest: float) -> AxesImage:
-    style_axes(axes)
+    apply_plot_style_to_axes(axes)
     axes.set_facecolor(GREY)
     axes.grid(False)
     image = axes.imshow(percent, COLOUR_MAP, Normalize(0, greatest), aspect="auto")

@@ -34,48 +34,48 @@ VIRIDIS = np.array(
 def draw_heat_map(image: Image.Image, similarity: Array, *, crop_mode: str) -> Image.Image:
     """Draw a heat map over the part of an image that the patches cover.
 
-    The colours run from the minimum to the maximum of this map, so maps of different images
-    cannot be compared.
+    Colours are scaled to the minimum and maximum of each map, so maps of different images cannot
+    be compared.
 
     Args:
         image: RGB image.
-        similarity: Similarity of each patch to the label, ``(down, across)``.
+        similarity: Similarity of each patch to the label, ``(rows, columns)``.
         crop_mode: Part of the image that the patches cover: ``squash`` (the whole image),
             ``center`` (the largest central part with the aspect ratio of the grid), or ``border``
             (the image, padded to that aspect ratio).
 
     Returns:
-        That part of the image in grey under the colours, without padding.
+        Grey image without padding, blended with the colours of the heat map.
     """
-    image, similarity, box = crop_to_patches(image, similarity, crop_mode)
-    scaled = upsample_patches(min_max_scale(similarity), image.size, box)
+    image, similarity, box = crop_image_for_heat_map_drawing(image, similarity, crop_mode)
+    scaled = upsample_heat_map_patches(min_max_scale_heat_map(similarity), image.size, box)
     opacity = MIN_OPACITY + (MAX_OPACITY - MIN_OPACITY) * scaled
-    return blend_colours(image, viridis(scaled), opacity)
+    return blend_heat_map_colours(image, viridis_heat_map_colours(scaled), opacity)
 
 
-def crop_to_patches(
+def crop_image_for_heat_map_drawing(
     image: Image.Image, patches: AnyArray, crop_mode: str
 ) -> tuple[Image.Image, AnyArray, Box]:
-    """Crop an image to the part that patches cover, and drop the patches in the padding.
+    """Crop an image to the part that the patches cover, and remove the patches in the padding.
 
     Args:
         image: RGB image.
-        patches: One value for each patch, ``(down, across)``.
-        crop_mode: Part of the image that the patches cover; see ``draw_heat_map``.
+        patches: Value of each patch, ``(rows, columns)``.
+        crop_mode: Part of the image that the patches cover, ``squash``, ``center`` or ``border``.
 
     Returns:
-        The cropped image, the patches that contain some of it, and the left, top, right and
-        bottom edge of the image in units of these patches.
+        The cropped image, the patches that overlap the cropped image, and the left, top, right and
+        bottom edge of the cropped image in units of patches.
     """
     down, across = patches.shape
     if crop_mode == "center":
-        image = crop_center(image, across / down)
+        image = crop_center_for_heat_map_drawing(image, across / down)
     if crop_mode == "border":
-        return image, *remove_padding(patches, image.size)
+        return image, *remove_padding_for_heat_map_drawing(patches, image.size)
     return image, patches, (0.0, 0.0, float(across), float(down))
 
 
-def blend_colours(image: Image.Image, colours: Pixels, opacity: Array) -> Image.Image:
+def blend_heat_map_colours(image: Image.Image, colours: Pixels, opacity: Array) -> Image.Image:
     """Blend the grey version of an image with a colour for each pixel.
 
     Args:
@@ -88,12 +88,12 @@ def blend_colours(image: Image.Image, colours: Pixels, opacity: Array) -> Image.
     return Image.fromarray(np.rint(blended).astype(np.uint8))
 
 
-def crop_center(image: Image.Image, ratio: float) -> Image.Image:
-    """Crop an image to its largest central part with an aspect ratio.
+def crop_center_for_heat_map_drawing(image: Image.Image, ratio: float) -> Image.Image:
+    """Crop an image to the largest central part with a given aspect ratio.
 
     Args:
         image: Image to crop.
-        ratio: Width of the result divided by its height.
+        ratio: Aspect ratio of the result, width divided by height.
     """
     width = min(image.width, max(1, round(image.height * ratio)))
     height = min(image.height, max(1, round(image.width / ratio)))
@@ -101,16 +101,18 @@ def crop_center(image: Image.Image, ratio: float) -> Image.Image:
     return image.crop((left, top, left + width, top + height))
 
 
-def remove_padding(patches: AnyArray, size: tuple[int, int]) -> tuple[AnyArray, Box]:
-    """Drop the patches that contain only padding, for an image that is centered in the grid.
+def remove_padding_for_heat_map_drawing(
+    patches: AnyArray, size: tuple[int, int]
+) -> tuple[AnyArray, Box]:
+    """Remove the patches that contain only padding around an image in the center of the grid.
 
     Args:
-        patches: One value for each patch, ``(down, across)``.
-        size: Width and height of the image, which fills the grid in one dimension.
+        patches: Value of each patch, ``(rows, columns)``.
+        size: Width and height of the image in pixels. The image fills the grid in one dimension.
 
     Returns:
-        The remaining patches, and the left, top, right and bottom edge of the image in units of
-        these patches.
+        Remaining patches, and the left, top, right and bottom edge of the image in units of
+        patches.
     """
     down, across = patches.shape
     width, height = min(across, down * size[0] / size[1]), min(down, across * size[1] / size[0])
@@ -121,11 +123,11 @@ def remove_padding(patches: AnyArray, size: tuple[int, int]) -> tuple[AnyArray, 
     return remaining, (left, top, left + width, top + height)
 
 
-def min_max_scale(values: Array) -> Array:
-    """Scale values linearly to [0, 1]; return zeros if all values are equal.
+def min_max_scale_heat_map(values: Array) -> Array:
+    """Scale values linearly to [0, 1], or return zeros if all values are equal.
 
     Example:
-        >>> min_max_scale(np.array([[-1.0, 1.0, 3.0]]))
+        >>> min_max_scale_heat_map(np.array([[-1.0, 1.0, 3.0]]))
         array([[0. , 0.5, 1. ]])
     """
     value_range = values.max() - values.min()
@@ -133,11 +135,11 @@ def min_max_scale(values: Array) -> Array:
     return scaled
 
 
-def upsample_patches(patches: Array, size: tuple[int, int], box: Box) -> Array:
+def upsample_heat_map_patches(patches: Array, size: tuple[int, int], box: Box) -> Array:
     """Upsample patch values to pixels with bilinear interpolation.
 
     Args:
-        patches: One value for each patch, ``(down, across)``.
+        patches: Value of each patch, ``(rows, columns)``.
         size: Width and height of the result in pixels.
         box: Left, top, right and bottom edge of the part to upsample, in units of patches.
 
@@ -149,7 +151,7 @@ def upsample_patches(patches: Array, size: tuple[int, int], box: Box) -> Array:
     return np.asarray(pixels, dtype=np.float64).clip(0, 1)
 
 
-def viridis(values: Array) -> Pixels:
-    """Return the viridis colour of each value in [0, 1], RGB in [0, 255], ``(h, w, 3)``."""
+def viridis_heat_map_colours(values: Array) -> Pixels:
+    """Return viridis RGB colours in [0, 255], ``(height, width, 3)``, of values in [0, 1]."""
     steps = np.linspace(0, 1, len(VIRIDIS))
     return np.stack([np.interp(values, steps, VIRIDIS[:, i]) for i in range(3)], axis=-1)

@@ -6,45 +6,48 @@ from pathlib import Path
 
 from surelabel.evaluation import Evaluation
 from surelabel.report.baseline_comparison import (
-    predictions_by_source,
-    ranking_metrics_by_source,
-    threshold_labels_by_source,
+    baseline_comparison_ranking_metrics,
+    predictions_for_baseline_comparison,
+    threshold_labels_for_baseline_comparison,
 )
-from surelabel.report.bin_sensitivity import bin_sensitivity_table, calibration_errors_by_binning
+from surelabel.report.bin_sensitivity import (
+    bin_sensitivity_table,
+    calibration_errors_for_bin_sensitivity,
+)
 from surelabel.report.calibration_effect import calibration_effect_table
 from surelabel.report.image_gallery import (
     QueryHits,
-    render_examples,
-    render_outcome_legend,
-    render_search_hits,
+    render_image_gallery_legend,
+    render_image_gallery_of_examples,
+    render_image_gallery_of_search_hits,
 )
-from surelabel.report.label_table import compute_label_statistics, render_label_table
-from surelabel.report.markup import Markup, html_element
+from surelabel.report.label_table import compute_label_table_statistics, render_label_table
+from surelabel.report.markup import Markup, markup_element
 from surelabel.report.overview import (
     MetricColumns,
-    render_dataset_summary,
-    render_headline_metrics,
-    render_metric_conventions,
-    render_metric_table,
-    render_skipped_images,
-    render_undefined_labels,
+    render_dataset_overview,
+    render_overview_headline_metrics,
+    render_overview_metric_conventions,
+    render_overview_metric_table,
+    render_overview_skipped_images,
+    render_overview_undefined_labels,
 )
 from surelabel.report.plot_style import Plot
 from surelabel.report.search_results import (
     RetrievalResults,
-    query_length_table,
-    render_query_examples,
+    render_search_results_examples,
+    search_results_table,
 )
-from surelabel.report.thumbnails import data_uri
+from surelabel.report.thumbnails import thumbnail_or_plot_data_uri
 from surelabel.report.unseen_classes import (
     UnseenClasses,
-    describe_unseen_classes,
-    render_ranking_table,
-    render_seen_unseen_table,
+    describe_unseen_classes_in_report,
+    render_unseen_classes_metric_table,
+    render_unseen_classes_ranking_table,
 )
 from surelabel.report.zero_shot_baseline import (
-    baseline_comparison_table,
-    describe_zero_shot_baseline,
+    describe_zero_shot_baseline_in_report,
+    zero_shot_baseline_report_table,
 )
 
 CONTENT_SECURITY_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -58,24 +61,24 @@ HEAT_MAP_NOTE = (
     "encoder processed."
 )
 BINNING_NOTE = (
-    "The calibration error depends on the number of bins. If a metric changes much with the bins, "
-    "or without the bins that contain few decisions, it is not a reliable estimate."
+    "The calibration error depends on the number of bins. A metric that changes much with the "
+    "bins, or without the bins that contain few decisions, is not a reliable estimate."
 )
 SEARCH_NOTE = (
-    "Below each image: the probability that it matches the whole query, with labels taken as "
-    "independent, and the probability of each label. ! marks an unwanted label."
+    "Below each image: the probability that the image matches the whole query, with labels "
+    "taken as independent, and the probability of each label. ! marks an unwanted label."
 )
 
 
 @dataclass(frozen=True)
-class SectionPlots:
+class HtmlPagePlots:
     """Plots of the sections of a report.
 
     Attributes:
         calibration: Plots of probabilities, pooled over labels.
         unseen: Plots of seen and unseen classes.
         label_counts: Plots of labels per image and of co-occurrence.
-        per_label: Plots of single labels; the first is shown beside the table of labels.
+        per_label: Plots of single labels. The first plot is placed beside the table of labels.
         retrieval: Plots of retrieval metrics.
     """
 
@@ -98,7 +101,7 @@ class SectionPlots:
 
 def render_html_page(
     evaluation: Evaluation,
-    plots: SectionPlots,
+    plots: HtmlPagePlots,
     *,
     before: Evaluation | None = None,
     searches: Sequence[QueryHits] = (),
@@ -108,9 +111,9 @@ def render_html_page(
     """Render the HTML page of a report.
 
     Args:
-        evaluation: Evaluation to show.
+        evaluation: Evaluation to report.
         plots: Plots of each section.
-        before: Evaluation of the same images to compare with, such as before fitting.
+        before: Earlier evaluation of the same images for comparison, such as before fitting.
         searches: Queries to an index with their hits.
         retrieval: Retrieval metrics by query length.
         unseen: Unseen classes and their metrics.
@@ -119,59 +122,65 @@ def render_html_page(
         Content of the HTML file.
     """
     predictions = evaluation.predictions
-    header = render_dataset_summary(
+    header = render_dataset_overview(
         evaluation.targets,
         evaluation.known,
         calibration=predictions.calibration,
         model=predictions.model,
     )
     sections = {
-        ("summary", "Summary"): _summary_section(evaluation, before),
-        ("calibration", "Calibration"): _calibration_section(evaluation, plots.calibration),
-        ("unseen", "Unseen classes"): _unseen_section(unseen, plots.unseen),
-        ("label-counts", "Labels per image"): _label_count_section(evaluation, plots.label_counts),
-        ("labels", "Accuracy by label"): _label_section(evaluation, plots.per_label),
-        ("images", "Images"): _example_section(evaluation),
-        ("queries", "Queries"): _retrieval_section(retrieval, plots.retrieval),
-        ("searches", "Searches"): _search_section(searches),
+        ("summary", "Summary"): _html_page_summary_section(evaluation, before),
+        ("calibration", "Calibration"): _html_page_calibration_section(
+            evaluation, plots.calibration
+        ),
+        ("unseen", "Unseen classes"): _html_page_unseen_section(unseen, plots.unseen),
+        ("label-counts", "Labels per image"): _html_page_label_count_section(
+            evaluation, plots.label_counts
+        ),
+        ("labels", "Accuracy by label"): _html_page_label_section(evaluation, plots.per_label),
+        ("images", "Images"): _html_page_example_section(evaluation),
+        ("queries", "Queries"): _html_page_retrieval_section(retrieval, plots.retrieval),
+        ("searches", "Searches"): _html_page_search_section(searches),
     }
     links = [
-        html_element("a", title, href=f"#{anchor}")
+        markup_element("a", title, href=f"#{anchor}")
         for (anchor, title), section in sections.items()
         if section
     ]
-    body = html_element(
+    body = markup_element(
         "body",
-        html_element(
+        markup_element(
             "header",
-            html_element("h1", "Evaluation report"),
+            markup_element("h1", "Evaluation report"),
             header,
-            html_element("nav", *links, aria_label="Sections"),
+            markup_element("nav", *links, aria_label="Sections"),
         ),
-        html_element("main", *sections.values()),
-        html_element("footer", "Written by Surelabel. This file has no external resources."),
+        markup_element("main", *sections.values()),
+        markup_element("footer", "Written by Surelabel. This file has no external resources."),
     )
-    return "<!doctype html>\n" + html_element("html", _html_head(), body, lang="en") + "\n"
+    return "<!doctype html>\n" + markup_element("html", _html_page_head(), body, lang="en") + "\n"
 
 
-def _html_head() -> Markup:
+def _html_page_head() -> Markup:
     style_sheet = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
-    return html_element(
+    return markup_element(
         "head",
-        html_element("meta", charset="utf-8"),
-        html_element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        html_element("meta", http_equiv="Content-Security-Policy", content=CONTENT_SECURITY_POLICY),
-        html_element("meta", name="generator", content="Surelabel"),
-        html_element("title", "Evaluation report"),
-        html_element("style", Markup(style_sheet)),
+        markup_element("meta", charset="utf-8"),
+        markup_element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        markup_element(
+            "meta", http_equiv="Content-Security-Policy", content=CONTENT_SECURITY_POLICY
+        ),
+        markup_element("meta", name="generator", content="Surelabel"),
+        markup_element("title", "Evaluation report"),
+        markup_element("style", Markup(style_sheet)),
     )
 
 
-def _page_section(anchor: str, title: str, *children: str) -> Markup:
-    return html_element("section", html_element("h2", title), *children, id=anchor)
+def _html_page_section(anchor: str, title: str, *children: str) -> Markup:
+    return markup_element("section", markup_element("h2", title), *children, id=anchor)
 
 
-def _summary_section(evaluation: Evaluation, before: Evaluation | None) -> Markup:
+def _html_page_summary_section(evaluation: Evaluation, before: Evaluation | None) -> Markup:
     predictions = evaluation.predictions
     is_calibrated = predictions.calibration is not None
     columns = MetricColumns(
@@ -182,96 +191,100 @@ def _summary_section(evaluation: Evaluation, before: Evaluation | None) -> Marku
         intervals=evaluation.intervals,
         before=None if before is None else before.summary,
     )
-    return _page_section(
+    return _html_page_section(
         "summary",
         "Accuracy and calibration",
-        render_headline_metrics(
+        render_overview_headline_metrics(
             evaluation.summary,
             evaluation.noise_floor,
             evaluation.targets,
             evaluation.known,
             predictions.probabilities if is_calibrated else None,
         ),
-        render_skipped_images(predictions.skipped),
-        render_metric_table(columns),
-        render_metric_conventions(is_calibrated=is_calibrated),
-        render_undefined_labels(evaluation.undefined_classes, len(predictions.names)),
+        render_overview_skipped_images(predictions.skipped),
+        render_overview_metric_table(columns),
+        render_overview_metric_conventions(is_calibrated=is_calibrated),
+        render_overview_undefined_labels(evaluation.undefined_classes, len(predictions.names)),
     )
 
 
-def _calibration_section(evaluation: Evaluation, plots: Sequence[Plot]) -> Markup:
+def _html_page_calibration_section(evaluation: Evaluation, plots: Sequence[Plot]) -> Markup:
     if not plots:
         return Markup("")
     effect = []
     if evaluation.uncalibrated is not None:
         table = calibration_effect_table(evaluation.summary, evaluation.uncalibrated.summary)
-        effect = [html_element("h3", "Metrics without and with the calibrator"), table]
-    errors = calibration_errors_by_binning(
+        effect = [markup_element("h3", "Metrics without and with the calibrator"), table]
+    errors = calibration_errors_for_bin_sensitivity(
         evaluation.predictions.probabilities, evaluation.targets, evaluation.known
     )
-    return _page_section(
+    return _html_page_section(
         "calibration",
         "Calibration",
-        _plot_grid(plots),
+        _html_page_plot_grid(plots),
         *effect,
-        html_element("h3", "Sensitivity of the calibration error to the bins"),
-        html_element("p", BINNING_NOTE, class_="soft"),
+        markup_element("h3", "Sensitivity of the calibration error to the bins"),
+        markup_element("p", BINNING_NOTE, class_="soft"),
         bin_sensitivity_table(errors),
     )
 
 
-def _unseen_section(unseen: UnseenClasses | None, plots: Sequence[Plot]) -> Markup:
+def _html_page_unseen_section(unseen: UnseenClasses | None, plots: Sequence[Plot]) -> Markup:
     if unseen is None:
         return Markup("")
-    table = render_seen_unseen_table(unseen.results)
-    return _page_section(
+    table = render_unseen_classes_metric_table(unseen.results)
+    return _html_page_section(
         "unseen",
         "Unseen classes",
-        html_element("p", describe_unseen_classes(unseen), class_="soft"),
-        render_ranking_table(unseen.results),
-        html_element("h3", "Calibration of seen and unseen classes"),
-        html_element("div", *map(_plot_card, plots), table, class_="beside"),
+        markup_element("p", describe_unseen_classes_in_report(unseen), class_="soft"),
+        render_unseen_classes_ranking_table(unseen.results),
+        markup_element("h3", "Calibration of seen and unseen classes"),
+        markup_element("div", *map(_html_page_plot_card, plots), table, class_="beside"),
     )
 
 
-def _label_count_section(evaluation: Evaluation, plots: Sequence[Plot]) -> Markup:
+def _html_page_label_count_section(evaluation: Evaluation, plots: Sequence[Plot]) -> Markup:
     if evaluation.zero_shot_baseline is None and not plots:
         return Markup("")
     targets, known = evaluation.targets, evaluation.known
-    sources = predictions_by_source(evaluation.predictions, evaluation.zero_shot_baseline)
-    table = baseline_comparison_table(
-        sources,
-        ranking_metrics_by_source(sources, targets, known),
-        threshold_labels_by_source(sources, targets, known),
+    sources = predictions_for_baseline_comparison(
+        evaluation.predictions, evaluation.zero_shot_baseline
     )
-    return _page_section(
+    table = zero_shot_baseline_report_table(
+        sources,
+        baseline_comparison_ranking_metrics(sources, targets, known),
+        threshold_labels_for_baseline_comparison(sources, targets, known),
+    )
+    return _html_page_section(
         "label-counts",
         "Labels per image and co-occurrence" if plots else "Zero-shot baseline",
-        describe_zero_shot_baseline(sources),
+        describe_zero_shot_baseline_in_report(sources),
         table,
-        *([_plot_grid(plots)] if plots else []),
+        *([_html_page_plot_grid(plots)] if plots else []),
     )
 
 
-def _label_section(evaluation: Evaluation, plots: Sequence[Plot]) -> Markup:
+def _html_page_label_section(evaluation: Evaluation, plots: Sequence[Plot]) -> Markup:
     predictions = evaluation.predictions
-    labels = compute_label_statistics(
+    labels = compute_label_table_statistics(
         predictions.names,
         evaluation.targets,
         evaluation.known,
         None if predictions.calibration is None else predictions.probabilities,
         evaluation.per_class,
     )
-    note = html_element(
+    note = markup_element(
         "p", "The table is sorted by average precision, lowest first.", class_="soft"
     )
     table = render_label_table(labels)
-    beside = html_element("div", *map(_plot_card, plots[:1]), table, class_="beside")
-    grid = [_plot_grid(plots[1:])] if plots[1:] else []
-    return _page_section("labels", "Accuracy and calibration of each label", note, beside, *grid)
+    beside = markup_element("div", *map(_html_page_plot_card, plots[:1]), table, class_="beside")
+    grid = [_html_page_plot_grid(plots[1:])] if plots[1:] else []
+    return _html_page_section(
+        "labels", "Accuracy and calibration of each label", note, beside, *grid
+    )
 
 
-def _example_section(evaluation: Evaluation) -> Markup:
+def _html_page_example_section(evaluation: Evaluation) -> Markup:
     worst, best = evaluation.worst_examples, evaluation.best_examples
     if not best and not worst:
         return Markup("")
@@ -279,54 +292,60 @@ def _example_section(evaluation: Evaluation) -> Markup:
     is_calibrated = predictions.calibration is not None
     scores = predictions.probabilities if is_calibrated else predictions.scores
     scores_by_path = dict(zip(predictions.paths, scores, strict=True))
-    children = [render_outcome_legend(is_calibrated=is_calibrated)]
+    children = [render_image_gallery_legend(is_calibrated=is_calibrated)]
     if any(example.heat_maps for example in (*worst, *best)):
-        children.append(_heat_map_note())
+        children.append(_html_page_heat_map_note())
     for title, examples in (
         ("Highest loss", worst),
         ("Lowest loss, among images with two or more positive labels", best),
     ):
         if examples:
-            cards = render_examples(
+            cards = render_image_gallery_of_examples(
                 examples, predictions.names, scores_by_path, is_calibrated=is_calibrated
             )
-            children += [html_element("h3", title), cards]
-    return _page_section("images", "Images with the highest and lowest loss", *children)
+            children += [markup_element("h3", title), cards]
+    return _html_page_section("images", "Images with the highest and lowest loss", *children)
 
 
-def _heat_map_note() -> Markup:
-    colours = html_element(
+def _html_page_heat_map_note() -> Markup:
+    colours = markup_element(
         "span", "", class_="scale", role="img", aria_label="from purple to yellow"
     )
-    scale = html_element("span", "Low ", colours, " high", class_="nowrap")
-    return html_element("p", HEAT_MAP_NOTE, " ", scale, class_="soft")
+    scale = markup_element("span", "Low ", colours, " high", class_="nowrap")
+    return markup_element("p", HEAT_MAP_NOTE, " ", scale, class_="soft")
 
 
-def _retrieval_section(retrieval: RetrievalResults | None, plots: Sequence[Plot]) -> Markup:
+def _html_page_retrieval_section(
+    retrieval: RetrievalResults | None, plots: Sequence[Plot]
+) -> Markup:
     if retrieval is None:
         return Markup("")
-    table = query_length_table(retrieval)
-    beside = html_element("div", *map(_plot_card, plots), table, class_="beside")
-    examples = render_query_examples(retrieval.examples)
-    return _page_section("queries", "Retrieval with queries of several labels", beside, examples)
+    table = search_results_table(retrieval)
+    beside = markup_element("div", *map(_html_page_plot_card, plots), table, class_="beside")
+    examples = render_search_results_examples(retrieval.examples)
+    return _html_page_section(
+        "queries", "Retrieval with queries of several labels", beside, examples
+    )
 
 
-def _search_section(searches: Sequence[QueryHits]) -> Markup:
+def _html_page_search_section(searches: Sequence[QueryHits]) -> Markup:
     if not searches:
         return Markup("")
-    note = html_element("p", SEARCH_NOTE, class_="soft")
-    return _page_section("searches", "Searches", note, render_search_hits(searches))
+    note = markup_element("p", SEARCH_NOTE, class_="soft")
+    return _html_page_section(
+        "searches", "Searches", note, render_image_gallery_of_search_hits(searches)
+    )
 
 
-def _plot_grid(plots: Sequence[Plot]) -> Markup:
-    return html_element("div", *map(_plot_card, plots), class_="plots")
+def _html_page_plot_grid(plots: Sequence[Plot]) -> Markup:
+    return markup_element("div", *map(_html_page_plot_card, plots), class_="plots")
 
 
-def _plot_card(plot: Plot) -> Markup:
-    return html_element(
+def _html_page_plot_card(plot: Plot) -> Markup:
+    return markup_element(
         "figure",
-        html_element("strong", plot.title),
-        html_element("img", src=data_uri(plot.png, "png"), alt=plot.alt),
-        html_element("figcaption", plot.caption),
+        markup_element("strong", plot.title),
+        markup_element("img", src=thumbnail_or_plot_data_uri(plot.png, "png"), alt=plot.alt),
+        markup_element("figcaption", plot.caption),
         class_="card",
     )

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 
 from surelabel.evaluation import Example, ExampleLabel
 from surelabel.records import Array
-from surelabel.report.markup import Markup, html_element, join_markup
-from surelabel.report.metric_descriptions import format_probability, format_value
-from surelabel.report.region_overlay import render_region_maps
-from surelabel.report.thumbnails import MAP_SIDE, jpeg_data_uri, load_thumbnail
+from surelabel.report.markup import Markup, join_markup, markup_element
+from surelabel.report.metric_descriptions import (
+    format_described_metric_value,
+    format_described_probability,
+)
+from surelabel.report.region_overlay import render_region_overlay_maps
+from surelabel.report.thumbnails import MAP_SIDE, load_thumbnail, thumbnail_jpeg_data_uri
 from surelabel.retrieval import Hit
 
 HALF = 0.5  # probability threshold of a positive decision
@@ -40,10 +43,11 @@ class QueryHits:
 
     Attributes:
         query: Query, such as ``fork & apple & !knife``.
-        hits: Images found, by falling probability.
-        is_relevant: Whether each hit matches the query; empty without known targets.
+        hits: Images found by the query, sorted by probability from highest to lowest.
+        is_relevant: True for each hit that matches the query. If targets are unknown, the sequence
+            is empty.
         prevalence: Share of all images that match the query, which is the expected precision of
-            a random ranking; None without known targets.
+            a random ranking. If targets are unknown, the prevalence is None.
     """
 
     query: str
@@ -52,21 +56,21 @@ class QueryHits:
     prevalence: float | None = None
 
 
-def render_outcome_legend(*, is_calibrated: bool) -> Markup:
+def render_image_gallery_legend(*, is_calibrated: bool) -> Markup:
     """Return an HTML legend of the symbols beside the labels.
 
     Args:
-        is_calibrated: True if the labels have probabilities.
+        is_calibrated: True if the labels have calibrated probabilities.
     """
     outcomes = OUTCOMES if is_calibrated else UNCALIBRATED_OUTCOMES
     entries = [
-        html_element("span", html_element("i", symbol), f" {description}", class_=outcome)
+        markup_element("span", markup_element("i", symbol), f" {description}", class_=outcome)
         for outcome, (symbol, description) in outcomes.items()
     ]
-    return html_element("div", *entries, class_="legend")
+    return markup_element("div", *entries, class_="legend")
 
 
-def render_examples(
+def render_image_gallery_of_examples(
     examples: Sequence[Example],
     names: Sequence[str],
     scores_by_path: Mapping[str, Array],
@@ -76,10 +80,11 @@ def render_examples(
     """Return HTML cards of images with their labels and heat maps.
 
     Args:
-        examples: Images to show.
+        examples: Example images with their labels and heat maps.
         names: Labels, length c.
-        scores_by_path: Path of each example → probabilities or scores of all labels, ``(c,)``.
-        is_calibrated: True if these are probabilities.
+        scores_by_path: Mapping from the path of each example to the probabilities or scores of all
+            labels, ``(c,)``.
+        is_calibrated: True if the scores are calibrated probabilities.
     """
     columns = {name: column for column, name in enumerate(names)}
 
@@ -89,41 +94,47 @@ def render_examples(
             ExampleLabel(name, float(scores[columns[name]]), is_positive=True)
             for name in example.missed_labels[:MAX_MISSED_LABELS]
         ]
-        return _example_card(example, missed_labels, is_calibrated)
+        return _image_gallery_example_card(example, missed_labels, is_calibrated)
 
-    return html_element("div", *map(card, examples), class_="images")
+    return markup_element("div", *map(card, examples), class_="images")
 
 
-def _example_card(
+def _image_gallery_example_card(
     example: Example, missed_labels: Sequence[ExampleLabel], is_calibrated: bool
 ) -> Markup:
-    items = [_label_item(label, is_calibrated) for label in (*example.labels, *missed_labels)]
+    items = [
+        _image_gallery_label_item(label, is_calibrated)
+        for label in (*example.labels, *missed_labels)
+    ]
     n_more = len(example.missed_labels) - MAX_MISSED_LABELS
     if n_more > 0:
         items.append(
-            html_element("li", html_element("i", ""), f"and {n_more} more positive labels")
+            markup_element("li", markup_element("i", ""), f"and {n_more} more positive labels")
         )
-    label_list = html_element("ul", *items, class_="tags")
-    return html_element(
+    label_list = markup_element("ul", *items, class_="tags")
+    return markup_element(
         "div",
-        html_element("div", render_thumbnail(example.path), label_list, class_="example"),
-        _example_heat_maps(example, is_calibrated),
-        html_element("div", example.path, class_="path"),
+        markup_element(
+            "div", render_image_gallery_image(example.path), label_list, class_="example"
+        ),
+        _image_gallery_heat_maps(example, is_calibrated),
+        markup_element("div", example.path, class_="path"),
         class_="card",
     )
 
 
-def decision_outcome(label: ExampleLabel, is_calibrated: bool) -> str:
-    """Return the key of the outcome of a decision in ``OUTCOMES``.
+def image_gallery_decision_outcome(label: ExampleLabel, is_calibrated: bool) -> str:
+    """Return the outcome of a decision, a key of ``OUTCOMES`` such as ``false-positive``.
 
-    A score without calibration has no threshold, so it is neither false positive nor negative.
+    An uncalibrated score has no threshold, so no outcome is a false positive or false negative.
 
     Args:
         label: Label with its score and target.
         is_calibrated: True if the score is a probability.
 
     Example:
-        >>> decision_outcome(ExampleLabel("lion", 0.9, is_positive=False), is_calibrated=True)
+        >>> label = ExampleLabel("lion", 0.9, is_positive=False)
+        >>> image_gallery_decision_outcome(label, is_calibrated=True)
         'false-positive'
     """
     if label.is_positive is None:
@@ -135,35 +146,38 @@ def decision_outcome(label: ExampleLabel, is_calibrated: bool) -> str:
     return "false-negative" if label.is_positive else "true-negative"
 
 
-def _label_item(label: ExampleLabel, is_calibrated: bool) -> Markup:
-    score = format_probability(label.score) if is_calibrated else f"{label.score:.3f}"
-    return html_element(
+def _image_gallery_label_item(label: ExampleLabel, is_calibrated: bool) -> Markup:
+    score = format_described_probability(label.score) if is_calibrated else f"{label.score:.3f}"
+    return markup_element(
         "li",
-        _outcome_symbol(label, is_calibrated),
-        html_element("span", label.name),
-        html_element("b", score),
-        class_=decision_outcome(label, is_calibrated),
+        _image_gallery_outcome_symbol(label, is_calibrated),
+        markup_element("span", label.name),
+        markup_element("b", score),
+        class_=image_gallery_decision_outcome(label, is_calibrated),
         style=f"--share:{100 * label.score:.0f}" if is_calibrated else None,
     )
 
 
-def _outcome_symbol(label: ExampleLabel, is_calibrated: bool) -> Markup:
-    outcome = decision_outcome(label, is_calibrated)
+def _image_gallery_outcome_symbol(label: ExampleLabel, is_calibrated: bool) -> Markup:
+    outcome = image_gallery_decision_outcome(label, is_calibrated)
     symbol, description = (OUTCOMES if is_calibrated else UNCALIBRATED_OUTCOMES)[outcome]
-    return html_element(
+    return markup_element(
         "i", symbol, role="img", aria_label=description, title=description, class_=outcome
     )
 
 
-def _example_heat_maps(example: Example, is_calibrated: bool) -> Markup:
+def _image_gallery_heat_maps(example: Example, is_calibrated: bool) -> Markup:
     image = load_thumbnail(example.path, side=MAP_SIDE)
     if image is None or example.regions is None:
         return Markup("")
-    symbols = {label.name: (_outcome_symbol(label, is_calibrated), " ") for label in example.labels}
-    return render_region_maps(image, example.path, example.regions, symbols)
+    symbols = {
+        label.name: (_image_gallery_outcome_symbol(label, is_calibrated), " ")
+        for label in example.labels
+    }
+    return render_region_overlay_maps(image, example.path, example.regions, symbols)
 
 
-def render_thumbnail(path: str, **size: int) -> Markup:
+def render_image_gallery_image(path: str, **size: int) -> Markup:
     """Return a thumbnail as HTML, or a frame with the path if the image cannot be read.
 
     Args:
@@ -172,69 +186,75 @@ def render_thumbnail(path: str, **size: int) -> Markup:
     """
     image = load_thumbnail(path, **size)
     if image is None:
-        return html_element("div", f"cannot be read: {path}", class_="unreadable")
-    return html_element(
-        "img", src=jpeg_data_uri(image), alt=f"image {path}", class_="image", loading="lazy"
+        return markup_element("div", f"cannot be read: {path}", class_="unreadable")
+    return markup_element(
+        "img",
+        src=thumbnail_jpeg_data_uri(image),
+        alt=f"image {path}",
+        class_="image",
+        loading="lazy",
     )
 
 
-def render_relevance(is_relevant: bool) -> Markup:
+def render_image_gallery_relevance(is_relevant: bool) -> Markup:
     """Return an HTML line that states whether an image matches a query."""
     symbol, outcome, description = RELEVANCE[is_relevant]
-    return html_element("p", html_element("i", f"{symbol} "), description, class_=outcome)
+    return markup_element("p", markup_element("i", f"{symbol} "), description, class_=outcome)
 
 
-def render_search_hits(searches: Sequence[QueryHits]) -> Markup:
+def render_image_gallery_of_search_hits(searches: Sequence[QueryHits]) -> Markup:
     """Return HTML cards of the first hits of each query, with the probability of each label."""
     max_hits = max(1, min(MAX_HITS, MAX_HITS_OF_ALL_SEARCHES // max(len(searches), 1)))
-    return join_markup(*(_render_hits_of_search(search, max_hits) for search in searches))
+    return join_markup(
+        *(_render_image_gallery_of_one_search(search, max_hits) for search in searches)
+    )
 
 
-def _render_hits_of_search(search: QueryHits, max_hits: int) -> Markup:
-    title = html_element("h3", html_element("code", search.query))
+def _render_image_gallery_of_one_search(search: QueryHits, max_hits: int) -> Markup:
+    title = markup_element("h3", markup_element("code", search.query))
     if not search.hits:
-        return join_markup(title, html_element("p", "No images were found.", class_="soft"))
+        return join_markup(title, markup_element("p", "No images were found.", class_="soft"))
     relevance: Sequence[bool | None] = search.is_relevant or [None] * len(search.hits)
     cards = [
-        _hit_card(hit, is_relevant)
+        _image_gallery_hit_card(hit, is_relevant)
         for hit, is_relevant in zip(search.hits[:max_hits], relevance[:max_hits], strict=True)
     ]
     n_more = len(search.hits) - max_hits
-    more = [html_element("p", f"{n_more:,} more hits.", class_="soft")] if n_more > 0 else []
-    gallery = html_element("div", *cards, class_="images small")
-    return join_markup(title, *_search_precision_line(search), gallery, *more)
+    more = [markup_element("p", f"{n_more:,} more hits.", class_="soft")] if n_more > 0 else []
+    gallery = markup_element("div", *cards, class_="images small")
+    return join_markup(title, *_image_gallery_precision_line(search), gallery, *more)
 
 
-def _search_precision_line(search: QueryHits) -> list[Markup]:
-    """State the precision of the hits and the prevalence, if the targets are known."""
+def _image_gallery_precision_line(search: QueryHits) -> list[Markup]:
+    """Return a sentence on the precision of the hits, if the targets are known."""
     if not search.is_relevant or search.prevalence is None:
         return []
     n_hits, n_relevant = len(search.is_relevant), sum(search.is_relevant)
     text = (
         f"{n_relevant:,} of these {n_hits:,} images match the query: precision at {n_hits:,} is "
-        f"{format_value(n_relevant / n_hits, '%')}. Of all images, "
-        f"{format_value(search.prevalence, '%')} match."
+        f"{format_described_metric_value(n_relevant / n_hits, '%')}. Of all images, "
+        f"{format_described_metric_value(search.prevalence, '%')} match."
     )
-    return [html_element("p", text, class_="soft")]
+    return [markup_element("p", text, class_="soft")]
 
 
-def _hit_card(hit: Hit, is_relevant: bool | None) -> Markup:
+def _image_gallery_hit_card(hit: Hit, is_relevant: bool | None) -> Markup:
     items = [
-        html_element(
+        markup_element(
             "li",
-            html_element("span", name),
-            html_element("b", format_probability(probability)),
+            markup_element("span", name),
+            markup_element("b", format_described_probability(probability)),
             style=f"--share:{100 * probability:.0f}",
         )
         for name, probability in hit.terms.items()
     ]
-    probability = html_element("b", format_probability(hit.probability))
-    return html_element(
+    probability = markup_element("b", format_described_probability(hit.probability))
+    return markup_element(
         "div",
-        render_thumbnail(hit.path, side=HIT_SIDE),
-        html_element("p", probability, " for the whole query"),
-        *([] if is_relevant is None else [render_relevance(is_relevant)]),
-        html_element("ul", *items, class_="tags terms"),
-        html_element("div", hit.path, class_="path"),
+        render_image_gallery_image(hit.path, side=HIT_SIDE),
+        markup_element("p", probability, " for the whole query"),
+        *([] if is_relevant is None else [render_image_gallery_relevance(is_relevant)]),
+        markup_element("ul", *items, class_="tags terms"),
+        markup_element("div", hit.path, class_="path"),
         class_="card",
     )

@@ -6,29 +6,33 @@ from dataclasses import dataclass
 import numpy as np
 
 from surelabel.records import Array, Flags
-from surelabel.report.markup import Markup, html_element, table_region
-from surelabel.report.metric_descriptions import format_value
+from surelabel.report.markup import Markup, markup_element, markup_table_region
+from surelabel.report.metric_descriptions import format_described_metric_value
 
 COLUMNS = (
     ("label", "Label."),
     ("images", "Number of positive images."),
     ("prevalence", "Share of positive images; the average precision of a random ranking."),
     ("average precision", "Average precision of ranking the images by this label."),
-    ("Brier skill", "Below 0 %, predicting the prevalence would be better."),
-    ("ECE", "In points; with few images it is mostly noise."),
-    ("mean probability", "It equals the prevalence if the probabilities are calibrated."),
+    ("Brier skill", "If the Brier skill is below 0 %, predicting the prevalence would be better."),
+    ("ECE", "Expected calibration error in points. With few images, the ECE is mostly noise."),
+    (
+        "mean probability",
+        "The mean probability equals the prevalence if the probabilities are calibrated.",
+    ),
 )
 
 
 @dataclass(frozen=True)
 class LabelStatistics:
-    """Statistics and metrics of each label; NaN if undefined or not computed.
+    """Statistics and metrics of each label. Values that are undefined or not computed are NaN.
 
     Attributes:
         names: Labels, length c.
         n_positives: Number of images with a known positive target, ``(c,)``.
         prevalence: Share of positives among known targets, ``(c,)``.
-        mean_probability: Mean probability of known targets; NaN without calibration, ``(c,)``.
+        mean_probability: Mean probability of decisions with known targets, ``(c,)``. If the
+            recognizer is not calibrated, the mean is NaN.
         average_precision: Average precision in [0, 1], ``(c,)``.
         brier_skill: Brier skill, at most 1, ``(c,)``.
         ece: Expected calibration error in [0, 1], ``(c,)``.
@@ -43,7 +47,7 @@ class LabelStatistics:
     ece: Array
 
 
-def compute_label_statistics(
+def compute_label_table_statistics(
     names: Sequence[str],
     targets: Array,
     known: Flags,
@@ -56,17 +60,20 @@ def compute_label_statistics(
         names: Labels, length c.
         targets: Targets in [0, 1], ``(n, c)``.
         known: True where the target is known, ``(n, c)``.
-        probabilities: Probabilities in [0, 1], ``(n, c)``; None without calibration.
-        metrics: Metric → value of each label, ``(c,)``.
+        probabilities: Probabilities in [0, 1], ``(n, c)``. If None, the recognizer is not
+            calibrated.
+        metrics: Mapping from metric to the value of each label, ``(c,)``.
     """
     undefined = np.full(len(names), np.nan)
     n_positives: Array = (targets * known).sum(axis=0)
     return LabelStatistics(
         names=names,
         n_positives=n_positives,
-        prevalence=_mean_over_known_targets(targets, known),
+        prevalence=_label_table_mean_of_known_targets(targets, known),
         mean_probability=(
-            undefined if probabilities is None else _mean_over_known_targets(probabilities, known)
+            undefined
+            if probabilities is None
+            else _label_table_mean_of_known_targets(probabilities, known)
         ),
         average_precision=metrics.get("average_precision", undefined),
         brier_skill=metrics.get("brier_skill", undefined),
@@ -74,7 +81,7 @@ def compute_label_statistics(
     )
 
 
-def _mean_over_known_targets(values: Array, known: Flags) -> Array:
+def _label_table_mean_of_known_targets(values: Array, known: Flags) -> Array:
     n_known = known.sum(axis=0)
     total = np.where(known, values, 0.0).sum(axis=0)
     mean: Array = np.divide(total, n_known, out=np.full(len(n_known), np.nan), where=n_known > 0)
@@ -82,7 +89,7 @@ def _mean_over_known_targets(values: Array, known: Flags) -> Array:
 
 
 def render_label_table(labels: LabelStatistics) -> Markup:
-    """Return an HTML table of all labels in rising order of average precision, NaN last."""
+    """Return an HTML table of all labels by rising average precision, undefined values last."""
     columns = zip(
         labels.names,
         labels.n_positives,
@@ -95,8 +102,10 @@ def render_label_table(labels: LabelStatistics) -> Markup:
     )
     rows = [_label_table_row(*values) for values in columns]
     order = np.argsort(labels.average_precision, kind="stable")
-    header = [html_element("th", title, title=tooltip, scope="col") for title, tooltip in COLUMNS]
-    return table_region("Labels", header, [rows[column] for column in order], class_="scroll")
+    header = [markup_element("th", title, title=tooltip, scope="col") for title, tooltip in COLUMNS]
+    return markup_table_region(
+        "Labels", header, [rows[column] for column in order], class_="scroll"
+    )
 
 
 def _label_table_row(
@@ -109,15 +118,18 @@ def _label_table_row(
     mean_probability: float,
 ) -> Markup:
     bar = None if np.isnan(average_precision) else f"--share:{100 * average_precision:.0f}"
-    return html_element(
+    return markup_element(
         "tr",
-        html_element("th", name, scope="row", class_="name"),
-        html_element("td", f"{n_positives:,.0f}"),
-        html_element("td", format_value(prevalence, "%")),
-        html_element(
-            "td", format_value(average_precision, "%"), class_="bar" if bar else None, style=bar
+        markup_element("th", name, scope="row", class_="name"),
+        markup_element("td", f"{n_positives:,.0f}"),
+        markup_element("td", format_described_metric_value(prevalence, "%")),
+        markup_element(
+            "td",
+            format_described_metric_value(average_precision, "%"),
+            class_="bar" if bar else None,
+            style=bar,
         ),
-        html_element("td", format_value(brier_skill, "%")),
-        html_element("td", format_value(ece, "points")),
-        html_element("td", format_value(mean_probability, "%")),
+        markup_element("td", format_described_metric_value(brier_skill, "%")),
+        markup_element("td", format_described_metric_value(ece, "points")),
+        markup_element("td", format_described_metric_value(mean_probability, "%")),
     )

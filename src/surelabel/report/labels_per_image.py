@@ -14,15 +14,15 @@ from surelabel.report.baseline_comparison import (
     WITH_ARTICLE,
     ThresholdedLabels,
 )
-from surelabel.report.metric_descriptions import format_probability
+from surelabel.report.metric_descriptions import format_described_probability
 from surelabel.report.plot_style import (
     BLUE,
     ORANGE,
     TEXT,
     Plot,
-    figure_to_png,
-    new_figure,
-    style_axes,
+    apply_plot_style_to_axes,
+    new_figure_in_plot_style,
+    plot_style_figure_to_png,
 )
 
 MAX_COUNT = 12  # larger numbers of labels share the last bar
@@ -30,46 +30,48 @@ COLOURS = {BASELINE: ORANGE, RECOGNIZER: BLUE, GROUND_TRUTH: TEXT}
 
 
 def plot_labels_per_image(labels_by_source: Mapping[str, ThresholdedLabels]) -> Plot | None:
-    """Plot histograms of the number of labels per image, predicted and positive.
+    """Plot histograms of the number of predicted and of positive labels per image.
 
     Args:
-        labels_by_source: Source → predicted labels; empty if nothing is calibrated.
+        labels_by_source: Mapping from source (recognizer or baseline) to predicted labels.
 
     Returns:
-        The plot; None without calibrated predictions.
+        Plot of labels per image, or None if no source is calibrated.
     """
     if not labels_by_source:
         return None
     counts = {
-        source: _round_label_counts(labels.counts.predicted)
+        source: _round_labels_per_image_for_plot(labels.counts.predicted)
         for source, labels in labels_by_source.items()
     }
     annotated = labels_by_source[RECOGNIZER].counts
-    counts[GROUND_TRUTH] = _round_label_counts(annotated.positive)
+    counts[GROUND_TRUTH] = _round_labels_per_image_for_plot(annotated.positive)
     n_images = len(annotated.predicted)
     shares = {
         source: histogram / n_images
-        for source, histogram in _label_count_histograms(counts).items()
+        for source, histogram in _labels_per_image_plot_histograms(counts).items()
     }
     return Plot(
         "labels_per_image",
         "Labels per image",
-        f"Share of the images by the number of labels. {_describe_label_histograms(shares)}",
-        _labels_per_image_caption(labels_by_source, annotated.means["positive"]),
-        _draw_label_count_bars(
+        f"Share of the images by the number of labels. {_describe_labels_per_image_plot(shares)}",
+        _labels_per_image_plot_caption(labels_by_source, annotated.means["positive"]),
+        _draw_labels_per_image_bars(
             shares, {source: float(np.mean(of)) for source, of in counts.items()}
         ),
     )
 
 
-def _round_label_counts(counts: npt.ArrayLike | None) -> npt.NDArray[np.int64]:
-    """Round the number of labels of each image; sums of graded targets are not integers."""
+def _round_labels_per_image_for_plot(counts: npt.ArrayLike | None) -> npt.NDArray[np.int64]:
+    """Round the number of labels per image, because sums of graded targets are not integers."""
     assert counts is not None  # an evaluation has targets
     return np.rint(counts).astype(np.int64)
 
 
-def _label_count_histograms(counts: Mapping[str, npt.NDArray[np.int64]]) -> dict[str, Array]:
-    """Count the images with 0, 1, 2, … labels; counts above ``MAX_COUNT`` share the last bin."""
+def _labels_per_image_plot_histograms(
+    counts: Mapping[str, npt.NDArray[np.int64]],
+) -> dict[str, Array]:
+    """Count the images with each number of labels, up to ``MAX_COUNT`` or more labels."""
     greatest = min(MAX_COUNT, max(int(of.max()) for of in counts.values()))
     return {
         source: np.bincount(np.minimum(of, greatest), minlength=greatest + 1).astype(np.float64)
@@ -77,12 +79,12 @@ def _label_count_histograms(counts: Mapping[str, npt.NDArray[np.int64]]) -> dict
     }
 
 
-def _labels_per_image_caption(
+def _labels_per_image_plot_caption(
     labels_by_source: Mapping[str, ThresholdedLabels], mean_positives: float
 ) -> str:
     expected = [
         f"{labels.counts.means['expected']:.2f} for {WITH_ARTICLE[source]}, which predicts as "
-        f"many at a threshold of {format_probability(labels.threshold)}"
+        f"many at a threshold of {format_described_probability(labels.threshold)}"
         for source, labels in labels_by_source.items()
     ]
     return (
@@ -92,7 +94,7 @@ def _labels_per_image_caption(
     )
 
 
-def _describe_label_histograms(shares: Mapping[str, Array]) -> str:
+def _describe_labels_per_image_plot(shares: Mapping[str, Array]) -> str:
     lines = [
         f"{source}: " + ", ".join(f"{100 * share:.0f} % have {k}" for k, share in enumerate(of))
         for source, of in shares.items()
@@ -100,10 +102,10 @@ def _describe_label_histograms(shares: Mapping[str, Array]) -> str:
     return f"{'; '.join(lines)}."
 
 
-def _draw_label_count_bars(shares: Mapping[str, Array], means: Mapping[str, float]) -> bytes:
-    figure = new_figure(3.9)
+def _draw_labels_per_image_bars(shares: Mapping[str, Array], means: Mapping[str, float]) -> bytes:
+    figure = new_figure_in_plot_style(3.9)
     axes = figure.subplots()
-    style_axes(axes)
+    apply_plot_style_to_axes(axes)
     numbers = np.arange(len(next(iter(shares.values()))))
     width = 0.84 / len(shares)
     for i, (source, share) in enumerate(shares.items()):
@@ -118,4 +120,4 @@ def _draw_label_count_bars(shares: Mapping[str, Array], means: Mapping[str, floa
     axes.yaxis.set_major_formatter(PercentFormatter(1, 0, " %"))
     axes.set_ylim(0, min(1.35 * greatest, 1.3))
     axes.legend(loc="upper right", frameon=False, labelcolor=TEXT, fontsize=9)
-    return figure_to_png(figure, left=0.14, bottom=0.14, top=0.97)
+    return plot_style_figure_to_png(figure, left=0.14, bottom=0.14, top=0.97)

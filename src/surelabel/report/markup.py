@@ -7,22 +7,23 @@ VOID_ELEMENTS = frozenset({"img", "meta"})  # elements without content
 
 
 class Markup(str):
-    """String that already is HTML and is not escaped; any other string is escaped."""
+    """HTML string that is not escaped again."""
 
     __slots__ = ()
 
 
-def html_element(tag: str, *children: str, **attributes: str | None) -> Markup:
+def markup_element(tag: str, *children: str, **attributes: str | None) -> Markup:
     """Return one HTML element.
 
     Args:
         tag: Tag name, such as ``td``.
-        children: Content of the element; plain strings are escaped, ``Markup`` is not.
-        attributes: Attributes of the element, always escaped. ``class_`` stands for ``class``,
-            ``aria_label`` for ``aria-label``; None omits the attribute.
+        children: Content of the element. Plain strings are escaped, ``Markup`` is not escaped.
+        attributes: Attributes of the element, always escaped. The keyword ``class_`` sets the
+            attribute ``class``, and ``aria_label`` sets ``aria-label``. If a value is None, the
+            attribute is omitted.
 
     Example:
-        >>> html_element("b", "fish & chips", title='"quoted"', class_=None)
+        >>> markup_element("b", "fish & chips", title='"quoted"', class_=None)
         '<b title="&quot;quoted&quot;">fish &amp; chips</b>'
     """
     attribute_text = "".join(
@@ -40,13 +41,13 @@ def join_markup(*parts: str) -> Markup:
     """Concatenate HTML fragments and escape the plain strings among them.
 
     Example:
-        >>> join_markup("1 < 2", html_element("i", "yes"))
+        >>> join_markup("1 < 2", markup_element("i", "yes"))
         '1 &lt; 2<i>yes</i>'
     """
     return Markup("".join(part if isinstance(part, Markup) else escape(part) for part in parts))
 
 
-def table_region(
+def markup_table_region(
     label: str, header: Sequence[Markup], rows: Sequence[Markup], *, class_: str = "wide"
 ) -> Markup:
     """Return a table inside a scrollable region.
@@ -57,12 +58,16 @@ def table_region(
         rows: Body rows, ``tr`` elements.
         class_: CSS class of the region.
     """
-    table = html_element(
-        "table", html_element("thead", html_element("tr", *header)), html_element("tbody", *rows)
+    table = markup_element(
+        "table",
+        markup_element("thead", markup_element("tr", *header)),
+        markup_element("tbody", *rows),
     )
-    return html_element("div", table, class_=class_, role="region", aria_label=label, tabindex="0")
+    return markup_element(
+        "div", table, class_=class_, role="region", aria_label=label, tabindex="0"
+    )
 
 
-def header_cells(titles: Iterable[str]) -> list[Markup]:
+def markup_header_cells(titles: Iterable[str]) -> list[Markup]:
     """Return one column header cell for each title."""
-    return [html_element("th", title, scope="col") for title in titles]
+    return [markup_element("th", title, scope="col") for title in titles]

@@ -1,4 +1,4 @@
-"""Title, unit, direction and description of each metric, and number formats for people."""
+"""Title, unit, direction and description of each metric, and formatting of metric values."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ class MetricDescription:
 
     Attributes:
         title: Usual name of the metric.
-        unit: ``%``, ``points`` (hundredths) or ``nats``.
-        better: ``higher`` or ``lower``.
+        unit: Unit of the metric, ``%``, ``points`` (hundredths) or ``nats``.
+        better: Direction of improvement, ``higher`` or ``lower``.
         text: Definition of the metric in one or two sentences.
     """
 
@@ -32,14 +32,14 @@ METRIC_DESCRIPTIONS = {
         "%",
         "higher",
         "Average precision of ranking all images by the score of one label, averaged over labels. "
-        "It is 100 % if all positive images come before all negative images.",
+        "The mAP is 100 % if all positive images come before all negative images.",
     ),
     "mean_average_precision_per_image": MetricDescription(
         "mAP by image",
         "%",
         "higher",
-        "Average precision of ranking all labels of one image, averaged over images. It is 100 % "
-        "if all positive labels come first.",
+        "Average precision of ranking all labels of one image, averaged over images. The "
+        "mAP by image is 100 % if all positive labels come first.",
     ),
     "average_precision": MetricDescription(
         "Average precision",
@@ -98,13 +98,14 @@ METRIC_DESCRIPTIONS = {
         "ACE",
         "points",
         "lower",
-        "Average calibration error: as the ECE, but each bin has the same weight.",
+        "Average calibration error: ECE with the same weight for each bin.",
     ),
     "mce": MetricDescription(
         "MCE",
         "points",
         "lower",
-        "Maximum calibration error: the largest difference in any bin.",
+        "Maximum calibration error: largest difference between the mean probability and the share "
+        "of positives in any bin.",
     ),
     "adaptive_ece": MetricDescription(
         "Adaptive ECE",
@@ -116,7 +117,8 @@ METRIC_DESCRIPTIONS = {
         "MCE, weighted by counts",
         "points",
         "lower",
-        "Largest term of the ECE. Some papers report it as MCE; it is not a maximum error.",
+        "Largest term of the ECE. Some papers report this term as MCE, but the term is not "
+        "a maximum error.",
     ),
     "ece_of_predictions": MetricDescription(
         "ECE of predictions",
@@ -128,7 +130,7 @@ METRIC_DESCRIPTIONS = {
         "Squared calibration error",
         "points",
         "lower",
-        "Calibration term of the Brier score. Few decisions per bin bias it upwards.",
+        "Calibration term of the Brier score. Few decisions per bin bias this term upwards.",
     ),
     "accuracy": MetricDescription(
         "Accuracy",
@@ -147,27 +149,29 @@ METRIC_DESCRIPTIONS = {
 
 
 def describe_metric(metric: str) -> MetricDescription:
-    """Return the description of a metric; for an unlisted metric, only a title from its name."""
+    """Return the description of a metric, or only its title if the metric is not listed."""
     return METRIC_DESCRIPTIONS.get(metric) or MetricDescription(
         metric.replace("_", " "), "", "", ""
     )
 
 
-def sort_metrics(metrics: Iterable[str]) -> list[str]:
+def sort_by_metric_descriptions(metrics: Iterable[str]) -> list[str]:
     """Return metrics in the order of ``METRIC_DESCRIPTIONS``, followed by unlisted metrics."""
     names = list(metrics)
     listed = [metric for metric in METRIC_DESCRIPTIONS if metric in names]
     return listed + [metric for metric in names if metric not in METRIC_DESCRIPTIONS]
 
 
-def format_value(value: float | None, unit: str) -> str:
-    """Format a metric value without its unit; percentages keep their sign.
+def format_described_metric_value(value: float | None, unit: str) -> str:
+    """Format a metric value without the unit, except for the percent sign.
 
     Example:
-        >>> format_value(0.58312, "%"), format_value(0.0062, "points")
-        ('58.3 %', '0.62')
-        >>> format_value(0.0911, "nats"), format_value(float("nan"), "%"), format_value(None, "%")
-        ('0.0911', 'not defined', '–')
+        >>> [format_described_metric_value(x, "%") for x in (0.58312, float("nan"), None)]
+        ['58.3 %', 'not defined', '–']
+        >>> format_described_metric_value(0.0062, "points")
+        '0.62'
+        >>> format_described_metric_value(0.0911, "nats")
+        '0.0911'
     """
     if value is None:
         return NOT_MEASURED
@@ -180,24 +184,26 @@ def format_value(value: float | None, unit: str) -> str:
     return f"{value:.4f}"
 
 
-def format_with_unit(value: float | None, unit: str) -> str:
-    """Format a metric value with its unit, for use in a sentence.
+def format_described_metric_with_unit(value: float | None, unit: str) -> str:
+    """Format a metric value with the unit, for use in a sentence.
 
     Example:
-        >>> format_with_unit(0.0062, "points"), format_with_unit(0.5, "%")
-        ('0.62 points', '50.0 %')
-        >>> format_with_unit(float("nan"), "nats")
+        >>> format_described_metric_with_unit(0.0062, "points")
+        '0.62 points'
+        >>> format_described_metric_with_unit(0.5, "%")
+        '50.0 %'
+        >>> format_described_metric_with_unit(float("nan"), "nats")
         'not defined'
     """
-    text = format_value(value, unit)
+    text = format_described_metric_value(value, unit)
     return text if unit == "%" or text in (NOT_MEASURED, UNDEFINED) else f"{text} {unit}"
 
 
-def format_probability(probability: float) -> str:
-    """Format a probability in percent; values near 0 and 1 become bounds such as ``> 99.9 %``.
+def format_described_probability(probability: float) -> str:
+    """Format a probability in percent, with bounds such as ``> 99.9 %`` near 0 and 1.
 
     Example:
-        >>> [format_probability(p) for p in (0.0004, 0.034, 0.5, 0.9996)]
+        >>> [format_described_probability(p) for p in (0.0004, 0.034, 0.5, 0.9996)]
         ['< 0.1 %', '3.4 %', '50 %', '> 99.9 %']
     """
     if probability < 0.001:

@@ -6,17 +6,23 @@ from math import isnan
 
 from surelabel.metrics import POOLED, ConfidenceInterval
 from surelabel.records import Array, Flags, SkippedImage
-from surelabel.report.markup import Markup, header_cells, html_element, join_markup, table_region
+from surelabel.report.markup import (
+    Markup,
+    join_markup,
+    markup_element,
+    markup_header_cells,
+    markup_table_region,
+)
 from surelabel.report.metric_descriptions import (
     METRIC_DESCRIPTIONS,
     N_MAIN_METRICS,
     NOT_MEASURED,
     UNDEFINED,
     describe_metric,
-    format_value,
-    sort_metrics,
+    format_described_metric_value,
+    sort_by_metric_descriptions,
 )
-from surelabel.tables import settings
+from surelabel.tables import table_entry_settings
 
 CONFIDENT = 0.8  # least probability of a confident prediction
 MAX_SKIPPED_IMAGES = 50
@@ -29,23 +35,25 @@ CONVENTIONS = (
 )
 UNCALIBRATED = (
     "These scores are not calibrated, so they are not probabilities. Ranking metrics are "
-    "available; calibration metrics are not. To get them, calibrate on annotated images that are "
-    "not evaluated here (surelabel calibrate, or recognizer.calibrate(held_out)), evaluate again "
-    "and write the report again."
+    "available; calibration metrics are not. To compute calibration metrics, calibrate on "
+    "annotated images that are not evaluated here (surelabel calibrate, or "
+    "recognizer.calibrate(held_out)), evaluate again and write the report again."
 )
 
 
 @dataclass(frozen=True)
 class MetricColumns:
-    """Columns of the metric table, each with a value by metric.
+    """Columns of the metric table, as mappings from metric to value.
 
     Attributes:
         summary: Pooled value of each metric.
-        class_means: Mean over the labels for which the metric is defined.
-        noise_floor: Pooled value of perfectly calibrated probabilities; empty if unknown.
-        class_noise_floor: Mean over labels of perfectly calibrated probabilities.
+        class_means: Mean of each metric over the labels for which the metric is defined.
+        noise_floor: Pooled value of each metric for perfectly calibrated probabilities. If the
+            values are unknown, the mapping is empty.
+        class_noise_floor: Mean of each metric over labels for perfectly calibrated probabilities.
         intervals: 95 % confidence interval of the pooled value, for some metrics.
-        before: Pooled value of the evaluation to compare with; None if there is none.
+        before: Pooled value of each metric in an earlier evaluation. If None, the table has no such
+            column.
     """
 
     summary: Mapping[str, float]
@@ -56,7 +64,7 @@ class MetricColumns:
     before: Mapping[str, float] | None = None
 
 
-def render_dataset_summary(
+def render_dataset_overview(
     targets: Array, known: Flags, *, calibration: str | None, model: str
 ) -> Markup:
     """Return an HTML paragraph on the dataset, the calibration and the recognizer.
@@ -64,24 +72,25 @@ def render_dataset_summary(
     Args:
         targets: Targets in [0, 1], ``(n, c)``.
         known: True where the target is known, ``(n, c)``.
-        calibration: Description of the calibration; None without calibration.
-        model: Name of the recognizer; may be empty.
+        calibration: Description of the calibration. If None, the recognizer is not calibrated.
+        model: Name of the recognizer. If the name is empty, the name is omitted.
     """
     n_images, n_labels = targets.shape
     n_positives = int((targets * known >= 0.5).sum())
     n_unknown = int(known.size - known.sum())
     text = (
-        f"{n_images:,} {_plural_noun('image', n_images)} with {n_labels:,} "
-        f"{_plural_noun('label', n_labels)}: {int(known.sum()):,} decisions are evaluated, of "
-        f"which {n_positives:,} are positive ({n_positives / max(n_images, 1):.1f} per image)."
+        f"{n_images:,} {_overview_plural_noun('image', n_images)} with {n_labels:,} "
+        f"{_overview_plural_noun('label', n_labels)}: {int(known.sum()):,} decisions are "
+        f"evaluated, of which {n_positives:,} are positive "
+        f"({n_positives / max(n_images, 1):.1f} per image)."
     )
     text += f" {n_unknown:,} decisions with unknown targets are ignored." * (n_unknown > 0)
     text += f" Calibration: {calibration}." if calibration else ""
-    recognizer = [" Recognizer: ", html_element("code", model), "."] if model else []
-    return html_element("p", text, *recognizer, class_="soft")
+    recognizer = [" Recognizer: ", markup_element("code", model), "."] if model else []
+    return markup_element("p", text, *recognizer, class_="soft")
 
 
-def render_headline_metrics(
+def render_overview_headline_metrics(
     summary: Mapping[str, float],
     noise_floor: Mapping[str, float],
     targets: Array,
@@ -91,34 +100,43 @@ def render_headline_metrics(
     """Return HTML cards of mAP, Brier skill, ECE and the precision of confident predictions.
 
     Args:
-        summary: Pooled value of each metric; a card is omitted if its metric is missing.
-        noise_floor: Pooled value of perfectly calibrated probabilities.
+        summary: Pooled value of each metric. If a metric is missing, the card is omitted.
+        noise_floor: Pooled value of each metric for perfectly calibrated probabilities.
         targets: Targets in [0, 1], ``(n, c)``.
         known: True where the target is known, ``(n, c)``.
-        probabilities: Probabilities in [0, 1], ``(n, c)``; None without calibration.
+        probabilities: Probabilities in [0, 1], ``(n, c)``. If None, the recognizer is not
+            calibrated.
     """
     cards = []
     if "mean_average_precision" in summary:
-        value = format_value(summary["mean_average_precision"], "%")
+        value = format_described_metric_value(summary["mean_average_precision"], "%")
         cards.append(
-            _headline_card(value, "Accuracy: mAP", _describe_mean_average_precision(targets, known))
+            _overview_headline_card(
+                value, "Accuracy: mAP", _overview_mean_average_precision_text(targets, known)
+            )
         )
     if "brier_skill" in summary:
         text = "Reduction of the squared error relative to predicting the prevalence of each label."
-        cards.append(_headline_card(format_value(summary["brier_skill"], "%"), "Brier skill", text))
+        cards.append(
+            _overview_headline_card(
+                format_described_metric_value(summary["brier_skill"], "%"), "Brier skill", text
+            )
+        )
     if "ece" in summary:
         text = "Mean absolute difference between probability and share of positives, in points."
         if "ece" in noise_floor:
-            text += f" Noise floor: {format_value(noise_floor['ece'], 'points')}."
+            text += f" Noise floor: {format_described_metric_value(noise_floor['ece'], 'points')}."
         cards.append(
-            _headline_card(format_value(summary["ece"], "points"), "Calibration: ECE", text)
+            _overview_headline_card(
+                format_described_metric_value(summary["ece"], "points"), "Calibration: ECE", text
+            )
         )
     if probabilities is not None:
-        cards.append(_confident_predictions_card(probabilities, targets, known))
-    return html_element("div", *cards, class_="cards")
+        cards.append(_overview_confident_predictions_card(probabilities, targets, known))
+    return markup_element("div", *cards, class_="cards")
 
 
-def _describe_mean_average_precision(targets: Array, known: Flags) -> str:
+def _overview_mean_average_precision_text(targets: Array, known: Flags) -> str:
     text = "Mean over labels of the average precision of ranking all images."
     n_positives = (targets * known).sum(axis=0)
     has_positives = n_positives > 0  # labels with an average precision
@@ -128,53 +146,59 @@ def _describe_mean_average_precision(targets: Array, known: Flags) -> str:
     return f"{text} A random ranking reaches about {random:.1f} %."
 
 
-def _confident_predictions_card(probabilities: Array, targets: Array, known: Flags) -> Markup:
+def _overview_confident_predictions_card(
+    probabilities: Array, targets: Array, known: Flags
+) -> Markup:
     title = "Confident predictions"
     is_confident = (probabilities >= CONFIDENT) & known
     count = int(is_confident.sum())
     if not count:
         text = f"No probability is {100 * CONFIDENT:.0f} % or more."
-        return _headline_card(NOT_MEASURED, title, text)
+        return _overview_headline_card(NOT_MEASURED, title, text)
     precision, mean = targets[is_confident].mean(), probabilities[is_confident].mean()
     text = (
         f"Share of correct labels among the {count:,} predictions with {100 * CONFIDENT:.0f} % or "
         f"more. Their mean probability is {100 * mean:.1f} %."
     )
-    return _headline_card(f"{100 * precision:.1f} %", title, text)
+    return _overview_headline_card(f"{100 * precision:.1f} %", title, text)
 
 
-def _headline_card(value: str, title: str, text: str) -> Markup:
-    number = html_element("div", value, class_="big")
-    return html_element(
-        "div", html_element("div", title), number, html_element("p", text), class_="card soft"
+def _overview_headline_card(value: str, title: str, text: str) -> Markup:
+    number = markup_element("div", value, class_="big")
+    return markup_element(
+        "div", markup_element("div", title), number, markup_element("p", text), class_="card soft"
     )
 
 
-def render_metric_table(columns: MetricColumns) -> Markup:
-    """Return an HTML table of all metrics; the less common metrics are folded."""
-    metrics = sort_metrics(columns.summary)
+def render_overview_metric_table(columns: MetricColumns) -> Markup:
+    """Return an HTML table of all metrics, with the less common metrics in a collapsed table."""
+    metrics = sort_by_metric_descriptions(columns.summary)
     main_metrics = list(METRIC_DESCRIPTIONS)[:N_MAIN_METRICS]
     main = [m for m in metrics if m in main_metrics or m not in METRIC_DESCRIPTIONS]
     more = [m for m in metrics if m not in main]
     if not more:
-        return _metric_table_region(main, columns)
-    title = html_element("summary", f"{len(more)} more {_plural_noun('metric', len(more))}")
-    folded = html_element("details", title, _metric_table_region(more, columns), class_="more")
-    return join_markup(_metric_table_region(main, columns), folded)
+        return _overview_metric_table_region(main, columns)
+    title = markup_element(
+        "summary", f"{len(more)} more {_overview_plural_noun('metric', len(more))}"
+    )
+    folded = markup_element(
+        "details", title, _overview_metric_table_region(more, columns), class_="more"
+    )
+    return join_markup(_overview_metric_table_region(main, columns), folded)
 
 
-def _metric_table_region(metrics: Sequence[str], columns: MetricColumns) -> Markup:
+def _overview_metric_table_region(metrics: Sequence[str], columns: MetricColumns) -> Markup:
     before = [] if columns.before is None else ["before"]
     noise_floor = ["noise floor"] * bool(columns.noise_floor)
     value = "value, 95 % interval" if columns.intervals else "value"
     titles = ["metric", value, *before, *noise_floor, "mean over labels", *noise_floor]
-    rows = [_metric_table_row(metric, columns) for metric in metrics]
-    return table_region("Metrics", header_cells(titles), rows)
+    rows = [_overview_metric_table_row(metric, columns) for metric in metrics]
+    return markup_table_region("Metrics", markup_header_cells(titles), rows)
 
 
-def _metric_table_row(metric: str, columns: MetricColumns) -> Markup:
+def _overview_metric_table_row(metric: str, columns: MetricColumns) -> Markup:
     description = describe_metric(metric)
-    metric_settings = settings(POOLED[metric]) if metric in POOLED else {}
+    metric_settings = table_entry_settings(POOLED[metric]) if metric in POOLED else {}
     qualifiers = [f"in {description.unit}"] * bool(description.unit)
     qualifiers += [f"{key} = {value}" for key, value in metric_settings.items()]
     better = f" {description.better.capitalize()} is better." if description.better else ""
@@ -187,33 +211,41 @@ def _metric_table_row(metric: str, columns: MetricColumns) -> Markup:
     if columns.noise_floor:
         optional.append(columns.class_noise_floor.get(metric))
     interval = columns.intervals.get(metric)
-    bounds = [_confidence_interval_bounds(interval, description.unit)] if interval else []
-    return html_element(
+    bounds = [_overview_confidence_interval_bounds(interval, description.unit)] if interval else []
+    return markup_element(
         "tr",
-        html_element(
+        markup_element(
             "th",
             description.title,
-            html_element("span", " " + ", ".join(qualifiers)),
-            html_element("div", description.text + better),
+            markup_element("span", " " + ", ".join(qualifiers)),
+            markup_element("div", description.text + better),
             scope="row",
             class_="metric",
         ),
-        html_element("td", format_value(columns.summary[metric], description.unit), *bounds),
-        *(html_element("td", format_value(value, description.unit)) for value in optional),
+        markup_element(
+            "td", format_described_metric_value(columns.summary[metric], description.unit), *bounds
+        ),
+        *(
+            markup_element("td", format_described_metric_value(value, description.unit))
+            for value in optional
+        ),
     )
 
 
-def _confidence_interval_bounds(interval: ConfidenceInterval, unit: str) -> Markup:
-    low, high = format_value(interval.low, unit), format_value(interval.high, unit)
+def _overview_confidence_interval_bounds(interval: ConfidenceInterval, unit: str) -> Markup:
+    low, high = (
+        format_described_metric_value(interval.low, unit),
+        format_described_metric_value(interval.high, unit),
+    )
     text = UNDEFINED if isnan(interval.low) else f"{low.removesuffix(' %')} to {high}"
-    return html_element("div", text, class_="interval")
+    return markup_element("div", text, class_="interval")
 
 
-def render_undefined_labels(undefined_classes: Mapping[str, int], n_labels: int) -> Markup:
+def render_overview_undefined_labels(undefined_classes: Mapping[str, int], n_labels: int) -> Markup:
     """Return an HTML note on the number of labels for which each metric is undefined.
 
     Args:
-        undefined_classes: Metric → number of labels for which it is undefined.
+        undefined_classes: Mapping from metric to the number of labels with an undefined value.
         n_labels: Number of labels.
     """
     counts = [
@@ -226,37 +258,37 @@ def render_undefined_labels(undefined_classes: Mapping[str, int], n_labels: int)
     text = (
         f"Some metrics are undefined for some of the {n_labels:,} labels: {', '.join(counts)}. "
         "Such a label has no known positive or no known negative image, or is never among the "
-        "first k labels or above the threshold. Means over labels omit it."
+        "first k labels or above the threshold. Means over labels omit such labels."
     )
-    return html_element("p", text)
+    return markup_element("p", text)
 
 
-def render_skipped_images(skipped: Sequence[SkippedImage]) -> Markup:
-    """Return a folded HTML list of the images that could not be read, with the reason."""
+def render_overview_skipped_images(skipped: Sequence[SkippedImage]) -> Markup:
+    """Return a collapsed HTML list of the images that could not be read, with the reason."""
     if not skipped:
         return Markup("")
     items = [
-        html_element("li", html_element("code", image.path), f" — {image.reason}")
+        markup_element("li", markup_element("code", image.path), f" — {image.reason}")
         for image in skipped[:MAX_SKIPPED_IMAGES]
     ]
     n_more = len(skipped) - MAX_SKIPPED_IMAGES
     if n_more > 0:
-        items.append(html_element("li", f"and {n_more:,} more, see evaluation.json"))
-    count = f"{len(skipped):,} {_plural_noun('image', len(skipped))} could not be read"
-    title = html_element("summary", f"{count} and are not evaluated")
-    return html_element("details", title, html_element("ul", *items), class_="note")
+        items.append(markup_element("li", f"and {n_more:,} more, see evaluation.json"))
+    count = f"{len(skipped):,} {_overview_plural_noun('image', len(skipped))} could not be read"
+    title = markup_element("summary", f"{count} and are not evaluated")
+    return markup_element("details", title, markup_element("ul", *items), class_="note")
 
 
-def render_metric_conventions(*, is_calibrated: bool) -> Markup:
+def render_overview_metric_conventions(*, is_calibrated: bool) -> Markup:
     """Return HTML that defines the terms of the table, or explains why metrics are missing.
 
     Args:
-        is_calibrated: True if there are probabilities.
+        is_calibrated: True if the scores are calibrated probabilities.
     """
     if not is_calibrated:
-        return html_element("div", UNCALIBRATED, class_="note")
-    return html_element("p", CONVENTIONS, class_="soft")
+        return markup_element("div", UNCALIBRATED, class_="note")
+    return markup_element("p", CONVENTIONS, class_="soft")
 
 
-def _plural_noun(noun: str, count: int) -> str:
+def _overview_plural_noun(noun: str, count: int) -> str:
     return noun if count == 1 else noun + "s"

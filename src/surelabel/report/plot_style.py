@@ -1,6 +1,6 @@
-"""Figure, axes and PNG helpers that give all plots of a report one style.
+"""Common style of all plots of a report: figures, axes and PNG files.
 
-No function uses the state of pyplot, so figures of a notebook are not affected.
+These functions do not use the global state of pyplot, so figures in a notebook are not affected.
 """
 
 import textwrap
@@ -45,7 +45,7 @@ class Plot:
     png: bytes
 
 
-def new_figure(height: float) -> Figure:
+def new_figure_in_plot_style(height: float) -> Figure:
     """Return an empty figure of the standard width.
 
     Args:
@@ -54,22 +54,22 @@ def new_figure(height: float) -> Figure:
     return Figure(figsize=(WIDTH, height), facecolor=PAPER)
 
 
-def shorten_label(name: str, length: int = LABEL_LENGTH) -> str:
+def shorten_label_for_plot_style(name: str, length: int = LABEL_LENGTH) -> str:
     """Return a label on one line, truncated to ``length`` characters.
 
     Example:
-        >>> shorten_label("a name that goes on and on")
+        >>> shorten_label_for_plot_style("a name that goes on and on")
         'a name that goes on a…'
     """
     line = " ".join(name.split())
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
-def abbreviate_count(count: float) -> str:
+def abbreviate_count_for_plot_style(count: float) -> str:
     """Format a count with at most four characters.
 
     Example:
-        >>> [abbreviate_count(n) for n in (7, 999, 1234, 45678, 2_000_000)]
+        >>> [abbreviate_count_for_plot_style(n) for n in (7, 999, 1234, 45678, 2_000_000)]
         ['7', '999', '1.2k', '46k', '2M']
     """
     for size, letter in ((1e6, "M"), (1e3, "k")):
@@ -79,26 +79,26 @@ def abbreviate_count(count: float) -> str:
     return f"{count:.0f}"
 
 
-def set_percent_ticks(axis: Axis) -> None:
+def set_plot_style_percent_ticks(axis: Axis) -> None:
     """Set ticks at 0 %, 20 %, …, 100 % on an axis from 0 to 1."""
     axis.set_ticks(TICKS, [f"{100 * share:.0f} %" for share in TICKS])
 
 
-def set_log_count_axis(axes: Axes, greatest: float) -> None:
+def set_plot_style_log_count_axis(axes: Axes, greatest: float) -> None:
     """Set a logarithmic y axis for counts.
 
     Args:
         axes: Axes to change.
-        greatest: Largest count to show.
+        greatest: Largest count on the axis.
     """
     ticks = 10.0 ** np.arange(1 + np.log10(max(greatest, 1)))
     axes.set_ylim(0.5, 8 * max(greatest, 1))
     axes.set_yscale("log", nonpositive="clip")
-    axes.set_yticks(ticks, [abbreviate_count(tick) for tick in ticks])
+    axes.set_yticks(ticks, [abbreviate_count_for_plot_style(tick) for tick in ticks])
     axes.yaxis.set_minor_locator(NullLocator())
 
 
-def style_axes(axes: Axes) -> None:
+def apply_plot_style_to_axes(axes: Axes) -> None:
     """Set background, grid, text colours and font sizes of axes to the report style."""
     axes.set_facecolor(PAPER)
     axes.grid(color=FAINT, linewidth=0.7)
@@ -110,7 +110,7 @@ def style_axes(axes: Axes) -> None:
         spine.set_visible(False)
 
 
-def figure_to_png(
+def plot_style_figure_to_png(
     figure: Figure, *, left: float, bottom: float, top: float, note: str = ""
 ) -> bytes:
     """Render a figure as a PNG file.

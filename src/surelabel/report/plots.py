@@ -7,23 +7,27 @@ from surelabel.evaluation import Evaluation
 from surelabel.metrics import reliability_bins, reliability_bins_per_class
 from surelabel.report.average_precision_plot import plot_average_precision
 from surelabel.report.baseline_comparison import (
-    predictions_by_source,
-    threshold_labels_by_source,
+    predictions_for_baseline_comparison,
+    threshold_labels_for_baseline_comparison,
 )
 from surelabel.report.calibration_budget import plot_calibration_budget
 from surelabel.report.calibration_effect import plot_calibration_effect
 from surelabel.report.cooccurrence import plot_cooccurrence
-from surelabel.report.label_table import compute_label_statistics
+from surelabel.report.label_table import compute_label_table_statistics
 from surelabel.report.labels_per_image import plot_labels_per_image
 from surelabel.report.plot_style import Plot
-from surelabel.report.reliability_diagram import BINS, describe_binning, plot_pooled_reliability
+from surelabel.report.reliability_diagram import (
+    BINS,
+    describe_reliability_diagram_bins,
+    plot_pooled_reliability_diagram,
+)
 from surelabel.report.reliability_per_label import plot_reliability_per_label
 from surelabel.report.risk_coverage import plot_risk_coverage
 from surelabel.report.score_histograms import plot_score_histograms
 from surelabel.report.unseen_classes import (
     UnseenClasses,
-    plot_seen_unseen_reliability,
-    seen_unseen_reliability,
+    plot_unseen_classes_reliability,
+    unseen_classes_report_reliability,
 )
 
 PLOT_FILE_NAMES = (
@@ -53,17 +57,17 @@ PLOT_FILE_NAMES_0_1_0 = (
 
 
 def calibration_section_plots(evaluation: Evaluation, before: Evaluation | None) -> list[Plot]:
-    """Return the plots of probabilities, pooled over labels; none without calibration.
+    """Return the calibration plots. If the recognizer is not calibrated, return an empty list.
 
     Args:
         evaluation: Evaluation to plot.
-        before: Evaluation of the same images to compare with, such as before fitting.
+        before: Earlier evaluation of the same images for comparison, such as before fitting.
     """
     predictions = evaluation.predictions
     if predictions.calibration is None:
         return []
     decisions = predictions.probabilities, evaluation.targets, evaluation.known
-    bins, note = reliability_bins(*decisions, bins=BINS), _binning_note(evaluation)
+    bins, note = reliability_bins(*decisions, bins=BINS), _binning_note_of_plots(evaluation)
     plots: list[Plot] = []
     title = "Reliability diagram"
     if before is not None and before.predictions.calibration is not None:
@@ -71,15 +75,15 @@ def calibration_section_plots(evaluation: Evaluation, before: Evaluation | None)
             before.predictions.probabilities, before.targets, before.known, bins=BINS
         )
         plots.append(
-            plot_pooled_reliability(
+            plot_pooled_reliability_diagram(
                 bins_before,
-                _binning_note(before),
+                _binning_note_of_plots(before),
                 name="reliability_before",
                 title="Before: reliability diagram",
             )
         )
         title = "After: reliability diagram"
-    plots.append(plot_pooled_reliability(bins, note, title=title))
+    plots.append(plot_pooled_reliability_diagram(bins, note, title=title))
     if evaluation.uncalibrated is not None:
         uncalibrated_bins = reliability_bins(
             evaluation.uncalibrated.probabilities, evaluation.targets, evaluation.known, bins=BINS
@@ -103,9 +107,9 @@ def calibration_section_plots(evaluation: Evaluation, before: Evaluation | None)
 
 
 def label_count_section_plots(evaluation: Evaluation) -> list[Plot]:
-    """Return the plots of labels per image and of co-occurrence; none without calibration."""
-    labels_by_source = threshold_labels_by_source(
-        predictions_by_source(evaluation.predictions, evaluation.zero_shot_baseline),
+    """Return the plots of labels per image and of co-occurrence, if the scores are calibrated."""
+    labels_by_source = threshold_labels_for_baseline_comparison(
+        predictions_for_baseline_comparison(evaluation.predictions, evaluation.zero_shot_baseline),
         evaluation.targets,
         evaluation.known,
     )
@@ -121,7 +125,7 @@ def per_label_section_plots(evaluation: Evaluation) -> list[Plot]:
     predictions = evaluation.predictions
     targets, known = evaluation.targets, evaluation.known
     probabilities = None if predictions.calibration is None else predictions.probabilities
-    labels = compute_label_statistics(
+    labels = compute_label_table_statistics(
         predictions.names, targets, known, probabilities, evaluation.per_class
     )
     plots = [plot_average_precision(labels.names, labels.average_precision, labels.prevalence)]
@@ -132,18 +136,18 @@ def per_label_section_plots(evaluation: Evaluation) -> list[Plot]:
 
 
 def unseen_section_plots(evaluation: Evaluation, unseen: UnseenClasses) -> list[Plot]:
-    """Return the reliability plot of seen and unseen classes; none without calibration."""
+    """Return the reliability plot of seen and unseen classes, if the scores are calibrated."""
     predictions = evaluation.predictions
     if predictions.calibration is None:
         return []
     is_unseen = np.isin(predictions.names, list(unseen.names))
-    bins = seen_unseen_reliability(
+    bins = unseen_classes_report_reliability(
         predictions.probabilities, evaluation.targets, evaluation.known, is_unseen
     )
     ece = unseen.results.metrics_by_group["ece"]
-    return [plot_seen_unseen_reliability(bins, ece, len(evaluation.targets))]
+    return [plot_unseen_classes_reliability(bins, ece, len(evaluation.targets))]
 
 
-def _binning_note(evaluation: Evaluation) -> str:
+def _binning_note_of_plots(evaluation: Evaluation) -> str:
     n_images, n_labels = evaluation.targets.shape
-    return describe_binning(n_images, n_labels, int(evaluation.known.sum()))
+    return describe_reliability_diagram_bins(n_images, n_labels, int(evaluation.known.sum()))

@@ -14,37 +14,41 @@ from surelabel.report.plot_style import (
     ORANGE,
     TEXT,
     Plot,
-    abbreviate_count,
-    figure_to_png,
-    new_figure,
-    set_log_count_axis,
-    set_percent_ticks,
-    style_axes,
+    abbreviate_count_for_plot_style,
+    apply_plot_style_to_axes,
+    new_figure_in_plot_style,
+    plot_style_figure_to_png,
+    set_plot_style_log_count_axis,
+    set_plot_style_percent_ticks,
 )
 
 BINS = 15
 BAND_QUANTILES = (0.025, 0.975)  # the band contains 95 % of the points of calibrated probabilities
 CAPTION = (
     "On the dashed line, 30 % of the labels with a probability of 30 % are positive. Below the "
-    "line the probabilities are too high, above it too low. A deviation within the band may be "
-    "noise."
+    "line, probabilities are too high; above the line, probabilities are too low. A "
+    "deviation within the band may be noise."
 )
 
 
-def consistency_band(bins: ReliabilityBins) -> tuple[Array, Array]:
+def reliability_diagram_consistency_band(bins: ReliabilityBins) -> tuple[Array, Array]:
     """Return the 95 % band of the share of positives in each bin of calibrated probabilities.
 
         count · accuracy ~ Binomial(count, confidence), decisions taken as independent
+
+    Here, count is the number of decisions in a bin, accuracy is the share of positives, and
+    confidence is the mean probability.
 
     Args:
         bins: Bins with their counts and mean probabilities (confidence).
 
     Returns:
-        Lower and upper bound of the share of positives in each bin; NaN if it is empty.
+        Lower and upper bound of the share of positives in each bin. If a bin is empty, the bounds
+        are NaN.
 
     Example:
         >>> bins = ReliabilityBins(np.array([100.0, 0.0]), np.array([0.5, np.nan]), np.zeros(2))
-        >>> consistency_band(bins)
+        >>> reliability_diagram_consistency_band(bins)
         (array([0.4, nan]), array([0.6, nan]))
     """
     counts = np.where(bins.counts > 0, bins.counts, np.nan)
@@ -52,13 +56,13 @@ def consistency_band(bins: ReliabilityBins) -> tuple[Array, Array]:
     return low, high
 
 
-def plot_pooled_reliability(
+def plot_pooled_reliability_diagram(
     bins: ReliabilityBins, note: str, *, name: str = "reliability", title: str
 ) -> Plot:
     """Plot the reliability diagram of all decisions, with the count of each bin below.
 
     Args:
-        bins: Bins of all known decisions.
+        bins: Reliability bins of all known decisions.
         note: Description of the bins, printed below the diagram.
         name: File name of the plot without suffix.
         title: Title of the plot.
@@ -66,15 +70,15 @@ def plot_pooled_reliability(
     points = [
         f"probability {100 * confidence:.0f} %, positive {100 * accuracy:.0f} % of "
         f"{count:,.0f} decisions"
-        for confidence, accuracy, count in _filled_bins(bins)
+        for confidence, accuracy, count in _filled_reliability_diagram_bins(bins)
     ]
     alt = f"Reliability diagram. {'; '.join(points)}."
     diagram = draw_reliability_diagram([("this recognizer", bins)], note)
     return Plot(name, title, alt, CAPTION, diagram)
 
 
-def describe_binning(n_images: int, n_labels: int, n_known: int) -> str:
-    """Describe the bins and the decisions of a reliability diagram, for the note below it.
+def describe_reliability_diagram_bins(n_images: int, n_labels: int, n_known: int) -> str:
+    """Describe the bins and the decisions in the note below a reliability diagram.
 
     Args:
         n_images: Number of images.
@@ -96,15 +100,15 @@ def draw_reliability_diagram(curves: Sequence[tuple[str, ReliabilityBins]], note
         curves: Title and bins of each curve. The second curve is dashed, with squares.
         note: Text below the diagram.
     """
-    figure = new_figure(6.4)
+    figure = new_figure_in_plot_style(6.4)
     upper, lower = figure.subplots(2, sharex=True, height_ratios=[3.4, 1])
-    style_axes(upper)
-    draw_diagonal(upper)
+    apply_plot_style_to_axes(upper)
+    draw_reliability_diagram_diagonal(upper)
     styles = ((BLUE, "o", "-", True), (ORANGE, "s", "--", False))
     for (title, bins), (colour, marker, line, with_band) in zip(curves, styles, strict=False):
         is_filled = bins.counts > 0
         if with_band:
-            low, high = (bound[is_filled] for bound in consistency_band(bins))
+            low, high = (bound[is_filled] for bound in reliability_diagram_consistency_band(bins))
             x = bins.confidence[is_filled]
             upper.fill_between(
                 x, low, high, color=BAND, linewidth=0, label="perfect calibration, 95 %"
@@ -120,12 +124,12 @@ def draw_reliability_diagram(curves: Sequence[tuple[str, ReliabilityBins]], note
         )
     upper.set(xlim=(0, 1), ylim=(0, 1), ylabel="share of positives")
     upper.legend(loc="upper left", frameon=False, labelcolor=TEXT, fontsize=9)
-    set_percent_ticks(upper.yaxis)
-    _draw_bin_counts(lower, [bins for _, bins in curves])
-    return figure_to_png(figure, left=0.13, bottom=0.1, top=0.98, note=note)
+    set_plot_style_percent_ticks(upper.yaxis)
+    _draw_reliability_diagram_counts(lower, [bins for _, bins in curves])
+    return plot_style_figure_to_png(figure, left=0.13, bottom=0.1, top=0.98, note=note)
 
 
-def draw_diagonal(axes: Axes) -> None:
+def draw_reliability_diagram_diagonal(axes: Axes) -> None:
     """Draw the diagonal of perfect calibration."""
     dashes = (0, (4, 3))
     axes.plot(
@@ -133,23 +137,23 @@ def draw_diagonal(axes: Axes) -> None:
     )
 
 
-def _draw_bin_counts(axes: Axes, curves: Sequence[ReliabilityBins]) -> None:
+def _draw_reliability_diagram_counts(axes: Axes, curves: Sequence[ReliabilityBins]) -> None:
     first, *others = (bins.counts for bins in curves)
     centers = (np.arange(len(first)) + 0.5) / len(first)
-    style_axes(axes)
+    apply_plot_style_to_axes(axes)
     axes.bar(centers, first, width=0.86 / len(first), color=BLUE, alpha=0.55)
     for counts in others:
         axes.stairs(counts, np.linspace(0, 1, len(first) + 1), color=ORANGE, linestyle="--")
     for x, count in zip(centers, first, strict=True):
         if count and not others:
-            text = abbreviate_count(count)
+            text = abbreviate_count_for_plot_style(count)
             axes.text(x, count * 1.3, text, color=TEXT, fontsize=7, ha="center")
     axes.set(xlabel="probability", ylabel="decisions")
-    set_log_count_axis(axes, max(float(bins.counts.max()) for bins in curves))
-    set_percent_ticks(axes.xaxis)
+    set_plot_style_log_count_axis(axes, max(float(bins.counts.max()) for bins in curves))
+    set_plot_style_percent_ticks(axes.xaxis)
 
 
-def _filled_bins(bins: ReliabilityBins) -> list[tuple[float, float, float]]:
+def _filled_reliability_diagram_bins(bins: ReliabilityBins) -> list[tuple[float, float, float]]:
     """Return mean probability, share of positives and count of each bin that is not empty."""
     is_filled = bins.counts > 0
     columns = (bins.confidence[is_filled], bins.accuracy[is_filled], bins.counts[is_filled])

@@ -5,19 +5,23 @@ from matplotlib.axes import Axes
 
 from surelabel.metrics import ReliabilityBins
 from surelabel.report.label_table import LabelStatistics
-from surelabel.report.metric_descriptions import format_with_unit
+from surelabel.report.metric_descriptions import format_described_metric_with_unit
 from surelabel.report.plot_style import (
     BAND,
     BLUE,
     PAPER,
     TEXT,
     Plot,
-    figure_to_png,
-    new_figure,
-    shorten_label,
-    style_axes,
+    apply_plot_style_to_axes,
+    new_figure_in_plot_style,
+    plot_style_figure_to_png,
+    shorten_label_for_plot_style,
 )
-from surelabel.report.reliability_diagram import BINS, consistency_band, draw_diagonal
+from surelabel.report.reliability_diagram import (
+    BINS,
+    draw_reliability_diagram_diagonal,
+    reliability_diagram_consistency_band,
+)
 
 MAX_LABELS = 20
 COLUMNS = 3  # panels in a row
@@ -31,20 +35,23 @@ def plot_reliability_per_label(labels: LabelStatistics, bins: ReliabilityBins) -
 
     Args:
         labels: Statistics of the labels.
-        bins: Bins of the known decisions of each label, ``(c, bins)``.
+        bins: Reliability bins of the known decisions of each label, ``(c, bins)``.
 
     Returns:
-        The plot of up to ``MAX_LABELS`` labels; None if no target is positive.
+        Plot of up to ``MAX_LABELS`` labels, or None if no target is positive.
     """
     n_positives, names = labels.n_positives, labels.names
     n_shown = min(MAX_LABELS, int((n_positives > 0).sum()))
     order = np.argsort(-n_positives, kind="stable")[:n_shown]
     if not n_shown:
         return None
-    titles = [f"{shorten_label(names[c], LABEL_LENGTH)}: {n_positives[c]:,.0f}" for c in order]
+    titles = [
+        f"{shorten_label_for_plot_style(names[c], LABEL_LENGTH)}: {n_positives[c]:,.0f}"
+        for c in order
+    ]
     descriptions = [
         f"{names[c]}, {n_positives[c]:,.0f} positives, "
-        f"ECE {format_with_unit(labels.ece[c], 'points')}"
+        f"ECE {format_described_metric_with_unit(labels.ece[c], 'points')}"
         for c in order
     ]
     n_omitted = len(names) - n_shown
@@ -56,24 +63,26 @@ def plot_reliability_per_label(labels: LabelStatistics, bins: ReliabilityBins) -
         "The number after a label is its number of positive images. With few images the band is "
         "wide. A hollow point is inside the band and may be noise; a filled point is outside. The "
         f"bars show the number of decisions in each bin, on a logarithmic scale.{omitted}",
-        _draw_reliability_grid(titles, [_bins_of_label(bins, c) for c in order], n_omitted),
+        _draw_reliability_per_label_grid(
+            titles, [_bins_for_reliability_per_label(bins, c) for c in order], n_omitted
+        ),
     )
 
 
-def _bins_of_label(bins: ReliabilityBins, column: int) -> ReliabilityBins:
+def _bins_for_reliability_per_label(bins: ReliabilityBins, column: int) -> ReliabilityBins:
     return ReliabilityBins(bins.counts[column], bins.confidence[column], bins.accuracy[column])
 
 
-def _draw_reliability_grid(
+def _draw_reliability_per_label_grid(
     titles: list[str], bins_of_labels: list[ReliabilityBins], n_omitted: int
 ) -> bytes:
     n_rows = -(-len(bins_of_labels) // COLUMNS)
     height = PANEL * n_rows + 1.2
-    figure = new_figure(height)
+    figure = new_figure_in_plot_style(height)
     panels = figure.subplots(n_rows, COLUMNS, sharex=True, sharey=True, squeeze=False).ravel()
     greatest = max(float(bins.counts.max()) for bins in bins_of_labels)
     for axes, title, bins in zip(panels, titles, bins_of_labels, strict=False):
-        _draw_reliability_panel(axes, title, bins, greatest)
+        _draw_reliability_per_label_panel(axes, title, bins, greatest)
     panels[0].set(xlim=(-0.03, 1.03), ylim=(-COUNT_HEIGHT, 1.03))  # shared by all panels
     panels[0].set_xticks([0, 0.5, 1], ["0", "50 %", "100 %"], fontsize=8)
     panels[0].set_yticks([0, 0.5, 1], ["0", "50 %", "100 %"], fontsize=8)
@@ -85,18 +94,22 @@ def _draw_reliability_grid(
         f"points are outside; bars: decisions on a logarithmic scale, at most {greatest:,.0f}; "
         f"{n_omitted:,} labels omitted"
     )
-    return figure_to_png(figure, left=0.1, bottom=0.3 / height, top=1 - 0.25 / height, note=note)
+    return plot_style_figure_to_png(
+        figure, left=0.1, bottom=0.3 / height, top=1 - 0.25 / height, note=note
+    )
 
 
-def _draw_reliability_panel(axes: Axes, title: str, bins: ReliabilityBins, greatest: float) -> None:
+def _draw_reliability_per_label_panel(
+    axes: Axes, title: str, bins: ReliabilityBins, greatest: float
+) -> None:
     is_filled = bins.counts > 0
-    low, high = (bound[is_filled] for bound in consistency_band(bins))
+    low, high = (bound[is_filled] for bound in reliability_diagram_consistency_band(bins))
     confidence, accuracy = bins.confidence[is_filled], bins.accuracy[is_filled]
     is_inside = (low <= accuracy) & (accuracy <= high)
-    style_axes(axes)
+    apply_plot_style_to_axes(axes)
     axes.tick_params(labelsize=8)
     axes.vlines(confidence, low, high, color=BAND, linewidth=5)
-    draw_diagonal(axes)
+    draw_reliability_diagram_diagonal(axes)
     for selected, facecolor in ((is_inside, PAPER), (~is_inside, BLUE)):
         axes.scatter(
             confidence[selected],

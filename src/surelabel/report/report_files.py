@@ -6,7 +6,7 @@ from pathlib import Path
 from surelabel.errors import DataError, InputError
 from surelabel.evaluation import Evaluation
 from surelabel.files import atomic_folder
-from surelabel.report.html_page import SectionPlots, render_html_page
+from surelabel.report.html_page import HtmlPagePlots, render_html_page
 from surelabel.report.image_gallery import QueryHits
 from surelabel.report.plots import (
     PLOT_FILE_NAMES,
@@ -19,9 +19,9 @@ from surelabel.report.plots import (
 from surelabel.report.report_json import FORMAT, FORMAT_0_1_0, report_as_json
 from surelabel.report.search_results import (
     RetrievalResults,
-    plot_mean_average_precision_by_query_length,
+    plot_search_results_by_query_length,
 )
-from surelabel.report.unseen_classes import UnseenClasses, check_unseen_classes
+from surelabel.report.unseen_classes import UnseenClasses, check_unseen_classes_of_report
 
 PAGE, METRICS, PLOTS = "index.html", "evaluation.json", "plots"
 REPORT_FILES = {PAGE, METRICS, PLOTS} | {
@@ -38,16 +38,17 @@ def report(
     retrieval: RetrievalResults | None = None,
     unseen: UnseenClasses | None = None,
 ) -> Path:
-    """Write an evaluation report: an HTML page, its plots and a JSON file.
+    """Write an evaluation report: an HTML page, plots and a JSON file.
 
-    ``index.html`` needs no other file and no network. ``plots/`` contains its plots as PNG files,
-    ``evaluation.json`` contains all metrics. A report that is already in the folder is replaced.
+    ``index.html`` needs no other file and no network. ``plots/`` contains the plots as PNG
+    files, and ``evaluation.json`` contains all metrics. An existing report in
+    the folder is replaced.
 
     Args:
-        evaluation: Evaluation to show.
-        folder: Folder to write: new, empty, or an existing report.
-        before: Evaluation of the same images to compare with, such as before fitting.
-        searches: Queries to an index with their hits, shown with images.
+        evaluation: Evaluation to report.
+        folder: Folder of the report, which must be new, empty or an existing report.
+        before: Earlier evaluation of the same images for comparison, such as before fitting.
+        searches: Queries to an index with their hits.
         retrieval: Retrieval metrics by query length, with example queries.
         unseen: Unseen classes and their metrics.
 
@@ -56,21 +57,19 @@ def report(
 
     Raises:
         DataError: If the folder contains other files, or cannot be written.
-        InputError: If ``before`` has other images or labels, or if ``unseen`` names a label that
-            was not evaluated.
+        InputError: If ``before`` and ``evaluation`` have different images or labels, or if
+            ``unseen`` contains a label that was not evaluated.
     """
-    _check_before_has_same_data(evaluation, before)
-    check_unseen_classes(evaluation.predictions.names, unseen)
+    _check_report_before_has_same_data(evaluation, before)
+    check_unseen_classes_of_report(evaluation.predictions.names, unseen)
     report_folder = Path(folder)
     check_report_folder(report_folder)
-    plots = SectionPlots(
+    plots = HtmlPagePlots(
         calibration=calibration_section_plots(evaluation, before),
         unseen=[] if unseen is None else unseen_section_plots(evaluation, unseen),
         label_counts=label_count_section_plots(evaluation),
         per_label=per_label_section_plots(evaluation),
-        retrieval=[]
-        if retrieval is None
-        else [plot_mean_average_precision_by_query_length(retrieval)],
+        retrieval=[] if retrieval is None else [plot_search_results_by_query_length(retrieval)],
     )
     page = render_html_page(
         evaluation,
@@ -106,16 +105,17 @@ def check_report_folder(folder: str | Path) -> None:
         )
     contents = {p.relative_to(path).as_posix() for p in path.rglob("*")}
     other_files = sorted(contents - REPORT_FILES)
-    if contents and not other_files and not _is_report_json(path / METRICS):
+    if contents and not other_files and not _is_metrics_file_of_report(path / METRICS):
         other_files = [PAGE]
     if other_files:
         raise DataError(
             f"The folder of a report must be new, empty or an existing report, but {path} contains "
-            f"other files, such as {other_files[0]}. It was not changed; give another folder."
+            f"other files, such as {other_files[0]}. The folder was not changed; give another "
+            "folder."
         )
 
 
-def _check_before_has_same_data(evaluation: Evaluation, before: Evaluation | None) -> None:
+def _check_report_before_has_same_data(evaluation: Evaluation, before: Evaluation | None) -> None:
     if before is None:
         return
     predictions, earlier = evaluation.predictions, before.predictions
@@ -126,12 +126,12 @@ def _check_before_has_same_data(evaluation: Evaluation, before: Evaluation | Non
             "before must evaluate the same images and labels in the same order; got "
             f"{len(earlier)} images and {len(earlier.names)} labels in before, and "
             f"{len(predictions)} images and {len(predictions.names)} labels in evaluation. "
-            "Evaluate both on the same dataset."
+            "Compute both evaluations on the same dataset."
         )
 
 
-def _is_report_json(path: Path) -> bool:
-    """Return whether a file starts like the JSON file of a report."""
+def _is_metrics_file_of_report(path: Path) -> bool:
+    """Return True if a file starts like the JSON file of a report."""
     starts = [f'{{\n "format": "{name}"'.encode() for name in (FORMAT, FORMAT_0_1_0)]
     if not path.is_file():
         return False

@@ -15,17 +15,17 @@ from surelabel.records import Array, Flags
 from surelabel.report.baseline_comparison import (
     BASELINE,
     ThresholdedLabels,
-    label_pairs_per_image,
-    predictions_by_source,
-    ranking_metrics_by_source,
-    threshold_labels_by_source,
+    baseline_comparison_pairs_per_image,
+    baseline_comparison_ranking_metrics,
+    predictions_for_baseline_comparison,
+    threshold_labels_for_baseline_comparison,
 )
-from surelabel.report.bin_sensitivity import calibration_errors_by_binning
+from surelabel.report.bin_sensitivity import calibration_errors_for_bin_sensitivity
 from surelabel.report.image_gallery import QueryHits
-from surelabel.report.label_table import compute_label_statistics
-from surelabel.report.reliability_diagram import BINS, consistency_band
+from surelabel.report.label_table import compute_label_table_statistics
+from surelabel.report.reliability_diagram import BINS, reliability_diagram_consistency_band
 from surelabel.report.search_results import RetrievalResults
-from surelabel.report.unseen_classes import UnseenClasses, seen_unseen_reliability
+from surelabel.report.unseen_classes import UnseenClasses, unseen_classes_report_reliability
 
 FORMAT, FORMAT_0_1_0 = "surelabel report 2", "surelabel report 1"
 
@@ -37,11 +37,11 @@ def report_as_json(
     searches: Sequence[QueryHits] = (),
     unseen: UnseenClasses | None = None,
 ) -> str:
-    """Return all metrics of a report as strictly valid JSON; undefined values are ``null``.
+    """Return all metrics of a report as JSON, with ``null`` for undefined values.
 
     Args:
-        evaluation: Evaluation to write.
-        before: Evaluation of the same images to compare with.
+        evaluation: Evaluation to report.
+        before: Earlier evaluation of the same images for comparison.
         retrieval: Retrieval metrics by query length.
         searches: Queries to an index with their hits.
         unseen: Unseen classes and their metrics.
@@ -49,15 +49,15 @@ def report_as_json(
     predictions = evaluation.predictions
     targets, known = evaluation.targets, evaluation.known
     is_calibrated = predictions.calibration is not None
-    labels = compute_label_statistics(
+    labels = compute_label_table_statistics(
         predictions.names,
         targets,
         known,
         predictions.probabilities if is_calibrated else None,
         evaluation.per_class,
     )
-    sources = predictions_by_source(predictions, evaluation.zero_shot_baseline)
-    labels_by_source = threshold_labels_by_source(sources, targets, known)
+    sources = predictions_for_baseline_comparison(predictions, evaluation.zero_shot_baseline)
+    labels_by_source = threshold_labels_for_baseline_comparison(sources, targets, known)
     contents = {
         "format": FORMAT,
         "model": predictions.model,
@@ -71,7 +71,7 @@ def report_as_json(
         "class_means": evaluation.class_means,
         "class_floor": evaluation.class_noise_floor,
         "undefined": evaluation.undefined_classes,
-        "before": before and _metrics_before(before),
+        "before": before and _report_json_before(before),
         "per_class": {
             "positives": labels.n_positives,
             "known": known.sum(axis=0),
@@ -79,57 +79,61 @@ def report_as_json(
             "mean_probability": labels.mean_probability,
             **evaluation.per_class,
         },
-        "reliability": _pooled_bin_values(evaluation),
-        **_calibration_values(evaluation),
+        "reliability": _report_json_pooled_bins(evaluation),
+        **_report_json_calibration(evaluation),
         "zero_shot_baseline": evaluation.zero_shot_baseline
         and {
             "calibration": evaluation.zero_shot_baseline.calibration,
             "summary": {
                 metric: values[BASELINE]
-                for metric, values in ranking_metrics_by_source(sources, targets, known).items()
+                for metric, values in baseline_comparison_ranking_metrics(
+                    sources, targets, known
+                ).items()
             },
         },
         "labels_per_image": {
-            source: _label_count_values(labels) for source, labels in labels_by_source.items()
+            source: _report_json_label_counts(labels) for source, labels in labels_by_source.items()
         }
         or None,
-        "unseen": unseen and _unseen_values(evaluation, unseen),
+        "unseen": unseen and _report_json_unseen_classes(evaluation, unseen),
         "retrieval": retrieval and asdict(retrieval),
         "searches": [asdict(search) for search in searches],
-        "worst": [_example_values(example) for example in evaluation.worst_examples],
-        "best": [_example_values(example) for example in evaluation.best_examples],
+        "worst": [_report_json_example(example) for example in evaluation.worst_examples],
+        "best": [_report_json_example(example) for example in evaluation.best_examples],
         "skipped": [{"path": s.path, "reason": s.reason} for s in predictions.skipped],
     }
     text = json.dumps(
-        _to_strict_json_value(contents), indent=1, allow_nan=False, ensure_ascii=False
+        _to_strict_report_json_value(contents), indent=1, allow_nan=False, ensure_ascii=False
     )
     return text + "\n"
 
 
-def _metrics_before(before: Evaluation) -> dict[str, Any]:
+def _report_json_before(before: Evaluation) -> dict[str, Any]:
     return {
         "model": before.predictions.model,
         "calibration": before.predictions.calibration,
         "summary": before.summary,
         "floor": before.noise_floor,
-        "reliability": _pooled_bin_values(before),
+        "reliability": _report_json_pooled_bins(before),
     }
 
 
-def _pooled_bin_values(evaluation: Evaluation) -> dict[str, Any] | None:
+def _report_json_pooled_bins(evaluation: Evaluation) -> dict[str, Any] | None:
     if evaluation.predictions.calibration is None:
         return None
-    return _decision_bin_values(
+    return _report_json_decision_bins(
         evaluation.predictions.probabilities, evaluation.targets, evaluation.known
     )
 
 
-def _decision_bin_values(probabilities: Array, targets: Array, known: Flags) -> dict[str, Any]:
-    return _bin_values(reliability_bins(probabilities, targets, known, bins=BINS))
+def _report_json_decision_bins(
+    probabilities: Array, targets: Array, known: Flags
+) -> dict[str, Any]:
+    return _report_json_bins(reliability_bins(probabilities, targets, known, bins=BINS))
 
 
-def _bin_values(bins: ReliabilityBins) -> dict[str, Any]:
-    low, high = consistency_band(bins)
+def _report_json_bins(bins: ReliabilityBins) -> dict[str, Any]:
+    low, high = reliability_diagram_consistency_band(bins)
     return {
         "bins": f"{BINS} of equal width, [k/{BINS}, (k+1)/{BINS}), the last one closed",
         "counts": bins.counts,
@@ -140,8 +144,8 @@ def _bin_values(bins: ReliabilityBins) -> dict[str, Any]:
     }
 
 
-def _calibration_values(evaluation: Evaluation) -> dict[str, Any]:
-    """Return the values that need calibrated predictions; all None without calibration."""
+def _report_json_calibration(evaluation: Evaluation) -> dict[str, Any]:
+    """Return the metrics of calibrated predictions, or None values if there is no calibration."""
     predictions, uncalibrated = evaluation.predictions, evaluation.uncalibrated
     targets, known = evaluation.targets, evaluation.known
     values: dict[str, Any] = {
@@ -150,18 +154,18 @@ def _calibration_values(evaluation: Evaluation) -> dict[str, Any]:
         "uncalibrated": None,
         "risk_coverage": None,
         "calibration_budget": evaluation.calibration_budget
-        and _budget_values(evaluation.calibration_budget),
+        and _report_json_calibration_budget(evaluation.calibration_budget),
     }
     if uncalibrated is not None:
         values["uncalibrated"] = {
             "summary": uncalibrated.summary,
-            "reliability": _decision_bin_values(uncalibrated.probabilities, targets, known),
+            "reliability": _report_json_decision_bins(uncalibrated.probabilities, targets, known),
         }
     if predictions.calibration is not None:
         decisions = predictions.probabilities, targets, known
         bins = reliability_bins_per_class(*decisions, bins=BINS)
-        values["reliability_per_class"] = _bin_values(bins)
-        values["bin_sensitivity"] = calibration_errors_by_binning(*decisions)
+        values["reliability_per_class"] = _report_json_bins(bins)
+        values["bin_sensitivity"] = calibration_errors_for_bin_sensitivity(*decisions)
         if predictions.logits is not None:
             values["risk_coverage"] = asdict(
                 compute_risk_coverage(predictions.logits, targets, known)
@@ -169,19 +173,19 @@ def _calibration_values(evaluation: Evaluation) -> dict[str, Any]:
     return values
 
 
-def _unseen_values(evaluation: Evaluation, unseen: UnseenClasses) -> dict[str, Any]:
+def _report_json_unseen_classes(evaluation: Evaluation, unseen: UnseenClasses) -> dict[str, Any]:
     predictions, reliability = evaluation.predictions, None
     if predictions.calibration is not None:
         is_unseen = np.isin(predictions.names, list(unseen.names))
-        bins_by_group = seen_unseen_reliability(
+        bins_by_group = unseen_classes_report_reliability(
             predictions.probabilities, evaluation.targets, evaluation.known, is_unseen
         )
-        reliability = {group: _bin_values(bins) for group, bins in bins_by_group.items()}
+        reliability = {group: _report_json_bins(bins) for group, bins in bins_by_group.items()}
     return {"names": list(unseen.names), **asdict(unseen.results), "reliability": reliability}
 
 
-def _label_count_values(labels: ThresholdedLabels) -> dict[str, Any]:
-    """Return labels and pairs per image; histograms count images with 0, 1, 2, … labels."""
+def _report_json_label_counts(labels: ThresholdedLabels) -> dict[str, Any]:
+    """Return the numbers of labels and label pairs per image, with histograms over images."""
     positive = labels.cooccurrence.positive
     return {
         "threshold": labels.threshold,
@@ -190,18 +194,18 @@ def _label_count_values(labels: ThresholdedLabels) -> dict[str, Any]:
         "precision": labels.precision,
         "histograms": labels.counts.histograms,
         "pairs": {
-            "predicted": label_pairs_per_image(labels.cooccurrence.predicted),
-            "positive": None if positive is None else label_pairs_per_image(positive),
+            "predicted": baseline_comparison_pairs_per_image(labels.cooccurrence.predicted),
+            "positive": None if positive is None else baseline_comparison_pairs_per_image(positive),
             "distance": labels.cooccurrence.mean_absolute_difference,
         },
     }
 
 
-def _budget_values(budget: CalibrationBudget) -> dict[str, Any]:
+def _report_json_calibration_budget(budget: CalibrationBudget) -> dict[str, Any]:
     return {**asdict(budget), "sufficient_size": budget.sufficient_size}
 
 
-def _example_values(example: Example) -> dict[str, Any]:
+def _report_json_example(example: Example) -> dict[str, Any]:
     return {
         "path": example.path,
         "loss": example.loss,
@@ -213,16 +217,16 @@ def _example_values(example: Example) -> dict[str, Any]:
     }
 
 
-def _to_strict_json_value(value: Any) -> Any:
+def _to_strict_report_json_value(value: Any) -> Any:
     """Convert arrays to lists, and numbers that are not finite to None."""
     if isinstance(value, dict):
-        return {str(key): _to_strict_json_value(item) for key, item in value.items()}
+        return {str(key): _to_strict_report_json_value(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
-        return _to_strict_json_value(value.tolist())
+        return _to_strict_report_json_value(value.tolist())
     if isinstance(value, list | tuple):
-        return [_to_strict_json_value(item) for item in value]
+        return [_to_strict_report_json_value(item) for item in value]
     if isinstance(value, np.generic):
-        return _to_strict_json_value(value.item())
+        return _to_strict_report_json_value(value.item())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

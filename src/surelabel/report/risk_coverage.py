@@ -1,4 +1,4 @@
-"""Plot of the error rate of the least uncertain images (risk-coverage curve)."""
+"""Plot of the risk-coverage curve: error rate of the least uncertain images."""
 
 import numpy as np
 
@@ -7,10 +7,10 @@ from surelabel.report.plot_style import (
     BLUE,
     TEXT,
     Plot,
-    figure_to_png,
-    new_figure,
-    set_percent_ticks,
-    style_axes,
+    apply_plot_style_to_axes,
+    new_figure_in_plot_style,
+    plot_style_figure_to_png,
+    set_plot_style_percent_ticks,
 )
 
 
@@ -37,18 +37,18 @@ def plot_risk_coverage(curve: RiskCoverageCurve) -> Plot:
 
 
 def _draw_risk_coverage_curve(curve: RiskCoverageCurve) -> bytes:
-    figure = new_figure(4.6)
+    figure = new_figure_in_plot_style(4.6)
     axes = figure.subplots()
-    style_axes(axes)
+    apply_plot_style_to_axes(axes)
     risk = 100 * curve.risk
     axes.plot([0, 1], [risk[-1]] * 2, color=TEXT, linestyle="--", lw=1, label="random order")
     axes.plot(curve.coverage, risk, color=BLUE, lw=2, label="least uncertain first")
     axes.set(xlim=(0, 1), ylim=(0, max(1.3 * risk.max(), 1e-9)), ylabel="error rate, %")
     axes.set_xlabel("coverage: share of images kept, least uncertain first")
     axes.legend(loc="upper left", frameon=False, labelcolor=TEXT, fontsize=9, ncols=2)
-    set_percent_ticks(axes.xaxis)
+    set_plot_style_percent_ticks(axes.xaxis)
     note = (
         "uncertainty of an image: mean entropy of the probabilities of its known labels; error: a "
         "negative label at 50 % or more, or a positive label below 50 %"
     )
-    return figure_to_png(figure, left=0.13, bottom=0.13, top=0.97, note=note)
+    return plot_style_figure_to_png(figure, left=0.13, bottom=0.13, top=0.97, note=note)

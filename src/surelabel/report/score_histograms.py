@@ -8,22 +8,22 @@ from surelabel.report.plot_style import (
     ORANGE,
     TEXT,
     Plot,
-    figure_to_png,
-    new_figure,
-    set_log_count_axis,
-    set_percent_ticks,
-    style_axes,
+    apply_plot_style_to_axes,
+    new_figure_in_plot_style,
+    plot_style_figure_to_png,
+    set_plot_style_log_count_axis,
+    set_plot_style_percent_ticks,
 )
 
 BARS = 25
 
 
 def plot_score_histograms(probabilities: Array, targets: Array, known: Flags) -> Plot:
-    """Plot a histogram of the probabilities of positive labels and one of negative labels.
+    """Plot histograms of the probabilities of positive and of negative labels.
 
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: Targets in [0, 1]; positive from 0.5, ``(n, c)``.
+        targets: Targets in [0, 1], ``(n, c)``. A target of 0.5 or more is positive.
         known: True where the target is known, ``(n, c)``.
     """
     is_positive = targets >= 0.5
@@ -43,10 +43,10 @@ def draw_score_histograms(positive: Array, negative: Array) -> bytes:
     """Draw two histograms with logarithmic counts as a PNG file.
 
     Args:
-        positive: Probabilities of positive labels.
-        negative: Probabilities of negative labels.
+        positive: Probabilities of positive labels, one-dimensional.
+        negative: Probabilities of negative labels, one-dimensional.
     """
-    figure = new_figure(5.7)
+    figure = new_figure_in_plot_style(5.7)
     upper, lower = figure.subplots(2, sharex=True, sharey=True)
     edges = np.linspace(0, 1, BARS + 1)
     histograms = [np.histogram(values, edges)[0] for values in (positive, negative)]
@@ -54,11 +54,11 @@ def draw_score_histograms(positive: Array, negative: Array) -> bytes:
     for axes, histogram, title, colour in zip(
         (upper, lower), histograms, titles, (BLUE, ORANGE), strict=True
     ):
-        style_axes(axes)
+        apply_plot_style_to_axes(axes)
         axes.bar(edges[:-1], histogram, 0.88 / BARS, align="edge", color=colour)
         axes.set_title(title, color=TEXT, fontsize=10, loc="left")
         axes.set(xlim=(0, 1), ylabel="count")
-        set_log_count_axis(axes, np.max(histograms))
+        set_plot_style_log_count_axis(axes, np.max(histograms))
     lower.set_xlabel("probability")
-    set_percent_ticks(lower.xaxis)
-    return figure_to_png(figure, left=0.13, bottom=0.1, top=0.94)
+    set_plot_style_percent_ticks(lower.xaxis)
+    return plot_style_figure_to_png(figure, left=0.13, bottom=0.1, top=0.94)

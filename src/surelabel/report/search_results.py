@@ -6,12 +6,29 @@ from dataclasses import dataclass
 import numpy as np
 
 from surelabel.records import Array
-from surelabel.report.image_gallery import HIT_SIDE, render_relevance, render_thumbnail
-from surelabel.report.markup import Markup, header_cells, html_element, join_markup, table_region
-from surelabel.report.metric_descriptions import format_value
-from surelabel.report.plot_style import BLUE, TEXT, Plot, figure_to_png, new_figure, style_axes
+from surelabel.report.image_gallery import (
+    HIT_SIDE,
+    render_image_gallery_image,
+    render_image_gallery_relevance,
+)
+from surelabel.report.markup import (
+    Markup,
+    join_markup,
+    markup_element,
+    markup_header_cells,
+    markup_table_region,
+)
+from surelabel.report.metric_descriptions import format_described_metric_value
+from surelabel.report.plot_style import (
+    BLUE,
+    TEXT,
+    Plot,
+    apply_plot_style_to_axes,
+    new_figure_in_plot_style,
+    plot_style_figure_to_png,
+)
 from surelabel.retrieval.example_queries import ExampleQuery
-from surelabel.retrieval.query_average_precision import QueryPrecision
+from surelabel.retrieval.query_average_precision import QueryAveragePrecision
 
 MAX_IMAGES = 8  # images of each example query
 
@@ -23,9 +40,10 @@ class QueryRanking:
     Attributes:
         query: Query, such as ``fork & apple & !knife``.
         paths: Paths of the highest-ranked images.
-        is_relevant: Whether each of these images matches the query.
+        is_relevant: True for each highest-ranked image that matches the query.
         n_relevant: Number of images of the whole dataset that match the query.
-        average_precision: Average precision of the ranking of all images; NaN if undefined.
+        average_precision: Average precision of the ranking of all images. If no image matches the
+            query, the average precision is NaN.
     """
 
     query: str
@@ -40,15 +58,15 @@ class RetrievalResults:
     """Mean average precision of conjunctive queries by query length.
 
     Attributes:
-        lengths: Numbers of labels in a query, rising, length k.
-        mean_average_precision: Mean average precision of the queries of each length, in [0, 1];
-            NaN if undefined.
+        lengths: Numbers of labels in a query, in rising order.
+        mean_average_precision: Mean average precision of the queries of each length, in [0, 1].
+            Undefined values are NaN.
         queries: Number of evaluated queries of each length.
-        unmatched_queries: Number of queries of each length that no image matches; they are not
-            evaluated.
+        unmatched_queries: Number of queries of each length that no image matches. These queries
+            are not evaluated.
         examples: Some queries with their highest-ranked images.
-        standard_error: Standard error of the mean of each length; 0 if all queries were
-            evaluated. Empty if unknown.
+        standard_error: Standard error of the mean average precision of each length. If all queries
+            were evaluated, the error is 0. If the errors are unknown, the sequence is empty.
     """
 
     lengths: Sequence[int]
@@ -59,15 +77,15 @@ class RetrievalResults:
     standard_error: Sequence[float] = ()
 
 
-def summarize_retrieval(
-    precision: QueryPrecision,
+def summarize_search_results(
+    precision: QueryAveragePrecision,
     example_queries: Sequence[ExampleQuery] = (),
     paths: Sequence[str] = (),
 ) -> RetrievalResults:
     """Arrange retrieval metrics and example queries for a report.
 
     Args:
-        precision: Result of ``mean_average_precision_of_queries``.
+        precision: Result of ``mean_average_precision_of_conjunctions``.
         example_queries: Result of ``select_example_queries``.
         paths: Paths of the images, in the order of the rows of the example queries.
     """
@@ -92,7 +110,7 @@ def summarize_retrieval(
     )
 
 
-def plot_mean_average_precision_by_query_length(results: RetrievalResults) -> Plot:
+def plot_search_results_by_query_length(results: RetrievalResults) -> Plot:
     """Plot the mean average precision of queries by the number of their labels."""
     rows = zip(
         results.lengths,
@@ -102,7 +120,8 @@ def plot_mean_average_precision_by_query_length(results: RetrievalResults) -> Pl
         strict=True,
     )
     lines = [
-        f"{_query_length_text(length)}: mAP {format_value(value, '%')} over {evaluated:,} queries, "
+        f"{_search_results_query_length_text(length)}: mAP "
+        f"{format_described_metric_value(value, '%')} over {evaluated:,} queries, "
         f"{unmatched:,} without a matching image"
         for length, value, evaluated, unmatched in rows
     ]
@@ -113,13 +132,13 @@ def plot_mean_average_precision_by_query_length(results: RetrievalResults) -> Pl
         "A query has at least one wanted label, and may have unwanted labels. All images are "
         "ranked by the probability that they match the whole query. Queries without a matching "
         "image are omitted; the table shows their number.",
-        _draw_retrieval_curve(
+        _draw_search_results_curve(
             np.asarray(results.lengths), np.asarray(results.mean_average_precision, float)
         ),
     )
 
 
-def query_length_table(results: RetrievalResults) -> Markup:
+def search_results_table(results: RetrievalResults) -> Markup:
     """Return an HTML table of mAP, standard error and number of queries for each length."""
     header = (
         "labels in the query",
@@ -138,56 +157,56 @@ def query_length_table(results: RetrievalResults) -> Markup:
         strict=True,
     )
     rows = [
-        html_element(
+        markup_element(
             "tr",
-            html_element("th", str(length), scope="row"),
-            html_element("td", format_value(value, "%")),
-            html_element("td", format_value(error, "%")),
-            html_element("td", f"{evaluated:,}"),
-            html_element("td", f"{unmatched:,}"),
+            markup_element("th", str(length), scope="row"),
+            markup_element("td", format_described_metric_value(value, "%")),
+            markup_element("td", format_described_metric_value(error, "%")),
+            markup_element("td", f"{evaluated:,}"),
+            markup_element("td", f"{unmatched:,}"),
         )
         for length, value, error, evaluated, unmatched in columns
     ]
-    return table_region("Queries", header_cells(header), rows)
+    return markup_table_region("Queries", markup_header_cells(header), rows)
 
 
-def render_query_examples(examples: Sequence[QueryRanking]) -> Markup:
+def render_search_results_examples(examples: Sequence[QueryRanking]) -> Markup:
     """Return example queries with their highest-ranked images and their relevance as HTML."""
-    return join_markup(*map(_render_query_example, examples))
+    return join_markup(*map(_render_search_results_example, examples))
 
 
-def _render_query_example(example: QueryRanking) -> Markup:
+def _render_search_results_example(example: QueryRanking) -> Markup:
     relevance = example.is_relevant[:MAX_IMAGES]
     summary = (
         f"{sum(relevance)} of these {len(relevance)} images match the query, and "
         f"{example.n_relevant:,} of all images; average precision "
-        f"{format_value(example.average_precision, '%')}."
+        f"{format_described_metric_value(example.average_precision, '%')}."
     )
     cards = [
-        _query_image_card(path, bool(is_relevant))
+        _search_results_image_card(path, bool(is_relevant))
         for path, is_relevant in zip(example.paths[:MAX_IMAGES], relevance, strict=True)
     ]
     return join_markup(
-        html_element("h3", html_element("code", example.query)),
-        html_element("p", summary, class_="soft"),
-        html_element("div", *cards, class_="images small"),
+        markup_element("h3", markup_element("code", example.query)),
+        markup_element("p", summary, class_="soft"),
+        markup_element("div", *cards, class_="images small"),
     )
 
 
-def _query_image_card(path: str, is_relevant: bool) -> Markup:
-    return html_element(
+def _search_results_image_card(path: str, is_relevant: bool) -> Markup:
+    return markup_element(
         "div",
-        render_thumbnail(path, side=HIT_SIDE),
-        render_relevance(is_relevant),
-        html_element("div", path, class_="path"),
+        render_image_gallery_image(path, side=HIT_SIDE),
+        render_image_gallery_relevance(is_relevant),
+        markup_element("div", path, class_="path"),
         class_="card",
     )
 
 
-def _draw_retrieval_curve(lengths: Array, mean_average_precision: Array) -> bytes:
-    figure = new_figure(3.8)
+def _draw_search_results_curve(lengths: Array, mean_average_precision: Array) -> bytes:
+    figure = new_figure_in_plot_style(3.8)
     axes = figure.subplots()
-    style_axes(axes)
+    apply_plot_style_to_axes(axes)
     percent = 100 * mean_average_precision
     axes.plot(lengths, percent, "o-", color=BLUE)
     for x, value in zip(lengths, percent, strict=True):
@@ -204,8 +223,8 @@ def _draw_retrieval_curve(lengths: Array, mean_average_precision: Array) -> byte
     axes.set(xlabel="labels in the query", ylabel="mAP, %", ylim=(0, 108))
     axes.set_xticks(lengths)
     axes.margins(x=0.08)
-    return figure_to_png(figure, left=0.13, bottom=0.15, top=0.97)
+    return plot_style_figure_to_png(figure, left=0.13, bottom=0.15, top=0.97)
 
 
-def _query_length_text(length: int) -> str:
+def _search_results_query_length_text(length: int) -> str:
     return f"{length} label" if length == 1 else f"{length} labels"

@@ -13,7 +13,7 @@ MAP_SIDE = 128  # pixels of the longer side of a thumbnail with a heat map
 QUALITY = 80  # JPEG quality
 
 
-def data_uri(file: bytes, kind: str) -> str:
+def thumbnail_or_plot_data_uri(file: bytes, kind: str) -> str:
     """Return the content of an image file as a data URI.
 
     Args:
@@ -24,7 +24,7 @@ def data_uri(file: bytes, kind: str) -> str:
 
 
 def load_thumbnail(path: str, *, side: int = SIDE) -> Image.Image | None:
-    """Load an image, rotated upright and scaled down; None if it cannot be read.
+    """Return an upright thumbnail of an image, or None if the image cannot be read.
 
     Args:
         path: Path of the image.
@@ -38,8 +38,8 @@ def load_thumbnail(path: str, *, side: int = SIDE) -> Image.Image | None:
     return image
 
 
-def jpeg_data_uri(image: Image.Image) -> str:
+def thumbnail_jpeg_data_uri(image: Image.Image) -> str:
     """Return an image as the data URI of a JPEG file."""
     file = BytesIO()
     image.save(file, "JPEG", quality=QUALITY, optimize=True)
-    return data_uri(file.getvalue(), "jpeg")
+    return thumbnail_or_plot_data_uri(file.getvalue(), "jpeg")

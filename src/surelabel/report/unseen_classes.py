@@ -7,12 +7,12 @@ from surelabel.errors import InputError
 from surelabel.evaluation import RankingResults, UnseenClassResults
 from surelabel.metrics import ReliabilityBins, reliability_bins
 from surelabel.records import Array, Flags
-from surelabel.report.markup import Markup, header_cells, html_element, table_region
+from surelabel.report.markup import Markup, markup_element, markup_header_cells, markup_table_region
 from surelabel.report.metric_descriptions import (
     describe_metric,
-    format_value,
-    format_with_unit,
-    sort_metrics,
+    format_described_metric_value,
+    format_described_metric_with_unit,
+    sort_by_metric_descriptions,
 )
 from surelabel.report.plot_style import Plot
 from surelabel.report.reliability_diagram import BINS, draw_reliability_diagram
@@ -51,12 +51,12 @@ class UnseenClasses:
     results: UnseenClassResults
 
 
-def check_unseen_classes(names: Sequence[str], unseen: UnseenClasses | None) -> None:
+def check_unseen_classes_of_report(names: Sequence[str], unseen: UnseenClasses | None) -> None:
     """Check that the unseen classes are some of the evaluated labels, but not all.
 
     Args:
         names: Labels of the evaluation.
-        unseen: Unseen classes; None is valid.
+        unseen: Unseen classes. If None, nothing is checked.
 
     Raises:
         InputError: If an unseen class was not evaluated, or if no class or every class is unseen.
@@ -73,7 +73,7 @@ def check_unseen_classes(names: Sequence[str], unseen: UnseenClasses | None) -> 
         )
 
 
-def seen_unseen_reliability(
+def unseen_classes_report_reliability(
     probabilities: Array, targets: Array, known: Flags, is_unseen: Flags
 ) -> dict[str, ReliabilityBins]:
     """Bin the decisions of seen and of unseen classes.
@@ -85,7 +85,7 @@ def seen_unseen_reliability(
         is_unseen: True for unseen classes, ``(c,)``.
 
     Returns:
-        Bins of ``seen`` and of ``unseen`` classes.
+        Mapping from ``seen`` and ``unseen`` to the reliability bins of these classes.
     """
     return {
         group: reliability_bins(probabilities[:, c], targets[:, c], known[:, c], bins=BINS)
@@ -93,17 +93,20 @@ def seen_unseen_reliability(
     }
 
 
-def plot_seen_unseen_reliability(
+def plot_unseen_classes_reliability(
     bins: Mapping[str, ReliabilityBins], ece: Mapping[str, float], n_images: int
 ) -> Plot:
     """Plot the reliability diagrams of seen and unseen classes.
 
     Args:
-        bins: Bins of ``seen`` and of ``unseen`` classes.
-        ece: Expected calibration error of ``seen`` and of ``unseen`` classes.
+        bins: Mapping from ``seen`` and ``unseen`` to the reliability bins of these classes.
+        ece: Mapping from ``seen`` and ``unseen`` to the expected calibration error.
         n_images: Number of images.
     """
-    errors = [f"{group} classes: ECE {format_with_unit(ece[group], 'points')}" for group in bins]
+    errors = [
+        f"{group} classes: ECE {format_described_metric_with_unit(ece[group], 'points')}"
+        for group in bins
+    ]
     counts = [f"{group_bins.counts.sum():,.0f} of {group}" for group, group_bins in bins.items()]
     note = (
         f"{BINS} equal-width bins, probability that the label is positive; {' and '.join(counts)} "
@@ -121,7 +124,7 @@ def plot_seen_unseen_reliability(
     )
 
 
-def describe_unseen_classes(unseen: UnseenClasses) -> str:
+def describe_unseen_classes_in_report(unseen: UnseenClasses) -> str:
     """Describe the columns of the ranking table, and list the unseen classes."""
     n_more = len(unseen.names) - MAX_NAMES
     names = ", ".join(unseen.names[:MAX_NAMES]) + (f" and {n_more:,} more" if n_more > 0 else "")
@@ -129,37 +132,40 @@ def describe_unseen_classes(unseen: UnseenClasses) -> str:
     return f"{note} Unseen classes: {names}."
 
 
-def render_ranking_table(results: UnseenClassResults) -> Markup:
-    """Return an HTML table of the ranking metrics, with those of a perfect ranking."""
-    rows = ranking_table_rows(results.zsl, results.gzsl)
-    return _seen_unseen_table_region("Ranking of seen and unseen classes", RANKING_COLUMNS, rows)
+def render_unseen_classes_ranking_table(results: UnseenClassResults) -> Markup:
+    """Return an HTML table of the ranking metrics, with the values of a perfect ranking."""
+    rows = unseen_classes_ranking_table_rows(results.zsl, results.gzsl)
+    return _unseen_classes_table_region("Ranking of seen and unseen classes", RANKING_COLUMNS, rows)
 
 
-def render_seen_unseen_table(results: UnseenClassResults) -> Markup:
-    """Return an HTML table of the metrics of seen and unseen classes, with their noise floor."""
-    note = html_element("p", CALIBRATION_NOTE, class_="soft")
-    rows = seen_unseen_table_rows(results)
-    table = _seen_unseen_table_region(
+def render_unseen_classes_metric_table(results: UnseenClassResults) -> Markup:
+    """Return an HTML table of the metrics of seen and unseen classes, with the noise floor."""
+    note = markup_element("p", CALIBRATION_NOTE, class_="soft")
+    rows = unseen_classes_metric_table_rows(results)
+    table = _unseen_classes_table_region(
         "Metrics of seen and unseen classes", SEEN_UNSEEN_COLUMNS, rows
     )
-    return html_element("div", note, table)
+    return markup_element("div", note, table)
 
 
-def ranking_table_rows(*rankings: RankingResults) -> list[list[str]]:
+def unseen_classes_ranking_table_rows(*rankings: RankingResults) -> list[list[str]]:
     """Return a row for each ranking metric, with two columns for each ranking.
 
     Args:
         rankings: Results of rankings of different classes or images.
 
     Returns:
-        Rows of a title and, for each ranking, its value and the value of a perfect ranking.
+        Rows with the title of a metric and, for each ranking, the achieved value and the value of a
+        perfect ranking.
     """
     rows = []
     for k in rankings[0].achieved.micro:
         for metric in ("precision", "recall", "f1"):
             pairs = [(r.achieved.micro[k], r.perfect_ranking.micro[k]) for r in rankings]
             cells = [
-                format_value(getattr(values, metric), "%") for pair in pairs for values in pair
+                format_described_metric_value(getattr(values, metric), "%")
+                for pair in pairs
+                for values in pair
             ]
             rows.append([f"{metric.capitalize()} at {k}", *cells])
     for title, attribute in (
@@ -167,7 +173,9 @@ def ranking_table_rows(*rankings: RankingResults) -> list[list[str]]:
         ("mAP, labels without positives as 0", "mean_average_precision_zero_filled"),
     ):
         metrics = [values for r in rankings for values in (r.achieved, r.perfect_ranking)]
-        rows.append([title, *(format_value(getattr(of, attribute), "%") for of in metrics)])
+        rows.append(
+            [title, *(format_described_metric_value(getattr(of, attribute), "%") for of in metrics)]
+        )
     for title, counts in (
         ("Images", [f"{r.images:,}" for r in rankings]),
         ("Positive labels per image", [f"{r.labels_per_image:.2f}" for r in rankings]),
@@ -177,13 +185,13 @@ def ranking_table_rows(*rankings: RankingResults) -> list[list[str]]:
     return rows
 
 
-def seen_unseen_table_rows(results: UnseenClassResults) -> list[list[str]]:
-    """Return a row for each metric: seen, noise floor, unseen, noise floor and unit."""
+def unseen_classes_metric_table_rows(results: UnseenClassResults) -> list[list[str]]:
+    """Return a row for each metric with values of seen and unseen classes, noise floor and unit."""
     rows = []
-    for metric in sort_metrics(results.metrics_by_group):
+    for metric in sort_by_metric_descriptions(results.metrics_by_group):
         description, noise_floor = describe_metric(metric), results.noise_floor.get(metric, {})
         cells = [
-            format_value(values.get(group), description.unit)
+            format_described_metric_value(values.get(group), description.unit)
             for group in ("seen", "unseen")
             for values in (results.metrics_by_group[metric], noise_floor)
         ]
@@ -191,15 +199,15 @@ def seen_unseen_table_rows(results: UnseenClassResults) -> list[list[str]]:
     return rows
 
 
-def _seen_unseen_table_region(
+def _unseen_classes_table_region(
     label: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> Markup:
     body = [
-        html_element(
+        markup_element(
             "tr",
-            html_element("th", title, scope="row"),
-            *(html_element("td", cell) for cell in cells),
+            markup_element("th", title, scope="row"),
+            *(markup_element("td", cell) for cell in cells),
         )
         for title, *cells in rows
     ]
-    return table_region(label, header_cells(header), body)
+    return markup_table_region(label, markup_header_cells(header), body)

@@ -8,10 +8,20 @@ from surelabel.report.baseline_comparison import (
     GROUND_TRUTH,
     RECOGNIZER,
     ThresholdedLabels,
-    label_pairs_per_image,
+    baseline_comparison_pairs_per_image,
 )
-from surelabel.report.markup import Markup, header_cells, html_element, join_markup, table_region
-from surelabel.report.metric_descriptions import NOT_MEASURED, describe_metric, format_value
+from surelabel.report.markup import (
+    Markup,
+    join_markup,
+    markup_element,
+    markup_header_cells,
+    markup_table_region,
+)
+from surelabel.report.metric_descriptions import (
+    NOT_MEASURED,
+    describe_metric,
+    format_described_metric_value,
+)
 
 BASELINE_NOTE = (
     "The zero-shot baseline is the encoder with the same labels, without adaptation and with one "
@@ -23,36 +33,36 @@ COUNTS_NOTE = (
     "targets. Two labels of one image are a pair. Decisions with unknown targets are not counted."
 )
 UNCALIBRATED_NOTE = (
-    "These scores are not calibrated. They rank labels, but have no threshold, so labels cannot "
-    "be counted. To see label counts, calibrate (surelabel calibrate, without labels with "
+    "These scores are not calibrated. Uncalibrated scores have no threshold, so labels cannot "
+    "be counted. To count labels, calibrate (surelabel calibrate, without labels with "
     "--unlabelled), evaluate again and write the report again."
 )
 UNCALIBRATED_BASELINE_NOTE = "The baseline is not calibrated, so its labels are not counted."
 
 
-def describe_zero_shot_baseline(sources: Mapping[str, Predictions]) -> Markup:
-    """Return HTML that explains the comparison, and why values are missing.
+def describe_zero_shot_baseline_in_report(sources: Mapping[str, Predictions]) -> Markup:
+    """Return an HTML note on the comparison with the zero-shot baseline and on missing values.
 
     Args:
-        sources: Source → predictions, as from ``predictions_by_source``.
+        sources: Mapping from source (recognizer or baseline) to predictions.
     """
     baseline = sources.get(BASELINE)
     sentences = [] if baseline is None else [BASELINE_NOTE]
     if sources[RECOGNIZER].calibration is None:
-        note = html_element("div", UNCALIBRATED_NOTE, class_="note")
-        return join_markup(*_baseline_note_paragraph(sentences), note)
+        note = markup_element("div", UNCALIBRATED_NOTE, class_="note")
+        return join_markup(*_zero_shot_baseline_note_paragraph(sentences), note)
     if baseline is not None and baseline.calibration is None:
         sentences.append(UNCALIBRATED_BASELINE_NOTE)
     elif baseline is not None:
         sentences.append(f"Calibration of the baseline: {baseline.calibration}.")
-    return join_markup(*_baseline_note_paragraph([*sentences, COUNTS_NOTE]))
+    return join_markup(*_zero_shot_baseline_note_paragraph([*sentences, COUNTS_NOTE]))
 
 
-def _baseline_note_paragraph(sentences: list[str]) -> list[Markup]:
-    return [html_element("p", " ".join(sentences), class_="soft")] if sentences else []
+def _zero_shot_baseline_note_paragraph(sentences: list[str]) -> list[Markup]:
+    return [markup_element("p", " ".join(sentences), class_="soft")] if sentences else []
 
 
-def baseline_comparison_table(
+def zero_shot_baseline_report_table(
     sources: Mapping[str, Predictions],
     ranking_metrics: Mapping[str, Mapping[str, float]],
     labels_by_source: Mapping[str, ThresholdedLabels],
@@ -60,32 +70,35 @@ def baseline_comparison_table(
     """Return an HTML table of ranking metrics and label counts of each source.
 
     Args:
-        sources: Source → predictions, as from ``predictions_by_source``.
-        ranking_metrics: Metric → source → value; shown if there is a baseline.
-        labels_by_source: Source → predicted labels; empty if nothing is calibrated.
+        sources: Mapping from source (recognizer or baseline) to predictions.
+        ranking_metrics: Mapping from metric to a mapping from source to metric value.
+        labels_by_source: Mapping from source (recognizer or baseline) to predicted labels.
     """
     rows: list[tuple[str, dict[str, str]]] = []
     if BASELINE in sources:
         for metric, values in ranking_metrics.items():
-            cells = {source: format_value(value, "%") for source, value in values.items()}
+            cells = {
+                source: format_described_metric_value(value, "%")
+                for source, value in values.items()
+            }
             rows.append((describe_metric(metric).title, cells))
-    rows += _label_count_table_rows(labels_by_source)
+    rows += _zero_shot_baseline_report_table_rows(labels_by_source)
     columns = [*sources, *[GROUND_TRUTH] * bool(labels_by_source)]
     body = [
-        html_element(
+        markup_element(
             "tr",
-            html_element("th", title, scope="row", class_="metric"),
-            *(html_element("td", cells.get(column, NOT_MEASURED)) for column in columns),
+            markup_element("th", title, scope="row", class_="metric"),
+            *(markup_element("td", cells.get(column, NOT_MEASURED)) for column in columns),
         )
         for title, cells in rows
     ]
-    return table_region("Zero-shot baseline", header_cells(["", *columns]), body)
+    return markup_table_region("Zero-shot baseline", markup_header_cells(["", *columns]), body)
 
 
-def _label_count_table_rows(
+def _zero_shot_baseline_report_table_rows(
     labels_by_source: Mapping[str, ThresholdedLabels],
 ) -> list[tuple[str, dict[str, str]]]:
-    """Return the titles and cells of the numbers of labels and pairs per image."""
+    """Return table rows with the numbers of labels and of label pairs per image."""
     if not labels_by_source:
         return []
     annotated = labels_by_source[RECOGNIZER]
@@ -93,7 +106,9 @@ def _label_count_table_rows(
     expected = {source: f"{labels.counts.means['expected']:.2f}" for source, labels in sources}
     expected[GROUND_TRUTH] = f"{annotated.counts.means['positive']:.2f}"
     above_half = {source: f"{labels.labels_above_half:.2f}" for source, labels in sources}
-    precision = {source: format_value(labels.precision, "%") for source, labels in sources}
+    precision = {
+        source: format_described_metric_value(labels.precision, "%") for source, labels in sources
+    }
     rows = [
         ("labels per image, expected", expected),
         ("labels per image, with a probability of 50 % or more", above_half),
@@ -103,12 +118,14 @@ def _label_count_table_rows(
     if positive is None or len(positive) < 2:
         return rows
     pairs = {
-        source: f"{label_pairs_per_image(labels.cooccurrence.predicted):.2f}"
+        source: f"{baseline_comparison_pairs_per_image(labels.cooccurrence.predicted):.2f}"
         for source, labels in sources
     }
-    pairs[GROUND_TRUTH] = f"{label_pairs_per_image(positive):.2f}"
+    pairs[GROUND_TRUTH] = f"{baseline_comparison_pairs_per_image(positive):.2f}"
     errors = {
-        source: format_value(labels.cooccurrence.mean_absolute_difference, "points")
+        source: format_described_metric_value(
+            labels.cooccurrence.mean_absolute_difference, "points"
+        )
         for source, labels in sources
     }
     return [

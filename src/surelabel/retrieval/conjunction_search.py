@@ -1,10 +1,10 @@
 """Exact top-k search for a conjunction of labels, by a threshold from sorted lists.
 
-Every term of the score is a log probability, so it is at most 0, and a row never scores above any
-of its terms. A few rows from the top of each label's sorted list give a *floor*: a score that
-``k`` rows reach. Only rows whose every term reaches the floor can be among the best ``k``. If one
-label has few such rows, these are all scored. Otherwise all rows are scanned in blocks, with an
-upper bound that needs no exponential. The floor rises as better rows are scored.
+Every term of the score is a log probability and therefore at most 0, so the score of a row is at
+most its smallest term. A few rows from the top of each label's sorted list determine a *floor*: a
+score that ``k`` rows reach. Only rows whose every term reaches the floor can be among the best
+``k``. If one label has few such rows, all of these rows are scored. Otherwise all rows are scanned
+in blocks, with an upper bound that needs no exponential. The floor rises as better rows are scored.
 
 Axes: ``n`` rows, ``c`` labels. Arrays are label-major, ``(c, n)``: a query reads only its labels.
 """
@@ -27,14 +27,14 @@ SPARSE_SHARE = 1 / 32  # of the rows: below that, scoring them one by one is fas
 
 
 @dataclass(frozen=True)
-class SortedLogits:
-    """Log-odds of many images with, per label, the rows in sorted order.
+class ConjunctionSearchLogits:
+    """Log-odds of many images, with the rows of each label in sorted order.
 
     Attributes:
         logits: Log-odds, float32 in [-40, 40], ``(c, n)``.
         scores: Raw scores that break ties, float32, ``(c, n)``.
         order: Rows of each label by falling logit, int32, ``(c, n)``.
-        is_active: False for removed rows, ``(n,)``; None if no row was removed.
+        is_active: True for rows that were not removed, ``(n,)``. If None, no row was removed.
     """
 
     logits: npt.NDArray[np.float32]
@@ -50,12 +50,12 @@ class SortedLogits:
 
 
 @dataclass(frozen=True)
-class RankedRows:
-    """Rows that a search returns, by falling score, ``(k,)`` each.
+class ConjunctionSearchRows:
+    """Rows that a search returns, by falling score, as arrays of shape ``(k,)``.
 
     Attributes:
         rows: Row numbers.
-        scores: Sum of the log probabilities of the terms, nats, at most 0.
+        scores: Sum of the log probabilities of the terms in nats, at most 0.
         ties: Sum of the signed raw scores, which orders rows of equal ``scores``.
     """
 
@@ -63,24 +63,28 @@ class RankedRows:
     scores: Floats
     ties: Floats
 
-    def select_best(self, k: int) -> "RankedRows":
-        """Return the best ``k`` rows: by score, then by raw score, then by row number."""
+    def select_best(self, k: int) -> "ConjunctionSearchRows":
+        """Return the best ``k`` rows, sorted by score, then by raw score, then by row number."""
         order = np.lexsort((self.rows, -self.ties, -self.scores))[:k]
-        return RankedRows(self.rows[order], self.scores[order], self.ties[order])
+        return ConjunctionSearchRows(self.rows[order], self.scores[order], self.ties[order])
 
 
-def descending_order(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
-    """Return the rows of one label by falling logit, ``(n,)`` to ``(n,)``."""
+def descending_order_for_conjunction_search(
+    logits: npt.NDArray[np.float32],
+) -> npt.NDArray[np.int32]:
+    """Return the row numbers of one label by falling logit, ``(n,)``."""
     return np.argsort(-logits).astype(np.int32)
 
 
-def log_sigmoid(logits: npt.ArrayLike) -> Floats:
+def conjunction_search_log_sigmoid(logits: npt.ArrayLike) -> Floats:
     """Return log probabilities from log-odds, in float64 and precise for logits of any size.
 
         log p = min(z, 0) - log(1 + exp(-|z|))
 
+    Here z are the log-odds and p the probabilities.
+
     Example:
-        >>> log_sigmoid([-40.0, 0.0, 40.0])
+        >>> conjunction_search_log_sigmoid([-40.0, 0.0, 40.0])
         array([-4.00000000e+01, -6.93147181e-01, -4.24835426e-18])
     """
     z = np.asarray(logits, dtype=np.float64)
@@ -88,14 +92,14 @@ def log_sigmoid(logits: npt.ArrayLike) -> Floats:
     return log_probabilities
 
 
-def conjunction_log_probability(
+def conjunction_search_log_probability(
     logits: npt.NDArray[np.floating], literals: Sequence[Literal], rows: RowNumbers | slice
 ) -> Floats:
     """Return the log probability that all terms of a query hold, for each row.
 
         s = Σ_{j wanted} log p_j + Σ_{k unwanted} log(1 - p_k)
 
-    The terms are taken as independent given the image.
+    Here p_j is the probability of label j. The labels are treated as independent given the image.
 
     Args:
         logits: Log-odds, ``(c, n)``.
@@ -103,89 +107,107 @@ def conjunction_log_probability(
         rows: Rows to score.
 
     Returns:
-        One log probability for each row, nats, at most 0.
+        Log probability of each row in nats, at most 0.
 
     Source:
         Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks, CVPR 2024,
         eq. 23, in logarithms.
 
     Differs:
-        From log-odds, never from probabilities, which are all 1 in float32 above a log-odds of 17.
+        The score is computed from log-odds, because all float32 probabilities are 1 above a
+        log-odds of 17.
     """
-    terms = (log_sigmoid(sign * logits[column, rows]) for column, sign in literals)
+    terms = (
+        conjunction_search_log_sigmoid(sign * logits[column, rows]) for column, sign in literals
+    )
     return np.asarray(sum(terms))  # sequentially: np.sum adds a single row in another order
 
 
-def top_k_rows(table: SortedLogits, literals: Sequence[Literal], k: int) -> RankedRows:
-    """Return the ``k`` best rows of a conjunction, the same as scoring every row would give.
+def conjunction_search_top_k(
+    table: ConjunctionSearchLogits, literals: Sequence[Literal], k: int
+) -> ConjunctionSearchRows:
+    """Return the ``k`` best rows of a conjunction, exactly, without scoring every row.
 
     Args:
         table: Sorted log-odds of all rows.
-        literals: ``(column, sign)`` of each term, at least one, no column twice.
-        k: Number of rows, >= 1; all rows if there are fewer.
+        literals: ``(column, sign)`` of each term; at least one term, without repeated columns.
+        k: Number of rows, >= 1. If there are fewer rows, all rows are returned.
 
     Returns:
-        The best rows: by score, then by raw score, then by row number.
+        The best rows, sorted by score, then by raw score, then by row number.
 
     Source:
-        The floor from sorted lists is Fagin, Lotem and Naor, Optimal Aggregation Algorithms for
-        Middleware, JCSS 66 (2003) 614-656; the scan is ours.
+        The floor from sorted lists follows Fagin, Lotem and Naor, Optimal Aggregation Algorithms
+        for Middleware, JCSS 66 (2003) 614-656; the scan is ours.
     """
-    floor = _initial_floor(table, literals, k)
-    rows, scores = _candidate_rows(table, literals, k, floor)
+    floor = _initial_conjunction_search_floor(table, literals, k)
+    rows, scores = _conjunction_search_candidates(table, literals, k, floor)
     ties = sum(sign * table.scores[column, rows].astype(np.float64) for column, sign in literals)
-    return RankedRows(rows, scores, np.asarray(ties)).select_best(k)
+    return ConjunctionSearchRows(rows, scores, np.asarray(ties)).select_best(k)
 
 
-def merge_ranked_rows(parts: Sequence[RankedRows], starts: Sequence[int]) -> RankedRows:
-    """Concatenate the rows of several tables, the row numbers of each shifted by its start."""
+def merge_conjunction_search_rows(
+    parts: Sequence[ConjunctionSearchRows], starts: Sequence[int]
+) -> ConjunctionSearchRows:
+    """Concatenate the rows of several tables, with row numbers shifted by the start of a table."""
     empty = np.empty(0)
     rows = [part.rows + start for part, start in zip(parts, starts, strict=False)]
-    return RankedRows(
+    return ConjunctionSearchRows(
         np.concatenate([empty.astype(np.int64), *rows]),
         np.concatenate([empty, *(part.scores for part in parts)]),
         np.concatenate([empty, *(part.ties for part in parts)]),
     )
 
 
-def _initial_floor(table: SortedLogits, literals: Sequence[Literal], k: int) -> float:
+def _initial_conjunction_search_floor(
+    table: ConjunctionSearchLogits, literals: Sequence[Literal], k: int
+) -> float:
     """Return a score that ``k`` rows from the tops of the sorted lists reach.
 
-    Most images lack most labels, so the lists of unwanted labels discriminate little. They are
-    used only if the query has no wanted label.
+    Most images lack most labels, so the lists of unwanted labels discriminate little. Lists of
+    unwanted labels are used only if the query has no wanted label.
     """
     used_literals = [literal for literal in literals if literal[1] > 0] or literals
     heads = [
         table.rows_by_probability(literal)[: max(4 * k, HEAD_ROWS)] for literal in used_literals
     ]
-    rows = _drop_removed_rows(table, np.unique(np.concatenate(heads)).astype(np.int64))
-    return _kth_highest_score(conjunction_log_probability(table.logits, literals, rows), k)
+    rows = _drop_removed_conjunction_search_rows(
+        table, np.unique(np.concatenate(heads)).astype(np.int64)
+    )
+    return _kth_highest_conjunction_search_score(
+        conjunction_search_log_probability(table.logits, literals, rows), k
+    )
 
 
-def _candidate_rows(
-    table: SortedLogits, literals: Sequence[Literal], k: int, floor: float
+def _conjunction_search_candidates(
+    table: ConjunctionSearchLogits, literals: Sequence[Literal], k: int, floor: float
 ) -> tuple[RowNumbers, Floats]:
-    """Return rows and their scores, which include all rows that reach the final floor."""
-    lengths = [_count_rows_at_floor(table, literal, floor) for literal in literals]
+    """Return candidate rows and their scores, including all rows that reach the final floor."""
+    lengths = [
+        _count_conjunction_search_rows_at_floor(table, literal, floor) for literal in literals
+    ]
     shortest = min(lengths)
     if shortest > SPARSE_SHARE * table.logits.shape[1]:
-        return _scan_blocks(table, literals, k, floor)
+        return _scan_conjunction_search_blocks(table, literals, k, floor)
     rows = table.rows_by_probability(literals[lengths.index(shortest)])[:shortest].astype(np.int64)
-    return _rows_at_floor(table, literals, rows, floor)
+    return _conjunction_search_rows_at_floor(table, literals, rows, floor)
 
 
-def _count_rows_at_floor(table: SortedLogits, literal: Literal, floor: float) -> int:
+def _count_conjunction_search_rows_at_floor(
+    table: ConjunctionSearchLogits, literal: Literal, floor: float
+) -> int:
     """Count the rows at the top of one sorted list whose term reaches the floor."""
     column, sign = literal
     rows, logits = table.rows_by_probability(literal), table.logits[column]
-    lowest_logit = _lowest_logit_at_floor(floor)
+    lowest_logit = _conjunction_search_lowest_logit(floor)
     return bisect_left(range(len(rows)), True, key=lambda i: sign * logits[rows[i]] < lowest_logit)
 
 
-def _lowest_logit_at_floor(floor: float) -> float:
+def _conjunction_search_lowest_logit(floor: float) -> float:
     """Return the log-odds below which a term cannot reach ``floor``, with a rounding margin.
 
-    log p >= floor means z >= floor - log(1 - exp(floor)).
+    For a term with probability p and log-odds z, log p >= floor means z >= floor - log(1 -
+    exp(floor)).
     """
     if floor >= 0 or floor == -np.inf:
         return -np.inf
@@ -193,34 +215,37 @@ def _lowest_logit_at_floor(floor: float) -> float:
     return logit - 1e-5 * (1 + abs(logit))
 
 
-def _scan_blocks(
-    table: SortedLogits, literals: Sequence[Literal], k: int, floor: float
+def _scan_conjunction_search_blocks(
+    table: ConjunctionSearchLogits, literals: Sequence[Literal], k: int, floor: float
 ) -> tuple[RowNumbers, Floats]:
-    """Scan all rows in blocks and score only those whose upper bound reaches the floor."""
+    """Scan all rows in blocks and score only rows whose upper bound reaches the floor."""
     rows, scores = np.empty(0, np.int64), np.empty(0)
     n = table.logits.shape[1]
     buffers = np.zeros((5, min(BLOCK_ROWS, n)), np.float32)
     for start in range(0, n, BLOCK_ROWS):
         stop = min(start + BLOCK_ROWS, n)
         block = table.logits[:, start:stop]
-        candidates = start + _rows_with_bound_at_floor(block, literals, floor, buffers)
+        candidates = start + _conjunction_search_rows_by_bound(block, literals, floor, buffers)
         if len(candidates):
-            new_rows, new_scores = _rows_at_floor(table, literals, candidates, floor)
+            new_rows, new_scores = _conjunction_search_rows_at_floor(
+                table, literals, candidates, floor
+            )
             rows, scores = np.append(rows, new_rows), np.append(scores, new_scores)
-            floor = max(floor, _kth_highest_score(scores, k))
+            floor = max(floor, _kth_highest_conjunction_search_score(scores, k))
             rows, scores = rows[scores >= floor], scores[scores >= floor]
     return rows, scores
 
 
-def _rows_with_bound_at_floor(
+def _conjunction_search_rows_by_bound(
     logits: npt.NDArray[np.float32],
     literals: Sequence[Literal],
     floor: float,
     buffers: npt.NDArray[np.float32],
 ) -> RowNumbers:
-    """Return the rows of a block whose lowest term and sum of min(z, 0) both reach the floor.
+    """Return the rows of a block whose lowest term and upper bound both reach the floor.
 
-    log p <= min(z, 0), so their sum bounds the score from above.
+    A term with log-odds z is at most min(z, 0), so the sum of min(z, 0) over the terms bounds the
+    score from above.
     """
     lowest, bound, signed, capped, zero = buffers[:, : logits.shape[1]]
     lowest.fill(np.inf)
@@ -230,23 +255,27 @@ def _rows_with_bound_at_floor(
         np.minimum(lowest, z, out=lowest)
         bound += np.minimum(z, zero, out=capped)  # four times as fast as with a scalar
     margin = 1e-5 + len(literals) * float(np.finfo(np.float32).eps)  # accumulated rounding error
-    reaches_floor = (lowest >= _lowest_logit_at_floor(floor)) & (bound >= floor * (1 + margin))
+    reaches_floor = (lowest >= _conjunction_search_lowest_logit(floor)) & (
+        bound >= floor * (1 + margin)
+    )
     return np.flatnonzero(reaches_floor)
 
 
-def _rows_at_floor(
-    table: SortedLogits, literals: Sequence[Literal], rows: RowNumbers, floor: float
+def _conjunction_search_rows_at_floor(
+    table: ConjunctionSearchLogits, literals: Sequence[Literal], rows: RowNumbers, floor: float
 ) -> tuple[RowNumbers, Floats]:
-    """Return those rows, with their scores, that were not removed and reach the floor."""
-    rows = _drop_removed_rows(table, rows)
-    scores = conjunction_log_probability(table.logits, literals, rows)
+    """Return the rows that were not removed and reach the floor, with their scores."""
+    rows = _drop_removed_conjunction_search_rows(table, rows)
+    scores = conjunction_search_log_probability(table.logits, literals, rows)
     return rows[scores >= floor], scores[scores >= floor]
 
 
-def _drop_removed_rows(table: SortedLogits, rows: RowNumbers) -> RowNumbers:
+def _drop_removed_conjunction_search_rows(
+    table: ConjunctionSearchLogits, rows: RowNumbers
+) -> RowNumbers:
     return rows if table.is_active is None else rows[table.is_active[rows]]
 
 
-def _kth_highest_score(scores: Floats, k: int) -> float:
-    """Return the k-th highest score; minus infinity if there are fewer than ``k``."""
+def _kth_highest_conjunction_search_score(scores: Floats, k: int) -> float:
+    """Return the k-th highest score, or minus infinity if there are fewer than ``k`` scores."""
     return float(np.partition(scores, -k)[-k]) if len(scores) >= k else -np.inf

@@ -11,14 +11,14 @@ from surelabel.records import Flags
 from surelabel.retrieval.literal_scores import (
     Literals,
     LiteralScores,
-    average_precision_of_query,
+    average_precision_of_literal_scores,
     compute_literal_scores,
 )
 from surelabel.retrieval.query import Query
 from surelabel.retrieval.query_sampling import (
     QueryShape,
-    cooccurring_label_sets,
-    sample_fulfilled_queries,
+    query_sampling_label_sets,
+    sample_queries,
 )
 
 EXAMPLE_SHAPES = ((1, 0), (1, 1), (2, 0), (2, 1), (2, 2), (3, 1))  # one example of each
@@ -32,9 +32,9 @@ class ExampleQuery:
     Attributes:
         query: Query in the language of `parse`.
         rows: Row numbers of the images, by falling probability, ``(k,)``.
-        probabilities: Probability that the query holds, its labels taken as independent, ``(k,)``.
-        is_relevant: Whether the query holds, ``(k,)``.
-        n_relevant: Number of images, of all, for which the query holds.
+        probabilities: Probability that the query holds if the labels are independent, ``(k,)``.
+        is_relevant: True for images for which the query holds, boolean, ``(k,)``.
+        n_relevant: Number of images in the whole ranking for which the query holds.
         average_precision: Average precision of the ranking of all images.
     """
 
@@ -58,20 +58,21 @@ def select_example_queries(
 ) -> list[ExampleQuery]:
     """Select one query of each shape and rank the images.
 
-    Queries that some image fulfils are sampled. The example is the one with the most relevant
-    images.
+    Queries that some image fulfils are sampled. The example of a shape is the sampled query with
+    the most relevant images.
 
     Args:
         logits: Finite log-odds, ``(n, c)``.
-        targets: 1 for positive, 0 for negative, NaN for unknown targets, ``(n, c)``.
+        targets: Targets, 1 if positive, 0 if negative and NaN if unknown, ``(n, c)``.
         names: Label names, length c.
-        known: True if the target is known, ``(n, c)``; if omitted, all targets but NaN are known.
-        shapes: Number of wanted labels, at least one, and of unwanted labels of each example.
+        known: True for known targets, boolean, ``(n, c)``. If None, all targets except NaN are
+            known.
+        shapes: Number of wanted labels (at least 1) and number of unwanted labels of each example.
         k: Number of images for each example.
         seed: Seed of the query sample.
 
     Returns:
-        One example for each shape; none for shapes without a fulfilled query.
+        One example for each shape with a fulfilled query.
 
     Raises:
         InputError: If shapes differ, a log-odds is not finite, a known target is not 0 or 1, or
@@ -89,20 +90,22 @@ def select_example_queries(
             f"There must be one name for each of {literal_scores.n_labels} labels; got "
             f"{len(names)}. Give the names of the columns, in their order."
         )
-    queries = (_most_fulfilled_query(literal_scores, shape, seed) for shape in shapes)
-    return [_rank_images(literal_scores, query, names, k) for query in queries if query]
+    queries = (_most_fulfilled_example_query(literal_scores, shape, seed) for shape in shapes)
+    return [
+        _rank_images_of_example_query(literal_scores, query, names, k) for query in queries if query
+    ]
 
 
-def _most_fulfilled_query(
+def _most_fulfilled_example_query(
     literal_scores: LiteralScores, shape: QueryShape, seed: int
 ) -> Literals | None:
-    """Sample queries of one shape; return the one with the most relevant images, if any."""
+    """Sample queries of one shape and return the query with the most relevant images, if any."""
     wanted, unwanted = shape
-    sets = cooccurring_label_sets(literal_scores.is_true[1], wanted)
+    sets = query_sampling_label_sets(literal_scores.is_true[1], wanted)
     if not len(sets) or sum(shape) > literal_scores.n_labels:
         return None
     generator = np.random.default_rng((seed, wanted, unwanted))
-    queries, _ = sample_fulfilled_queries(
+    queries, _ = sample_queries(
         literal_scores, sets, unwanted, sample_size=DRAWS_PER_EXAMPLE, generator=generator
     )
     return max(
@@ -112,7 +115,7 @@ def _most_fulfilled_query(
     )
 
 
-def _rank_images(
+def _rank_images_of_example_query(
     literal_scores: LiteralScores, query: Literals, names: Sequence[str], k: int
 ) -> ExampleQuery:
     scores = literal_scores.query_scores(query)
@@ -129,5 +132,5 @@ def _rank_images(
         probabilities=np.exp(scores[rows]),
         is_relevant=is_relevant[rows],
         n_relevant=int(is_relevant.sum()),
-        average_precision=average_precision_of_query(scores, is_relevant),
+        average_precision=average_precision_of_literal_scores(scores, is_relevant),
     )

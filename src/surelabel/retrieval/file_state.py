@@ -21,10 +21,10 @@ class FileState:
     """Size, modification time and content hash of one file.
 
     Attributes:
-        bytes: Size in bytes; None if only the content hash was recorded.
-        mtime_ns: Modification time, nanoseconds since 1970; None if only the content hash was
-            recorded.
-        hash: BLAKE2b of the content, 128 bits in hexadecimal.
+        bytes: Size in bytes. If only the content hash was recorded, the size is None.
+        mtime_ns: Modification time in nanoseconds since 1970. If only the content hash was
+            recorded, the time is None.
+        hash: BLAKE2b hash of the content, 128 bits in hexadecimal.
     """
 
     bytes: int | None
@@ -32,13 +32,13 @@ class FileState:
     hash: str
 
 
-def absolute_paths(paths: Iterable[str]) -> list[str]:
+def absolute_file_state_paths(paths: Iterable[str]) -> list[str]:
     """Return absolute paths, which do not depend on the current folder."""
     return [os.path.abspath(path) for path in paths]
 
 
-def is_valid_unicode(path: str) -> bool:
-    """Return whether a path is valid Unicode; Unix allows file names that are not."""
+def is_valid_file_state_path(path: str) -> bool:
+    """Return whether a path is valid Unicode, which Unix does not require of file names."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -47,7 +47,7 @@ def is_valid_unicode(path: str) -> bool:
 
 
 def read_file_state(path: str) -> FileState | None:
-    """Return the current state of a file; None if the file cannot be read."""
+    """Return the current state of a file, or None if the file cannot be read."""
     try:
         with Path(path).open("rb") as file:
             digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
@@ -65,19 +65,21 @@ def file_state_table(paths: Sequence[str], hashes: Sequence[str] | None = None) 
     Args:
         paths: Paths of the images, length n.
         hashes: Content hashes at prediction time, length n. If the current file has another hash,
-            only the given hash is recorded.
+            only the given hash is recorded. If None, the current hashes are recorded.
 
     Raises:
         InputError: If a path occurs twice or is not valid Unicode.
     """
-    paths = absolute_paths(paths)
-    if invalid_paths := [path for path in paths if not is_valid_unicode(path)]:
+    paths = absolute_file_state_paths(paths)
+    if invalid_paths := [path for path in paths if not is_valid_file_state_path(path)]:
         raise InputError(
             f"Paths must be valid Unicode to be stored; got {invalid_paths[0]!r}. Rename that file."
         )
     states = [read_file_state(path) for path in paths]
     if hashes is not None:
-        states = [_state_with_hash(state, hash) for state, hash in zip(states, hashes, strict=True)]
+        states = [
+            _file_state_with_hash(state, hash) for state, hash in zip(states, hashes, strict=True)
+        ]
     column = pa.array(paths, pa.string())
     if len(column.unique()) < len(column):
         duplicate = next(path for path, count in Counter(paths).items() if count > 1)
@@ -91,15 +93,16 @@ def file_state_table(paths: Sequence[str], hashes: Sequence[str] | None = None) 
     return pa.table([column, *fields], schema=FILE_STATE_SCHEMA)
 
 
-def describe_change(path: str, recorded: FileState | None) -> str | None:
-    """Return the reason why a file counts as changed; None if it is unchanged.
+def describe_file_state_change(path: str, recorded: FileState | None) -> str | None:
+    """Return the reason why a file counts as changed, or None if the file is unchanged.
 
     A file of the same size and modification time counts as unchanged. Otherwise the content is
     compared, so that a touched or copied file counts as unchanged.
 
     Args:
         path: Path of the file.
-        recorded: State in the index; None if the file could not be read when it was indexed.
+        recorded: State of the file in the index. If None, the file could not be read when the file
+            was indexed.
     """
     status = Path(path).stat()
     if recorded is None:
@@ -112,6 +115,6 @@ def describe_change(path: str, recorded: FileState | None) -> str | None:
     return None if current.hash == recorded.hash else "the content changed after the prediction"
 
 
-def _state_with_hash(current: FileState | None, hash: str) -> FileState:
-    """Return the current state if it has this content hash, else a state of the hash alone."""
+def _file_state_with_hash(current: FileState | None, hash: str) -> FileState:
+    """Return the current state if the content hash is equal, else a state with only the hash."""
     return current if current and current.hash == hash else FileState(None, None, hash)

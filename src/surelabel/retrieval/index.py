@@ -14,26 +14,26 @@ from surelabel.retrieval.conjunction_search import (
     Floats,
     Literal,
     RowNumbers,
-    merge_ranked_rows,
-    top_k_rows,
+    conjunction_search_top_k,
+    merge_conjunction_search_rows,
 )
-from surelabel.retrieval.file_state import absolute_paths
+from surelabel.retrieval.file_state import absolute_file_state_paths
 from surelabel.retrieval.index_lock import lock_index
 from surelabel.retrieval.index_manifest import (
     IndexManifest,
-    check_index_folder,
-    load_manifest,
-    next_shard_number,
-    save_manifest,
+    check_index_manifest_folder,
+    load_index_manifest,
+    next_shard_number_in_index_manifest,
+    save_index_manifest,
 )
-from surelabel.retrieval.index_status import IndexStatus, compare_with_files
+from surelabel.retrieval.index_status import IndexStatus, compute_index_status
 from surelabel.retrieval.ingestion import (
-    check_same_recognizer,
-    empty_manifest,
-    predictions_to_rows,
-    skipped_reasons,
+    check_recognizer_of_ingestion,
+    empty_manifest_for_ingestion,
+    predictions_to_ingestion_rows,
+    skipped_reasons_of_ingestion,
 )
-from surelabel.retrieval.query import Query, parse, query_literals
+from surelabel.retrieval.query import Query, parse, query_to_columns
 from surelabel.retrieval.shards import Shard, ShardRows, write_shard
 
 
@@ -43,8 +43,8 @@ class Hit:
 
     Attributes:
         path: Absolute path of the image.
-        probability: Probability that all terms of the query hold: the product of the probabilities
-            of its terms, taken as independent given the image.
+        probability: Probability that all terms of the query hold, which is the product of the
+            probabilities of the terms. The terms are treated as independent given the image.
         terms: Probability of each label of the query, wanted or unwanted, by label name.
     """
 
@@ -58,7 +58,7 @@ class Index:
 
     A lock allows one writer at a time. New files are written first and ``index.json`` is replaced
     last, so an interrupted writer leaves the index unchanged. The next writer deletes the files of
-    the interrupted one. Paths are stored as absolute paths.
+    an interrupted writer. Paths are stored as absolute paths.
     """
 
     def __init__(self, folder: Path, manifest: IndexManifest) -> None:
@@ -67,42 +67,43 @@ class Index:
 
     @classmethod
     def create(cls, folder: str | Path, predictions: Predictions) -> "Index":
-        """Write a new index; an existing one is replaced when the new one is complete.
+        """Write a new index, which replaces an existing index when the new index is complete.
 
         Args:
-            folder: Folder of the index: new, empty, or an older index.
+            folder: Folder of the index, which must be new, empty or an older index.
             predictions: Calibrated predictions of ``n`` images and ``c`` labels.
 
         Raises:
             NotFitted: If the predictions are not calibrated.
             InputError: If a name or path occurs twice, or a log-odds is outside [-40, 40].
-            DataError: If the folder contains other files, cannot be written, or is being written.
+            DataError: If the folder contains other files, cannot be written, or another process is
+                writing the folder.
         """
-        check_index_folder(Path(folder))
-        index = cls(Path(folder), empty_manifest(predictions))
-        new_rows = predictions_to_rows(predictions)
+        check_index_manifest_folder(Path(folder))
+        index = cls(Path(folder), empty_manifest_for_ingestion(predictions))
+        new_rows = predictions_to_ingestion_rows(predictions)
         with lock_index(index.folder):
-            index._write([], new_rows, skipped_reasons(predictions))
+            index._write([], new_rows, skipped_reasons_of_ingestion(predictions))
         return index
 
     @classmethod
     def open(cls, folder: str | Path) -> "Index":
-        """Open an index; its arrays stay on disk and are mapped into memory.
+        """Open an index, whose arrays stay on disk and are mapped into memory.
 
         Args:
             folder: Folder of the index.
 
         Raises:
-            DataError: If the folder is not an index, a newer version wrote it, or a file is
+            DataError: If the folder is not an index, a newer version wrote the index, or a file is
                 missing or damaged.
         """
-        manifest = load_manifest(Path(folder))
+        manifest = load_index_manifest(Path(folder))
         while True:
             try:
                 for shard in manifest.shards:
                     shard.check_files(len(manifest.names))
             except DataError:
-                latest = load_manifest(Path(folder))
+                latest = load_index_manifest(Path(folder))
                 if latest.revision == manifest.revision:
                     raise
                 manifest = latest  # a writer replaced the index and deleted the older files
@@ -138,10 +139,11 @@ class Index:
 
         Args:
             query: Query such as ``"fork & apple & !knife"``; see `parse`.
-            k: Number of images, >= 1; all images if there are fewer.
+            k: Number of images, >= 1. If the index has fewer images, all images are returned.
 
         Returns:
-            Images by falling probability; equal ones by raw score, then by row.
+            Images by falling probability. Images of equal probability are sorted by raw score, then
+            by row.
 
         Raises:
             InputError: If the query breaks the grammar, or ``k`` is below 1.
@@ -151,13 +153,13 @@ class Index:
         if not isinstance(k, int | np.integer) or k < 1:
             raise InputError(f"k, the number of images, must be at least 1; got {k}.")
         query = parse(query) if isinstance(query, str) else query
-        literals = query_literals(query, self._manifest.names)
+        literals = query_to_columns(query, self._manifest.names)
         shards = self._manifest.shards
         for shard in shards:
             shard.verify_checksums([column for column, _ in literals])
         starts = np.cumsum([0] + [shard.n_rows for shard in shards])
-        parts = [top_k_rows(shard.sorted_logits, literals, k) for shard in shards]
-        best = merge_ranked_rows(parts, starts.tolist()).select_best(k)
+        parts = [conjunction_search_top_k(shard.sorted_logits, literals, k) for shard in shards]
+        best = merge_conjunction_search_rows(parts, starts.tolist()).select_best(k)
         hits: dict[int, Hit] = {}
         for shard, start in zip(shards, starts, strict=False):
             in_shard = (best.rows >= start) & (best.rows < start + shard.n_rows)
@@ -169,7 +171,7 @@ class Index:
     def add(self, predictions: Predictions) -> None:
         """Add images; images that are already in the index are replaced.
 
-        An indexed image that could not be read this time is removed from the index.
+        An indexed image that the predictions list as unreadable is removed from the index.
 
         Args:
             predictions: Predictions of the recognizer that made the index.
@@ -182,9 +184,12 @@ class Index:
                 or cannot be written.
         """
         manifest = self._manifest
-        check_same_recognizer(manifest, predictions)
-        new_rows, unreadable = predictions_to_rows(predictions), skipped_reasons(predictions)
-        replaced = {*absolute_paths(predictions.paths), *unreadable}
+        check_recognizer_of_ingestion(manifest, predictions)
+        new_rows, unreadable = (
+            predictions_to_ingestion_rows(predictions),
+            skipped_reasons_of_ingestion(predictions),
+        )
+        replaced = {*absolute_file_state_paths(predictions.paths), *unreadable}
         with self._locked():
             shards = [
                 shard.with_removed_rows(shard.find_rows(list(replaced)))
@@ -202,11 +207,11 @@ class Index:
             paths: Paths of the images to remove.
 
         Raises:
-            UnknownName: If an image is not in the index. Then no image is removed.
+            UnknownName: If an image is not in the index; in this case, no image is removed.
             DataError: If another process changed or is changing the index, or the index is damaged
                 or cannot be written.
         """
-        removed_paths = list(dict.fromkeys(absolute_paths(paths)))
+        removed_paths = list(dict.fromkeys(absolute_file_state_paths(paths)))
         with self._locked():
             rows = [shard.find_rows(removed_paths) for shard in self._manifest.shards]
             if sum(map(len, rows)) < len(removed_paths):
@@ -214,14 +219,14 @@ class Index:
                 unknown = [path for path in removed_paths if path not in indexed]
                 raise UnknownName(
                     f"Images to remove must be in the index; {len(unknown)} of "
-                    f"{len(removed_paths)} are not, such as {unknown[0]!r}. Leave them out."
+                    f"{len(removed_paths)} are not, such as {unknown[0]!r}. Leave out these images."
                 )
             pairs = zip(self._manifest.shards, rows, strict=True)
             shards = [shard.with_removed_rows(shard_rows) for shard, shard_rows in pairs]
             self._write(shards, None, self._manifest.skipped)
 
     def changed_paths(self) -> list[str]:
-        """Return the images whose file changed after the prediction: predict and `add` them."""
+        """Return the paths of images whose file changed after the prediction."""
         return list(self.status().changed)
 
     def status(self, images: Iterable[str] | None = None) -> IndexStatus:
@@ -231,32 +236,34 @@ class Index:
             images: Paths of the images that should be in the index. If omitted, only images that
                 could not be read at prediction time count as not indexed.
         """
-        return compare_with_files(self._manifest.shards, self._manifest.skipped, images or ())
+        return compute_index_status(self._manifest.shards, self._manifest.skipped, images or ())
 
     def _write(
         self, shards: Sequence[Shard], new_rows: ShardRows | None, skipped: dict[str, str]
     ) -> None:
         """Write new rows as a shard, then ``index.json``."""
-        all_shards, batches = _select_shards_to_rewrite(shards, new_rows)
+        all_shards, batches = _select_index_shards_to_rewrite(shards, new_rows)
         if batches:
-            number = next_shard_number(self.folder)
+            number = next_shard_number_in_index_manifest(self.folder)
             all_shards.append(write_shard(self.folder, number, batches))
         old = self._manifest
         for shard in all_shards:
             shard.check_files(len(old.names))
         manifest = IndexManifest(old.names, old.model, old.calibration, tuple(all_shards), skipped)
-        save_manifest(self.folder, manifest)
+        save_index_manifest(self.folder, manifest)
         self._manifest = manifest
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Hold the lock after checking that the index on disk is the opened revision."""
-        load_manifest(self.folder)  # raises before a lock file is created in a folder without index
+        load_index_manifest(
+            self.folder
+        )  # raises before a lock file is created in a folder without index
         with lock_index(self.folder):
-            if load_manifest(self.folder).revision != self._manifest.revision:
+            if load_index_manifest(self.folder).revision != self._manifest.revision:
                 raise DataError(
-                    f"{self.folder} was changed by another process after it was opened. Open it "
-                    f"again and repeat the change."
+                    f"{self.folder} was changed by another process after it was opened. Open the "
+                    f"index again and repeat the change."
                 )
             yield
 
@@ -276,13 +283,13 @@ class Index:
         ]
 
 
-def _select_shards_to_rewrite(
+def _select_index_shards_to_rewrite(
     shards: Sequence[Shard], new_rows: ShardRows | None
 ) -> tuple[list[Shard], list[ShardRows]]:
     """Return the shards that stay unchanged, and the rows to write as one new shard.
 
-    The last shard is rewritten if it is no larger than the rows after it, so that n small additions
-    leave log n shards, or if most of it was removed.
+    The last shard is rewritten if most of its rows were removed, or if the shard has no more rows
+    than are written after it. Therefore n small additions leave log n shards.
     """
     unchanged = [shard for shard in shards if len(shard)]
     batches = [] if new_rows is None or not new_rows.file_states.num_rows else [new_rows]

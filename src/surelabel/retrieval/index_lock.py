@@ -1,4 +1,4 @@
-"""Lock that allows one process to write an index; the system releases it if the process ends."""
+"""Write lock of an index, which the system releases if the process ends."""
 
 import sys
 from collections.abc import Iterator
@@ -12,18 +12,18 @@ LOCK_FILE = "index.lock"  # never deleted: two processes could lock a file that 
 if sys.platform == "win32":
     import msvcrt
 
-    def _lock_file(descriptor: int) -> None:
+    def _lock_index_file(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
 else:
     import fcntl
 
-    def _lock_file(descriptor: int) -> None:
+    def _lock_index_file(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @contextmanager
 def lock_index(folder: Path) -> Iterator[None]:
-    """Hold the write lock of an index; create the folder if it does not exist.
+    """Hold the write lock of an index, whose folder is created if necessary.
 
     Args:
         folder: Folder of the index.
@@ -38,7 +38,7 @@ def lock_index(folder: Path) -> Iterator[None]:
         raise DataError(f"{folder} cannot be written: {error.strerror}.") from error
     with file:
         try:
-            _lock_file(file.fileno())
+            _lock_index_file(file.fileno())
         except (BlockingIOError, PermissionError) as error:
             raise DataError(
                 f"Another process is writing {folder}. Run the command again when it has finished."

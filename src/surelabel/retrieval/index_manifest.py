@@ -42,8 +42,8 @@ class IndexManifest:
     revision: str = field(default_factory=lambda: secrets.token_hex(8))
 
 
-def save_manifest(folder: Path, manifest: IndexManifest) -> None:
-    """Write ``index.json``, then delete the index files that it does not list.
+def save_index_manifest(folder: Path, manifest: IndexManifest) -> None:
+    """Write ``index.json``, then delete the index files that ``index.json`` does not list.
 
     Args:
         folder: Folder of the index.
@@ -66,24 +66,26 @@ def save_manifest(folder: Path, manifest: IndexManifest) -> None:
     with atomic_file(folder / "index.json") as file:
         file.write_text(json.dumps(fields, indent=1), encoding="ascii")
     listed = {"index.json", LOCK_FILE}.union(*(shard.files for shard in manifest.shards))
-    for unlisted in (file for file in _index_files(folder) if file.name not in listed):
+    for unlisted in (file for file in _index_manifest_files(folder) if file.name not in listed):
         with suppress(PermissionError):  # mapped by a reader on Windows; the next writer deletes it
             unlisted.unlink(missing_ok=True)
 
 
-def load_manifest(folder: Path) -> IndexManifest:
+def load_index_manifest(folder: Path) -> IndexManifest:
     """Read ``index.json`` without opening a shard.
 
     Args:
         folder: Folder of the index.
 
     Raises:
-        DataError: If the file is missing or damaged, or its version is newer than this package.
+        DataError: If the file is missing or damaged, or a newer version of the package wrote the
+            file.
     """
     file = folder / "index.json"
     if not file.is_file():
         raise DataError(
-            f"{folder} must be an index, a folder with an index.json; it has none. Build it with "
+            f"{folder} must be an index, a folder with an index.json; got a folder without one. "
+            f"Build the index with "
             f"`surelabel index`, or check the path."
         )
     try:
@@ -93,7 +95,7 @@ def load_manifest(folder: Path) -> IndexManifest:
                 f"{file} has version {fields['version']}; this package reads versions up to "
                 f"{INDEX_VERSION}. Install a newer surelabel."
             )
-        return _parse_manifest(folder, fields)
+        return _parse_index_manifest(folder, fields)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, DataError):
             raise
@@ -104,15 +106,19 @@ def load_manifest(folder: Path) -> IndexManifest:
         ) from error
 
 
-def _parse_manifest(folder: Path, fields: dict[str, Any]) -> IndexManifest:
-    """Return the manifest after checking type and range of each field; raise ValueError else."""
+def _parse_index_manifest(folder: Path, fields: dict[str, Any]) -> IndexManifest:
+    """Return the manifest, or raise ValueError if the type or range of a field is invalid."""
     strings = [fields[name] for name in ("model", "calibration", "revision")]
     names, skipped, entries = fields["names"], fields["skipped"], fields["shards"]
-    if not _is_string_list(strings):
+    if not _is_string_list_in_index_manifest(strings):
         raise ValueError("model, calibration and revision must be strings")
-    if not _is_string_list(names) or not all(names) or len(set(names)) < len(names):
+    if (
+        not _is_string_list_in_index_manifest(names)
+        or not all(names)
+        or len(set(names)) < len(names)
+    ):
         raise ValueError("names must be a list of distinct, non-empty strings")
-    if not isinstance(skipped, dict) or not _is_string_list([*skipped.values()]):
+    if not isinstance(skipped, dict) or not _is_string_list_in_index_manifest([*skipped.values()]):
         raise ValueError("skipped must map each path to a reason")
     if not isinstance(entries, list):
         raise ValueError("shards must be a list")
@@ -123,22 +129,22 @@ def _parse_manifest(folder: Path, fields: dict[str, Any]) -> IndexManifest:
     return IndexManifest(tuple(names), model, calibration, shards, skipped, revision)
 
 
-def _is_string_list(value: Any) -> bool:
+def _is_string_list_in_index_manifest(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
-def check_index_folder(folder: Path) -> None:
-    """Check that an index can be written to a folder: it is new, empty or holds an index.
+def check_index_manifest_folder(folder: Path) -> None:
+    """Check that an index can be written to a folder, which must be new, empty or an index.
 
     Args:
         folder: Folder of the index to write.
 
     Raises:
-        DataError: If the folder holds other files, or is a file.
+        DataError: If the folder contains other files, or is a file.
     """
     other_files: Sequence[Path] = []
     if folder.is_dir():
-        other_files = sorted(set(folder.iterdir()) - set(_index_files(folder)))
+        other_files = sorted(set(folder.iterdir()) - set(_index_manifest_files(folder)))
     elif folder.exists():
         other_files = [folder]
     if other_files:
@@ -148,14 +154,14 @@ def check_index_folder(folder: Path) -> None:
         )
 
 
-def next_shard_number(folder: Path) -> int:
+def next_shard_number_in_index_manifest(folder: Path) -> int:
     """Return a shard number that no file in the folder has, unlisted files included."""
-    matches = [_INDEX_FILE_NAME.fullmatch(file.name) for file in _index_files(folder)]
+    matches = [_INDEX_FILE_NAME.fullmatch(file.name) for file in _index_manifest_files(folder)]
     return 1 + max((int(match[1]) for match in matches if match and match[1]), default=-1)
 
 
-def _index_files(folder: Path) -> list[Path]:
-    """Return the files in a folder whose name an index uses."""
+def _index_manifest_files(folder: Path) -> list[Path]:
+    """Return the files in a folder whose names are names of index files."""
     if not folder.is_dir():
         return []
     return [file for file in folder.iterdir() if _INDEX_FILE_NAME.fullmatch(file.name)]

@@ -4,7 +4,11 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from surelabel.retrieval.file_state import FileState, absolute_paths, describe_change
+from surelabel.retrieval.file_state import (
+    FileState,
+    absolute_file_state_paths,
+    describe_file_state_change,
+)
 from surelabel.retrieval.shards import Shard
 
 
@@ -25,7 +29,7 @@ class IndexStatus:
     deleted: dict[str, str]
 
 
-def compare_with_files(
+def compute_index_status(
     shards: Sequence[Shard], skipped: Mapping[str, str], images: Iterable[str]
 ) -> IndexStatus:
     """Compare the rows of an index with the files on disk.
@@ -42,10 +46,12 @@ def compare_with_files(
             indexed.add(path)
             if not os.path.isfile(path):
                 deleted[path] = "the file no longer exists"
-            elif reason := describe_change(path, None if row["hash"] is None else FileState(**row)):
+            elif reason := describe_file_state_change(
+                path, None if row["hash"] is None else FileState(**row)
+            ):
                 changed[path] = reason
     not_indexed = {path: reason for path, reason in skipped.items() if os.path.isfile(path)}
-    for path in absolute_paths(images):
+    for path in absolute_file_state_paths(images):
         if path not in indexed:
             not_indexed.setdefault(path, "the image was never added to the index")
     return IndexStatus(sum(map(len, shards)), not_indexed, changed, deleted)

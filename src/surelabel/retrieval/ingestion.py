@@ -7,13 +7,13 @@ import numpy.typing as npt
 
 from surelabel.errors import InputError, NotFitted
 from surelabel.records import LOGIT_LIMIT, Predictions
-from surelabel.retrieval.file_state import absolute_paths, file_state_table
+from surelabel.retrieval.file_state import absolute_file_state_paths, file_state_table
 from surelabel.retrieval.index_manifest import IndexManifest
 from surelabel.retrieval.shards import ShardRows
 
 
-def empty_manifest(predictions: Predictions) -> IndexManifest:
-    """Return the manifest of an index for these predictions that has no rows yet.
+def empty_manifest_for_ingestion(predictions: Predictions) -> IndexManifest:
+    """Return the manifest of an index without rows for the given predictions.
 
     Raises:
         NotFitted: If the predictions are not calibrated.
@@ -29,12 +29,12 @@ def empty_manifest(predictions: Predictions) -> IndexManifest:
         invalid_names = [name for name in names if not name or names.count(name) > 1]
         raise InputError(
             f"Label names of an index must be distinct and not empty; got "
-            f"{_abbreviate(invalid_names)}. Rename them."
+            f"{_abbreviate_ingestion_value(invalid_names)}. Rename these labels."
         )
     return IndexManifest(names, predictions.model, predictions.calibration)
 
 
-def predictions_to_rows(predictions: Predictions) -> ShardRows:
+def predictions_to_ingestion_rows(predictions: Predictions) -> ShardRows:
     """Convert predictions to index rows, with the file state of each image at prediction time.
 
     Raises:
@@ -55,47 +55,50 @@ def predictions_to_rows(predictions: Predictions) -> ShardRows:
     return ShardRows(file_states, logits.T, scores.T, predictions.features)
 
 
-def skipped_reasons(predictions: Predictions) -> dict[str, str]:
+def skipped_reasons_of_ingestion(predictions: Predictions) -> dict[str, str]:
     """Return the reason for each image that could not be read, by absolute path."""
-    paths = absolute_paths(skipped.path for skipped in predictions.skipped)
+    paths = absolute_file_state_paths(skipped.path for skipped in predictions.skipped)
     return dict(zip(paths, (skipped.reason for skipped in predictions.skipped), strict=True))
 
 
-def check_same_recognizer(manifest: IndexManifest, predictions: Predictions) -> None:
+def check_recognizer_of_ingestion(manifest: IndexManifest, predictions: Predictions) -> None:
     """Check that predictions come from the recognizer of an index.
 
     Args:
         manifest: Manifest of the index.
-        predictions: Predictions to add to it.
+        predictions: Predictions to add to the index.
 
     Raises:
         NotFitted: If the predictions are not calibrated.
         InputError: If model, calibration, names or feature width differ.
     """
-    other = empty_manifest(predictions)
+    other = empty_manifest_for_ingestion(predictions)
     pairs = {
         "model": (manifest.model, other.model),
         "calibration": (manifest.calibration, other.calibration),
         "names": (manifest.names, other.names),
     }
     if manifest.shards:
-        widths = [_width(manifest.shards[0].features), _width(predictions.features)]
+        widths = [
+            _feature_width_of_ingestion(manifest.shards[0].features),
+            _feature_width_of_ingestion(predictions.features),
+        ]
         pairs["feature width"] = (str(widths[0]), str(widths[1]))
     for quantity, (expected, actual) in pairs.items():
         if expected != actual:
             raise InputError(
                 f"All predictions of an index must come from one recognizer. The index "
-                f"has {quantity} {_abbreviate(expected)}; the predictions have "
-                f"{_abbreviate(actual)}. Predict with the same recognizer, or build the index "
-                f"again (`surelabel index`)."
+                f"has {quantity} {_abbreviate_ingestion_value(expected)}; the predictions have "
+                f"{_abbreviate_ingestion_value(actual)}. Predict with the same recognizer, or "
+                f"build the index again (`surelabel index`)."
             )
 
 
-def _width(features: npt.NDArray[np.float16] | None) -> int:
+def _feature_width_of_ingestion(features: npt.NDArray[np.float16] | None) -> int:
     return 0 if features is None else features.shape[1]
 
 
-def _abbreviate(value: str | Sequence[str]) -> str:
+def _abbreviate_ingestion_value(value: str | Sequence[str]) -> str:
     """Return a quoted string, or the first five strings of a list with its length."""
     if isinstance(value, str):
         return repr(value)

@@ -1,7 +1,8 @@
 """Log probability and truth of every literal of every annotated image, to rank conjunctions.
 
-A literal is a wanted or unwanted label. A query is a tuple of literals by rising column. Its score
-adds log probabilities in that order in float32, so that equal queries have equal scores.
+A literal is a wanted or unwanted label. A query is a tuple of literals by rising column. The score
+of a query is the float32 sum of log probabilities in the order of the literals, so equal queries
+have equal scores.
 """
 
 from dataclasses import dataclass
@@ -9,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.metrics.arrays.input_validation import validate_scores
+from surelabel.metrics.arrays.input_validation import validate_ranking_metric_inputs
 from surelabel.records import Flags
-from surelabel.retrieval.conjunction_search import Literal, log_sigmoid
+from surelabel.retrieval.conjunction_search import Literal, conjunction_search_log_sigmoid
 
 Literals = tuple[Literal, ...]
 LogProbabilities = npt.NDArray[np.float32]
@@ -22,10 +23,10 @@ class LiteralScores:
     """Log probability and truth of each literal in each image.
 
     Attributes:
-        log_probabilities: Log probability of the literals by sign (+1 wanted, -1 unwanted), minus
-            infinity if the target is unknown, ``(c, n)`` each.
-        is_true: Whether the literal holds, by sign; False if the target is unknown, ``(c, n)``
-            each.
+        log_probabilities: Log probability of the literals by sign (+1 wanted, -1 unwanted), ``(c,
+            n)`` each. If the target is unknown, the log probability is minus infinity.
+        is_true: Whether the literal holds, by sign, boolean, ``(c, n)`` each. If the target is
+            unknown, the value is False.
     """
 
     log_probabilities: dict[int, LogProbabilities]
@@ -63,14 +64,17 @@ def compute_literal_scores(
 
     Args:
         logits: Finite log-odds, ``(n, c)``.
-        targets: 1 for positive, 0 for negative, NaN for unknown targets, ``(n, c)``.
-        known: True if the target is known, ``(n, c)``; if omitted, all targets but NaN are known.
+        targets: Targets, 1 if positive, 0 if negative and NaN if unknown, ``(n, c)``.
+        known: True for known targets, boolean, ``(n, c)``. If None, all targets except NaN are
+            known.
 
     Raises:
         InputError: If shapes differ, a log-odds is not finite, or a known target is not 0 or 1.
     """
-    logits, is_positive, known = validate_scores(logits, targets, known)
-    log_probabilities = {sign: log_sigmoid(sign * logits.T).astype(np.float32) for sign in (1, -1)}
+    logits, is_positive, known = validate_ranking_metric_inputs(logits, targets, known)
+    log_probabilities = {
+        sign: conjunction_search_log_sigmoid(sign * logits.T).astype(np.float32) for sign in (1, -1)
+    }
     for values in log_probabilities.values():
         values[~known.T] = -np.inf
     is_true = {1: is_positive.T, -1: (known & ~is_positive).T}
@@ -78,10 +82,10 @@ def compute_literal_scores(
     return LiteralScores(log_probabilities, contiguous)
 
 
-def average_precision_of_query(scores: LogProbabilities, is_relevant: Flags) -> float:
+def average_precision_of_literal_scores(scores: LogProbabilities, is_relevant: Flags) -> float:
     """Return the average precision of the ranking of one query with a relevant image.
 
-    Only scores that reach the lowest relevant one are sorted. Ties count as one threshold.
+    Only scores that are at least the lowest relevant score are sorted. Ties count as one threshold.
 
     Args:
         scores: Scores, higher is ranked first, ``(n,)``.

@@ -27,8 +27,8 @@ class Query:
     """Labels that must be positive in an image and labels that must be negative.
 
     Attributes:
-        wanted: Distinct label names.
-        unwanted: Distinct label names, none of them wanted.
+        wanted: Distinct names of the labels that must be positive.
+        unwanted: Distinct names of the labels that must be negative.
 
     Raises:
         InputError: If there is no label, a name is empty, or a name occurs twice.
@@ -41,12 +41,13 @@ class Query:
         terms = self.wanted + self.unwanted
         if not terms:
             raise InputError(
-                "A query must contain at least one label, as in: fork & !knife; it contains none. "
+                "A query must contain at least one label, as in: fork & !knife; got no label. "
                 "Add a label."
             )
         if not all(terms):
             raise InputError(
-                "Label names in a query must not be empty; one is empty. Write its name."
+                "Label names in a query must not be empty; got an empty name. Write the name of "
+                "the label."
             )
         both = sorted(set(self.wanted) & set(self.unwanted))
         if both:
@@ -56,13 +57,13 @@ class Query:
             )
         if len(set(terms)) < len(terms):
             raise InputError(
-                f"Labels of a query must be distinct; got {terms}. Remove the repeated ones."
+                f"Labels of a query must be distinct; got {terms}. Remove the repeated labels."
             )
 
     def __str__(self) -> str:
         """Return the query in the language that `parse` reads."""
-        signed = [_quote_label(term) for term in self.wanted]
-        return " & ".join(signed + ["!" + _quote_label(term) for term in self.unwanted])
+        signed = [_quote_query_label(term) for term in self.wanted]
+        return " & ".join(signed + ["!" + _quote_query_label(term) for term in self.unwanted])
 
 
 def parse(text: str) -> Query:
@@ -92,12 +93,12 @@ def parse(text: str) -> Query:
     wanted: dict[str, None] = {}
     unwanted: dict[str, None] = {}
     if text.strip():
-        for is_negated, name in _terms(text):
+        for is_negated, name in _query_terms(text):
             (unwanted if is_negated else wanted)[name] = None
     return Query(tuple(wanted), tuple(unwanted))
 
 
-def query_literals(query: Query, names: Sequence[str]) -> list[tuple[int, int]]:
+def query_to_columns(query: Query, names: Sequence[str]) -> list[tuple[int, int]]:
     """Convert the labels of a query to columns with signs.
 
     A name matches exactly, or after Unicode normalization (NFC).
@@ -114,53 +115,53 @@ def query_literals(query: Query, names: Sequence[str]) -> list[tuple[int, int]]:
         InputError: If two terms are different spellings of one name.
 
     Example:
-        >>> query_literals(parse("apple & !knife"), ["knife", "fork", "apple"])
+        >>> query_to_columns(parse("apple & !knife"), ["knife", "fork", "apple"])
         [(2, 1), (0, -1)]
     """
     columns = {normalize("NFC", name): column for column, name in enumerate(names)}
     columns |= {name: column for column, name in enumerate(names)}
     signed = [(term, 1) for term in query.wanted] + [(term, -1) for term in query.unwanted]
-    literals = [(_find_column(term, columns, names), sign) for term, sign in signed]
+    literals = [(_find_query_column(term, columns, names), sign) for term, sign in signed]
     if len({column for column, _ in literals}) < len(literals):
         raise InputError(
             f"Labels of a query must be distinct; two terms of [{query}] are the same label. "
-            f"Remove one of them."
+            f"Remove one of the two terms."
         )
     return literals
 
 
-def _find_column(term: str, columns: dict[str, int], names: Sequence[str]) -> int:
-    """Return the column of a label; raise UnknownName with similar names if there is none."""
+def _find_query_column(term: str, columns: dict[str, int], names: Sequence[str]) -> int:
+    """Return the column of a label, or raise UnknownName with similar names."""
     column = columns.get(term, columns.get(normalize("NFC", term)))
     if column is None:
         similar_names = get_close_matches(term[:300], names, n=3, cutoff=0.5)
         hint = f" Did you mean {' or '.join(map(repr, similar_names))}?" if similar_names else ""
         raise UnknownName(
-            f"Label {_shorten(term)} is not in the index.{hint} Write & between two labels and ! "
-            f"before an unwanted one. There are {len(names)} labels, such as "
+            f"Label {_shorten_query_text(term)} is not in the index.{hint} Write & between two "
+            f"labels and ! before an unwanted label. There are {len(names)} labels, such as "
             f"{', '.join(names[:5])}."
         )
     return column
 
 
-def _terms(text: str) -> Iterator[tuple[bool, str]]:
+def _query_terms(text: str) -> Iterator[tuple[bool, str]]:
     """Iterate over ``(is_negated, name)`` of each term; raise InputError on a grammar error."""
     is_negated, name = False, ""
-    for kind, token in [*_join_words(text), ("&", "")]:
+    for kind, token in [*_join_query_words(text), ("&", "")]:
         if kind == "name" and name:
             raise InputError(
-                f"Two label names must be separated by &; it is missing before {_shorten(token)}. "
-                f"Insert it."
+                f"Two label names must be separated by &; & is missing before "
+                f"{_shorten_query_text(token)}. Insert &."
             )
         if kind == "!" and (is_negated or name):
             raise InputError(
                 "A ! (or the word not) must occur once, before a label name. Quote names that "
-                "contain it."
+                "contain them."
             )
         if kind == "&" and not name:
             raise InputError(
-                f"Both sides of & (or the word and) need a label name; one is missing in "
-                f"{_shorten(text)}. Add it."
+                f"Both sides of & (or the word and) need a label name; a name is missing in "
+                f"{_shorten_query_text(text)}. Add the name."
             )
         if kind == "&":
             yield is_negated, name
@@ -171,10 +172,10 @@ def _terms(text: str) -> Iterator[tuple[bool, str]]:
             name = token
 
 
-def _join_words(text: str) -> Iterator[tuple[str, str]]:
+def _join_query_words(text: str) -> Iterator[tuple[str, str]]:
     """Iterate over the tokens ``&``, ``!`` and ``name``, with adjacent words joined to one name."""
     words: list[str] = []
-    for kind, token in _tokens(text):
+    for kind, token in _query_tokens(text):
         if kind == "word":
             words.append(token)
             continue
@@ -186,7 +187,7 @@ def _join_words(text: str) -> Iterator[tuple[str, str]]:
         yield "name", " ".join(words)
 
 
-def _tokens(text: str) -> Iterator[tuple[str, str]]:
+def _query_tokens(text: str) -> Iterator[tuple[str, str]]:
     """Iterate over ``(kind, text)`` of the tokens: ``&``, ``!``, ``name`` (quoted) and ``word``."""
     position = 0
     while position < len(text):
@@ -194,7 +195,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
         if match is None:  # only an unclosed quote matches no branch
             raise InputError(
                 f"Every opening quote needs a closing one; the quote at character {position + 1} "
-                f"is not closed: {_shorten(text[position:])}. Close it."
+                f"is not closed: {_shorten_query_text(text[position:])}. Close the quote."
             )
         position = match.end()
         if (sign := match["sign"]) is not None:
@@ -209,8 +210,8 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
             yield (_SIGNS[word.lower()], "") if word.lower() in _SIGNS else ("word", word)
 
 
-def _quote_label(name: str) -> str:
-    """Return a label name as `parse` reads it, quoted if necessary."""
+def _quote_query_label(name: str) -> str:
+    """Return a label name in the query language, quoted if necessary."""
     is_plain = not re.search(r'[&!"]', name) and " ".join(name.split()) == name
     if is_plain and not any(word.lower() in _SIGNS for word in name.split()):
         return name
@@ -218,6 +219,6 @@ def _quote_label(name: str) -> str:
     return f'"{doubled}"'
 
 
-def _shorten(text: str) -> str:
+def _shorten_query_text(text: str) -> str:
     """Return a quoted string of at most 60 characters."""
     return repr(text if len(text) <= 60 else text[:57] + "...")

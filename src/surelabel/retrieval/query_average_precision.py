@@ -15,15 +15,17 @@ class ShapePrecision:
     Attributes:
         wanted: Number of wanted labels in each query.
         unwanted: Number of unwanted labels in each query.
-        queries: Number of queries of this shape.
-        fulfilled: Number of queries that some image fulfils; an estimate if queries were sampled.
+        queries: Number of queries of the shape.
+        fulfilled: Number of queries that some image fulfils. If queries were sampled, the number is
+            an estimate.
         evaluated: Number of fulfilled queries whose average precision was computed.
-        mean: Mean average precision of the fulfilled queries, in [0, 1]; NaN if there is none.
-        standard_error: Standard error of ``mean``; 0 if all queries were evaluated, NaN if fewer
-            than two were.
-        draws: Number of queries sampled; 0 if all queries were evaluated.
-        sampled_queries: Fulfilled queries of the sample, with literals ``(column, sign)``; empty if
-            all queries were evaluated.
+        mean: Mean average precision of the fulfilled queries, in [0, 1]. If no query is fulfilled,
+            the mean is NaN.
+        standard_error: Standard error of ``mean``. If all queries were evaluated, the value is 0.
+            If fewer than two sampled queries were evaluated, the value is NaN.
+        draws: Number of sampled queries. If all queries were evaluated, the number is 0.
+        sampled_queries: Fulfilled queries of the sample, with literals ``(column, sign)``. If all
+            queries were evaluated, the tuple is empty.
     """
 
     wanted: int
@@ -43,8 +45,9 @@ class LengthPrecision:
 
     Attributes:
         length: Number of labels in each query.
-        mean: Mean over the fulfilled queries with equal weights, in [0, 1]; NaN if there is none.
-        standard_error: Standard error of ``mean``; 0 if all queries were evaluated.
+        mean: Mean over the fulfilled queries with equal weights, in [0, 1]. If no query is
+            fulfilled, the mean is NaN.
+        standard_error: Standard error of ``mean``. If all queries were evaluated, the value is 0.
     """
 
     length: int
@@ -53,12 +56,13 @@ class LengthPrecision:
 
 
 @dataclass(frozen=True)
-class QueryPrecision:
+class QueryAveragePrecision:
     """Mean average precision over queries.
 
     Attributes:
-        mean: Mean over all fulfilled queries with equal weights, in [0, 1]; NaN if there is none.
-        standard_error: Standard error of ``mean``; 0 if all queries were evaluated.
+        mean: Mean over all fulfilled queries with equal weights, in [0, 1]. If no query is
+            fulfilled, the mean is NaN.
+        standard_error: Standard error of ``mean``. If all queries were evaluated, the value is 0.
         by_shape: Mean average precision of each query shape, short queries first.
         curve: Mean average precision of each query length, by rising length.
         seed: Seed of the query sample.
@@ -85,7 +89,10 @@ class QueryPrecision:
 
     @property
     def skipped(self) -> dict[int, int]:
-        """Number of queries that no image fulfils, by query length; an estimate if sampled."""
+        """Number of queries that no image fulfils, by query length.
+
+        If the queries of a length are sampled, the number is an estimate.
+        """
         return {
             point.length: round(
                 sum(shape.queries - shape.fulfilled for shape in self._shapes_of(point.length))
@@ -97,7 +104,9 @@ class QueryPrecision:
         return [shape for shape in self.by_shape if shape.wanted + shape.unwanted == length]
 
 
-def combine_shapes(shapes: Sequence[ShapePrecision], seed: int) -> QueryPrecision:
+def query_average_precision_of_shapes(
+    shapes: Sequence[ShapePrecision], seed: int
+) -> QueryAveragePrecision:
     """Average query shapes, each weighted by its number of fulfilled queries.
 
     Args:
@@ -107,15 +116,17 @@ def combine_shapes(shapes: Sequence[ShapePrecision], seed: int) -> QueryPrecisio
     curve = []
     for length in sorted({shape.wanted + shape.unwanted for shape in shapes}):
         of_length = [shape for shape in shapes if shape.wanted + shape.unwanted == length]
-        mean, error = _mean_and_standard_error(of_length)
+        mean, error = _mean_query_average_precision(of_length)
         curve.append(LengthPrecision(length, mean, error))
-    return QueryPrecision(*_mean_and_standard_error(shapes), tuple(shapes), tuple(curve), seed)
+    return QueryAveragePrecision(
+        *_mean_query_average_precision(shapes), tuple(shapes), tuple(curve), seed
+    )
 
 
-def _mean_and_standard_error(shapes: Sequence[ShapePrecision]) -> tuple[float, float]:
-    """Return the mean over the fulfilled queries of all shapes, and its standard error.
+def _mean_query_average_precision(shapes: Sequence[ShapePrecision]) -> tuple[float, float]:
+    """Return the mean over the fulfilled queries of all shapes, and the standard error of the mean.
 
-    A sampled shape is uncertain in its mean and in its number of fulfilled queries.
+    The standard error includes the error of the number of fulfilled queries of sampled shapes.
     """
     shapes = [shape for shape in shapes if shape.evaluated]
     if not shapes:

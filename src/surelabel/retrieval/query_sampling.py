@@ -16,39 +16,44 @@ LabelSets = npt.NDArray[np.intp]
 MAX_DRAWS_PER_QUERY = 100  # sampling stops after this many draws for each requested query
 
 
-def query_shapes(length: int) -> list[QueryShape]:
+def query_sampling_shapes(length: int) -> list[QueryShape]:
     """Return the shapes of queries of one length, with at least one wanted label.
 
     Example:
-        >>> query_shapes(3)
+        >>> query_sampling_shapes(3)
         [(1, 2), (2, 1), (3, 0)]
     """
     return [(wanted, length - wanted) for wanted in range(1, length + 1)]
 
 
-def number_of_queries_of_shape(c: int, shape: QueryShape) -> int:
-    """Return the number of queries of one shape for ``c`` labels: C(c, a) · C(c - a, b).
+def number_of_queries_for_query_sampling(c: int, shape: QueryShape) -> int:
+    """Return the number of queries of one shape for ``c`` labels.
+
+        C(c, a) · C(c - a, b)
+
+    Here a is the number of wanted labels and b the number of unwanted labels of the shape, and
+    C(c, a) is the number of sets of a out of c labels.
 
     Example:
-        >>> number_of_queries_of_shape(80, (2, 3))
+        >>> number_of_queries_for_query_sampling(80, (2, 3))
         240400160
     """
     wanted, unwanted = shape
     return comb(c, wanted) * comb(max(c - wanted, 0), unwanted)
 
 
-def query_shape(literals: Literals) -> QueryShape:
+def query_sampling_shape(literals: Literals) -> QueryShape:
     """Return the number of wanted and of unwanted labels of a query."""
     wanted = sum(sign > 0 for _, sign in literals)
     return wanted, len(literals) - wanted
 
 
-def walk_fulfilled_queries(
+def walk_fulfilled_queries_without_sampling(
     literal_scores: LiteralScores, shapes: Collection[QueryShape]
 ) -> Iterator[tuple[Literals, LogProbabilities, Flags]]:
     """Iterate over the fulfilled queries of some shapes, with scores and relevant images.
 
-    The walk is depth first: a longer query starts from the sums of a shorter one, and a query
+    The walk is depth first: a longer query starts from the sums of a shorter query, and a query
     without relevant images is not extended.
 
     Args:
@@ -78,7 +83,7 @@ def walk_fulfilled_queries(
     yield from extend((), (0, 0), np.zeros(n, np.float32), np.ones(n, bool))
 
 
-def cooccurring_label_sets(is_positive: Flags, size: int) -> LabelSets:
+def query_sampling_label_sets(is_positive: Flags, size: int) -> LabelSets:
     """Return all sets of labels that co-occur in some image.
 
     Args:
@@ -106,26 +111,26 @@ def cooccurring_label_sets(is_positive: Flags, size: int) -> LabelSets:
     return np.concatenate(blocks)
 
 
-def fulfilled_queries(
+def fulfilled_queries_without_sampling(
     literal_scores: LiteralScores, sets: LabelSets, unwanted: int
 ) -> list[Literals]:
-    """Return every fulfilled query of one wanted label set and some unwanted labels.
+    """Return all fulfilled queries that combine a set of wanted labels with unwanted labels.
 
     Args:
         literal_scores: Scores and truth of every literal.
         sets: Sets of wanted labels, ``(sets, size)``.
-        unwanted: Number of unwanted labels.
+        unwanted: Number of unwanted labels in each query.
     """
     labels = {*range(literal_scores.n_labels)}
     queries = [
-        _sorted_literals(wanted, others)
+        _sorted_query_sampling_literals(wanted, others)
         for wanted in sets.tolist()
         for others in combinations(sorted(labels - {*wanted}), unwanted)
     ]
     return [query for query in queries if literal_scores.relevant_images(query).any()]
 
 
-def sample_fulfilled_queries(
+def sample_queries(
     literal_scores: LiteralScores,
     sets: LabelSets,
     unwanted: int,
@@ -135,13 +140,13 @@ def sample_fulfilled_queries(
 ) -> tuple[list[Literals], int]:
     """Sample fulfilled queries uniformly with replacement.
 
-    A label set and other labels are drawn uniformly, and queries that no image fulfils are
+    A label set and other labels are sampled uniformly, and queries that no image fulfils are
     rejected. The acceptance rate estimates the number of fulfilled queries.
 
     Args:
         literal_scores: Scores and truth of every literal.
         sets: All sets of wanted labels that co-occur, ``(sets, size)``.
-        unwanted: Number of unwanted labels.
+        unwanted: Number of unwanted labels in each query.
         sample_size: Number of fulfilled queries to sample.
         generator: Random generator.
 
@@ -156,12 +161,12 @@ def sample_fulfilled_queries(
         wanted = sets[generator.integers(len(sets))].tolist()
         permutation = generator.permutation(literal_scores.n_labels).tolist()
         others = [column for column in permutation if column not in wanted]
-        query = _sorted_literals(wanted, others[:unwanted])
+        query = _sorted_query_sampling_literals(wanted, others[:unwanted])
         if literal_scores.relevant_images(query).any():
             queries.append(query)
     return queries, draws
 
 
-def _sorted_literals(wanted: Collection[int], unwanted: Collection[int]) -> Literals:
+def _sorted_query_sampling_literals(wanted: Collection[int], unwanted: Collection[int]) -> Literals:
     """Return the literals of wanted and unwanted columns, by rising column."""
     return tuple(sorted([(j, 1) for j in wanted] + [(j, -1) for j in unwanted]))

@@ -25,8 +25,11 @@ import pyarrow.parquet as pq
 
 from surelabel.errors import DataError
 from surelabel.files import atomic_file
-from surelabel.retrieval.conjunction_search import SortedLogits, descending_order
-from surelabel.retrieval.file_state import is_valid_unicode
+from surelabel.retrieval.conjunction_search import (
+    ConjunctionSearchLogits,
+    descending_order_for_conjunction_search,
+)
+from surelabel.retrieval.file_state import is_valid_file_state_path
 
 ROW_GROUP_SIZE = 1 << 16
 FOLD_WORDS = 1 << 11  # words per piece of 8 KiB; a checksum of the full line would be much slower
@@ -47,7 +50,7 @@ class ShardRows:
         file_states: Path and file state of each image, ``n`` rows.
         logits: Log-odds, ``(c, n)``.
         scores: Raw scores, ``(c, n)``.
-        features: Image features, ``(n, d)``; None if they are not stored.
+        features: Image features, ``(n, d)``. If None, no features are stored.
     """
 
     file_states: pa.Table
@@ -58,12 +61,12 @@ class ShardRows:
 
 @dataclass(frozen=True)
 class Shard:
-    """One shard on disk, mapped into memory; its length is the number of rows not removed.
+    """Shard on disk, mapped into memory, whose length is the number of rows not removed.
 
     Attributes:
         folder: Folder of the index.
-        number: Shard number, part of its file names.
-        n_rows: Number of all rows, removed ones included.
+        number: Shard number, which is part of the file names.
+        n_rows: Number of all rows, including removed rows.
         files: Size of each file in bytes, by file name.
         removed: Row numbers of the removed rows.
     """
@@ -79,7 +82,7 @@ class Shard:
 
     @classmethod
     def from_entry(cls, folder: Path, entry: dict[str, Any]) -> "Shard":
-        """Create a shard from its entry in ``index.json``, the inverse of `entry`.
+        """Create a shard from an entry of ``index.json``, as the inverse of `entry`.
 
         Raises:
             ValueError, KeyError, TypeError: If the entry is malformed.
@@ -110,7 +113,7 @@ class Shard:
 
     @cached_property
     def is_active(self) -> npt.NDArray[np.bool_] | None:
-        """False for removed rows, ``(n,)``; None if no row was removed."""
+        """Flags that are False for removed rows, ``(n,)``, or None if no row was removed."""
         if not self.removed:
             return None
         is_active = np.ones(self.n_rows, bool)
@@ -119,12 +122,12 @@ class Shard:
 
     @cached_property
     def file_states(self) -> pa.Table:
-        """Paths and file states of all rows, removed ones included; read on first use."""
+        """Paths and file states of all rows, including removed rows."""
         return self._read("rows", "parquet", lambda _: self._parquet.read().combine_chunks())
 
     @cached_property
     def _parquet(self) -> pq.ParquetFile:
-        return self._read("rows", "parquet", _open_parquet)
+        return self._read("rows", "parquet", _open_shard_parquet)
 
     @property
     def active_file_states(self) -> pa.Table:
@@ -134,10 +137,10 @@ class Shard:
         return self.file_states.filter(pa.array(self.is_active))
 
     @cached_property
-    def sorted_logits(self) -> SortedLogits:
-        """Arrays that a search reads."""
+    def sorted_logits(self) -> ConjunctionSearchLogits:
+        """Log-odds, raw scores and sorted rows that a search reads."""
         logits, scores, order = map(self._array, ("logits", "scores", "order"))
-        return SortedLogits(logits, scores, order, self.is_active)
+        return ConjunctionSearchLogits(logits, scores, order, self.is_active)
 
     @cached_property
     def _checksums(self) -> npt.NDArray[np.uint32]:
@@ -150,13 +153,13 @@ class Shard:
 
     @cached_property
     def features(self) -> npt.NDArray[np.float16] | None:
-        """Image features, ``(n, d)``; None if they are not stored."""
+        """Image features, ``(n, d)``, or None if no features are stored."""
         return self._array("features") if f"features-{self.number:03}.npy" in self.files else None
 
     def check_files(self, c: int) -> None:
         """Open every file and check its size and shape.
 
-        The files stay open, and so stay readable after another process replaces them.
+        The files stay open, so the shard stays readable after another process replaces the files.
 
         Args:
             c: Number of labels of the index.
@@ -166,10 +169,10 @@ class Shard:
         """
         for name, size in self.files.items():
             file = self.folder / name
-            actual_size = _file_size(file)
+            actual_size = _shard_file_size(file)
             if actual_size != size:
                 actual = "no file" if actual_size is None else f"{actual_size} bytes"
-                raise _damaged_file_error(file, f"expected {size} bytes, got {actual}")
+                raise _damaged_shard_error(file, f"expected {size} bytes, got {actual}")
         for name, dtype in ARRAY_DTYPES.items():
             is_checksums = name == "checksums"
             array = self._checksums if is_checksums else getattr(self.sorted_logits, name)
@@ -177,12 +180,14 @@ class Shard:
             if (array.shape, array.dtype) != (shape, dtype):
                 actual = f"{array.shape} of {array.dtype.str}"
                 file = self._file(name, "npy")
-                raise _damaged_file_error(file, f"expected shape {shape}, got {actual}")
+                raise _damaged_shard_error(file, f"expected shape {shape}, got {actual}")
         if self._parquet.metadata.num_rows != self.n_rows:
             file = self._file("rows", "parquet")
-            raise _damaged_file_error(file, f"expected {self.n_rows} rows")
+            raise _damaged_shard_error(file, f"expected {self.n_rows} rows")
         if self.features is not None and len(self.features) != self.n_rows:
-            raise _damaged_file_error(self._file("features", "npy"), f"expected {self.n_rows} rows")
+            raise _damaged_shard_error(
+                self._file("features", "npy"), f"expected {self.n_rows} rows"
+            )
 
     def verify_checksums(self, columns: Iterable[int]) -> None:
         """Compare the arrays of some labels with their checksums, once per open shard.
@@ -191,24 +196,24 @@ class Shard:
             columns: Columns of the labels.
 
         Raises:
-            DataError: If the content of an array differs from the written one.
+            DataError: If the content of an array differs from the written content.
         """
         for column in set(columns) - self._verified_columns:
             for name, checksums in zip(CHECKSUMMED_ARRAYS, self._checksums, strict=True):
-                if checksum(getattr(self.sorted_logits, name)[column]) != checksums[column]:
-                    raise _damaged_file_error(
+                if shard_checksum(getattr(self.sorted_logits, name)[column]) != checksums[column]:
+                    raise _damaged_shard_error(
                         self._file(name, "npy"), f"the checksum of label {column} does not match"
                     )
             self._verified_columns.add(column)
 
     def find_rows(self, paths: Sequence[str]) -> npt.NDArray[np.int64]:
-        """Return the rows, not removed, whose path is one of these absolute paths."""
-        valid_paths = pa.array(filter(is_valid_unicode, paths), pa.string())
+        """Return the rows, except removed rows, whose path is one of the given absolute paths."""
+        valid_paths = pa.array(filter(is_valid_file_state_path, paths), pa.string())
         is_match = pc.is_in(self.file_states["path"], value_set=valid_paths).to_numpy()
         return np.flatnonzero(is_match if self.is_active is None else is_match & self.is_active)
 
     def with_removed_rows(self, rows: Iterable[int]) -> "Shard":
-        """Return the same shard with these rows removed, too."""
+        """Return a copy of the shard in which the given rows are also removed."""
         return replace(self, removed=tuple(sorted({*self.removed, *map(int, rows)})))
 
     def read_active_rows(self) -> ShardRows:
@@ -235,14 +240,14 @@ class Shard:
         try:
             return reader(file)
         except (OSError, ValueError, pa.ArrowInvalid) as error:
-            raise _damaged_file_error(file, "it cannot be read") from error
+            raise _damaged_shard_error(file, "the file cannot be read") from error
 
 
 def write_shard(folder: Path, number: int, batches: Sequence[ShardRows]) -> Shard:
     """Write the rows of all batches, in this order, as one new shard.
 
-    One label is in memory at a time. The shard is not part of the index until ``index.json``
-    lists it.
+    One label is in memory at a time. The shard is not part of the index until ``index.json`` lists
+    the shard.
 
     Args:
         folder: Folder of the index.
@@ -271,16 +276,18 @@ def write_shard(folder: Path, number: int, batches: Sequence[ShardRows]) -> Shar
 
     def with_checksums(name: str, lines: Iterable[Any]) -> Iterable[Any]:
         for line in lines:
-            checksums[name].append(checksum(line))
+            checksums[name].append(shard_checksum(line))
             yield line
 
     shape = (c, n)
     logits = with_checksums("logits", label_lines("logits"))
-    order = with_checksums("order", map(descending_order, label_lines("logits")))
-    write_array(array_files["logits"], shape, ARRAY_DTYPES["logits"], logits)
-    write_array(array_files["scores"], shape, ARRAY_DTYPES["scores"], label_lines("scores"))
-    write_array(array_files["order"], shape, ARRAY_DTYPES["order"], order)
-    write_array(
+    order = with_checksums(
+        "order", map(descending_order_for_conjunction_search, label_lines("logits"))
+    )
+    write_shard_array(array_files["logits"], shape, ARRAY_DTYPES["logits"], logits)
+    write_shard_array(array_files["scores"], shape, ARRAY_DTYPES["scores"], label_lines("scores"))
+    write_shard_array(array_files["order"], shape, ARRAY_DTYPES["order"], order)
+    write_shard_array(
         array_files["checksums"],
         (len(CHECKSUMMED_ARRAYS), c),
         ARRAY_DTYPES["checksums"],
@@ -290,14 +297,14 @@ def write_shard(folder: Path, number: int, batches: Sequence[ShardRows]) -> Shar
     features = [batch.features for batch in batches if batch.features is not None]
     if features:
         files.append(folder / f"features-{number:03}.npy")
-        write_array(files[-1], (n, features[0].shape[1]), np.float16, features)
+        write_shard_array(files[-1], (n, features[0].shape[1]), np.float16, features)
     return Shard(folder, number, n, {file.name: file.stat().st_size for file in files})
 
 
-def write_array(file: Path, shape: tuple[int, int], dtype: Any, parts: Iterable[Any]) -> None:
+def write_shard_array(file: Path, shape: tuple[int, int], dtype: Any, parts: Iterable[Any]) -> None:
     """Write a ``.npy`` file part by part.
 
-    Writing without a memory map makes a full disk an error instead of a crash.
+    Without a memory map, a full disk raises an error instead of a crash.
 
     Args:
         file: Path of the new file.
@@ -316,11 +323,11 @@ def write_array(file: Path, shape: tuple[int, int], dtype: Any, parts: Iterable[
             stream.write(np.ascontiguousarray(part, dtype).data)
 
 
-def checksum(line: npt.NDArray[Any]) -> int:
-    """Return the CRC-32 of a line of 4-byte numbers, its pieces of 8 KiB combined by XOR.
+def shard_checksum(line: npt.NDArray[Any]) -> int:
+    """Return the CRC-32 of a line of 4-byte numbers, with pieces of 8 KiB combined by XOR.
 
-    Any damage within 8 KiB changes the checksum. Larger damage stays undetected only if it cancels
-    bit by bit.
+    Any damage within 8 KiB changes the checksum. Larger damage stays undetected only if the changed
+    bits cancel.
     """
     words = np.ascontiguousarray(line).view(np.uint32)
     end = len(words) // FOLD_WORDS * FOLD_WORDS
@@ -328,19 +335,19 @@ def checksum(line: npt.NDArray[Any]) -> int:
     return zlib.crc32(words[end:].data, zlib.crc32(folded.data))
 
 
-def _file_size(file: Path) -> int | None:
-    """Return the size of a file in bytes; None if it does not exist or cannot be read."""
+def _shard_file_size(file: Path) -> int | None:
+    """Return the size of a shard file in bytes, or None if the file cannot be read."""
     try:
         return file.stat().st_size
     except OSError:
         return None
 
 
-def _open_parquet(file: Path) -> pq.ParquetFile:
+def _open_shard_parquet(file: Path) -> pq.ParquetFile:
     return pq.ParquetFile(file, memory_map=True, page_checksum_verification=True)
 
 
-def _damaged_file_error(file: Path, reason: str) -> DataError:
+def _damaged_shard_error(file: Path, reason: str) -> DataError:
     return DataError(
         f"{file} is damaged: {reason}. Restore the file, or build the index again "
         f"(`surelabel index`)."

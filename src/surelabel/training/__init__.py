@@ -1,12 +1,16 @@
 """Training loop, batch sources and training objective."""
 
-from surelabel.training.batches import Batch, BatchSource, TargetUpdatingSource
+from surelabel.training.batches import Batch, BatchSource, TargetUpdatingBatchSource
 from surelabel.training.checkpoint import Checkpoint
 from surelabel.training.cut_and_sew_source import CutAndSewBatch, CutAndSewSource
-from surelabel.training.feature_batches import FeatureBatches, select_feature_rows, to_tensors
+from surelabel.training.feature_batches import (
+    FeatureBatches,
+    feature_batch_tensors,
+    select_feature_batch_rows,
+)
 from surelabel.training.image_batches import ImageBatches
-from surelabel.training.loop import EpochResult, run_training
-from surelabel.training.objective import Objective, mean_over_known
+from surelabel.training.loop import EpochResult, run_training_loop
+from surelabel.training.objective import Objective, objective_mean_over_known
 from surelabel.training.weight_averaging import WeightAverage
 
 __all__ = [
@@ -19,10 +23,10 @@ __all__ = [
     "FeatureBatches",
     "ImageBatches",
     "Objective",
-    "TargetUpdatingSource",
+    "TargetUpdatingBatchSource",
     "WeightAverage",
-    "mean_over_known",
-    "run_training",
-    "select_feature_rows",
-    "to_tensors",
+    "feature_batch_tensors",
+    "objective_mean_over_known",
+    "run_training_loop",
+    "select_feature_batch_rows",
 ]

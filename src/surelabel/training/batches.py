@@ -19,7 +19,8 @@ class Batch:
         features: Features of ``n`` images.
         targets: Targets in [0, 1], ``(n, c)``.
         known: True where the target is known, ``(n, c)``.
-        weights: Weight of each image in an elementwise loss, ``(n,)``; None for equal weights.
+        weights: Weight of each image in an elementwise loss, ``(n,)``. If None, all weights are
+            equal.
     """
 
     features: Features
@@ -29,13 +30,13 @@ class Batch:
 
 
 class BatchSource(Protocol):
-    """Source of training batches; it may have trainable parameters."""
+    """Source of training batches, which may have trainable parameters."""
 
     def parameters(self) -> list[nn.Parameter]:
-        """Return the parameters that are trained together with those of the method."""
+        """Return the parameters that are trained together with the parameters of the method."""
 
     def batches(self, generator: torch.Generator, skip: int = 0) -> Iterator[Batch]:
-        """Yield the batches of one epoch, without the first ``skip`` ones.
+        """Yield the batches of one epoch, except the first ``skip`` batches.
 
         Skipped batches are not computed. All random numbers are sampled from ``generator`` before
         the first batch.
@@ -46,11 +47,11 @@ class BatchSource(Protocol):
 
 
 @runtime_checkable
-class TargetUpdatingSource(BatchSource, Protocol):
+class TargetUpdatingBatchSource(BatchSource, Protocol):
     """Batch source whose targets are updated with the scores of the method."""
 
     def update_targets(self, batch: Any, scores: Tensor) -> None:
-        """Update the targets with the scores ``(n, c)`` of a batch, after its optimizer step."""
+        """Update the targets with the scores ``(n, c)`` of a batch, after the optimizer step."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the targets for a checkpoint."""
@@ -59,8 +60,8 @@ class TargetUpdatingSource(BatchSource, Protocol):
         """Restore the state of the targets from a checkpoint."""
 
 
-def check_known_targets(known: Tensor) -> None:
-    """Refuse training data without a known target.
+def check_training_batch_targets(known: Tensor) -> None:
+    """Check that training data have at least one known target.
 
     Raises:
         InputError: If no target is known.

@@ -20,8 +20,9 @@ class Checkpoint:
     """Checkpoint of a training run: one safetensors file with a JSON header, without pickle.
 
     Args:
-        path: Path of the file; it is replaced atomically.
-        run_id: Identifier of the run and its data. A file with another identifier is refused.
+        path: Path of the checkpoint file, which is replaced atomically.
+        run_id: Identifier of the run and the training data. A checkpoint file with another
+            identifier raises an error.
     """
 
     def __init__(self, path: str | Path, *, run_id: str):
@@ -31,12 +32,15 @@ class Checkpoint:
         """Write the state of a run.
 
         Args:
-            state: Objects with ``state_dict()``, and generators, by name.
+            state: Objects with a method ``state_dict``, and random generators, by name.
             history: Losses of the finished epochs.
         """
         tensors: dict[str, Tensor] = {}
         tree = {
-            name: _extract_tensors(_get_state(item), name, tensors) for name, item in state.items()
+            name: _extract_training_checkpoint_tensors(
+                _get_training_checkpoint_state(item), name, tensors
+            )
+            for name, item in state.items()
         }
         header = {
             "format": FORMAT_VERSION,
@@ -48,12 +52,12 @@ class Checkpoint:
             save_file(tensors, new_file, metadata={"run": json.dumps(header)})
 
     def resume(self, state: Mapping[str, Any]) -> list[list[float]]:
-        """Restore the state of a run; return the losses of its finished epochs.
+        """Restore the state of a run and return the losses of the finished epochs.
 
         If there is no file, change nothing and return an empty list.
 
         Raises:
-            DataError: If the file is damaged, of another version, or of another run.
+            DataError: If the file is damaged, or was written by another version or by another run.
         """
         if not self.path.exists():
             return []
@@ -74,8 +78,8 @@ class Checkpoint:
             )
         if run_id != self.run_id:
             raise DataError(
-                f"{self.path} must be the checkpoint of this run ({self.run_id}); got that of "
-                f"another run ({run_id}). {again}"
+                f"{self.path} must be the checkpoint of this run ({self.run_id}); got the "
+                f"checkpoint of another run ({run_id}). {again}"
             )
         if tree.keys() != state.keys():
             raise DataError(
@@ -83,44 +87,52 @@ class Checkpoint:
                 f"{', '.join(tree)}. {again}"
             )
         for name, item in state.items():
-            _set_state(item, _insert_tensors(tree[name], tensors))
+            _set_training_checkpoint_state(
+                item, _insert_training_checkpoint_tensors(tree[name], tensors)
+            )
         return [list(losses) for losses in history]
 
     def remove(self) -> None:
-        """Delete the file."""
+        """Delete the checkpoint file."""
         self.path.unlink(missing_ok=True)
 
 
-def _get_state(item: Any) -> Any:
+def _get_training_checkpoint_state(item: Any) -> Any:
     return item.get_state() if isinstance(item, torch.Generator) else item.state_dict()
 
 
-def _set_state(item: Any, state: Any) -> None:
+def _set_training_checkpoint_state(item: Any, state: Any) -> None:
     if isinstance(item, torch.Generator):
         item.set_state(state)
     else:
         item.load_state_dict(state)
 
 
-def _extract_tensors(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
-    """Return the state as a JSON tree; move its tensors to ``tensors``, by their paths."""
+def _extract_training_checkpoint_tensors(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
+    """Return the state as a JSON tree; copy the tensors of the state to ``tensors``, by path."""
     if isinstance(value, Tensor):
         tensors[path] = value.detach().clone().contiguous()
         return {"tensor": path}
     if isinstance(value, Mapping):
-        pairs = [[key, _extract_tensors(v, f"{path}/{key}", tensors)] for key, v in value.items()]
+        pairs = [
+            [key, _extract_training_checkpoint_tensors(v, f"{path}/{key}", tensors)]
+            for key, v in value.items()
+        ]
         return {"pairs": pairs}  # keys of JSON objects are strings, those of optimizers integers
     if isinstance(value, list | tuple):
-        return [_extract_tensors(v, f"{path}/{i}", tensors) for i, v in enumerate(value)]
+        return [
+            _extract_training_checkpoint_tensors(v, f"{path}/{i}", tensors)
+            for i, v in enumerate(value)
+        ]
     return value
 
 
-def _insert_tensors(value: Any, tensors: Mapping[str, Tensor]) -> Any:
-    """Return the state of a JSON tree, with its tensors in their places."""
+def _insert_training_checkpoint_tensors(value: Any, tensors: Mapping[str, Tensor]) -> Any:
+    """Return the state from a JSON tree and a mapping of tensors by path."""
     if isinstance(value, list):
-        return [_insert_tensors(v, tensors) for v in value]
+        return [_insert_training_checkpoint_tensors(v, tensors) for v in value]
     if isinstance(value, dict) and "tensor" in value:
         return tensors[value["tensor"]]
     if isinstance(value, dict):
-        return {key: _insert_tensors(v, tensors) for key, v in value["pairs"]}
+        return {key: _insert_training_checkpoint_tensors(v, tensors) for key, v in value["pairs"]}
     return value

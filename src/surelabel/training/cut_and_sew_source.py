@@ -13,18 +13,23 @@ from torchvision.transforms import RandAugment  # type: ignore[import-untyped]
 from surelabel.data import open_image
 from surelabel.encoders import Encoder
 from surelabel.errors import InputError
-from surelabel.pseudolabels import CutAndSew, EstimatorBatch, LabelEstimator, expectation_loss
+from surelabel.pseudolabels import CutAndSew, EstimatorBatch, LabelEstimator, em_expectation_loss
 from surelabel.records import Features
 from surelabel.training.batches import Batch
-from surelabel.training.seeded_loader import default_worker_count, shuffled_seeded_batches
-from surelabel.views import blend_labels, paste_overlays, sample_overlay_boxes, sample_overlays
+from surelabel.training.seeded_loader import seeded_loader_worker_count, shuffled_seeded_loader
+from surelabel.views import (
+    blend_labels_of_sewing,
+    paste_sewing_overlays,
+    sample_sewing_overlay_boxes,
+    sample_sewing_overlays,
+)
 
 Canvas = tuple[list[int], list[Tensor]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CutAndSewBatch(Batch):
-    """Batch of sewn images: first the weak views of all canvases, then their strong views.
+    """Batch of sewn images: first the weak views of all canvases, then the strong views.
 
     Attributes:
         estimator_batch: Rows of the label estimator for the images on the canvases.
@@ -43,14 +48,15 @@ class CutAndSewSource:
     Args:
         paths: Paths of the image files, length n.
         log_odds: Pseudo-labels of the images as log-odds, ``(n, c)``.
-        overlay_candidates: Rows of the images that may be sewn onto others.
-        encoder: Frozen encoder at the image size of the student; its trunk encodes the canvases.
+        overlay_candidates: Rows of the images that may be sewn onto other images.
+        encoder: Frozen encoder at the image size of the student. The trunk of the encoder encodes
+            the canvases.
         sewing: Settings of cut-and-sew.
-        batch_size: Canvases per batch.
-        workers: Number of worker processes that decode and sew; one per CPU core, at most 8, if
-            None.
-        progress: Function called with the number of finished canvases of the epoch and their
-            total.
+        batch_size: Number of canvases per batch.
+        workers: Number of worker processes that decode and sew. If None, there is one process per
+            CPU core, at most 8.
+        progress: Function called with the number of finished canvases of the epoch and the total
+            number of canvases.
 
     Attributes:
         estimator: Label estimator with the current pseudo-labels.
@@ -62,13 +68,14 @@ class CutAndSewSource:
         TailorCLIP, arXiv:2606.11626, section 3.3 to 3.5 and algorithm 1.
 
     Differs:
-        The strong view and its weight are those of the authors' code; the paper has none. Large
-        JPEG files are decoded at 1/2, 1/4 or 1/8 of their size: canvas and overlays keep their
-        proportions, but not their pixels. An image larger than the input of the encoder is
-        reduced before strong augmentation. A pseudo-label changes only in steps that contain its
-        image (``LabelEstimator``). The learning rate has a cosine decay; it is constant in the
-        code. After four epochs over 1,000 images the student of tiny-rn has 55.0 mAP, and 54.7
-        with a constant rate.
+        The strong view and the weight of the strong view come from the authors' code, not from the
+        paper. Large JPEG files are decoded at 1/2, 1/4 or 1/8 of the original size. Canvas and
+        overlays keep the proportions of the images, but not the pixels. An image larger than the
+        input of the encoder is reduced before strong augmentation. A pseudo-label changes only in
+        steps that contain the image of the pseudo-label (``LabelEstimator``). The learning rate has
+        a cosine decay; in the authors' code, the learning rate is constant. After four epochs over
+        1,000 images the student of tiny-rn has 55.0 mAP, and 54.7 mAP with a constant learning
+        rate.
     """
 
     def __init__(
@@ -95,18 +102,18 @@ class CutAndSewSource:
         self._paths, self._batch_size = paths, batch_size
         self._overlay_candidates = overlay_candidates.tolist()
         self._encoder, self._sewing, self._progress = encoder, sewing, progress
-        self._workers = default_worker_count(workers)
+        self._workers = seeded_loader_worker_count(workers)
 
     def parameters(self) -> list[nn.Parameter]:
         """Return no parameters: the pseudo-labels are changed by ``update_targets``."""
         return []
 
     def batches(self, generator: torch.Generator, skip: int = 0) -> Iterator[CutAndSewBatch]:
-        """Yield the batches of one epoch in random order, without the first ``skip`` ones.
+        """Yield the batches of one epoch in random order, except the first ``skip`` batches.
 
-        Each canvas is sewn with its own random seed.
+        Each canvas is sewn with a separate random seed.
         """
-        loader = shuffled_seeded_batches(
+        loader = shuffled_seeded_loader(
             self.make_canvas,
             len(self._paths),
             batch_size=self._batch_size,
@@ -127,32 +134,32 @@ class CutAndSewSource:
     def update_targets(self, batch: CutAndSewBatch, scores: Tensor) -> None:
         """Move the pseudo-labels of a batch towards the student's scores of the weak views.
 
-        The scores are log-odds. On a canvas, each label changes only in the image that it comes
-        from.
+        The scores are log-odds. On a canvas, a pseudo-label changes only for the image that
+        contributes the label.
         """
         if not self._sewing.label_learning_rate:
             return
         rows = batch.estimator_batch
-        labels = blend_labels(rows.log_odds, rows.canvases)
-        expectation_loss(labels, scores[: len(labels)]).mean().backward()
+        labels = blend_labels_of_sewing(rows.log_odds, rows.canvases)
+        em_expectation_loss(labels, scores[: len(labels)]).mean().backward()
         self.estimator.step(rows)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the pseudo-labels and the state of their optimizer."""
+        """Return the pseudo-labels and the state of the pseudo-label optimizer."""
         return self.estimator.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore the pseudo-labels and the state of their optimizer."""
+        """Restore the pseudo-labels and the state of the pseudo-label optimizer."""
         self.estimator.load_state_dict(state)
 
     def make_canvas(self, row: int, seed: int) -> Canvas:
-        """Return the rows of the images on one canvas, its own first, and preprocessed views."""
+        """Return the rows of the images on one canvas, ``row`` first, and preprocessed views."""
         generator = torch.Generator().manual_seed(seed)
         rows = [row, *self._sample_overlay_rows(generator)]
         main, *overlays = [
             open_image(self._paths[r], min_side=self._encoder.input_side) for r in rows
         ]
-        boxes = sample_overlay_boxes(
+        boxes = sample_sewing_overlay_boxes(
             main.size,
             [overlay.size for overlay in overlays],
             generator=generator,
@@ -160,18 +167,20 @@ class CutAndSewSource:
             max_overlays=max(self._sewing.max_overlays, 1),
             variant=self._sewing.variant,
         )
-        sewn = paste_overlays(main, overlays, boxes)
+        sewn = paste_sewing_overlays(main, overlays, boxes)
         views = [sewn]
         if self._sewing.strong_view_weight:
             seed = int(torch.randint(2**62, (1,), generator=generator))
-            views.append(augment_strongly(sewn, side=self._encoder.input_side, seed=seed))
+            views.append(
+                augment_for_cut_and_sew_source(sewn, side=self._encoder.input_side, seed=seed)
+            )
         return rows, [self._encoder.preprocess(view) for view in views]
 
     def _sample_overlay_rows(self, generator: torch.Generator) -> list[int]:
-        """Return the rows of randomly selected overlay images; empty without overlays."""
+        """Return the rows of randomly selected overlay images; the list may be empty."""
         if not self._sewing.max_overlays:
             return []
-        positions = sample_overlays(
+        positions = sample_sewing_overlays(
             len(self._overlay_candidates),
             generator=generator,
             max_overlays=self._sewing.max_overlays,
@@ -181,17 +190,19 @@ class CutAndSewSource:
         return [self._overlay_candidates[position] for position in positions]
 
     def _make_batch(self, canvases: list[Canvas]) -> CutAndSewBatch:
-        """Encode the views of canvases, and blend the pseudo-labels of their images."""
+        """Encode the views of canvases, and blend the pseudo-labels of the sewn images."""
         rows, views = zip(*canvases, strict=True)
         views_by_kind = list(zip(*views, strict=True))  # weak, then strong
         n_kinds = len(views_by_kind)
         estimator_batch = self.estimator.gather(rows)
-        log_odds = blend_labels(estimator_batch.log_odds.detach(), estimator_batch.canvases)
+        log_odds = blend_labels_of_sewing(
+            estimator_batch.log_odds.detach(), estimator_batch.canvases
+        )
         targets = log_odds.sigmoid().float()
         weights = torch.tensor([1.0, self._sewing.strong_view_weight][:n_kinds])
         pixels = torch.cat([torch.stack(kind) for kind in views_by_kind])
         return CutAndSewBatch(
-            features=_to_cpu(self._encoder.encode_trunk_tokens(pixels)),
+            features=_cut_and_sew_source_features_to_cpu(self._encoder.encode_trunk_tokens(pixels)),
             targets=targets.repeat(n_kinds, 1),
             known=torch.ones(n_kinds * len(targets), targets.shape[1], dtype=torch.bool),
             weights=weights.repeat_interleave(len(targets)),
@@ -199,7 +210,7 @@ class CutAndSewSource:
         )
 
 
-def augment_strongly(image: Image.Image, *, side: int, seed: int) -> Image.Image:
+def augment_for_cut_and_sew_source(image: Image.Image, *, side: int, seed: int) -> Image.Image:
     """Return an image flipped with probability 1/2 and augmented by RandAugment.
 
     Args:
@@ -219,7 +230,7 @@ def augment_strongly(image: Image.Image, *, side: int, seed: int) -> Image.Image
     return augmented
 
 
-def _to_cpu(features: Features) -> Features:
+def _cut_and_sew_source_features_to_cpu(features: Features) -> Features:
     """Move features to the CPU, the device of the student."""
     layers = {layer: tokens.cpu() for layer, tokens in (features.layers or {}).items()}
     return replace(features, pooled=features.pooled.cpu(), layers=layers)

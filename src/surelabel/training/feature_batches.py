@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from surelabel.records import Features
-from surelabel.training.batches import Batch, check_known_targets
+from surelabel.training.batches import Batch, check_training_batch_targets
 
 
 class FeatureBatches:
@@ -18,14 +18,14 @@ class FeatureBatches:
         features: Features of ``n`` images.
         targets: Targets in [0, 1], ``(n, c)``.
         known: True where the target is known, ``(n, c)``.
-        batch_size: Images per batch.
+        batch_size: Number of images per batch.
 
     Raises:
         InputError: If no target is known.
     """
 
     def __init__(self, features: Features, targets: Tensor, known: Tensor, *, batch_size: int):
-        check_known_targets(known)
+        check_training_batch_targets(known)
         self._features, self._targets, self._known = features, targets, known
         self._batch_size = batch_size
 
@@ -34,25 +34,27 @@ class FeatureBatches:
         return []
 
     def batches(self, generator: torch.Generator, skip: int = 0) -> Iterator[Batch]:
-        """Yield the batches of one epoch in random order, without the first ``skip`` ones."""
+        """Yield the batches of one epoch in random order, except the first ``skip`` batches."""
         order = torch.randperm(len(self._targets), generator=generator)
         for rows in order.split(self._batch_size)[skip:]:
             yield Batch(
-                select_feature_rows(self._features, rows), self._targets[rows], self._known[rows]
+                select_feature_batch_rows(self._features, rows),
+                self._targets[rows],
+                self._known[rows],
             )
 
     def __len__(self) -> int:
         return math.ceil(len(self._targets) / self._batch_size)
 
 
-def to_tensors(*arrays: Any) -> list[Tensor]:
+def feature_batch_tensors(*arrays: Any) -> list[Tensor]:
     """Return arrays as float32 tensors; boolean arrays stay boolean."""
     tensors = [torch.as_tensor(array) for array in arrays]
     return [tensor if tensor.dtype == torch.bool else tensor.float() for tensor in tensors]
 
 
-def select_feature_rows(features: Features, rows: Tensor) -> Features:
-    """Return all features of the images in these rows."""
+def select_feature_batch_rows(features: Features, rows: Tensor) -> Features:
+    """Return all features of the images in ``rows``."""
 
     def select(tensor: Tensor | None) -> Tensor | None:
         return None if tensor is None else tensor[rows]

@@ -11,18 +11,19 @@ from torch import Tensor, nn
 
 from surelabel.data import open_image
 from surelabel.records import Features
-from surelabel.training.batches import Batch, check_known_targets
-from surelabel.training.seeded_loader import default_worker_count, shuffled_seeded_batches
+from surelabel.training.batches import Batch, check_training_batch_targets
+from surelabel.training.seeded_loader import seeded_loader_worker_count, shuffled_seeded_loader
 
 MIN_ASPECT_FACTOR = 3 / 4  # smallest factor of the aspect ratio of a crop
 
 
 @dataclass(frozen=True)
 class RandomCropFlip:
-    """Random resized crop and horizontal flip.
+    """Random augmentation of an image by a resized crop and a horizontal flip.
 
     Attributes:
-        min_area: Smallest area of the crop, relative to the image, in (0, 1]; 1 does not crop.
+        min_area: Smallest area of the crop, relative to the image, in (0, 1]. If 1, images are not
+            cropped.
         flip: Whether the image is flipped horizontally with probability 1/2.
     """
 
@@ -30,7 +31,7 @@ class RandomCropFlip:
     flip: bool = True
 
     def __call__(self, image: Image.Image, seed: int) -> Image.Image:
-        """Return a random crop of ``image``, flipped or not; it depends only on the seed."""
+        """Return a crop of ``image``, which may be flipped; the result depends only on the seed."""
         random = np.random.default_rng(seed)
         width, height = image.size
         area = random.uniform(self.min_area, 1) * width * height
@@ -54,11 +55,11 @@ class ImageBatches:
         targets: Targets in [0, 1], ``(n, c)``.
         known: True where the target is known, ``(n, c)``.
         preprocess: Function from an upright image to pixels ``(3, h, w)``.
-        min_side: Smallest side in pixels to which images may be reduced when they are decoded.
-        batch_size: Images per batch.
-        augmentation: Random augmentation; ``RandomCropFlip()`` if None.
-        workers: Number of worker processes that decode images; one per CPU core, at most 8, if
-            None.
+        min_side: Smallest side in pixels to which images may be reduced during decoding.
+        batch_size: Number of images per batch.
+        augmentation: Random augmentation of images. If None, ``RandomCropFlip()`` is used.
+        workers: Number of worker processes that decode images. If None, there is one process per
+            CPU core, at most 8.
 
     Raises:
         InputError: If no target is known.
@@ -76,7 +77,7 @@ class ImageBatches:
         augmentation: RandomCropFlip | None = None,
         workers: int | None = None,
     ):
-        check_known_targets(known)
+        check_training_batch_targets(known)
         self._paths, self._targets, self._known, self._batch_size = (
             paths,
             targets,
@@ -85,18 +86,18 @@ class ImageBatches:
         )
         self._preprocess, self._min_side = preprocess, min_side
         self._augmentation = augmentation or RandomCropFlip()
-        self._workers = default_worker_count(workers)
+        self._workers = seeded_loader_worker_count(workers)
 
     def parameters(self) -> list[nn.Parameter]:
         """Return no parameters: the targets are constant."""
         return []
 
     def batches(self, generator: torch.Generator, skip: int = 0) -> Iterator[Batch]:
-        """Yield the batches of one epoch in random order, without the first ``skip`` ones.
+        """Yield the batches of one epoch in random order, except the first ``skip`` batches.
 
-        Each image is augmented with its own random seed.
+        Each image is augmented with a separate random seed.
         """
-        loader = shuffled_seeded_batches(
+        loader = shuffled_seeded_loader(
             self.load_item,
             len(self._paths),
             batch_size=self._batch_size,

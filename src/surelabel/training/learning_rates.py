@@ -1,4 +1,4 @@
-"""Learning rates: one for each parameter group, with warm-up and cosine decay."""
+"""Learning rates of parameter groups, with warm-up and cosine decay."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from surelabel.errors import ConfigError
 from surelabel.training.batches import BatchSource
 
 
-def parameter_groups(
+def learning_rate_parameter_groups(
     method: nn.Module, source: BatchSource, learning_rate: float, weight_decay: float
 ) -> list[dict[str, Any]]:
     """Return the trainable parameters, grouped by learning rate and weight decay.
@@ -36,7 +36,8 @@ def learning_rate_schedule(
 ) -> LRScheduler:
     """Return a schedule with linear warm-up and cosine decay to zero.
 
-    Step k of r warm-up steps has k / (r + 1) of the peak learning rate; step r + 1 has the peak.
+    In step k of r warm-up steps, the learning rate is k / (r + 1) of the peak learning rate. Step r
+    + 1 has the peak learning rate.
 
     Args:
         optimizer: Optimizer with the peak learning rates.
@@ -57,6 +58,6 @@ def learning_rate_schedule(
 
 
 def _learning_rate_scale(scales: Mapping[str, float], name: str) -> float:
-    """Return the scale of the longest module path that contains the parameter; 1 for none."""
+    """Return the learning rate scale of the longest matching module path; 1 if none matches."""
     prefixes = [prefix for prefix in scales if f"{name}.".startswith(f"{prefix}.")]
     return scales[max(prefixes, key=len)] if prefixes else 1.0

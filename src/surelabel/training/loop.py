@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from surelabel.errors import ConfigError
-from surelabel.training.batches import Batch, BatchSource, TargetUpdatingSource
+from surelabel.training.batches import Batch, BatchSource, TargetUpdatingBatchSource
 from surelabel.training.checkpoint import Checkpoint
-from surelabel.training.learning_rates import learning_rate_schedule, parameter_groups
+from surelabel.training.learning_rates import learning_rate_parameter_groups, learning_rate_schedule
 from surelabel.training.objective import Objective
 from surelabel.training.weight_averaging import WeightAverage
 
@@ -23,15 +23,15 @@ class EpochResult(NamedTuple):
     """Training loss of one epoch, averaged over the known targets.
 
     Attributes:
-        loss: Loss without the regularizer; for elementwise losses in nats per target.
-        penalty: Weighted regularizer; 0 without a regularizer.
+        loss: Loss without the regularizer. Elementwise losses are in nats per target.
+        penalty: Value of the weighted regularizer. If there is no regularizer, the penalty is 0.
     """
 
     loss: float
     penalty: float
 
 
-def run_training(
+def run_training_loop(
     method: nn.Module,
     source: BatchSource,
     *,
@@ -52,40 +52,42 @@ def run_training(
     The learning rate has a linear warm-up and a cosine decay.
 
     Args:
-        method: Module from features to scores. It can have ``learning_rate_scales``: factors of
-            the learning rate by module path. It can have ``training_scores(features, targets,
-            known) -> (h, n, c)``: scores of several heads, over which the objective is averaged.
-        source: Source of the batches. A ``TargetUpdatingSource`` receives the scores after each
-            step, averaged over heads, and its state is part of the checkpoint.
+        method: Module that computes scores from features. The optional attribute
+            ``learning_rate_scales`` contains factors of the learning rate by module path. The
+            optional method ``training_scores(features, targets, known) -> (h, n, c)`` returns
+            scores of h heads, over which the objective is averaged.
+        source: Source of the batches. A ``TargetUpdatingBatchSource`` receives the scores after
+            each step, averaged over heads. The state of such a source is part of the checkpoint.
         objective: Training objective; unknown targets have no influence on it.
         epochs: Number of epochs.
         learning_rate: Peak learning rate.
         weight_decay: Weight decay of parameters with two or more axes.
         optimizer: Function ``optimizer(groups, lr=…)`` that returns an optimizer.
-        accumulation_steps: Batches per optimizer step, whose gradients are accumulated. Losses
-            and regularizers that compare images see one batch at a time.
+        accumulation_steps: Number of batches per optimizer step, whose gradients are accumulated.
+            Losses and regularizers that compare images are computed for each batch separately.
         warm_up: Share of the steps with linear warm-up of the learning rate, in [0, 1).
-        ema_decay: Decay of the exponential moving average of the weights (``WeightAverage``),
-            which replaces them at the end, in [0, 1); 0 keeps the weights of the last step.
-            Parameters of the source are not averaged.
+        ema_decay: Decay of the exponential moving average of the weights (``WeightAverage``), in
+            [0, 1). At the end, the average replaces the weights. If 0, the weights of the last step
+            are kept. Parameters of the source are not averaged.
         seed: Seed of the order of the images.
-        checkpoint: Checkpoint from which an interrupted run resumes. It is saved after each
-            epoch and after every hundredth step of an epoch.
-        progress: Function called after each epoch with the number of epochs and their total.
+        checkpoint: Checkpoint from which an interrupted run resumes. The checkpoint is saved after
+            each epoch and after every hundredth step of an epoch.
+        progress: Function called after each epoch with the number of finished epochs and the total
+            number of epochs.
 
     Returns:
-        One result per epoch.
+        List with one result per epoch.
 
     Raises:
         ConfigError: If the loss becomes infinite or NaN, or a setting is out of range.
     """
     generator = torch.Generator().manual_seed(seed)
-    updating_source = source if isinstance(source, TargetUpdatingSource) else None
-    groups = parameter_groups(method, source, learning_rate, weight_decay)
+    updating_source = source if isinstance(source, TargetUpdatingBatchSource) else None
+    groups = learning_rate_parameter_groups(method, source, learning_rate, weight_decay)
     torch_optimizer = optimizer(groups, lr=learning_rate)
     steps = epochs * math.ceil(len(source) / accumulation_steps)
     schedule = learning_rate_schedule(torch_optimizer, steps, warm_up)
-    epoch_progress = _EpochProgress(generator)
+    epoch_progress = _TrainingLoopEpoch(generator)
     average = WeightAverage(method, ema_decay) if ema_decay else None
     state = {
         "method": method,
@@ -101,20 +103,20 @@ def run_training(
     for epoch in range(len(history), epochs):
         generator.set_state(epoch_progress.generator_state)
         batches = source.batches(generator, epoch_progress.steps * accumulation_steps)
-        for step_batches in _group_batches(batches, accumulation_steps):
+        for step_batches in _group_training_loop_batches(batches, accumulation_steps):
             torch_optimizer.zero_grad()
-            sums, scores = _accumulate_gradients(method, step_batches, objective)
+            sums, scores = _accumulate_training_loop_gradients(method, step_batches, objective)
             torch_optimizer.step()
             schedule.step()
             if average:
                 average.update()
             if updating_source:
-                _update_targets(updating_source, step_batches, scores)
+                _update_targets_in_training_loop(updating_source, step_batches, scores)
             epoch_progress.add_step(sums)
             if checkpoint and epoch_progress.steps % CHECKPOINT_INTERVAL == 0:
                 checkpoint.save(state, history)
         history.append(epoch_progress.finish(generator))
-        _check_finite(history)
+        _check_training_loop_losses(history)
         if checkpoint:
             checkpoint.save(state, history)
         if progress:
@@ -125,11 +127,11 @@ def run_training(
     return history
 
 
-class _EpochProgress:
+class _TrainingLoopEpoch:
     """Position and losses within an epoch.
 
     Attributes:
-        generator_state: State of the generator of the order at the start of the epoch.
+        generator_state: State of the generator that shuffles images, at the start of the epoch.
         steps: Number of finished optimizer steps.
         sums: Sums of loss and penalty over known targets, and the number of known targets.
     """
@@ -142,12 +144,12 @@ class _EpochProgress:
         self.sums = torch.zeros(3, dtype=torch.float64)
 
     def add_step(self, sums: Tensor) -> None:
-        """Count one step, and add its sums."""
+        """Count one optimizer step, and add the sums of the step."""
         self.steps += 1
         self.sums += sums
 
     def finish(self, generator: torch.Generator) -> EpochResult:
-        """Return the result of the epoch, and reset for the next one."""
+        """Return the result of the epoch, and reset steps and sums."""
         loss, penalty, count = self.sums.tolist()
         self._reset(generator)
         return EpochResult(loss / max(count, 1), penalty / max(count, 1))
@@ -159,8 +161,8 @@ class _EpochProgress:
         vars(self).update(state)
 
 
-def _check_finite(history: list[EpochResult]) -> None:
-    """Stop training that diverges.
+def _check_training_loop_losses(history: list[EpochResult]) -> None:
+    """Check that loss and penalty of the last epoch are finite.
 
     Raises:
         ConfigError: If the last loss or penalty is infinite or NaN.
@@ -173,35 +175,35 @@ def _check_finite(history: list[EpochResult]) -> None:
         )
 
 
-def _group_batches(batches: Iterator[Batch], size: int) -> Iterator[list[Batch]]:
+def _group_training_loop_batches(batches: Iterator[Batch], size: int) -> Iterator[list[Batch]]:
     """Yield the batches in groups of ``size``; the last group may be smaller."""
     while group := list(islice(batches, size)):
         yield group
 
 
-def _update_targets(
-    source: TargetUpdatingSource, batches: list[Batch], scores: list[Tensor]
+def _update_targets_in_training_loop(
+    source: TargetUpdatingBatchSource, batches: list[Batch], scores: list[Tensor]
 ) -> None:
     for batch, batch_scores in zip(batches, scores, strict=True):
         source.update_targets(batch, batch_scores)
 
 
-def _accumulate_gradients(
+def _accumulate_training_loop_gradients(
     method: nn.Module, batches: list[Batch], objective: Objective
 ) -> tuple[Tensor, list[Tensor]]:
     """Add the gradients of the batches of one optimizer step.
 
-    Batches are weighted by their known targets: for an elementwise loss, the gradient is that of
-    all batches joined into one.
+    Batches are weighted by the number of known targets. For an elementwise loss, the sum of the
+    gradients equals the gradient of all batches joined into one batch.
 
     Returns:
-        Sums of loss and penalty over known targets, and the number of known targets; and the
-        scores of each batch.
+        Sums of loss and penalty over known targets with the number of known targets, and the scores
+        of each batch.
     """
     counts = [float(batch.known.sum()) for batch in batches]
     sums, scores = torch.zeros(3, dtype=torch.float64), []
     for batch, count in zip(batches, counts, strict=True):
-        heads = _training_scores(method, batch)
+        heads = _training_loop_scores(method, batch)
         loss, penalty = objective.mean_over_heads(heads, batch)
         total = loss if penalty is None else loss + penalty
         (total * (count / max(sum(counts), 1))).backward()
@@ -211,8 +213,8 @@ def _accumulate_gradients(
     return sums, scores
 
 
-def _training_scores(method: nn.Module, batch: Batch) -> Tensor:
-    """Return the scores of all training heads, ``(h, n, c)``; h is 1 for most methods."""
+def _training_loop_scores(method: nn.Module, batch: Batch) -> Tensor:
+    """Return the scores of all h training heads, ``(h, n, c)``; most methods have one head."""
     training_scores = getattr(method, "training_scores", None)
     if training_scores is None:
         scores: Tensor = method(batch.features)

@@ -16,15 +16,15 @@ Regularizer = Callable[[TrainingStep], Tensor]
 MIN_DENOMINATOR = 1e-12  # the loss is 0 if no target is known
 
 
-def mean_over_known(loss: ElementLoss) -> SetLoss:
-    """Return a batch loss: the mean of an elementwise loss over known targets.
+def objective_mean_over_known(loss: ElementLoss) -> SetLoss:
+    """Return a function that computes the mean of an elementwise loss over known targets.
 
-    ``known`` can also hold weights; the mean is then weighted.
+    If ``known`` contains weights, the mean is weighted.
 
     Example:
         >>> import torch
         >>> from surelabel.losses import binary
-        >>> mean = mean_over_known(binary)
+        >>> mean = objective_mean_over_known(binary)
         >>> known = torch.tensor([[True, False]])
         >>> round(mean(torch.zeros(1, 2), torch.tensor([[1.0, 0.0]]), known).item(), 4)
         0.6931
@@ -44,12 +44,12 @@ class Objective:
 
     Attributes:
         loss: Loss of a batch, ``(scores, targets, known) -> ()``: an entry of ``SET_LOSSES``, or
-            ``mean_over_known`` of an entry of ``LOSSES``.
-        regularizer: Entry of ``REGULARIZERS``; None for no regularizer.
+            ``objective_mean_over_known`` of an entry of ``LOSSES``.
+        regularizer: Entry of ``REGULARIZERS``. If None, there is no regularizer.
         weight: Weight of the regularizer (lambda).
-        link: Link of the loss. If it is strictly increasing, the regularizer receives log-odds
-            as well as scores.
-        texts: Unit vectors of the label texts, ``(c, d)``, for regularizers that use them.
+        link: Link of the loss. If the link is strictly increasing, the regularizer receives
+            log-odds as well as scores.
+        texts: Unit vectors of the label texts, ``(c, d)``, for regularizers that use label texts.
     """
 
     loss: SetLoss
@@ -59,9 +59,9 @@ class Objective:
     texts: Tensor | None = None
 
     def __call__(self, scores: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
-        """Return the loss of a batch and its weighted regularizer, two scalars.
+        """Return two scalars: the loss of a batch and the weighted regularizer.
 
-        The regularizer is None if the objective has none.
+        If the objective has no regularizer, the second value is None.
         """
         known = batch.known if batch.weights is None else batch.known * batch.weights[:, None]
         loss = self.loss(scores, batch.targets, known)
@@ -84,9 +84,9 @@ class Objective:
         """Return loss and regularizer, averaged over the scores of h heads, ``(h, n, c)``."""
         losses, penalties = zip(*(self(scores, batch) for scores in heads), strict=True)
         if self.regularizer is None:
-            return _mean_scalar(losses), None
-        return _mean_scalar(losses), _mean_scalar(penalties)
+            return _objective_mean_scalar(losses), None
+        return _objective_mean_scalar(losses), _objective_mean_scalar(penalties)
 
 
-def _mean_scalar(values: Sequence[Tensor]) -> Tensor:
+def _objective_mean_scalar(values: Sequence[Tensor]) -> Tensor:
     return torch.stack(list(values)).mean()

@@ -1,4 +1,4 @@
-"""Shuffled batches whose items are computed in worker processes, each with its own seed."""
+"""Shuffled batches of items that worker processes compute with one random seed per item."""
 
 import os
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, Dataset
 MAX_DEFAULT_WORKERS = 8
 
 
-def shuffled_seeded_batches(
+def shuffled_seeded_loader(
     load_item: Callable[[int, int], Any],
     n_items: int,
     *,
@@ -27,11 +27,12 @@ def shuffled_seeded_batches(
     Args:
         load_item: Function of a row number and a seed that returns one item.
         n_items: Number of items of an epoch.
-        batch_size: Items per batch; the last batch may be smaller.
+        batch_size: Number of items per batch. The last batch may be smaller.
         generator: Generator of the order and of the seeds.
-        skip: Number of leading batches that are left out; their items are not computed.
-        workers: Number of worker processes; 0 computes the items in this process.
-        collate: Function from a list of items to a batch; PyTorch's default collation if None.
+        skip: Number of leading batches that are neither computed nor returned.
+        workers: Number of worker processes. If 0, the items are computed in the main process.
+        collate: Function from a list of items to a batch. If None, the default collation of PyTorch
+            is used.
     """
     order = torch.randperm(n_items, generator=generator).tolist()
     seeds = torch.randint(2**62, (n_items,), generator=generator).tolist()
@@ -46,13 +47,13 @@ def shuffled_seeded_batches(
     )
 
 
-def default_worker_count(workers: int | None) -> int:
-    """Return ``workers``, or one process per CPU core, at most 8, if it is None."""
+def seeded_loader_worker_count(workers: int | None) -> int:
+    """Return ``workers``; if ``workers`` is None, return the number of CPU cores, at most 8."""
     return min(MAX_DEFAULT_WORKERS, os.cpu_count() or 1) if workers is None else workers
 
 
 class _SeededItems(Dataset[Any]):
-    """Items of one epoch, in the order in which they are loaded."""
+    """Items of one epoch, in the order of loading."""
 
     def __init__(self, load_item: Callable[[int, int], Any], rows_and_seeds: list[tuple[int, int]]):
         self._load_item, self._rows_and_seeds = load_item, rows_and_seeds

@@ -13,22 +13,22 @@ class WeightAverage:
         mean after t steps: Σ over s <= t of decay^(t - s) · weights after step s, divided by
                             Σ over s <= t of decay^(t - s)
 
-    The initial weights have no influence, so that short runs do not stay close to them. Running
-    statistics (buffers of batch normalization) are averaged as well. Integer buffers and frozen
-    parameters are not averaged.
+    Here s and t count optimizer steps from 1. The initial weights have no influence, so that short
+    runs do not stay close to the initial weights. Running statistics (buffers of batch
+    normalization) are averaged as well. Integer buffers and frozen parameters are not averaged.
 
     Args:
-        method: Method before its first optimizer step.
-        decay: Factor of the weight of earlier steps per step, in [0, 1); 0 keeps only the last
-            step.
+        method: Method before the first optimizer step.
+        decay: Factor by which each step reduces the weight of earlier steps, in [0, 1). If 0, only
+            the last step counts.
 
     Raises:
         ConfigError: If ``decay`` is out of range.
 
     Source:
         Polyak and Juditsky, Acceleration of Stochastic Approximation by Averaging, SIAM Journal on
-        Control and Optimization, 1992; the division is that of Adam, Kingma and Ba, ICLR 2015,
-        arXiv:1412.6980.
+        Control and Optimization, 1992; the division is the bias correction of Adam, Kingma and Ba,
+        ICLR 2015, arXiv:1412.6980.
     """
 
     def __init__(self, method: nn.Module, decay: float):
@@ -37,7 +37,7 @@ class WeightAverage:
         self._method, self._decay, self._steps = method, decay, 0
         self._means = {
             name: value.clone()
-            for name, value in _averaged_tensors(method).items()
+            for name, value in _weight_averaging_tensors(method).items()
             if value.isfinite().all()  # masks can contain -inf
         }
 
@@ -45,13 +45,13 @@ class WeightAverage:
         """Add the weights after an optimizer step to the average."""
         self._steps += 1
         share = (1 - self._decay) / (1 - self._decay**self._steps)
-        current = _averaged_tensors(self._method)
+        current = _weight_averaging_tensors(self._method)
         for name, mean in self._means.items():
             mean.lerp_(current[name], share)
 
     def copy_to_method(self) -> None:
         """Replace the weights of the method by the average."""
-        current = _averaged_tensors(self._method)
+        current = _weight_averaging_tensors(self._method)
         for name, mean in self._means.items():
             current[name].copy_(mean)
 
@@ -66,7 +66,7 @@ class WeightAverage:
             mean.copy_(state["means"][name])
 
 
-def _averaged_tensors(method: nn.Module) -> dict[str, Tensor]:
+def _weight_averaging_tensors(method: nn.Module) -> dict[str, Tensor]:
     """Return trainable parameters and floating-point buffers, which training steps change."""
     trained = {name: p.detach() for name, p in method.named_parameters() if p.requires_grad}
     buffers = {name: b for name, b in method.named_buffers() if b.is_floating_point()}

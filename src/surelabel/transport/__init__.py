@@ -1,9 +1,9 @@
 """Transports: ``transport(cost, rows, columns, *, settings) -> TransportPlan``.
 
-A transport plan contains the weight of each region of an image for each label. The cost is
-``(n, p, c)``, the marginal of the regions (rows) ``(n, p)`` and that of the labels (columns)
-``(n, c)``. Each marginal sums to 1 in an image. Add one line to ``TRANSPORTS`` for a new
-transport.
+A transport plan contains the weight of each region of an image for each label. The cost has the
+shape ``(n, p, c)`` for n images, p regions and c labels. The marginals are the weights of the
+regions, ``rows`` ``(n, p)``, and of the labels, ``columns`` ``(n, c)``. Each marginal sums to 1 in
+an image. To add a transport, add one line to ``TRANSPORTS``.
 """
 
 from collections.abc import Callable
@@ -11,10 +11,10 @@ from collections.abc import Callable
 from surelabel.transport.average import average
 from surelabel.transport.bipartite import bipartite
 from surelabel.transport.matching.knowledge_constraints import (
-    add_teacher_to_cost,
-    label_presence_weights,
-    log_teacher_plan,
-    matching_cost,
+    add_knowledge_constraint_to_cost,
+    knowledge_constrained_cost,
+    knowledge_constrained_log_teacher_plan,
+    knowledge_constrained_region_weights,
 )
 from surelabel.transport.matching.transport_plan import TransportPlan
 from surelabel.transport.sinkhorn.sinkhorn import sinkhorn
@@ -30,12 +30,12 @@ TRANSPORTS: dict[str, Callable[..., TransportPlan]] = {
 __all__ = [
     "TRANSPORTS",
     "TransportPlan",
-    "add_teacher_to_cost",
+    "add_knowledge_constraint_to_cost",
     "average",
     "bipartite",
-    "label_presence_weights",
-    "log_teacher_plan",
-    "matching_cost",
+    "knowledge_constrained_cost",
+    "knowledge_constrained_log_teacher_plan",
+    "knowledge_constrained_region_weights",
     "sinkhorn",
     "softmax",
 ]

@@ -7,19 +7,21 @@ from surelabel.transport.matching.transport_problem import TransportProblem
 
 
 def average(cost: Tensor, rows: Tensor, columns: Tensor) -> TransportPlan:
-    """Return the product of the marginals: each label weights the regions by their marginal.
+    """Return the transport plan that is the product of the region and label weights.
 
         P_ij = u_i · v_j
 
-    With equal region weights this is average pooling over the regions.
+    where u_i is the weight of region i and v_j is the weight of label j. If all regions have equal
+    weights, the plan is average pooling over the regions.
 
     Args:
-        cost: Only the shape is used, ``(n, p, c)``, finite.
+        cost: Cost of each region for each label, ``(n, p, c)``, finite. Only the shape of the cost
+            is used.
         rows: Weights of the regions (u), ``(n, p)``, sum 1 in each image.
         columns: Weights of the labels (v), ``(n, c)``, sum 1 in each image.
 
     Returns:
-        The transport plan; both marginals are exact.
+        Transport plan, with exact marginals of regions and labels.
 
     Raises:
         InputError: If the shapes differ, a cost is not finite, or weights do not sum to 1.
@@ -29,8 +31,8 @@ def average(cost: Tensor, rows: Tensor, columns: Tensor) -> TransportPlan:
         Knowledge-Constrained Optimal Transport, CVPR 2025, arXiv:2503.15337, Table 5 (c) and A.4.
 
     Differs:
-        Regions may have unequal weights, such as ``label_presence_weights``; in the paper they
-        are equal.
+        Regions may have unequal weights, such as ``knowledge_constrained_region_weights``; in the
+        paper they are equal.
 
     Example:
         >>> import torch

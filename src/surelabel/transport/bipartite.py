@@ -1,4 +1,4 @@
-"""Bipartite matching: one region for each label."""
+"""Bipartite matching, which assigns one region to each label."""
 
 import numpy as np
 import torch
@@ -12,10 +12,10 @@ from surelabel.transport.matching.transport_problem import TransportProblem
 def bipartite(cost: Tensor, rows: Tensor, columns: Tensor) -> TransportPlan:
     """Assign one region to each label at the minimum total cost (Hungarian algorithm).
 
-        P_ij = v_j where region i is assigned to label j, else 0
+        P_ij = v_j if region i is assigned to label j, otherwise 0
 
-    If there are more labels than regions, each region is assigned to at most ``ceil(c / p)``
-    labels.
+    where P is the transport plan and v_j is the weight of label j. If there are more labels (c)
+    than regions (p), each region is assigned to at most ``ceil(c / p)`` labels.
 
     Args:
         cost: Cost of each region for each label, ``(n, p, c)``, finite.
@@ -24,8 +24,8 @@ def bipartite(cost: Tensor, rows: Tensor, columns: Tensor) -> TransportPlan:
         columns: Weights of the labels (v), ``(n, c)``, sum 1 in each image.
 
     Returns:
-        The transport plan. The label marginal is exact, the region marginal is not constrained.
-        The assignment is solved on the CPU, one image at a time.
+        Transport plan. The label marginal is exact, and the region marginal is not constrained. The
+        assignment is solved on the CPU, one image at a time.
 
     Raises:
         InputError: If the shapes differ, a cost is not finite, or weights do not sum to 1.
@@ -50,12 +50,12 @@ def bipartite(cost: Tensor, rows: Tensor, columns: Tensor) -> TransportPlan:
     weighted_cost = (problem.cost.double() * problem.columns[:, None]).cpu().numpy()
     for image, has_weight in enumerate((problem.rows > 0).cpu().numpy()):
         regions = np.flatnonzero(has_weight)
-        assigned = _assign_regions(weighted_cost[image, regions])
+        assigned = _bipartite_region_assignment(weighted_cost[image, regions])
         assignment[image, torch.from_numpy(regions[assigned]), torch.arange(len(assigned))] = 1
     return TransportPlan.closed_form(assignment, torch.ones_like(problem.rows), problem.columns)
 
 
-def _assign_regions(cost: np.ndarray) -> np.ndarray:
+def _bipartite_region_assignment(cost: np.ndarray) -> np.ndarray:
     """Return the region of each label in the cheapest assignment, ``(c,)``.
 
     Each region is assigned to at most ``ceil(c / p)`` labels.

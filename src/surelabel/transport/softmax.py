@@ -6,7 +6,7 @@ from torch import Tensor
 from surelabel.transport.matching.transport_plan import TransportPlan
 from surelabel.transport.matching.transport_problem import (
     TransportProblem,
-    check_positive_settings,
+    check_positive_transport_settings,
 )
 
 
@@ -17,9 +17,10 @@ def softmax(
 
         P_ij = v_j · u_i exp(-C_ij / temperature) / Σ_k u_k exp(-C_kj / temperature)
 
-    Among all plans with the given label marginal, this plan minimizes
-    ``<C, P> + temperature · KL(P || u v)``. In contrast to Sinkhorn, the region marginal is not
-    constrained, so one region may receive the whole weight of all labels.
+    where C is the cost, u_i is the prior weight of region i and v_j is the weight of label j.
+    Among all plans with the given label marginal, the plan P minimizes
+    ``<C, P> + temperature · KL(P || u v)``. In contrast to ``sinkhorn``, the region marginal is not
+    constrained, so a single region may receive the whole weight of all labels.
 
     Args:
         cost: Cost of each region for each label (C), ``(n, p, c)``, finite.
@@ -28,7 +29,7 @@ def softmax(
         temperature: Temperature of the softmax, > 0, in units of cost.
 
     Returns:
-        The transport plan. The label marginal is exact, the region marginal is not constrained.
+        Transport plan. The label marginal is exact, and the region marginal is not constrained.
 
     Raises:
         InputError: If the shapes differ, a cost is not finite, or weights do not sum to 1.
@@ -50,7 +51,7 @@ def softmax(
         tensor([[[0.3655, 0.4763],
                  [0.1345, 0.0237]]])
     """
-    check_positive_settings(temperature=temperature)
+    check_positive_transport_settings(temperature=temperature)
     problem = TransportProblem.from_tensors(cost, rows, columns)
     shares = (problem.rows.log()[:, :, None] - problem.cost / temperature).softmax(1)
     return TransportPlan.closed_form(shares, torch.ones_like(problem.rows), problem.columns)

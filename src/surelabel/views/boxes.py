@@ -10,7 +10,7 @@ from surelabel.errors import InputError
 
 @dataclass(frozen=True)
 class Box:
-    """Position and size of a view; columns and rows count from 0 at the top left.
+    """Position and size of a view; columns and rows are counted from 0 at the top left.
 
     Attributes:
         left: First column.
@@ -27,23 +27,23 @@ class Box:
     flipped: bool = False
 
 
-def crop_and_resize(image: Image.Image, box: Box, *, size: tuple[int, int]) -> Image.Image:
+def crop_and_resize_box(image: Image.Image, box: Box, *, size: tuple[int, int]) -> Image.Image:
     """Crop a box from an image and resize it to the input size of an encoder.
 
     Args:
         image: Upright image in RGB.
         box: Box in pixels of the image.
-        size: Width and height of the result in pixels; the aspect ratio of the box is not kept.
+        size: Width and height of the result in pixels. The aspect ratio of the box may change.
 
     Returns:
         A new image, resized with bicubic interpolation and antialiasing.
 
     Raises:
-        InputError: If the box reaches out of the image.
+        InputError: If the box is empty or extends beyond the image.
 
     Example:
         >>> image = Image.new("RGB", (30, 20), "white")
-        >>> crop_and_resize(image, Box(0, 0, 10, 20), size=(8, 8)).size
+        >>> crop_and_resize_box(image, Box(0, 0, 10, 20), size=(8, 8)).size
         (8, 8)
     """
     check_boxes_inside([box], image.size)
@@ -53,10 +53,10 @@ def crop_and_resize(image: Image.Image, box: Box, *, size: tuple[int, int]) -> I
 
 
 def check_boxes_inside(boxes: Sequence[Box], size: tuple[int, int]) -> None:
-    """Check that no box is empty or reaches out of an image of ``size``, width and height.
+    """Check that no box is empty or extends beyond an image of the given width and height.
 
     Raises:
-        InputError: If a box is empty or reaches out.
+        InputError: If a box is empty or extends beyond the image.
     """
     width, height = size
     for box in boxes:
@@ -69,11 +69,11 @@ def check_boxes_inside(boxes: Sequence[Box], size: tuple[int, int]) -> None:
             )
 
 
-def check_image_size(size: tuple[int, int]) -> None:
+def check_image_size_for_boxes(size: tuple[int, int]) -> None:
     """Check that width and height are at least 1.
 
     Raises:
-        InputError: If one of them is below 1.
+        InputError: If the width or the height is below 1.
     """
     if min(size) < 1:
         raise InputError(f"size must be a width and a height of 1 or more; got {tuple(size)}.")

@@ -1,11 +1,11 @@
-"""Random crops: small parts of an image that also show objects beside the main one."""
+"""Random crops: small parts of an image, which also contain objects other than the main object."""
 
 import math
 
 import torch
 
 from surelabel.errors import InputError
-from surelabel.views.boxes import Box, check_image_size
+from surelabel.views.boxes import Box, check_image_size_for_boxes
 
 
 def random_crop_boxes(
@@ -19,19 +19,19 @@ def random_crop_boxes(
 ) -> list[Box]:
     """Sample boxes of random position, area, aspect ratio and orientation.
 
-    The area is uniform, the aspect ratio is uniform in its logarithm, and the position is uniform
-    among those where the box fits. In a grid of cells, the boxes are sub-grids.
+    The area, the logarithm of the aspect ratio, and the position inside the image are sampled
+    uniformly. In a grid of cells, the boxes are sub-grids.
 
     Args:
         size: Width and height of the image in pixels, or columns and rows of a grid of cells.
-        count: Number of boxes (M in the paper).
+        count: Number of boxes (M in the paper), >= 0.
         generator: Random number generator.
         area: Smallest and largest share of the image area that a box covers (rho), in (0, 1].
         aspect: Smallest and largest width divided by height, > 0.
         flip: Probability that a box is mirrored, in [0, 1].
 
     Returns:
-        ``count`` boxes inside ``size``.
+        ``count`` boxes inside the image or grid.
 
     Raises:
         InputError: If ``size`` is empty, ``count`` is negative, or a setting is out of range.
@@ -51,7 +51,7 @@ def random_crop_boxes(
         >>> random_crop_boxes((100, 80), 1, generator=torch.Generator().manual_seed(0))
         [Box(left=0, top=42, width=37, height=32, flipped=True)]
     """
-    check_image_size(size)
+    check_image_size_for_boxes(size)
     if count < 0:
         raise InputError(f"count must be 0 or more; got {count}.")
     if not 0 < area[0] <= area[1] <= 1:
@@ -60,10 +60,10 @@ def random_crop_boxes(
         raise InputError(f"aspect must be two ratios above 0, the smaller first; got {aspect}.")
     if not 0 <= flip <= 1:
         raise InputError(f"flip must be a probability in [0, 1]; got {flip}.")
-    return [_sample_box(size, area, aspect, flip, generator) for _ in range(count)]
+    return [_sample_crop_box(size, area, aspect, flip, generator) for _ in range(count)]
 
 
-def _sample_box(
+def _sample_crop_box(
     size: tuple[int, int],
     area: tuple[float, float],
     aspect: tuple[float, float],
@@ -71,18 +71,22 @@ def _sample_box(
     generator: torch.Generator,
 ) -> Box:
     min_log_aspect, max_log_aspect = torch.tensor(aspect).log().tolist()
-    n_pixels = size[0] * size[1] * _sample_uniform(*area, generator)
-    ratio = torch.tensor(_sample_uniform(min_log_aspect, max_log_aspect, generator)).exp().item()
+    n_pixels = size[0] * size[1] * _sample_uniform_for_crop(*area, generator)
+    ratio = (
+        torch.tensor(_sample_uniform_for_crop(min_log_aspect, max_log_aspect, generator))
+        .exp()
+        .item()
+    )
     width = min(max(round(math.sqrt(n_pixels * ratio)), 1), size[0])
     height = min(max(round(math.sqrt(n_pixels / ratio)), 1), size[1])
-    top = _sample_integer(size[1] - height + 1, generator)
-    left = _sample_integer(size[0] - width + 1, generator)
-    return Box(left, top, width, height, flipped=_sample_uniform(0, 1, generator) < flip)
+    top = _sample_integer_for_crop(size[1] - height + 1, generator)
+    left = _sample_integer_for_crop(size[0] - width + 1, generator)
+    return Box(left, top, width, height, flipped=_sample_uniform_for_crop(0, 1, generator) < flip)
 
 
-def _sample_uniform(low: float, high: float, generator: torch.Generator) -> float:
+def _sample_uniform_for_crop(low: float, high: float, generator: torch.Generator) -> float:
     return torch.empty(1).uniform_(low, high, generator=generator).item()
 
 
-def _sample_integer(end: int, generator: torch.Generator) -> int:
+def _sample_integer_for_crop(end: int, generator: torch.Generator) -> int:
     return int(torch.randint(0, end, (1,), generator=generator))

@@ -20,14 +20,14 @@ def mean_pool_subgrids(patches: Tensor, grid: tuple[int, int], boxes: Sequence[B
     Args:
         patches: Unit vectors of patches, row by row, ``(n, p, d)``.
         grid: Number of patches down and across.
-        boxes: ``t`` sub-grids in cells, the same for every image.
+        boxes: ``t`` sub-grids in cells, shared by all images.
 
     Returns:
         Unit vectors, ``(n, t, d)``.
 
     Raises:
-        InputError: If ``grid`` does not hold ``p`` patches, a box reaches out of it, or there is
-            no box.
+        InputError: If ``grid`` does not contain ``p`` patches, a box extends beyond the grid, or
+            there is no box.
 
     Source:
         none; ours. After the dense regions of CLIP by Zhou et al., Extract Free Dense Labels from
@@ -43,16 +43,16 @@ def mean_pool_subgrids(patches: Tensor, grid: tuple[int, int], boxes: Sequence[B
     down, across = grid
     if down * across != patches.shape[1]:
         raise InputError(
-            f"grid must hold {patches.shape[1]} patches, down times across; got {grid}."
+            f"grid must contain {patches.shape[1]} patches, down times across; got {grid}."
         )
     _check_subgrids(boxes, grid)
     cells = patches.unflatten(1, grid)
-    means = [_select_cells(cells, box).mean(dim=1) for box in boxes]
+    means = [_select_subgrid_cells(cells, box).mean(dim=1) for box in boxes]
     return F.normalize(torch.stack(means, dim=1), dim=-1)
 
 
 @torch.no_grad()
-def last_feature_map(visual: Any, pixels: Tensor) -> Tensor:
+def last_feature_map_for_subgrids(visual: Any, pixels: Tensor) -> Tensor:
     """Return the last feature map of a CLIP ResNet, before its attention pooling.
 
     Args:
@@ -68,7 +68,7 @@ def last_feature_map(visual: Any, pixels: Tensor) -> Tensor:
     if not isinstance(visual, ModifiedResNet):
         raise ConfigError(
             "Attention pooling of sub-grids needs a CLIP ResNet; "
-            f"got {type(visual).__name__}. Use the mean of its patches instead."
+            f"got {type(visual).__name__}. Use mean_pool_subgrids instead."
         )
     intermediates = visual.forward_intermediates(pixels, indices=1)["image_intermediates"]
     last_map: Tensor = intermediates[-1]
@@ -78,20 +78,22 @@ def last_feature_map(visual: Any, pixels: Tensor) -> Tensor:
 def attention_pool_subgrids(pool: Any, last_map: Tensor, boxes: Sequence[Box]) -> Tensor:
     """Return vectors of sub-grids, computed by the attention pooling of a CLIP ResNet.
 
-    A sub-grid is pooled like a whole image: the mean of its cells is the query, and the position
-    embeddings are interpolated to its size. Keys and values are linear in the sum of cell and
-    position. Those of the cells are therefore computed once per image, not once per view.
+    A sub-grid is pooled like a whole image: the mean of the cells is the query, and the position
+    embeddings are interpolated to the size of the sub-grid. Keys and values are linear in the sum
+    of cell and position, so keys and values of cells are computed once per image, not once per
+    view.
 
     Args:
         pool: Attention pooling of the tower (``visual.attnpool``).
-        last_map: Last feature map, ``(n, w, down, across)``; see :func:`last_feature_map`.
-        boxes: ``t`` sub-grids in cells, the same for every image.
+        last_map: Last feature map, ``(n, w, down, across)``; see
+            :func:`last_feature_map_for_subgrids`.
+        boxes: ``t`` sub-grids in cells, shared by all images.
 
     Returns:
-        Unit vectors, ``(n, t, d)``. That of the whole grid is the vector of the image.
+        Unit vectors, ``(n, t, d)``. The vector of the whole grid is the image vector.
 
     Raises:
-        InputError: If a box reaches out of the grid, or there is no box.
+        InputError: If a box extends beyond the grid, or there is no box.
 
     Source:
         none; ours, in place of the random crops of TailorCLIP, arXiv:2606.11626, section 3.2,
@@ -107,38 +109,40 @@ def attention_pool_subgrids(pool: Any, last_map: Tensor, boxes: Sequence[Box]) -
     cells = last_map.permute(0, 2, 3, 1)
     keys, values = F.linear(cells, pool.k_proj.weight), F.linear(cells, pool.v_proj.weight)
     vectors = [
-        _attention_pool(
+        _attention_pool_subgrid(
             pool,
             box,
-            _select_cells(cells, box),
-            _select_cells(keys, box),
-            _select_cells(values, box),
+            _select_subgrid_cells(cells, box),
+            _select_subgrid_cells(keys, box),
+            _select_subgrid_cells(values, box),
         )
         for box in boxes
     ]
     return F.normalize(torch.stack(vectors, dim=1), dim=-1)
 
 
-def _attention_pool(pool: Any, box: Box, cells: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+def _attention_pool_subgrid(
+    pool: Any, box: Box, cells: Tensor, keys: Tensor, values: Tensor
+) -> Tensor:
     """Return the unnormalized vector of one sub-grid, ``(n, d)``."""
     side = round((len(pool.positional_embedding) - 1) ** 0.5)
     positions = interpolate_position_embeddings(
         pool.positional_embedding, (side, side), (box.height, box.width)
     )
     query = pool.q_proj(cells.mean(dim=1, keepdim=True) + positions[:1])
-    keys = _prepend_mean(keys) + pool.k_proj(positions)
-    values = _prepend_mean(values) + pool.v_proj(positions)
+    keys = _prepend_mean_of_subgrid(keys) + pool.k_proj(positions)
+    values = _prepend_mean_of_subgrid(values) + pool.v_proj(positions)
     heads = [x.unflatten(-1, (pool.num_heads, -1)).transpose(1, 2) for x in (query, keys, values)]
     attended = F.scaled_dot_product_attention(*heads).transpose(1, 2).flatten(2)
     vector: Tensor = pool.c_proj(attended)[:, 0]
     return vector
 
 
-def _prepend_mean(cells: Tensor) -> Tensor:
+def _prepend_mean_of_subgrid(cells: Tensor) -> Tensor:
     return torch.cat([cells.mean(dim=1, keepdim=True), cells], dim=1)
 
 
-def _select_cells(cells: Tensor, box: Box) -> Tensor:
+def _select_subgrid_cells(cells: Tensor, box: Box) -> Tensor:
     """Return the cells of a box of ``(n, down, across, w)``, row by row, ``(n, cells, w)``."""
     rows = slice(box.top, box.top + box.height)
     return cells[:, rows, box.left : box.left + box.width].flatten(1, 2)

@@ -10,11 +10,11 @@ from surelabel.errors import InputError
 MIN_LABELS = 3  # with two labels, relative scores contain only which of them is larger
 
 
-def center_scores(scores: Tensor) -> Tensor:
+def center_relative_scores(scores: Tensor) -> Tensor:
     """Subtract from each row its mean over the labels.
 
     Args:
-        scores: Any real numbers, labels in the last axis, ``(…, c)``.
+        scores: Finite scores with labels in the last axis, ``(…, c)``.
 
     Returns:
         Centred scores of the same shape, in float32 or finer.
@@ -26,23 +26,23 @@ def center_scores(scores: Tensor) -> Tensor:
         none; ours. It is the limit of a softmax at a high temperature, up to a constant factor.
 
     Example:
-        >>> center_scores(torch.tensor([[0.1, 0.2, 0.6]])).round(decimals=4)
+        >>> center_relative_scores(torch.tensor([[0.1, 0.2, 0.6]])).round(decimals=4)
         tensor([[-0.2000, -0.1000,  0.3000]])
     """
-    scores = _to_float32(scores)
+    scores = _relative_scores_to_float32(scores)
     check_relative_scores(scores)
     return scores - scores.mean(dim=-1, keepdim=True)
 
 
-def standardize_scores(scores: Tensor) -> Tensor:
+def standardize_relative_scores(scores: Tensor) -> Tensor:
     """Centre each row and divide it by its standard deviation over the labels.
 
     Args:
-        scores: Any real numbers, labels in the last axis, ``(…, c)``.
+        scores: Finite scores with labels in the last axis, ``(…, c)``.
 
     Returns:
-        Standardized scores of the same shape, in float32 or finer; 0 if all scores of a row are
-        equal.
+        Standardized scores of the same shape, in float32 or finer. If all scores of a row are
+        equal, the result is 0.
 
     Raises:
         InputError: If there are fewer than three labels, or a score is not finite.
@@ -51,12 +51,13 @@ def standardize_scores(scores: Tensor) -> Tensor:
         Row standardization of SPARC (Miller et al., CVPR 2025), with its divisor c - 1.
 
     Example:
-        >>> standardize_scores(torch.tensor([[0.1, 0.2, 0.6], [0.5, 0.5, 0.5]])).round(decimals=4)
+        >>> scores = torch.tensor([[0.1, 0.2, 0.6], [0.5, 0.5, 0.5]])
+        >>> standardize_relative_scores(scores).round(decimals=4)
         tensor([[-0.7559, -0.3780,  1.1339],
                 [ 0.0000,  0.0000,  0.0000]])
     """
-    scores = _to_float32(scores)
-    centred = center_scores(scores)
+    scores = _relative_scores_to_float32(scores)
+    centred = center_relative_scores(scores)
     size = centred.abs().amax(dim=-1, keepdim=True)
     noise = 8 * torch.finfo(scores.dtype).eps * scores.abs().amax(dim=-1, keepdim=True)
     is_constant = size <= noise  # only rounding errors remain
@@ -67,18 +68,21 @@ def standardize_scores(scores: Tensor) -> Tensor:
     return centred / torch.where(is_constant, 1.0, variance).sqrt()
 
 
-def log_odds_of_softmax(
+def relative_log_odds_of_softmax(
     scores: Tensor, *, scale: float = 100.0, min_probability: float = 1e-6
 ) -> Tensor:
     """Return the log-odds of the softmax over the labels, one value per label.
 
         p_j = exp(scale · s_j) / Σ_k exp(scale · s_k)        z_j = log p_j - log(1 - p_j)
 
+    s_j is the score of label j, p_j the probability and z_j the log-odds.
+
     Args:
-        scores: Cosines, labels in the last axis, ``(…, c)``. A constant per row has no effect.
-        scale: Factor before the softmax, the inverse of its temperature, > 0.
+        scores: Cosines with labels in the last axis, ``(…, c)``. A constant added to a row has no
+            effect.
+        scale: Factor of the scores before the softmax, the inverse of the temperature, > 0.
         min_probability: Lower clipping limit of the probabilities, in [0, 0.5); the upper limit is
-            ``1 - min_probability``. 0 switches clipping off, for rankings.
+            ``1 - min_probability``. If 0, probabilities are not clipped, as required for rankings.
 
     Returns:
         Log-odds of the same shape, in float32 or finer.
@@ -94,7 +98,7 @@ def log_odds_of_softmax(
         whose upper limit in float32 is 13.8023; the exact limit for 1 - 1e-6 is 13.8155.
 
     Example:
-        >>> log_odds_of_softmax(torch.tensor([[0.20, 0.22, 0.25]])).round(decimals=4)
+        >>> relative_log_odds_of_softmax(torch.tensor([[0.20, 0.22, 0.25]])).round(decimals=4)
         tensor([[-5.0486, -3.0067,  2.8731]])
     """
     if not 0 < scale < math.inf or not 0 <= min_probability < 0.5:
@@ -102,7 +106,7 @@ def log_odds_of_softmax(
             "scale must be above 0 and min_probability in [0, 0.5); "
             f"got scale={scale}, min_probability={min_probability}."
         )
-    scores = _to_float32(scores)
+    scores = _relative_scores_to_float32(scores)
     check_relative_scores(scores)
     z = scale * scores
     log_p = z.log_softmax(dim=-1)
@@ -126,10 +130,10 @@ def check_relative_scores(scores: Tensor) -> None:
             f"Relative scores need {MIN_LABELS} labels or more; got {n_labels}. Add labels, or "
             "use scores against the reference list."
         )
-    check_finite_scores(scores)
+    check_finite_relative_scores(scores)
 
 
-def check_finite_scores(scores: Tensor) -> None:
+def check_finite_relative_scores(scores: Tensor) -> None:
     """Check that no score is NaN or infinite.
 
     Raises:
@@ -142,6 +146,6 @@ def check_finite_scores(scores: Tensor) -> None:
         )
 
 
-def _to_float32(scores: Tensor) -> Tensor:
+def _relative_scores_to_float32(scores: Tensor) -> Tensor:
     """Return the scores in float32, or in float64 if they are."""
     return scores.to(torch.promote_types(scores.dtype, torch.float32))

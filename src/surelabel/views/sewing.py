@@ -1,8 +1,9 @@
 """Sewing of TailorCLIP: paste reduced images onto another image, and merge their labels.
 
-Four steps: sample the number of overlays and their images (:func:`sample_overlays`), sample their
-positions (:func:`sample_overlay_boxes`), paste them (:func:`paste_overlays`), and compute the
-labels of the result, the canvas (:func:`blend_labels`).
+Sewing has four steps: sample the number of overlays and their images
+(:func:`sample_sewing_overlays`), sample their positions (:func:`sample_sewing_overlay_boxes`),
+paste them (:func:`paste_sewing_overlays`), and compute the labels of the result, the canvas
+(:func:`blend_labels_of_sewing`).
 """
 
 import math
@@ -15,12 +16,12 @@ from torch import Tensor
 
 from surelabel.errors import InputError
 from surelabel.shapes import check_shapes
-from surelabel.views.boxes import Box, check_boxes_inside, check_image_size
+from surelabel.views.boxes import Box, check_boxes_inside, check_image_size_for_boxes
 
 SewingVariant = Literal["paper", "code"]
 
 
-def overlay_count_probabilities(
+def sewing_overlay_count_probabilities(
     *, max_overlays: int = 1, overlay_probability: float = 0.6, variant: SewingVariant = "code"
 ) -> list[float]:
     """Return the probabilities of 0, 1, … ``max_overlays`` overlays on a canvas.
@@ -28,16 +29,18 @@ def overlay_count_probabilities(
         code:  P(n) = p · (1 - p)^(n - 1) for n = 1 … L
         paper: P(n) = (1 - p) · p^n       for n = 0 … L
 
-    In both variants the largest number n = L has the remaining probability.
+    p is ``overlay_probability``, and L is ``max_overlays``. In both variants the largest number n =
+    L has the remaining probability.
 
     Args:
-        max_overlays: Largest number of overlays (L), at least 1.
-        overlay_probability: Probability p in [0, 1], that this overlay is the last ("code"), or
-            that there is another overlay ("paper").
+        max_overlays: Largest number of overlays (L), >= 1.
+        overlay_probability: Probability p in [0, 1]. In the variant "code", p is the probability
+            that an overlay is the last overlay; in "paper", that there is another overlay.
         variant: Rule of the authors' code or of the paper.
 
     Returns:
-        ``max_overlays + 1`` probabilities; in the code that of no overlay is 0.
+        Probabilities of 0 to ``max_overlays`` overlays. In the variant "code", the probability of
+        no overlay is 0.
 
     Raises:
         InputError: If a setting is out of range.
@@ -51,9 +54,9 @@ def overlay_count_probabilities(
         "at most L", literally admits L + 1 overlays; the text calls L the maximum, as here.
 
     Example:
-        >>> overlay_count_probabilities(max_overlays=2)
+        >>> sewing_overlay_count_probabilities(max_overlays=2)
         [0.0, 0.6, 0.4]
-        >>> overlay_count_probabilities(max_overlays=2, variant="paper")
+        >>> sewing_overlay_count_probabilities(max_overlays=2, variant="paper")
         [0.4, 0.24, 0.36]
     """
     p = overlay_probability
@@ -71,7 +74,7 @@ def overlay_count_probabilities(
     return [*((1 - p) * p**n for n in range(max_overlays)), p**max_overlays]
 
 
-def sample_overlays(
+def sample_sewing_overlays(
     n_candidates: int,
     *,
     generator: torch.Generator,
@@ -84,13 +87,16 @@ def sample_overlays(
     Args:
         n_candidates: Number of images in the patch set, at least 1.
         generator: Random number generator.
-        max_overlays: See :func:`overlay_count_probabilities`.
-        overlay_probability: See :func:`overlay_count_probabilities`.
-        variant: See :func:`overlay_count_probabilities`.
+        max_overlays: Largest number of overlays (L); see
+            :func:`sewing_overlay_count_probabilities`.
+        overlay_probability: Probability p in [0, 1]; see
+            :func:`sewing_overlay_count_probabilities`.
+        variant: Rule of the authors' code or of the paper; see
+            :func:`sewing_overlay_count_probabilities`.
 
     Returns:
-        Row numbers in the patch set, sampled with replacement; the image of the canvas itself may
-        be among them.
+        Row numbers in the patch set, sampled with replacement. The image of the canvas may also be
+        sampled.
 
     Raises:
         InputError: If the patch set is empty, or a setting is out of range.
@@ -99,13 +105,13 @@ def sample_overlays(
         TailorCLIP, arXiv:2606.11626, section 3.3.2, eq. 11-12.
 
     Example:
-        >>> sample_overlays(100, max_overlays=3, generator=torch.Generator().manual_seed(1))
+        >>> sample_sewing_overlays(100, max_overlays=3, generator=torch.Generator().manual_seed(1))
         [59]
     """
     if n_candidates < 1:
         raise InputError("n_candidates must be 1 or more; got 0. Select an image for the overlays.")
     probabilities = torch.tensor(
-        overlay_count_probabilities(
+        sewing_overlay_count_probabilities(
             max_overlays=max_overlays, overlay_probability=overlay_probability, variant=variant
         )
     )
@@ -114,7 +120,7 @@ def sample_overlays(
     return rows
 
 
-def overlay_size(
+def sewing_overlay_size(
     canvas: tuple[int, int], overlay: tuple[int, int], scale: float
 ) -> tuple[int, int]:
     """Return width and height of an overlay that fits into ``scale`` times the canvas.
@@ -123,7 +129,7 @@ def overlay_size(
 
     Args:
         canvas: Width and height of the canvas in pixels.
-        overlay: Width and height of the overlay in pixels, before it is reduced.
+        overlay: Width and height of the overlay in pixels, before the overlay is reduced.
         scale: Share of width and height of the canvas, in (0, 1].
 
     Returns:
@@ -139,18 +145,18 @@ def overlay_size(
         The result is at least one pixel; the authors' code fails if a side is rounded to 0.
 
     Example:
-        >>> overlay_size((50, 40), (101, 67), 0.65)
+        >>> sewing_overlay_size((50, 40), (101, 67), 0.65)
         (32, 21)
     """
-    check_image_size(canvas)
-    check_image_size(overlay)
+    check_image_size_for_boxes(canvas)
+    check_image_size_for_boxes(overlay)
     if not 0 < scale <= 1:
         raise InputError(f"scale must be a share of a side, in (0, 1]; got {scale}.")
     ratio = min(scale * canvas[0] / overlay[0], scale * canvas[1] / overlay[1])
     return max(int(overlay[0] * ratio), 1), max(int(overlay[1] * ratio), 1)
 
 
-def sample_overlay_boxes(
+def sample_sewing_overlay_boxes(
     canvas: tuple[int, int],
     overlays: Sequence[tuple[int, int]],
     *,
@@ -159,19 +165,19 @@ def sample_overlay_boxes(
     max_overlays: int = 1,
     variant: SewingVariant = "code",
 ) -> list[Box]:
-    """Sample the positions of overlays on a canvas; overlays may cover each other.
+    """Sample the positions of overlays on a canvas, where overlays may cover each other.
 
-    The total area of n overlays is at most that of one box of ``overlay_scale`` times the canvas:
+    The sides of the n overlays are at most ``scale`` times the sides of the canvas:
 
         code:  scale = sqrt(overlay_scale² / n)
         paper: scale = sqrt(overlay_scale² / max_overlays)
 
     Args:
         canvas: Width and height of the canvas in pixels.
-        overlays: Width and height of each overlay in pixels, before it is reduced.
+        overlays: Width and height of each overlay in pixels, before the overlay is reduced.
         generator: Random number generator.
         overlay_scale: Share of width and height of the canvas (q), in (0, 1].
-        max_overlays: Largest number of overlays (L); only the rule of the paper uses it.
+        max_overlays: Largest number of overlays (L), used by the variant "paper" only.
         variant: Rule of the authors' code or of the paper.
 
     Returns:
@@ -188,7 +194,8 @@ def sample_overlay_boxes(
         the code square it, so it is a ratio of sides. The paper's value is 0.6.
 
     Example:
-        >>> sample_overlay_boxes((50, 40), [(101, 67)], generator=torch.Generator().manual_seed(0))
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> sample_sewing_overlay_boxes((50, 40), [(101, 67)], generator=generator)
         [Box(left=15, top=19, width=32, height=21, flipped=False)]
     """
     if max_overlays < 1 or not 0 < overlay_scale <= 1:
@@ -198,11 +205,11 @@ def sample_overlay_boxes(
         )
     n_shares = max(len(overlays), 1) if variant == "code" else max_overlays
     scale = math.sqrt(overlay_scale**2 / n_shares)
-    sizes = [overlay_size(canvas, size, scale) for size in overlays]
-    return [_sample_position(canvas, size, generator) for size in sizes]
+    sizes = [sewing_overlay_size(canvas, size, scale) for size in overlays]
+    return [_sample_sewing_position(canvas, size, generator) for size in sizes]
 
 
-def paste_overlays(
+def paste_sewing_overlays(
     image: Image.Image, overlays: Sequence[Image.Image], boxes: Sequence[Box]
 ) -> Image.Image:
     """Return an image with each overlay resized to its box and pasted, in the given order.
@@ -213,18 +220,19 @@ def paste_overlays(
         boxes: One box for each overlay, in pixels of ``image``.
 
     Returns:
-        A new image of the size of ``image``; a copy of it if there are no overlays.
+        New image of the size of ``image``. If there are no overlays, the result is a copy of
+        ``image``.
 
     Raises:
-        InputError: If the number of boxes differs from the number of overlays, or a box reaches
-            out of the image.
+        InputError: If the number of boxes differs from the number of overlays, or a box extends
+            beyond the image.
 
     Source:
         TailorCLIP, arXiv:2606.11626, section 3.3.2, eq. 12.
 
     Example:
         >>> canvas, dot = Image.new("RGB", (4, 4), "white"), Image.new("RGB", (9, 9), "black")
-        >>> paste_overlays(canvas, [dot], [Box(1, 1, 2, 2)]).getpixel((1, 1))
+        >>> paste_sewing_overlays(canvas, [dot], [Box(1, 1, 2, 2)]).getpixel((1, 1))
         (0, 0, 0)
     """
     if len(overlays) != len(boxes):
@@ -239,11 +247,11 @@ def paste_overlays(
     return canvas
 
 
-def blend_labels(logits: Tensor, rows: Sequence[Sequence[int]]) -> Tensor:
+def blend_labels_of_sewing(logits: Tensor, rows: Sequence[Sequence[int]]) -> Tensor:
     """Return the log-odds of canvases: per label the maximum over the images on the canvas.
 
     The gradient of an element flows to the image with the maximum. Images with equal maximal
-    log-odds receive equal parts of it.
+    log-odds receive equal parts of the gradient.
 
     Args:
         logits: Log-odds of all images, ``(n, c)``.
@@ -264,7 +272,8 @@ def blend_labels(logits: Tensor, rows: Sequence[Sequence[int]]) -> Tensor:
         the whole gradient to one of several tied overlays.
 
     Example:
-        >>> blend_labels(torch.tensor([[2.0, -3.0], [-1.0, 4.0], [0.0, 0.0]]), [[0, 1], [2]])
+        >>> logits = torch.tensor([[2.0, -3.0], [-1.0, 4.0], [0.0, 0.0]])
+        >>> blend_labels_of_sewing(logits, [[0, 1], [2]])
         tensor([[2., 4.],
                 [0., 0.]])
     """
@@ -278,7 +287,7 @@ def blend_labels(logits: Tensor, rows: Sequence[Sequence[int]]) -> Tensor:
     return torch.stack([logits[list(canvas)].amax(dim=0) for canvas in rows])
 
 
-def _sample_position(
+def _sample_sewing_position(
     canvas: tuple[int, int], size: tuple[int, int], generator: torch.Generator
 ) -> Box:
     left, top = (

@@ -6,7 +6,7 @@ from surelabel.errors import InputError
 from surelabel.views.boxes import Box
 
 
-def tile_boxes(size: tuple[int, int], *, rows: int = 3, columns: int = 3) -> list[Box]:
+def tile_grid_boxes(size: tuple[int, int], *, rows: int = 3, columns: int = 3) -> list[Box]:
     """Return boxes that partition an image, or a grid of cells, into a grid of tiles.
 
     The sizes of the tiles differ by at most one pixel or cell.
@@ -27,7 +27,7 @@ def tile_boxes(size: tuple[int, int], *, rows: int = 3, columns: int = 3) -> lis
         them.
 
     Example:
-        >>> [(box.left, box.width) for box in tile_boxes((10, 9), rows=1)]
+        >>> [(box.left, box.width) for box in tile_grid_boxes((10, 9), rows=1)]
         [(0, 3), (3, 4), (7, 3)]
     """
     if min(rows, columns) < 1:
@@ -37,7 +37,7 @@ def tile_boxes(size: tuple[int, int], *, rows: int = 3, columns: int = 3) -> lis
             f"An image of {rows} by {columns} tiles must have {columns} pixels in width and {rows} "
             f"in height or more; got {size[0]} and {size[1]}. Use fewer tiles."
         )
-    column_edges, row_edges = _tile_edges(size[0], columns), _tile_edges(size[1], rows)
+    column_edges, row_edges = _tile_grid_edges(size[0], columns), _tile_grid_edges(size[1], rows)
     return [
         Box(left, top, right - left, bottom - top)
         for top, bottom in pairwise(row_edges)
@@ -45,5 +45,5 @@ def tile_boxes(size: tuple[int, int], *, rows: int = 3, columns: int = 3) -> lis
     ]
 
 
-def _tile_edges(length: int, n_parts: int) -> list[int]:
+def _tile_grid_edges(length: int, n_parts: int) -> list[int]:
     return [round(i * length / n_parts) for i in range(n_parts + 1)]

@@ -1,4 +1,4 @@
-"""View layouts: which parts of an image are cropped and encoded separately."""
+"""View layouts: rules for the parts of an image that are cropped and encoded separately."""
 
 import hashlib
 import math
@@ -11,18 +11,19 @@ import torch
 from surelabel.errors import InputError
 from surelabel.views.boxes import Box
 from surelabel.views.crops import random_crop_boxes
-from surelabel.views.tile_grid import tile_boxes
+from surelabel.views.tile_grid import tile_grid_boxes
 
 MIN_ASPECT = 3 / 4  # smallest width divided by height of a random crop
 
 
 class ViewLayout(Protocol):
-    """Layout of the views of an image, determined by its content.
+    """Layout of the views of an image, determined by the content of the image.
 
     Attributes:
-        name: Key of the cache: equal names and equal images give equal boxes.
+        name: Key of the cache. Layouts with equal names have equal boxes for equal images.
         min_side_share: Smallest side of a view as a share of the shorter side of the image, in
-            (0, 1]. The image is decoded finer by this factor, so that views are not enlarged.
+            (0, 1]. The image is decoded at a resolution at which views of this size are not
+            enlarged.
     """
 
     @property
@@ -32,7 +33,7 @@ class ViewLayout(Protocol):
     def min_side_share(self) -> float: ...
 
     def boxes(self, size: tuple[int, int], image_hash: str) -> list[Box]:
-        """Return one box or more, in pixels of an image of ``size``, width and height.
+        """Return one or more boxes in pixels, for an image of the given width and height.
 
         ``image_hash`` is the hash of the image file or of its pixels.
         """
@@ -40,14 +41,14 @@ class ViewLayout(Protocol):
 
 @dataclass(frozen=True)
 class TileLayout:
-    """Regular grid of tiles; see :func:`tile_boxes`.
+    """Regular grid of tiles; see :func:`tile_grid_boxes`.
 
     Attributes:
         rows: Number of tile rows, at least 1.
         columns: Number of tile columns, at least 1.
 
     Raises:
-        InputError: If a number is below 1.
+        InputError: If ``rows`` or ``columns`` is below 1.
 
     Example:
         >>> [(box.left, box.top) for box in TileLayout(2, 2).boxes((10, 6), "any image")]
@@ -65,18 +66,18 @@ class TileLayout:
 
     @property
     def name(self) -> str:
-        """Key of the cache, with both numbers."""
+        """Return the key of the cache, which contains both numbers."""
         return f"tiles {self.rows} by {self.columns}"
 
     @property
     def min_side_share(self) -> float:
-        """Side of a tile as a share of the shorter side of the image."""
+        """Return the side of a tile as a share of the shorter side of the image."""
         return 1 / max(self.rows, self.columns)
 
     def boxes(self, size: tuple[int, int], image_hash: str) -> list[Box]:
         """Return the tiles row by row; tiles repeat if the image has fewer pixels than tiles."""
         n_rows, n_columns = min(self.rows, size[1]), min(self.columns, size[0])
-        tiles = tile_boxes(size, rows=n_rows, columns=n_columns)
+        tiles = tile_grid_boxes(size, rows=n_rows, columns=n_columns)
         rows = [i * n_rows // self.rows for i in range(self.rows)]
         columns = [j * n_columns // self.columns for j in range(self.columns)]
         return [tiles[row * n_columns + column] for row in rows for column in columns]
@@ -86,7 +87,8 @@ class TileLayout:
 class CropLayout:
     """Random crops, with equal boxes for equal images; see :func:`random_crop_boxes`.
 
-    The number of a crop determines its box, so crops 5 to 9 continue crops 0 to 4.
+    Each box depends only on the image, the settings and the number of the crop, so that crops 5 to
+    9 can be added to crops 0 to 4.
 
     Attributes:
         count: Number of crops, at least 1.
@@ -123,14 +125,14 @@ class CropLayout:
 
     @property
     def name(self) -> str:
-        """Key of the cache, with all settings."""
+        """Return the key of the cache, which contains all settings."""
         min_area, max_area = self.area
         last = self.first + self.count - 1
         return f"crops {self.first} to {last}, seed {self.seed}, area {min_area} to {max_area}"
 
     @property
     def min_side_share(self) -> float:
-        """Width of the smallest and narrowest crop as a share of the shorter side."""
+        """Return the width of the smallest and narrowest crop as a share of the shorter side."""
         return math.sqrt(self.area[0] * MIN_ASPECT)
 
     def boxes(self, size: tuple[int, int], image_hash: str) -> list[Box]:
@@ -150,14 +152,14 @@ class CropLayout:
 
 @dataclass(frozen=True)
 class RegionLayout:
-    """Given regions of an image.
+    """Layout with given regions of an image.
 
     Attributes:
         regions: Left, top, right and bottom of each region, as shares of width and height, in
             [0, 1].
 
     Raises:
-        InputError: If there is no region, or one is empty or reaches out of the image.
+        InputError: If there is no region, or a region is empty or extends beyond the image.
 
     Example:
         >>> RegionLayout([(0.5, 0, 1, 1)]).boxes((10, 6), "any image")
@@ -180,26 +182,26 @@ class RegionLayout:
 
     @property
     def name(self) -> str:
-        """Key of the cache, with a hash of all regions."""
+        """Return the key of the cache, which contains a hash of all regions."""
         digest = hashlib.blake2b(repr(self.regions).encode(), digest_size=16).hexdigest()
         return f"regions {digest}"
 
     @property
     def min_side_share(self) -> float:
-        """Smallest width or height of a region."""
+        """Return the smallest width or height of a region."""
         return min(min(right - left, bottom - top) for left, top, right, bottom in self.regions)
 
     def boxes(self, size: tuple[int, int], image_hash: str) -> list[Box]:
         """Return the regions in whole pixels, at least one pixel wide and high."""
         boxes = []
         for left, top, right, bottom in self.regions:
-            x, width = _interval_to_pixels(left, right, size[0])
-            y, height = _interval_to_pixels(top, bottom, size[1])
+            x, width = _layout_interval_to_pixels(left, right, size[0])
+            y, height = _layout_interval_to_pixels(top, bottom, size[1])
             boxes.append(Box(x, y, width, height))
         return boxes
 
 
-def _interval_to_pixels(low: float, high: float, length: int) -> tuple[int, int]:
+def _layout_interval_to_pixels(low: float, high: float, length: int) -> tuple[int, int]:
     """Return the first pixel of an interval, and its number of pixels."""
     first = min(round(low * length), length - 1)
     return first, max(round(high * length) - first, 1)

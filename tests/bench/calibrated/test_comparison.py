@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from surelabel.bench.calibrated import write_calibration_comparison
-from surelabel.bench.calibrated.curves import plot_comparison
+from surelabel.bench.calibrated.curves import plot_calibrated_curves
 from surelabel.errors import DataError
 
 
@@ -19,7 +19,7 @@ def test_page_numbers_and_figure_are_written(dataset, plan, folder, results):
 
 
 def test_the_figure_has_a_line_of_plots_for_each_data_set(results):
-    one, two = (Image.open(BytesIO(plot_comparison([results] * n))).size for n in (1, 2))
+    one, two = (Image.open(BytesIO(plot_calibrated_curves([results] * n))).size for n in (1, 2))
     assert one[0] == two[0]
     assert two[1] == pytest.approx(2 * one[1], abs=2)
 

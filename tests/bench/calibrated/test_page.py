@@ -6,9 +6,13 @@ import pytest
 
 from surelabel.bench.calibrated.conclusions import calibration_conclusions
 from surelabel.bench.calibrated.heads import HEADS, LEARNING_RATES, PAIR_WEIGHTS
-from surelabel.bench.calibrated.page import calibration_json, calibration_page, published_section
+from surelabel.bench.calibrated.page import (
+    calibration_page,
+    calibration_page_json,
+    calibration_page_published_section,
+)
 from surelabel.bench.calibrated.plan import COMPARED_ROWS, SENSITIVITY_SETTINGS
-from surelabel.bench.calibrated.tables import format_without_unit, markdown_table
+from surelabel.bench.calibrated.tables import markdown_table, markdown_table_value
 from surelabel.metrics import ConfidenceInterval
 
 NOTHING = ConfidenceInterval(0.0, -1.0, 1.0)
@@ -77,7 +81,7 @@ def test_the_goal_is_computed(results):
     first = next(iter(calibration_conclusions(results)))
     spa, asy = (results.row(title).mean("ace") for title in ("SPA", "ASY"))
     assert f"The ACE of SPA is {asy / spa:.1f} × lower than" in first
-    values = f"{format_without_unit(spa, 'ace')} and {format_without_unit(asy, 'ace')}"
+    values = f"{markdown_table_value(spa, 'ace')} and {markdown_table_value(asy, 'ace')}"
     assert f"({values} points)" in first
 
 
@@ -135,7 +139,7 @@ def test_signs_unlike_the_papers_are_named(results):
 
 
 def test_json_is_plain_and_has_no_undefined_numbers(results):
-    value = calibration_json(results)
+    value = calibration_page_json(results)
     text = json.dumps(value, allow_nan=False)
     assert json.loads(text)["rows"][0]["title"] == "BCE"
     assert json.loads(text)["plan"]["seeds"] == 2
@@ -144,11 +148,13 @@ def test_json_is_plain_and_has_no_undefined_numbers(results):
 
 def test_undefined_becomes_null(results):
     one = replace(results.rows[0], metrics={"ace": [float("nan")]})
-    assert calibration_json(replace(results, rows=(one,)))["rows"][0]["metrics"]["ace"] == [None]
+    assert calibration_page_json(replace(results, rows=(one,)))["rows"][0]["metrics"]["ace"] == [
+        None
+    ]
 
 
 def test_the_published_tables_are_there():
-    text = published_section()
+    text = calibration_page_published_section()
     assert text.count("### Published") == 4
     assert "| SPA + LPR | 76.6 | 88.1 | 2.1 | 5.3 |" in text
 

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from surelabel.bench.calibrated import measure_calibration
-from surelabel.bench.calibrated.fits import fit_head_scores
+from surelabel.bench.calibrated import run_calibrated_measurements
+from surelabel.bench.calibrated.fits import calibrated_fit_scores
 from surelabel.bench.calibrated.heads import (
     HEADS,
     LEARNING_RATES,
     PAIR_WEIGHTS,
     WEIGHT_DECAYS,
-    candidate_runs,
+    candidate_head_runs,
 )
 from surelabel.bench.calibrated.plan import (
     COMPARED_ROWS,
@@ -45,7 +45,7 @@ def test_every_row_stands_beside_itself_with_platt(results):
 def test_a_second_run_only_reads(dataset, folder, results, plan):
     cache = ResultCache(folder / "cache")
     before = sorted(folder.rglob("*"))
-    again = measure_calibration(dataset, plan, cache)
+    again = run_calibrated_measurements(dataset, plan, cache)
     assert cache.n_computed == 0
     assert sorted(folder.rglob("*")) == before
     assert [row.metrics for row in again.rows] == [row.metrics for row in results.rows]
@@ -63,10 +63,10 @@ def test_an_interrupted_run_resumes(dataset, plan, results, tmp_path):
             raise Stopped("by hand")
 
     with pytest.raises(Stopped, match="by hand"):
-        measure_calibration(dataset, plan, ResultCache(tmp_path), progress=stop)
+        run_calibrated_measurements(dataset, plan, ResultCache(tmp_path), progress=stop)
     kept = len(list(tmp_path.iterdir()))
     cache = ResultCache(tmp_path)
-    again = measure_calibration(dataset, plan, cache)
+    again = run_calibrated_measurements(dataset, plan, cache)
     assert kept > 0
     assert cache.n_computed == len(list(tmp_path.glob("*.npz"))) - kept
     assert [row.metrics for row in again.rows] == [row.metrics for row in results.rows]
@@ -74,22 +74,22 @@ def test_an_interrupted_run_resumes(dataset, plan, results, tmp_path):
 
 def test_progress_ends_at_its_total(dataset, plan, folder, results):
     seen = []
-    measure_calibration(
+    run_calibrated_measurements(
         dataset, plan, ResultCache(folder / "cache"), progress=lambda *both: seen.append(both)
     )
     assert seen[-1][0] == seen[-1][1] == len(seen)
 
 
 def test_another_seed_draws_other_images(dataset, plan, results, tmp_path):
-    other = measure_calibration(dataset, plan, ResultCache(tmp_path), seed=2)
+    other = run_calibrated_measurements(dataset, plan, ResultCache(tmp_path), seed=2)
     assert other.row("BCE").metrics != results.row("BCE").metrics
 
 
 def test_values_are_those_of_the_heads_on_the_test_images(dataset, plan, folder, results):
-    (run,) = candidate_runs(HEADS["bce"], plan.shared_run(96), count=1, seed=0)
+    (run,) = candidate_head_runs(HEADS["bce"], plan.shared_run(96), count=1, seed=0)
     test = dataset.test
     for fit in range(2):
-        _, found = fit_head_scores(ResultCache(folder / "cache"), dataset, run, seed=fit)
+        _, found = calibrated_fit_scores(ResultCache(folder / "cache"), dataset, run, seed=fit)
         for name in TABLE_METRICS:
             given = found if name.startswith("mean_average") else expit(found)
             expected = METRICS[name](given, test.targets, test.known)
@@ -101,22 +101,26 @@ def test_test_labels_choose_nothing(dataset, plan, results, tmp_path):
     test = dataset.test
     turned = replace(test, targets=np.where(test.known, 1 - test.targets, 0))
     budget = replace(plan, settings_per_head=3, seeds=1)
-    own = measure_calibration(dataset, budget, ResultCache(tmp_path))
-    other = measure_calibration(replace(dataset, test=turned), budget, ResultCache(tmp_path))
+    own = run_calibrated_measurements(dataset, budget, ResultCache(tmp_path))
+    other = run_calibrated_measurements(
+        replace(dataset, test=turned), budget, ResultCache(tmp_path)
+    )
     assert [row.settings for row in own.rows] == [row.settings for row in other.rows]
     assert own.row("SPA").metrics != other.row("SPA").metrics
 
 
 def test_every_head_has_as_many_settings_to_choose_from():
     for head in HEADS.values():
-        runs = candidate_runs(head, FULL.shared_run(16_000), count=FULL.settings_per_head, seed=0)
+        runs = candidate_head_runs(
+            head, FULL.shared_run(16_000), count=FULL.settings_per_head, seed=0
+        )
         assert len({repr(run) for run in runs}) == FULL.settings_per_head
 
 
 def test_each_weight_of_label_pairs_is_tried_at_the_settings_of_the_loss_alone():
     shared = FULL.shared_run(16_000)
     alone = replace(shared, loss=HEADS["spa"].loss, learning_rate=0.03, weight_decay=0.1)
-    runs = candidate_runs(
+    runs = candidate_head_runs(
         HEADS["spa-lpr"], shared, count=FULL.settings_per_head, seed=0, selected_without_pairs=alone
     )
     same = [r for r in runs if (r.learning_rate, r.weight_decay) == (0.03, 0.1)]
@@ -126,7 +130,7 @@ def test_each_weight_of_label_pairs_is_tried_at_the_settings_of_the_loss_alone()
 
 def test_without_label_pairs_the_recipe_comes_first_and_the_whole_grid_is_tried():
     shared = FULL.shared_run(16_000)
-    runs = candidate_runs(HEADS["bce"], shared, count=FULL.settings_per_head, seed=0)
+    runs = candidate_head_runs(HEADS["bce"], shared, count=FULL.settings_per_head, seed=0)
     assert (runs[0].learning_rate, runs[0].weight_decay) == (0.003, 0.01)
     tried = {(r.learning_rate, r.weight_decay) for r in runs}
     assert tried == {(rate, decay) for rate in LEARNING_RATES for decay in WEIGHT_DECAYS}

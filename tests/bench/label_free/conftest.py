@@ -5,7 +5,7 @@ import pytest
 
 from surelabel.bench.label_free import LabelFreePlan, LabelFreeSplits
 from surelabel.bench.label_free import plan as plans
-from surelabel.bench.label_free.comparison import measure_label_free
+from surelabel.bench.label_free.comparison import measure_label_free_comparison
 from surelabel.bench.result_cache import ResultCache
 from surelabel.data import collection
 from surelabel.records import LabelledImages
@@ -71,4 +71,4 @@ def fewer_rows():
 @pytest.fixture(scope="module")
 def measured(images, folder, fewer_rows):
     with pytest.warns(UserWarning, match="tailor makes only"):
-        return measure_label_free(images, PLAN, ResultCache(folder / "cache"))
+        return measure_label_free_comparison(images, PLAN, ResultCache(folder / "cache"))

@@ -7,10 +7,17 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from surelabel.bench.label_free.comparison import measure_label_free, write_label_free_comparison
-from surelabel.bench.label_free.method_scores import score_run
+from surelabel.bench.label_free.comparison import (
+    measure_label_free_comparison,
+    write_label_free_comparison,
+)
+from surelabel.bench.label_free.method_scores import label_free_method_scores
 from surelabel.bench.label_free.plan import STUDENT_VARIANTS
-from surelabel.bench.label_free.rows import expected_count_metrics, method_metrics, runs_by_title
+from surelabel.bench.label_free.rows import (
+    label_free_row_expected_count_metrics,
+    label_free_row_metrics,
+    label_free_row_runs,
+)
 from surelabel.bench.label_free.students import student_run
 from surelabel.bench.result_cache import ResultCache
 from surelabel.errors import DataError
@@ -21,7 +28,7 @@ EACH = dict(STUDENT_VARIANTS)  # before a fixture leaves some out
 
 def test_a_second_run_reads_what_the_first_computed(images, folder, measured, small):
     cache = ResultCache(folder / "cache")
-    again = measure_label_free(images, small, cache)
+    again = measure_label_free_comparison(images, small, cache)
     assert cache.n_computed == 0
     assert repr(again) == repr(measured)  # NaN equals nothing
 
@@ -37,15 +44,15 @@ def test_the_files_say_what_is_returned(images, folder, measured, small):
 
 
 def test_values_are_those_of_the_recognizer_on_the_test_images(images, folder, measured, small):
-    (run,) = runs_by_title(images, small, 0)["tiles"]
-    one = score_run(ResultCache(folder / "cache"), images, run, small.unlabelled)
+    (run,) = label_free_row_runs(images, small, 0)["tiles"]
+    one = label_free_method_scores(ResultCache(folder / "cache"), images, run, small.unlabelled)
     test, found = images.test, measured.row("tiles")
     assert found.metrics["brier_skill"] == [
         POOLED["brier_skill"](expit(one.logits), test.targets, test.known)
     ]
     ranked = POOLED["mean_average_precision"](one.test, test.targets, test.known)
     assert found.mean("mean_average_precision") == ranked
-    assert method_metrics(one, images)["passes"] == 14
+    assert label_free_row_metrics(one, images)["passes"] == 14
 
 
 def test_a_gain_is_the_difference_to_the_best_one_pass_row(measured):
@@ -84,12 +91,14 @@ def test_no_label_of_the_archive_reaches_a_method_without_labels(images, measure
         images.train, targets=1 - images.train.targets
     )  # all wrong: only the probe may notice
     other = replace(images, train=turned)
-    wanted = runs_by_title(images, small, 0)
+    wanted = label_free_row_runs(images, small, 0)
     for title in ("zero-shot", "tiles"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            one = score_run(ResultCache(tmp_path), other, wanted[title][0], small.unlabelled)
-        found = method_metrics(one, other)
+            one = label_free_method_scores(
+                ResultCache(tmp_path), other, wanted[title][0], small.unlabelled
+            )
+        found = label_free_row_metrics(one, other)
         assert found["log_loss"] == pytest.approx(measured.row(title).metrics["log_loss"][0])
 
 
@@ -103,7 +112,7 @@ def test_each_student_differs_from_the_usual_one_as_it_says(title, images, small
 
 def test_as_many_labels_are_shown_as_are_expected():
     p = np.array([[0.9, 0.6], [0.4, 0.1]])
-    found = expected_count_metrics(p, np.array([[1, 0], [1, 0]]))
+    found = label_free_row_expected_count_metrics(p, np.array([[1, 0], [1, 0]]))
     assert found["expected_labels"] == pytest.approx(1.0)
     assert found["true_labels"] == 1.0
     assert found["f1"] == pytest.approx(2 * 1 / (2 + 2))  # 0.9 and 0.6 are shown
@@ -111,9 +120,9 @@ def test_as_many_labels_are_shown_as_are_expected():
 
 
 def test_a_damaged_cache_file_is_named(images, tmp_path, fewer_rows, small):
-    (run,) = runs_by_title(images, small, 0)["zero-shot"]
-    score_run(ResultCache(tmp_path), images, run, small.unlabelled)
+    (run,) = label_free_row_runs(images, small, 0)["zero-shot"]
+    label_free_method_scores(ResultCache(tmp_path), images, run, small.unlabelled)
     (file,) = tmp_path.iterdir()
     file.write_bytes(b"half of a file")
     with pytest.raises(DataError, match=rf"{file.name} is damaged"):
-        score_run(ResultCache(tmp_path), images, run, small.unlabelled)
+        label_free_method_scores(ResultCache(tmp_path), images, run, small.unlabelled)

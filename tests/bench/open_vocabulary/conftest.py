@@ -5,10 +5,10 @@ import pytest
 
 from surelabel.bench.open_vocabulary import OpenVocabularyPlan, OpenVocabularySplits
 from surelabel.bench.open_vocabulary import plan as plans
-from surelabel.bench.open_vocabulary.comparison import measure_open_vocabulary
+from surelabel.bench.open_vocabulary.comparison import measure_open_vocabulary_comparison
 from surelabel.bench.result_cache import ResultCache
 from surelabel.data import collection
-from surelabel.data.vocabularies import Vocabulary, remove_unseen_classes
+from surelabel.data.vocabularies import Vocabulary, remove_unseen_vocabulary_classes
 from surelabel.records import LabelledImages
 
 PLAN = OpenVocabularyPlan(
@@ -45,7 +45,7 @@ def archive():
     common = np.argsort(-np.min(counts, axis=0) - 0.01 * sum(counts), kind="stable")[:6]
     names = [parts[0].names[c] for c in common]
     vocabulary = Vocabulary(seen=tuple(names[1:5]), unseen=(names[0], names[5]))
-    train, removed = remove_unseen_classes(few("train", names), vocabulary)
+    train, removed = remove_unseen_vocabulary_classes(few("train", names), vocabulary)
     parts = {part: few(part, names) for part in ("validation", "test")}
     return OpenVocabularySplits("few", "photo", vocabulary, train.take(range(12)), removed, **parts)
 
@@ -74,4 +74,4 @@ def fewer():
 
 @pytest.fixture(scope="session")
 def found(archive, place, fewer):
-    return measure_open_vocabulary(archive, PLAN, ResultCache(place / "cache"))
+    return measure_open_vocabulary_comparison(archive, PLAN, ResultCache(place / "cache"))

@@ -8,28 +8,28 @@ from scipy.special import expit
 
 from surelabel.bench.open_vocabulary import plan as plans
 from surelabel.bench.open_vocabulary.comparison import (
-    describe_workload,
-    distinct_runs,
-    measure_open_vocabulary,
+    measure_open_vocabulary_comparison,
+    open_vocabulary_comparison_runs,
+    open_vocabulary_comparison_workload,
     write_open_vocabulary_comparison,
 )
 from surelabel.bench.open_vocabulary.costs import measure_run_cost
 from surelabel.bench.open_vocabulary.fitted_rows import (
     FittedPredictions,
-    fit_and_predict,
-    row_run,
-    row_runs,
+    predictions_of_fitted_row,
+    run_of_fitted_row,
+    runs_of_fitted_row,
 )
 from surelabel.bench.open_vocabulary.page import open_vocabulary_page
 from surelabel.bench.open_vocabulary.prediction_metrics import (
     COMPARED_METRICS,
-    bootstrap_metric_values,
-    vocabulary_targets,
+    bootstrap_prediction_metrics,
+    targets_of_prediction_metrics,
 )
 from surelabel.bench.open_vocabulary.published import PUBLISHED
-from surelabel.bench.open_vocabulary.scene_splits import load_open_vocabulary_scenes
-from surelabel.bench.open_vocabulary.vocabulary_change import additional_names
-from surelabel.bench.resampling import resample_weights
+from surelabel.bench.open_vocabulary.scene_splits import load_open_vocabulary_scene_splits
+from surelabel.bench.open_vocabulary.vocabulary_change import added_names_of_vocabulary_change
+from surelabel.bench.resampling import bench_resampling_weights
 from surelabel.bench.result_cache import ResultCache
 from surelabel.config import Choice, Run
 from surelabel.evaluation import evaluate_unseen_classes
@@ -42,14 +42,14 @@ ROWS = [(heading, title) for heading, rows in EACH.items() for title in rows]
 
 def an_answer(images, seed=0):
     """Scores and log-odds by chance."""
-    random, (targets, _, _) = np.random.default_rng(seed), vocabulary_targets(images)
+    random, (targets, _, _) = np.random.default_rng(seed), targets_of_prediction_metrics(images)
     scores = targets + random.normal(size=targets.shape)
     return FittedPredictions(scores, 2 * scores - 2, 0, 0.0)
 
 
 def test_a_second_run_reads_what_the_first_computed(archive, place, found, small):
     cache = ResultCache(place / "cache")
-    again = measure_open_vocabulary(archive, small, cache)
+    again = measure_open_vocabulary_comparison(archive, small, cache)
     assert cache.n_computed == 0
     assert repr(again) == repr(found)  # NaN equals nothing
 
@@ -67,7 +67,7 @@ def test_the_files_say_what_is_returned(archive, place, found, small):
 
 
 def test_values_are_those_of_the_recognizer_that_people_use(archive, place, found, small):
-    (run,) = row_runs("photo", EACH[plans.OTHER_METHODS]["zero-shot"], small, 0)
+    (run,) = runs_of_fitted_row("photo", EACH[plans.OTHER_METHODS]["zero-shot"], small, 0)
     recognizer = Recognizer(run, archive.vocabulary.seen).calibrate(archive.validation)
     said = recognizer.with_names(archive.vocabulary.names).predict(archive.test)
     test, row = (
@@ -112,9 +112,9 @@ def test_no_unseen_label_reaches_a_recognizer(archive, found, tmp_path, small):
     turned = archive.validation.targets.copy()
     turned[:, columns] = 1 - turned[:, columns]
     other = replace(archive, validation=replace(archive.validation, targets=turned))
-    run, *_ = row_runs("photo", EACH[plans.OTHER_METHODS][plans.REFERENCE], small, 0)
-    one = fit_and_predict(ResultCache(tmp_path), other, run)
-    metrics = bootstrap_metric_values(other, one, resamples=1)
+    run, *_ = runs_of_fitted_row("photo", EACH[plans.OTHER_METHODS][plans.REFERENCE], small, 0)
+    one = predictions_of_fitted_row(ResultCache(tmp_path), other, run)
+    metrics = bootstrap_prediction_metrics(other, one, resamples=1)
     assert metrics["unseen_ece"][0] == pytest.approx(found.reference.metrics["unseen_ece"][0])
     assert not set(archive.train.names) & set(archive.vocabulary.unseen)
 
@@ -128,15 +128,17 @@ def test_other_names_move_old_ones_a_little(found, small):
 
 
 def test_added_names_are_new_and_each_comes_once(archive):
-    names = additional_names(archive, 1000)
+    names = added_names_of_vocabulary_change(archive, 1000)
     assert len(names) == len({name.casefold() for name in names}) == 1000
     assert not {name.casefold() for name in names} & set(archive.test.names)
 
 
 def test_resampled_metrics_equal_those_of_repeated_images(archive):
-    one, (targets, known, seen) = an_answer(archive), vocabulary_targets(archive)
-    measured = bootstrap_metric_values(archive, one, resamples=6)
-    for place, weights in enumerate(resample_weights(len(targets), resamples=6).astype(int)):
+    one, (targets, known, seen) = an_answer(archive), targets_of_prediction_metrics(archive)
+    measured = bootstrap_prediction_metrics(archive, one, resamples=6)
+    for place, weights in enumerate(
+        bench_resampling_weights(len(targets), resamples=6).astype(int)
+    ):
         rows = np.repeat(np.arange(len(targets)), weights)
         whole = evaluate_unseen_classes(
             one.scores[rows], targets[rows], seen, known[rows], expit(one.logits[rows])
@@ -160,7 +162,7 @@ def test_resampled_metrics_equal_those_of_repeated_images(archive):
 
 @pytest.mark.parametrize(("heading", "title"), ROWS)
 def test_each_row_is_a_run_that_can_be_made(heading, title, small):
-    run = row_run("photo", EACH[heading][title], small, 3)
+    run = run_of_fitted_row("photo", EACH[heading][title], small, 3)
     run.entry("method")
     run.entry("loss")
     assert getattr(METHODS[run.method.name], "open_vocabulary", False)
@@ -169,23 +171,23 @@ def test_each_row_is_a_run_that_can_be_made(heading, title, small):
 
 def test_far_from_photographs_knowledge_weighs_less(small):
     weights = [
-        row_run(domain, {}, small, 0).method.settings.get("knowledge_weight", 0.05)
+        run_of_fitted_row(domain, {}, small, 0).method.settings.get("knowledge_weight", 0.05)
         for domain in ("photo", "sketch", "night")
     ]
     assert weights == [0.05, 0.01, 0.01]
     plain = EACH[plans.MATCHING]["optimal transport"]
-    assert row_run("night", plain, small, 0).method.settings["knowledge_weight"] == 0.0
+    assert run_of_fitted_row("night", plain, small, 0).method.settings["knowledge_weight"] == 0.0
 
 
 def test_the_reference_is_the_method_as_it_comes(small):
-    run = row_run("photo", {}, small, 0)
+    run = run_of_fitted_row("photo", {}, small, 0)
     assert run == replace(
         Run(method=Choice("recover_match"), calibrator=Choice("platt")), epochs=small.epochs
     )
 
 
 def test_prompts_in_all_layers_stand_in_every_layer_of_both_towers(small):
-    run = row_run("photo", COSTS[plans.ALL_LAYER_PROMPTS], small, 0)
+    run = run_of_fitted_row("photo", COSTS[plans.ALL_LAYER_PROMPTS], small, 0)
     method = Recognizer(run, ["lion", "fox"]).method
     assert sorted(p.shape[:2] for p in method.parameters() if p.dim() == 3) == [(2, 4), (6, 4)]
 
@@ -196,15 +198,15 @@ def test_published_rows_are_rows_of_ours():
 
 
 def test_the_forecast_counts_each_run_once(small, fewer):
-    runs = distinct_runs("photo", small)
+    runs = open_vocabulary_comparison_runs("photo", small)
     assert len(runs) == 2 + 1 + 2 + 2  # reference, zero-shot, adapter, average
-    assert describe_workload("photo", small).startswith(
+    assert open_vocabulary_comparison_workload("photo", small).startswith(
         "7 recognizers, 4 of them trained on 12 images"
     )
 
 
 def test_training_images_with_an_unseen_label_are_removed_and_counted(small):
-    images = load_open_vocabulary_scenes(replace(small, train=6), quick=True)
+    images = load_open_vocabulary_scene_splits(replace(small, train=6), quick=True)
     assert (len(images.vocabulary.seen), len(images.vocabulary.unseen)) == (48, 17)
     assert len(images.train) == 6
     assert 0 < images.removed <= small.train_candidates - 6
@@ -212,7 +214,9 @@ def test_training_images_with_an_unseen_label_are_removed_and_counted(small):
 
 
 def test_costs_are_shares_of_prompts_everywhere(archive, found, small):
-    measured = measure_run_cost(row_run("photo", {}, small, 0), archive.train.take(range(4)))
+    measured = measure_run_cost(
+        run_of_fitted_row("photo", {}, small, 0), archive.train.take(range(4))
+    )
     assert measured["train_images_per_second"] > 0
     assert measured["predict_images_per_second"] > 0
     assert measured["parameters"] > 100_000

@@ -6,8 +6,7 @@ import pytest
 
 from surelabel.calibration import CALIBRATORS
 from surelabel.calibration.fitting.input_validation import (
-    flatten_known_decisions,
-    smooth_platt_targets,
+    validate_and_flatten_calibration_data,
     validate_calibrator_state,
 )
 from surelabel.errors import DataError, InputError
@@ -70,7 +69,7 @@ def test_a_long_state_is_shown_in_part():
 
 
 def test_known_decisions_are_flat_and_in_step():
-    x, y = flatten_known_decisions(
+    x, y = validate_and_flatten_calibration_data(
         [[1.0, 2.0], [3.0, 4.0]], [[0, np.nan], [1, 0.5]], [[1, 1], [1, 0]]
     )
     np.testing.assert_array_equal(x, [1, 3])
@@ -79,9 +78,4 @@ def test_known_decisions_are_flat_and_in_step():
 
 def test_logits_may_be_unknown_nowhere():
     with pytest.raises(InputError, match="must be finite"):
-        flatten_known_decisions([[np.nan, 1.0]], [[np.nan, 1.0]], None)
-
-
-def test_smoothed_targets_keep_their_order_and_leave_zero_and_one():
-    found = smooth_platt_targets(np.array([0.0, 0.5, 1.0, 1.0]))
-    np.testing.assert_allclose(found, [1 / 3.5, (1 / 3.5 + 3.5 / 4.5) / 2, 3.5 / 4.5, 3.5 / 4.5])
+        validate_and_flatten_calibration_data([[np.nan, 1.0]], [[np.nan, 1.0]], None)

@@ -92,7 +92,7 @@ def test_the_old_share_must_lie_inside_zero_and_one(wrong):
 
 
 def test_there_must_be_one_old_share_a_label_and_the_same_labels_later():
-    with pytest.raises(InputError, match=r"one number per label, \(2,\); got \(3,\)"):
+    with pytest.raises(InputError, match=r"prior must have shape \(2,\), .* got \(3,\)"):
         estimate_label_shift(np.zeros((5, 2)), [0.5, 0.5, 0.5])
     with pytest.raises(InputError, match="the 2 labels"):
         estimate_label_shift(np.zeros((5, 2)), [0.5, 0.5]).logits(np.zeros((5, 3)))

@@ -58,7 +58,7 @@ def test_no_annotation_at_all_is_all_absent(folder):
         (content(images=[{"id": 1}]), "missing or of another type: 'file_name'"),
         (content(images=3), "missing or of another type: 'int' object"),
         (content(images=[{"id": [1], "file_name": "a.jpg"}]), "another type: .*unhashable"),
-        (content(images=[]), "images and categories; 4 do not"),
+        (content(images=[]), "images and categories of the file; 4 do not"),
         (content(categories=[{"id": 1, "name": "person"}]), "first has image 5 and category 90"),
         (
             content(categories=[{"id": 1, "name": "cat"}, {"id": 90, "name": "cat"}]),

@@ -44,5 +44,5 @@ def test_a_saved_one_is_a_name_a_size_and_a_fingerprint(towers, tmp_path):
     ):
         load_encoder(f"local-dir:{file.parent}")
     file.write_text(json.dumps({**about, "embedded": "large-vit"}))
-    with pytest.raises(DataError, match="must name one of tiny-rn, tiny-vit"):
+    with pytest.raises(DataError, match="must contain one of tiny-rn, tiny-vit"):
         load_encoder(f"local-dir:{file.parent}")

@@ -6,7 +6,7 @@ import torch
 from safetensors.torch import load_file
 
 from surelabel.encoders import ENCODERS
-from surelabel.encoders.embedded.embedded_weights import expand_token_embedding
+from surelabel.encoders.embedded.embedded_weights import expand_embedded_token_weights
 
 WEIGHTS = files("surelabel.encoders").joinpath("weights")
 
@@ -31,7 +31,7 @@ def test_rows_of_trained_tokens_are_kept_and_all_others_are_their_mean(towers):
 def test_a_table_with_all_rows_is_as_it_was():
     rows = torch.randn(4, 2)
     assert torch.equal(
-        expand_token_embedding(rows[[2, 0, 1, 3]], torch.tensor([2, 0, 1, 3]), 4), rows
+        expand_embedded_token_weights(rows[[2, 0, 1, 3]], torch.tensor([2, 0, 1, 3]), 4), rows
     )
 
 

@@ -75,7 +75,7 @@ def test_a_size_that_does_not_fit_is_refused(onnx_file, size):
         ({"std": [0.5, 0.5, 0.0]}, "std in onnx:.* must be three numbers above 0"),
         ({"resize_mode": "crop"}, "resize_mode in onnx:.* must be one of shortest"),
         ({"interpolation": "magic"}, "interpolation in onnx:.* must be one of bicubic"),
-        ({"output": "pooled"}, r"has no output 'pooled'; it has features"),
+        ({"output": "pooled"}, r"has no output 'pooled'\. The outputs are features"),
         ({"outputs": "features"}, "has no setting outputs. It has"),
         ({"output": 3}, "output must have the type of its default"),
     ],
@@ -171,7 +171,7 @@ def test_a_saved_one_that_was_changed_is_refused(onnx_file, tmp_path):
         ),
         ({"onnx": 3}, DataError, "the name of an ONNX file as onnx; got 3"),
         ({"fingerprint": None}, DataError, "got weights None"),
-        ({"timm": "test_vit"}, DataError, "must name one encoder, as embedded, features, onnx"),
+        ({"timm": "test_vit"}, DataError, "one of the keys embedded, features, onnx"),
     ],
 )
 def test_what_is_said_of_a_saved_one_is_checked(onnx_file, tmp_path, change, error, message):

@@ -57,7 +57,9 @@ def test_vectors_with_two_more_axes_of_one_are_vectors(onnx_file, expected):
 
 
 def test_an_output_that_is_not_there_is_answered_with_those_that_are(onnx_file):
-    with pytest.raises(ConfigError, match=r"no output 'pooled'; it has features .*encoder\.output"):
+    with pytest.raises(
+        ConfigError, match=r"no output 'pooled'\. The outputs are features .*encoder\.output"
+    ):
         OnnxGraph(onnx_file(), "pooled")
 
 

@@ -9,7 +9,7 @@ import pytest
 from huggingface_hub import constants
 from safetensors.torch import save_file
 
-from surelabel.encoders.loading.hub_files import cached_or_downloaded_file
+from surelabel.encoders.loading.hub_files import cached_or_downloaded_hub_file
 from surelabel.encoders.loading.model_names import load_encoder
 from surelabel.errors import ConfigError, DataError
 
@@ -56,7 +56,7 @@ def test_a_name_that_the_hub_cannot_have_is_one_sentence_too():
     with pytest.raises(
         DataError, match=r"needs the file a of a/b/c .* cannot be downloaded \(Repo"
     ):
-        cached_or_downloaded_file("a/b/c", "a", encoder_name="hf-hub:a/b/c")
+        cached_or_downloaded_hub_file("a/b/c", "a", encoder_name="hf-hub:a/b/c")
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def snapshot(tmp_path):
 
 def test_a_cached_file_needs_no_network(snapshot):
     (snapshot / "file.txt").write_text("")
-    found = cached_or_downloaded_file("owner/model", "file.txt", encoder_name="model")
+    found = cached_or_downloaded_hub_file("owner/model", "file.txt", encoder_name="model")
     assert found == snapshot / "file.txt"
 
 

@@ -79,7 +79,7 @@ def test_preprocessing_that_is_not_stated_is_demanded_and_never_guessed(folder):
     ],
 )
 def test_weights_of_another_architecture_are_refused(folder, damage):
-    with pytest.raises(DataError, match="must contain all weights of its architecture"):
+    with pytest.raises(DataError, match="must contain all weights of the architecture"):
         load_encoder(changed(folder, **damage))
 
 
@@ -110,7 +110,7 @@ def test_preprocessing_that_is_no_object_is_refused(folder, architecture, nothin
 def test_damaged_files_are_refused_by_name(folder):
     weights = folder / "open_clip_model.safetensors"
     weights.write_bytes(weights.read_bytes()[:10_000])
-    with pytest.raises(DataError, match=r"SafetensorError.*Copy them again"):
+    with pytest.raises(DataError, match=r"SafetensorError.*Copy the weights again"):
         load_encoder(f"local-dir:{folder}")
     (folder / "open_clip_config.json").write_text("{")
     with pytest.raises(DataError, match=r"open_clip_config\.json must be a JSON file"):
@@ -157,7 +157,7 @@ def test_a_single_file_is_loaded_with_the_preprocessing_beside_it(folder, archit
 
 def test_a_pickle_is_refused_and_none_of_its_code_runs(folder, architecture):
     for suffix in (".bin", ".pth", ".pkl"):
-        with pytest.raises(DataError, match="Convert it to safetensors"):
+        with pytest.raises(DataError, match="Convert the file to safetensors"):
             load_encoder(f"{architecture}/{folder}/mine{suffix}")
     (folder / "mine.json").write_text(json.dumps({"preprocess_cfg": PREPROCESS}))
     torch.save({"model": Trap(folder / "sprung")}, folder / "mine.pt")

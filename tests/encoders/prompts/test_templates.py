@@ -1,7 +1,7 @@
 import pytest
 from open_clip.zero_shot_metadata import OPENAI_IMAGENET_TEMPLATES
 
-from surelabel.encoders.prompts.templates import TEMPLATES, check_templates, prompt_templates
+from surelabel.encoders.prompts.templates import TEMPLATES, check_prompt_templates, prompt_templates
 from surelabel.errors import ConfigError, DataError
 
 
@@ -13,7 +13,7 @@ def test_the_ensemble_says_the_same_eighty_sentences_as_clip():
 
 @pytest.mark.parametrize("name", sorted(TEMPLATES))
 def test_every_template_of_the_table_has_one_place_for_the_name(name):
-    assert prompt_templates(name) == check_templates(TEMPLATES[name])
+    assert prompt_templates(name) == check_prompt_templates(TEMPLATES[name])
 
 
 def test_templates_are_read_from_a_file_line_by_line(tmp_path):
@@ -34,7 +34,7 @@ def test_a_file_of_templates_is_checked_too(tmp_path):
     with pytest.raises(ConfigError, match="got 'a drawing' with 0"):
         prompt_templates(file)
     file.write_text("\n")
-    with pytest.raises(DataError, match=r"must contain one template per line; it is empty"):
+    with pytest.raises(DataError, match=r"must contain one template per line; the file is empty"):
         prompt_templates(file)
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(DataError, match="must be a UTF-8 text file"):
@@ -45,4 +45,4 @@ def test_what_is_neither_a_name_nor_a_sentence_nor_a_file_is_refused():
     with pytest.raises(ConfigError, match=r"one of one, ensemble, a sentence .* got 'ensmble'"):
         prompt_templates("ensmble")
     with pytest.raises(ConfigError, match="at least one template"):
-        check_templates(())
+        check_prompt_templates(())

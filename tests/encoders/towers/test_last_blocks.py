@@ -11,7 +11,7 @@ from open_clip.transformer import QuickGELU, ResidualAttentionBlock
 
 from surelabel.encoders.towers.ladder_features import ladder_features
 from surelabel.encoders.towers.last_blocks import LastBlocks
-from surelabel.encoders.towers.patch_features import self_aware_attention
+from surelabel.encoders.towers.patch_features import self_aware_features_of_block
 from surelabel.errors import ConfigError, InputError
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/recover_match_towers.json").read_text())
@@ -72,7 +72,9 @@ def test_each_step_gives_self_aware_attention_and_tokens_of_its_block():
     found = list(LastBlocks(visual, 2).run_blocks(seen))
     assert len(found) == 2
     for block, (attended, after) in zip(visual.transformer.resblocks[-2:], found, strict=True):
-        torch.testing.assert_close(attended, self_aware_attention(block, seen), atol=1e-12, rtol=0)
+        torch.testing.assert_close(
+            attended, self_aware_features_of_block(block, seen), atol=1e-12, rtol=0
+        )
         seen = block(seen)
         torch.testing.assert_close(after, seen, atol=1e-12, rtol=0)
 
@@ -82,7 +84,9 @@ def test_prompts_stand_behind_the_tokens_within_a_block_and_are_dropped_after_it
     seen, prompts = tokens(), torch.randn(2, 5, 32, dtype=torch.float64)
     for number, (attended, after) in enumerate(LastBlocks(visual, 2).run_blocks(seen, prompts)):
         block = visual.transformer.resblocks[2 + number]
-        torch.testing.assert_close(attended, self_aware_attention(block, seen), atol=1e-12, rtol=0)
+        torch.testing.assert_close(
+            attended, self_aware_features_of_block(block, seen), atol=1e-12, rtol=0
+        )
         rows = [by_hand(block, torch.cat([row, prompts[number]]))[:17] for row in seen]
         seen = torch.stack(rows)
         torch.testing.assert_close(after, seen, atol=1e-12, rtol=0)
@@ -157,7 +161,7 @@ def test_values_attend_to_values_as_in_the_released_code():
     block.attn.load_state_dict({k: numbers(v) for k, v in found["weights"].items()})
     seen = numbers(found["tokens"])
     for given, expected in ((seen, "attended"), (seen[:, :4], "without_prompts")):
-        got = self_aware_attention(block, given)
+        got = self_aware_features_of_block(block, given)
         torch.testing.assert_close(got, numbers(found[expected]), atol=1e-6, rtol=0)
 
 

@@ -6,7 +6,7 @@ from open_clip.model import CLIP, resize_pos_embed
 
 from surelabel.encoders.towers.position_embeddings import (
     interpolate_position_embeddings,
-    model_with_image_size,
+    model_with_resized_position_embeddings,
 )
 from surelabel.errors import ConfigError
 
@@ -52,13 +52,13 @@ def test_a_vit_is_resized_as_open_clip_does_it():
     resize_pos_embed(state, large)
     large.load_state_dict(state)
     pixels = torch.randn(2, 3, 64, 64)
-    ours = model_with_image_size(small, 64).encode_image(pixels)
+    ours = model_with_resized_position_embeddings(small, 64).encode_image(pixels)
     torch.testing.assert_close(ours, large.encode_image(pixels), atol=1e-5, rtol=0)
 
 
 def test_a_resnet_takes_larger_images_with_interpolated_pooling_positions():
     small, large = model(**RESNET), model(**{**RESNET, "image_size": 256})
-    twin = model_with_image_size(small, 256)
+    twin = model_with_resized_position_embeddings(small, 256)
     state = small.state_dict()
     table = interpolate_position_embeddings(
         state["visual.attnpool.positional_embedding"], (3, 3), (8, 8)
@@ -72,14 +72,14 @@ def test_a_resnet_takes_larger_images_with_interpolated_pooling_positions():
 
 def test_a_convolutional_trunk_needs_no_positions():
     trunk = {"timm_model_name": "test_convnext", "timm_pool": "", "timm_proj": "linear"}
-    twin = model_with_image_size(model(**trunk, image_size=160), 96)
+    twin = model_with_resized_position_embeddings(model(**trunk, image_size=160), 96)
     assert twin.encode_image(torch.randn(1, 3, 96, 96)).shape == (1, 24)
 
 
 def test_the_first_model_stays_as_it_was_and_shares_all_other_weights():
     first = model(**VIT)
     before = {k: v.clone() for k, v in first.state_dict().items()}
-    twin = model_with_image_size(first, 48)
+    twin = model_with_resized_position_embeddings(first, 48)
     assert all(torch.equal(v, before[k]) for k, v in first.state_dict().items())
     assert twin.visual.conv1.weight is first.visual.conv1.weight
     assert twin.token_embedding.weight is first.token_embedding.weight
@@ -90,8 +90,9 @@ def test_the_first_model_stays_as_it_was_and_shares_all_other_weights():
 @pytest.mark.parametrize(("vision", "patch"), [(VIT, 8), (RESNET, 32)])
 def test_a_size_between_patches_is_refused_and_the_nearest_is_named(vision, patch):
     with pytest.raises(
-        ConfigError, match=f"multiple of {patch} .* got {5 * patch + 1}. The nearest is {5 * patch}"
+        ConfigError,
+        match=f"multiple of {patch} .* got {5 * patch + 1}. The nearest multiple is {5 * patch}",
     ):
-        model_with_image_size(model(**vision), 5 * patch + 1)
-    with pytest.raises(ConfigError, match=rf"got 0\. The nearest is {patch}"):
-        model_with_image_size(model(**vision), 0)
+        model_with_resized_position_embeddings(model(**vision), 5 * patch + 1)
+    with pytest.raises(ConfigError, match=rf"got 0\. The nearest multiple is {patch}"):
+        model_with_resized_position_embeddings(model(**vision), 0)

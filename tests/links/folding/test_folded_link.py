@@ -65,9 +65,9 @@ def test_half_precision_is_cast_up_before_the_link(features):
 
 def test_folding_twice_is_refused(head):
     folded = fold_link(head, SPA())
-    with pytest.raises(ConfigError, match="folded in already"):
+    with pytest.raises(ConfigError, match="a head with a folded link"):
         fold_link(folded, SPA())
-    with pytest.raises(ConfigError, match="folded in already"):
+    with pytest.raises(ConfigError, match="a head with a folded link"):
         fold_link(nn.Sequential(nn.Identity(), folded), Sigmoid())
 
 

@@ -10,7 +10,7 @@ from surelabel.losses import LOSSES
 from surelabel.losses.properties.loss_properties import (
     LossProperties,
     measure_loss_properties,
-    minimize_expected_loss,
+    minimizers_for_loss_properties,
 )
 
 PAGE = (Path(__file__).parents[3] / "docs/losses.md").read_text(encoding="utf-8")
@@ -65,7 +65,9 @@ def test_the_page_of_losses_shows_nothing_else():
 
 def test_the_best_score_of_binary_cross_entropy_is_the_logit():
     shares = torch.tensor([[0.001, 0.2, 0.5, 0.97]], dtype=torch.float64)
-    torch.testing.assert_close(minimize_expected_loss(LOSSES["binary"], shares), shares.logit())
+    torch.testing.assert_close(
+        minimizers_for_loss_properties(LOSSES["binary"], shares), shares.logit()
+    )
 
 
 def test_it_works_with_gradients_disabled():

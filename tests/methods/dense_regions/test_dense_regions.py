@@ -14,7 +14,7 @@ from surelabel.methods.dense_regions import dense_regions as module
 from surelabel.methods.dense_regions.refinement import refine_by_attention
 from surelabel.methods.dense_regions.windows import select_windows
 from surelabel.records import Features
-from surelabel.views import crop_and_resize
+from surelabel.views import crop_and_resize_box
 
 NAMES = ["lion", "guitar", "pizza", "sofa|couch"]
 GRID = (2, 3)
@@ -128,7 +128,7 @@ def test_an_image_smaller_than_a_patch_is_scored(encoder, size):
     image = Image.new("RGB", size, "green")
     features = encoder.encode_patches_with_attention(encoder.preprocess(image)[None])
     (cut,) = it.next_views(features)
-    parts = [crop_and_resize(image, box, size=(96, 96)) for box in cut.boxes(size, "")]
+    parts = [crop_and_resize_box(image, box, size=(96, 96)) for box in cut.boxes(size, "")]
     views = encoder.encode_images(torch.stack([encoder.preprocess(part) for part in parts])).pooled
     assert it(replace(features, views=views[None])).isfinite().all()
 
@@ -169,7 +169,7 @@ def test_settings_out_of_range_are_refused(encoder, settings):
 
 
 def test_a_side_that_is_no_multiple_of_a_patch_is_refused_with_the_nearest(encoder):
-    with pytest.raises(ConfigError, match=r"multiple of 12 pixels.*nearest is 96"):
+    with pytest.raises(ConfigError, match=r"multiple of 12 pixels.*nearest multiple is 96"):
         DenseRegions(encoder, NAMES, image_size=100)
 
 
@@ -192,7 +192,7 @@ def test_on_scenes_windows_find_objects_that_the_whole_image_hides(encoder):
         encoder.encode_images(
             torch.stack(
                 [
-                    encoder.preprocess(crop_and_resize(image, box, size=(96, 96)))
+                    encoder.preprocess(crop_and_resize_box(image, box, size=(96, 96)))
                     for box in cut.boxes(image.size, "")
                 ]
             )

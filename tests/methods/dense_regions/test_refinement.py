@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from surelabel.errors import InputError
-from surelabel.methods.dense_regions.refinement import mask_bounding_box, refine_by_attention
+from surelabel.methods.dense_regions.refinement import mask_refinement_box, refine_by_attention
 
 
 def by_hand(scores, attention, down, across):
@@ -80,12 +80,12 @@ def test_a_box_holds_all_that_is_strong_and_no_more():
     strong = torch.tensor([[0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]).float()
     expected = torch.zeros(4, 4, dtype=torch.bool)
     expected[1:3, 1:3] = True
-    assert torch.equal(mask_bounding_box(strong.view(1, 16, 1), (4, 4)).view(4, 4), expected)
+    assert torch.equal(mask_refinement_box(strong.view(1, 16, 1), (4, 4)).view(4, 4), expected)
 
 
 def test_a_grid_that_does_not_hold_all_patches_is_refused():
     scores, attention = drawn(1, 6, 2)
-    with pytest.raises(InputError, match=r"grid must hold 6 patches.*\(2, 2\)"):
+    with pytest.raises(InputError, match=r"grid must contain 6 patches.*\(2, 2\)"):
         refine_by_attention(scores, attention, (2, 2))
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from surelabel.errors import InputError
-from surelabel.methods.recover_match.ladder import TextGuidedSelection
+from surelabel.methods.recover_match.ladder import LadderTextGuidedSelection
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/recover_match.json").read_text())
 TRUTH = GOLDEN["selection"]
@@ -31,7 +31,7 @@ def double(values):
 @pytest.fixture
 def adapter():
     """One with the weights of the golden file."""
-    it = TextGuidedSelection(6, 4).double()
+    it = LadderTextGuidedSelection(6, 4).double()
     state = {}
     for theirs, values in TRUTH["weights"].items():
         part, _, what = theirs.rpartition(".")
@@ -56,10 +56,11 @@ def test_gives_what_the_released_code_gives(adapter, training, key):
 
 def test_masks_of_the_paper_see_one_map_each():
     parts = {
-        v: TextGuidedSelection(6, 4, variant=v).mask_conv.weight.numel() for v in ("paper", "code")
+        v: LadderTextGuidedSelection(6, 4, variant=v).mask_conv.weight.numel()
+        for v in ("paper", "code")
     }
     assert parts == {"paper": 18, "code": 36}
-    assert TextGuidedSelection(6, 4, variant="paper")(
+    assert LadderTextGuidedSelection(6, 4, variant="paper")(
         torch.randn(2, 9, 6), (3, 3), torch.randn(5, 4)
     ).shape
 

@@ -5,7 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surelabel.errors import ConfigError, InputError
-from surelabel.methods.region_statistics.patch_selection import mask_high_scores, select_patches
+from surelabel.methods.region_statistics.patch_selection import (
+    select_high_scoring_patches,
+    select_patches,
+)
 
 rows = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=40)
 
@@ -27,7 +30,7 @@ def test_the_rest_is_what_is_below_mean_and_deviation_of_its_class(drawn):
         c: scores[classes == c].mean() + scores[classes == c].std() for c in np.unique(classes)
     }
     expected = [s >= limit[c] - 1e-9 for c, s in zip(classes, scores, strict=True)]
-    got = mask_high_scores(torch.tensor(scores).float(), torch.tensor(classes), count=5)
+    got = select_high_scoring_patches(torch.tensor(scores).float(), torch.tensor(classes), count=5)
     assert got.tolist() == expected
 
 

@@ -10,7 +10,7 @@ from scipy.special import log_softmax
 
 from surelabel.encoders import load_encoder
 from surelabel.errors import ConfigError, InputError, NotFitted
-from surelabel.features import FeatureCache, add_text_cache
+from surelabel.features import FeatureCache, add_text_feature_cache
 from surelabel.methods import RegionStatistics, TextScorer
 from surelabel.records import Features
 from surelabel.views import Box
@@ -21,7 +21,9 @@ GRID = (2, 3)
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
-    return add_text_cache(load_encoder("tiny-vit"), FeatureCache(tmp_path_factory.mktemp("texts")))
+    return add_text_feature_cache(
+        load_encoder("tiny-vit"), FeatureCache(tmp_path_factory.mktemp("texts"))
+    )
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from surelabel.errors import InputError
-from surelabel.methods.tailor.query_decoder import QueryDecoder, TokenAdapter
+from surelabel.methods.tailor.query_decoder import QueryDecoder, QueryDecoderTokenAdapter
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/tailorclip_adapter.json").read_text())
 NAMES = ["lion", "car", "pizza"]
@@ -35,7 +35,7 @@ def pair():
 def filled(*, classes, width, hidden):
     """Both parts with the weights of the golden file."""
     whole = nn.Module()
-    whole.places = TokenAdapter(width, width=256, hidden=hidden)
+    whole.places = QueryDecoderTokenAdapter(width, width=256, hidden=hidden)
     whole.decoder = QueryDecoder([str(i) for i in range(classes)], width=256, layers=2, dropout=0.1)
     parameters = dict(whole.named_parameters())
     for k, theirs in enumerate(GOLDEN["forward"]["order"]):
@@ -75,7 +75,7 @@ def test_each_step_on_the_way_is_that_of_the_authors(pair):
 
 def test_the_norm_is_that_of_a_map():
     torch.manual_seed(0)
-    places, maps = TokenAdapter(6, width=16, hidden=3), nn.BatchNorm2d(16)
+    places, maps = QueryDecoderTokenAdapter(6, width=16, hidden=3), nn.BatchNorm2d(16)
     x = torch.randn(4, 12, 6)
     mixed = (places.bottleneck(x) + x) / 2
     as_map = places.projection(mixed).transpose(1, 2).unflatten(2, (3, 4))
@@ -86,7 +86,7 @@ def test_the_norm_is_that_of_a_map():
 
 
 def test_places_run_across_first_and_know_their_column_and_row():
-    places = TokenAdapter(4, width=4, hidden=1)
+    places = QueryDecoderTokenAdapter(4, width=4, hidden=1)
     found = places.position_embeddings((2, 3)).unflatten(0, (2, 3))
     for down in range(2):
         for across in range(3):
@@ -101,7 +101,7 @@ def test_more_places_than_positions_are_refused():
     with pytest.raises(
         InputError, match=r"50 patches .* got 51 by 2. Use a smaller method.image_size"
     ):
-        TokenAdapter(4, width=4, hidden=1).position_embeddings((51, 2))
+        QueryDecoderTokenAdapter(4, width=4, hidden=1).position_embeddings((51, 2))
 
 
 def test_a_head_weighs_each_query_by_its_own_vector():

@@ -8,10 +8,10 @@ import torch
 from surelabel.errors import InputError
 from surelabel.methods import SCORE_DOMAINS
 from surelabel.methods.text_scoring.score_domains import (
-    centred,
-    reference,
-    softmax,
-    standardized,
+    centred_score_domain,
+    reference_score_domain,
+    softmax_score_domain,
+    standardized_score_domain,
 )
 
 NAMES = [3.0, -1.0, 0.5]
@@ -31,7 +31,7 @@ def scored(domain, names=NAMES, words=WORDS, everyday=EVERYDAY):
 def test_reference_is_what_a_name_has_above_everyday_things_and_background():
     others = EVERYDAY + WORDS
     level = math.log(sum(map(math.exp, others)) / len(others))
-    assert scored(reference) == pytest.approx([s - level for s in NAMES])
+    assert scored(reference_score_domain) == pytest.approx([s - level for s in NAMES])
 
 
 def test_softmax_is_the_log_odds_of_a_name_against_all_else():
@@ -40,29 +40,29 @@ def test_softmax_is_the_log_odds_of_a_name_against_all_else():
     for s in NAMES:
         p = math.exp(s) / sum(map(math.exp, everything))
         expected.append(math.log(p / (1 - p)))
-    assert scored(softmax) == pytest.approx(expected)
+    assert scored(softmax_score_domain) == pytest.approx(expected)
 
 
 def test_no_log_odds_are_cut_off():
-    found = scored(softmax, [90.0, -90.0, -95.0], [])
+    found = scored(softmax_score_domain, [90.0, -90.0, -95.0], [])
     assert found == pytest.approx([180.0, -180.0, -185.0], abs=0.01)
 
 
 def test_centred_is_above_the_mean_of_names_and_background():
     everything = NAMES + WORDS
     level = sum(everything) / len(everything)
-    assert scored(centred) == pytest.approx([s - level for s in NAMES])
+    assert scored(centred_score_domain) == pytest.approx([s - level for s in NAMES])
 
 
 def test_standardized_is_in_deviations_of_names_and_background():
     everything = NAMES + WORDS
     level = sum(everything) / len(everything)
     spread = math.sqrt(sum((s - level) ** 2 for s in everything) / (len(everything) - 1))
-    assert scored(standardized) == pytest.approx([(s - level) / spread for s in NAMES])
+    assert scored(standardized_score_domain) == pytest.approx([(s - level) / spread for s in NAMES])
 
 
 def test_an_image_that_all_names_fit_alike_has_zeros_and_no_division_by_zero():
-    assert scored(standardized, [2.0] * 3, [2.0]) == [0.0, 0.0, 0.0]
+    assert scored(standardized_score_domain, [2.0] * 3, [2.0]) == [0.0, 0.0, 0.0]
 
 
 @every

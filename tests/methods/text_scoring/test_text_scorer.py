@@ -8,12 +8,12 @@ import torch.nn.functional as F
 
 from surelabel.encoders import load_encoder, reference_names
 from surelabel.errors import ConfigError
-from surelabel.features import FeatureCache, add_text_cache
+from surelabel.features import FeatureCache, add_text_feature_cache
 from surelabel.methods import BACKGROUNDS, SCORE_DOMAINS, TextScorer
 from surelabel.methods.text_scoring.text_scorer import (
-    background_words,
-    encode_with_synonyms,
-    exclude_label_words,
+    encode_synonyms_for_text_scorer,
+    text_scorer_background_without_labels,
+    text_scorer_background_words,
 )
 
 ONE = ["a photo of a {}."]
@@ -22,7 +22,9 @@ NAMES = ["lion", "guitar", "pizza"]
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
-    return add_text_cache(load_encoder("tiny-vit"), FeatureCache(tmp_path_factory.mktemp("texts")))
+    return add_text_feature_cache(
+        load_encoder("tiny-vit"), FeatureCache(tmp_path_factory.mktemp("texts"))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +53,7 @@ def test_the_scale_stands_in_the_place_of_the_encoders_own(encoder, vectors):
 
 
 def test_spellings_of_one_label_share_the_mean_of_their_vectors(encoder):
-    both = encode_with_synonyms(encoder, ["car| taxi ", "bus"], ONE)
+    both = encode_synonyms_for_text_scorer(encoder, ["car| taxi ", "bus"], ONE)
     mean = F.normalize(encoder.encode_labels(["car", "taxi"], ONE).mean(0), dim=-1)
     torch.testing.assert_close(both[0], mean)
     torch.testing.assert_close(both[1:], encoder.encode_labels(["bus"], ONE))
@@ -129,9 +131,9 @@ def test_what_is_looked_for_is_no_background(domain, encoder, vectors):
 
 
 def test_without_words_the_usual_background_is_there_and_none_is_empty():
-    assert background_words("none") == ()
-    assert background_words("usual") == BACKGROUNDS["usual"]
-    assert exclude_label_words(["sky", "sea", "sky"], ["sea"]) == ["sky"]
+    assert text_scorer_background_words("none") == ()
+    assert text_scorer_background_words("usual") == BACKGROUNDS["usual"]
+    assert text_scorer_background_without_labels(["sky", "sea", "sky"], ["sea"]) == ["sky"]
 
 
 def test_the_usual_words_are_each_there_once():

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from surelabel.encoders import load_encoder
 from surelabel.errors import ConfigError, InputError, UnknownName
 from surelabel.methods import TextScorer
-from surelabel.methods.text_scoring.view_fusion import ViewFusion, choose_fusion
+from surelabel.methods.text_scoring.view_fusion import ViewFusion, choose_view_fusion
 from surelabel.records import Features
 from surelabel.views import FUSIONS
 
@@ -64,14 +64,14 @@ def test_where_the_whole_counts_it_may_fill_up_the_views(fusion, text_scorer, fe
 def test_the_amount_is_the_one_setting_that_a_fusion_has(fusion, setting):
     scores = torch.tensor([[1.0, -2.0, 0.5]]), torch.tensor([[[0.0, 3.0, 0.7]]])
     assert torch.equal(
-        choose_fusion(fusion, 0.3)(*scores), FUSIONS[fusion](*scores, **{setting: 0.3})
+        choose_view_fusion(fusion, 0.3)(*scores), FUSIONS[fusion](*scores, **{setting: 0.3})
     )
 
 
 @every
 def test_no_fusion_has_a_second_setting_that_the_amount_would_fill(fusion):
     scores = torch.zeros(1, 3), torch.zeros(1, 2, 3)
-    assert choose_fusion(fusion, 0.2)(*scores).shape == (1, 3)
+    assert choose_view_fusion(fusion, 0.2)(*scores).shape == (1, 3)
 
 
 def test_an_unknown_fusion_is_answered_with_the_nearest(text_scorer):

@@ -4,7 +4,10 @@ from sklearn.neighbors import NearestNeighbors
 
 from surelabel.errors import ConfigError, InputError
 from surelabel.metrics import neighbour_proximity
-from surelabel.metrics.proximity.neighbour_proximity import ROWS_PER_BLOCK, normalize_vectors
+from surelabel.metrics.proximity.neighbour_proximity import (
+    ROWS_PER_BLOCK,
+    normalize_for_neighbour_proximity,
+)
 
 
 @pytest.fixture
@@ -21,7 +24,7 @@ def test_equals_scikit_learn(vectors):
 
 
 def test_without_a_reference_an_image_is_not_its_own_neighbour(vectors):
-    features = normalize_vectors("features", vectors[0])
+    features = normalize_for_neighbour_proximity("features", vectors[0])
     distances, _ = NearestNeighbors(n_neighbors=4).fit(features).kneighbors(features)
     expected = np.exp(-distances[:, 1:].mean(axis=1))
     np.testing.assert_allclose(neighbour_proximity(vectors[0], neighbours=3), expected, rtol=1e-9)

@@ -108,7 +108,7 @@ def test_over_seeds_it_is_the_t_interval():
 
 @pytest.mark.parametrize("differences", [[], [0.1, np.nan], [[0.1, 0.2]]])
 def test_a_seed_gives_one_finite_number(differences):
-    with pytest.raises(InputError, match=r"differences must be one finite number per seed"):
+    with pytest.raises(InputError, match=r"differences must contain one finite number per seed"):
         paired_t_interval(differences)
 
 

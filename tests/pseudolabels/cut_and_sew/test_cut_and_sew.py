@@ -3,7 +3,7 @@ import torch
 
 from surelabel.errors import ConfigError
 from surelabel.pseudolabels import SEWINGS, CutAndSew
-from surelabel.tables import settings
+from surelabel.tables import table_entry_settings
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_a_setting_out_of_its_range_is_refused(wrong, says):
 
 
 def test_its_fields_are_the_settings_of_its_section():
-    assert settings(SEWINGS["cut_and_sew"]) == vars(CutAndSew())
+    assert table_entry_settings(SEWINGS["cut_and_sew"]) == vars(CutAndSew())
 
 
 @pytest.mark.parametrize(("images", "count"), [(10, 1), (250, 10), (5000, 200), (6000, 200)])

@@ -9,8 +9,8 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from surelabel.errors import ConfigError, InputError
-from surelabel.pseudolabels import LabelEstimator, expectation_loss
-from surelabel.views import blend_labels
+from surelabel.pseudolabels import LabelEstimator, em_expectation_loss
+from surelabel.views import blend_labels_of_sewing
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/tailorclip_pseudolabels.json").read_text())
 ADAMW = GOLDEN["adamw"]
@@ -18,8 +18,8 @@ ADAMW = GOLDEN["adamw"]
 
 def learn(estimator, rows, student):
     borrowed = estimator.gather(rows)
-    z = blend_labels(borrowed.log_odds, borrowed.canvases)
-    (0.5 * expectation_loss(z, student).mean()).backward()
+    z = blend_labels_of_sewing(borrowed.log_odds, borrowed.canvases)
+    (0.5 * em_expectation_loss(z, student).mean()).backward()
     estimator.step(borrowed)
 
 

@@ -12,8 +12,8 @@ from surelabel.errors import ConfigError, InputError
 from surelabel.pseudolabels import (
     mask_top_images,
     mask_top_images_by_prevalence,
-    overlay_candidates,
-    square_root,
+    overlay_candidates_of_top_images,
+    square_root_correction,
 )
 
 VOC = json.loads((Path(__file__).parents[2] / "golden/tailorclip_pseudolabels.json").read_text())[
@@ -55,22 +55,27 @@ def test_real_images_first_and_fused_scores_choose_differently():
 def test_correcting_all_names_chooses_the_same_images():
     fused = torch.tensor(VOC["fused"])
     assert torch.equal(
-        mask_top_images(square_root(fused, top_k=20), count=3), mask_top_images(fused, count=3)
+        mask_top_images(square_root_correction(fused, top_k=20), count=3),
+        mask_top_images(fused, count=3),
     )
 
 
 def test_the_patch_set_names_each_image_once():
     marked = mask_top_images(torch.tensor([[3.0, 9.0], [2.0, 1.0], [1.0, 8.0]]), count=2)
-    assert overlay_candidates(marked).tolist() == [0, 1, 2]
-    assert overlay_candidates(marked[:, 1:]).tolist() == [0, 2]
+    assert overlay_candidates_of_top_images(marked).tolist() == [0, 1, 2]
+    assert overlay_candidates_of_top_images(marked[:, 1:]).tolist() == [0, 2]
 
 
 def test_of_ten_images_two_hundred_are_all_of_them():
-    assert overlay_candidates(mask_top_images(torch.zeros(10, 3))).tolist() == list(range(10))
+    assert overlay_candidates_of_top_images(mask_top_images(torch.zeros(10, 3))).tolist() == list(
+        range(10)
+    )
 
 
 def test_of_a_thousand_equal_images_the_first_are_taken():
-    assert overlay_candidates(mask_top_images(torch.zeros(1000, 2), count=3)).tolist() == [0, 1, 2]
+    assert overlay_candidates_of_top_images(
+        mask_top_images(torch.zeros(1000, 2), count=3)
+    ).tolist() == [0, 1, 2]
 
 
 def test_a_name_that_nobody_expects_still_gets_one_image():
@@ -98,4 +103,4 @@ def test_a_prevalence_outside_its_range_is_refused(prevalence):
 
 def test_scores_are_no_marks():
     with pytest.raises(InputError, match="selected must be a boolean mask"):
-        overlay_candidates(torch.zeros(2, 2))
+        overlay_candidates_of_top_images(torch.zeros(2, 2))

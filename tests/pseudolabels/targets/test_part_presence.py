@@ -12,7 +12,7 @@ from scipy.special import expit
 from surelabel.calibration import Beta
 from surelabel.errors import InputError
 from surelabel.metrics import ece, noise_floor
-from surelabel.pseudolabels import presence_probabilities
+from surelabel.pseudolabels import part_presence_probabilities
 
 SIZES = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 4), st.integers(1, 4))
 
@@ -41,39 +41,39 @@ def drawn(size, seed=0, spread=3.0):
 @given(SIZES, st.integers(0, 1000))
 def test_it_lies_half_way_between_the_best_part_and_independent_parts(size, seed):
     names, others = drawn(size, seed)
-    torch.testing.assert_close(presence_probabilities(names, others), by_hand(names, others))
+    torch.testing.assert_close(part_presence_probabilities(names, others), by_hand(names, others))
 
 
 @given(SIZES, st.integers(0, 1000))
 def test_more_parts_raise_and_more_other_things_lower(size, seed):
     n, t, c, o = size
     names, others = drawn((n, t + 1, c, o + 1), seed)
-    least = presence_probabilities(names[:, :t], others[:, :t])
-    assert (presence_probabilities(names, others) >= least - 1e-12).all()
-    assert (presence_probabilities(names[:, :t], others[:, :t, :o]) >= least - 1e-12).all()
+    least = part_presence_probabilities(names[:, :t], others[:, :t])
+    assert (part_presence_probabilities(names, others) >= least - 1e-12).all()
+    assert (part_presence_probabilities(names[:, :t], others[:, :t, :o]) >= least - 1e-12).all()
 
 
 @given(SIZES, st.integers(0, 1000), st.floats(-50, 50))
 def test_a_part_that_resembles_everything_more_shows_no_more(size, seed, more):
     names, others = drawn(size, seed)
-    moved = presence_probabilities(names + more, others + more)
-    torch.testing.assert_close(moved, presence_probabilities(names, others))
+    moved = part_presence_probabilities(names + more, others + more)
+    torch.testing.assert_close(moved, part_presence_probabilities(names, others))
 
 
 def test_of_one_part_names_share_at_most_one_image():
-    found = presence_probabilities(*drawn((50, 1, 6, 3)))
+    found = part_presence_probabilities(*drawn((50, 1, 6, 3)))
     assert (found.sum(dim=1) < 1).all()
 
 
 def test_without_other_things_one_name_is_everywhere():
     assert torch.equal(
-        presence_probabilities(torch.randn(5, 2, 1), torch.zeros(5, 2, 0)), torch.ones(5, 1)
+        part_presence_probabilities(torch.randn(5, 2, 1), torch.zeros(5, 2, 0)), torch.ones(5, 1)
     )
 
 
 def test_similarities_far_apart_are_no_overflow():
     names, others = torch.tensor([[[1e4, -1e4]]]), torch.tensor([[[0.0]]])
-    assert presence_probabilities(names, others).tolist() == [[1.0, 0.0]]
+    assert part_presence_probabilities(names, others).tolist() == [[1.0, 0.0]]
 
 
 def test_a_calibrator_that_learns_from_it_is_honest_where_each_part_shows_what_its_softmax_says():
@@ -84,7 +84,7 @@ def test_a_calibrator_that_learns_from_it_is_honest_where_each_part_shows_what_i
     thing = (rng.random((6000, 4, 1)) > chances.cumsum(axis=-1)).sum(axis=-1)
     truth = (thing[..., None] == np.arange(20)).any(axis=1).astype(float)
     scores = names.amax(dim=1).numpy() + rng.normal(size=truth.shape)
-    targets = presence_probabilities(names, others).numpy()
+    targets = part_presence_probabilities(names, others).numpy()
     p = expit(Beta().fit(scores[:3000], targets[:3000]).logits(scores[3000:]))
     assert p.mean() == pytest.approx(truth.mean(), rel=0.1)
     assert ece(p, truth[3000:]) < 0.01
@@ -104,4 +104,4 @@ def test_a_calibrator_that_learns_from_it_is_honest_where_each_part_shows_what_i
 )
 def test_what_cannot_be_similarities_is_refused(names, others, message):
     with pytest.raises(InputError, match=message):
-        presence_probabilities(names, others)
+        part_presence_probabilities(names, others)

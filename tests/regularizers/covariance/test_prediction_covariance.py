@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from surelabel.regularizers.covariance.prediction_covariance import (
-    mean_squared_difference,
-    text_similarity,
-    weighted_correlation,
+    prediction_correlation,
+    prediction_covariance_difference,
+    prediction_covariance_text_similarity,
 )
 
 TEXTS = torch.tensor([[2.0, 0.0], [1.0, 1.0], [0.0, 0.5]], dtype=torch.float64)
@@ -16,18 +16,20 @@ TEXTS = torch.tensor([[2.0, 0.0], [1.0, 1.0], [0.0, 0.5]], dtype=torch.float64)
 def test_the_cosine_ignores_lengths():
     half = 2**-0.5
     expected = torch.tensor([[1, half, 0], [half, 1, half], [0, half, 1]], dtype=torch.float64)
-    torch.testing.assert_close(text_similarity(TEXTS, "cosine"), expected)
+    torch.testing.assert_close(prediction_covariance_text_similarity(TEXTS, "cosine"), expected)
 
 
 def test_centered_is_the_cosine_about_the_mean_name():
     apart = (TEXTS - TEXTS.mean(0)).numpy()
     unit = apart / np.linalg.norm(apart, axis=1, keepdims=True)
-    np.testing.assert_allclose(text_similarity(TEXTS, "centered").numpy(), unit @ unit.T)
-    assert text_similarity(TEXTS, "centered").min() < 0
+    np.testing.assert_allclose(
+        prediction_covariance_text_similarity(TEXTS, "centered").numpy(), unit @ unit.T
+    )
+    assert prediction_covariance_text_similarity(TEXTS, "centered").min() < 0
 
 
 def test_minmax_ranges_over_all_of_zero_to_one_between_names():
-    pairs = text_similarity(TEXTS, "minmax")[~torch.eye(3, dtype=torch.bool)]
+    pairs = prediction_covariance_text_similarity(TEXTS, "minmax")[~torch.eye(3, dtype=torch.bool)]
     assert pairs.min() == 0
     assert pairs.max() == pytest.approx(1)
 
@@ -35,7 +37,7 @@ def test_minmax_ranges_over_all_of_zero_to_one_between_names():
 @pytest.mark.parametrize("target", ["cosine", "centered", "minmax"])
 @pytest.mark.parametrize("count", [1, 2])
 def test_equal_texts_give_finite_numbers(target, count):
-    assert text_similarity(torch.ones(count, 3), target).isfinite().all()
+    assert prediction_covariance_text_similarity(torch.ones(count, 3), target).isfinite().all()
 
 
 def test_raw_covariance_is_that_worked_out_by_hand(small):
@@ -44,7 +46,7 @@ def test_raw_covariance_is_that_worked_out_by_hand(small):
         dtype=torch.float64,
     )
     width = (expected.diagonal() + 1e-3).sqrt()
-    got = weighted_correlation(small.scores.sigmoid(), 1 - small.targets, torch.tensor(4), 1e-3)
+    got = prediction_correlation(small.scores.sigmoid(), 1 - small.targets, torch.tensor(4), 1e-3)
     torch.testing.assert_close(got, expected / (width[:, None] * width))
 
 
@@ -52,4 +54,4 @@ def test_the_diagonal_and_pairs_that_share_too_little_are_left_out():
     together, alike = torch.full((3, 3), 0.5), torch.zeros(3, 3)
     together[0, 1] = together[1, 0] = 0.9
     shared = torch.tensor([[9, 3, 4], [3, 9, 4], [4, 4, 9]])
-    assert mean_squared_difference(together, alike, shared, 4) == pytest.approx(0.25)
+    assert prediction_covariance_difference(together, alike, shared, 4) == pytest.approx(0.25)

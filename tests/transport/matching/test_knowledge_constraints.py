@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from surelabel.errors import ConfigError, InputError
 from surelabel.transport import (
-    add_teacher_to_cost,
-    label_presence_weights,
-    log_teacher_plan,
-    matching_cost,
+    add_knowledge_constraint_to_cost,
+    knowledge_constrained_cost,
+    knowledge_constrained_log_teacher_plan,
+    knowledge_constrained_region_weights,
     sinkhorn,
 )
 
@@ -64,7 +64,7 @@ def clip_like():
 def matched(similarities, cost, regularization, **settings):
     n, _, c = similarities.shape
     columns = torch.full((n, c), 1 / c, dtype=similarities.dtype)
-    rows = label_presence_weights(similarities)
+    rows = knowledge_constrained_region_weights(similarities)
     return sinkhorn(cost, rows, columns, regularization=regularization, **settings)
 
 
@@ -77,31 +77,41 @@ def close(one, other, tolerance=1e-6):
 
 @pytest.mark.parametrize("part", NAMES)
 def test_costs_and_weights_equal_those_of_the_released_code(part):
-    close(matching_cost(small(part), sharpness=10), double(SMALL[part]["cost"]), 1e-13)
-    close(label_presence_weights(small(part)), double(SMALL[part]["lpd_u"]), 1e-13)
+    close(knowledge_constrained_cost(small(part), sharpness=10), double(SMALL[part]["cost"]), 1e-13)
+    close(knowledge_constrained_region_weights(small(part)), double(SMALL[part]["lpd_u"]), 1e-13)
 
 
 def test_the_teacher_equals_the_released_code_where_labels_are_present():
     present = double(SMALL["inputs"]["target"]) == 1
-    logs = log_teacher_plan(small("train", "teacher_local", "teacher_text"), present, sharpness=10)
+    logs = knowledge_constrained_log_teacher_plan(
+        small("train", "teacher_local", "teacher_text"), present, sharpness=10
+    )
     where = present[:, None].expand_as(logs)
     close(logs[where].exp(), double(SMALL["train"]["teacher_raw"])[where], 1e-12)
     assert not logs[~where].any()
-    cost, regularization = add_teacher_to_cost(matching_cost(small("train"), sharpness=10), logs)
+    cost, regularization = add_knowledge_constraint_to_cost(
+        knowledge_constrained_cost(small("train"), sharpness=10), logs
+    )
     close(cost[where], double(SMALL["train"]["cost_transformed"])[where], 1e-12)
     assert regularization == pytest.approx(0.15)
 
 
 @pytest.mark.parametrize("part", ["eval_zsl", "eval_gzsl"])
 def test_plans_for_recognition_equal_the_recorded_optimum(part):
-    plan = matched(small(part), matching_cost(small(part), sharpness=10), 0.1, **EXACTLY)
+    plan = matched(
+        small(part), knowledge_constrained_cost(small(part), sharpness=10), 0.1, **EXACTLY
+    )
     close(plan.matrix, double(SMALL[part]["T_converged_POT"]), 1e-12)
 
 
 def test_the_plan_for_learning_equals_the_recorded_optimum():
     present = double(SMALL["inputs"]["target"]) == 1
-    logs = log_teacher_plan(small("train", "teacher_local", "teacher_text"), present, sharpness=10)
-    problem = add_teacher_to_cost(matching_cost(small("train"), sharpness=10), logs)
+    logs = knowledge_constrained_log_teacher_plan(
+        small("train", "teacher_local", "teacher_text"), present, sharpness=10
+    )
+    problem = add_knowledge_constraint_to_cost(
+        knowledge_constrained_cost(small("train"), sharpness=10), logs
+    )
     plan = matched(small("train"), *problem, **EXACTLY)
     close(plan.matrix, double(SMALL["train"]["T_converged_POT"]), 1e-12)
 
@@ -116,7 +126,7 @@ def test_the_released_plan_for_learning_comes_out_of_its_own_cost():
 @pytest.mark.parametrize("split", SPLITS)
 def test_features_like_those_of_clip_are_matched_as_recorded(split):
     similarities = clip_like()[0][:, :, SPLITS[split]]
-    plan = matched(similarities, matching_cost(similarities), 0.1, **EXACTLY)
+    plan = matched(similarities, knowledge_constrained_cost(similarities), 0.1, **EXACTLY)
     close(plan.apply(similarities), double(GOLDEN["clip_like"][split]["matched"]), 1e-12)
     largest = plan.matrix.amax(2)[:, ::28]
     close(largest, double(GOLDEN["clip_like"][split]["largest"]), 1e-12)
@@ -126,8 +136,10 @@ def learning(dtype):
     """Similarities and problem of learning on features like those of CLIP."""
     similarities, frozen, targets = clip_like()
     similarities, frozen = similarities[:, :, :48].to(dtype), frozen[:, :, :48].to(dtype)
-    logs = log_teacher_plan(frozen, targets == 1)
-    return similarities, *add_teacher_to_cost(matching_cost(similarities), logs)
+    logs = knowledge_constrained_log_teacher_plan(frozen, targets == 1)
+    return similarities, *add_knowledge_constraint_to_cost(
+        knowledge_constrained_cost(similarities), logs
+    )
 
 
 def test_with_a_teacher_they_are_matched_as_recorded():
@@ -157,12 +169,14 @@ def test_the_plan_cannot_depend_on_what_the_teacher_has_where_a_label_is_absent(
     similarities = torch.rand(2, 8, 4, generator=generator, dtype=torch.float64) / 10
     frozen = torch.rand(2, 8, 4, generator=generator, dtype=torch.float64) / 10
     present = torch.rand(2, 4, generator=generator) > 0.5
-    logs = log_teacher_plan(frozen, present)
+    logs = knowledge_constrained_log_teacher_plan(frozen, present)
     other = torch.where(present[:, None], logs, constant)
     settings = {"tolerance": 1e-12, "max_steps": 100_000}
     one, two = (
         matched(
-            similarities, *add_teacher_to_cost(matching_cost(similarities), t), **settings
+            similarities,
+            *add_knowledge_constraint_to_cost(knowledge_constrained_cost(similarities), t),
+            **settings,
         ).matrix
         for t in (logs, other)
     )
@@ -172,10 +186,12 @@ def test_the_plan_cannot_depend_on_what_the_teacher_has_where_a_label_is_absent(
 def test_a_teacher_pulls_the_plan_towards_itself():
     similarities, frozen, targets = clip_like()
     similarities, present = similarities[:, :, :48], targets == 1
-    logs = log_teacher_plan(frozen[:, :, :48], present)
+    logs = knowledge_constrained_log_teacher_plan(frozen[:, :, :48], present)
     pulls = []
     for weight in (0.0, 0.05, 0.5):
-        problem = add_teacher_to_cost(matching_cost(similarities), logs, teacher_weight=weight)
+        problem = add_knowledge_constraint_to_cost(
+            knowledge_constrained_cost(similarities), logs, teacher_weight=weight
+        )
         plan = matched(similarities, *problem, max_steps=10_000).matrix
         columns = plan / plan.sum(1, keepdim=True)
         distance = (columns * (columns.log() - logs)).sum(1)  # where absent it is no distance
@@ -185,26 +201,32 @@ def test_a_teacher_pulls_the_plan_towards_itself():
 
 def test_shares_of_a_region_add_up_to_one():
     similarities = clip_like()[0]
-    shares = 1 - matching_cost(similarities)
+    shares = 1 - knowledge_constrained_cost(similarities)
     close(shares.sum(2), torch.ones(4, 196, dtype=torch.float64), 1e-12)
-    close(label_presence_weights(similarities).sum(1), torch.ones(4, dtype=torch.float64), 1e-12)
+    close(
+        knowledge_constrained_region_weights(similarities).sum(1),
+        torch.ones(4, dtype=torch.float64),
+        1e-12,
+    )
 
 
 def test_one_label_costs_nothing_anywhere():
-    assert not matching_cost(torch.rand(2, 5, 1)).any()
+    assert not knowledge_constrained_cost(torch.rand(2, 5, 1)).any()
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
 def test_works_in_float32_without_gradient(dtype):
     similarities = (torch.rand(2, 5, 3) / 5).to(dtype).requires_grad_()
-    logs = log_teacher_plan(similarities, torch.ones(2, 3))
-    cost, _ = add_teacher_to_cost(matching_cost(similarities), logs)
-    for part in (cost, logs, label_presence_weights(similarities)):
+    logs = knowledge_constrained_log_teacher_plan(similarities, torch.ones(2, 3))
+    cost, _ = add_knowledge_constraint_to_cost(knowledge_constrained_cost(similarities), logs)
+    for part in (cost, logs, knowledge_constrained_region_weights(similarities)):
         assert part.dtype == torch.float32
         assert not part.requires_grad
 
 
-@pytest.mark.parametrize("function", [matching_cost, label_presence_weights])
+@pytest.mark.parametrize(
+    "function", [knowledge_constrained_cost, knowledge_constrained_region_weights]
+)
 def test_refuses_similarities_of_another_shape(function):
     with pytest.raises(InputError, match="similarities must have axes"):
         function(torch.zeros(3, 4))
@@ -212,19 +234,22 @@ def test_refuses_similarities_of_another_shape(function):
 
 def test_refuses_a_teacher_of_another_shape():
     with pytest.raises(InputError, match="positive must have axes"):
-        log_teacher_plan(torch.zeros(2, 5, 3), torch.ones(2, 4))
+        knowledge_constrained_log_teacher_plan(torch.zeros(2, 5, 3), torch.ones(2, 4))
     with pytest.raises(InputError, match="log_teacher must have axes"):
-        add_teacher_to_cost(torch.zeros(2, 5, 3), torch.zeros(2, 5, 4))
+        add_knowledge_constraint_to_cost(torch.zeros(2, 5, 3), torch.zeros(2, 5, 4))
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan])
 def test_refuses_settings_that_are_not_above_zero(value):
     zeros, present = torch.zeros(2, 5, 3), torch.ones(2, 3)
     for name, wrong in (
-        ("sharpness", lambda: matching_cost(zeros, sharpness=value)),
-        ("temperature", lambda: label_presence_weights(zeros, temperature=value)),
-        ("focus", lambda: log_teacher_plan(zeros, present, focus=value)),
-        ("entropy_weight", lambda: add_teacher_to_cost(zeros, zeros, entropy_weight=value)),
+        ("sharpness", lambda: knowledge_constrained_cost(zeros, sharpness=value)),
+        ("temperature", lambda: knowledge_constrained_region_weights(zeros, temperature=value)),
+        ("focus", lambda: knowledge_constrained_log_teacher_plan(zeros, present, focus=value)),
+        (
+            "entropy_weight",
+            lambda: add_knowledge_constraint_to_cost(zeros, zeros, entropy_weight=value),
+        ),
     ):
         with pytest.raises(ConfigError, match=f"{name} must be greater than 0"):
             wrong()
@@ -233,4 +258,4 @@ def test_refuses_settings_that_are_not_above_zero(value):
 def test_refuses_a_teacher_to_stay_away_from():
     zeros = torch.zeros(2, 5, 3)
     with pytest.raises(ConfigError, match="teacher_weight must be 0 or greater"):
-        add_teacher_to_cost(zeros, zeros, teacher_weight=-0.1)
+        add_knowledge_constraint_to_cost(zeros, zeros, teacher_weight=-0.1)

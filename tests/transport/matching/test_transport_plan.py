@@ -67,7 +67,7 @@ def test_the_product_of_an_accelerator_is_that_of_a_processor(at_once, monkeypat
     plan, values = sinkhorn(*drawn()), drawn()[0]
     parts = plan.left, plan.kernel, values
     torch.testing.assert_close(
-        module.sum_over_regions_in_blocks(*parts), module.sum_over_regions_per_image(*parts)
+        module.sum_transport_plan_in_blocks(*parts), module.sum_transport_plan_per_image(*parts)
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from surelabel.transport.matching.transport_problem import SinkhornSettings
-from surelabel.transport.sinkhorn.sinkhorn_kernel import iterate_scalings
+from surelabel.transport.sinkhorn.sinkhorn_kernel import iterate_sinkhorn_kernel_scalings
 
 
 @pytest.mark.parametrize("max_steps", [1, 7, 1000])
@@ -14,7 +14,9 @@ def test_torch_and_numpy_give_the_same(max_steps):
     scores = -8 * generator.uniform(size=(6, 15, 4))
     rows, columns = generator.dirichlet(np.ones(15), 6), np.full((6, 4), 1 / 4)
     goal = SinkhornSettings(1.0, 1e-6, max_steps)
-    in_torch = iterate_scalings(torch, *map(torch.tensor, (scores, rows, columns)), goal)
-    in_numpy = iterate_scalings(np, scores.copy(), rows, columns, goal)
+    in_torch = iterate_sinkhorn_kernel_scalings(
+        torch, *map(torch.tensor, (scores, rows, columns)), goal
+    )
+    in_numpy = iterate_sinkhorn_kernel_scalings(np, scores.copy(), rows, columns, goal)
     for one, other in zip(in_torch, in_numpy, strict=True):
         np.testing.assert_allclose(one.numpy(), other, rtol=1e-9, atol=1e-12)

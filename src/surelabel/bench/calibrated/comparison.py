@@ -5,10 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from surelabel.bench.calibrated.curves import plot_comparison
-from surelabel.bench.calibrated.page import calibration_json, calibration_page, published_section
+from surelabel.bench.calibrated.curves import plot_calibrated_curves
+from surelabel.bench.calibrated.page import (
+    calibration_page,
+    calibration_page_json,
+    calibration_page_published_section,
+)
 from surelabel.bench.calibrated.plan import CalibrationPlan, Progress
-from surelabel.bench.calibrated.run import measure_calibration
+from surelabel.bench.calibrated.run import run_calibrated_measurements
 from surelabel.bench.feature_splits import FeatureSplits
 from surelabel.bench.result_cache import ResultCache
 from surelabel.files import atomic_file
@@ -25,14 +29,15 @@ def write_calibration_comparison(
     """Measure every dataset and write ``calibrated.md``, ``calibrated.json`` and ``curves.png``.
 
     Args:
-        datasets: Features and targets of each dataset, at least one.
-        plan: Amount of work.
-        folder: Output folder; its subfolder ``cache`` lets an interrupted comparison resume.
+        datasets: Features and targets of each dataset, at least one dataset.
+        plan: Plan that sets the amount of work.
+        folder: Output folder. An interrupted comparison resumes from the subfolder ``cache``.
         seed: Seed of all random choices.
-        progress: Called with the number of finished steps of a dataset and their total.
+        progress: Function called with the number of finished steps of a dataset and their total
+            number.
 
     Returns:
-        Content of the Markdown file and of the JSON file.
+        Content of the Markdown file as a string, and content of the JSON file as a dictionary.
 
     Raises:
         DataError: If a file in the folder is damaged or cannot be written.
@@ -40,15 +45,15 @@ def write_calibration_comparison(
     folder = Path(folder)
     cache = ResultCache(folder / "cache")
     results = [
-        measure_calibration(dataset, plan, cache, seed=seed, progress=progress)
+        run_calibrated_measurements(dataset, plan, cache, seed=seed, progress=progress)
         for dataset in datasets
     ]
-    page = "\n".join([*map(calibration_page, results), published_section()])
-    value = {"results": [calibration_json(result) for result in results]}
+    page = "\n".join([*map(calibration_page, results), calibration_page_published_section()])
+    value = {"results": [calibration_page_json(result) for result in results]}
     for name, content in (
         ("calibrated.md", page.encode()),
         ("calibrated.json", json.dumps(value, indent=1, allow_nan=False).encode()),
-        ("curves.png", plot_comparison(results)),
+        ("curves.png", plot_calibrated_curves(results)),
     ):
         with atomic_file(folder / name) as file:
             file.write_bytes(content)

@@ -5,9 +5,13 @@ from collections.abc import Iterator
 from surelabel.bench.calibrated.heads import HEADS, LEARNING_RATES
 from surelabel.bench.calibrated.published import COLUMNS, PUBLISHED
 from surelabel.bench.calibrated.results import CalibrationResults, RowComparison
-from surelabel.bench.markdown_tables import excludes_zero, format_without_unit, metric_title
+from surelabel.bench.markdown_tables import (
+    markdown_interval_excludes_zero,
+    markdown_table_metric_title,
+    markdown_table_value,
+)
 from surelabel.metrics import ConfidenceInterval
-from surelabel.report.metric_descriptions import describe_metric, format_with_unit
+from surelabel.report.metric_descriptions import describe_metric, format_described_metric_with_unit
 
 # Target for SPA relative to ASY: factor by which its ACE is lower, and largest difference of mAP.
 TARGET_FACTOR, TARGET_POINT = 2.5, 0.01
@@ -23,27 +27,27 @@ REPORTED_DIFFERENCES = (
 
 
 def calibration_conclusions(results: CalibrationResults) -> Iterator[str]:
-    """Iterate over the conclusions from the results, the main target first."""
-    yield _target_sentence(results)
-    yield _best_rows_sentence(results)
+    """Iterate over the sentences of the conclusions, starting with the main target."""
+    yield _calibrated_target_conclusion(results)
+    yield _calibrated_best_rows_conclusion(results)
     for first, second in REPORTED_DIFFERENCES:
-        yield _difference_sentence(results.comparison(first, second))
-    yield _sign_sentence(results)
+        yield _calibrated_difference_conclusion(results.comparison(first, second))
+    yield _calibrated_sign_conclusion(results)
     weight = results.row("SPA + LPR").settings["regularizer_weight"]
     yield f"Validation selects the label-pair weight λ = {weight:g} for SPA."
-    yield from _largest_learning_rate_sentences(results)
+    yield from _calibrated_learning_rate_conclusions(results)
     if results.retrieval:
-        yield _retrieval_sentence(results)
+        yield _calibrated_retrieval_conclusion(results)
 
 
-def _target_sentence(results: CalibrationResults) -> str:
+def _calibrated_target_conclusion(results: CalibrationResults) -> str:
     spa, asy = results.row("SPA"), results.row("ASY")
     spa_ace, asy_ace = spa.mean("ace"), asy.mean("ace")
     map_gain = spa.mean("mean_average_precision") - asy.mean("mean_average_precision")
     is_reached = asy_ace >= TARGET_FACTOR * spa_ace and abs(map_gain) <= TARGET_POINT
     return (
         f"The ACE of SPA is {asy_ace / spa_ace:.1f} × lower than that of ASY with a sigmoid "
-        f"({format_without_unit(spa_ace, 'ace')} and {format_without_unit(asy_ace, 'ace')} "
+        f"({markdown_table_value(spa_ace, 'ace')} and {markdown_table_value(asy_ace, 'ace')} "
         f"points). Its mAP@y is {abs(100 * map_gain):.1f} points "
         f"{'higher' if map_gain >= 0 else 'lower'}. "
         f"The target is {TARGET_FACTOR:g} × lower within one point of mAP@y: "
@@ -51,42 +55,47 @@ def _target_sentence(results: CalibrationResults) -> str:
     )
 
 
-def _best_rows_sentence(results: CalibrationResults) -> str:
+def _calibrated_best_rows_conclusion(results: CalibrationResults) -> str:
     by_log_loss = min(results.rows, key=lambda row: row.mean("log_loss"))
     by_ace = min(results.rows, key=lambda row: row.mean("ace"))
-    noise_floor = format_without_unit(by_ace.mean("ace_noise_floor"), "ace")
-    log_loss = format_without_unit(by_log_loss.mean("log_loss"), "log_loss")
+    noise_floor = markdown_table_value(by_ace.mean("ace_noise_floor"), "ace")
+    log_loss = markdown_table_value(by_log_loss.mean("log_loss"), "log_loss")
     return (
         f"{by_log_loss.title} has the lowest log loss of all rows ({log_loss} nats), and "
-        f"{by_ace.title} the lowest ACE ({format_without_unit(by_ace.mean('ace'), 'ace')} points, "
+        f"{by_ace.title} the lowest ACE ({markdown_table_value(by_ace.mean('ace'), 'ace')} points, "
         f"noise floor {noise_floor})."
     )
 
 
-def _difference_sentence(comparison: RowComparison) -> str:
+def _calibrated_difference_conclusion(comparison: RowComparison) -> str:
     clauses = [
-        _difference_clause(metric, comparison.over_seeds[metric], comparison.over_images[metric])
+        _calibrated_conclusion_clause(
+            metric, comparison.over_seeds[metric], comparison.over_images[metric]
+        )
         for metric in ("log_loss", "ace")
     ]
     return f"{comparison.first} against {comparison.second}: {'; '.join(clauses)}."
 
 
-def _difference_clause(
+def _calibrated_conclusion_clause(
     metric: str, over_seeds: ConfidenceInterval, over_images: ConfidenceInterval
 ) -> str:
-    name, value = metric_title(metric), over_seeds.value
-    are_significant = [excludes_zero(over_seeds), excludes_zero(over_images)]
+    name, value = markdown_table_metric_title(metric), over_seeds.value
+    are_significant = [
+        markdown_interval_excludes_zero(over_seeds),
+        markdown_interval_excludes_zero(over_images),
+    ]
     if value * over_images.value <= 0 or not any(are_significant):
         return f"{name} does not differ significantly"
-    amount = format_with_unit(abs(value), describe_metric(metric).unit)
+    amount = format_described_metric_with_unit(abs(value), describe_metric(metric).unit)
     which = (
         "both intervals exclude 0" if all(are_significant) else "one of two intervals excludes 0"
     )
     return f"{name} is {amount} {'higher' if value > 0 else 'lower'} ({which})"
 
 
-def _sign_sentence(results: CalibrationResults) -> str:
-    """Return the differences in ACE whose sign all published tables contradict."""
+def _calibrated_sign_conclusion(results: CalibrationResults) -> str:
+    """Return a sentence with the differences in ACE whose sign all published tables contradict."""
     column, contradictions = COLUMNS.index("ACE"), []
     for comparison in results.comparisons:
         first, second = comparison.first, comparison.second
@@ -98,7 +107,7 @@ def _sign_sentence(results: CalibrationResults) -> str:
         interval = comparison.over_seeds["ace"]
         if (
             published
-            and excludes_zero(interval)
+            and markdown_interval_excludes_zero(interval)
             and all(interval.value * difference < 0 for difference in published)
         ):
             contradictions.append(
@@ -112,7 +121,7 @@ def _sign_sentence(results: CalibrationResults) -> str:
     return "No difference in ACE has the opposite sign of the paper."
 
 
-def _largest_learning_rate_sentences(results: CalibrationResults) -> Iterator[str]:
+def _calibrated_learning_rate_conclusions(results: CalibrationResults) -> Iterator[str]:
     """Name the heads for which the largest learning rate of the grid was selected."""
     rates = {row.head: row.settings["learning_rate"] for row in results.rows}
     heads = [HEADS[key].title for key, rate in rates.items() if rate >= max(LEARNING_RATES)]
@@ -123,7 +132,7 @@ def _largest_learning_rate_sentences(results: CalibrationResults) -> Iterator[st
         )
 
 
-def _retrieval_sentence(results: CalibrationResults) -> str:
+def _calibrated_retrieval_conclusion(results: CalibrationResults) -> str:
     spa, asy = results.retrieval["SPA"], results.retrieval["ASY"]
     differences = [
         f"{100 * (spa_map - asy_map):+.2f} for length {length}"

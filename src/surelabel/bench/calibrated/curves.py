@@ -13,11 +13,11 @@ from surelabel.report.plot_style import (
     ORANGE,
     PAPER,
     TEXT,
-    figure_to_png,
-    set_percent_ticks,
-    style_axes,
+    apply_plot_style_to_axes,
+    plot_style_figure_to_png,
+    set_plot_style_percent_ticks,
 )
-from surelabel.report.reliability_diagram import draw_diagonal
+from surelabel.report.reliability_diagram import draw_reliability_diagram_diagonal
 
 SIZE = (16.0, 5.4)  # inches of the plots of one dataset
 COLOURS = (TEXT, ORANGE, BLUE, "#009e73", "#cc79a7", "#56b4e9", "#8a6d00")
@@ -32,24 +32,26 @@ NOTE = (
 PAPER_SETTINGS = {"zeta_neg": 5.0, "k_neg": 3.0, "b_neg": 1.0}
 
 
-def plot_comparison(results: Sequence[CalibrationResults]) -> bytes:
+def plot_calibrated_curves(results: Sequence[CalibrationResults]) -> bytes:
     """Return a PNG with reliability, retrieval and sensitivity plots, one row for each dataset."""
     height = SIZE[1] * len(results)
     figure = Figure(figsize=(SIZE[0], height), facecolor=PAPER)
     grid = figure.subplots(len(results), 3, squeeze=False)
     for result, (left, middle, right) in zip(results, grid, strict=True):
-        _plot_reliability(left, result)
-        _plot_retrieval(middle, result)
-        _plot_sensitivity(right, result)
+        _plot_calibrated_reliability_curves(left, result)
+        _plot_calibrated_retrieval_curves(middle, result)
+        _plot_calibrated_sensitivity_curves(right, result)
         left.set_title(f"{result.dataset}: reliability", color=TEXT, fontsize=11, loc="left")
         middle.set_title("Retrieval by conjunctions", color=TEXT, fontsize=11, loc="left")
         right.set_title("SPA with one setting changed", color=TEXT, fontsize=11, loc="left")
-    return figure_to_png(figure, left=0.05, bottom=0.45 / height, top=1 - 0.35 / height, note=NOTE)
+    return plot_style_figure_to_png(
+        figure, left=0.05, bottom=0.45 / height, top=1 - 0.35 / height, note=NOTE
+    )
 
 
-def _plot_reliability(axes: Axes, results: CalibrationResults) -> None:
-    style_axes(axes)
-    draw_diagonal(axes)
+def _plot_calibrated_reliability_curves(axes: Axes, results: CalibrationResults) -> None:
+    apply_plot_style_to_axes(axes)
+    draw_reliability_diagram_diagonal(axes)
     styles = dict(zip(results.reliability, zip(COLOURS, MARKERS, strict=True), strict=False))
     for title, bins in results.reliability.items():
         colour, marker = styles[title]
@@ -65,13 +67,13 @@ def _plot_reliability(axes: Axes, results: CalibrationResults) -> None:
         )
     axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="predicted probability")
     axes.set_ylabel("share of positive targets")
-    set_percent_ticks(axes.xaxis)
-    set_percent_ticks(axes.yaxis)
+    set_plot_style_percent_ticks(axes.xaxis)
+    set_plot_style_percent_ticks(axes.yaxis)
     axes.legend(loc="upper left", frameon=False, labelcolor=TEXT, fontsize=9)
 
 
-def _plot_retrieval(axes: Axes, results: CalibrationResults) -> None:
-    style_axes(axes)
+def _plot_calibrated_retrieval_curves(axes: Axes, results: CalibrationResults) -> None:
+    apply_plot_style_to_axes(axes)
     offsets = np.linspace(-0.1, 0.1, len(RETRIEVAL_CURVES))  # separate overlapping error bars
     for title, offset, colour, marker in zip(
         RETRIEVAL_CURVES, offsets, COLOURS, MARKERS, strict=False
@@ -93,8 +95,8 @@ def _plot_retrieval(axes: Axes, results: CalibrationResults) -> None:
     axes.legend(loc="best", frameon=False, labelcolor=TEXT, fontsize=9)
 
 
-def _plot_sensitivity(axes: Axes, results: CalibrationResults) -> None:
-    style_axes(axes)
+def _plot_calibrated_sensitivity_curves(axes: Axes, results: CalibrationResults) -> None:
+    apply_plot_style_to_axes(axes)
     ticks: list[str] = []
     colours = (ORANGE, BLUE, TEXT)
     for (setting, paper_value), colour in zip(PAPER_SETTINGS.items(), colours, strict=True):

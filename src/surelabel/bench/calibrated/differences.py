@@ -6,12 +6,12 @@ import numpy as np
 
 from surelabel.bench.calibrated.plan import COMPARED_ROWS, TABLE_METRICS
 from surelabel.bench.calibrated.results import CalibrationRow, RowComparison
-from surelabel.bench.resampling import BootstrapMetrics, difference_intervals
+from surelabel.bench.resampling import BenchResampling, bench_resampling_difference_intervals
 from surelabel.metrics import ConfidenceInterval, paired_t_interval
 from surelabel.records import Array, LabelledFeatures
 
 
-def compare_rows(
+def calibrated_row_differences(
     rows: Mapping[str, CalibrationRow], logits: Mapping[str, Array], test: LabelledFeatures
 ) -> tuple[RowComparison, ...]:
     """Compute the differences of all pairs of rows in ``COMPARED_ROWS``.
@@ -21,21 +21,21 @@ def compare_rows(
         logits: Test log-odds of the first fit by title, ``(n, c)`` each.
         test: Test split that the rows were measured on.
     """
-    bootstrap = BootstrapMetrics(test.targets, test.known)
+    bootstrap = BenchResampling(test.targets, test.known)
     titles = {title for pair in COMPARED_ROWS for title in pair}
     resampled = {title: bootstrap.metrics(logits[title]) for title in titles}
     return tuple(
         RowComparison(
             first,
             second,
-            _differences_over_seeds(rows[first], rows[second]),
-            difference_intervals(resampled[first], resampled[second]),
+            _calibrated_row_differences_over_seeds(rows[first], rows[second]),
+            bench_resampling_difference_intervals(resampled[first], resampled[second]),
         )
         for first, second in COMPARED_ROWS
     )
 
 
-def _differences_over_seeds(
+def _calibrated_row_differences_over_seeds(
     first: CalibrationRow, second: CalibrationRow
 ) -> dict[str, ConfidenceInterval]:
     return {

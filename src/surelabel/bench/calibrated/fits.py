@@ -9,18 +9,18 @@ from surelabel.bench.feature_splits import FeatureSplits
 from surelabel.bench.result_cache import ResultCache
 from surelabel.config import Run
 from surelabel.encoders import load_encoder
-from surelabel.features import normalize_precomputed_features
-from surelabel.recognizer.fitting import TrainingData, fit_method
+from surelabel.features import normalize_precomputed_vectors
+from surelabel.recognizer.fitting import FittingData, fit_recognizer_method
 from surelabel.records import Array, LabelledFeatures
-from surelabel.training import to_tensors
+from surelabel.training import feature_batch_tensors
 
 TRAIN_SHARE = 0.8  # of the training images, sampled anew for each seed
 
 
-def fit_head_scores(
+def calibrated_fit_scores(
     cache: ResultCache, dataset: FeatureSplits, run: Run, *, seed: int
 ) -> tuple[Array, Array]:
-    """Fit a head on a sample of the training images; return validation and test scores.
+    """Fit a head on a sample of the training images and return validation and test scores.
 
     Args:
         cache: Cache of the scores.
@@ -32,17 +32,19 @@ def fit_head_scores(
         Scores of the validation images and of the test images, ``(n, c)`` each.
 
     Raises:
-        DataError: If a file is damaged or cannot be written.
+        DataError: If a file of the cache is damaged or cannot be written.
     """
 
     def compute() -> dict[str, Any]:
         encoder, train = load_encoder(dataset.encoder), dataset.train
         n_images = round(TRAIN_SHARE * len(train))
         rows = np.sort(np.random.default_rng(seed).permutation(len(train))[:n_images])
-        method = fit_method(run, encoder, train.names, _to_training_data(train.take(rows)))
+        method = fit_recognizer_method(
+            run, encoder, train.names, _calibrated_fit_training_data(train.take(rows))
+        )
         with torch.no_grad():
             return {
-                name: method(_to_training_data(split).features).numpy()
+                name: method(_calibrated_fit_training_data(split).features).numpy()
                 for name, split in splits.items()
             }
 
@@ -54,7 +56,7 @@ def fit_head_scores(
     return scores["validation"], scores["test"]
 
 
-def _to_training_data(split: LabelledFeatures) -> TrainingData:
-    encoded = normalize_precomputed_features(split.features, width=split.features.shape[1])
-    targets, known = to_tensors(split.targets, split.known)
-    return TrainingData(list(split.paths), encoded.features, targets, known)
+def _calibrated_fit_training_data(split: LabelledFeatures) -> FittingData:
+    encoded = normalize_precomputed_vectors(split.features, width=split.features.shape[1])
+    targets, known = feature_batch_tensors(split.targets, split.known)
+    return FittingData(list(split.paths), encoded.features, targets, known)

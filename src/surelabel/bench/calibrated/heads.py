@@ -25,11 +25,13 @@ class Head:
     """Loss of a linear head, with the ways to convert its scores to log-odds.
 
     Attributes:
-        title: Title in tables.
+        title: Title of the head in tables.
         loss: Loss with its settings.
-        has_label_pairs: Whether the label-pair regularizer is added; the key then ends in ``-lpr``.
-        readouts: Conversion of scores to log-odds, by the suffix of the row title. The first one
-            follows from the theory of the loss; None if only a calibrator can convert the scores.
+        has_label_pairs: Whether the label-pair regularizer is added. If True, the key of the head
+            ends in ``-lpr``.
+        readouts: Functions that convert scores to log-odds, by the suffix of the row title. The
+            first function follows from the theory of the loss. If only a calibrator can convert the
+            scores, the function is None.
     """
 
     title: str
@@ -38,25 +40,25 @@ class Head:
     readouts: dict[str, ScoresToLogits | None] = field(default_factory=dict)
 
 
-def _link_of_loss(loss: Choice) -> ScoresToLogits:
+def _link_of_head_loss(loss: Choice) -> ScoresToLogits:
     link = LINK_OF_LOSS[loss.name]
     assert link is not None
     return link(**loss.settings).logits
 
 
-def _define_heads() -> dict[str, Head]:
+def _define_calibrated_heads() -> dict[str, Head]:
     without_pairs = {
         "bce": Head("BCE", Choice("binary"), readouts={"": Sigmoid().logits}),
         "focal": Head(
             "focal",
             Choice("focal", FOCAL),
-            readouts={" + map": _link_of_loss(Choice("focal", FOCAL)), "": Sigmoid().logits},
+            readouts={" + map": _link_of_head_loss(Choice("focal", FOCAL)), "": Sigmoid().logits},
         ),
         "asy": Head(
             "ASY",
             Choice("asymmetric", ASYMMETRIC),
             readouts={
-                " + detached map": _link_of_loss(Choice("asymmetric", ASYMMETRIC)),
+                " + detached map": _link_of_head_loss(Choice("asymmetric", ASYMMETRIC)),
                 " + the paper's map": Focal(**ASYMMETRIC | {"variant": "paper"}).logits,
                 "": Sigmoid().logits,
             },
@@ -64,7 +66,10 @@ def _define_heads() -> dict[str, Head]:
         "spa": Head(
             "SPA",
             Choice("spa"),
-            readouts={"": _link_of_loss(Choice("spa")), " through a sigmoid": Sigmoid().logits},
+            readouts={
+                "": _link_of_head_loss(Choice("spa")),
+                " through a sigmoid": Sigmoid().logits,
+            },
         ),
     }
     with_pairs = {
@@ -75,24 +80,25 @@ def _define_heads() -> dict[str, Head]:
     return without_pairs | two_way | with_pairs
 
 
-HEADS: dict[str, Head] = _define_heads()
+HEADS: dict[str, Head] = _define_calibrated_heads()
 
 
-def candidate_runs(
+def candidate_head_runs(
     head: Head, run: Run, *, count: int, seed: int, selected_without_pairs: Run | None = None
 ) -> list[Run]:
     """Return the candidate runs of a head: learning rate, weight decay and label-pair weight.
 
-    Every head has the same number of candidates. Without label pairs, these are the recipe of the
-    method and other points of the grid. With label pairs, these are each weight with the settings
-    selected for the same loss without pairs, and other points of the grid.
+    Every head has the same number of candidates. Without label pairs, the candidates are the recipe
+    of the method and other grid points. With label pairs, the candidates are the settings selected
+    without pairs, with each pair weight, and other grid points.
 
     Args:
         head: Head to fit.
-        run: Settings that all heads share.
+        run: Run with the settings that all heads share.
         count: Number of runs.
         seed: Seed of the order in which grid points are sampled.
-        selected_without_pairs: Run selected for the same loss without pairs; for heads with pairs.
+        selected_without_pairs: Run selected for the loss without label pairs. If None, the shared
+            settings are used. Heads without label pairs ignore this run.
     """
     base = replace(run, loss=head.loss)
     generator = np.random.default_rng(seed)
@@ -117,8 +123,8 @@ def candidate_runs(
         )
         for position, i in enumerate(generator.permutation(len(grid)))
     ]
-    return _remove_duplicates([*first, *others])[:count]
+    return _remove_duplicate_heads([*first, *others])[:count]
 
 
-def _remove_duplicates(runs: list[Run]) -> list[Run]:
+def _remove_duplicate_heads(runs: list[Run]) -> list[Run]:
     return list({repr(run): run for run in runs}.values())

@@ -10,12 +10,12 @@ import numpy as np
 from surelabel.bench.calibrated.conclusions import calibration_conclusions
 from surelabel.bench.calibrated.results import CalibrationResults
 from surelabel.bench.calibrated.tables import (
-    comparisons_table,
-    metrics_table,
-    published_tables,
-    retrieval_table,
-    selected_settings_table,
-    sensitivity_table,
+    calibrated_comparisons_table,
+    calibrated_metrics_table,
+    calibrated_retrieval_table,
+    calibrated_sensitivity_table,
+    calibrated_settings_table,
+    calibrated_tables_as_published,
 )
 
 ROWS = (
@@ -50,20 +50,20 @@ RETRIEVAL = (
 
 def calibration_page(results: CalibrationResults) -> str:
     """Return the Markdown section of one dataset."""
-    return "\n\n".join(_paragraphs(results)) + "\n"
+    return "\n\n".join(_calibration_page_paragraphs(results)) + "\n"
 
 
-def published_section() -> str:
+def calibration_page_published_section() -> str:
     """Return the Markdown section with the tables of the paper."""
-    return published_tables() + "\n"
+    return calibrated_tables_as_published() + "\n"
 
 
-def calibration_json(results: CalibrationResults) -> dict[str, Any]:
-    """Return the results as a JSON value; undefined numbers are null."""
-    return {key: _to_json(value) for key, value in asdict(results).items()}
+def calibration_page_json(results: CalibrationResults) -> dict[str, Any]:
+    """Return the results as a JSON value, with null for undefined numbers."""
+    return {key: _calibration_page_json_value(value) for key, value in asdict(results).items()}
 
 
-def _paragraphs(results: CalibrationResults) -> Iterator[str]:
+def _calibration_page_paragraphs(results: CalibrationResults) -> Iterator[str]:
     train, validation, test = results.images
     plan = results.plan
     yield f"## {results.dataset}"
@@ -76,25 +76,25 @@ def _paragraphs(results: CalibrationResults) -> Iterator[str]:
     )
     yield "\n".join(f"- {sentence}" for sentence in calibration_conclusions(results))
     yield ROWS
-    yield metrics_table(results)
+    yield calibrated_metrics_table(results)
     yield COMPARISONS
-    yield comparisons_table(results.comparisons)
+    yield calibrated_comparisons_table(results.comparisons)
     yield RETRIEVAL.format(exact=next(iter(results.retrieval.values()))["max_exact_length"])
-    yield retrieval_table(results)
+    yield calibrated_retrieval_table(results)
     yield SENSITIVITY
-    yield sensitivity_table(results)
+    yield calibrated_sensitivity_table(results)
     yield SELECTED_SETTINGS
-    yield selected_settings_table(results)
+    yield calibrated_settings_table(results)
 
 
-def _to_json(value: Any) -> Any:
+def _calibration_page_json_value(value: Any) -> Any:
     """Return a JSON value without arrays, tuples and non-finite numbers."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, dict):
-        return {str(key): _to_json(item) for key, item in value.items()}
+        return {str(key): _calibration_page_json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_to_json(item) for item in value]
+        return [_calibration_page_json_value(item) for item in value]
     if isinstance(value, float):
         return float(value) if isfinite(value) else None
     return value

@@ -59,13 +59,14 @@ class CalibrationPlan:
 
     Attributes:
         epochs: Number of epochs of each fit.
-        min_steps: Minimum number of optimizer steps; fits on few images run more epochs.
+        min_steps: Minimum number of optimizer steps. Fits on few images run more epochs to reach
+            this number.
         batch_size: Number of images in a batch.
         settings_per_head: Number of candidate settings of each head.
         seeds: Number of fits of each head with the selected settings.
         max_query_length: Number of labels in the longest query.
-        max_exact_length: Queries of up to this many labels are all evaluated, if that takes
-            minutes.
+        max_exact_length: Largest query length for which all queries are evaluated. Large datasets
+            use a smaller length.
         queries_per_shape: Number of queries sampled for each shape of longer queries.
     """
 

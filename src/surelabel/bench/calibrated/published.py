@@ -1,9 +1,9 @@
 """Tables 3 and 4 of the paper, as published.
 
 Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks, CVPR 2024: mAP@y, mAP@x,
-ACE and MCE in percent. The paper does not state its binning, whether labels are pooled, or lambda.
-The header of Table 4 is printed with its first two columns exchanged, as its BCE row shows; here
-the columns are in the order of Table 3.
+ACE and MCE in percent. The paper does not state the binning, whether labels are pooled, or lambda.
+In the printed Table 4, the headers of the first two columns are exchanged, according to the BCE
+row. All columns of this module are in the order of Table 3.
 """
 
 COLUMNS = ("mAP@y", "mAP@x", "ACE", "MCE")

@@ -22,8 +22,8 @@ class HeadReadout:
         title: Title of the table row.
         head: Key of the head.
         run: Run with the settings selected on validation.
-        scores: Test scores, one ``(n, c)`` for each fit.
-        logits: Test log-odds of this readout, one ``(n, c)`` for each fit.
+        scores: Test scores, one array ``(n, c)`` for each fit.
+        logits: Test log-odds of the readout, one array ``(n, c)`` for each fit.
     """
 
     title: str
@@ -43,17 +43,18 @@ def head_readouts(
         head: Head that was fitted.
         run: Run with the selected settings.
         fits: Validation and test scores of each fit.
-        validation: Validation split, on which calibrators are fitted, one for each fit.
+        validation: Validation split. One calibrator is fitted on this split for each fit of the
+            head.
     """
     scores = tuple(test for _, test in fits)
-    for title, to_logits in _conversions(head, validation):
+    for title, to_logits in _readout_conversions(head, validation):
         yield HeadReadout(title, key, run, scores, tuple(to_logits(*fit) for fit in fits))
 
 
-def validation_log_loss(head: Head, scores: Array, validation: LabelledFeatures) -> float:
+def readout_validation_log_loss(head: Head, scores: Array, validation: LabelledFeatures) -> float:
     """Return the validation log loss of the first readout of a head.
 
-    If only a calibrator can convert the scores, its log-odds are cross-fitted.
+    If only a calibrator can convert the scores, the log-odds of the calibrator are cross-fitted.
 
     Args:
         head: Head that was fitted.
@@ -63,28 +64,31 @@ def validation_log_loss(head: Head, scores: Array, validation: LabelledFeatures)
     readout = next(iter(head.readouts.values()))
     targets, known = validation.targets, validation.known
     logits = readout(scores) if readout else cross_fitted_logits(Platt, scores, targets, known)
-    return log_loss_of_logits(_clip_logits(logits), targets, known)
+    return log_loss_of_logits(_clip_readout_logits(logits), targets, known)
 
 
-def _conversions(
+def _readout_conversions(
     head: Head, validation: LabelledFeatures
 ) -> Iterator[tuple[str, Callable[[Array, Array], Array]]]:
     """Iterate over row titles and functions from validation and test scores to test log-odds."""
     for suffix, readout in head.readouts.items():
         title = head.title + suffix
         if readout is None:
-            yield f"{title} + temperature", _calibrated(Temperature, _identity, validation)
-            yield f"{title} + Platt", _calibrated(Platt, _identity, validation)
+            yield (
+                f"{title} + temperature",
+                _calibrated_readout(Temperature, _identity_readout, validation),
+            )
+            yield f"{title} + Platt", _calibrated_readout(Platt, _identity_readout, validation)
         else:
-            yield title, _uncalibrated(readout)
-            yield f"{title} + Platt", _calibrated(Platt, readout, validation)
+            yield title, _uncalibrated_readout(readout)
+            yield f"{title} + Platt", _calibrated_readout(Platt, readout, validation)
 
 
-def _uncalibrated(readout: ScoresToLogits) -> Callable[[Array, Array], Array]:
-    return lambda _, test: _clip_logits(readout(test))
+def _uncalibrated_readout(readout: ScoresToLogits) -> Callable[[Array, Array], Array]:
+    return lambda _, test: _clip_readout_logits(readout(test))
 
 
-def _calibrated(
+def _calibrated_readout(
     make_calibrator: Callable[[], Calibrator],
     readout: ScoresToLogits,
     validation: LabelledFeatures,
@@ -98,9 +102,9 @@ def _calibrated(
     return to_logits
 
 
-def _identity(scores: Array) -> Array:
+def _identity_readout(scores: Array) -> Array:
     return scores
 
 
-def _clip_logits(logits: Array) -> Array:
+def _clip_readout_logits(logits: Array) -> Array:
     return np.clip(logits, -LOGIT_LIMIT, LOGIT_LIMIT)

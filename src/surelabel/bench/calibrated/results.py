@@ -15,10 +15,11 @@ class CalibrationRow:
     """One row of the metrics table.
 
     Attributes:
-        title: Loss, readout and calibrator.
+        title: Title of the row: loss, readout and calibrator.
         head: Key of the fitted head.
         settings: Settings selected on validation.
-        metrics: One value for each fit, by metric; ``METRIC_noise_floor`` is its noise floor.
+        metrics: Values of each metric, one for each fit. The key ``METRIC_noise_floor`` contains
+            the noise floor of a metric.
     """
 
     title: str
@@ -33,7 +34,7 @@ class CalibrationRow:
 
 @dataclass(frozen=True)
 class RowComparison:
-    """Difference of two rows: the first minus the second.
+    """Difference of two rows: the metrics of the first row minus those of the second row.
 
     Attributes:
         first: Title of the first row.
@@ -50,17 +51,17 @@ class RowComparison:
 
 @dataclass(frozen=True)
 class CalibrationResults:
-    """All measurements on one dataset.
+    """All measurements of the calibration comparison on one dataset.
 
     Attributes:
         dataset: Title of the dataset.
         images: Number of training, validation and test images.
         labels: Number of labels.
-        plan: Amount of work.
+        plan: Plan that sets the amount of work.
         rows: Rows of the metrics table.
-        comparisons: Differences of rows.
+        comparisons: Differences of pairs of rows, with confidence intervals.
         sensitivity: Metrics of SPA with one setting changed, one entry for each value.
-        retrieval: Retrieval results of `measure_retrieval`, by row title.
+        retrieval: Retrieval results of `measure_calibrated_retrieval`, by row title.
         reliability: Bins of the first fit on the test images, by row title.
     """
 
@@ -75,11 +76,11 @@ class CalibrationResults:
     reliability: dict[str, ReliabilityBins] = field(default_factory=dict)
 
     def row(self, title: str) -> CalibrationRow:
-        """Return the row with this title."""
+        """Return the row with the given title."""
         return next(row for row in self.rows if row.title == title)
 
     def comparison(self, first: str, second: str) -> RowComparison:
-        """Return the difference of the rows with these titles."""
+        """Return the difference of the rows with the given titles."""
         return next(c for c in self.comparisons if (c.first, c.second) == (first, second))
 
     @property

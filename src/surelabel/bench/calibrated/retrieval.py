@@ -6,15 +6,18 @@ import numpy as np
 
 from surelabel.bench.calibrated.plan import CalibrationPlan
 from surelabel.bench.calibrated.readouts import HeadReadout
-from surelabel.bench.result_cache import ResultCache, array_digest
+from surelabel.bench.result_cache import ResultCache, result_cache_array_digest
 from surelabel.records import LOGIT_LIMIT, Array, LabelledFeatures
-from surelabel.retrieval.conjunction_map import mean_average_precision_of_queries, number_of_queries
+from surelabel.retrieval.conjunction_map import (
+    mean_average_precision_of_conjunctions,
+    number_of_queries_in_conjunction_map,
+)
 
 MAX_SCORED_PAIRS = 6_000_000_000  # queries x images of exact evaluation: 1.5 core minutes a row
 TIE_RANGE = 0.1  # nats below the common limit over which tied images are spread
 
 
-def measure_retrieval(
+def measure_calibrated_retrieval(
     readout: HeadReadout, test: LabelledFeatures, plan: CalibrationPlan, cache: ResultCache
 ) -> dict[str, Any]:
     """Return the mean average precision of conjunctive queries by length, for the first fit.
@@ -22,19 +25,19 @@ def measure_retrieval(
     Args:
         readout: Scores and log-odds of a row.
         test: Test split.
-        plan: Amount of work.
+        plan: Plan that sets the amount of work.
         cache: Cache of the result.
 
     Returns:
         ``length``, ``map``, ``standard_error`` (0 if all queries were evaluated), ``evaluated`` and
         ``unfulfilled`` queries, with one entry for each length; and ``max_exact_length``, the
-        largest length of which all queries were evaluated.
+        largest length for which all queries were evaluated.
     """
-    logits = break_ties_by_score(readout.logits[0], readout.scores[0])
-    max_exact_length = exact_length_within_budget(len(test), len(test.names), plan)
+    logits = break_calibrated_retrieval_ties(readout.logits[0], readout.scores[0])
+    max_exact_length = calibrated_retrieval_exact_length(len(test), len(test.names), plan)
 
     def compute() -> dict[str, Any]:
-        precision = mean_average_precision_of_queries(
+        precision = mean_average_precision_of_conjunctions(
             logits,
             test.targets,
             test.known,
@@ -53,43 +56,43 @@ def measure_retrieval(
         }
 
     settings = (plan.max_query_length, max_exact_length, plan.queries_per_shape)
-    key = ("retrieval", array_digest(logits, test.targets, test.known), *settings)
+    key = ("retrieval", result_cache_array_digest(logits, test.targets, test.known), *settings)
     return dict(cache.load_or_compute(*key, compute=compute))
 
 
-def exact_length_within_budget(n: int, c: int, plan: CalibrationPlan) -> int:
-    """Return the largest query length for which scoring all queries is affordable.
+def calibrated_retrieval_exact_length(n: int, c: int, plan: CalibrationPlan) -> int:
+    """Return the largest query length for which all queries can be scored within the budget.
 
-    The number of queries times images stays within ``MAX_SCORED_PAIRS``.
+    The number of queries times the number of images is at most ``MAX_SCORED_PAIRS``.
 
     Args:
         n: Number of images.
         c: Number of labels.
-        plan: Amount of work, with the largest length.
+        plan: Plan with the largest query length.
 
     Example:
         >>> plan = CalibrationPlan()
-        >>> exact_length_within_budget(10_000, 80, plan)
+        >>> calibrated_retrieval_exact_length(10_000, 80, plan)
         3
-        >>> exact_length_within_budget(10_000, 1000, plan)
+        >>> calibrated_retrieval_exact_length(10_000, 1000, plan)
         1
     """
     total, exact_length = 0, 0
     for length in range(1, min(plan.max_exact_length, plan.max_query_length, c) + 1):
-        total += number_of_queries(c, length)
+        total += number_of_queries_in_conjunction_map(c, length)
         if total * n > MAX_SCORED_PAIRS:
             break
         exact_length = length
     return exact_length
 
 
-def break_ties_by_score(logits: Array, scores: Array) -> Array:
+def break_calibrated_retrieval_ties(logits: Array, scores: Array) -> Array:
     """Return logits with ties at the lower limit replaced by values in the order of the scores.
 
         -40 - 0.1 · (1 - (s - lowest tied s) / (highest tied s - lowest tied s))
 
-    A map with a margin gives all low scores the same probability. A ranking with these ties would
-    attribute an effect of the map to the head.
+    Here s is the raw score. A map with a margin assigns the same probability to all low scores. A
+    ranking with these ties would attribute an effect of the map to the head.
 
     Args:
         logits: Log-odds, ``(n, c)``.

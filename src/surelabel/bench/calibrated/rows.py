@@ -8,7 +8,7 @@ from surelabel.bench.calibrated.plan import TABLE_METRICS
 from surelabel.bench.calibrated.readouts import HeadReadout
 from surelabel.bench.calibrated.results import CalibrationRow
 from surelabel.bench.feature_splits import FeatureSplits
-from surelabel.bench.result_cache import ResultCache, array_digest
+from surelabel.bench.result_cache import ResultCache, result_cache_array_digest
 from surelabel.config import Run
 from surelabel.evaluation import NOISE_FLOOR_METRICS
 from surelabel.metrics import POOLED, RANKING, noise_floor
@@ -31,24 +31,28 @@ def calibration_row(
 
     def compute() -> dict[str, list[float]]:
         metrics_of_fits = [
-            fit_metrics(logits, scores, test, TABLE_METRICS) | _noise_floors(expit(logits), test)
+            calibration_row_metrics(logits, scores, test, TABLE_METRICS)
+            | _calibration_row_noise_floors(expit(logits), test)
             for logits, scores in zip(readout.logits, readout.scores, strict=True)
         ]
         return {name: [metrics[name] for metrics in metrics_of_fits] for name in metrics_of_fits[0]}
 
-    digest = array_digest(*readout.logits, *readout.scores)
+    digest = result_cache_array_digest(*readout.logits, *readout.scores)
     metrics = cache.load_or_compute(
         "row", dataset.fingerprint, digest, TABLE_METRICS, compute=compute
     )
-    return CalibrationRow(readout.title, readout.head, _selected_settings(readout.run), metrics)
+    return CalibrationRow(
+        readout.title, readout.head, _calibration_row_settings(readout.run), metrics
+    )
 
 
-def fit_metrics(
+def calibration_row_metrics(
     logits: Array, scores: Array, test: LabelledFeatures, names: tuple[str, ...]
 ) -> dict[str, float]:
-    """Return the metrics of one fit.
+    """Return the metrics of one fit of a head, by name.
 
-    Ranking metrics use the raw scores, because a map may tie scores that differ.
+    Ranking metrics use the raw scores, because a map may convert different scores to equal
+    log-odds.
 
     Args:
         logits: Test log-odds, ``(n, c)``.
@@ -63,7 +67,7 @@ def fit_metrics(
     }
 
 
-def _noise_floors(p: Array, test: LabelledFeatures) -> dict[str, float]:
+def _calibration_row_noise_floors(p: Array, test: LabelledFeatures) -> dict[str, float]:
     return {
         f"{name}_noise_floor": float(
             noise_floor(POOLED[name], p, test.known, resamples=NOISE_FLOOR_RESAMPLES)
@@ -72,7 +76,7 @@ def _noise_floors(p: Array, test: LabelledFeatures) -> dict[str, float]:
     }
 
 
-def _selected_settings(run: Run) -> dict[str, Any]:
+def _calibration_row_settings(run: Run) -> dict[str, Any]:
     settings = {"learning_rate": run.learning_rate, "weight_decay": run.weight_decay}
     weight = {"regularizer_weight": run.regularizer_weight} if run.regularizer else {}
     return settings | weight

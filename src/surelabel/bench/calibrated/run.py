@@ -1,8 +1,8 @@
 """Measurements of ``surelabel bench calibrated`` on one dataset.
 
-Every head is linear on frozen features. Its settings are selected from the same number of
-candidates, by the validation log loss of its first readout. It is then fitted once for each seed,
-on another 80 % of the training images, and measured on the test images.
+Every head is linear on frozen features. The settings of a head are selected from the same number of
+candidates, by the validation log loss of the first readout. The head is then fitted once for each
+seed, on another 80 % of the training images, and measured on the test images.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from surelabel.bench.calibrated.differences import compare_rows
-from surelabel.bench.calibrated.fits import TRAIN_SHARE, fit_head_scores
-from surelabel.bench.calibrated.heads import HEADS, PAIR_WEIGHTS, Head, candidate_runs
+from surelabel.bench.calibrated.differences import calibrated_row_differences
+from surelabel.bench.calibrated.fits import TRAIN_SHARE, calibrated_fit_scores
+from surelabel.bench.calibrated.heads import HEADS, PAIR_WEIGHTS, Head, candidate_head_runs
 from surelabel.bench.calibrated.plan import (
     PLOTTED_ROWS,
     RETRIEVAL_ROWS,
@@ -23,10 +23,14 @@ from surelabel.bench.calibrated.plan import (
     CalibrationPlan,
     Progress,
 )
-from surelabel.bench.calibrated.readouts import HeadReadout, head_readouts, validation_log_loss
+from surelabel.bench.calibrated.readouts import (
+    HeadReadout,
+    head_readouts,
+    readout_validation_log_loss,
+)
 from surelabel.bench.calibrated.results import CalibrationResults, CalibrationRow
-from surelabel.bench.calibrated.retrieval import measure_retrieval
-from surelabel.bench.calibrated.rows import calibration_row, fit_metrics
+from surelabel.bench.calibrated.retrieval import measure_calibrated_retrieval
+from surelabel.bench.calibrated.rows import calibration_row, calibration_row_metrics
 from surelabel.bench.feature_splits import FeatureSplits
 from surelabel.bench.result_cache import ResultCache
 from surelabel.config import Choice, Run
@@ -36,7 +40,7 @@ from surelabel.metrics import reliability_bins
 SENSITIVITY_METRICS = ("brier_skill", "log_loss", "mean_average_precision", "ace", "ece")
 
 
-def measure_calibration(
+def run_calibrated_measurements(
     dataset: FeatureSplits,
     plan: CalibrationPlan,
     cache: ResultCache,
@@ -48,24 +52,25 @@ def measure_calibration(
 
     Args:
         dataset: Features and targets.
-        plan: Amount of work.
-        cache: Cache of fitted heads and metrics, with which an interrupted run resumes.
+        plan: Plan that sets the amount of work.
+        cache: Cache of fitted heads and metrics, from which an interrupted run resumes.
         seed: Seed of the first fit and of the candidate settings.
-        progress: Called with the number of finished fits and query rows, and their total.
+        progress: Function called with the number of finished fits and query rows, and their total
+            number.
 
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.
     """
-    count_step = _step_counter(progress, plan)
+    count_step = _calibrated_run_step_counter(progress, plan)
     readouts: dict[str, HeadReadout] = {}
     selected_runs: dict[str, Run] = {}
     for key, head in HEADS.items():
         without_pairs = selected_runs.get(key.removesuffix("-lpr"))
-        run = _select_run(dataset, head, without_pairs, plan, cache, seed, count_step)
+        run = _select_calibrated_run(dataset, head, without_pairs, plan, cache, seed, count_step)
         selected_runs[key] = run
         fits = []
         for fit_seed in range(seed, seed + plan.seeds):
-            fits.append(fit_head_scores(cache, dataset, run, seed=fit_seed))
+            fits.append(calibrated_fit_scores(cache, dataset, run, seed=fit_seed))
             count_step()
         readouts |= {
             readout.title: readout
@@ -74,19 +79,19 @@ def measure_calibration(
     rows = {title: calibration_row(readout, dataset, cache) for title, readout in readouts.items()}
     test = dataset.test
     logits = {title: readout.logits[0] for title, readout in readouts.items()}
-    plotted_rows = (*PLOTTED_ROWS, _best_platt_row(rows))
+    plotted_rows = (*PLOTTED_ROWS, _best_platt_row_of_calibrated_run(rows))
     return CalibrationResults(
         dataset=dataset.name,
         images=tuple(len(split) for split in (dataset.train, dataset.validation, test)),
         labels=len(test.names),
         plan=plan,
         rows=tuple(rows.values()),
-        comparisons=compare_rows(rows, logits, test),
+        comparisons=calibrated_row_differences(rows, logits, test),
         sensitivity=(
-            *_measure_sensitivity(dataset, readouts["SPA"].run, cache, seed, count_step),
-            *_measure_pair_weights(dataset, readouts["SPA"].run, cache, seed, count_step),
+            *_sensitivity_of_calibrated_run(dataset, readouts["SPA"].run, cache, seed, count_step),
+            *_pair_weights_of_calibrated_run(dataset, readouts["SPA"].run, cache, seed, count_step),
         ),
-        retrieval=_measure_retrieval_rows(readouts, dataset, plan, cache, count_step),
+        retrieval=_retrieval_of_calibrated_run(readouts, dataset, plan, cache, count_step),
         reliability={
             title: reliability_bins(expit(logits[title]), test.targets, test.known)
             for title in plotted_rows
@@ -94,7 +99,7 @@ def measure_calibration(
     )
 
 
-def _select_run(
+def _select_calibrated_run(
     dataset: FeatureSplits,
     head: Head,
     selected_without_pairs: Run | None,
@@ -105,7 +110,7 @@ def _select_run(
 ) -> Run:
     """Return the candidate run of a head with the lowest validation log loss."""
     shared, losses = plan.shared_run(round(TRAIN_SHARE * len(dataset.train))), []
-    runs = candidate_runs(
+    runs = candidate_head_runs(
         head,
         shared,
         count=plan.settings_per_head,
@@ -113,13 +118,13 @@ def _select_run(
         selected_without_pairs=selected_without_pairs,
     )
     for run in runs:
-        scores, _ = fit_head_scores(cache, dataset, run, seed=seed)
-        losses.append(validation_log_loss(head, scores, dataset.validation))
+        scores, _ = calibrated_fit_scores(cache, dataset, run, seed=seed)
+        losses.append(readout_validation_log_loss(head, scores, dataset.validation))
         count_step()
     return runs[int(np.argmin(losses))]
 
 
-def _measure_sensitivity(
+def _sensitivity_of_calibrated_run(
     dataset: FeatureSplits,
     run: Run,
     cache: ResultCache,
@@ -131,14 +136,14 @@ def _measure_sensitivity(
         (setting, value) for setting, values in SENSITIVITY_SETTINGS.items() for value in values
     ):
         changed_run = replace(run, loss=Choice("spa", {setting: value}))
-        _, scores = fit_head_scores(cache, dataset, changed_run, seed=seed)
+        _, scores = calibrated_fit_scores(cache, dataset, changed_run, seed=seed)
         logits = SPA(**changed_run.loss.settings).logits(scores)
-        metrics = fit_metrics(logits, scores, dataset.test, SENSITIVITY_METRICS)
+        metrics = calibration_row_metrics(logits, scores, dataset.test, SENSITIVITY_METRICS)
         yield {"setting": setting, "value": value} | metrics
         count_step()
 
 
-def _measure_pair_weights(
+def _pair_weights_of_calibrated_run(
     dataset: FeatureSplits,
     run: Run,
     cache: ResultCache,
@@ -148,14 +153,14 @@ def _measure_pair_weights(
     """Iterate over the metrics of SPA with each label-pair weight, for the first fit."""
     for weight in PAIR_WEIGHTS:
         run_with_pairs = replace(run, regularizer=Choice("label_pair"), regularizer_weight=weight)
-        _, scores = fit_head_scores(cache, dataset, run_with_pairs, seed=seed)
+        _, scores = calibrated_fit_scores(cache, dataset, run_with_pairs, seed=seed)
         logits = SPA(**run.loss.settings).logits(scores)
-        metrics = fit_metrics(logits, scores, dataset.test, SENSITIVITY_METRICS)
+        metrics = calibration_row_metrics(logits, scores, dataset.test, SENSITIVITY_METRICS)
         yield {"setting": "regularizer_weight", "value": weight} | metrics
         count_step()
 
 
-def _measure_retrieval_rows(
+def _retrieval_of_calibrated_run(
     readouts: Mapping[str, HeadReadout],
     dataset: FeatureSplits,
     plan: CalibrationPlan,
@@ -164,18 +169,20 @@ def _measure_retrieval_rows(
 ) -> dict[str, dict[str, Any]]:
     results = {}
     for title in RETRIEVAL_ROWS:
-        results[title] = measure_retrieval(readouts[title], dataset.test, plan, cache)
+        results[title] = measure_calibrated_retrieval(readouts[title], dataset.test, plan, cache)
         count_step()
     return results
 
 
-def _best_platt_row(rows: Mapping[str, CalibrationRow]) -> str:
+def _best_platt_row_of_calibrated_run(rows: Mapping[str, CalibrationRow]) -> str:
     """Return the title of the row with Platt scaling that has the lowest log loss."""
     titles = [title for title in rows if title.endswith("+ Platt")]
     return min(titles, key=lambda title: rows[title].mean("log_loss"))
 
 
-def _step_counter(progress: Progress | None, plan: CalibrationPlan) -> Callable[[], None]:
+def _calibrated_run_step_counter(
+    progress: Progress | None, plan: CalibrationPlan
+) -> Callable[[], None]:
     """Return a function to call after each fit and each row of queries."""
     total = len(HEADS) * (plan.settings_per_head + plan.seeds)
     total += sum(len(values) for values in SENSITIVITY_SETTINGS.values())

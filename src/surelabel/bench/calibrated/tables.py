@@ -8,27 +8,29 @@ from surelabel.bench.calibrated.plan import TABLE_METRICS
 from surelabel.bench.calibrated.published import COLUMNS, PUBLISHED
 from surelabel.bench.calibrated.results import CalibrationResults, CalibrationRow, RowComparison
 from surelabel.bench.markdown_tables import (
-    excludes_zero,
-    format_without_unit,
+    markdown_interval_excludes_zero,
     markdown_table,
-    metric_title,
-    metric_unit,
+    markdown_table_metric_title,
+    markdown_table_metric_unit,
+    markdown_table_value,
 )
 from surelabel.metrics import ConfidenceInterval
 
 DIFFERENCE_METRICS = ("brier_skill", "log_loss", "mean_average_precision", "ace", "ece")
 
 
-def metrics_table(results: CalibrationResults) -> str:
+def calibrated_metrics_table(results: CalibrationResults) -> str:
     """Return a table of mean ± standard deviation over fits, with noise floors in brackets."""
     lines = []
     for row in results.rows:
         title = f"**{row.title}**" if row.title in results.near_best else row.title
-        lines.append([title, *(_format_mean(row, metric) for metric in TABLE_METRICS)])
-    return markdown_table(["", *(_title_with_unit(metric) for metric in TABLE_METRICS)], lines)
+        lines.append([title, *(_calibrated_table_mean(row, metric) for metric in TABLE_METRICS)])
+    return markdown_table(
+        ["", *(_calibrated_table_title(metric) for metric in TABLE_METRICS)], lines
+    )
 
 
-def selected_settings_table(results: CalibrationResults) -> str:
+def calibrated_settings_table(results: CalibrationResults) -> str:
     """Return a table of the settings selected on validation for each head."""
     lines = []
     for key, head in HEADS.items():
@@ -39,7 +41,7 @@ def selected_settings_table(results: CalibrationResults) -> str:
     return markdown_table(["", "Learning rate", "Weight decay", "λ of LPR"], lines)
 
 
-def comparisons_table(comparisons: Sequence[RowComparison]) -> str:
+def calibrated_comparisons_table(comparisons: Sequence[RowComparison]) -> str:
     """Return a table of differences over fits and, for some metrics, over test images."""
     lines = []
     for comparison in comparisons:
@@ -47,34 +49,37 @@ def comparisons_table(comparisons: Sequence[RowComparison]) -> str:
         for metric in DIFFERENCE_METRICS:
             intervals = (comparison.over_seeds.get(metric), comparison.over_images.get(metric))
             cells.append(
-                " / ".join(_format_interval(interval, metric) for interval in intervals if interval)
+                " / ".join(
+                    _calibrated_table_interval(interval, metric)
+                    for interval in intervals
+                    if interval
+                )
             )
         lines.append([f"{comparison.first} − {comparison.second}", *cells])
     header = [
-        f"{metric_title(metric)} ({metric_unit(metric).replace('%', 'points')})"
-        for metric in DIFFERENCE_METRICS
+        _calibrated_table_title(metric).replace("%", "points") for metric in DIFFERENCE_METRICS
     ]
     return markdown_table(["", *header], lines)
 
 
-def sensitivity_table(results: CalibrationResults) -> str:
+def calibrated_sensitivity_table(results: CalibrationResults) -> str:
     """Return a table of metrics, one row for each changed setting of SPA."""
     metrics = [name for name in results.sensitivity[0] if name not in ("setting", "value")]
     lines = [
         [
             f"{entry['setting']} = {entry['value']:g}",
-            *(format_without_unit(entry[metric], metric) for metric in metrics),
+            *(markdown_table_value(entry[metric], metric) for metric in metrics),
         ]
         for entry in results.sensitivity
     ]
-    return markdown_table(["", *(_title_with_unit(metric) for metric in metrics)], lines)
+    return markdown_table(["", *(_calibrated_table_title(metric) for metric in metrics)], lines)
 
 
-def retrieval_table(results: CalibrationResults) -> str:
+def calibrated_retrieval_table(results: CalibrationResults) -> str:
     """Return a table of retrieval mAP by query length, with standard errors of sampled queries."""
     first_curve = next(iter(results.retrieval.values()))
     lines = [
-        [title, *map(_format_with_error, curve["map"], curve["standard_error"])]
+        [title, *map(_calibrated_table_mean_with_error, curve["map"], curve["standard_error"])]
         for title, curve in results.retrieval.items()
     ]
     lines.append(["queries evaluated", *(f"{n:,}" for n in first_curve["evaluated"])])
@@ -86,7 +91,7 @@ def retrieval_table(results: CalibrationResults) -> str:
     return markdown_table(header, lines)
 
 
-def published_tables() -> str:
+def calibrated_tables_as_published() -> str:
     """Return the tables of the paper, as published."""
     sections = []
     for title, rows in PUBLISHED.items():
@@ -96,26 +101,26 @@ def published_tables() -> str:
     return "\n\n".join(sections)
 
 
-def _title_with_unit(metric: str) -> str:
-    return f"{metric_title(metric)} ({metric_unit(metric)})"
+def _calibrated_table_title(metric: str) -> str:
+    return f"{markdown_table_metric_title(metric)} ({markdown_table_metric_unit(metric)})"
 
 
-def _format_mean(row: CalibrationRow, metric: str) -> str:
-    text, floor = format_without_unit(row.mean(metric), metric), f"{metric}_noise_floor"
+def _calibrated_table_mean(row: CalibrationRow, metric: str) -> str:
+    text, floor = markdown_table_value(row.mean(metric), metric), f"{metric}_noise_floor"
     if len(row.metrics[metric]) > 1:
-        text += f" ± {format_without_unit(stdev(row.metrics[metric]), metric)}"
+        text += f" ± {markdown_table_value(stdev(row.metrics[metric]), metric)}"
     if floor not in row.metrics:
         return text
-    return f"{text} [{format_without_unit(row.mean(floor), metric)}]"
+    return f"{text} [{markdown_table_value(row.mean(floor), metric)}]"
 
 
-def _format_interval(interval: ConfidenceInterval, metric: str) -> str:
-    low = format_without_unit(interval.low, metric)
-    high = format_without_unit(interval.high, metric)
-    text = f"{format_without_unit(interval.value, metric)} ({low} to {high})"
-    return f"**{text}**" if excludes_zero(interval) else text
+def _calibrated_table_interval(interval: ConfidenceInterval, metric: str) -> str:
+    low = markdown_table_value(interval.low, metric)
+    high = markdown_table_value(interval.high, metric)
+    text = f"{markdown_table_value(interval.value, metric)} ({low} to {high})"
+    return f"**{text}**" if markdown_interval_excludes_zero(interval) else text
 
 
-def _format_with_error(mean: float, error: float) -> str:
+def _calibrated_table_mean_with_error(mean: float, error: float) -> str:
     text = f"{100 * mean:.2f}"
     return f"{text} ± {100 * error:.2f}" if error > 0 else text

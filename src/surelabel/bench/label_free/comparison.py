@@ -5,19 +5,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from surelabel.bench.label_free.method_scores import MethodScores, score_run
-from surelabel.bench.label_free.page import label_free_json, label_free_page
+from surelabel.bench.label_free.method_scores import MethodScores, label_free_method_scores
+from surelabel.bench.label_free.page import label_free_page, label_free_page_json
 from surelabel.bench.label_free.plan import LabelFreePlan, Progress
 from surelabel.bench.label_free.pseudolabel_stages import measure_pseudolabel_stages
 from surelabel.bench.label_free.results import LabelFreeResults
-from surelabel.bench.label_free.rows import best_one_pass_row, label_free_row, runs_by_title
+from surelabel.bench.label_free.rows import (
+    best_one_pass_label_free_row,
+    label_free_row,
+    label_free_row_runs,
+)
 from surelabel.bench.label_free.scene_splits import LabelFreeSplits
 from surelabel.bench.label_free.students import measure_student_variants
 from surelabel.bench.result_cache import ResultCache
 from surelabel.files import atomic_file
 
 
-def measure_label_free(
+def measure_label_free_comparison(
     images: LabelFreeSplits,
     plan: LabelFreePlan,
     cache: ResultCache,
@@ -29,16 +33,16 @@ def measure_label_free(
 
     Args:
         images: Train, validation and test images.
-        plan: Amount of work.
-        cache: Cache of scores and metrics, with which an interrupted run resumes.
+        plan: Plan that sets the amount of work.
+        cache: Cache of scores and metrics, from which an interrupted run resumes.
         seed: First seed.
-        progress: Called with the number of finished recognizers and their total, first for the
-            table rows, then for the student variants.
+        progress: Function called with the number of finished recognizers and their total number,
+            first for the table rows, then for the student variants.
 
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.
     """
-    runs = runs_by_title(images, plan, seed)
+    runs = label_free_row_runs(images, plan, seed)
     total = sum(len(runs_of_row) for runs_of_row in runs.values())
     scores: dict[str, list[MethodScores]] = {}
     for title, runs_of_row in runs.items():
@@ -46,10 +50,10 @@ def measure_label_free(
         for run in runs_of_row:
             is_student = run.method.name == "tailor"
             n_unlabelled = plan.student_images if is_student else plan.unlabelled
-            scores[title].append(score_run(cache, images, run, n_unlabelled))
+            scores[title].append(label_free_method_scores(cache, images, run, n_unlabelled))
             if progress:
                 progress(sum(len(scores_of_row) for scores_of_row in scores.values()), total)
-    best = best_one_pass_row(scores, images)
+    best = best_one_pass_label_free_row(scores, images)
     reference = (best, scores[best][0].test)
     return LabelFreeResults(
         dataset=images.name,
@@ -76,14 +80,15 @@ def write_label_free_comparison(
     """Measure every image collection and write ``label-free.md`` and ``label-free.json``.
 
     Args:
-        collections: Train, validation and test images of each collection, at least one.
-        plan: Amount of work.
-        folder: Output folder; its subfolder ``cache`` lets an interrupted comparison resume.
+        collections: Train, validation and test images of each collection, at least one collection.
+        plan: Plan that sets the amount of work.
+        folder: Output folder. An interrupted comparison resumes from the subfolder ``cache``.
         seed: Seed of all random choices.
-        progress: Called with the number of finished recognizers of a collection and their total.
+        progress: Function called with the number of finished recognizers of a collection and their
+            total number.
 
     Returns:
-        Content of the Markdown file and of the JSON file.
+        Content of the Markdown file as a string, and content of the JSON file as a dictionary.
 
     Raises:
         DataError: If a file in the folder is damaged or cannot be written.
@@ -91,11 +96,11 @@ def write_label_free_comparison(
     folder = Path(folder)
     cache = ResultCache(folder / "cache")
     results = [
-        measure_label_free(images, plan, cache, seed=seed, progress=progress)
+        measure_label_free_comparison(images, plan, cache, seed=seed, progress=progress)
         for images in collections
     ]
     page = "\n".join(map(label_free_page, results))
-    value = {"results": [label_free_json(result) for result in results]}
+    value = {"results": [label_free_page_json(result) for result in results]}
     for name, text in (
         ("label-free.md", page),
         ("label-free.json", json.dumps(value, indent=1, allow_nan=False)),

@@ -25,12 +25,12 @@ class MethodScores:
     Attributes:
         validation: Scores of the validation images, ``(n, c)``.
         test: Scores of the test images, ``(n, c)``.
-        logits: Test log-odds, calibrated on unlabelled images (linear probe: on annotated ones),
-            ``(n, c)``.
+        logits: Test log-odds, ``(n, c)``. The linear probe is calibrated on annotated images, other
+            methods on unlabelled images.
         parameters: Number of trained parameters.
         passes: Encoder passes per image.
         flops: Floating-point operations per image, as counted by torch.
-        seconds: Processor seconds per image on one core, decoding included.
+        seconds: Processor seconds per image on one core, including decoding.
     """
 
     validation: Array
@@ -42,7 +42,7 @@ class MethodScores:
     seconds: float
 
 
-def score_run(
+def label_free_method_scores(
     cache: ResultCache, images: LabelFreeSplits, run: Run, n_unlabelled: int
 ) -> MethodScores:
     """Fit and calibrate a recognizer, and score the validation and test images.
@@ -56,7 +56,7 @@ def score_run(
         n_unlabelled: Number of training images for unlabelled fitting and calibration.
 
     Raises:
-        DataError: If a file is damaged or cannot be written.
+        DataError: If a file of the cache is damaged or cannot be written.
     """
 
     def compute() -> dict[str, Any]:
@@ -75,7 +75,7 @@ def score_run(
             "validation": recognizer.predict(images.validation).scores,
             "test": test.scores,
             "logits": test.logits,
-            "cost": _measure_cost(recognizer, images.test),
+            "cost": _cost_of_method_scores(recognizer, images.test),
         }
 
     shapes = {
@@ -99,8 +99,8 @@ def score_run(
     )
 
 
-def _measure_cost(recognizer: Recognizer, images: LabelledImages) -> Array:
-    """Return the number of trained parameters; passes, FLOPs and seconds per image, ``(4,)``."""
+def _cost_of_method_scores(recognizer: Recognizer, images: LabelledImages) -> Array:
+    """Return trained parameters, and passes, FLOPs and seconds per image, as an array ``(4,)``."""
     timed, original_cache = images.take(range(min(TIMED_IMAGES, len(images)))), recognizer.cache
     parameters = sum(p.numel() for p in recognizer.method.parameters() if p.requires_grad)
     recognizer.method.requires_grad_(False)  # otherwise the FLOP counter follows gradients

@@ -41,26 +41,26 @@ VARIANTS = (
 
 def label_free_page(results: LabelFreeResults) -> str:
     """Return the Markdown section of one image collection."""
-    return "\n\n".join(_paragraphs(results)) + "\n"
+    return "\n\n".join(_label_free_page_paragraphs(results)) + "\n"
 
 
-def label_free_json(results: LabelFreeResults) -> dict[str, Any]:
-    """Return the results as a JSON value; undefined numbers are null."""
-    return {key: _to_json(value) for key, value in asdict(results).items()}
+def label_free_page_json(results: LabelFreeResults) -> dict[str, Any]:
+    """Return the results as a JSON value, with null for undefined numbers."""
+    return {key: _label_free_page_json_value(value) for key, value in asdict(results).items()}
 
 
-def _paragraphs(results: LabelFreeResults) -> Iterator[str]:
+def _label_free_page_paragraphs(results: LabelFreeResults) -> Iterator[str]:
     plan = results.plan
     yield f"## {results.dataset}"
     yield (
         f"{plan.unlabelled:,} unlabelled images for fitting and calibration, {plan.test:,} test "
         f"images, {results.labels} labels."
     )
-    yield "\n".join(f"- {sentence}" for sentence in label_free_conclusions(results))
+    yield "\n".join(f"- {sentence}" for sentence in label_free_page_conclusions(results))
     yield RANKING.format(best=results.best_one_pass)
     yield markdown_table(
         ["", "mAP@y (%)", "gain (points)", "mAP@x (%)", "main (%)", "others (%)"],
-        [_ranking_cells(row) for row in results.rows],
+        [_label_free_page_ranking_cells(row) for row in results.rows],
     )
     yield CALIBRATION
     yield markdown_table(
@@ -68,52 +68,54 @@ def _paragraphs(results: LabelFreeResults) -> Iterator[str]:
             *("", "Brier skill (%)", "ECE (%)", "log loss (nats)", "Platt: Brier skill, ECE (%)"),
             *("labels: expected, true", "F1: expected count, best (%)"),
         ],
-        [_calibration_cells(row) for row in results.rows],
+        [_label_free_page_calibration_cells(row) for row in results.rows],
     )
     yield COST
     yield markdown_table(
         ["", "trained parameters", "passes", "GFLOP", "milliseconds"],
-        [_cost_cells(row) for row in results.rows],
+        [_label_free_page_cost_cells(row) for row in results.rows],
     )
     yield STAGES.format(count=plan.student_images)
     yield markdown_table(
         ["teacher", "stage", "mAP (%)", "inversions within images", "within labels"],
-        [_stage_cells(stage) for stage in results.stages],
+        [_label_free_page_stage_cells(stage) for stage in results.stages],
     )
     yield VARIANTS.format(count=plan.student_images, seeds=plan.student_seeds)
     yield markdown_table(
         ["", "mAP of the student (%)", "mAP of the pseudo-labels (%)", "difference (points)"],
-        [_variant_cells(variant) for variant in results.variants],
+        [_label_free_page_variant_cells(variant) for variant in results.variants],
     )
 
 
-def label_free_conclusions(results: LabelFreeResults) -> Iterator[str]:
-    """Iterate over the conclusions from the results."""
+def label_free_page_conclusions(results: LabelFreeResults) -> Iterator[str]:
+    """Iterate over the sentences of the conclusions."""
     metric = "mean_average_precision"
     one_pass, best = results.row(results.best_one_pass), results.best_untrained
     probe = results.row("linear probe, all labels")
     gap = probe.mean(metric) - one_pass.mean(metric)
     closed_share = (best.mean(metric) - one_pass.mean(metric)) / gap
     yield (
-        f"The best mAP@y without training is {_percent(best, metric)} % ({best.title}). "
-        f"{one_pass.title} reaches {_percent(one_pass, metric)} % and a linear probe with all "
-        f"labels {_percent(probe, metric)} %: {100 * closed_share:.0f} % of this gap is closed."
+        f"The best mAP@y without training is {_label_free_page_percent(best, metric)} % "
+        f"({best.title}). {one_pass.title} reaches {_label_free_page_percent(one_pass, metric)} % "
+        f"and a linear probe with all labels {_label_free_page_percent(probe, metric)} %: "
+        f"{100 * closed_share:.0f} % of this gap is closed."
     )
     yield (
         f"With the true number of labels per image, {one_pass.title} finds "
-        f"{_percent(one_pass, 'recall_of_main')} % of the main objects and "
-        f"{_percent(one_pass, 'recall_of_others')} % of the others; {best.title} finds "
-        f"{_percent(best, 'recall_of_main')} % and {_percent(best, 'recall_of_others')} %."
+        f"{_label_free_page_percent(one_pass, 'recall_of_main')} % of the main objects and "
+        f"{_label_free_page_percent(one_pass, 'recall_of_others')} % of the others; "
+        f"{best.title} finds {_label_free_page_percent(best, 'recall_of_main')} % and "
+        f"{_label_free_page_percent(best, 'recall_of_others')} %."
     )
     default = results.variants[0]
     yield (
         f"The student trained on {results.plan.student_images:,} images reaches "
-        f"{_mean_percent(default)} % mAP on the test images in one pass; the pseudo-labels of its "
-        f"teacher reach {100 * default.pseudolabel_map:.1f} %."
+        f"{_label_free_page_mean_percent(default)} % mAP on the test images in one pass; the "
+        f"pseudo-labels of its teacher reach {100 * default.pseudolabel_map:.1f} %."
     )
 
 
-def _ranking_cells(row: LabelFreeRow) -> list[str]:
+def _label_free_page_ranking_cells(row: LabelFreeRow) -> list[str]:
     low, high = (f"{100 * end:.1f}" for end in row.interval)
     gain = (
         ""
@@ -121,23 +123,30 @@ def _ranking_cells(row: LabelFreeRow) -> list[str]:
         else "{:+.1f} ({:+.1f} to {:+.1f})".format(*(100 * value for value in row.gain))
     )
     metrics = ("mean_average_precision_per_image", "recall_of_main", "recall_of_others")
-    map_cell = f"{_percent(row, 'mean_average_precision')}{_deviation(row)} ({low} to {high})"
-    return [row.title, map_cell, gain, *(_percent(row, metric) for metric in metrics)]
-
-
-def _calibration_cells(row: LabelFreeRow) -> list[str]:
+    percent = _label_free_page_percent(row, "mean_average_precision")
+    map_cell = f"{percent}{_label_free_page_deviation(row)} ({low} to {high})"
     return [
         row.title,
-        _percent(row, "brier_skill"),
-        f"{100 * row.mean('ece'):.2f} [{100 * row.mean('ece_noise_floor'):.2f}]",
-        f"{row.mean('log_loss'):.4f}",
-        f"{_percent(row, 'brier_skill_of_platt')}, {100 * row.mean('ece_of_platt'):.2f}",
-        f"{row.mean('expected_labels'):.2f}, {row.mean('true_labels'):.2f}",
-        f"{_percent(row, 'f1')}, {_percent(row, 'best_f1')}",
+        map_cell,
+        gain,
+        *(_label_free_page_percent(row, metric) for metric in metrics),
     ]
 
 
-def _cost_cells(row: LabelFreeRow) -> list[str]:
+def _label_free_page_calibration_cells(row: LabelFreeRow) -> list[str]:
+    return [
+        row.title,
+        _label_free_page_percent(row, "brier_skill"),
+        f"{100 * row.mean('ece'):.2f} [{100 * row.mean('ece_noise_floor'):.2f}]",
+        f"{row.mean('log_loss'):.4f}",
+        f"{_label_free_page_percent(row, 'brier_skill_of_platt')}, "
+        f"{100 * row.mean('ece_of_platt'):.2f}",
+        f"{row.mean('expected_labels'):.2f}, {row.mean('true_labels'):.2f}",
+        f"{_label_free_page_percent(row, 'f1')}, {_label_free_page_percent(row, 'best_f1')}",
+    ]
+
+
+def _label_free_page_cost_cells(row: LabelFreeRow) -> list[str]:
     return [
         row.title,
         f"{row.mean('parameters'):,.0f}",
@@ -147,40 +156,40 @@ def _cost_cells(row: LabelFreeRow) -> list[str]:
     ]
 
 
-def _stage_cells(stage: dict[str, Any]) -> list[str]:
+def _label_free_page_stage_cells(stage: dict[str, Any]) -> list[str]:
     inversions = [stage.get("within_images"), stage.get("within_labels")]
     cells = ["" if count is None else f"{count:,.0f}" for count in inversions]
     return [stage["teacher"], stage["stage"], f"{100 * stage['map']:.2f}", *cells]
 
 
-def _variant_cells(variant: StudentVariant) -> list[str]:
+def _label_free_page_variant_cells(variant: StudentVariant) -> list[str]:
     interval, difference = variant.difference, ""
     if interval is not None:
         low, high = 100 * interval.low, 100 * interval.high
         difference = f"{100 * interval.value:+.2f} ({low:+.2f} to {high:+.2f})"
     pseudolabels = f"{100 * variant.pseudolabel_map:.1f}"
-    return [variant.title, _mean_percent(variant), pseudolabels, difference]
+    return [variant.title, _label_free_page_mean_percent(variant), pseudolabels, difference]
 
 
-def _mean_percent(variant: StudentVariant) -> str:
+def _label_free_page_mean_percent(variant: StudentVariant) -> str:
     return f"{100 * sum(variant.student_map) / len(variant.student_map):.1f}"
 
 
-def _percent(row: LabelFreeRow, metric: str) -> str:
+def _label_free_page_percent(row: LabelFreeRow, metric: str) -> str:
     return f"{100 * row.mean(metric):.1f}"
 
 
-def _deviation(row: LabelFreeRow) -> str:
+def _label_free_page_deviation(row: LabelFreeRow) -> str:
     values = row.metrics["mean_average_precision"]
     return f" ± {100 * stdev(values):.1f}" if len(values) > 1 else ""
 
 
-def _to_json(value: Any) -> Any:
+def _label_free_page_json_value(value: Any) -> Any:
     """Return a JSON value without tuples and non-finite numbers."""
     if isinstance(value, dict):
-        return {str(key): _to_json(item) for key, item in value.items()}
+        return {str(key): _label_free_page_json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_to_json(item) for item in value]
+        return [_label_free_page_json_value(item) for item in value]
     if isinstance(value, float):
         return value if isfinite(value) else None
     return value

@@ -17,14 +17,15 @@ class LabelFreePlan:
         unlabelled: Number of unlabelled images for fitting and calibration.
         validation: Number of annotated images on which the best one-pass row is selected.
         test: Number of annotated test images.
-        probe_images: Number of annotated training images of the linear probe, the upper bound.
+        probe_images: Number of annotated training images of the linear probe, which is the upper
+            bound.
         student_images: Number of unlabelled images of each student.
         student_epochs: Number of epochs of each student.
         student_seeds: Number of seeds of each student variant.
         crop_seeds: Number of seeds of the random crops.
         crop_counts: Numbers of random crops (M).
         reseeded_crop_count: Number of crops that is measured with several seeds.
-        correction_top_k: Numbers of labels per image that a correction raises (beta).
+        correction_top_k: Numbers of labels per image whose scores a correction raises (beta).
         fusion_margins: Margins of the fusion by a maximum (alpha).
     """
 
@@ -93,8 +94,8 @@ STUDENT_VARIANTS: dict[str, dict[str, Any]] = {  # changed settings by run secti
 }
 
 
-def crops_method(count: int, seed: int = 0) -> Choice:
-    """Return the method with a fixed number of random crops, so that the cost is fixed, too.
+def label_free_plan_crops(count: int, seed: int = 0) -> Choice:
+    """Return the method with a fixed number of random crops, and therefore a fixed cost.
 
     Args:
         count: Number of crops per image.

@@ -12,13 +12,13 @@ from surelabel.bench.result_cache import ResultCache
 from surelabel.config import Choice, Run
 from surelabel.pseudolabels import (
     CORRECTIONS,
-    inversions_within_images,
-    inversions_within_labels,
+    rank_inversions_within_images,
+    rank_inversions_within_labels,
 )
 from surelabel.recognizer import Recognizer
-from surelabel.recognizer.inputs import encode_input
+from surelabel.recognizer.inputs import encode_recognizer_input
 from surelabel.records import Images
-from surelabel.views import FUSIONS, max_with_margin
+from surelabel.views import FUSIONS, max_fusion_with_margin
 
 TEACHERS = {
     "3 × 3 tiles": Choice("tiles", {"domain": "softmax"}),
@@ -33,12 +33,12 @@ def measure_pseudolabel_stages(
 
     Args:
         images: Train, validation and test images.
-        plan: Amount of work.
+        plan: Plan that sets the amount of work.
         cache: Cache of the results.
 
     Returns:
-        One entry for each stage with ``teacher``, ``stage`` and ``map``. Corrections also have the
-        number of inverted pairs, ``within_images`` and ``within_labels``.
+        One entry for each stage with ``teacher``, ``stage`` and ``map``. Entries of corrections
+        also contain the numbers of inverted pairs, ``within_images`` and ``within_labels``.
 
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.
@@ -47,33 +47,38 @@ def measure_pseudolabel_stages(
     for title, teacher in TEACHERS.items():
 
         def compute(title: str = title, teacher: Choice = teacher) -> list[dict[str, Any]]:
-            return [{"teacher": title} | stage for stage in _stages_of(images, plan, teacher)]
+            return [
+                {"teacher": title} | stage
+                for stage in _pseudolabel_stages_of_teacher(images, plan, teacher)
+            ]
 
         key = ("stages", images.fingerprint, teacher, plan)
         stages += cache.load_or_compute(*key, compute=compute)
     return stages
 
 
-def _stages_of(
+def _pseudolabel_stages_of_teacher(
     images: LabelFreeSplits, plan: LabelFreePlan, teacher: Choice
 ) -> list[dict[str, Any]]:
     """Return one entry for each stage of one teacher."""
     train = images.train.take(range(min(plan.student_images, len(images.train))))
     targets = torch.from_numpy(train.targets)
-    scores = _view_scores(images, teacher, train.paths)
+    scores = _view_scores_of_pseudolabel_stages(images, teacher, train.paths)
 
     def measure(stage: str, logits: Tensor, *, with_inversions: bool = False) -> dict[str, Any]:
         entry = {
             "stage": stage,
             "map": mean_average_precision(logits.double().numpy(), train.targets, train.known),
         }
-        return entry | (_count_inversions(logits, targets) if with_inversions else {})
+        return entry | (
+            _count_pseudolabel_stage_inversions(logits, targets) if with_inversions else {}
+        )
 
     whole, parts = scores[:, 0], scores[:, 1:]
-    fused = max_with_margin(whole, parts)
+    fused = max_fusion_with_margin(whole, parts)
     stages = [measure("whole image", whole), measure("best part", parts.amax(dim=1))]
     stages += [
-        measure(f"maximum, margin {margin:g}", max_with_margin(whole, parts, margin=margin))
+        measure(f"maximum, margin {margin:g}", max_fusion_with_margin(whole, parts, margin=margin))
         for margin in plan.fusion_margins
     ]
     stages += [measure(rule, FUSIONS[rule](whole, parts)) for rule in FUSIONS]
@@ -86,18 +91,22 @@ def _stages_of(
 
 
 @torch.no_grad()
-def _view_scores(images: LabelFreeSplits, teacher: Choice, paths: Any) -> Tensor:
+def _view_scores_of_pseudolabel_stages(
+    images: LabelFreeSplits, teacher: Choice, paths: Any
+) -> Tensor:
     """Return the teacher's log-odds of the whole image and of each part, ``(n, 1 + t, c)``."""
     run = Run(encoder=Choice(images.encoder), method=teacher)
     recognizer = Recognizer(run, images.train.names)
-    encoded = encode_input(Images(paths), recognizer.method, recognizer.encoder, recognizer.cache)
+    encoded = encode_recognizer_input(
+        Images(paths), recognizer.method, recognizer.encoder, recognizer.cache
+    )
     scores: Tensor = recognizer.method.view_scores(encoded.features)
     return scores
 
 
-def _count_inversions(scores: Tensor, targets: Tensor) -> dict[str, float]:
+def _count_pseudolabel_stage_inversions(scores: Tensor, targets: Tensor) -> dict[str, float]:
     """Count pairs of a positive and a negative target in the wrong order, in images and labels."""
     return {
-        "within_images": float(inversions_within_images(scores, targets).double().sum()),
-        "within_labels": float(inversions_within_labels(scores, targets).double().sum()),
+        "within_images": float(rank_inversions_within_images(scores, targets).double().sum()),
+        "within_labels": float(rank_inversions_within_labels(scores, targets).double().sum()),
     }

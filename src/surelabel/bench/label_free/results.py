@@ -10,12 +10,12 @@ from surelabel.bench.label_free.students import StudentVariant
 
 @dataclass(frozen=True)
 class LabelFreeResults:
-    """All measurements on one image collection.
+    """All measurements of the label-free comparison on one image collection.
 
     Attributes:
         dataset: Title of the image collection.
         labels: Number of labels.
-        plan: Amount of work.
+        plan: Plan that sets the amount of work.
         best_one_pass: Title of the one-pass row that is the reference of all gains.
         rows: Rows of the tables.
         stages: Pseudo-label stages, from `measure_pseudolabel_stages`.
@@ -31,7 +31,7 @@ class LabelFreeResults:
     variants: tuple[StudentVariant, ...]
 
     def row(self, title: str) -> LabelFreeRow:
-        """Return the row with this title."""
+        """Return the row with the given title."""
         return next(row for row in self.rows if row.title == title)
 
     @property

@@ -14,10 +14,10 @@ from surelabel.bench.label_free.plan import (
     ONE_PASS_METHODS,
     SCALE_SHARES,
     LabelFreePlan,
-    crops_method,
+    label_free_plan_crops,
 )
 from surelabel.bench.label_free.scene_splits import LabelFreeSplits
-from surelabel.bench.result_cache import ResultCache, array_digest
+from surelabel.bench.result_cache import ResultCache, result_cache_array_digest
 from surelabel.calibration import Platt
 from surelabel.config import Choice, Run
 from surelabel.encoders import load_encoder
@@ -36,14 +36,15 @@ mean_average_precision: Callable[..., float] = POOLED["mean_average_precision"]
 
 @dataclass(frozen=True)
 class LabelFreeRow:
-    """One row of the tables.
+    """One row of the label-free tables.
 
     Attributes:
         title: Title of the method.
-        metrics: One value for each seed, by metric.
-        interval: Ends of the interval of the mean average precision over test images, first seed.
+        metrics: Values of each metric, one for each seed.
+        interval: Lower and upper end of the interval of the mean average precision over test
+            images, for the first seed.
         gain: Difference in mean average precision to the best one-pass row, and the ends of its
-            interval; None for that row.
+            interval. If the row is the best one-pass row, the gain is None.
     """
 
     title: str
@@ -56,34 +57,42 @@ class LabelFreeRow:
         return mean(self.metrics[metric])
 
 
-def runs_by_title(images: LabelFreeSplits, plan: LabelFreePlan, seed: int) -> dict[str, list[Run]]:
+def label_free_row_runs(
+    images: LabelFreeSplits, plan: LabelFreePlan, seed: int
+) -> dict[str, list[Run]]:
     """Return the runs of each row, one for each seed, by title.
 
     Args:
         images: Train, validation and test images.
-        plan: Amount of work.
+        plan: Plan that sets the amount of work.
         seed: First seed.
     """
     encoder_scale = load_encoder(images.encoder).scale
     methods = ONE_PASS_METHODS | MULTI_PASS_METHODS
-    runs = {title: [_make_run(images, method, seed)] for title, method in methods.items()}
+    runs = {
+        title: [_run_of_label_free_row(images, method, seed)] for title, method in methods.items()
+    }
     for title, share in SCALE_SHARES.items():
         method = methods[title]
         scaled = Choice(method.name, method.settings | {"scale": share * encoder_scale})
-        runs[title] = [_make_run(images, scaled, seed)]
+        runs[title] = [_run_of_label_free_row(images, scaled, seed)]
     for count in plan.crop_counts:
         n_seeds = plan.crop_seeds if count == plan.reseeded_crop_count else 1
         runs[f"crops, M = {count}"] = [
-            _make_run(images, crops_method(count, crop_seed), seed)
+            _run_of_label_free_row(images, label_free_plan_crops(count, crop_seed), seed)
             for crop_seed in range(seed, seed + n_seeds)
         ]
-    student = replace(_make_run(images, Choice("tailor"), seed), epochs=plan.student_epochs)
+    student = replace(
+        _run_of_label_free_row(images, Choice("tailor"), seed), epochs=plan.student_epochs
+    )
     runs["cut and sew"] = [replace(student, seed=seed + i) for i in range(plan.student_seeds)]
-    runs["linear probe, all labels"] = [_make_run(images, Choice("linear"), seed)]
+    runs["linear probe, all labels"] = [_run_of_label_free_row(images, Choice("linear"), seed)]
     return runs
 
 
-def best_one_pass_row(scores: Mapping[str, list[MethodScores]], images: LabelFreeSplits) -> str:
+def best_one_pass_label_free_row(
+    scores: Mapping[str, list[MethodScores]], images: LabelFreeSplits
+) -> str:
     """Return the title of the one-pass row with the best validation mean average precision.
 
     Args:
@@ -120,7 +129,9 @@ def label_free_row(
     reference_title, reference_scores = reference
 
     def compute() -> dict[str, Any]:
-        metrics_of_seeds = [method_metrics(scores_of_seed, images) for scores_of_seed in scores]
+        metrics_of_seeds = [
+            label_free_row_metrics(scores_of_seed, images) for scores_of_seed in scores
+        ]
         interval = bootstrap_interval(
             mean_average_precision, scores[0].test, test.targets, test.known, resamples=RESAMPLES
         )
@@ -146,13 +157,19 @@ def label_free_row(
     costs = [
         (of_seed.parameters, of_seed.passes, of_seed.flops, of_seed.seconds) for of_seed in scores
     ]
-    key = ("row", images.fingerprint, is_reference, array_digest(*arrays, reference_scores), costs)
+    key = (
+        "row",
+        images.fingerprint,
+        is_reference,
+        result_cache_array_digest(*arrays, reference_scores),
+        costs,
+    )
     row = cache.load_or_compute(*key, compute=compute)
     gain = row["gain"] and tuple(row["gain"])
     return LabelFreeRow(title, row["metrics"], tuple(row["interval"]), gain)
 
 
-def method_metrics(scores: MethodScores, images: LabelFreeSplits) -> dict[str, float]:
+def label_free_row_metrics(scores: MethodScores, images: LabelFreeSplits) -> dict[str, float]:
     """Return all metrics of one recognizer on the test images.
 
     Args:
@@ -167,8 +184,8 @@ def method_metrics(scores: MethodScores, images: LabelFreeSplits) -> dict[str, f
         "recall_of_others": recall.other_recall,
         **{name: POOLED[name](p, test.targets, test.known) for name in CALIBRATION_METRICS},
         "ece_noise_floor": float(noise_floor(POOLED["ece"], p, test.known, resamples=5)),
-        **expected_count_metrics(p, test.targets),
-        **platt_metrics(scores, images),
+        **label_free_row_expected_count_metrics(p, test.targets),
+        **label_free_row_platt_metrics(scores, images),
         "passes": scores.passes,
         "flops": scores.flops,
         "seconds": scores.seconds,
@@ -176,8 +193,8 @@ def method_metrics(scores: MethodScores, images: LabelFreeSplits) -> dict[str, f
     }
 
 
-def platt_metrics(scores: MethodScores, images: LabelFreeSplits) -> dict[str, float]:
-    """Return Brier skill and ECE with Platt scaling on 100 annotated images, mean of samples.
+def label_free_row_platt_metrics(scores: MethodScores, images: LabelFreeSplits) -> dict[str, float]:
+    """Return Brier skill and ECE with Platt scaling on 100 annotated images, averaged over samples.
 
     Args:
         scores: Scores of the recognizer.
@@ -198,7 +215,7 @@ def platt_metrics(scores: MethodScores, images: LabelFreeSplits) -> dict[str, fl
     return {"brier_skill_of_platt": brier_skill, "ece_of_platt": ece}
 
 
-def expected_count_metrics(p: Array, targets: Array) -> dict[str, float]:
+def label_free_row_expected_count_metrics(p: Array, targets: Array) -> dict[str, float]:
     """Return micro-F1 with as many labels as expected, the best F1, and labels per image.
 
     Args:
@@ -217,5 +234,5 @@ def expected_count_metrics(p: Array, targets: Array) -> dict[str, float]:
     }
 
 
-def _make_run(images: LabelFreeSplits, method: Choice, seed: int) -> Run:
+def _run_of_label_free_row(images: LabelFreeSplits, method: Choice, seed: int) -> Run:
     return Run(encoder=Choice(images.encoder), method=method, seed=seed)

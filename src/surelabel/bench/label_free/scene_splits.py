@@ -8,9 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.bench.label_free.plan import LabelFreePlan
-from surelabel.data.bundled_collections import benchmark_scenes, collection_folder
+from surelabel.data.bundled_collections import (
+    benchmark_collection_scenes,
+    bundled_collection_folder,
+)
 from surelabel.data.scene_files import AnnotatedScenes, read_scenes
-from surelabel.features import default_cache_folder
+from surelabel.features import default_feature_cache_folder
 from surelabel.records import LabelledImages
 
 
@@ -19,13 +22,13 @@ class LabelFreeSplits:
     """One image collection with annotations for the evaluation of methods without labels.
 
     Attributes:
-        name: Title in tables.
+        name: Title of the image collection in tables.
         encoder: Name of the encoder of all methods.
-        train: Training images; only the linear probe uses their targets.
+        train: Training images, whose targets are used only by the linear probe.
         validation: Images on which the best one-pass row is selected.
-        test: Images for the measurements.
-        main_columns: Column of the most prominent label of each test image, ``(n,)``; -1 if there
-            is none.
+        test: Test images, used for the measurements.
+        main_columns: Column of the most prominent label of each test image, ``(n,)``. If an image
+            has no such label, the column is -1.
     """
 
     name: str
@@ -37,7 +40,7 @@ class LabelFreeSplits:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the encoder, image paths and targets."""
+        """Hash of the encoder name, the image paths and the targets."""
         digest = hashlib.sha256(self.encoder.encode())
         for split in (self.train, self.validation, self.test):
             digest.update("\n".join(split.paths).encode())
@@ -45,20 +48,24 @@ class LabelFreeSplits:
         return digest.hexdigest()
 
 
-def load_label_free_scenes(
+def load_label_free_scene_splits(
     encoder: str, plan: LabelFreePlan, *, quick: bool = False
 ) -> LabelFreeSplits:
     """Load scenes of 80 labels for an embedded encoder.
 
     Args:
         encoder: ``tiny-vit`` or ``tiny-rn``.
-        plan: Amount of work, with the number of images of each split.
-        quick: Use the images inside the package instead of images drawn into the cache folder.
+        plan: Plan with the number of images of each split.
+        quick: If True, use the images inside the package instead of images drawn into the cache
+            folder.
 
     Raises:
         MissingPart: If images must be drawn and no colour-emoji font is installed.
     """
-    scenes = {split: _load_scenes(split, quick) for split in ("train", "validation", "test")}
+    scenes = {
+        split: _load_label_free_scene_split(split, quick)
+        for split in ("train", "validation", "test")
+    }
     images = {split: annotated.images for split, annotated in scenes.items()}
     columns = {name: column for column, name in enumerate(images["test"].names)}
     main_columns = np.array([columns.get(label, -1) for label in scenes["test"].main_labels])
@@ -72,9 +79,9 @@ def load_label_free_scenes(
     )
 
 
-def _load_scenes(split: str, quick: bool) -> AnnotatedScenes:
+def _load_label_free_scene_split(split: str, quick: bool) -> AnnotatedScenes:
     if quick:
-        return read_scenes(collection_folder("scenes-80", split=split))
-    return benchmark_scenes(
-        "scenes-80", split=split, cache_folder=default_cache_folder() / "scenes"
+        return read_scenes(bundled_collection_folder("scenes-80", split=split))
+    return benchmark_collection_scenes(
+        "scenes-80", split=split, cache_folder=default_feature_cache_folder() / "scenes"
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from surelabel.bench.label_free.method_scores import score_run
+from surelabel.bench.label_free.method_scores import label_free_method_scores
 from surelabel.bench.label_free.plan import STUDENT_VARIANTS, LabelFreePlan, Progress
 from surelabel.bench.label_free.rows import mean_average_precision
 from surelabel.bench.label_free.scene_splits import LabelFreeSplits
@@ -13,7 +13,7 @@ from surelabel.bench.result_cache import ResultCache
 from surelabel.config import STUDENT_DEFAULTS, Choice, Run
 from surelabel.metrics import ConfidenceInterval, paired_t_interval
 from surelabel.recognizer import Recognizer
-from surelabel.recognizer.unlabelled_fitting import make_pseudolabels
+from surelabel.recognizer.unlabelled_fitting import make_pseudolabels_for_unlabelled_fitting
 from surelabel.records import LabelledImages
 
 
@@ -22,11 +22,13 @@ class StudentVariant:
     """Students with the same settings and different seeds.
 
     Attributes:
-        title: Difference to the default student.
-        student_map: Mean average precision on the test images, one value for each seed.
-        pseudolabel_map: Mean average precision of the teacher's pseudo-labels of the test images;
-            the same for all seeds.
-        difference: Difference to the default students over seeds; None for the default students.
+        title: Title of the variant: the setting that differs from the default student.
+        student_map: Mean average precision of the students on the test images, one value for each
+            seed.
+        pseudolabel_map: Mean average precision of the teacher's pseudo-labels of the test images,
+            which is equal for all seeds.
+        difference: Mean difference to the default students, with its interval over seeds. If the
+            students are the default students, the difference is None.
     """
 
     title: str
@@ -47,10 +49,10 @@ def measure_student_variants(
 
     Args:
         images: Train, validation and test images.
-        plan: Amount of work.
+        plan: Plan that sets the amount of work.
         cache: Cache of scores and metrics.
         seed: First seed.
-        progress: Called with the number of finished students and their total.
+        progress: Function called with the number of finished students and their total number.
 
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.
@@ -61,8 +63,8 @@ def measure_student_variants(
         runs = [student_run(images, changes, plan, run_seed) for run_seed in seeds]
         student_map = []
         for run in runs:
-            scores = score_run(cache, images, run, plan.student_images)
-            student_map.append(_map_on_images(scores.test, images.test))
+            scores = label_free_method_scores(cache, images, run, plan.student_images)
+            student_map.append(_student_map_on_images(scores.test, images.test))
             if progress:
                 n_done = len(variants) * len(seeds) + len(student_map)
                 progress(n_done, len(STUDENT_VARIANTS) * len(seeds))
@@ -71,7 +73,7 @@ def measure_student_variants(
             if variants
             else None
         )
-        pseudolabel_map = _pseudolabel_map(images, runs[0], cache)
+        pseudolabel_map = _pseudolabel_map_of_student(images, runs[0], cache)
         variants.append(StudentVariant(title, student_map, pseudolabel_map, difference))
     return variants
 
@@ -79,12 +81,12 @@ def measure_student_variants(
 def student_run(
     images: LabelFreeSplits, changes: dict[str, dict[str, Any]], plan: LabelFreePlan, seed: int
 ) -> Run:
-    """Return the run of a student with some sections changed.
+    """Return the run of a student with some sections of the settings changed.
 
     Args:
-        images: Images, with the name of the encoder.
+        images: Image splits with the name of the encoder.
         changes: Changed settings, by section of the run.
-        plan: Amount of work.
+        plan: Plan that sets the amount of work.
         seed: Seed of the run.
     """
     run = Run(
@@ -102,24 +104,24 @@ def student_run(
     return run
 
 
-def _pseudolabel_map(images: LabelFreeSplits, run: Run, cache: ResultCache) -> float:
+def _pseudolabel_map_of_student(images: LabelFreeSplits, run: Run, cache: ResultCache) -> float:
     """Return the mean average precision of the pseudo-labels of the test images."""
 
     def compute() -> float:
         recognizer, test = Recognizer(run, images.test.names), images.test
-        pseudolabels = make_pseudolabels(
+        pseudolabels = make_pseudolabels_for_unlabelled_fitting(
             run,
             recognizer.encoder,
             recognizer.names_with_aliases,
             test.paths,
             cache=recognizer.cache,
         )
-        return _map_on_images(pseudolabels.targets.numpy(), test)
+        return _student_map_on_images(pseudolabels.targets.numpy(), test)
 
     key = ("pseudo-labels", images.fingerprint, run.encoder, run.teacher, run.pseudolabels)
     value: float = cache.load_or_compute(*key, compute=compute)
     return value
 
 
-def _map_on_images(scores: Any, images: LabelledImages) -> float:
+def _student_map_on_images(scores: Any, images: LabelledImages) -> float:
     return mean_average_precision(scores, images.targets, images.known)

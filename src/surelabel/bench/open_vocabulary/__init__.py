@@ -1,13 +1,13 @@
 """Comparison of open-vocabulary methods on unseen classes: the parts of "Recover and Match"."""
 
 from surelabel.bench.open_vocabulary.comparison import (
-    describe_workload,
+    open_vocabulary_comparison_workload,
     write_open_vocabulary_comparison,
 )
 from surelabel.bench.open_vocabulary.plan import FULL, QUICK, OpenVocabularyPlan
 from surelabel.bench.open_vocabulary.scene_splits import (
     OpenVocabularySplits,
-    load_open_vocabulary_scenes,
+    load_open_vocabulary_scene_splits,
 )
 
 __all__ = [
@@ -15,7 +15,7 @@ __all__ = [
     "QUICK",
     "OpenVocabularyPlan",
     "OpenVocabularySplits",
-    "describe_workload",
-    "load_open_vocabulary_scenes",
+    "load_open_vocabulary_scene_splits",
+    "open_vocabulary_comparison_workload",
     "write_open_vocabulary_comparison",
 ]

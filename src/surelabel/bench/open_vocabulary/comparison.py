@@ -4,9 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from surelabel.bench.open_vocabulary.costs import measure_costs
-from surelabel.bench.open_vocabulary.fitted_rows import fit_and_predict, row_runs
-from surelabel.bench.open_vocabulary.page import open_vocabulary_json, open_vocabulary_page
+from surelabel.bench.open_vocabulary.costs import measure_open_vocabulary_costs
+from surelabel.bench.open_vocabulary.fitted_rows import (
+    predictions_of_fitted_row,
+    runs_of_fitted_row,
+)
+from surelabel.bench.open_vocabulary.page import open_vocabulary_page, open_vocabulary_page_json
 from surelabel.bench.open_vocabulary.plan import (
     METHOD_NAME,
     OTHER_METHODS,
@@ -15,14 +18,18 @@ from surelabel.bench.open_vocabulary.plan import (
     OpenVocabularyPlan,
     Progress,
     RunChanges,
-    all_run_changes,
+    open_vocabulary_plan_changes,
 )
 from surelabel.bench.open_vocabulary.prediction_metrics import (
-    evaluate_fitted_predictions,
-    perfect_ranking_f1,
+    evaluate_prediction_metrics,
+    prediction_metrics_of_perfect_ranking,
 )
 from surelabel.bench.open_vocabulary.results import OpenVocabularyResults
-from surelabel.bench.open_vocabulary.rows import SeedMetrics, measure_seeds, open_vocabulary_row
+from surelabel.bench.open_vocabulary.rows import (
+    SeedMetrics,
+    measure_open_vocabulary_row_seeds,
+    open_vocabulary_row,
+)
 from surelabel.bench.open_vocabulary.scene_splits import OpenVocabularySplits
 from surelabel.bench.open_vocabulary.vocabulary_change import measure_vocabulary_change
 from surelabel.bench.result_cache import ResultCache
@@ -33,26 +40,32 @@ from surelabel.files import atomic_file
 TRAIN_SECONDS, ENCODE_SECONDS = 0.007, 0.006  # processor seconds per image, on one core
 
 
-def distinct_runs(domain: str, plan: OpenVocabularyPlan, seed: int = 0) -> list[Run]:
+def open_vocabulary_comparison_runs(
+    domain: str, plan: OpenVocabularyPlan, seed: int = 0
+) -> list[Run]:
     """Return the runs of all tables without duplicates.
 
     Args:
         domain: Domain of the scenes.
-        plan: Amount of work.
+        plan: Plan that sets the amount of work.
         seed: First seed.
     """
-    runs = [run for changes in all_run_changes() for run in row_runs(domain, changes, plan, seed)]
+    runs = [
+        run
+        for changes in open_vocabulary_plan_changes()
+        for run in runs_of_fitted_row(domain, changes, plan, seed)
+    ]
     return [run for position, run in enumerate(runs) if run not in runs[:position]]
 
 
-def describe_workload(domain: str, plan: OpenVocabularyPlan) -> str:
+def open_vocabulary_comparison_workload(domain: str, plan: OpenVocabularyPlan) -> str:
     """Return a sentence with the number of recognizers and the expected processor time.
 
     Args:
         domain: Domain of the scenes.
-        plan: Amount of work.
+        plan: Plan that sets the amount of work.
     """
-    runs = distinct_runs(domain, plan)
+    runs = open_vocabulary_comparison_runs(domain, plan)
     trained_runs = [run for run in runs if run.method.name == METHOD_NAME]
     train_seconds = sum(run.epochs for run in trained_runs) * plan.train * TRAIN_SECONDS
     n_encoded = len(runs) * (plan.validation + plan.test + plan.train)
@@ -63,7 +76,7 @@ def describe_workload(domain: str, plan: OpenVocabularyPlan) -> str:
     )
 
 
-def measure_open_vocabulary(
+def measure_open_vocabulary_comparison(
     images: OpenVocabularySplits,
     plan: OpenVocabularyPlan,
     cache: ResultCache,
@@ -75,22 +88,27 @@ def measure_open_vocabulary(
 
     Args:
         images: Train, validation and test images.
-        plan: Amount of work.
-        cache: Cache of predictions and metrics, with which an interrupted run resumes.
+        plan: Plan that sets the amount of work.
+        cache: Cache of predictions and metrics, from which an interrupted run resumes.
         seed: First seed.
-        progress: Called with the number of finished recognizers and their total.
+        progress: Function called with the number of finished recognizers and their total number.
 
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.
     """
-    metrics_by_runs, total = dict[str, SeedMetrics](), len(distinct_runs(images.domain, plan, seed))
+    metrics_by_runs, total = (
+        dict[str, SeedMetrics](),
+        len(open_vocabulary_comparison_runs(images.domain, plan, seed)),
+    )
 
     def measure(changes: RunChanges) -> SeedMetrics:
-        """Return the metrics of a row; equal rows of several tables are measured once."""
-        runs = row_runs(images.domain, changes, plan, seed)
+        """Return the metrics of a row, which are computed once for equal rows of several tables."""
+        runs = runs_of_fitted_row(images.domain, changes, plan, seed)
         if repr(runs) not in metrics_by_runs:
-            predictions = [fit_and_predict(cache, images, run) for run in runs]
-            metrics_by_runs[repr(runs)] = measure_seeds(predictions, images, plan, cache)
+            predictions = [predictions_of_fitted_row(cache, images, run) for run in runs]
+            metrics_by_runs[repr(runs)] = measure_open_vocabulary_row_seeds(
+                predictions, images, plan, cache
+            )
             if progress:
                 n_done = sum(len(metrics.predictions) for metrics in metrics_by_runs.values())
                 progress(n_done, total)
@@ -105,16 +123,16 @@ def measure_open_vocabulary(
         )
         for heading, rows in TABLES.items()
     }
-    results = evaluate_fitted_predictions(images, reference.predictions[0])
-    reference_runs = row_runs(images.domain, reference_changes, plan, seed)
+    results = evaluate_prediction_metrics(images, reference.predictions[0])
+    reference_runs = runs_of_fitted_row(images.domain, reference_changes, plan, seed)
     return OpenVocabularyResults(
         dataset=images.name,
         plan=plan,
-        counts=_count_images_and_labels(images, results),
-        perfect_ranking=perfect_ranking_f1(results),
+        counts=_open_vocabulary_comparison_counts(images, results),
+        perfect_ranking=prediction_metrics_of_perfect_ranking(results),
         tables=tables,
         vocabulary_change=measure_vocabulary_change(images, reference_runs, plan, cache),
-        costs=measure_costs(images, plan, cache),
+        costs=measure_open_vocabulary_costs(images, plan, cache),
     )
 
 
@@ -130,21 +148,21 @@ def write_open_vocabulary_comparison(
 
     Args:
         images: Train, validation and test images.
-        plan: Amount of work.
-        folder: Output folder; its subfolder ``cache`` lets an interrupted comparison resume.
+        plan: Plan that sets the amount of work.
+        folder: Output folder. An interrupted comparison resumes from the subfolder ``cache``.
         seed: First seed.
-        progress: Called with the number of finished recognizers and their total.
+        progress: Function called with the number of finished recognizers and their total number.
 
     Returns:
-        Content of the Markdown file and of the JSON file.
+        Content of the Markdown file as a string, and content of the JSON file as a dictionary.
 
     Raises:
         DataError: If a file in the folder is damaged or cannot be written.
     """
     folder = Path(folder)
     cache = ResultCache(folder / "cache")
-    results = measure_open_vocabulary(images, plan, cache, seed=seed, progress=progress)
-    page, value = open_vocabulary_page(results), open_vocabulary_json(results)
+    results = measure_open_vocabulary_comparison(images, plan, cache, seed=seed, progress=progress)
+    page, value = open_vocabulary_page(results), open_vocabulary_page_json(results)
     for name, text in (
         ("open-vocabulary.md", page),
         ("open-vocabulary.json", json.dumps(value, indent=1, allow_nan=False)),
@@ -154,7 +172,7 @@ def write_open_vocabulary_comparison(
     return page, value
 
 
-def _count_images_and_labels(
+def _open_vocabulary_comparison_counts(
     images: OpenVocabularySplits, results: UnseenClassResults
 ) -> dict[str, int]:
     return {

@@ -11,7 +11,7 @@ from surelabel.bench.open_vocabulary.plan import (
     REFERENCE,
 )
 from surelabel.bench.open_vocabulary.results import OpenVocabularyResults
-from surelabel.bench.open_vocabulary.rows import OpenVocabularyRow, ReferenceDifference
+from surelabel.bench.open_vocabulary.rows import OpenVocabularyRow, OpenVocabularyRowDifference
 
 UNSEEN_MAP = "zsl_map"
 MAX_ECE_CHANGE = 0.01  # accepted change of the ECE of the seen classes
@@ -26,23 +26,25 @@ REPORTED_DIFFERENCES = (
 
 
 def open_vocabulary_conclusions(results: OpenVocabularyResults) -> Iterator[str]:
-    """Iterate over the conclusions from the results."""
+    """Iterate over the sentences of the conclusions."""
     reference = results.reference
     for row in results.tables[OTHER_METHODS]:
         if row.differences:
             yield (
-                f"mAP of unseen classes: {REFERENCE} {mean_percent(reference, UNSEEN_MAP)} %, "
-                f"{row.title} {mean_percent(row, UNSEEN_MAP)} %; {_reference_gain(row)}."
+                f"mAP of unseen classes: {REFERENCE} "
+                f"{open_vocabulary_conclusion_percent(reference, UNSEEN_MAP)} %, {row.title} "
+                f"{open_vocabulary_conclusion_percent(row, UNSEEN_MAP)} %; "
+                f"{_reference_gain_conclusion(row)}."
             )
     for heading, title, description in REPORTED_DIFFERENCES:
         for row in results.tables[heading]:
             if row.title == title:
-                yield f"Against {description}: {_reference_gain(row)}."
+                yield f"Against {description}: {_reference_gain_conclusion(row)}."
     yield (
         f"Probabilities of {REFERENCE}: the ECE is {100 * reference.mean('unseen_ece'):.2f} % on "
         f"unseen classes and {100 * reference.mean('seen_ece'):.2f} % on seen classes; the Brier "
-        f"skill is {mean_percent(reference, 'unseen_brier_skill')} % and "
-        f"{mean_percent(reference, 'seen_brier_skill')} %."
+        f"skill is {open_vocabulary_conclusion_percent(reference, 'unseen_brier_skill')} % and "
+        f"{open_vocabulary_conclusion_percent(reference, 'seen_brier_skill')} %."
     )
     for entry in results.vocabulary_change:
         is_small = abs(entry["ece_change"]) <= MAX_ECE_CHANGE
@@ -52,16 +54,18 @@ def open_vocabulary_conclusions(results: OpenVocabularyResults) -> Iterator[str]
             f"{'within' if is_small else 'more than'} one point; the median change of their "
             f"log-odds is {entry['logit_change_median']:.2f}."
         )
-    yield from _memory_sentences(results)
+    yield from _open_vocabulary_memory_conclusion(results)
 
 
-def mean_percent(row: OpenVocabularyRow, metric: str) -> str:
-    """Format the mean of a metric over seeds, in percent."""
+def open_vocabulary_conclusion_percent(row: OpenVocabularyRow, metric: str) -> str:
+    """Return the mean of a metric over seeds, formatted in percent."""
     return f"{100 * row.mean(metric):.1f}"
 
 
-def format_difference(difference: ReferenceDifference, *, decimals: int = 1) -> str:
-    """Format a difference with both intervals, in points."""
+def open_vocabulary_conclusion_difference(
+    difference: OpenVocabularyRowDifference, *, decimals: int = 1
+) -> str:
+    """Return a difference with both intervals, formatted in points."""
     intervals = [
         f"{100 * interval.low:+.{decimals}f} to {100 * interval.high:+.{decimals}f}"
         for interval in (difference.over_seeds, difference.over_images)
@@ -69,7 +73,7 @@ def format_difference(difference: ReferenceDifference, *, decimals: int = 1) -> 
     return f"{100 * difference.value:+.{decimals}f} ({'; '.join(intervals)})"
 
 
-def _reference_gain(row: OpenVocabularyRow) -> str:
+def _reference_gain_conclusion(row: OpenVocabularyRow) -> str:
     """Return the gain of the reference over a row, which is the negative difference of the row."""
     difference = row.differences[UNSEEN_MAP]
     seeds, images = (
@@ -83,7 +87,7 @@ def _reference_gain(row: OpenVocabularyRow) -> str:
     )
 
 
-def _memory_sentences(results: OpenVocabularyResults) -> Iterator[str]:
+def _open_vocabulary_memory_conclusion(results: OpenVocabularyResults) -> Iterator[str]:
     memory = {entry["title"]: entry["train_memory_mib"] for entry in results.costs}
     matching = memory.get("with ladder and matching")
     if matching is not None and ALL_LAYER_PROMPTS in memory:

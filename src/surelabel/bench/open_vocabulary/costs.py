@@ -1,4 +1,4 @@
-"""Speed and memory of training and prediction, each row in a separate process."""
+"""Speed and memory of training and prediction, measured in a separate process for each row."""
 
 import tempfile
 import time
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from surelabel.bench.open_vocabulary.fitted_rows import row_run
+from surelabel.bench.open_vocabulary.fitted_rows import run_of_fitted_row
 from surelabel.bench.open_vocabulary.plan import COST_ROWS, OpenVocabularyPlan
 from surelabel.bench.open_vocabulary.scene_splits import OpenVocabularySplits
 from surelabel.bench.result_cache import ResultCache
@@ -25,29 +25,29 @@ EPOCHS = (1, 4)  # of two trainings; their time difference excludes set-up and e
 RESET_FILE, STATUS_FILE = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 
-def measure_costs(
+def measure_open_vocabulary_costs(
     images: OpenVocabularySplits, plan: OpenVocabularyPlan, cache: ResultCache
 ) -> list[dict[str, Any]]:
     """Measure speed and memory of each row of ``COST_ROWS``.
 
     Args:
         images: Images whose training split is used.
-        plan: Amount of work.
+        plan: Plan that sets the amount of work.
         cache: Cache of the measurements.
 
     Returns:
-        One entry for each row with its ``title`` and the values of `measure_run_cost`.
+        One entry for each row, with the ``title`` of the row and the values of `measure_run_cost`.
 
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.
     """
     costs = []
     for title, changes in COST_ROWS.items():
-        run = row_run(images.domain, changes, plan, 0)
+        run = run_of_fitted_row(images.domain, changes, plan, 0)
         timed = images.train.take(range(min(plan.timed_images, len(images.train))))
         cost = cache.load_or_compute(
             *("cost", images.fingerprint, run, plan.timed_images),
-            compute=partial(_measure_in_new_process, run, timed),
+            compute=partial(_measure_cost_in_new_process, run, timed),
         )
         costs.append({"title": title} | cost)
     return costs
@@ -61,22 +61,23 @@ def measure_run_cost(run: Run, images: LabelledImages) -> dict[str, float]:
         images: Images to train on and to predict.
 
     Returns:
-        ``train_images_per_second`` from cached features; ``predict_images_per_second`` with the
-        encoder, without decoding; ``train_memory_mib`` and ``predict_memory_mib``, the peak above
-        the memory in use before; ``parameters``, the number of trained parameters.
+        Dictionary with ``train_images_per_second`` (from cached features),
+        ``predict_images_per_second`` (with the encoder, without decoding), ``train_memory_mib`` and
+        ``predict_memory_mib`` (peak above the memory in use before), and ``parameters`` (number of
+        trained parameters).
     """
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         recognizer = Recognizer(run, images.names, cache=FeatureCache(folder))
         positive_rows = np.flatnonzero(images.targets.any(axis=1))
         recognizer.fit(images.take(positive_rows[:2]))  # loads modules before the measurement
-        start, memory_before = time.process_time(), peak_memory_mib(reset=True)
+        start, memory_before = time.process_time(), peak_memory_cost_mib(reset=True)
         predictions = recognizer.predict(images, workers=0)
         assert predictions.encoding_stats is not None
         decode_seconds = predictions.encoding_stats.decode_seconds
         predict_seconds = time.process_time() - start - decode_seconds
-        predict_memory = peak_memory_mib() - memory_before
-        memory_before = peak_memory_mib(reset=True)
+        predict_memory = peak_memory_cost_mib() - memory_before
+        memory_before = peak_memory_cost_mib(reset=True)
         train_seconds = []
         for epochs in EPOCHS:
             run_with_epochs = replace(run, epochs=epochs)
@@ -88,17 +89,17 @@ def measure_run_cost(run: Run, images: LabelledImages) -> dict[str, float]:
     return {
         "train_images_per_second": n_trained / max(train_seconds[1] - train_seconds[0], 1e-9),
         "predict_images_per_second": len(images) / predict_seconds,
-        "train_memory_mib": peak_memory_mib() - memory_before,
+        "train_memory_mib": peak_memory_cost_mib() - memory_before,
         "predict_memory_mib": predict_memory,
         "parameters": parameters,
     }
 
 
-def peak_memory_mib(*, reset: bool = False) -> float:
-    """Return the peak memory of this process since the last reset, in MiB; NaN outside Linux.
+def peak_memory_cost_mib(*, reset: bool = False) -> float:
+    """Return the peak memory of this process since the last reset, in MiB, or NaN outside Linux.
 
     Args:
-        reset: Reset the peak to the memory in use before reading it.
+        reset: If True, the peak is first reset to the memory in use.
     """
     if not STATUS_FILE.exists():
         return float("nan")
@@ -108,6 +109,6 @@ def peak_memory_mib(*, reset: bool = False) -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
-def _measure_in_new_process(run: Run, images: LabelledImages) -> dict[str, float]:
+def _measure_cost_in_new_process(run: Run, images: LabelledImages) -> dict[str, float]:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(measure_run_cost, run, images).result()

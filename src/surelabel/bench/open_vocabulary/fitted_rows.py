@@ -17,7 +17,7 @@ from surelabel.config import Choice, Run
 from surelabel.methods import METHODS
 from surelabel.recognizer import Recognizer
 from surelabel.records import Array
-from surelabel.tables import settings
+from surelabel.tables import table_entry_settings
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class FittedPredictions:
 
     Attributes:
         scores: Test scores, seen classes first, ``(n, c)``.
-        logits: Log-odds from one Platt scaling of all classes, ``(n, c)``.
+        logits: Test log-odds from one Platt scaling of all classes, ``(n, c)``.
         parameters: Number of trained parameters.
         seconds: Processor seconds of fitting and prediction.
     """
@@ -37,7 +37,7 @@ class FittedPredictions:
     seconds: float
 
 
-def row_run(domain: str, changes: RunChanges, plan: OpenVocabularyPlan, seed: int) -> Run:
+def run_of_fitted_row(domain: str, changes: RunChanges, plan: OpenVocabularyPlan, seed: int) -> Run:
     """Return the run of a row: recover and match with changed settings, or another method.
 
     Settings that equal the default of the method are left out, so that equal runs compare equal. A
@@ -46,7 +46,7 @@ def row_run(domain: str, changes: RunChanges, plan: OpenVocabularyPlan, seed: in
     Args:
         domain: Domain of the scenes, which sets the weight of the frozen encoder's knowledge.
         changes: Changed settings of the row.
-        plan: Amount of work.
+        plan: Plan that sets the amount of work.
         seed: Seed of a method that learns from labels.
     """
     method_settings = {"name": METHOD_NAME} | changes.get("method", {})
@@ -55,7 +55,7 @@ def row_run(domain: str, changes: RunChanges, plan: OpenVocabularyPlan, seed: in
         method_settings = (
             PAPER_SETTINGS | {"knowledge_weight": KNOWLEDGE_WEIGHT[domain]} | method_settings
         )
-    defaults = settings(METHODS[name])
+    defaults = table_entry_settings(METHODS[name])
     method_settings = {
         key: value for key, value in method_settings.items() if value != defaults[key]
     }
@@ -69,21 +69,23 @@ def row_run(domain: str, changes: RunChanges, plan: OpenVocabularyPlan, seed: in
     return replace(run, loss=Choice(**changes["loss"])) if "loss" in changes else run
 
 
-def row_runs(domain: str, changes: RunChanges, plan: OpenVocabularyPlan, seed: int) -> list[Run]:
-    """Return the runs of a row, one for each seed; a single run for a method without training.
+def runs_of_fitted_row(
+    domain: str, changes: RunChanges, plan: OpenVocabularyPlan, seed: int
+) -> list[Run]:
+    """Return the runs of a row: one for each seed, or a single run if the method is not trained.
 
     Args:
         domain: Domain of the scenes.
         changes: Changed settings of the row.
-        plan: Amount of work.
+        plan: Plan that sets the amount of work.
         seed: First seed.
     """
     seeds = range(seed, seed + plan.seeds)
-    runs = [row_run(domain, changes, plan, run_seed) for run_seed in seeds]
+    runs = [run_of_fitted_row(domain, changes, plan, run_seed) for run_seed in seeds]
     return runs[:1] if runs[0] == runs[-1] else runs
 
 
-def fit_seen_names(images: OpenVocabularySplits, run: Run) -> Recognizer:
+def fit_row_on_seen_classes(images: OpenVocabularySplits, run: Run) -> Recognizer:
     """Fit and calibrate a recognizer on the seen classes.
 
     Args:
@@ -96,7 +98,7 @@ def fit_seen_names(images: OpenVocabularySplits, run: Run) -> Recognizer:
     return recognizer.calibrate(images.validation)
 
 
-def fit_and_predict(
+def predictions_of_fitted_row(
     cache: ResultCache, images: OpenVocabularySplits, run: Run
 ) -> FittedPredictions:
     """Fit a recognizer on the seen classes and predict all classes of the test images.
@@ -107,12 +109,12 @@ def fit_and_predict(
         run: Configuration of the recognizer.
 
     Raises:
-        DataError: If a file is damaged or cannot be written.
+        DataError: If a file of the cache is damaged or cannot be written.
     """
 
     def compute() -> dict[str, Any]:
         start = time.process_time()
-        recognizer = fit_seen_names(images, run).with_names(images.vocabulary.names)
+        recognizer = fit_row_on_seen_classes(images, run).with_names(images.vocabulary.names)
         predictions = recognizer.predict(images.test)
         parameters = sum(p.numel() for p in recognizer.method.parameters() if p.requires_grad)
         seconds = time.process_time() - start

@@ -8,8 +8,8 @@ from typing import Any
 
 from surelabel.bench.markdown_tables import markdown_table
 from surelabel.bench.open_vocabulary.conclusions import (
-    format_difference,
-    mean_percent,
+    open_vocabulary_conclusion_difference,
+    open_vocabulary_conclusion_percent,
     open_vocabulary_conclusions,
 )
 from surelabel.bench.open_vocabulary.plan import ALL_LAYER_PROMPTS, REFERENCE
@@ -55,15 +55,15 @@ COMPARED_TITLES = ("ZSL mAP", "ZSL F1@3", "GZSL mAP", "GZSL F1@3", "unseen ECE",
 
 def open_vocabulary_page(results: OpenVocabularyResults) -> str:
     """Return the Markdown page of the results."""
-    return "\n\n".join(_paragraphs(results)) + "\n"
+    return "\n\n".join(_open_vocabulary_page_paragraphs(results)) + "\n"
 
 
-def open_vocabulary_json(results: OpenVocabularyResults) -> dict[str, Any]:
-    """Return the results as a JSON value; undefined numbers are null."""
-    return {key: _to_json(value) for key, value in asdict(results).items()}
+def open_vocabulary_page_json(results: OpenVocabularyResults) -> dict[str, Any]:
+    """Return the results as a JSON value, with null for undefined numbers."""
+    return {key: _open_vocabulary_page_json_value(value) for key, value in asdict(results).items()}
 
 
-def _paragraphs(results: OpenVocabularyResults) -> Iterator[str]:
+def _open_vocabulary_page_paragraphs(results: OpenVocabularyResults) -> Iterator[str]:
     reference, protocols = results.reference, ("zsl", "gzsl")
     zero_filled = [reference.mean(f"{protocol}_map_zero_filled") for protocol in protocols]
     defined = [reference.mean(f"{protocol}_map") for protocol in protocols]
@@ -75,13 +75,17 @@ def _paragraphs(results: OpenVocabularyResults) -> Iterator[str]:
     yield f"{ranking} {CALIBRATION} {DIFFERENCES.format(reference=REFERENCE)}"
     for heading, rows in results.tables.items():
         yield f"### {heading}"
-        yield markdown_table(_ranking_header(results), [_ranking_cells(r, heading) for r in rows])
         yield markdown_table(
-            ["", "unseen ECE (%)", "seen ECE (%)", "unseen Brier skill (%)", "seen (%)"],
-            [_calibration_cells(row) for row in rows],
+            _open_vocabulary_page_ranking_header(results),
+            [_open_vocabulary_page_ranking_cells(r, heading) for r in rows],
         )
         yield markdown_table(
-            ["", *COMPARED_TITLES], [_difference_cells(row) for row in rows if row.differences]
+            ["", "unseen ECE (%)", "seen ECE (%)", "unseen Brier skill (%)", "seen (%)"],
+            [_open_vocabulary_page_calibration_cells(row) for row in rows],
+        )
+        yield markdown_table(
+            ["", *COMPARED_TITLES],
+            [_open_vocabulary_page_difference_cells(row) for row in rows if row.differences],
         )
     yield "### Speed and memory"
     yield COSTS.format(timed=results.plan.timed_images)
@@ -90,7 +94,7 @@ def _paragraphs(results: OpenVocabularyResults) -> Iterator[str]:
             *("", "trained parameters", "training (images/s)", "prediction (images/s)"),
             *("training (MiB)", "share", "prediction (MiB)"),
         ],
-        [_cost_cells(cost, results.costs) for cost in results.costs],
+        [_open_vocabulary_page_cost_cells(cost, results.costs) for cost in results.costs],
     )
     yield "### Change of the vocabulary"
     yield VOCABULARY_CHANGE.format(
@@ -101,13 +105,13 @@ def _paragraphs(results: OpenVocabularyResults) -> Iterator[str]:
             *("labels added", "trained tokens", "ECE before (%)", "largest change (points)"),
             *("log-odds change, median", "95th percentile", "mAP before, after (%)"),
         ],
-        [_vocabulary_change_cells(entry) for entry in results.vocabulary_change],
+        [_page_cells_of_vocabulary_change(entry) for entry in results.vocabulary_change],
     )
-    seconds = sum(sum(row.seconds) for row in _distinct_rows(results))
+    seconds = sum(sum(row.seconds) for row in _distinct_open_vocabulary_page_rows(results))
     yield f"The recognizers took {seconds / 60:.1f} minutes on one core."
 
 
-def _ranking_header(results: OpenVocabularyResults) -> list[str]:
+def _open_vocabulary_page_ranking_header(results: OpenVocabularyResults) -> list[str]:
     header = []
     for protocol in ("zsl", "gzsl"):
         maxima = [results.perfect_ranking[f"{protocol}_f1_at_{k}"] for k in (3, 5)]
@@ -117,40 +121,51 @@ def _ranking_header(results: OpenVocabularyResults) -> list[str]:
     return ["", *header, "paper, F1@3 (%)"]
 
 
-def _ranking_cells(row: OpenVocabularyRow, heading: str) -> list[str]:
-    cells = [
-        f"{mean_percent(row, f'{protocol}_{name}')}{_deviation(row, f'{protocol}_{name}')}"
+def _open_vocabulary_page_ranking_cells(row: OpenVocabularyRow, heading: str) -> list[str]:
+    metrics = [
+        f"{protocol}_{name}"
         for protocol in ("zsl", "gzsl")
         for name in ("f1_at_3", "f1_at_5", "map")
+    ]
+    cells = [
+        open_vocabulary_conclusion_percent(row, metric)
+        + _open_vocabulary_page_deviation(row, metric)
+        for metric in metrics
     ]
     published = PUBLISHED.get(heading, {}).get(row.title, ())
     paper_cell = ", ".join("–" if isnan(value) else f"{value:.1f}" for value in published)
     return [row.title, *cells, paper_cell]
 
 
-def _calibration_cells(row: OpenVocabularyRow) -> list[str]:
+def _open_vocabulary_page_calibration_cells(row: OpenVocabularyRow) -> list[str]:
     errors = [
-        f"{100 * row.mean(f'{group}_ece'):.2f}{_deviation(row, f'{group}_ece', 2)} "
+        f"{100 * row.mean(f'{group}_ece'):.2f}"
+        f"{_open_vocabulary_page_deviation(row, f'{group}_ece', 2)} "
         f"[{100 * row.mean(f'{group}_ece_noise_floor'):.2f}]"
         for group in ("unseen", "seen")
     ]
     skills = [
-        f"{mean_percent(row, f'{group}_brier_skill')}{_deviation(row, f'{group}_brier_skill')}"
-        for group in ("unseen", "seen")
+        open_vocabulary_conclusion_percent(row, metric)
+        + _open_vocabulary_page_deviation(row, metric)
+        for metric in ("unseen_brier_skill", "seen_brier_skill")
     ]
     return [row.title, *errors, *skills]
 
 
-def _difference_cells(row: OpenVocabularyRow) -> list[str]:
+def _open_vocabulary_page_difference_cells(row: OpenVocabularyRow) -> list[str]:
     cells = [row.title]
     for name in COMPARED:
         difference = row.differences[name]
-        text = format_difference(difference, decimals=2 if name.endswith("ece") else 1)
+        text = open_vocabulary_conclusion_difference(
+            difference, decimals=2 if name.endswith("ece") else 1
+        )
         cells.append(f"**{text}**" if difference.excludes_zero else text)
     return cells
 
 
-def _cost_cells(cost: dict[str, Any], costs: list[dict[str, Any]]) -> list[str]:
+def _open_vocabulary_page_cost_cells(
+    cost: dict[str, Any], costs: list[dict[str, Any]]
+) -> list[str]:
     reference = next(other for other in costs if other["title"] == ALL_LAYER_PROMPTS)
     share = cost["train_memory_mib"] / reference["train_memory_mib"]
     return [
@@ -164,7 +179,7 @@ def _cost_cells(cost: dict[str, Any], costs: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _vocabulary_change_cells(entry: dict[str, Any]) -> list[str]:
+def _page_cells_of_vocabulary_change(entry: dict[str, Any]) -> list[str]:
     return [
         f"{entry['names']:,}",
         f"{entry['names_with_trained_tokens']:.0f}",
@@ -176,24 +191,24 @@ def _vocabulary_change_cells(entry: dict[str, Any]) -> list[str]:
     ]
 
 
-def _distinct_rows(results: OpenVocabularyResults) -> list[OpenVocabularyRow]:
-    """Return the rows of all tables without duplicates; equal rows have equal seconds."""
+def _distinct_open_vocabulary_page_rows(results: OpenVocabularyResults) -> list[OpenVocabularyRow]:
+    """Return the rows of all tables without duplicates, which are rows with equal seconds."""
     rows = [row for rows in results.tables.values() for row in rows]
     seconds = [row.seconds for row in rows]
     return [row for position, row in enumerate(rows) if row.seconds not in seconds[:position]]
 
 
-def _deviation(row: OpenVocabularyRow, metric: str, decimals: int = 1) -> str:
+def _open_vocabulary_page_deviation(row: OpenVocabularyRow, metric: str, decimals: int = 1) -> str:
     values = row.metrics[metric]
     return f" ± {100 * stdev(values):.{decimals}f}" if len(values) > 1 else ""
 
 
-def _to_json(value: Any) -> Any:
+def _open_vocabulary_page_json_value(value: Any) -> Any:
     """Return a JSON value without tuples and non-finite numbers."""
     if isinstance(value, dict):
-        return {str(key): _to_json(item) for key, item in value.items()}
+        return {str(key): _open_vocabulary_page_json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_to_json(item) for item in value]
+        return [_open_vocabulary_page_json_value(item) for item in value]
     if isinstance(value, float):
         return value if isfinite(value) else None
     return value

@@ -14,12 +14,12 @@ class OpenVocabularyPlan:
 
     Attributes:
         train_candidates: Number of training images before those with an unseen class are removed.
-        train: Largest number of training images after the removal.
+        train: Largest number of training images after those with an unseen class are removed.
         validation: Number of images for calibration, with the seen classes only.
         test: Number of test images.
         seeds: Number of recognizers of each row.
-        epochs: Number of epochs of recover and match; other methods use their own recipe.
-        vocabulary_change_images: Number of test images for the change of the vocabulary.
+        epochs: Number of epochs of recover and match. Other methods use the epochs of their recipe.
+        vocabulary_change_images: Number of test images to measure the effect of added labels.
         added_names: Number of labels added to the vocabulary.
         timed_images: Number of training images for the measurement of speed and memory.
         resamples: Number of resamples of the test images for each interval.
@@ -155,7 +155,7 @@ ALL_LAYER_PROMPTS = "prompts in all layers of both towers"
 MEMORY_GOAL = 0.6  # share of the training memory of prompts in all layers
 
 
-def all_run_changes() -> Iterator[RunChanges]:
+def open_vocabulary_plan_changes() -> Iterator[RunChanges]:
     """Iterate over the changed settings of the rows of all tables."""
     for rows in TABLES.values():
         yield from rows.values()

@@ -6,7 +6,7 @@ from scipy.special import expit
 
 from surelabel.bench.open_vocabulary.fitted_rows import FittedPredictions
 from surelabel.bench.open_vocabulary.scene_splits import OpenVocabularySplits
-from surelabel.bench.resampling import BootstrapMetrics, resample_weights
+from surelabel.bench.resampling import BenchResampling, bench_resampling_weights
 from surelabel.evaluation import UnseenClassResults, evaluate_unseen_classes
 from surelabel.evaluation.ranking_results import RANKING_CUTOFFS, RankingResults
 from surelabel.metrics.arrays.nan_division import divide_or_nan
@@ -23,7 +23,7 @@ CALIBRATION_METRICS = tuple(
 COMPARED_METRICS = RANKING_METRICS + CALIBRATION_METRICS
 
 
-def evaluate_fitted_predictions(
+def evaluate_prediction_metrics(
     images: OpenVocabularySplits, predictions: FittedPredictions
 ) -> UnseenClassResults:
     """Compute ranking and calibration metrics of the seen and unseen classes.
@@ -32,18 +32,20 @@ def evaluate_fitted_predictions(
         images: Images whose test targets are used.
         predictions: Test predictions.
     """
-    targets, known, seen = vocabulary_targets(images)
+    targets, known, seen = targets_of_prediction_metrics(images)
     probabilities = expit(predictions.logits)
     return evaluate_unseen_classes(predictions.scores, targets, seen, known, probabilities)
 
 
-def metric_values(results: UnseenClassResults) -> dict[str, float]:
-    """Return all metrics by name: ranking metrics with prefix ``zsl_`` or ``gzsl_``.
+def prediction_metric_values(results: UnseenClassResults) -> dict[str, float]:
+    """Return all metrics by name, with the prefix ``zsl_`` or ``gzsl_`` for ranking metrics.
 
     Args:
         results: Metrics of seen and unseen classes.
     """
-    ranking = _ranking_values("zsl", results.zsl) | _ranking_values("gzsl", results.gzsl)
+    ranking = _ranking_prediction_metrics("zsl", results.zsl) | _ranking_prediction_metrics(
+        "gzsl", results.gzsl
+    )
     calibration = {
         f"{group}_{metric}": value
         for metric, by_group in results.metrics_by_group.items()
@@ -53,7 +55,7 @@ def metric_values(results: UnseenClassResults) -> dict[str, float]:
     return {name: float(value) for name, value in (ranking | calibration | floors).items()}
 
 
-def perfect_ranking_f1(results: UnseenClassResults) -> dict[str, float]:
+def prediction_metrics_of_perfect_ranking(results: UnseenClassResults) -> dict[str, float]:
     """Return the F1 at k of a perfect ranking, which does not depend on the predictions."""
     return {
         f"{protocol}_f1_at_{k}": ranking.perfect_ranking.micro[k].f1
@@ -62,10 +64,10 @@ def perfect_ranking_f1(results: UnseenClassResults) -> dict[str, float]:
     }
 
 
-def bootstrap_metric_values(
+def bootstrap_prediction_metrics(
     images: OpenVocabularySplits, predictions: FittedPredictions, *, resamples: int
 ) -> dict[str, Array]:
-    """Return ``COMPARED_METRICS`` of the test images and of each resample.
+    """Return the ``COMPARED_METRICS`` on the test images and on each resample.
 
     Args:
         images: Images whose test targets are used.
@@ -73,32 +75,35 @@ def bootstrap_metric_values(
         resamples: Number of resamples.
 
     Returns:
-        Values by metric, the test images themselves first, ``(1 + resamples,)`` each.
+        Values of each metric, ``(1 + resamples,)``. The first value is the metric of the test
+        images themselves.
     """
-    targets, known, seen = vocabulary_targets(images)
+    targets, known, seen = targets_of_prediction_metrics(images)
     unseen = np.setdiff1d(np.arange(targets.shape[1]), seen)
     is_positive = targets > 0
-    weights = resample_weights(len(targets), resamples=resamples)
+    weights = bench_resampling_weights(len(targets), resamples=resamples)
     has_unseen = is_positive[:, unseen].any(axis=1)  # zero-shot uses images with an unseen class
-    values = _resampled_ranking_metrics(
+    values = _resampled_prediction_metrics(
         "zsl", predictions.scores[:, unseen], is_positive[:, unseen], weights * has_unseen
     )
-    values |= _resampled_ranking_metrics("gzsl", predictions.scores, is_positive, weights)
+    values |= _resampled_prediction_metrics("gzsl", predictions.scores, is_positive, weights)
     for group, columns in (("seen", seen), ("unseen", unseen)):
-        bootstrap = BootstrapMetrics(targets[:, columns], known[:, columns], resamples=resamples)
+        bootstrap = BenchResampling(targets[:, columns], known[:, columns], resamples=resamples)
         metrics = bootstrap.metrics(predictions.logits[:, columns])
         values |= {f"{group}_{name}": metrics[name] for name in ("ece", "brier_skill")}
     return {name: values[name] for name in COMPARED_METRICS}
 
 
-def vocabulary_targets(images: OpenVocabularySplits) -> tuple[Array, Flags, npt.NDArray[np.intp]]:
-    """Return test targets and known flags, seen classes first, and the seen columns."""
+def targets_of_prediction_metrics(
+    images: OpenVocabularySplits,
+) -> tuple[Array, Flags, npt.NDArray[np.intp]]:
+    """Return test targets, known flags and seen columns; seen classes have the first columns."""
     vocabulary, test = images.vocabulary, images.test
     columns = [list(test.names).index(name) for name in vocabulary.names]
     return test.targets[:, columns], test.known[:, columns], np.arange(len(vocabulary.seen))
 
 
-def _ranking_values(protocol: str, results: RankingResults) -> dict[str, float]:
+def _ranking_prediction_metrics(protocol: str, results: RankingResults) -> dict[str, float]:
     achieved = results.achieved
     values = {f"{protocol}_f1_at_{k}": achieved.micro[k].f1 for k in RANKING_CUTOFFS}
     values[f"{protocol}_map"] = achieved.mean_average_precision
@@ -106,7 +111,7 @@ def _ranking_values(protocol: str, results: RankingResults) -> dict[str, float]:
     return values
 
 
-def _resampled_ranking_metrics(
+def _resampled_prediction_metrics(
     protocol: str, scores: Array, is_positive: Flags, weights: Array
 ) -> dict[str, Array]:
     """Return F1 at k and mean average precision by resample, for scores without ties."""
@@ -120,14 +125,18 @@ def _resampled_ranking_metrics(
             2 * (weights @ true_positives), n_predicted + n_positives
         )
     columns = zip(scores.T, is_positive.T, strict=True)
-    precisions = np.array([_resampled_average_precision(*column, weights) for column in columns])
+    precisions = np.array(
+        [_resampled_prediction_average_precision(*column, weights) for column in columns]
+    )
     n_defined = (~np.isnan(precisions)).sum(axis=0)
     values[f"{protocol}_map"] = divide_or_nan(np.nansum(precisions, axis=0), n_defined)
     return values
 
 
-def _resampled_average_precision(scores: Array, is_positive: Flags, weights: Array) -> Array:
-    """Return the average precision of one label by resample; NaN without a positive image."""
+def _resampled_prediction_average_precision(
+    scores: Array, is_positive: Flags, weights: Array
+) -> Array:
+    """Return the average precision of one label by resample, or NaN if no image is positive."""
     order = np.argsort(-scores, kind="stable")
     counts, is_positive = weights[:, order], is_positive[order]
     true_positives = (counts * is_positive).cumsum(axis=1)[:, is_positive]

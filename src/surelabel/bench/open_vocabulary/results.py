@@ -13,12 +13,12 @@ class OpenVocabularyResults:
 
     Attributes:
         dataset: Title of the dataset.
-        plan: Amount of work.
+        plan: Plan that sets the amount of work.
         counts: Numbers of images and labels of each split and protocol, and of removed images.
         perfect_ranking: F1 of a perfect ranking, by metric.
         tables: Rows of each table, by heading.
         vocabulary_change: Effect of added labels, from `measure_vocabulary_change`.
-        costs: Speed and memory, from `measure_costs`.
+        costs: Speed and memory, from `measure_open_vocabulary_costs`.
     """
 
     dataset: str
@@ -31,9 +31,9 @@ class OpenVocabularyResults:
 
     @property
     def reference(self) -> OpenVocabularyRow:
-        """Row that all other rows are compared with."""
+        """Reference row, with which all other rows are compared."""
         return self.row(OTHER_METHODS, REFERENCE)
 
     def row(self, heading: str, title: str) -> OpenVocabularyRow:
-        """Return the row with this title in the table with this heading."""
+        """Return the row with the given title in the table with the given heading."""
         return next(row for row in self.tables[heading] if row.title == title)

@@ -10,25 +10,25 @@ from surelabel.bench.open_vocabulary.fitted_rows import FittedPredictions
 from surelabel.bench.open_vocabulary.plan import OpenVocabularyPlan
 from surelabel.bench.open_vocabulary.prediction_metrics import (
     COMPARED_METRICS,
-    bootstrap_metric_values,
-    evaluate_fitted_predictions,
-    metric_values,
+    bootstrap_prediction_metrics,
+    evaluate_prediction_metrics,
+    prediction_metric_values,
 )
 from surelabel.bench.open_vocabulary.scene_splits import OpenVocabularySplits
-from surelabel.bench.resampling import difference_intervals
-from surelabel.bench.result_cache import ResultCache, array_digest
+from surelabel.bench.resampling import bench_resampling_difference_intervals
+from surelabel.bench.result_cache import ResultCache, result_cache_array_digest
 from surelabel.metrics import ConfidenceInterval, paired_t_interval
 from surelabel.records import Array
 
 
 @dataclass(frozen=True)
-class ReferenceDifference:
-    """Difference of a row to the reference in one metric, mean over seeds.
+class OpenVocabularyRowDifference:
+    """Mean difference over seeds between a row and the reference row in one metric.
 
     Attributes:
-        value: Difference on the test images.
-        over_seeds: 95 % interval over repeated training, for these test images.
-        over_images: 95 % interval over test images, for these trained recognizers.
+        value: Mean difference on the test images.
+        over_seeds: 95 % interval over seeds, for fixed test images.
+        over_images: 95 % interval over test images, for fixed trained recognizers.
     """
 
     value: float
@@ -37,7 +37,7 @@ class ReferenceDifference:
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether both intervals lie on the same side of 0."""
+        """Whether both intervals are on the same side of 0."""
         lows = (self.over_seeds.low, self.over_images.low)
         highs = (self.over_seeds.high, self.over_images.high)
         return min(lows) > 0 or max(highs) < 0
@@ -45,21 +45,22 @@ class ReferenceDifference:
 
 @dataclass(frozen=True)
 class OpenVocabularyRow:
-    """One row of a table.
+    """One row of an open-vocabulary table.
 
     Attributes:
         title: Title of the method or variant.
-        metrics: One value for each seed, by metric.
+        metrics: Values of each metric, one for each seed.
         parameters: Number of trained parameters.
-        seconds: Processor seconds of each seed.
-        differences: Difference to the reference, by metric; empty for the reference.
+        seconds: Processor seconds of fitting and prediction, one value for each seed.
+        differences: Difference to the reference row, by metric. If the row is the reference row,
+            the dictionary is empty.
     """
 
     title: str
     metrics: dict[str, list[float]]
     parameters: int
     seconds: list[float]
-    differences: dict[str, ReferenceDifference]
+    differences: dict[str, OpenVocabularyRowDifference]
 
     def mean(self, metric: str) -> float:
         """Return the mean of a metric over seeds."""
@@ -72,9 +73,9 @@ class SeedMetrics:
 
     Attributes:
         predictions: Test predictions, one for each seed.
-        metrics: One value for each seed, by metric.
-        bootstrap_metrics: Mean over seeds on the test images and on each resample, by metric,
-            ``(1 + resamples,)`` each.
+        metrics: Values of each metric, one for each seed.
+        bootstrap_metrics: Mean of each metric over seeds, on the test images and on each resample,
+            ``(1 + resamples,)``.
     """
 
     predictions: Sequence[FittedPredictions]
@@ -82,7 +83,7 @@ class SeedMetrics:
     bootstrap_metrics: dict[str, Array]
 
 
-def measure_seeds(
+def measure_open_vocabulary_row_seeds(
     predictions: Sequence[FittedPredictions],
     images: OpenVocabularySplits,
     plan: OpenVocabularyPlan,
@@ -93,11 +94,16 @@ def measure_seeds(
     Args:
         predictions: Test predictions, one for each seed.
         images: Images whose test targets are used.
-        plan: Amount of work.
+        plan: Plan that sets the amount of work.
         cache: Cache of the metrics.
     """
-    values = [_cached_metric_values(of_seed, images, cache) for of_seed in predictions]
-    resampled = [_cached_bootstrap_values(of_seed, images, plan, cache) for of_seed in predictions]
+    values = [
+        _cached_open_vocabulary_row_metrics(of_seed, images, cache) for of_seed in predictions
+    ]
+    resampled = [
+        _cached_open_vocabulary_row_bootstrap(of_seed, images, plan, cache)
+        for of_seed in predictions
+    ]
     return SeedMetrics(
         predictions,
         {name: [of_seed[name] for of_seed in values] for name in values[0]},
@@ -111,7 +117,7 @@ def measure_seeds(
 def open_vocabulary_row(
     title: str, metrics: SeedMetrics, reference: SeedMetrics
 ) -> OpenVocabularyRow:
-    """Create a table row with its differences to the reference.
+    """Create a table row with the differences to the reference row.
 
     Args:
         title: Title of the row.
@@ -123,41 +129,45 @@ def open_vocabulary_row(
         metrics.metrics,
         metrics.predictions[0].parameters,
         [predictions.seconds for predictions in metrics.predictions],
-        {} if metrics is reference else _reference_differences(metrics, reference),
+        {} if metrics is reference else _open_vocabulary_row_differences(metrics, reference),
     )
 
 
-def _reference_differences(
+def _open_vocabulary_row_differences(
     metrics: SeedMetrics, reference: SeedMetrics
-) -> dict[str, ReferenceDifference]:
-    over_images = difference_intervals(metrics.bootstrap_metrics, reference.bootstrap_metrics)
-    differences: dict[str, ReferenceDifference] = {}
+) -> dict[str, OpenVocabularyRowDifference]:
+    over_images = bench_resampling_difference_intervals(
+        metrics.bootstrap_metrics, reference.bootstrap_metrics
+    )
+    differences: dict[str, OpenVocabularyRowDifference] = {}
     for name in COMPARED_METRICS:
         over_seeds = paired_t_interval(np.subtract(metrics.metrics[name], reference.metrics[name]))
-        differences[name] = ReferenceDifference(over_seeds.value, over_seeds, over_images[name])
+        differences[name] = OpenVocabularyRowDifference(
+            over_seeds.value, over_seeds, over_images[name]
+        )
     return differences
 
 
-def _cached_metric_values(
+def _cached_open_vocabulary_row_metrics(
     predictions: FittedPredictions, images: OpenVocabularySplits, cache: ResultCache
 ) -> Mapping[str, float]:
-    digest = array_digest(predictions.scores, predictions.logits)
+    digest = result_cache_array_digest(predictions.scores, predictions.logits)
     values: Mapping[str, float] = cache.load_or_compute(
         *("metrics", images.fingerprint, digest),
-        compute=lambda: metric_values(evaluate_fitted_predictions(images, predictions)),
+        compute=lambda: prediction_metric_values(evaluate_prediction_metrics(images, predictions)),
     )
     return values
 
 
-def _cached_bootstrap_values(
+def _cached_open_vocabulary_row_bootstrap(
     predictions: FittedPredictions,
     images: OpenVocabularySplits,
     plan: OpenVocabularyPlan,
     cache: ResultCache,
 ) -> dict[str, Array]:
-    digest = array_digest(predictions.scores, predictions.logits)
+    digest = result_cache_array_digest(predictions.scores, predictions.logits)
     return cache.load_or_compute_arrays(
         *("bootstrap", images.fingerprint, digest, plan.resamples),
         shapes={name: (1 + plan.resamples,) for name in COMPARED_METRICS},
-        compute=lambda: bootstrap_metric_values(images, predictions, resamples=plan.resamples),
+        compute=lambda: bootstrap_prediction_metrics(images, predictions, resamples=plan.resamples),
     )

@@ -11,9 +11,9 @@ from surelabel.bench.open_vocabulary.plan import OpenVocabularyPlan
 from surelabel.data import collection
 from surelabel.data.bundled_collections import BENCHMARK_COLLECTIONS
 from surelabel.data.scene_files import read_scenes, write_scenes
-from surelabel.data.vocabularies import VOCABULARIES, Vocabulary, remove_unseen_classes
+from surelabel.data.vocabularies import VOCABULARIES, Vocabulary, remove_unseen_vocabulary_classes
 from surelabel.encoders import Encoder, load_encoder
-from surelabel.features import default_cache_folder
+from surelabel.features import default_feature_cache_folder
 from surelabel.records import LabelledImages
 
 ENCODER = "tiny-vit"  # the embedded encoder whose blocks can be run separately
@@ -24,13 +24,13 @@ class OpenVocabularySplits:
     """Scenes with 48 seen and 17 unseen classes.
 
     Attributes:
-        name: Title in tables.
+        name: Title of the dataset in tables.
         domain: Domain of the scenes, which sets the weight of the frozen encoder's knowledge.
         vocabulary: Names of seen, unseen and unused classes.
-        train: Training images, none of them with an unseen class.
+        train: Training images without unseen classes.
         removed: Number of training images removed because they contain an unseen class.
         validation: Images on which calibrators are fitted, with the seen classes only.
-        test: Images for the measurements, with all classes.
+        test: Test images with all classes, used for the measurements.
     """
 
     name: str
@@ -48,7 +48,7 @@ class OpenVocabularySplits:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of domain, names, image paths and targets."""
+        """Hash of the domain, the class names, the image paths and the targets."""
         digest = hashlib.sha256("\n".join((self.domain, *self.vocabulary.names)).encode())
         for split in (self.train, self.validation, self.test):
             digest.update("\n".join(split.paths).encode())
@@ -56,24 +56,27 @@ class OpenVocabularySplits:
         return digest.hexdigest()
 
 
-def load_open_vocabulary_scenes(
+def load_open_vocabulary_scene_splits(
     plan: OpenVocabularyPlan, *, domain: str = "photo", quick: bool = False
 ) -> OpenVocabularySplits:
     """Load scenes of 80 labels: 48 seen, 17 unseen and 15 unused classes.
 
     Args:
-        plan: Amount of work, with the number of images of each split.
-        domain: Domain of the scenes, as of ``surelabel scenes``.
-        quick: Use the images inside the package in domain ``photo``; other images are drawn into
-            the cache folder.
+        plan: Plan with the number of images of each split.
+        domain: Domain of the scenes, such as ``photo``, ``sketch`` or ``night``.
+        quick: If True and the domain is ``photo``, use the images inside the package. Otherwise,
+            images are drawn into the cache folder.
 
     Raises:
         MissingPart: If images must be drawn and no colour-emoji font is installed.
     """
     counts = {"train": plan.train_candidates, "validation": plan.validation, "test": plan.test}
-    images = {split: _load_scenes(split, count, domain, quick) for split, count in counts.items()}
+    images = {
+        split: _load_open_vocabulary_scene_split(split, count, domain, quick)
+        for split, count in counts.items()
+    }
     vocabulary = VOCABULARIES["scenes-48-17"]
-    train, removed = remove_unseen_classes(images["train"], vocabulary)
+    train, removed = remove_unseen_vocabulary_classes(images["train"], vocabulary)
     suffix = "" if domain == "photo" else f", {domain}"
     return OpenVocabularySplits(
         name=f"Scenes {len(vocabulary.seen)}/{len(vocabulary.unseen)}{suffix}",
@@ -86,9 +89,11 @@ def load_open_vocabulary_scenes(
     )
 
 
-def _load_scenes(split: str, count: int, domain: str, quick: bool) -> LabelledImages:
+def _load_open_vocabulary_scene_split(
+    split: str, count: int, domain: str, quick: bool
+) -> LabelledImages:
     if quick and domain == "photo":
         return collection("scenes-80", split=split).take(range(count))
-    folder = Path(default_cache_folder()) / "scenes" / f"scenes-80-{domain}-{split}-{count}"
+    folder = Path(default_feature_cache_folder()) / "scenes" / f"scenes-80-{domain}-{split}-{count}"
     seed = BENCHMARK_COLLECTIONS["scenes-80"][split].seed
     return read_scenes(write_scenes(folder, count=count, seed=seed, domain=domain)).images

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from surelabel.bench.open_vocabulary.fitted_rows import fit_seen_names
+from surelabel.bench.open_vocabulary.fitted_rows import fit_row_on_seen_classes
 from surelabel.bench.open_vocabulary.plan import OpenVocabularyPlan
 from surelabel.bench.open_vocabulary.scene_splits import OpenVocabularySplits
 from surelabel.bench.result_cache import ResultCache
@@ -25,36 +25,40 @@ from surelabel.records import Array, LabelledImages
 def measure_vocabulary_change(
     images: OpenVocabularySplits, runs: Sequence[Run], plan: OpenVocabularyPlan, cache: ResultCache
 ) -> list[dict[str, Any]]:
-    """Measure the effect of added labels on the seen classes, mean over the recognizers.
+    """Measure the effect of added labels on the seen classes, averaged over the recognizers.
 
     Args:
-        images: Images; the first test images are used.
+        images: Image splits, of which the first test images are used.
         runs: Runs of the recognizers.
-        plan: Amount of work.
+        plan: Plan that sets the amount of work.
         cache: Cache of the results.
 
     Returns:
-        One entry for each list of added labels. ``names``: number of added labels;
-        ``names_with_trained_tokens``: how many of them the encoder was trained on. For the seen
-        classes, ``ece_before``, ``ece_after``, ``map_before`` and ``map_after``; ``ece_change``,
-        the largest change of a recognizer; ``logit_change_median`` and
-        ``logit_change_95th_percentile`` of the absolute change of log-odds.
+        One entry for each list of added labels. ``names`` is the number of added labels, and
+        ``names_with_trained_tokens`` is the number of added labels whose tokens the encoder was
+        trained on. The other values are metrics of the seen classes: ``ece_before``, ``ece_after``,
+        ``map_before``, ``map_after``, the largest ECE change of a recognizer (``ece_change``), and
+        two quantiles of the absolute change of log-odds (``logit_change_median``,
+        ``logit_change_95th_percentile``).
 
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.
     """
-    name_lists = [images.vocabulary.unseen, additional_names(images, plan.added_names)]
+    name_lists = [
+        images.vocabulary.unseen,
+        added_names_of_vocabulary_change(images, plan.added_names),
+    ]
     n_images = plan.vocabulary_change_images
     entries_by_run = []
     for run in runs:
         key = ("vocabulary change", images.fingerprint, run, n_images, plan.added_names)
-        compute = partial(_measure_run, images, run, name_lists, n_images)
+        compute = partial(_vocabulary_change_of_run, images, run, name_lists, n_images)
         entries_by_run.append(cache.load_or_compute(*key, compute=compute))
-    return [_mean_entry(entries) for entries in zip(*entries_by_run, strict=True)]
+    return [_mean_vocabulary_change(entries) for entries in zip(*entries_by_run, strict=True)]
 
 
-def additional_names(images: OpenVocabularySplits, count: int) -> list[str]:
-    """Return label names that the images do not use, words of Scenes first.
+def added_names_of_vocabulary_change(images: OpenVocabularySplits, count: int) -> list[str]:
+    """Return label names that the images do not use, starting with the words of the scenes.
 
     Args:
         images: Images whose label names are excluded.
@@ -67,25 +71,28 @@ def additional_names(images: OpenVocabularySplits, count: int) -> list[str]:
     return list(unused)[:count]
 
 
-def _measure_run(
+def _vocabulary_change_of_run(
     images: OpenVocabularySplits, run: Run, name_lists: Sequence[Sequence[str]], n_images: int
 ) -> list[dict[str, Any]]:
     """Return one entry for each list of added labels, for one recognizer."""
-    recognizer = fit_seen_names(images, run)
+    recognizer = fit_row_on_seen_classes(images, run)
     test = images.test.take(range(min(n_images, len(images.test))))
     aligned = recognizer.align_labels(test)
-    logits_before = _predict_logits(recognizer, test)
-    return [_measure_added_names(recognizer, aligned, logits_before, names) for names in name_lists]
+    logits_before = _predict_vocabulary_change_logits(recognizer, test)
+    return [
+        _vocabulary_change_of_added_names(recognizer, aligned, logits_before, names)
+        for names in name_lists
+    ]
 
 
-def _measure_added_names(
+def _vocabulary_change_of_added_names(
     recognizer: Recognizer, images: LabelledImages, before: Array, names: Sequence[str]
 ) -> dict[str, Any]:
     """Return the metrics of the seen classes before and after labels are added."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about labels with untrained tokens
         extended = recognizer.with_names([*recognizer.names, *names])
-    after = _predict_logits(extended, images)[:, : len(recognizer.names)]
+    after = _predict_vocabulary_change_logits(extended, images)[:, : len(recognizer.names)]
     change = np.abs(after - before)
     untrained = recognizer.encoder.labels_with_untrained_tokens(names)
     return {
@@ -100,13 +107,13 @@ def _measure_added_names(
     }
 
 
-def _predict_logits(recognizer: Recognizer, images: LabelledImages) -> Array:
+def _predict_vocabulary_change_logits(recognizer: Recognizer, images: LabelledImages) -> Array:
     logits = recognizer.predict(images).logits
     assert logits is not None  # the recognizer is calibrated
     return logits.astype(np.float64)
 
 
-def _mean_entry(entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _mean_vocabulary_change(entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the means over recognizers, and the largest change of the ECE."""
     means = {key: float(np.mean([entry[key] for entry in entries])) for key in entries[0]}
     ece_changes = [entry["ece_after"] - entry["ece_before"] for entry in entries]

@@ -11,14 +11,14 @@ from surelabel.calibration.fitting.input_validation import validate_calibrator_i
 from surelabel.calibration.interface import Calibrator
 from surelabel.errors import ConfigError, NotFitted
 from surelabel.records import LOGIT_LIMIT, Array
-from surelabel.tables import settings
+from surelabel.tables import table_entry_settings
 
 
 class BaseCalibrator(Calibrator):
     """Base class that validates the input, clips the output and implements scikit-learn methods.
 
-    A subclass implements ``fit``, ``state``, ``restore`` and ``_calibrated_log_odds``. Its
-    keyword-only arguments are its settings. Fitted attributes end in an underscore.
+    A subclass implements ``fit``, ``state``, ``restore`` and ``_calibrated_log_odds``. The
+    keyword-only arguments of a calibrator are its settings. Fitted attributes end in an underscore.
     """
 
     def logits(self, logits: npt.ArrayLike) -> Array:
@@ -34,22 +34,22 @@ class BaseCalibrator(Calibrator):
         return probabilities
 
     def shared_calibrator(self) -> Calibrator | None:
-        """Return the calibrator for new labels: itself if all labels share it, otherwise None."""
+        """Return this calibrator if all labels share its parameters, otherwise None."""
         return self if self.shares_parameters else None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the settings."""
-        return {name: getattr(self, name) for name in settings(type(self))}
+        """Return the settings of the calibrator by name."""
+        return {name: getattr(self, name) for name in table_entry_settings(type(self))}
 
     def set_params(self, **params: Any) -> Self:
-        """Change settings.
+        """Change settings of the calibrator.
 
         Raises:
             ConfigError: If a setting does not exist or its value is out of range.
         """
-        known = settings(type(self))
+        known = table_entry_settings(type(self))
         if extra := params.keys() - known.keys():
-            available = f"Its settings: {', '.join(known)}." if known else "It has no settings."
+            available = f"Settings: {', '.join(known)}." if known else "There are no settings."
             raise ConfigError(
                 f"{type(self).__name__} has no setting {', '.join(sorted(extra))}. {available}"
             )
@@ -63,7 +63,7 @@ class BaseCalibrator(Calibrator):
         """Return the calibrated log-odds of validated logits ``(n, c)``, not clipped."""
 
     def _check_settings(self) -> None:
-        """Check the settings; a calibrator without settings keeps this empty method."""
+        """Check the settings. A calibrator without settings inherits this empty method."""
 
     def _check_fitted(self) -> None:
         if not any(name.endswith("_") for name in vars(self)):

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from surelabel.calibration.fitting.input_validation import validate_calibrator_input
 from surelabel.calibration.interface import Calibrator
 from surelabel.errors import ConfigError, InputError
-from surelabel.records import Array, Flags, validate_targets
+from surelabel.records import Array, Flags, validate_record_targets
 from surelabel.shapes import check_shapes
 
 
@@ -21,27 +21,28 @@ def cross_fitted_logits(
     folds: int = 5,
     seed: int = 0,
 ) -> Array:
-    """Return out-of-fold calibrated logits: each image by a calibrator fitted on other images.
+    """Return out-of-fold logits, each calibrated by a calibrator that was fitted on other images.
 
-    The images are split into folds that are stratified by label. A calibrator fitted on all other
-    folds calibrates each fold. Metrics of the result are unbiased estimates for the out-of-fold
-    calibrators, and slightly pessimistic for the calibrator fitted on all images.
+    The images are split into folds that are stratified by label. Each fold is calibrated by a
+    calibrator that was fitted on all other folds. Metrics of the result are unbiased estimates for
+    the out-of-fold calibrators, and slightly pessimistic for the calibrator fitted on all images.
 
     Args:
         make_calibrator: Function that returns an unfitted calibrator, such as an entry of
             ``CALIBRATORS``.
         logits: Log-odds or raw scores, ``(n, c)``, finite.
         targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
-        known: True where the target is known, ``(n, c)``. None means that all are known.
+        known: True where the target is known, ``(n, c)``. If None, all targets are known.
         folds: Number of folds, >= 2 and at most the number of images with a known label.
-        seed: Seed of the image order.
+        seed: Seed of the random order in which images are assigned to folds.
 
     Returns:
         Calibrated log-odds in [-40, 40], ``(n, c)``, also for images without a known label.
 
     Raises:
         InputError: If a value is out of range, if there are fewer images with a known label than
-            folds, or if a training part has no known positive or no known negative target.
+            folds, or if the training images of a fold have no known positive or no known negative
+            target.
         ConfigError: If ``folds`` is not a whole number of at least 2.
 
     Source:
@@ -50,9 +51,9 @@ def cross_fitted_logits(
         Stratification of Multi-label Data, ECML PKDD 2011.
 
     Differs:
-        As in the source, the rarest label is assigned first, and its images go to the fold with
-        the fewest of them. Here the labels are sorted by frequency only once, not after every
-        image.
+        As in the source, images with the rarest label are assigned first, each to the fold with the
+        fewest images of that label. Here the labels are sorted by frequency only once, not after
+        every image.
 
     Example:
         >>> from surelabel.calibration.platt import Platt
@@ -64,7 +65,7 @@ def cross_fitted_logits(
                [ 0.  ]])
     """
     x = validate_calibrator_input(logits)
-    y, known = validate_targets(targets, known)
+    y, known = validate_record_targets(targets, known)
     check_shapes(logits=(x, "n c"), targets=(y, "n c"))
     fold = assign_folds(y, known, folds, np.random.default_rng(seed))
     calibrated = np.empty_like(x)
@@ -81,10 +82,10 @@ def assign_folds(
     """Return the fold of each image, ``(n,)``, stratified so that rare labels are spread evenly.
 
     Args:
-        y: Targets in [0, 1], ``(n, c)``, 0 where unknown.
+        y: Targets in [0, 1], ``(n, c)``. Unknown targets are 0.
         known: True where the target is known, ``(n, c)``.
         folds: Number of folds.
-        rng: Random generator that shuffles the images first.
+        rng: Random generator that shuffles the images before the assignment.
 
     Raises:
         InputError: If there are fewer images with a known label than folds.

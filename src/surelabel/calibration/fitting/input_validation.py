@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.errors import ConfigError, DataError, InputError
-from surelabel.records import Array, Flags, validate_targets
+from surelabel.records import Array, Flags, validate_record_targets
 from surelabel.shapes import check_shapes
 
 
@@ -32,23 +32,23 @@ def validate_calibration_data(
     """Return logits, targets (0 where unknown) and known flags, each ``(n, c)``.
 
     Raises:
-        InputError: If the shapes differ, if a value is out of range, or if no known target is
-            positive or none is negative.
+        InputError: If the shapes differ, if a value is out of range, or if the known targets
+            contain no positive or no negative target.
     """
     logits = validate_calibrator_input(logits)
-    targets, known = validate_targets(targets, known)
+    targets, known = validate_record_targets(targets, known)
     check_shapes(logits=(logits, "n c"), targets=(targets, "n c"))
     positives, count = targets.sum(), known.sum()  # an unknown target is 0
     if not 0 < positives < count:
         raise InputError(
             "Fitting and calibrating need known positive and known negative targets; "
             f"got {positives:g} positive among {count} known targets. Label more images, or use "
-            "only names that have labels."
+            "only labels with known targets."
         )
     return logits, targets, known
 
 
-def flatten_known_decisions(
+def validate_and_flatten_calibration_data(
     logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None
 ) -> tuple[Array, Array]:
     """Return the logits and the targets of all known decisions of all labels, each flat.
@@ -60,32 +60,22 @@ def flatten_known_decisions(
     return logits[known], targets[known]
 
 
-def smooth_platt_targets(y: Array) -> Array:
-    """Return targets smoothed as in Platt scaling, so that few decisions imply no certainty.
-
-    With P positive and N negative decisions, a positive becomes (P + 1) / (P + 2) and a negative
-    1 / (N + 2). Graded targets are interpolated linearly.
-    """
-    positives = y.sum()
-    high, low = (positives + 1) / (positives + 2), 1 / (y.size - positives + 2)
-    smoothed: Array = low + (high - low) * y
-    return smoothed
-
-
 def validate_calibrator_state(state: dict[str, Any], **axes: str) -> dict[str, Array]:
-    """Return the arrays of a saved state, after a check of their names and axes.
+    """Return the arrays of a saved calibrator state, after validating the array names and axes.
 
     Args:
-        state: Saved state.
-        axes: Required axes of each array by name, as in ``check_shapes``; "" for a number.
+        state: Saved state of a calibrator.
+        axes: Required axes of each array by name, in the notation of ``check_shapes``. For a single
+            number, the axes are "".
 
     Raises:
         DataError: If a name is missing or unexpected, or if a value is not finite or has the
             wrong shape.
     """
     error = DataError(
-        f"A saved calibration must hold finite numbers for {', '.join(axes)}, in lists of matching "
-        f"lengths, and nothing else; got {truncate_saved_value(repr(state))}. Calibrate again."
+        f"A saved calibration must contain finite numbers for {', '.join(axes)}, in lists of "
+        "matching lengths, and nothing else; got "
+        f"{truncate_calibrator_state(repr(state))}. Calibrate again."
     )
     if not isinstance(state, dict) or state.keys() != axes.keys():
         raise error
@@ -99,12 +89,12 @@ def validate_calibrator_state(state: dict[str, Any], **axes: str) -> dict[str, A
     return {name: value.astype(np.float64) for name, value in arrays.items()}
 
 
-def truncate_saved_value(text: str) -> str:
-    """Return the first 200 characters of a text, for an error message."""
+def truncate_calibrator_state(text: str) -> str:
+    """Return the first 200 characters of a saved calibrator state, for an error message."""
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
-def check_finite_positive(name: str, value: float) -> None:
+def check_positive_calibrator_setting(name: str, value: float) -> None:
     """Check that a setting is a finite number above 0.
 
     Raises:
@@ -118,7 +108,7 @@ def check_calibrated_label_count(x: Array, count: int) -> None:
     """Check that scores ``(n, c)`` have as many labels as the calibrator was fitted on.
 
     Raises:
-        InputError: If the number of columns is not ``count``.
+        InputError: If the number of columns of ``x`` is not ``count``.
     """
     if x.shape[1] != count:
         raise InputError(

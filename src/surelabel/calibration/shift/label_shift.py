@@ -7,7 +7,7 @@ import numpy.typing as npt
 from scipy.special import expit, logit
 
 from surelabel.calibration.fitting.input_validation import (
-    check_finite_positive,
+    check_positive_calibrator_setting,
     validate_calibrator_input,
 )
 from surelabel.errors import ConfigError, InputError
@@ -18,13 +18,13 @@ TOLERANCE = 1e-6  # change of the logit shift of a label at which its iteration 
 
 @dataclass(frozen=True)
 class LabelShift:
-    """Result of ``estimate_label_shift``.
+    """Estimated label frequencies of new images, and the corresponding shift of the logits.
 
     Attributes:
         priors: Estimated share of the new images with each label, inside (0, 1), ``(c,)``.
         logit_shift: Shift to add to the calibrated logits, ``(c,)``.
-        steps: Number of iterations.
-        converged: Whether the priors converged.
+        steps: Number of iterations of the estimate.
+        converged: Whether the estimated priors converged.
     """
 
     priors: Array
@@ -36,7 +36,7 @@ class LabelShift:
         """Return the shifted calibrated logits ``(n, c)`` of new images, clipped to [-40, 40].
 
         Raises:
-            InputError: If the number of labels differs from that of the estimate.
+            InputError: If the number of labels is not the number of estimated shifts.
         """
         x = validate_calibrator_input(logits)
         if x.shape[1] != len(self.logit_shift):
@@ -57,22 +57,24 @@ def estimate_label_shift(
     """Estimate the label frequencies of unlabelled images from their calibrated logits.
 
         shift = logit(q) - logit(prior)
-        q = (Σ sigmoid(logits + shift) + m · prior) / (n + m),   m = ``pseudo_count``,
+        q = (Σ sigmoid(logits + shift) + m · prior) / (n + m)
 
-    iterated until q converges, independently for each label (expectation-maximization). The
-    estimate assumes that only the frequencies changed: images with a label, and images without
-    it, must have the same distribution as before. If they do not, for example because of a new
-    camera or season, calibrate on new labelled images.
+    Here q is the estimated share of the n new images with the label, and m is ``pseudo_count``.
+    Both equations are iterated until q converges, independently for each label
+    (expectation-maximization). The estimate assumes that only the label frequencies changed. The
+    distribution of the images with a label, and of the images without that label, must be
+    unchanged. If the images also changed, for example because of a new camera or season, calibrate
+    on new labelled images.
 
     Args:
         logits: Calibrated log-odds of the new images, ``(n, c)``, finite.
         prior: Share of the calibration images with each label, inside (0, 1), ``(c,)``.
-        pseudo_count: Weight of the old share, in images. With few new images the shift is small.
-            Above 0.
+        pseudo_count: Weight of ``prior``, in images, above 0. If there are few new images, the
+            shift is small.
         steps: Maximum number of iterations, >= 1.
 
     Returns:
-        The new shares, the shift of the logits and the state of the iteration.
+        The estimated shares, the shift of the logits, and whether the estimate converged.
 
     Raises:
         InputError: If there is no image, if a logit is not finite, or if ``prior`` is not one
@@ -86,8 +88,8 @@ def estimate_label_shift(
         Calibration is Hard-To-Beat at Label Shift Adaptation, ICML 2020, arXiv:1901.06852.
 
     Differs:
-        Each label is a binary problem. The pseudo-count is ours: without it, the share of a label
-        with low probabilities in all images would converge to 0.
+        Each label is a binary problem. The pseudo-count is ours. Without a pseudo-count, the share
+        of a label with low probabilities in all images would converge to 0.
 
     Example:
         >>> estimate = estimate_label_shift([[2.0], [2.0], [2.0], [-2.0]], [0.5], pseudo_count=1)
@@ -97,8 +99,8 @@ def estimate_label_shift(
     x = validate_calibrator_input(logits)
     if not len(x):
         raise InputError("logits must have at least one image; got none. Add new images.")
-    prior = _validate_prior(prior, x.shape[1])
-    check_finite_positive("pseudo_count", pseudo_count)
+    prior = _validate_label_shift_prior(prior, x.shape[1])
+    check_positive_calibrator_setting("pseudo_count", pseudo_count)
     if not float(steps).is_integer() or steps < 1:
         raise ConfigError(f"steps must be a whole number of at least 1; got {steps}.")
     prior_logits = logit(prior)
@@ -113,16 +115,18 @@ def estimate_label_shift(
     return LabelShift(expit(prior_logits + shift), shift, step, not active.any())
 
 
-def _validate_prior(prior: npt.ArrayLike, count: int) -> Array:
+def _validate_label_shift_prior(prior: npt.ArrayLike, count: int) -> Array:
     """Return the prior as a float64 array of ``count`` numbers inside (0, 1)."""
     prior = np.asarray(prior, dtype=np.float64)
     if prior.shape != (count,):
-        raise InputError(f"prior must be one number per label, ({count},); got {prior.shape}.")
+        raise InputError(
+            f"prior must have shape ({count},), one number per label; got {prior.shape}."
+        )
     invalid = ~((prior > 0) & (prior < 1))  # also True for NaN
     if invalid.any():
         raise InputError(
             f"prior must lie inside (0, 1); got {prior[invalid][0]} for label {invalid.argmax()}. "
-            "Leave out a label that all, or none, of the calibration images have. Its shift is "
-            "undefined."
+            "Leave out labels that all or none of the calibration images have; the shift of such "
+            "labels is undefined."
         )
     return prior

@@ -1,9 +1,9 @@
-"""Annotation formats: ``format.read(path, *, settings) -> LabelledImages``."""
+"""Annotation formats with the interface ``format.read(path, *, settings) -> LabelledImages``."""
 
 from surelabel.data.labels.resolution.label_files import FORMATS, read_labels
 from surelabel.data.labels.resolution.vocabulary_alignment import (
     align_to_vocabulary,
-    label_spellings,
+    label_spellings_to_align,
 )
 
-__all__ = ["FORMATS", "align_to_vocabulary", "label_spellings", "read_labels"]
+__all__ = ["FORMATS", "align_to_vocabulary", "label_spellings_to_align", "read_labels"]

@@ -1,4 +1,4 @@
-"""COCO instances: a JSON file with ``images``, ``annotations`` and ``categories``."""
+"""COCO instance annotations: a JSON file with ``images``, ``annotations`` and ``categories``."""
 
 import json
 from collections.abc import Sequence
@@ -20,14 +20,16 @@ def read(
 ) -> LabelledImages:
     """Read annotated images; a category with at least one instance is a positive label.
 
-    Crowds count as instances. All other categories are negative, since COCO is annotated
-    exhaustively.
+    Crowd annotations count as instances. Categories without instances are negative, since COCO is
+    annotated exhaustively.
 
     Args:
         path: Path of the JSON file.
-        images_root: Folder of the paths in ``file_name``; None for the folder of the file.
-        names: Labels to return, in this order; None for the categories in their order. A label
-            that is not a category is unknown.
+        images_root: Folder of the image paths in ``file_name``. If None, the folder of the JSON
+            file is used.
+        names: Labels to return, in the order of the columns. If None, the categories are returned
+            in the order of the file. If a label is not a category, the targets of the label are
+            unknown.
 
     Raises:
         DataError: If the file is not a COCO file, if an id is repeated, if an annotation refers
@@ -47,7 +49,7 @@ def read(
         ) from error
     columns = list(categories.values())
     if len(set(columns)) < len(columns):
-        raise DataError(f"{path} must have unique category names. Rename the repeated ones.")
+        raise DataError(f"{path} must have unique category names. Rename the repeated names.")
     targets = np.zeros((len(images), len(columns)))
     targets[indices[:, 0], indices[:, 1]] = 1.0
     return resolve_labelled_images(
@@ -88,9 +90,9 @@ def _coco_annotation_indices(
     unknown = [(i, c) for i, c in pairs if i not in row or c not in column]
     if unknown:
         raise DataError(
-            f"Annotations of {path} must refer to its images and categories; {len(unknown)} do "
-            f"not. The first has image {unknown[0][0]!r} and category {unknown[0][1]!r}. "
-            "Remove them."
+            f"Annotations of {path} must refer to images and categories of the file; "
+            f"{len(unknown)} do not. The first has image {unknown[0][0]!r} and category "
+            f"{unknown[0][1]!r}. Remove these annotations."
         )
     indices = np.array([(row[i], column[c]) for i, c in pairs], dtype=np.int64)
     return indices.reshape(-1, 2)

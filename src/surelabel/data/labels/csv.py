@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from surelabel.data.labels.resolution.image_resolution import (
-    label_columns,
-    path_relative_to_folder,
+    resolve_label_columns,
     resolve_labelled_images,
+    unresolved_image_path,
 )
 from surelabel.errors import DataError, InputError
 from surelabel.files import atomic_file
@@ -32,21 +32,22 @@ def read(
 ) -> LabelledImages:
     """Read annotated images from a CSV file in UTF-8, with or without BOM, quotes and CRLF.
 
-    - Wide form, ``path,dog,cat``: 1 is positive, 0 negative, a number in between a soft target,
-      an empty cell unknown.
-    - Long form, ``path,label``: labels separated by ``;``, empty for no label. An image can have
-      several lines. Labels that its lines do not contain are negative.
+    - Wide form, ``path,dog,cat``: the value 1 is a positive target, 0 is a negative target, a
+      number between 0 and 1 is a soft target, and an empty cell is an unknown target.
+    - Long form, ``path,label``: a cell contains labels separated by ``;``, or is empty if there is
+      no label. An image can have several lines. All labels that are not in the lines of an image
+      are negative.
 
     Args:
         path: Path of the CSV file.
-        images_root: Folder of relative image paths; None for the folder of the file.
-        names: Labels to return, in this order. None for the columns in their order, or for the
-            sorted labels of the long form. A label without a column is unknown; in the long
-            form, a label that no line contains is negative.
+        images_root: Folder of relative image paths. If None, the folder of the CSV file is used.
+        names: Labels to return, in the order of the columns. If None, the columns are returned in
+            the order of the file, or the labels of a long form are returned sorted. A label without
+            a column is unknown. In the long form, a label that is in no line is negative.
 
     Raises:
-        DataError: If a line is invalid (the message has its number), if an image does not
-            exist, or if a label is not in ``names``.
+        DataError: If a line is invalid, if an image does not exist, or if a label is not in
+            ``names``. The message contains the number of an invalid line.
     """
     path = Path(path)
     header = _read_csv_header(path)
@@ -61,11 +62,12 @@ def read(
 
 
 def write(labelled: LabelledImages, path: str | Path) -> None:
-    """Write annotated images in the wide form; unknown targets are empty cells.
+    """Write annotated images as a CSV file in the wide form; unknown targets are empty cells.
 
     Args:
-        labelled: Images with labels.
-        path: Path of the CSV file; image paths inside its folder are written relative to it.
+        labelled: Annotated images to write.
+        path: Path of the CSV file. Image paths inside the folder of the file are written relative
+            to this folder.
 
     Raises:
         InputError: If a label is ``path``, or if the only label is ``label`` or ``labels``.
@@ -78,7 +80,7 @@ def write(labelled: LabelledImages, path: str | Path) -> None:
             f"A CSV file must have other label columns than {header[1:]}: path is the column of "
             "the images, and path,label is the long form. Write JSON lines (.jsonl) instead."
         )
-    images = [path_relative_to_folder(image, path.parent) for image in labelled.paths]
+    images = [unresolved_image_path(image, path.parent) for image in labelled.paths]
     columns = [
         pa.array(column, mask=~known)
         for column, known in zip(labelled.targets.T, labelled.known.T, strict=True)
@@ -97,7 +99,7 @@ def _read_csv_header(path: Path) -> list[str]:
     labels = header[1:]
     if "path" in labels:
         raise DataError(
-            f"{path}: 'path' must not be a label in a CSV file: it is the column of the images. "
+            f"{path}: 'path' must not be a label in a CSV file, the column of the images. "
             "Rename the label, or use JSON lines (.jsonl)."
         )
     if "" in labels or len(set(labels)) < len(labels):
@@ -110,7 +112,7 @@ def _read_csv_header(path: Path) -> list[str]:
 
 
 def _read_wide_csv(path: Path, columns: list[str]) -> tuple[list[str], Array]:
-    """Read the wide form with pyarrow; on failure, search the invalid line with ``csv``."""
+    """Read the wide form with pyarrow; if this fails, find the invalid line with ``csv``."""
     keys = [str(number) for number in range(len(columns) + 1)]
     try:
         table = pacsv.read_csv(
@@ -123,7 +125,7 @@ def _read_wide_csv(path: Path, columns: list[str]) -> tuple[list[str], Array]:
                 strings_can_be_null=False,
             ),
         )
-        targets = _table_to_targets(table)
+        targets = _csv_table_to_targets(table)
     except (pa.ArrowInvalid, OSError) as error:
         raise _find_invalid_csv_line(path, columns) or DataError(
             f"{path} cannot be read: {error}."
@@ -131,13 +133,16 @@ def _read_wide_csv(path: Path, columns: list[str]) -> tuple[list[str], Array]:
     images = table["0"].to_pylist()
     if targets is None or "" in images:
         raise _find_invalid_csv_line(path, columns) or DataError(
-            f"{path}: every value must be in [0, 1] or empty. Correct the others."
+            f"{path}: every value must be in [0, 1] or empty. Correct the other values."
         )
     return images, targets
 
 
-def _table_to_targets(table: pa.Table) -> Array | None:
-    """Return the columns as ``(n, c)``, NaN where empty; None if a value is outside [0, 1]."""
+def _csv_table_to_targets(table: pa.Table) -> Array | None:
+    """Return the columns as ``(n, c)``, or None if a value is outside [0, 1].
+
+    If a cell is empty, the target is NaN.
+    """
     targets = np.empty((table.num_rows, table.num_columns - 1), order="F")
     for number in range(1, table.num_columns):
         column = table[number]
@@ -149,7 +154,7 @@ def _table_to_targets(table: pa.Table) -> Array | None:
 
 
 def _find_invalid_csv_line(path: Path, columns: list[str]) -> DataError | None:
-    """Return an error for the first invalid line of a wide file; None if there is none."""
+    """Return an error for the first invalid line of a wide file, or None if all are valid."""
     for line, row in _numbered_csv_rows(path):
         if line == 1 or not row:
             continue
@@ -159,9 +164,11 @@ def _find_invalid_csv_line(path: Path, columns: list[str]) -> DataError | None:
                 f"got {len(row)}. Correct that line."
             )
         if not row[0]:
-            return DataError(f"{path}, line {line}: expected a path; got an empty cell. Add it.")
+            return DataError(
+                f"{path}, line {line}: expected a path; got an empty cell. Add a path."
+            )
         for label, value in zip(columns, row[1:], strict=True):
-            if value and not _is_target_value(value):
+            if value and not _is_csv_target_value(value):
                 return DataError(
                     f"{path}, line {line}: {label!r} must be in [0, 1] (1 is positive) or empty "
                     f"(unknown); got {value[:40]!r}. Correct that line."
@@ -169,7 +176,7 @@ def _find_invalid_csv_line(path: Path, columns: list[str]) -> DataError | None:
     return None
 
 
-def _is_target_value(value: str) -> bool:
+def _is_csv_target_value(value: str) -> bool:
     try:
         number = float(value)
     except ValueError:
@@ -184,7 +191,7 @@ def _read_long_csv(path: Path, names: Sequence[str] | None) -> tuple[list[str], 
             continue
         if len(row) != 2 or not row[0]:
             raise DataError(
-                f"{path}, line {line}: expected 2 columns, a path and its labels separated by "
+                f"{path}, line {line}: expected 2 columns, a path and labels separated by "
                 f"{SEPARATOR!r}; got {len(row)}: {','.join(row)[:60]!r}. Correct that line."
             )
         labels = {label.strip() for label in row[1].split(SEPARATOR)} - {""}
@@ -194,7 +201,7 @@ def _read_long_csv(path: Path, names: Sequence[str] | None) -> tuple[list[str], 
                 "the cell empty if there is no label; use JSON lines (.jsonl) for such a label."
             )
         labels_of.setdefault(row[0], set()).update(labels)
-    columns = label_columns(path, set().union(*labels_of.values()), names)
+    columns = resolve_label_columns(path, set().union(*labels_of.values()), names)
     column_of = {label: column for column, label in enumerate(columns)}
     targets = np.zeros((len(labels_of), len(columns)))
     for number, labels in enumerate(labels_of.values()):
@@ -203,7 +210,7 @@ def _read_long_csv(path: Path, names: Sequence[str] | None) -> tuple[list[str], 
 
 
 def _numbered_csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of a CSV file, each with the number of its first line."""
+    """Yield the rows of a CSV file, each with the number of the first line of the row."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader, line = csv.reader(file, strict=True), 1
@@ -212,6 +219,6 @@ def _numbered_csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
                 line = reader.line_num + 1
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(
-            f"{path} must be a CSV file in UTF-8, separated by commas; got: {error}. Save it in "
-            "this format."
+            f"{path} must be a CSV file in UTF-8, separated by commas; got: {error}. Save the "
+            "file in this format."
         ) from error

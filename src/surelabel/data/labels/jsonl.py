@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from surelabel.data.labels.resolution.image_resolution import (
-    label_columns,
-    path_relative_to_folder,
-    quote_first_three,
+    quote_first_unresolved,
+    resolve_label_columns,
     resolve_labelled_images,
+    unresolved_image_path,
 )
 from surelabel.errors import DataError, InputError
 from surelabel.files import atomic_file
@@ -22,7 +22,7 @@ from surelabel.records import LabelledImages
 
 @dataclass(frozen=True)
 class _ImageLine:
-    """A parsed line; ``absent`` is None if the line does not have this key."""
+    """A parsed line; if the line has no key ``absent``, this attribute is None."""
 
     path: str
     labels: list[str]
@@ -35,24 +35,25 @@ def read(
     images_root: str | Path | None = None,
     names: Sequence[str] | None = None,
 ) -> LabelledImages:
-    """Read annotated images, one per line.
+    """Read annotated images from a JSON lines file with one image per line.
 
-    ``labels`` are positive and ``absent`` negative. Other labels are unknown if the line has the
-    key ``absent``, else negative.
+    Labels in ``labels`` are positive, and labels in ``absent`` are negative. If a line has the key
+    ``absent``, all other labels are unknown; otherwise all other labels are negative.
 
     Args:
-        path: Path of the file, in UTF-8.
-        images_root: Folder of relative image paths; None for the folder of the file.
-        names: Labels to return, in this order; None for the sorted labels of the file.
+        path: Path of a JSON lines file in UTF-8.
+        images_root: Folder of relative image paths. If None, the folder of the file is used.
+        names: Labels to return, in the order of the columns. If None, the sorted labels of the file
+            are returned.
 
     Raises:
-        DataError: If a line is invalid (the message has its number), if an image does not
-            exist, or if a label is not in ``names``.
+        DataError: If a line is invalid, if an image does not exist, or if a label is not in
+            ``names``. The message contains the number of an invalid line.
     """
     path = Path(path)
     lines = _read_jsonl_lines(path)
     labels = {label for line in lines for label in (*line.labels, *(line.absent or ()))}
-    columns = label_columns(path, labels, names)
+    columns = resolve_label_columns(path, labels, names)
     column_of = {label: column for column, label in enumerate(columns)}
     targets = np.zeros((len(lines), len(columns)))
     for row, line in zip(targets, lines, strict=True):
@@ -67,11 +68,12 @@ def read(
 
 
 def write(labelled: LabelledImages, path: str | Path) -> None:
-    """Write annotated images with their positive and negative labels; all others are unknown.
+    """Write the positive and negative labels of annotated images; unknown labels are left out.
 
     Args:
         labelled: Images with targets 0, 1 or unknown.
-        path: Path of the file; image paths inside its folder are written relative to it.
+        path: Path of the file. Image paths inside the folder of the file are written relative to
+            this folder.
 
     Raises:
         InputError: If a target is between 0 and 1.
@@ -87,7 +89,7 @@ def write(labelled: LabelledImages, path: str | Path) -> None:
             labelled.paths, labelled.targets, labelled.known, strict=True
         ):
             line = {
-                "path": path_relative_to_folder(image, path.parent),
+                "path": unresolved_image_path(image, path.parent),
                 "labels": list(compress(labelled.names, known & (targets == 1))),
                 "absent": list(compress(labelled.names, known & (targets == 0))),
             }
@@ -104,7 +106,7 @@ def _read_jsonl_lines(path: Path) -> list[_ImageLine]:
             ]
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(
-            f"{path} must be JSON lines in UTF-8; got: {error}. Save it in this format."
+            f"{path} must be JSON lines in UTF-8; got: {error}. Save the file in this format."
         ) from error
 
 
@@ -116,7 +118,7 @@ def _parse_jsonl_line(path: Path, number: int, text: str) -> _ImageLine:
             f"{path}, line {number}: expected one JSON object; got {text.strip()[:40]!r} "
             f"({error.msg}). Correct that line."
         ) from error
-    if not _is_image_entry(entry):
+    if not _is_jsonl_image_entry(entry):
         raise DataError(
             f'{path}, line {number}: expected {{"path": "…", "labels": ["…"], "absent": ["…"]}}, '
             f"where absent is optional; got {text.strip()[:60]!r}. Correct that line."
@@ -125,12 +127,12 @@ def _parse_jsonl_line(path: Path, number: int, text: str) -> _ImageLine:
     if both := sorted(set(line.labels) & set(line.absent or ())):
         raise DataError(
             f"{path}, line {number}: a label must be either positive or absent; got "
-            f"{quote_first_three(both)} in both lists. Correct that line."
+            f"{quote_first_unresolved(both)} in both lists. Correct that line."
         )
     return line
 
 
-def _is_image_entry(entry: Any) -> bool:
+def _is_jsonl_image_entry(entry: Any) -> bool:
     def is_label_list(value: Any) -> bool:
         return isinstance(value, list) and all(isinstance(name, str) and name for name in value)
 

@@ -6,7 +6,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from surelabel.data.labels.resolution.image_resolution import label_columns, resolve_labelled_images
+from surelabel.data.labels.resolution.image_resolution import (
+    resolve_label_columns,
+    resolve_labelled_images,
+)
 from surelabel.errors import DataError
 from surelabel.records import LabelledImages
 
@@ -17,13 +20,18 @@ def read(
     images_root: str | Path | None = None,
     names: Sequence[str] | None = None,
 ) -> LabelledImages:
-    """Read annotated images; a label whose objects are all marked difficult is unknown.
+    """Read annotated images from a folder of VOC annotations.
+
+    If all objects of a label in an image are marked difficult, the target of the label is unknown.
 
     Args:
-        path: Folder of XML files, or a folder that contains them in ``Annotations``.
-        images_root: Folder of the paths in ``filename``. None for ``JPEGImages`` next to the
-            annotations if it exists, else for the folder of the XML files.
-        names: Labels to return, in this order; None for the sorted labels of the objects.
+        path: Path of a folder of XML files, or of a folder whose subfolder ``Annotations`` contains
+            the XML files.
+        images_root: Folder of the image paths in ``filename``. If None, the folder ``JPEGImages``
+            next to the annotations is used if this folder exists, and otherwise the folder of the
+            XML files.
+        names: Labels to return, in the order of the columns. If None, the sorted labels of the
+            objects are returned.
 
     Raises:
         DataError: If a file is not a VOC annotation or declares a document type or an entity,
@@ -36,7 +44,9 @@ def read(
     if not files:
         raise DataError(f"{path} must be a folder of VOC annotations (*.xml); got no such file.")
     entries = [_read_voc_annotation(file) for file in files]
-    columns = label_columns(folder, {label for _, objects in entries for label in objects}, names)
+    columns = resolve_label_columns(
+        folder, {label for _, objects in entries for label in objects}, names
+    )
     column_of = {label: column for column, label in enumerate(columns)}
     targets = np.zeros((len(entries), len(columns)))
     for row, (_, objects) in zip(targets, entries, strict=True):
@@ -47,25 +57,27 @@ def read(
         [image for image, _ in entries],
         columns,
         targets,
-        images_root=_default_images_root(folder) if images_root is None else images_root,
+        images_root=_default_voc_images_root(folder) if images_root is None else images_root,
         names=names,
     )
 
 
-def _default_images_root(folder: Path) -> Path:
+def _default_voc_images_root(folder: Path) -> Path:
     images = folder.parent / "JPEGImages"
     return images if images.is_dir() else folder
 
 
 def _read_voc_annotation(file: Path) -> tuple[str, dict[str, bool]]:
-    """Return the image of a file and its labels; False if all objects of a label are difficult."""
+    """Return the image path of a file, and whether any object of each label is not difficult."""
     root = _parse_voc_xml(file)
     image = (root.findtext("filename") or "").strip()
     objects: dict[str, bool] = {}
     for element in root.findall("object"):
         label = (element.findtext("name") or "").strip()
         if not label:
-            raise DataError(f"{file}: every object must have a name; got one without. Add it.")
+            raise DataError(
+                f"{file}: every object must have a name; got an object without a name. Add a name."
+            )
         is_certain = (element.findtext("difficult") or "0").strip() != "1"
         objects[label] = objects.get(label, False) or is_certain
     if root.tag != "annotation" or not image:
@@ -74,7 +86,7 @@ def _read_voc_annotation(file: Path) -> tuple[str, dict[str, bool]]:
 
 
 def _parse_voc_xml(file: Path) -> ElementTree.Element:
-    """Parse XML without document types and entities, which can read files and fill memory."""
+    """Parse XML; document types and entities are rejected, since entities are unsafe."""
     try:
         text = file.read_text(encoding="utf-8-sig")
         if "<!DOCTYPE" in text or "<!ENTITY" in text:

@@ -1,4 +1,4 @@
-"""Weights of the encoders in the package."""
+"""Load the weights of the encoders in the package."""
 
 import json
 from importlib.resources import as_file, files
@@ -17,29 +17,32 @@ from surelabel.encoders.open_clip.encoder import OpenClipEncoder, TrainingInfo
 TRAINING_DOMAIN = "emoji scenes (generated images of 299 things)"
 
 
-def load_embedded_encoder(name: str, device: str) -> OpenClipEncoder:
+def encoder_with_embedded_weights(name: str, device: str) -> OpenClipEncoder:
     """Load an encoder of the package with its out-of-distribution detector.
 
     Args:
-        name: Name of the encoder, a key of ``ENCODERS``.
-        device: Device of the encoder.
+        name: Name of an encoder of the package, a key of ``ENCODERS``.
+        device: Device of the encoder, such as ``cpu`` or ``cuda``.
     """
     with as_file(files("surelabel.encoders").joinpath("weights")) as folder:
-        encoder = load_encoder_from_weights(folder, name, device=device)
+        encoder = encoder_from_embedded_weights_folder(folder, name, device=device)
         detector = load_ood_detector(folder / f"{name}.world.safetensors", encoder.fingerprint)
     return encoder.with_ood_detector(detector)
 
 
-def load_encoder_from_weights(folder: Path, name: str, *, device: str = "cpu") -> OpenClipEncoder:
-    """Load an encoder from the files that its training wrote.
+def encoder_from_embedded_weights_folder(
+    folder: Path, name: str, *, device: str = "cpu"
+) -> OpenClipEncoder:
+    """Load an encoder from the folder that the training script wrote.
 
-    The files are ``NAME.safetensors`` and ``NAME.json``. The token embedding in the file contains
-    only the rows of tokens that occurred in training; all other rows become the mean of these.
+    The folder must contain ``NAME.safetensors`` and ``NAME.json``. The token embedding in
+    ``NAME.safetensors`` contains only the rows of tokens that occurred in training. The rows of all
+    other tokens are set to the mean of the stored rows.
 
     Args:
-        folder: Folder of both files.
-        name: Name of the encoder.
-        device: Device of the encoder.
+        folder: Folder with ``NAME.safetensors`` and ``NAME.json``.
+        name: Name of the encoder, the file name without suffix.
+        device: Device of the encoder, such as ``cpu`` or ``cuda``.
 
     Raises:
         ConfigError: If the preprocessing settings are incomplete or invalid.
@@ -51,7 +54,7 @@ def load_encoder_from_weights(folder: Path, name: str, *, device: str = "cpu") -
     state = {k: v.float() for k, v in load_file(folder / f"{name}.safetensors").items()}
     ids = state.pop("token_ids").long()
     n_tokens = config["text_cfg"]["vocab_size"]
-    state["token_embedding.weight"] = expand_token_embedding(
+    state["token_embedding.weight"] = expand_embedded_token_weights(
         state["token_embedding.weight"], ids, n_tokens
     )
     model = CLIP(**config)
@@ -67,20 +70,21 @@ def load_encoder_from_weights(folder: Path, name: str, *, device: str = "cpu") -
     )
 
 
-def expand_token_embedding(trained_rows: Tensor, ids: Tensor, n_tokens: int) -> Tensor:
-    """Return the embedding of all tokens; untrained tokens get the mean of the trained rows.
+def expand_embedded_token_weights(trained_rows: Tensor, ids: Tensor, n_tokens: int) -> Tensor:
+    """Return the embedding of all tokens, with the mean of trained rows for untrained tokens.
 
     Args:
-        trained_rows: Rows of the trained tokens, ``(k, w)``.
+        trained_rows: Embeddings of the trained tokens, ``(k, w)``.
         ids: Ids of the trained tokens, ``(k,)``.
         n_tokens: Number of all tokens.
 
     Returns:
-        The token embedding, ``(n_tokens, w)``.
+        The embedding of all tokens, ``(n_tokens, w)``.
 
     Example:
         >>> import torch
-        >>> expand_token_embedding(torch.tensor([[1.0], [3.0]]), torch.tensor([0, 2]), 3)[:, 0]
+        >>> trained_rows, ids = torch.tensor([[1.0], [3.0]]), torch.tensor([0, 2])
+        >>> expand_embedded_token_weights(trained_rows, ids, 3)[:, 0]
         tensor([1., 2., 3.])
     """
     table = trained_rows.mean(dim=0).repeat(n_tokens, 1)

@@ -21,13 +21,13 @@ QUANTILE, N_SETS = 0.99, 1000
 
 @dataclass(frozen=True)
 class OODDetector:
-    """Mean and covariance of the image vectors of in-distribution images.
+    """Detector of sets of images that are out of distribution, by the Mahalanobis distance.
 
     Attributes:
-        mean: Mean of the unit vectors, ``(d,)``.
-        precision: Inverse of their covariance matrix, ``(d, d)``.
-        limits: For each of ``SET_SIZES``, the 99th percentile of the distance of
-            in-distribution sets of that many images with one theme.
+        mean: Mean of the unit vectors of in-distribution images, ``(d,)``.
+        precision: Inverse of the covariance matrix of in-distribution unit vectors, ``(d, d)``.
+        limits: Limit of the distance for each set size in ``SET_SIZES``. A limit is the 99th
+            percentile over in-distribution sets whose images have one theme.
     """
 
     mean: Tensor
@@ -37,7 +37,10 @@ class OODDetector:
     def mahalanobis_distance(self, pooled: Tensor) -> float:
         """Return the Mahalanobis distance between the mean of a set and the training mean.
 
-            sqrt((m - mean)' precision (m - mean))        m = mean of the set
+            sqrt((m - mean)' precision (m - mean))
+
+        with m the mean vector of the set, ``mean`` the training mean, and ``precision`` the
+        inverse covariance matrix.
 
         Args:
             pooled: Unit vectors of the images of the set, ``(n, d)``.
@@ -47,24 +50,25 @@ class OODDetector:
         return math.sqrt(max(float(offset @ self.precision.double() @ offset), 0.0))
 
     def ood_score(self, pooled: Tensor) -> float:
-        """Return the distance of a set of images, divided by the limit for its size.
+        """Return the out-of-distribution score of a set of images.
 
-        A set with a score above 1 is out of distribution. Sets of eight images or more are
-        detected more reliably than single images, because differences between images average out.
+        The score is the Mahalanobis distance of the set, divided by the limit for the number of
+        images. A set with a score above 1 is out of distribution. Detection is more reliable for
+        sets of eight images or more than for single images.
 
         Args:
             pooled: Unit vectors of the images of the set, ``(n, d)``.
 
         Returns:
-            The out-of-distribution score, >= 0; NaN for an empty set.
+            The out-of-distribution score, >= 0. If the set is empty, the score is NaN.
 
         Source:
             Hotelling, The Generalization of Student's Ratio, Annals of Mathematical Statistics
-            2(3), 1931: T squared, here divided by the number of images.
+            2(3), 1931. The squared distance is T squared divided by the number of images.
 
         Differs:
-            The limits are measured on sets with one theme, whose means deviate more than
-            those of random sets.
+            The limits are measured on sets with one theme. The mean of a set with one theme
+            deviates more from the training mean than the mean of a random set.
         """
         if len(pooled) == 0:
             return math.nan
@@ -73,12 +77,12 @@ class OODDetector:
 
 
 def fit_ood_detector(pooled: Tensor, themes: Sequence[Tensor]) -> OODDetector:
-    """Estimate mean, covariance and limits from the vectors of in-distribution images.
+    """Fit an out-of-distribution detector to the vectors of in-distribution images.
 
     Args:
         pooled: Unit vectors for the mean and the covariance, ``(n, d)``.
-        themes: For each theme, unit vectors of other in-distribution images, ``(k, d)``; 64
-            images or more are best.
+        themes: Unit vectors ``(k, d)`` of the images of each theme. The images must be
+            in-distribution images that are not in ``pooled``, and k should be 64 or more.
     """
     covariance = torch.cov(pooled.double().T)
     ridge = SHRINKAGE * covariance.diagonal().mean()
@@ -99,7 +103,7 @@ def fit_ood_detector(pooled: Tensor, themes: Sequence[Tensor]) -> OODDetector:
 
 
 def save_ood_detector(detector: OODDetector, fingerprint: str, file: Path) -> None:
-    """Write a detector to a safetensors file, with the fingerprint of its encoder."""
+    """Write a detector and the fingerprint of the encoder to a safetensors file."""
     tensors = {
         "mean": detector.mean,
         "precision": detector.precision,
@@ -109,17 +113,17 @@ def save_ood_detector(detector: OODDetector, fingerprint: str, file: Path) -> No
 
 
 def load_ood_detector(file: Path, fingerprint: str) -> OODDetector:
-    """Read the detector of the encoder with this fingerprint.
+    """Read an out-of-distribution detector, and check the fingerprint of the encoder.
 
     Raises:
-        DataError: If the detector was fitted for other weights.
+        DataError: If the detector was fitted for an encoder with another fingerprint.
     """
     with safe_open(file, framework="pt") as stored:
         stored_fingerprint = stored.metadata()["fingerprint"]
         mean, precision, limits = (stored.get_tensor(k) for k in ("mean", "precision", "limits"))
     if stored_fingerprint != fingerprint:
         raise DataError(
-            f"{file.name} must be fitted for the weights {fingerprint} of this encoder; it was "
-            f"fitted for {stored_fingerprint}. Run python training/out_of_distribution.py."
+            f"{file.name} must be fitted for the weights {fingerprint} of this encoder, "
+            f"not for {stored_fingerprint}. Run python training/out_of_distribution.py."
         )
     return OODDetector(mean, precision, limits.tolist())

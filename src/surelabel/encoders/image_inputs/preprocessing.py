@@ -27,16 +27,18 @@ OPENAI_CLIP_EXAMPLE = (
 
 
 class ImagePreprocessor:
-    """Image preprocessing of a checkpoint. It is small, so that data workers can pickle it.
+    """Image preprocessing of a checkpoint, which can be pickled for data workers.
 
     Args:
-        settings: ``size`` (height and width, or one side), ``mean``, ``std``, ``interpolation``,
-            ``resize_mode`` and ``fill_color``, as in the ``preprocess_cfg`` of open_clip.
+        settings: Preprocessing settings with the keys ``size`` (height and width, or the side of
+            square images), ``mean``, ``std``, ``interpolation``, ``resize_mode`` and
+            ``fill_color``, as in the ``preprocess_cfg`` of open_clip.
 
     Differs:
-        With ``resize_mode`` ``shortest``, open_clip resizes the whole image before the center
-        crop, which needs gigabytes for 20,000 by 2 pixels. Here, an image whose resized long side
-        would exceed 8 times the size is cropped first. All other images are equal bit for bit.
+        If ``resize_mode`` is ``shortest``, open_clip resizes the whole image before the center
+        crop, which needs gigabytes of memory for an image of 20,000 by 2 pixels. Here, an image
+        whose resized long side would exceed 8 times the input size is cropped before resizing. All
+        other images are preprocessed as in open_clip.
 
     Example:
         >>> settings = {"size": 8, "mean": [0.5] * 3, "std": [0.25] * 3,
@@ -61,32 +63,32 @@ class ImagePreprocessor:
         self._transform = image_transform_v2(cfg, is_train=False)
 
     def __call__(self, image: Image.Image) -> Tensor:
-        """Return an upright RGB image, resized and normalized, ``(3, h, w)``."""
+        """Return the resized and normalized pixels of an upright RGB image, ``(3, h, w)``."""
         if self.settings["resize_mode"] == "shortest":
-            image = _crop_extreme_aspect_ratio(image, *self.settings["size"])
+            image = _crop_long_image_before_preprocessing(image, *self.settings["size"])
         pixels: Tensor = self._transform(image)
         return pixels
 
     @property
     def input_side(self) -> int:
-        """Return the larger side of the input, in pixels."""
+        """Return the larger side of the preprocessed images, in pixels."""
         return int(max(self.settings["size"]))
 
     @property
     def crop_mode(self) -> str:
-        """Return how images that are not square fit the input, in the terms of timm.
+        """Return the crop mode of the preprocessing, as named in timm.
 
         Returns:
-            ``squash`` if the aspect ratio changes, ``center`` for a center crop, ``border`` if
-            the image is padded.
+            ``squash`` if both sides are resized independently, ``center`` if the image is
+            center-cropped, or ``border`` if the image is padded.
         """
         return CROP_MODES[self.settings["resize_mode"]]
 
     def check_pixels(self, pixels: Tensor) -> Tensor:
-        """Return preprocessed images ``(n, 3, h, w)`` after a check of their shape.
+        """Check the shape of preprocessed images ``(n, 3, h, w)``, and return the images.
 
         Raises:
-            InputError: If the shape is not that of the output of this preprocessing.
+            InputError: If the images do not have the shape of images preprocessed for this encoder.
         """
         check_shapes(pixels=(pixels, "n rgb h w"))
         expected = (3, *self.settings["size"])
@@ -99,8 +101,10 @@ class ImagePreprocessor:
         return pixels
 
 
-def _crop_extreme_aspect_ratio(image: Image.Image, height: int, width: int) -> Image.Image:
-    """Crop the ends of an image whose long side would become very long by resizing."""
+def _crop_long_image_before_preprocessing(
+    image: Image.Image, height: int, width: int
+) -> Image.Image:
+    """Crop the ends of an image whose aspect ratio exceeds ``MAX_ASPECT_RATIO``."""
     scale = max(width / image.width, height / image.height)
     left = max(0, int(image.width - MAX_ASPECT_RATIO * width / scale) // 2)
     top = max(0, int(image.height - MAX_ASPECT_RATIO * height / scale) // 2)
@@ -113,11 +117,11 @@ def check_preprocess_cfg(settings: Any, source: str) -> None:
     """Check that the preprocessing settings of a checkpoint are complete and valid.
 
     Args:
-        settings: The ``preprocess_cfg`` of the checkpoint.
-        source: File or encoder that contains the settings, for messages.
+        settings: Preprocessing settings of the checkpoint, the ``preprocess_cfg`` of open_clip.
+        source: Name of the file or encoder that contains the settings, for error messages.
 
     Raises:
-        ConfigError: If there are no settings, or one is missing or invalid.
+        ConfigError: If there are no settings, or if a setting is missing or invalid.
     """
     if not isinstance(settings, Mapping):
         raise ConfigError(
@@ -137,14 +141,14 @@ def check_preprocess_cfg(settings: Any, source: str) -> None:
                 f"{key} in {source} must be one of {', '.join(choices)}; got {settings[key]!r}."
             )
     for key, minimum, condition in (("mean", -math.inf, ""), ("std", 0, " above 0")):
-        if not _is_rgb_triple(settings[key], above=minimum):
+        if not _is_preprocessing_rgb_triple(settings[key], above=minimum):
             raise ConfigError(
                 f"{key} in {source} must be three numbers{condition} (red, green, blue); "
                 f"got {settings[key]!r}."
             )
 
 
-def _is_rgb_triple(value: Any, *, above: float) -> bool:
+def _is_preprocessing_rgb_triple(value: Any, *, above: float) -> bool:
     return (
         isinstance(value, list | tuple)
         and len(value) == 3

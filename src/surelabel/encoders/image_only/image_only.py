@@ -14,11 +14,11 @@ from surelabel.errors import ConfigError
 from surelabel.records import Features
 
 
-def no_trunk_error(name: str) -> ConfigError:
-    """Return the error for an encoder without access to the layers before pooling.
+def image_only_encoder_trunk_error(name: str) -> ConfigError:
+    """Return the error for an image-only encoder that computes no trunk tokens.
 
     Args:
-        name: Name of the encoder.
+        name: Name of the encoder, for the error message.
     """
     return ConfigError(
         f"{name} computes one vector per image and no trunk tokens. Use timm:NAME or an encoder "
@@ -26,11 +26,11 @@ def no_trunk_error(name: str) -> ConfigError:
     )
 
 
-class TextlessEncoder:
-    """Base class of encoders without a text tower; unsupported methods raise ConfigError.
+class BaseImageOnlyEncoder:
+    """Base class of encoders without a text tower, whose unsupported methods raise ConfigError.
 
     Args:
-        name: Name that the encoder was loaded by.
+        name: Model name that was used to load the encoder.
     """
 
     scale = 1.0
@@ -42,84 +42,84 @@ class TextlessEncoder:
         self.name = name
 
     def with_dense_image_size(self) -> Self:
-        """Return this encoder; without patch features there is no other size."""
+        """Return this encoder unchanged, because the encoder has no patch features."""
         return self
 
     def encode_patches(self, pixels: Tensor) -> Features:
-        """Raise ConfigError: there is no joint space for patches."""
+        """Raise ConfigError, because the encoder has no patch vectors."""
         self._raise_no_patches()
 
     def encode_self_aware_patches(self, pixels: Tensor) -> Features:
-        """Raise ConfigError: there is no joint space for patches."""
+        """Raise ConfigError, because the encoder has no patch vectors."""
         self._raise_no_patches()
 
     def encode_patches_with_attention(self, pixels: Tensor) -> Features:
-        """Raise ConfigError: there is no joint space for patches."""
+        """Raise ConfigError, because the encoder has no patch vectors."""
         self._raise_no_patches()
 
     def encode_trunk_tokens(self, pixels: Tensor) -> Features:
-        """Raise ConfigError: there is no access to the layers before pooling."""
-        raise no_trunk_error(self.name)
+        """Raise ConfigError, because the encoder has no trunk tokens."""
+        raise image_only_encoder_trunk_error(self.name)
 
     def encode_ladder_features(self, pixels: Tensor, *, first_block: int, depth: int) -> Features:
-        """Raise ConfigError: there are no ViT blocks with a joint space."""
+        """Raise ConfigError, because the encoder has no ViT blocks with a joint space."""
         self._raise_no_blocks()
 
     def last_blocks(self, depth: int) -> LastBlocks:
-        """Raise ConfigError: there are no ViT blocks with a joint space."""
+        """Raise ConfigError, because the encoder has no ViT blocks with a joint space."""
         self._raise_no_blocks()
 
     @property
     def trunk_width(self) -> int:
-        """Raise ConfigError: there is no access to the layers before pooling."""
-        raise no_trunk_error(self.name)
+        """Raise ConfigError, because the encoder has no trunk tokens."""
+        raise image_only_encoder_trunk_error(self.name)
 
     def supports(self, kind: str) -> bool:
-        """Return False: there are neither patches nor trunk tokens nor ViT blocks."""
+        """Return False, because the encoder computes no features other than pooled vectors."""
         return False
 
     def with_image_size(self, size: int) -> Self:
-        """Return this encoder if its input is ``size`` by ``size`` pixels.
+        """Return this encoder after a check that the image size is ``size`` by ``size`` pixels.
 
         Raises:
-            ConfigError: If the input has another size.
+            ConfigError: If the encoder has another image size.
         """
         if [size, size] == self.preprocess_cfg["size"]:
             return self
         height, width = self.preprocess_cfg["size"]
         raise ConfigError(
             f"The image size of {self.name} must be {height} by {width} pixels; got {size} by "
-            f"{size}. Load it with encoder.size={size}, or use the default size of the method."
+            f"{size}. Set encoder.size={size}, or use the default size of the method."
         )
 
     def encode_labels(self, names: Sequence[str], templates: Sequence[str]) -> Tensor:
-        """Raise ConfigError: there is no text tower."""
+        """Raise ConfigError, because the encoder has no text tower."""
         self._raise_no_text_tower()
 
     def deep_prompt_text_encoder(
         self, names: Sequence[str], templates: Sequence[str], *, depth: int
     ) -> DeepPromptTextEncoder:
-        """Raise ConfigError: there is no text tower."""
+        """Raise ConfigError, because the encoder has no text tower."""
         self._raise_no_text_tower()
 
     def encode_sentences(self, sentences: Sequence[str]) -> Tensor:
-        """Raise ConfigError: there is no text tower."""
+        """Raise ConfigError, because the encoder has no text tower."""
         self._raise_no_text_tower()
 
     def labels_with_untrained_tokens(self, names: Sequence[str]) -> list[str]:
-        """Return an empty list: the labels are not tokenized."""
+        """Return an empty list, because an encoder without a text tower has no tokens."""
         return []
 
     def ood_score(self, pooled: Tensor) -> float:
-        """Return NaN: the training images are unknown."""
+        """Return NaN, because the training images of the encoder are unknown."""
         return math.nan
 
     def trainable_network(self) -> nn.Module:
-        """Raise ConfigError: the encoder cannot be trained."""
+        """Raise ConfigError, because the encoder cannot be trained."""
         self._raise_not_trainable()
 
     def with_network(self, network: nn.Module) -> Encoder:
-        """Raise ConfigError: the encoder cannot be trained."""
+        """Raise ConfigError, because the encoder cannot be trained."""
         self._raise_not_trainable()
 
     def _raise_no_patches(self) -> NoReturn:
@@ -148,12 +148,12 @@ class TextlessEncoder:
         )
 
 
-class ImageOnlyEncoder(TextlessEncoder):
-    """Base class of encoders of images without a text tower.
+class ImageOnlyEncoder(BaseImageOnlyEncoder):
+    """Base class of image encoders without a text tower.
 
     Args:
-        name: Name that the encoder was loaded by.
-        preprocess: Preprocessing of upright RGB images to ``(3, h, w)``.
+        name: Model name that was used to load the encoder.
+        preprocess: Preprocessing of an upright RGB image to a tensor ``(3, h, w)``.
     """
 
     def __init__(self, name: str, preprocess: ImagePreprocessor):
@@ -162,14 +162,14 @@ class ImageOnlyEncoder(TextlessEncoder):
 
     @property
     def input_side(self) -> int:
-        """Return the larger side of the input, in pixels."""
+        """Return the larger side of the preprocessed images, in pixels."""
         return self.preprocess.input_side
 
     @property
     def crop_mode(self) -> str:
-        """Return how images that are not square fit the input.
+        """Return the crop mode of the preprocessing.
 
         Returns:
-            ``squash``, ``center`` or ``border``, as in :class:`ImagePreprocessor`.
+            Crop mode ``squash``, ``center`` or ``border``, as in :class:`ImagePreprocessor`.
         """
         return self.preprocess.crop_mode

@@ -1,4 +1,4 @@
-"""Image encoders in ONNX files."""
+"""Load and run image encoders that are stored in ONNX files."""
 
 import hashlib
 import json
@@ -18,7 +18,10 @@ from surelabel.encoders.image_inputs.preprocessing import (
 )
 from surelabel.encoders.image_only.image_only import ImageOnlyEncoder
 from surelabel.encoders.image_only.onnx_graph import OnnxGraph
-from surelabel.encoders.loading.encoder_manifest import manifest_settings, write_manifest
+from surelabel.encoders.loading.encoder_manifest import (
+    encoder_manifest_settings,
+    write_encoder_manifest,
+)
 from surelabel.errors import ConfigError, DataError
 from surelabel.files import atomic_folder
 from surelabel.records import Features
@@ -28,24 +31,24 @@ GRAPH_FOLDER = "onnx"  # folder of the graph within a saved encoder
 
 
 class OnnxEncoder(ImageOnlyEncoder):
-    """A frozen image encoder in an ONNX file, run by onnxruntime.
+    """A frozen image encoder in an ONNX file, which is run by onnxruntime.
 
     Args:
-        graph: Graph from images to vectors.
-        name: Name that the encoder was loaded by.
-        layout: Axes of the input, ``nchw`` or ``nhwc``.
-        preprocess: Preprocessing of an image to ``(3, h, w)``.
+        graph: ONNX graph that computes vectors from images.
+        name: Model name that was used to load the encoder.
+        layout: Order of the axes of the graph input, ``nchw`` or ``nhwc``.
+        preprocess: Preprocessing of an upright RGB image to a tensor ``(3, h, w)``.
     """
 
     def __init__(self, graph: OnnxGraph, *, name: str, layout: str, preprocess: ImagePreprocessor):
         super().__init__(name, preprocess)
         self.graph, self.layout = graph, layout
-        self.fingerprint = _graph_fingerprint(graph, self.settings)
+        self.fingerprint = _onnx_encoder_fingerprint(graph, self.settings)
         self.width = self._run_graph(torch.zeros(1, 3, *self.preprocess_cfg["size"])).shape[1]
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return all settings with their resolved values; they reproduce this encoder."""
+        """Return the settings with which ``onnx_encoder`` loads this encoder again."""
         cfg = {k: v for k, v in self.preprocess_cfg.items() if k != "fill_color"}
         return {"output": self.graph.output, "layout": self.layout, **cfg}
 
@@ -53,14 +56,14 @@ class OnnxEncoder(ImageOnlyEncoder):
         """Return ``pooled`` unit vectors of preprocessed images ``(n, 3, h, w)``.
 
         Raises:
-            DataError: If the graph fails, or its output contains NaN or infinity.
+            DataError: If the graph fails, or the output of the graph contains NaN or infinity.
         """
         return Features(
             pooled=F.normalize(self._run_graph(self.preprocess.check_pixels(pixels)), dim=-1)
         )
 
     def save(self, folder: Path) -> None:
-        """Write the graph, its weights and all settings to a folder that ``local-dir:`` loads.
+        """Write the graph, the weights and all settings to a folder for ``local-dir:FOLDER``.
 
         Raises:
             DataError: If the folder cannot be written.
@@ -71,7 +74,7 @@ class OnnxEncoder(ImageOnlyEncoder):
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file, copy)
             fields = {"name": self.name, "settings": self.settings}
-            write_manifest(new, "onnx", self.graph.file.name, self.fingerprint, **fields)
+            write_encoder_manifest(new, "onnx", self.graph.file.name, self.fingerprint, **fields)
 
     def _run_graph(self, pixels: Tensor) -> Tensor:
         images = pixels if self.layout == "nchw" else pixels.permute(0, 2, 3, 1)
@@ -93,20 +96,23 @@ def onnx_encoder(
     """Load an image encoder from an ONNX file.
 
     Args:
-        file: Path of the graph. Its input is RGB images, its output one vector per image.
+        file: Path of an ONNX graph that computes one vector per RGB image.
         device: Device of the encoder, ``cpu`` only.
-        output: Name of the output with the vectors.
-        layout: Axes of the input, ``nchw`` or ``nhwc``; if empty, it is read from the graph.
-        size: Side of the images in pixels, or height and width; None reads it from the graph.
-        mean: Mean of red, green and blue in [0, 1], subtracted from the pixels. The defaults of
-            ``mean`` and ``std`` scale pixels to [-1, 1].
-        std: Divisor of red, green and blue after subtraction. For a graph with the input
-            ``scale · v + offset`` of bytes v, std = 1 / (255 · scale) and mean = -offset · std.
-        interpolation: ``bicubic`` or ``bilinear``.
-        resize_mode: ``shortest`` (center crop), ``longest`` (padding) or ``squash``.
+        output: Name of the graph output that contains the vectors.
+        layout: Order of the axes of the graph input, ``nchw`` or ``nhwc``. If empty, the order is
+            read from the graph.
+        size: Side of the images in pixels, or height and width. If None, the size is read from the
+            graph.
+        mean: Mean of red, green and blue, which is subtracted from pixel values in [0, 1]. The
+            defaults of ``mean`` and ``std`` scale pixel values to [-1, 1].
+        std: Divisor of red, green and blue after ``mean`` is subtracted. If the graph expects
+            ``scale · v + offset`` for pixel values v from 0 to 255, set ``std`` to
+            1 / (255 · scale) and ``mean`` to -offset · std.
+        interpolation: Interpolation of the resized images, ``bicubic`` or ``bilinear``.
+        resize_mode: Resize mode ``shortest`` (center crop), ``longest`` (padding) or ``squash``.
 
     Raises:
-        DataError: If the file is missing or damaged, or its graph is not an image encoder.
+        DataError: If the file is missing or damaged, or the graph is not an image encoder.
         ConfigError: If a setting does not fit the graph, or the device is not the CPU.
         MissingPart: If onnx or onnxruntime is not installed.
     """
@@ -116,22 +122,24 @@ def onnx_encoder(
     cfg = {"mean": mean, "std": std, "interpolation": interpolation, "resize_mode": resize_mode}
     check_preprocess_cfg(cfg, name)
     graph = OnnxGraph(Path(file).expanduser(), output)
-    layout = _resolve_layout(layout, graph)
+    layout = _resolve_onnx_encoder_layout(layout, graph)
     sides = [graph.shape[layout.index("h")], graph.shape[layout.index("w")]]
-    preprocess = ImagePreprocessor({**cfg, "size": _resolve_image_size(size, sides, graph)})
+    preprocess = ImagePreprocessor(
+        {**cfg, "size": _resolve_onnx_encoder_image_size(size, sides, graph)}
+    )
     return OnnxEncoder(graph, name=name, layout=layout, preprocess=preprocess)
 
 
-def load_saved_onnx(folder: Path, manifest: dict[str, Any], device: str) -> OnnxEncoder:
-    """Load the encoder that ``save`` wrote into a folder.
+def load_saved_onnx_encoder(folder: Path, manifest: dict[str, Any], device: str) -> OnnxEncoder:
+    """Load an ONNX encoder from a folder that was written by ``save``.
 
     Args:
         folder: Folder of the saved encoder.
-        manifest: Content of its manifest, with ``onnx`` and ``settings``.
-        device: Device of the encoder.
+        manifest: Content of the manifest, with the keys ``onnx`` and ``settings``.
+        device: Device of the encoder, ``cpu`` only.
 
     Raises:
-        DataError: If the file name is missing, or the file is missing or damaged.
+        DataError: If the manifest is invalid, or the ONNX file is missing or damaged.
     """
     file = manifest["onnx"]
     if not isinstance(file, str) or Path(file).name != file:
@@ -139,14 +147,14 @@ def load_saved_onnx(folder: Path, manifest: dict[str, Any], device: str) -> Onnx
             f"{folder} must contain a manifest with the name of an ONNX file as onnx; "
             f"got {file!r}. Save the encoder again."
         )
-    settings = manifest_settings(onnx_encoder, manifest, folder)
+    settings = encoder_manifest_settings(onnx_encoder, manifest, folder)
     encoder = onnx_encoder(str(folder / GRAPH_FOLDER / file), device, **settings)
     encoder.name = str(manifest.get("name", encoder.name))
     return encoder
 
 
-def _graph_fingerprint(graph: OnnxGraph, settings: dict[str, Any]) -> str:
-    """Return a hash of the files and the settings, 16 hexadecimal digits."""
+def _onnx_encoder_fingerprint(graph: OnnxGraph, settings: dict[str, Any]) -> str:
+    """Return a hash of the graph files and the settings, with 16 hexadecimal digits."""
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     for file in graph.files:
         with file.open("rb") as opened:
@@ -154,12 +162,13 @@ def _graph_fingerprint(graph: OnnxGraph, settings: dict[str, Any]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _resolve_layout(stated: str, graph: OnnxGraph) -> str:
-    """Return the stated layout, or the only one with three channels.
+def _resolve_onnx_encoder_layout(stated: str, graph: OnnxGraph) -> str:
+    """Return the stated layout, or else the only layout with three channels.
 
     Raises:
-        ConfigError: If the stated layout does not fit the graph, or both layouts do.
-        DataError: If no axis can have three channels.
+        ConfigError: If the stated layout does not fit the graph, or if both layouts fit and none is
+            stated.
+        DataError: If neither the first nor the last axis of an image can have three channels.
     """
     if stated not in ("", *LAYOUTS):
         raise ConfigError(f"layout must be {' or '.join(LAYOUTS)}; got {stated!r}.")
@@ -176,13 +185,15 @@ def _resolve_layout(stated: str, graph: OnnxGraph) -> str:
             f"got the shape {graph.shape}. Export the image encoder alone."
         )
     raise ConfigError(
-        f"The layout of {graph.file} must be stated for its input shape {graph.shape}; "
+        f"The layout of {graph.file} must be stated for the input shape {graph.shape}; "
         f"got {stated!r}. Set encoder.layout={' or '.join(possible)}."
     )
 
 
-def _resolve_image_size(stated: Any, sides: list[int | None], graph: OnnxGraph) -> list[int]:
-    """Return height and width, stated or read from the graph."""
+def _resolve_onnx_encoder_image_size(
+    stated: Any, sides: list[int | None], graph: OnnxGraph
+) -> list[int]:
+    """Return the stated height and width, or else the height and width of the graph input."""
     wanted = list(stated) if isinstance(stated, list | tuple) else [stated, stated]
     resolved = [w if w is not None else s for w, s in zip(wanted, sides, strict=False)]
     is_valid = all(type(side) is int and 1 <= side <= MAX_SIDE for side in resolved)

@@ -1,4 +1,4 @@
-"""Graphs from images to vectors in ONNX files, which may be malicious or damaged."""
+"""Run ONNX graphs that compute vectors from images, and check the ONNX files."""
 
 import math
 from collections.abc import Iterator
@@ -19,50 +19,57 @@ Vectors = npt.NDArray[np.float32]
 
 
 class OnnxGraph:
-    """One output of an ONNX file, computed on the CPU with the number of threads of torch.
+    """Graph of an ONNX file, which computes one vector per image on the CPU.
 
     Args:
-        file: ONNX file. External weights must be in its folder or below.
-        output: Name of the output with one vector per image.
+        file: Path of the ONNX file. External weights must be in the folder of this file, or in a
+            subfolder.
+        output: Name of the graph output that contains one vector per image.
 
     Attributes:
-        files: The ONNX file and the files of its external weights.
-        shape: Shape of the input, four axes; None for an axis of any size.
+        files: Paths of the ONNX file and of the files with external weights.
+        shape: Shape of the graph input, with four axes. If an axis can have any size, the entry is
+            None.
 
     Raises:
-        DataError: If the file is missing or damaged, or the input is not a batch of images.
-        ConfigError: If there is no output of this name.
+        DataError: If the file is missing or damaged, or the graph input is not a batch of images.
+        ConfigError: If the graph has no output with the name ``output``.
         MissingPart: If onnx or onnxruntime is not installed.
     """
 
     def __init__(self, file: Path, output: str):
         self.file, self.output = file, output
-        onnx, runtime = _import_package("onnx"), _import_package("onnxruntime")
-        self._errors = _runtime_errors()
-        self.files = [file, *_weight_files(onnx, file)]
+        onnx, runtime = (
+            _import_onnx_graph_package("onnx"),
+            _import_onnx_graph_package("onnxruntime"),
+        )
+        self._errors = _onnx_graph_runtime_errors()
+        self.files = [file, *_onnx_graph_weight_files(onnx, file)]
         self._session = self._open_session(runtime)
         inputs = self._session.get_inputs()
         if len(inputs) != 1 or len(inputs[0].shape) != 4 or inputs[0].type not in DTYPES:
             raise DataError(
                 f"{file} must have one input, float images with four axes; "
-                f"got {_describe_values(inputs)}. Export the image encoder of the model alone."
+                f"got {_describe_onnx_graph_values(inputs)}. Export the image encoder of the model "
+                "alone."
             )
         self._input, self._dtype = inputs[0].name, DTYPES[inputs[0].type]
         self.shape = [d if isinstance(d, int) and d > 0 else None for d in inputs[0].shape]
         outputs = self._session.get_outputs()
         if output not in [o.name for o in outputs]:
             raise ConfigError(
-                f"{file} has no output {output!r}; it has {_describe_values(outputs)}. Name the "
-                "output with one vector per image: encoder.output=NAME."
+                f"{file} has no output {output!r}. The outputs are "
+                f"{_describe_onnx_graph_values(outputs)}. Set encoder.output to the name of the "
+                "output with one vector per image."
             )
 
     def __call__(self, images: npt.NDArray[Any]) -> Vectors:
-        """Return vectors ``(n, d)`` of images in the layout of the graph.
+        """Return vectors ``(n, d)`` of images whose axes are in the order of the graph input.
 
         If the graph has a fixed batch size, the last batch is padded with zeros.
 
         Raises:
-            DataError: If the graph fails, or the output is not one finite vector per image.
+            DataError: If the graph fails, or does not return one finite vector per image.
         """
         inputs = images.astype(self._dtype)
         size = self.shape[0] or max(len(inputs), 1)
@@ -76,20 +83,21 @@ class OnnxGraph:
             (output,) = self._session.run([self.output], {self._input: batch})
         except self._errors as error:
             raise DataError(
-                f"{self.file} fails on images of shape {batch.shape}: {_one_line(error)}. Set "
-                "encoder.size to the input size of the model, or export it again."
+                f"{self.file} fails on images of shape {batch.shape}: "
+                f"{_onnx_graph_error_line(error)}. Set encoder.size to the input size of the "
+                "model, or export the model again."
             ) from error
         return self._check_output(output, len(batch))[: len(images)]
 
     def _check_output(self, output: Any, n_images: int) -> Vectors:
-        """Return the output as float32 vectors ``(n, d)`` after a check of shape and values."""
+        """Check the shape and the values of the graph output, and return float32 ``(n, d)``."""
         shape: tuple[int, ...] = getattr(output, "shape", ())
         dtype = getattr(output, "dtype", type(output))
         is_vectors = len(shape) >= 2 and shape[0] == n_images and math.prod(shape[2:]) == 1
         if not is_vectors or not shape[1] or dtype not in DTYPES.values():
             raise DataError(
                 f"Output {self.output!r} of {self.file} must contain one float vector per image, "
-                f"({n_images}, d); got shape {shape} of {dtype}. Name another output "
+                f"({n_images}, d); got shape {shape} of {dtype}. Set another output "
                 "(encoder.output=NAME), or export the model with pooled features."
             )
         if not np.isfinite(output).all():
@@ -112,11 +120,12 @@ class OnnxGraph:
         except self._errors as error:
             raise DataError(
                 f"{self.file} cannot be loaded by onnxruntime {runtime.__version__}: "
-                f"{_one_line(error)}. Copy it again, or export it for this version."
+                f"{_onnx_graph_error_line(error)}. Copy the file again, or export the model for "
+                "this version."
             ) from error
 
 
-def _import_package(package: str) -> Any:
+def _import_onnx_graph_package(package: str) -> Any:
     try:
         return import_module(package)
     except ImportError as error:
@@ -126,52 +135,55 @@ def _import_package(package: str) -> Any:
         ) from error
 
 
-def _runtime_errors() -> tuple[type[Exception], ...]:
-    """Return the error classes of onnxruntime, which have no common base class."""
+def _onnx_graph_runtime_errors() -> tuple[type[Exception], ...]:
+    """Return all error classes that onnxruntime raises, which have no common base class."""
     state = vars(import_module("onnxruntime.capi.onnxruntime_pybind11_state"))
     error_classes = [v for v in state.values() if isinstance(v, type) and issubclass(v, Exception)]
     return (*error_classes, RuntimeError, ValueError)
 
 
-def _weight_files(onnx: Any, file: Path) -> list[Path]:
-    """Return the files of external weights, which must be in the folder of the graph.
+def _onnx_graph_weight_files(onnx: Any, file: Path) -> list[Path]:
+    """Return the paths of the files with external weights of an ONNX graph.
 
     Raises:
-        DataError: If the graph cannot be read, or a file is missing or in another folder.
+        DataError: If the graph cannot be read, or if a file is missing or outside the folder of the
+            graph.
     """
     try:
         model = onnx.load(str(file), load_external_data=False)
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error.strerror}. Check the path.") from error
     except (import_module("google.protobuf.message").Error, ValueError) as error:
-        raise DataError(f"{file} must be an ONNX file; got: {error}. Copy it again.") from error
+        raise DataError(
+            f"{file} must be an ONNX file; got: {error}. Copy the file again."
+        ) from error
     external = onnx.TensorProto.EXTERNAL
-    tensors = [t for t in _iterate_tensors(onnx, model) if t.data_location == external]
+    tensors = [t for t in _iterate_onnx_graph_tensors(onnx, model) if t.data_location == external]
     locations = {pair.value for t in tensors for pair in t.external_data if pair.key == "location"}
     files = [file.parent / location for location in sorted(locations)]
     for weights in files:
         if not weights.resolve().is_relative_to(file.parent.resolve()) or not weights.is_file():
             raise DataError(
                 f"The external weights {weights} of {file} must be a file in the folder of the "
-                "graph. Copy all its files into one folder, or export it as a single file."
+                "graph. Copy all files of the graph into one folder, or export a single file."
             )
     return files
 
 
-def _iterate_tensors(onnx: Any, message: Any) -> Iterator[Any]:
-    """Yield all tensors of a model, of any nesting."""
+def _iterate_onnx_graph_tensors(onnx: Any, message: Any) -> Iterator[Any]:
+    """Yield all tensors in an ONNX message, including nested messages."""
     for field, value in message.ListFields():
         if field.message_type is None:
             continue
         for part in [value] if hasattr(value, "ListFields") else value:
             if isinstance(part, onnx.TensorProto):
                 yield part
-            yield from _iterate_tensors(onnx, part)
+            yield from _iterate_onnx_graph_tensors(onnx, part)
 
 
-def _describe_values(values: Any) -> str:
+def _describe_onnx_graph_values(values: Any) -> str:
     return ", ".join(f"{v.name} {v.shape} of {v.type}" for v in values) or "nothing"
 
 
-def _one_line(error: Exception) -> str:
+def _onnx_graph_error_line(error: Exception) -> str:
     return " ".join(str(error).split())[:300].rstrip(".")

@@ -1,4 +1,4 @@
-"""Placeholder for an encoder if the image features are precomputed."""
+"""Placeholder for the encoder of precomputed image features."""
 
 import hashlib
 from pathlib import Path
@@ -7,8 +7,8 @@ from typing import Any, Self
 from PIL import Image
 from torch import Tensor
 
-from surelabel.encoders.image_only.image_only import TextlessEncoder
-from surelabel.encoders.loading.encoder_manifest import write_manifest
+from surelabel.encoders.image_only.image_only import BaseImageOnlyEncoder
+from surelabel.encoders.loading.encoder_manifest import write_encoder_manifest
 from surelabel.errors import ConfigError, DataError
 from surelabel.files import atomic_folder
 from surelabel.records import Features
@@ -16,11 +16,11 @@ from surelabel.records import Features
 MAX_WIDTH = 2**20
 
 
-class PrecomputedFeatures(TextlessEncoder):
-    """Placeholder for an encoder of precomputed features, with their width only.
+class PrecomputedFeatures(BaseImageOnlyEncoder):
+    """Placeholder for the encoder of precomputed image features, with the width only.
 
     Args:
-        width: Width ``d`` of the features.
+        width: Number of values ``d`` of each feature vector.
 
     Example:
         >>> PrecomputedFeatures(1280).name
@@ -36,29 +36,29 @@ class PrecomputedFeatures(TextlessEncoder):
 
     @property
     def input_side(self) -> int:
-        """Raise ConfigError: there is no encoder of images."""
+        """Raise ConfigError, because precomputed features have no image encoder."""
         raise self._no_images_error()
 
     def preprocess(self, image: Image.Image) -> Tensor:
-        """Raise ConfigError: there is no encoder of images."""
+        """Raise ConfigError, because precomputed features have no image encoder."""
         raise self._no_images_error()
 
     def encode_images(self, pixels: Tensor) -> Features:
-        """Raise ConfigError: there is no encoder of images."""
+        """Raise ConfigError, because precomputed features have no image encoder."""
         raise self._no_images_error()
 
     def with_image_size(self, size: int) -> Self:
-        """Raise ConfigError: there is no encoder of images."""
+        """Raise ConfigError, because precomputed features have no image encoder."""
         raise self._no_images_error()
 
     def save(self, folder: Path) -> None:
-        """Write the width to a manifest that ``local-dir:`` loads.
+        """Write the width to a manifest in a folder for ``local-dir:FOLDER``.
 
         Raises:
             DataError: If the folder cannot be written.
         """
         with atomic_folder(folder) as new:
-            write_manifest(new, "features", self.width, self.fingerprint)
+            write_encoder_manifest(new, "features", self.width, self.fingerprint)
 
     def _no_images_error(self) -> ConfigError:
         return ConfigError(
@@ -68,11 +68,11 @@ class PrecomputedFeatures(TextlessEncoder):
 
 
 def precomputed_features_of_width(width: str, device: str) -> PrecomputedFeatures:
-    """Return the placeholder for precomputed features of this width.
+    """Return the placeholder for an encoder of precomputed features of width ``width``.
 
     Args:
-        width: Width of the features, in decimal digits.
-        device: Not used.
+        width: Number of values of each feature vector, in decimal digits.
+        device: Device, which has no effect.
 
     Raises:
         ConfigError: If ``width`` is not an integer from 1 to 1,048,576.
@@ -93,15 +93,15 @@ def precomputed_features_of_width(width: str, device: str) -> PrecomputedFeature
 def load_saved_precomputed_features(
     folder: Path, manifest: dict[str, Any], device: str
 ) -> PrecomputedFeatures:
-    """Return the placeholder that ``save`` wrote into a folder.
+    """Return the placeholder in a folder that was written by ``save``.
 
     Args:
-        folder: Folder of the manifest, for messages.
-        manifest: Content of the manifest, with ``features``.
-        device: Not used.
+        folder: Folder of the manifest, for error messages.
+        manifest: Content of the manifest, with the key ``features``.
+        device: Device, which has no effect.
 
     Raises:
-        DataError: If the width is not an integer.
+        DataError: If the width in the manifest is not an integer.
     """
     width = manifest["features"]
     if type(width) is not int:

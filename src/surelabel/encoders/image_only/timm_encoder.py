@@ -1,4 +1,4 @@
-"""Networks of timm as encoders of images, which can be fine-tuned."""
+"""Load networks of timm as image encoders, which can be fine-tuned."""
 
 import copy
 from collections.abc import Mapping
@@ -19,22 +19,28 @@ from surelabel.encoders.image_inputs.preprocessing import (
 from surelabel.encoders.image_only.image_only import ImageOnlyEncoder
 from surelabel.encoders.image_only.timm_network import (
     WEIGHTS_FILE,
-    check_timm_architecture,
-    hub_weights_file,
+    check_timm_network_architecture,
     load_timm_network,
     random_timm_network,
-    read_safetensors,
-    set_timm_input_size,
-    timm_data_config,
-    timm_output_width,
-    weights_mismatch_error,
+    read_timm_network_weights,
+    set_timm_network_input_size,
+    timm_network_data_config,
+    timm_network_hub_weights_file,
+    timm_network_output_width,
+    timm_network_weights_mismatch_error,
 )
 from surelabel.encoders.interface import Encoder
-from surelabel.encoders.loading.encoder_manifest import manifest_settings, write_manifest
-from surelabel.encoders.loading.finetuned_weights import finetuned_name, load_finetuned_weights
+from surelabel.encoders.loading.encoder_manifest import (
+    encoder_manifest_settings,
+    write_encoder_manifest,
+)
+from surelabel.encoders.loading.finetuned_weights import (
+    encoder_name_for_finetuned_weights,
+    load_finetuned_weights,
+)
 from surelabel.encoders.loading.weights_fingerprint import weights_fingerprint
 from surelabel.encoders.towers.trunk import (
-    timm_tokens,
+    timm_trunk_tokens,
     trunk_features_from_tokens,
     trunk_token_width,
 )
@@ -44,13 +50,13 @@ from surelabel.records import Features
 
 
 class TimmEncoder(ImageOnlyEncoder):
-    """A frozen network of timm without its classifier; its pooled vectors are the features.
+    """A frozen timm network without a classifier, whose pooled vectors are the image features.
 
     Args:
-        model: Network of timm. It is set to evaluation mode, and its parameters are frozen.
-        name: Name that the encoder was loaded by.
-        architecture: Name of the architecture in timm, with or without the tag of its weights.
-        preprocess: Preprocessing of an image to ``(3, h, w)``.
+        model: Network of timm, which is set to evaluation mode and frozen.
+        name: Model name that was used to load the encoder.
+        architecture: Name of the architecture in timm, with or without the tag of the weights.
+        preprocess: Preprocessing of an upright RGB image to a tensor ``(3, h, w)``.
     """
 
     def __init__(
@@ -63,7 +69,7 @@ class TimmEncoder(ImageOnlyEncoder):
         self.fingerprint = weights_fingerprint(
             model.state_dict(), config={"timm": architecture}, preprocess_cfg=self.preprocess_cfg
         )
-        self.width = timm_output_width(self.model, self.preprocess_cfg["size"], name)
+        self.width = timm_network_output_width(self.model, self.preprocess_cfg["size"], name)
 
     @torch.no_grad()
     def encode_images(self, pixels: Tensor) -> Features:
@@ -73,9 +79,10 @@ class TimmEncoder(ImageOnlyEncoder):
 
     @torch.no_grad()
     def encode_trunk_tokens(self, pixels: Tensor) -> Features:
-        """Return ``pooled``, and in ``layers[-1]`` the tokens before pooling, ``(n, p, w)``.
+        """Return ``pooled``, and trunk tokens in ``layers[-1]``, ``(n, p, w)``.
 
-        The tokens are the last feature map, or the output of the final norm of a transformer.
+        The trunk tokens are the last feature map of a convolutional network, or the output of the
+        final norm of a transformer.
 
         Raises:
             ConfigError: If the network has no grid of tokens.
@@ -83,12 +90,12 @@ class TimmEncoder(ImageOnlyEncoder):
         network: Any = self.model
         last = network.forward_features(self.preprocess.check_pixels(pixels).to(self.device))
         return trunk_features_from_tokens(
-            network.forward_head(last), timm_tokens(network, last), network
+            network.forward_head(last), timm_trunk_tokens(network, last), network
         )
 
     @property
     def trunk_width(self) -> int:
-        """Return the width ``w`` of the trunk tokens, measured with one blank image.
+        """Return the number of values of each trunk token, measured with one blank image.
 
         Raises:
             ConfigError: If the network has no grid of tokens.
@@ -98,35 +105,35 @@ class TimmEncoder(ImageOnlyEncoder):
         )
 
     def supports(self, kind: str) -> bool:
-        """Return True for ``trunk`` if there is a grid of tokens, and False for other kinds."""
+        """Return whether the network computes a kind of features, which must be ``trunk``."""
         try:
             return kind == "trunk" and self.trunk_width > 0
         except ConfigError:
             return False
 
     def trainable_network(self) -> nn.Module:
-        """Return a trainable copy of the network, ``(n, 3, h, w)`` to ``(n, d)``.
+        """Return a trainable copy of the network, which maps ``(n, 3, h, w)`` to ``(n, d)``.
 
-        Its output is not normalized. The copy is in evaluation mode, all its parameters require
-        gradients, and training it does not change this encoder.
+        The output of the copy is not normalized. The copy is in evaluation mode, and all
+        parameters of the copy require gradients. Training the copy does not change this encoder.
         """
         return copy.deepcopy(self.model).requires_grad_(True)
 
     def with_network(self, network: nn.Module) -> Encoder:
-        """Return this encoder with a trained copy of ``trainable_network()``.
+        """Return a frozen encoder with the weights of a trained ``trainable_network()``.
 
         Raises:
             InputError: If ``network`` has another architecture.
         """
         model = copy.deepcopy(self.model)
         load_finetuned_weights(model, network, self.name)
-        name = finetuned_name(self.name)
+        name = encoder_name_for_finetuned_weights(self.name)
         return TimmEncoder(
             model, name=name, architecture=self.architecture, preprocess=self.preprocess
         )
 
     def save(self, folder: Path) -> None:
-        """Write weights and settings to a folder that ``local-dir:`` loads.
+        """Write weights and settings to a folder for ``local-dir:FOLDER``.
 
         Raises:
             DataError: If the folder cannot be written.
@@ -138,7 +145,7 @@ class TimmEncoder(ImageOnlyEncoder):
                 {k: v.cpu().clone().contiguous() for k, v in state.items()}, new / WEIGHTS_FILE
             )
             fields = {"name": self.name, "settings": settings}
-            write_manifest(new, "timm", self.architecture, self.fingerprint, **fields)
+            write_encoder_manifest(new, "timm", self.architecture, self.fingerprint, **fields)
 
 
 def timm_encoder(
@@ -151,21 +158,22 @@ def timm_encoder(
     resize_mode: str = "shortest",
     seed: int = 0,
 ) -> TimmEncoder:
-    """Load a network of timm as an encoder of images.
+    """Load a network of timm as an image encoder.
 
     Args:
         architecture: Name of the architecture in timm, such as ``resnet50`` or
             ``resnet50.a1_in1k``.
-        device: Device of the encoder.
-        pretrained: True for pretrained weights; False for random weights, which need training.
-        weights: ``.safetensors`` file of this architecture, with or without classifier; if empty,
-            the weights of the Hugging Face hub.
-        size: Side of the images in pixels; 0 for the size of the pretraining.
-        resize_mode: ``shortest`` (center crop), ``longest`` (padding) or ``squash``.
-        seed: Seed of random weights.
+        device: Device of the encoder, such as ``cpu`` or ``cuda``.
+        pretrained: If True, pretrained weights are loaded. If False, the weights are random, so
+            that the network must be trained.
+        weights: Path of a ``.safetensors`` file with weights of ``architecture``, with or without
+            a classifier. If empty, pretrained weights are loaded from the Hugging Face hub.
+        size: Side of the images in pixels. If 0, the image size of the pretraining is used.
+        resize_mode: Resize mode ``shortest`` (center crop), ``longest`` (padding) or ``squash``.
+        seed: Seed of the random weights if ``pretrained`` is False and ``weights`` is empty.
 
     Raises:
-        UnknownName: If timm does not have the architecture or its weights.
+        UnknownName: If timm does not contain the architecture or the tag of the weights.
         DataError: If the weights cannot be downloaded, or belong to another network.
         ConfigError: If the network does not support the image size.
 
@@ -173,65 +181,73 @@ def timm_encoder(
         Wightman, PyTorch Image Models, https://github.com/huggingface/pytorch-image-models.
 
     Differs:
-        The shorter side is not cropped. The evaluation transform of timm crops 5 to 12 % of it,
-        which may contain small objects.
+        The shorter side of an image is not cropped. The evaluation transform of timm crops 5 to
+        12 % of the shorter side, although the cropped part may contain small objects.
     """
     name = f"timm:{architecture}"
-    check_timm_architecture(architecture)
+    check_timm_network_architecture(architecture)
     if weights or pretrained:
-        file = Path(weights).expanduser() if weights else hub_weights_file(architecture, name)
+        file = (
+            Path(weights).expanduser()
+            if weights
+            else timm_network_hub_weights_file(architecture, name)
+        )
         network = load_timm_network(architecture, file, name)
     else:
         network = random_timm_network(architecture, seed)
-    return _build_encoder(network, architecture, device, size=size, resize_mode=resize_mode)
+    return _build_timm_encoder(network, architecture, device, size=size, resize_mode=resize_mode)
 
 
-def load_saved_timm(folder: Path, manifest: Mapping[str, Any], device: str) -> TimmEncoder:
-    """Load the encoder that ``save`` wrote into a folder.
+def load_saved_timm_encoder(folder: Path, manifest: Mapping[str, Any], device: str) -> TimmEncoder:
+    """Load a timm encoder from a folder that was written by ``save``.
 
     Args:
         folder: Folder of the saved encoder.
-        manifest: Content of its manifest, with ``timm`` and ``settings``.
-        device: Device of the encoder.
+        manifest: Content of the manifest, with the keys ``timm`` and ``settings``.
+        device: Device of the encoder, such as ``cpu`` or ``cuda``.
 
     Raises:
         DataError: If the weights are missing or damaged, or belong to another network.
         UnknownName: If the installed version of timm does not have the architecture.
     """
     architecture, name = str(manifest["timm"]), f"timm:{manifest['timm']}"
-    check_timm_architecture(architecture)
-    settings = manifest_settings(timm_encoder, manifest, folder)
+    check_timm_network_architecture(architecture)
+    settings = encoder_manifest_settings(timm_encoder, manifest, folder)
     size, resize_mode = settings.get("size", 0), settings.get("resize_mode", "shortest")
     network = random_timm_network(architecture, seed=0)
-    set_timm_input_size(
-        network, _resolve_preprocess_cfg(network, name, size, resize_mode)["size"], name
+    set_timm_network_input_size(
+        network,
+        _resolve_timm_encoder_preprocess_cfg(network, name, size, resize_mode)["size"],
+        name,
     )
     file = folder / WEIGHTS_FILE
     try:
-        network.load_state_dict(read_safetensors(file, name))
+        network.load_state_dict(read_timm_network_weights(file, name))
     except RuntimeError as error:
-        raise weights_mismatch_error(file, name, error) from error
-    encoder = _build_encoder(network, architecture, device, size=size, resize_mode=resize_mode)
+        raise timm_network_weights_mismatch_error(file, name, error) from error
+    encoder = _build_timm_encoder(network, architecture, device, size=size, resize_mode=resize_mode)
     encoder.name = str(manifest.get("name", name))  # with the suffix if it is fine-tuned
     return encoder
 
 
-def _build_encoder(
+def _build_timm_encoder(
     network: nn.Module, architecture: str, device: str, *, size: Any, resize_mode: str
 ) -> TimmEncoder:
     name = f"timm:{architecture}"
-    preprocess = ImagePreprocessor(_resolve_preprocess_cfg(network, name, size, resize_mode))
-    set_timm_input_size(network, preprocess.settings["size"], name)
+    preprocess = ImagePreprocessor(
+        _resolve_timm_encoder_preprocess_cfg(network, name, size, resize_mode)
+    )
+    set_timm_network_input_size(network, preprocess.settings["size"], name)
     return TimmEncoder(
         network.to(device), name=name, architecture=architecture, preprocess=preprocess
     )
 
 
-def _resolve_preprocess_cfg(
+def _resolve_timm_encoder_preprocess_cfg(
     network: nn.Module, name: str, size: Any, resize_mode: str
 ) -> dict[str, Any]:
-    """Return the preprocessing of timm for these weights, with the stated size and resize mode."""
-    data_config = timm_data_config(network)
+    """Return the preprocessing settings of timm, with the stated size and resize mode."""
+    data_config = timm_network_data_config(network)
     sides = (
         size if isinstance(size, list) else [size, size] if size else data_config["input_size"][1:]
     )

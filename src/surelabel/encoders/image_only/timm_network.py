@@ -1,4 +1,4 @@
-"""Networks of timm with weights of the hub or of a file, or with random weights."""
+"""Load networks of timm with weights from the hub, with weights from a file, or random weights."""
 
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,7 +12,7 @@ from timm.data.config import resolve_model_data_config
 from timm.models import get_pretrained_cfg
 from torch import Tensor, nn
 
-from surelabel.encoders.loading.hub_files import cached_or_downloaded_file
+from surelabel.encoders.loading.hub_files import cached_or_downloaded_hub_file
 from surelabel.errors import ConfigError, DataError, UnknownName
 
 WEIGHTS_FILE = "model.safetensors"
@@ -25,19 +25,20 @@ TIMM_ERRORS = (  # for weights or image sizes that do not fit
 )
 
 
-def timm_pretrained_cfg(architecture: str) -> Any:
-    """Return the pretrained configuration of timm: source of the weights and preprocessing."""
+def timm_network_pretrained_cfg(architecture: str) -> Any:
+    """Return the pretrained configuration of timm, with weights URL and preprocessing."""
     return get_pretrained_cfg(architecture, allow_unregistered=False)
 
 
-def check_timm_architecture(architecture: str) -> None:
-    """Check that timm has an architecture and the weights of its tag.
+def check_timm_network_architecture(architecture: str) -> None:
+    """Check that timm contains an architecture, and the weights tag in the architecture name.
 
     Raises:
-        UnknownName: If it does not; the message contains the nearest names.
+        UnknownName: If timm does not contain the architecture or the tag. The message contains the
+            nearest names.
     """
     try:
-        timm_pretrained_cfg(architecture)
+        timm_network_pretrained_cfg(architecture)
     except RuntimeError as error:
         bare = architecture.partition(".")[0]
         nearest = timm.list_pretrained(f"{bare}.*") if timm.is_model(bare) else []
@@ -49,13 +50,13 @@ def check_timm_architecture(architecture: str) -> None:
 
 
 def random_timm_network(architecture: str, seed: int) -> nn.Module:
-    """Return a network without classifier, with random weights.
+    """Return a timm network without a classifier, with random weights.
 
     The state of the global random generator does not change.
 
     Args:
         architecture: Name of the architecture in timm.
-        seed: Seed of the weights.
+        seed: Seed of the random weights.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -64,18 +65,21 @@ def random_timm_network(architecture: str, seed: int) -> nn.Module:
 
 
 def load_timm_network(architecture: str, weights: Path, name: str) -> nn.Module:
-    """Return a network without classifier, with the weights of a file.
+    """Return a timm network without a classifier, with the weights in a file.
 
     Args:
         architecture: Name of the architecture in timm.
-        weights: ``.safetensors`` file of its weights, with or without classifier.
-        name: Name of the encoder, for messages.
+        weights: Path of a ``.safetensors`` file with weights of ``architecture``, with or without
+            a classifier.
+        name: Name of the encoder, for error messages.
 
     Raises:
         DataError: If the file is missing or damaged, or belongs to another network.
     """
-    state = read_safetensors(weights, name)
-    n_classes = _count_classifier_classes(state, timm_pretrained_cfg(architecture).classifier)
+    state = read_timm_network_weights(weights, name)
+    n_classes = _count_timm_network_classes(
+        state, timm_network_pretrained_cfg(architecture).classifier
+    )
     overlay = {"state_dict": state, "num_classes": n_classes, "custom_load": False}
     try:  # with the classifier of the file, so that timm finds missing and unexpected keys
         model: Any = timm.create_model(
@@ -83,127 +87,129 @@ def load_timm_network(architecture: str, weights: Path, name: str) -> nn.Module:
         )
         model.reset_classifier(0)
     except TIMM_ERRORS as error:
-        raise weights_mismatch_error(weights, name, error) from error
+        raise timm_network_weights_mismatch_error(weights, name, error) from error
     network: nn.Module = model
     return network
 
 
-def hub_weights_file(architecture: str, name: str) -> Path:
-    """Return the file of pretrained weights, from the local cache or the Hugging Face hub.
+def timm_network_hub_weights_file(architecture: str, name: str) -> Path:
+    """Return the local path of pretrained weights of timm from the Hugging Face hub.
 
     Args:
         architecture: Name of the architecture in timm.
-        name: Name of the encoder, for messages.
+        name: Name of the encoder, for error messages.
 
     Raises:
-        DataError: If timm has no safetensors weights, or they cannot be downloaded.
+        DataError: If the hub has no safetensors weights, or the weights cannot be downloaded.
     """
-    cfg = timm_pretrained_cfg(architecture)
+    cfg = timm_network_pretrained_cfg(architecture)
     file = cfg.hf_hub_filename or WEIGHTS_FILE
     remedy = (
-        "Copy a downloaded file and set encoder.weights=FILE, or start from random weights and "
-        "train them: encoder.pretrained=false."
+        "Copy a downloaded file and set encoder.weights=FILE, or set encoder.pretrained=false "
+        "to train random weights."
     )
     if not cfg.hf_hub_id or Path(file).suffix != ".safetensors":
-        raise DataError(f"{name} needs safetensors weights, and the hub has none. {remedy}")
-    return cached_or_downloaded_file(cfg.hf_hub_id, file, encoder_name=name, remedy=remedy)
+        raise DataError(
+            f"{name} needs safetensors weights, which the hub does not contain. {remedy}"
+        )
+    return cached_or_downloaded_hub_file(cfg.hf_hub_id, file, encoder_name=name, remedy=remedy)
 
 
-def timm_data_config(network: nn.Module) -> dict[str, Any]:
+def timm_network_data_config(network: nn.Module) -> dict[str, Any]:
     """Return the preprocessing settings of timm, such as ``input_size``, ``mean`` and ``std``."""
     config: dict[str, Any] = resolve_model_data_config(network)  # type: ignore[no-untyped-call]
     return config
 
 
-def read_safetensors(weights: Path, name: str) -> dict[str, Tensor]:
-    """Return the tensors of a safetensors file.
+def read_timm_network_weights(weights: Path, name: str) -> dict[str, Tensor]:
+    """Return the weights of a timm network from a safetensors file.
 
     Args:
-        weights: Path of the file.
-        name: Name of the encoder, for messages.
+        weights: Path of the safetensors file.
+        name: Name of the encoder, for error messages.
 
     Raises:
         DataError: If the file is missing, damaged, empty, or not a safetensors file.
     """
     if weights.suffix != ".safetensors":
         raise DataError(
-            f"Weights of {name} must be a .safetensors file; got {weights}. Convert it, because "
-            "loading a pickle runs its code."
+            f"Weights of {name} must be a .safetensors file; got {weights}. Convert the file, "
+            "because loading a pickle can run malicious code."
         )
     try:
         state: dict[str, Tensor] = load_file(weights)
     except (SafetensorError, OSError) as error:
-        raise DataError(f"{weights} cannot be read: {error}. Copy it again.") from error
+        raise DataError(f"{weights} cannot be read: {error}. Copy the file again.") from error
     if not state:  # timm would load other weights
         raise DataError(
-            f"{weights} must contain the weights of {name}; it is empty. Copy it again."
+            f"{weights} must contain the weights of {name}; the file is empty. Copy the file again."
         )
     return state
 
 
-def weights_mismatch_error(weights: Path, name: str, error: Exception) -> DataError:
-    """Return the error for weights that do not fit the architecture."""
+def timm_network_weights_mismatch_error(weights: Path, name: str, error: Exception) -> DataError:
+    """Return the error for weights that do not fit the architecture of a timm network."""
     reason = " ".join(str(error).split())[:300]
     return DataError(
-        f"{weights} must contain all weights of {name}; they do not fit "
+        f"{weights} must contain all weights of {name}; the weights do not fit "
         f"({type(error).__name__}: {reason}). Use the architecture of these weights."
     )
 
 
-def set_timm_input_size(network: Any, size: list[int], name: str) -> None:
-    """Set the image size of a network in place; convolutional networks do not change.
+def set_timm_network_input_size(network: Any, size: list[int], name: str) -> None:
+    """Set the image size of a timm network in place. Convolutional networks do not change.
 
     Args:
-        network: Network of timm.
-        size: Height and width in pixels.
-        name: Name of the encoder, for messages.
+        network: Network of timm, which is modified.
+        size: Height and width of the images, in pixels.
+        name: Name of the encoder, for error messages.
 
     Raises:
-        ConfigError: If the network does not support the size.
+        ConfigError: If the network does not support the image size.
     """
     try:
         if hasattr(network, "set_input_size"):
             network.set_input_size(img_size=tuple(size))
     except TIMM_ERRORS as error:
-        raise _image_size_error(name, size, error) from error
+        raise _timm_network_image_size_error(name, size, error) from error
 
 
-def timm_output_width(network: nn.Module, size: list[int], name: str) -> int:
-    """Return the width of the output vectors, measured with one blank image.
+def timm_network_output_width(network: nn.Module, size: list[int], name: str) -> int:
+    """Return the width of the output vectors of a timm network, measured with one blank image.
 
     Args:
         network: Network of timm.
-        size: Height and width of its images, in pixels.
-        name: Name of the encoder, for messages.
+        size: Height and width of the images, in pixels.
+        name: Name of the encoder, for error messages.
 
     Raises:
-        ConfigError: If the network does not support the size, or its output is not a vector.
+        ConfigError: If the network does not support the image size, or does not return vectors.
     """
     device = next(network.parameters()).device
     try:
         with torch.no_grad():
             vectors = network(torch.zeros(1, 3, *size, device=device))
     except TIMM_ERRORS as error:
-        raise _image_size_error(name, size, error) from error
+        raise _timm_network_image_size_error(name, size, error) from error
     if not isinstance(vectors, Tensor) or vectors.ndim != 2:
         raise ConfigError(
             f"{name} must compute one vector per image; got "
             f"{tuple(getattr(vectors, 'shape', ())) or type(vectors).__name__}. Use a network "
-            "that pools its features."
+            "with a pooling layer."
         )
     return int(vectors.shape[1])
 
 
-def _count_classifier_classes(state: dict[str, Tensor], classifiers: Any) -> int:
-    """Return the number of classes of the classifier in the weights, 0 without classifier."""
+def _count_timm_network_classes(state: dict[str, Tensor], classifiers: Any) -> int:
+    """Return the number of classes of the classifier, or 0 if there is no classifier."""
     names = [classifiers] if isinstance(classifiers, str) else classifiers or []
     heads = [state[f"{head}.weight"] for head in names if f"{head}.weight" in state]
     return len(heads[0]) if heads else 0
 
 
-def _image_size_error(name: str, size: list[int], error: Exception) -> ConfigError:
+def _timm_network_image_size_error(name: str, size: list[int], error: Exception) -> ConfigError:
     reason = " ".join(str(error).split())[:200].rstrip(".")
     return ConfigError(
         f"{name} does not support images of {size[0]} by {size[1]} pixels ({reason}). Remove "
-        "encoder.size for the size of its pretraining."
+        "encoder.size to use the image size of the pretraining."
     )

@@ -1,4 +1,4 @@
-"""Load fine-tuned weights into an encoder, and mark its name."""
+"""Load fine-tuned weights into an encoder, and add a suffix to the name of the encoder."""
 
 from torch import nn
 
@@ -7,11 +7,11 @@ from surelabel.errors import InputError
 SUFFIX = " (fine-tuned)"
 
 
-def finetuned_name(name: str) -> str:
-    """Return the name of an encoder with the suffix for fine-tuned weights.
+def encoder_name_for_finetuned_weights(name: str) -> str:
+    """Return the name of an encoder with the suffix ``(fine-tuned)``.
 
     Example:
-        >>> finetuned_name(finetuned_name("tiny-vit"))
+        >>> encoder_name_for_finetuned_weights(encoder_name_for_finetuned_weights("tiny-vit"))
         'tiny-vit (fine-tuned)'
     """
     return name.removesuffix(SUFFIX) + SUFFIX
@@ -22,11 +22,11 @@ def load_finetuned_weights(network: nn.Module, finetuned: nn.Module, name: str) 
 
     Args:
         network: Network that receives the weights.
-        finetuned: Fine-tuned network.
-        name: Name of the encoder, for messages.
+        finetuned: Fine-tuned network whose weights are copied.
+        name: Name of the encoder, for error messages.
 
     Raises:
-        InputError: If the architectures differ.
+        InputError: If the architectures of the two networks differ.
     """
     try:
         network.load_state_dict(finetuned.state_dict())

@@ -1,4 +1,4 @@
-"""Files of the Hugging Face hub, from the local cache or by download."""
+"""Find files of the Hugging Face hub in the local cache, or download the files."""
 
 import urllib.error
 import urllib.request
@@ -22,56 +22,58 @@ HUB_ERRORS: tuple[type[Exception], ...] = (
     HFValidationError,
 )
 OFFLINE_REMEDY = (
-    "Offline, copy the files open_clip_config.json and open_clip_model.safetensors of that "
-    "repository into one folder and use local-dir:FOLDER."
+    "Offline, copy the files open_clip_config.json and open_clip_model.safetensors of the "
+    "repository into a folder and use local-dir:FOLDER."
 )
 
 
-def cached_or_downloaded_file(
+def cached_or_downloaded_hub_file(
     repository: str, file: str, *, encoder_name: str, remedy: str = OFFLINE_REMEDY
 ) -> Path:
-    """Return the path of a file of a repository; a cached file needs no network.
+    """Return the local path of a hub file. Files that are not cached are downloaded.
 
     Args:
-        repository: Repository on the hub, ``owner/name``.
+        repository: Name of the repository on the hub, ``owner/name``.
         file: Name of the file in the repository.
-        encoder_name: Name of the encoder as the user wrote it, for messages.
-        remedy: Last sentences of the messages, on how to load the encoder offline.
+        encoder_name: Name of the encoder as passed by the user, for error messages.
+        remedy: Last sentences of the error messages, which describe how to load the encoder
+            offline.
 
     Raises:
-        DataError: If the file is not cached and cannot be downloaded, or does not exist.
+        DataError: If the file does not exist, or is not cached and cannot be downloaded.
     """
     try:
         cached = try_to_load_from_cache(repository, file)
         if isinstance(cached, str):
             return Path(cached)
-        reason = _unreachable_reason()
+        reason = _hub_unreachable_reason()
         if reason is None:
             return Path(hf_hub_download(repository, file))
     except LocalEntryNotFoundError as error:
-        reason = _first_line(error)
+        reason = _first_line_of_hub_error(error)
     except EntryNotFoundError as error:
         raise DataError(
             f"{encoder_name} needs the file {file}, which {repository} does not contain. Pickle "
-            "files (.bin, .pt) of the hub are not read, because loading a pickle runs its code: "
-            f"convert them to safetensors first. {remedy}"
+            "files (.bin, .pt) of the hub are not read, because loading a pickle can run "
+            f"malicious code. Convert the weights to safetensors. {remedy}"
         ) from error
     except HUB_ERRORS as error:
-        reason = _first_line(error)
+        reason = _first_line_of_hub_error(error)
     raise DataError(
         f"{encoder_name} needs the file {file} of {repository} from {constants.ENDPOINT}, which "
         f"cannot be downloaded ({reason.rstrip('.')}). {remedy}"
     )
 
 
-def _first_line(error: Exception) -> str:
+def _first_line_of_hub_error(error: Exception) -> str:
     return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
-def _unreachable_reason() -> str | None:
-    """Return why the hub cannot be reached, or None if it can.
+def _hub_unreachable_reason() -> str | None:
+    """Return the reason why the hub cannot be reached.
 
-    The hub client itself would retry for about a minute.
+    If the hub can be reached, None is returned. The hub client itself would retry
+    for about a minute.
     """
     if constants.HF_HUB_OFFLINE:
         return "HF_HUB_OFFLINE is set"

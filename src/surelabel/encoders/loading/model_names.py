@@ -1,4 +1,4 @@
-"""Load an encoder by its name."""
+"""Load an encoder by model name."""
 
 from collections.abc import Callable
 from difflib import get_close_matches
@@ -8,79 +8,79 @@ from typing import Any
 import open_clip
 import torch
 
-from surelabel.encoders.embedded.embedded_encoders import ENCODERS, load_saved_embedded
-from surelabel.encoders.image_only.onnx_encoder import load_saved_onnx, onnx_encoder
+from surelabel.encoders.embedded.embedded_encoders import ENCODERS, load_saved_embedded_encoder
+from surelabel.encoders.image_only.onnx_encoder import load_saved_onnx_encoder, onnx_encoder
 from surelabel.encoders.image_only.precomputed_features import (
     load_saved_precomputed_features,
     precomputed_features_of_width,
 )
-from surelabel.encoders.image_only.timm_encoder import load_saved_timm, timm_encoder
+from surelabel.encoders.image_only.timm_encoder import load_saved_timm_encoder, timm_encoder
 from surelabel.encoders.interface import Encoder
-from surelabel.encoders.loading.encoder_manifest import MANIFEST_FILE, read_json_object
+from surelabel.encoders.loading.encoder_manifest import MANIFEST_FILE, read_encoder_json_object
 from surelabel.encoders.open_clip.checkpoints import (
-    load_open_clip_by_name,
-    load_open_clip_folder,
-    load_open_clip_from_hub,
+    load_open_clip_checkpoint_by_name,
+    load_open_clip_checkpoint_folder,
+    load_open_clip_checkpoint_from_hub,
 )
 from surelabel.errors import ConfigError, DataError, UnknownName
 from surelabel.migration import ENCODER_MANIFEST
-from surelabel.tables import configure_entry, settings
+from surelabel.tables import configure_table_entry, table_entry_settings
 
 
 def load_encoder(name: str, *, device: str = "cpu", **options: Any) -> Encoder:
-    """Load a frozen encoder by its name.
+    """Load a frozen encoder by model name.
 
     Args:
-        name: One of these:
-            ``tiny-vit``, ``tiny-rn``: part of the package, trained on emoji scenes only.
+        name: Model name in one of these forms:
+            ``tiny-vit``, ``tiny-rn``: encoder of the package, trained on emoji scenes only.
             ``ARCHITECTURE/PRETRAINED``: names of open_clip, such as ``ViT-B-16/openai``.
             ``ARCHITECTURE/FILE``: weights in a ``.safetensors`` or ``.pt`` file. A ``.json`` file
-            of the same name in the same folder contains their ``preprocess_cfg``.
-            ``hf-hub:OWNER/NAME``: open_clip model, in safetensors, on the Hugging Face hub.
-            ``local-dir:FOLDER``: saved encoder, or ``open_clip_config.json`` and
-            ``open_clip_model.safetensors``.
-            ``onnx:FILE``: image encoder; see :func:`onnx_encoder` for its settings.
-            ``timm:NAME``: image encoder; see :func:`timm_encoder` for its settings.
-            ``features:WIDTH``: precomputed features of that width instead of images.
-        device: ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
-        options: Settings of ``onnx:`` and ``timm:``, such as ``output="features"``.
+            of the same name in the same folder contains the ``preprocess_cfg`` of the weights.
+            ``hf-hub:OWNER/NAME``: open_clip model on the Hugging Face hub, with safetensors.
+            ``local-dir:FOLDER``: folder of a saved encoder, or folder with
+            ``open_clip_config.json`` and ``open_clip_model.safetensors``.
+            ``onnx:FILE``: image encoder with the settings of :func:`onnx_encoder`.
+            ``timm:NAME``: image encoder with the settings of :func:`timm_encoder`.
+            ``features:WIDTH``: placeholder for precomputed features of width ``WIDTH``.
+        device: Name of a torch device, such as ``cpu``, ``cuda``, ``cuda:1`` or ``mps``.
+        options: Settings of an ``onnx:`` or ``timm:`` encoder, such as ``output="features"``.
 
     Raises:
-        UnknownName: If the architecture or the name of the weights does not exist; the message
+        UnknownName: If the architecture or the name of the weights does not exist. The message
             contains the nearest names.
-        DataError: If a file is missing, damaged, belongs to another model, or cannot be
+        DataError: If a file is missing or damaged, belongs to another model, or cannot be
             downloaded.
         ConfigError: If a setting or the preprocessing is missing or invalid, or the device is
             not available.
-        MissingPart: If a package is not installed, such as transformers or onnxruntime.
+        MissingPart: If a required package, such as transformers or onnxruntime, is not installed.
 
     Example:
         >>> load_encoder("features:1280").width
         1280
     """
-    check_device(device)
+    check_encoder_loading_device(device)
     prefix, colon, source = name.partition(":")
     loader = PREFIX_LOADERS.get(prefix) if colon else None
-    if options and not (loader and settings(loader)):
+    if options and not (loader and table_entry_settings(loader)):
         raise ConfigError(
-            f"{name} has no settings, only onnx:FILE and timm:NAME have; got {options}. Remove "
-            "them."
+            f"{name} has no settings, only onnx:FILE and timm:NAME have settings; got {options}. "
+            "Remove the settings."
         )
     if loader:
-        encoder: Encoder = configure_entry({name: loader}, name, **options)(source, device)
+        encoder: Encoder = configure_table_entry({name: loader}, name, **options)(source, device)
         return encoder
     if name in ENCODERS:
         return ENCODERS[name](device=device)
     if name.partition("/")[0] not in open_clip.list_models():
-        raise UnknownName(_unknown_encoder_message(name))
-    return load_open_clip_by_name(name, device)
+        raise UnknownName(_unknown_model_name_message(name))
+    return load_open_clip_checkpoint_by_name(name, device)
 
 
-def check_device(device: str) -> None:
+def check_encoder_loading_device(device: str) -> None:
     """Check that torch can use a device.
 
     Raises:
-        ConfigError: If the device does not exist on this machine.
+        ConfigError: If torch cannot use the device.
     """
     try:
         torch.empty(0, device=device)
@@ -92,20 +92,20 @@ def check_device(device: str) -> None:
         ) from error
 
 
-def _load_encoder_folder(path: str, device: str) -> Encoder:
-    """Load an encoder that ``save`` or open_clip wrote into a folder."""
+def _load_encoder_by_folder_name(path: str, device: str) -> Encoder:
+    """Load an encoder from a folder that was written by ``save`` or by open_clip."""
     folder = Path(path).expanduser()
     files = [folder / name for name in (MANIFEST_FILE, ENCODER_MANIFEST)]
     file = next((file for file in files if file.is_file()), None)
     if file is None:
-        return load_open_clip_folder(folder, device)
-    manifest = read_json_object(file)
+        return load_open_clip_checkpoint_folder(folder, device)
+    manifest = read_encoder_json_object(file)
     kinds = [kind for kind in SAVED_LOADERS if kind in manifest]
     if len(kinds) != 1:
         raise DataError(
-            f"{file} must name one encoder, as {', '.join(SAVED_LOADERS)}; "
+            f"{file} must contain exactly one of the keys {', '.join(SAVED_LOADERS)}; "
             f"got {manifest}. Copy the whole folder again, or install the version of surelabel "
-            "that wrote it."
+            "that wrote the folder."
         )
     encoder = SAVED_LOADERS[kinds[0]](folder, manifest, device)
     if encoder.fingerprint != manifest.get("fingerprint"):
@@ -113,12 +113,12 @@ def _load_encoder_folder(path: str, device: str) -> Encoder:
             f"{file} must belong to the weights {encoder.fingerprint} that this "
             f"version of surelabel loads for {encoder.name}; got weights "
             f"{manifest.get('fingerprint')}. Copy the whole folder again, install the version "
-            "that wrote it, or save the encoder again."
+            "that wrote the folder, or save the encoder again."
         )
     return encoder
 
 
-def _unknown_encoder_message(name: str) -> str:
+def _unknown_model_name_message(name: str) -> str:
     architecture = name.partition("/")[0]
     known = [*ENCODERS, *open_clip.list_models()]
     nearest = get_close_matches(architecture, known, n=3, cutoff=0.4)
@@ -132,15 +132,15 @@ def _unknown_encoder_message(name: str) -> str:
 
 PREFIX_LOADERS: dict[str, Callable[..., Encoder]] = {  # name:… → loader(…, device, *, settings)
     "features": precomputed_features_of_width,
-    "hf-hub": load_open_clip_from_hub,
-    "local-dir": _load_encoder_folder,
+    "hf-hub": load_open_clip_checkpoint_from_hub,
+    "local-dir": _load_encoder_by_folder_name,
     "onnx": onnx_encoder,
     "timm": timm_encoder,
 }
 SavedLoader = Callable[[Path, dict[str, Any], str], Encoder]  # folder, manifest, device
 SAVED_LOADERS: dict[str, SavedLoader] = {  # kind of a saved encoder: its loader
-    "embedded": load_saved_embedded,
+    "embedded": load_saved_embedded_encoder,
     "features": load_saved_precomputed_features,
-    "onnx": load_saved_onnx,
-    "timm": load_saved_timm,
+    "onnx": load_saved_onnx_encoder,
+    "timm": load_saved_timm_encoder,
 }

@@ -1,4 +1,4 @@
-"""Fingerprint of weights, architecture and preprocessing, the key of all feature caches."""
+"""Fingerprint of weights, architecture and preprocessing, used in the keys of feature caches."""
 
 import hashlib
 import json
@@ -13,16 +13,16 @@ MIN_SAMPLED_VALUES = 2**16  # tensors with at least twice as many values are sub
 def weights_fingerprint(
     weights: Mapping[str, Tensor], *, config: Mapping[str, Any], preprocess_cfg: Mapping[str, Any]
 ) -> str:
-    """Return a hash of weights, architecture and preprocessing, 16 hexadecimal digits.
+    """Return a hash of weights, architecture and preprocessing, with 16 hexadecimal digits.
 
-    All values of a tensor with fewer than 131,072 values are hashed. Of a larger tensor every
-    k-th value is hashed, which gives 65,536 to 131,072 values and takes a fraction of a second.
-    Training changes all values, so two checkpoints differ. A manual change of single values
-    between the hashed ones is not detected.
+    If a tensor has fewer than 131,072 values, all values are hashed. In a larger tensor, a regular
+    sample of 65,536 to 131,072 values is hashed, which takes a fraction of a second. Training
+    changes all values, so two checkpoints have different fingerprints. A manual change of values
+    that are not in the sample is not detected.
 
     Args:
         weights: State dict of the model.
-        config: Architecture; the same weights with another activation are another model.
+        config: Settings of the architecture, such as the activation, which is not in the weights.
         preprocess_cfg: Preprocessing settings of the images.
 
     Example:

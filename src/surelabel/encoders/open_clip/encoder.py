@@ -1,4 +1,4 @@
-"""Models of open_clip as frozen encoders of images and texts."""
+"""Encode images and texts with frozen models of open_clip."""
 
 import copy
 import json
@@ -18,16 +18,19 @@ from torch import Tensor, nn
 from surelabel.encoders.image_inputs.out_of_distribution import OODDetector
 from surelabel.encoders.image_inputs.preprocessing import ImagePreprocessor
 from surelabel.encoders.interface import ENCODER_METHODS
-from surelabel.encoders.loading.encoder_manifest import write_manifest
-from surelabel.encoders.loading.finetuned_weights import finetuned_name, load_finetuned_weights
+from surelabel.encoders.loading.encoder_manifest import write_encoder_manifest
+from surelabel.encoders.loading.finetuned_weights import (
+    encoder_name_for_finetuned_weights,
+    load_finetuned_weights,
+)
 from surelabel.encoders.loading.weights_fingerprint import weights_fingerprint
-from surelabel.encoders.prompts.templates import check_templates
+from surelabel.encoders.prompts.templates import check_prompt_templates
 from surelabel.encoders.towers.deep_text_prompts import DeepPromptTextEncoder
 from surelabel.encoders.towers.ladder_features import ladder_features
 from surelabel.encoders.towers.last_blocks import LastBlocks
 from surelabel.encoders.towers.patch_attention import patch_attention_features
 from surelabel.encoders.towers.patch_features import plain_patch_features, self_aware_patch_features
-from surelabel.encoders.towers.position_embeddings import model_with_image_size
+from surelabel.encoders.towers.position_embeddings import model_with_resized_position_embeddings
 from surelabel.encoders.towers.trunk import trunk_features, trunk_token_width
 from surelabel.errors import ConfigError
 from surelabel.files import atomic_folder
@@ -40,13 +43,14 @@ CONFIG_FILE, WEIGHTS_FILE = "open_clip_config.json", "open_clip_model.safetensor
 
 @dataclass(frozen=True)
 class TrainingInfo:
-    """Training data of an encoder that is part of the package.
+    """Information about the training data of an encoder that is part of the package.
 
     Attributes:
-        name: Name of the embedded encoder.
+        name: Name of the encoder of the package.
         training_domain: Short description of the training images.
-        token_ids: Ids of the tokens in the training texts.
-        ood_detector: Detector of images outside the training domain; None if there is none.
+        token_ids: Ids of all tokens that occur in the training texts.
+        ood_detector: Detector of out-of-distribution images. If None, out-of-distribution scores
+            are NaN.
     """
 
     name: str
@@ -55,8 +59,8 @@ class TrainingInfo:
     ood_detector: OODDetector | None = None
 
 
-class ImageTower(nn.Module):
-    """The image tower of an open_clip model as a separate network.
+class OpenClipImageTower(nn.Module):
+    """Network that contains only the image tower of an open_clip model.
 
     Args:
         visual: Image tower of an open_clip model.
@@ -67,22 +71,23 @@ class ImageTower(nn.Module):
         self.visual = visual
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """Return vectors ``(n, d)`` of images ``(n, 3, h, w)``, without normalization."""
+        """Return vectors ``(n, d)`` of preprocessed images ``(n, 3, h, w)``, not normalized."""
         output = self.visual(pixels)
         pooled: Tensor = output[0] if isinstance(output, tuple) else output  # CoCa adds tokens
         return pooled
 
 
 class OpenClipEncoder:
-    """A frozen open_clip model: an image tower and a text tower with a joint space.
+    """A frozen open_clip model with an image tower, a text tower and a joint space.
 
     Args:
-        model: An open_clip model. It is set to evaluation mode, and its parameters are frozen.
-        tokenizer: Function from sentences to token ids, ``(s, length)``.
-        name: Name that the encoder was loaded by.
-        config: Architecture, the ``model_cfg`` of open_clip.
+        model: Model of open_clip, which is set to evaluation mode and frozen.
+        tokenizer: Function that converts ``s`` sentences to token ids, ``(s, length)``.
+        name: Model name that was used to load the encoder.
+        config: Settings of the architecture, the ``model_cfg`` of open_clip.
         preprocess_cfg: Preprocessing settings, the ``preprocess_cfg`` of open_clip.
-        training_info: Training data of an embedded encoder; None for other encoders.
+        training_info: Information about the training data of an embedded encoder. If None, the
+            encoder is not part of the package.
     """
 
     def __init__(
@@ -116,19 +121,19 @@ class OpenClipEncoder:
 
     @torch.no_grad()
     def encode_patches(self, pixels: Tensor) -> Features:
-        """Return ``pooled`` and plain ``patches`` of the last layer in the joint space.
+        """Return unit vectors ``pooled`` and plain ``patches`` of the last layer.
 
         Raises:
-            ConfigError: If the kind of tower has no patch vectors.
+            ConfigError: If the image tower does not support patch vectors.
         """
         return plain_patch_features(self.model.visual, self._check_pixels(pixels))
 
     @torch.no_grad()
     def encode_self_aware_patches(self, pixels: Tensor) -> Features:
-        """Return ``pooled`` and ``patches`` of value-to-value attention in the last layer.
+        """Return ``pooled``, and ``patches`` of value-to-value attention in the last layer.
 
         Raises:
-            ConfigError: If the kind of tower has no self-aware patches.
+            ConfigError: If the image tower does not support self-aware attention.
         """
         return self_aware_patch_features(self.model.visual, self._check_pixels(pixels))
 
@@ -137,16 +142,16 @@ class OpenClipEncoder:
         """Return ``pooled``, self-aware ``patches``, and the ``attention`` between patches.
 
         Raises:
-            ConfigError: If the kind of tower has no self-aware patches.
+            ConfigError: If the image tower does not support self-aware attention.
         """
         return patch_attention_features(self.model.visual, self._check_pixels(pixels))
 
     @torch.no_grad()
     def encode_trunk_tokens(self, pixels: Tensor) -> Features:
-        """Return ``pooled``, and in ``layers[-1]`` the tokens before pooling, ``(n, p, w)``.
+        """Return ``pooled``, and trunk tokens in ``layers[-1]``, ``(n, p, w)``.
 
         Raises:
-            ConfigError: If the kind of tower has no grid of tokens.
+            ConfigError: If the image tower has no grid of tokens.
         """
         return trunk_features(self.model.visual, self._check_pixels(pixels))
 
@@ -160,11 +165,12 @@ class OpenClipEncoder:
             depth: Number of last blocks that are run again later.
 
         Returns:
-            ``pooled``, ``layers[-depth - 1]`` and ``self_aware_sum``, as of
+            Features with ``pooled``, ``layers[-depth - 1]`` and ``self_aware_sum``, as defined in
             :func:`ladder_features`.
 
         Raises:
-            ConfigError: If the tower is not a plain ViT, or does not have these blocks.
+            ConfigError: If the image tower is not a plain ViT, or if ``depth`` or ``first_block``
+                is out of range.
         """
         pixels = self._check_pixels(pixels)
         return ladder_features(self.model.visual, pixels, first_block=first_block, depth=depth)
@@ -173,7 +179,7 @@ class OpenClipEncoder:
         """Return the last ``depth`` blocks of the image tower, frozen.
 
         Raises:
-            ConfigError: If the tower is not a plain ViT, or has fewer blocks.
+            ConfigError: If the image tower is not a plain ViT, or has fewer than ``depth`` blocks.
         """
         return LastBlocks(self.model.visual, depth)
 
@@ -190,16 +196,16 @@ class OpenClipEncoder:
 
     @torch.no_grad()
     def encode_labels(self, names: Sequence[str], templates: Sequence[str]) -> Tensor:
-        """Return one unit vector per label, the mean over prompt templates, ``(c, d)``.
+        """Return one unit vector per label, averaged over the prompt templates, ``(c, d)``.
 
         Args:
-            names: The labels.
-            templates: Prompt templates with one ``{}``.
+            names: The labels to encode.
+            templates: Prompt templates, each with one ``{}``.
 
         Raises:
             ConfigError: If a template does not contain exactly one ``{}``.
         """
-        check_templates(tuple(templates))
+        check_prompt_templates(tuple(templates))
         sentences = [template.replace("{}", name) for name in names for template in templates]
         vectors = self.encode_sentences(sentences).unflatten(0, (len(names), len(templates)))
         return F.normalize(vectors.mean(dim=1), dim=-1)
@@ -216,8 +222,8 @@ class OpenClipEncoder:
     def labels_with_untrained_tokens(self, names: Sequence[str]) -> list[str]:
         """Return the labels with a token that does not occur in the training texts.
 
-        The list is empty for encoders that are not part of the package, because their training
-        texts are unknown.
+        If the encoder is not part of the package, the list is empty, because the training texts
+        are unknown.
         """
         if self.training_info is None or not isinstance(self.tokenizer, SimpleTokenizer):
             return []
@@ -227,43 +233,44 @@ class OpenClipEncoder:
     def ood_score(self, pooled: Tensor) -> float:
         """Return the out-of-distribution score of a set of images.
 
-        About 1 % of the sets of the training domain have a score above 1, as have nearly all sets
-        of 16 or more photographs.
+        A set with a score above 1 is out of distribution. For embedded encoders, about 1 % of the
+        sets of images from the training domain, and nearly all sets of 16 or more photographs, have
+        a score above 1.
 
         Args:
             pooled: Unit vectors of the images, ``(n, d)``.
 
         Returns:
-            The score, >= 0; NaN if the training images are unknown.
+            The out-of-distribution score, >= 0. If the encoder has no detector, the score is NaN.
         """
         detector = self.training_info.ood_detector if self.training_info else None
         return math.nan if detector is None else detector.ood_score(pooled)
 
     def with_ood_detector(self, ood_detector: OODDetector | None) -> "OpenClipEncoder":
-        """Return this encoder with another out-of-distribution detector."""
+        """Return a copy of this encoder with another out-of-distribution detector."""
         encoder = copy.copy(self)
         info = self.training_info
         encoder.training_info = info and replace(info, ood_detector=ood_detector)
         return encoder
 
     def with_image_size(self, size: int) -> "OpenClipEncoder":
-        """Return this encoder for another image size, with interpolated position embeddings.
+        """Return an encoder for another image size, with interpolated position embeddings.
 
-        The out-of-distribution detector is valid for the training size only, so ``ood_score`` is
-        NaN at other sizes.
+        The out-of-distribution detector is valid only for the image size of the training. At other
+        image sizes, ``ood_score`` returns NaN.
 
         Args:
             size: Side of the images in pixels.
 
         Raises:
-            ConfigError: If ``size`` is not a multiple of the patch size, or the kind of tower
-                does not support other sizes.
+            ConfigError: If ``size`` is not a multiple of the patch size, or the image tower does
+                not support other image sizes.
         """
         if self.preprocess_cfg["size"] == [size, size]:
             return self
         config = {**self.config, "vision_cfg": {**self.config["vision_cfg"], "image_size": size}}
         resized = OpenClipEncoder(
-            model_with_image_size(self.model, size),
+            model_with_resized_position_embeddings(self.model, size),
             self.tokenizer,
             name=self.name,
             config=config,
@@ -274,40 +281,41 @@ class OpenClipEncoder:
 
     @property
     def input_side(self) -> int:
-        """Return the larger side of the input, in pixels."""
+        """Return the larger side of the preprocessed images, in pixels."""
         return self.preprocess.input_side
 
     @property
     def crop_mode(self) -> str:
-        """Return how images that are not square fit the input.
+        """Return the crop mode of the preprocessing.
 
         Returns:
-            ``squash``, ``center`` or ``border``, as in :class:`ImagePreprocessor`.
+            Crop mode ``squash``, ``center`` or ``border``, as in :class:`ImagePreprocessor`.
         """
         return self.preprocess.crop_mode
 
     @property
     def patch_kinds(self) -> tuple[str, ...]:
-        """Return the supported kinds among ``self_aware`` and ``patches``, the better one first.
+        """Return the supported kinds of patch features, the recommended kind first.
 
-        Each kind is tested with one blank image, which takes as long as encoding an image.
+        The kinds are ``self_aware`` and ``patches``. Each kind is tested by encoding one blank
+        image.
         """
         return tuple(kind for kind in ("self_aware", "patches") if self.supports(kind))
 
     @property
     def trunk_width(self) -> int:
-        """Return the width ``w`` of the trunk tokens, measured with one blank image.
+        """Return the number of values of each trunk token, measured with one blank image.
 
         Raises:
-            ConfigError: If the kind of tower has no grid of tokens.
+            ConfigError: If the image tower has no grid of tokens.
         """
         return trunk_token_width(self.encode_trunk_tokens(self._blank_image))
 
     def supports(self, kind: str) -> bool:
-        """Return whether the encoder computes a kind of features; it is tested on a blank image.
+        """Return whether the encoder computes a kind of features for one blank image.
 
         Args:
-            kind: A key of ``ENCODER_METHODS`` or ``ladder``.
+            kind: Kind of features, a key of ``ENCODER_METHODS`` or ``ladder``.
         """
         try:
             if kind == "ladder":
@@ -319,49 +327,49 @@ class OpenClipEncoder:
         return True
 
     def with_dense_image_size(self) -> "OpenClipEncoder":
-        """Return this encoder at the image size for patch features.
+        """Return an encoder with the weights of this encoder, at the image size for patches.
 
-        A ResNet has one position for 32 by 32 pixels, so its images have 256 pixels a side or
-        more. A ViT keeps its image size.
+        A CLIP ResNet has one patch for 32 by 32 pixels. Therefore the image size of a CLIP ResNet
+        is increased to at least 256 pixels. The image size of a ViT is not changed.
         """
         is_resnet = isinstance(self.model.visual, ModifiedResNet)
         return self.with_image_size(max(DENSE_SIDE, self.input_side)) if is_resnet else self
 
-    def trainable_network(self) -> "ImageTower":
-        """Return a trainable copy of the image tower, ``(n, 3, h, w)`` to ``(n, d)``.
+    def trainable_network(self) -> "OpenClipImageTower":
+        """Return a trainable copy of the image tower, which maps ``(n, 3, h, w)`` to ``(n, d)``.
 
-        Its output is not normalized. The copy is in evaluation mode, all its parameters require
-        gradients, and training it does not change this encoder.
+        The output of the copy is not normalized. The copy is in evaluation mode, and all
+        parameters of the copy require gradients. Training the copy does not change this encoder.
         """
-        return ImageTower(copy.deepcopy(self.model.visual)).requires_grad_(True)
+        return OpenClipImageTower(copy.deepcopy(self.model.visual)).requires_grad_(True)
 
     def with_network(self, network: nn.Module) -> "OpenClipEncoder":
-        """Return this encoder with a trained copy of ``trainable_network()`` as image tower.
+        """Return a frozen encoder whose image tower is a trained ``trainable_network()``.
 
-        The training information of an embedded encoder is dropped, because it is not valid for
-        the new weights.
+        The attribute ``training_info`` of the new encoder is None, because the training data of an
+        embedded encoder does not describe the new weights.
 
         Raises:
             InputError: If ``network`` has another architecture.
         """
         visual = copy.deepcopy(self.model.visual)
-        load_finetuned_weights(ImageTower(visual), network, self.name)
+        load_finetuned_weights(OpenClipImageTower(visual), network, self.name)
         tensors = [*self.model.parameters(), *self.model.buffers()]
         memo: dict[int, Any] = {id(tensor): tensor for tensor in tensors}
         model = copy.deepcopy(self.model, memo | {id(self.model.visual): visual})
         return OpenClipEncoder(
             model,
             self.tokenizer,
-            name=finetuned_name(self.name),
+            name=encoder_name_for_finetuned_weights(self.name),
             config=self.config,
             preprocess_cfg=self.preprocess_cfg,
         )
 
     def save(self, folder: Path) -> None:
-        """Write the encoder to a folder that ``local-dir:`` loads without a network connection.
+        """Write the encoder to a folder for ``local-dir:FOLDER``.
 
-        For an embedded encoder only name, image size and fingerprint are written, because its
-        weights are part of the package.
+        The saved encoder can be loaded without a network connection. If the encoder is part of the
+        package, only the name, image size and fingerprint are written.
 
         Raises:
             DataError: If the folder cannot be written.
@@ -370,7 +378,7 @@ class OpenClipEncoder:
             if self.training_info:
                 size = self.preprocess_cfg["size"][0]
                 name = self.training_info.name
-                write_manifest(new, "embedded", name, self.fingerprint, size=size)
+                write_encoder_manifest(new, "embedded", name, self.fingerprint, size=size)
                 return
             config = {"model_cfg": self.config, "preprocess_cfg": self.preprocess_cfg}
             (new / CONFIG_FILE).write_text(json.dumps(config, indent=2) + "\n")

@@ -1,7 +1,8 @@
-"""Fixed list of everyday nouns, the reference of zero-shot scores.
+"""List of everyday nouns that zero-shot scores use as reference.
 
-Cosines of some images are high for every text. Zero-shot scores therefore compare a label with
-these nouns. The list does not depend on the labels of the user.
+The cosine similarities of some images are high for every text. Zero-shot scores therefore compare
+the similarity of a label with the similarities of everyday nouns. The list of nouns is fixed, so
+zero-shot scores do not depend on the other labels of the user.
 """
 
 from functools import cache

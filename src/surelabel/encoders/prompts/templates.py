@@ -14,35 +14,36 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
 
 
 def prompt_templates(choice: str | Path | Sequence[str]) -> tuple[str, ...]:
-    """Return prompt templates by name, from a file, or as given.
+    """Return prompt templates that are selected by name, read from a file, or passed directly.
 
     Args:
-        choice: ``one``, ``ensemble`` (the 80 templates of CLIP), a sentence with one ``{}``, a
-            text file with one template per line, or a sequence of sentences.
+        choice: Name of a set of templates (``one``, or ``ensemble`` for the 80 templates of CLIP),
+            a sentence with one ``{}``, the path of a text file with one template per line, or a
+            sequence of sentences.
 
     Raises:
         ConfigError: If a template does not contain exactly one ``{}``, or if ``choice`` is
             neither a name, a template nor a file.
-        DataError: If the file cannot be read as text, or is empty.
+        DataError: If the file of templates cannot be read as text, or is empty.
 
     Example:
         >>> prompt_templates("a drawing of a {}.")
         ('a drawing of a {}.',)
     """
     if not isinstance(choice, str | Path):
-        return check_templates(tuple(choice))
+        return check_prompt_templates(tuple(choice))
     if str(choice) in TEMPLATES:
         return TEMPLATES[str(choice)]
     if "{" not in str(choice):
-        return check_templates(_read_templates(Path(choice)))
-    return check_templates((str(choice),))
+        return check_prompt_templates(_read_prompt_templates(Path(choice)))
+    return check_prompt_templates((str(choice),))
 
 
-def check_templates(templates: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the templates after a check that each contains exactly one ``{}``.
+def check_prompt_templates(templates: tuple[str, ...]) -> tuple[str, ...]:
+    """Check that each template contains exactly one ``{}``, and return the templates.
 
     Raises:
-        ConfigError: If a template has no or several ``{}``, or there is no template.
+        ConfigError: If a template does not contain exactly one ``{}``, or if there is no template.
     """
     if not templates:
         raise ConfigError("templates must contain at least one template; got none.")
@@ -55,7 +56,7 @@ def check_templates(templates: tuple[str, ...]) -> tuple[str, ...]:
     return templates
 
 
-def _read_templates(path: Path) -> tuple[str, ...]:
+def _read_prompt_templates(path: Path) -> tuple[str, ...]:
     if not path.is_file():
         raise ConfigError(
             f"templates must be one of {', '.join(TEMPLATES)}, a sentence with one {{}}, or a "
@@ -67,5 +68,5 @@ def _read_templates(path: Path) -> tuple[str, ...]:
         raise DataError(f"{path} must be a UTF-8 text file of templates; got: {error}.") from error
     templates = tuple(line.strip() for line in lines if line.strip())
     if not templates:
-        raise DataError(f"{path} must contain one template per line; it is empty.")
+        raise DataError(f"{path} must contain one template per line; the file is empty.")
     return templates

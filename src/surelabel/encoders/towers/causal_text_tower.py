@@ -1,4 +1,4 @@
-"""Parts of a causal text tower, for running its layers one by one."""
+"""Parts of a causal text tower, whose layers can be run one by one."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,15 +12,16 @@ from surelabel.errors import ConfigError
 
 @dataclass(frozen=True)
 class CausalTextTower:
-    """The parts of a text tower with causal attention whose output is the end token.
+    """Parts of a text tower with causal attention that pools the end token.
 
     Attributes:
-        token_embedding: Embedding of token ids.
-        positional_embedding: Position embeddings, added to those of the tokens.
-        transformer: Transformer of plain blocks.
-        ln_final: Final layer norm.
-        projection: Projection to the joint space; None if there is none.
-        end_token_id: Id of the end token; None if it is the largest id of a sentence.
+        token_embedding: Embedding layer of the token ids.
+        positional_embedding: Position embeddings, which are added to the token embeddings.
+        transformer: Transformer whose blocks have plain self-attention.
+        ln_final: Layer norm after the last block.
+        projection: Projection to the joint space. If None, the tower has no projection.
+        end_token_id: Id of the end token. If None, the end token of a sentence is the token with
+            the largest id.
     """
 
     token_embedding: Any
@@ -31,16 +32,17 @@ class CausalTextTower:
     end_token_id: int | None
 
     def embed_tokens(self, tokens: Tensor) -> Tensor:
-        """Return embeddings of token ids ``(s, k)`` plus position embeddings, ``(s, k, w)``."""
+        """Return the sum of token and position embeddings ``(s, k, w)`` of ids ``(s, k)``."""
         dtype = self.transformer.get_cast_dtype()
         positions = self.positional_embedding[: tokens.shape[1]].to(dtype)
         embedded: Tensor = self.token_embedding(tokens).to(dtype) + positions
         return embedded
 
     def end_positions(self, tokens: Tensor) -> Tensor:
-        """Return the position of the end token in token ids ``(s, k)``, ``(s,)``.
+        """Return the end token positions ``(s,)`` of sentences with token ids ``(s, k)``.
 
-        It is the first token with the id ``end_token_id``, or with the largest id.
+        The end token is the first token with the id ``end_token_id``. If ``end_token_id`` is None,
+        the end token is the first token with the largest id.
         """
         is_end = tokens if self.end_token_id is None else (tokens == self.end_token_id).int()
         positions: Tensor = is_end.argmax(dim=-1)
@@ -60,8 +62,8 @@ def causal_text_tower(model: Any) -> CausalTextTower:
     """Return the parts of the text tower of an open_clip model.
 
     Raises:
-        ConfigError: If the tower is not causal, does not pool the end token, or is not a text
-            tower of open_clip itself.
+        ConfigError: If the text tower is not causal, does not pool the end token, or is not a text
+            tower of open_clip.
     """
     text: Any = model if isinstance(model, CLIP) else getattr(model, "text", None)
     prefix = "text_" if isinstance(text, CLIP) else ""
@@ -71,7 +73,7 @@ def causal_text_tower(model: Any) -> CausalTextTower:
         pool not in ("argmax", "eos")
         or has_class_token
         or text.attn_mask is None
-        or not _has_plain_blocks(text)
+        or not _has_plain_causal_text_blocks(text)
     ):
         raise ConfigError(
             "Deep text prompts need a causal text tower of plain blocks that pools the end token, "
@@ -88,7 +90,7 @@ def causal_text_tower(model: Any) -> CausalTextTower:
     )
 
 
-def _has_plain_blocks(text: Any) -> bool:
+def _has_plain_causal_text_blocks(text: Any) -> bool:
     return isinstance(text, CLIP | TextTransformer) and all(
         isinstance(block, ResidualAttentionBlock) for block in text.transformer.resblocks
     )

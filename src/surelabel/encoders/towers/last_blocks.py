@@ -1,6 +1,7 @@
-"""Last blocks of a frozen ViT, run again from cached tokens.
+"""Run the last blocks of a frozen ViT again from cached tokens.
 
-A network beside these blocks, or prompts inside them, can be trained without the lower blocks.
+A side network of the last blocks, or prompts in the last blocks, can be trained without running
+the lower blocks.
 """
 
 from collections.abc import Iterator
@@ -10,34 +11,34 @@ import torch
 from open_clip.model import VisionTransformer
 from torch import Tensor, nn
 
-from surelabel.encoders.towers.patch_features import self_aware_attention
-from surelabel.encoders.towers.prompt_tokens import prompts_per_layer
+from surelabel.encoders.towers.patch_features import self_aware_features_of_block
+from surelabel.encoders.towers.prompt_tokens import prompt_tokens_per_layer
 from surelabel.errors import ConfigError
 from surelabel.shapes import check_shapes
 
 
 class LastBlocks:
-    """The last ``depth`` blocks, the final norm and the projection of a ViT, all frozen.
+    """Frozen last blocks, final norm and projection of a ViT.
 
-    It is not an ``nn.Module``, so the weights of the tower are not in the state dict of its
-    owner. A deep copy returns the same object. Gradients are recorded only if tokens or prompts
-    need them.
+    A ``LastBlocks`` object is not an ``nn.Module``, so a module that contains the object does not
+    save the weights of the tower. A deep copy returns the same object. Gradients are recorded only
+    if the tokens or the prompts require gradients.
 
     Args:
         visual: Image tower of an open_clip model.
-        depth: Number of blocks, 1 or more.
+        depth: Number of last blocks, 1 or more.
 
     Raises:
-        ConfigError: If the tower is not a plain ViT, or has fewer blocks.
+        ConfigError: If the tower is not a plain ViT, or has fewer than ``depth`` blocks.
 
     Source:
-        Recover and Match (CVPR 2025, arXiv:2503.15337), section 4.2 and its appendix B: prompts in
-        the last blocks, and self-aware attention beside them.
+        Recover and Match (CVPR 2025, arXiv:2503.15337), section 4.2 and appendix B: self-aware
+        attention in the last blocks, and prompts in the last blocks.
     """
 
     def __init__(self, visual: Any, depth: int):
         blocks = plain_vit_blocks(visual)
-        check_block_count(blocks, depth)
+        check_last_block_count(blocks, depth)
         self._visual, self._blocks = visual, list(blocks[-depth:])
         self.depth, self.width = depth, int(visual.transformer.width)
 
@@ -45,32 +46,34 @@ class LastBlocks:
         """Check that the tower has a block with the index ``first_block``.
 
         Raises:
-            ConfigError: If it does not.
+            ConfigError: If the tower has no block with the index ``first_block``.
         """
-        check_first_block(self._visual.transformer.resblocks, first_block)
+        check_vit_block_index(self._visual.transformer.resblocks, first_block)
 
     def run_blocks(
         self, tokens: Tensor, prompts: Tensor | None = None
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Run block after block.
+        """Run the last blocks one by one.
 
         Args:
-            tokens: Input of the first of these blocks, class token first, ``(n, 1 + p, w)``.
-            prompts: Prompts of each block, ``(depth, m, w)``, appended to its tokens. The outputs
-                at the prompts are dropped, and the next block has its own prompts.
+            tokens: Input tokens of the first of the last blocks, class token first,
+                ``(n, 1 + p, w)``.
+            prompts: Prompts of each block, ``(depth, m, w)``, which are appended to the input
+                tokens of the block. The outputs at the prompts are dropped. If None, no prompts
+                are appended.
 
         Yields:
-            For each block, the self-aware attention on its input, and its output tokens, both
+            The self-aware attention and the output tokens of each block, both
             ``(n, 1 + p, w)``.
 
         Raises:
-            InputError: If the shapes do not match.
+            InputError: If ``tokens`` or ``prompts`` has another shape.
         """
         check_shapes(tokens=(tokens, "n p w"))
-        layer_prompts = prompts_per_layer(prompts, depth=self.depth, width=self.width)
+        layer_prompts = prompt_tokens_per_layer(prompts, depth=self.depth, width=self.width)
         for block, prompt in zip(self._blocks, layer_prompts, strict=True):
-            attended = self_aware_attention(block, tokens)
-            tokens = _run_prompted_block(block, tokens, prompt)
+            attended = self_aware_features_of_block(block, tokens)
+            tokens = _run_last_block_with_prompts(block, tokens, prompt)
             yield attended, tokens
 
     def project(self, tokens: Tensor) -> Tensor:
@@ -79,13 +82,13 @@ class LastBlocks:
         return projected
 
     def pool(self, tokens: Tensor) -> Tensor:
-        """Pool the output tokens and project them to the joint space, ``(n, d)``.
+        """Pool the output tokens, and project the pooled vectors to the joint space, ``(n, d)``.
 
-        The vectors are not normalized. For a tower that pools the class token the result is
-        ``project(tokens[:, 0])``.
+        The vectors are not normalized. If the tower pools the class token, the vectors are equal
+        to ``project(tokens[:, 0])``.
 
         Args:
-            tokens: Output of the last block, ``(n, 1 + p, w)``.
+            tokens: Output tokens of the last block, ``(n, 1 + p, w)``.
         """
         pooled: Tensor = self._visual._pool(tokens)[0] @ self._visual.proj
         return pooled
@@ -110,11 +113,11 @@ def plain_vit_blocks(visual: Any) -> Any:
     return blocks
 
 
-def check_block_count(blocks: Any, depth: int) -> None:
+def check_last_block_count(blocks: Any, depth: int) -> None:
     """Check that the tower has at least ``depth`` blocks.
 
     Raises:
-        ConfigError: If it has fewer blocks, or ``depth`` is not an integer of 1 or more.
+        ConfigError: If ``depth`` is not an integer from 1 to the number of blocks.
     """
     if not isinstance(depth, int) or not 1 <= depth <= len(blocks):
         raise ConfigError(
@@ -123,11 +126,11 @@ def check_block_count(blocks: Any, depth: int) -> None:
         )
 
 
-def check_first_block(blocks: Any, first_block: int) -> None:
+def check_vit_block_index(blocks: Any, first_block: int) -> None:
     """Check that the tower has a block with the index ``first_block``.
 
     Raises:
-        ConfigError: If it does not, or ``first_block`` is not an integer.
+        ConfigError: If there is no block with this index, or ``first_block`` is not an integer.
     """
     if not isinstance(first_block, int) or not 0 <= first_block < len(blocks):
         raise ConfigError(
@@ -136,8 +139,8 @@ def check_first_block(blocks: Any, first_block: int) -> None:
         )
 
 
-def _run_prompted_block(block: Any, tokens: Tensor, prompt: Tensor | None) -> Tensor:
-    """Return the output tokens of a block with prompts ``(m, w)`` appended to its input."""
+def _run_last_block_with_prompts(block: Any, tokens: Tensor, prompt: Tensor | None) -> Tensor:
+    """Return the output of a block at ``tokens``, with prompts ``(m, w)`` in the input."""
     if prompt is None:
         output: Tensor = block(tokens)
         return output

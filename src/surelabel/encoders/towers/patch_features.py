@@ -1,4 +1,4 @@
-"""Patch features of an image tower in the joint space."""
+"""Compute patch features of an image tower in the joint space of images and texts."""
 
 from typing import Any
 
@@ -8,49 +8,50 @@ from open_clip.model import TimmModel, VisionTransformer
 from open_clip.modified_resnet import ModifiedResNet
 from torch import Tensor, nn
 
-from surelabel.encoders.towers.trunk import timm_tokens
+from surelabel.encoders.towers.trunk import timm_trunk_tokens
 from surelabel.errors import ConfigError
 from surelabel.records import Features
 
 
 def plain_patch_features(visual: Any, pixels: Tensor) -> Features:
-    """Return the pooled vectors and the patch vectors of an unmodified tower.
+    """Return the pooled vectors and the plain patch vectors of an image tower.
 
-    ViT: the final norm and projection are applied to each token of the last layer.
-    CLIP ResNet: the value and output projections of attention pooling are applied to each
-    position, so the pooled vector is, for each head, a weighted mean of the patch vectors.
-    timm: the pooling and projection of the image are applied to each position alone.
+    In a ViT, the final norm and the projection are applied to each token of the last layer. In a
+    CLIP ResNet, the value and output projections of attention pooling are applied to each position
+    of the feature map. In a timm tower, pooling and projection are applied to each position
+    separately.
 
     Args:
         visual: Image tower of an open_clip model.
         pixels: Preprocessed images, ``(n, 3, h, w)``.
 
     Returns:
-        Unit vectors ``pooled`` ``(n, d)`` and ``patches`` ``(n, p, d)``, and the grid.
+        Features with the unit vectors ``pooled`` ``(n, d)`` and ``patches`` ``(n, p, d)``, and the
+        grid.
 
     Raises:
-        ConfigError: If the pooling of the tower defines no vector of a single patch.
+        ConfigError: If the pooling of the tower is not defined for a single patch.
 
     Source:
-        Values as dense features: Zhou et al., Extract Free Dense Labels from CLIP, ECCV 2022,
-        arXiv:2112.01071.
+        Zhou et al., Extract Free Dense Labels from CLIP, ECCV 2022, arXiv:2112.01071: values of
+        attention pooling as dense features.
 
     Differs:
         Position embeddings are added before the value projection, as in attention pooling.
     """
     if isinstance(visual, VisionTransformer):
-        check_patch_pooling(visual)
+        check_pooling_for_patch_features(visual)
         outputs = visual.forward_intermediates(
             pixels, indices=1, normalize_intermediates=True, output_fmt="NLC"
         )
         patches = outputs["image_intermediates"][-1] @ visual.proj
-        return joint_space_features(outputs["image_features"], patches, visual.grid_size)
+        return joint_space_patch_features(outputs["image_features"], patches, visual.grid_size)
     if isinstance(visual, ModifiedResNet):
-        pooled, tokens, grid = resnet_pooling_tokens(visual, pixels)
+        pooled, tokens, grid = resnet_tokens_for_patch_features(visual, pixels)
         values = visual.attnpool.v_proj(tokens)[:, 1:]
-        return joint_space_features(pooled, visual.attnpool.c_proj(values), grid)
+        return joint_space_patch_features(pooled, visual.attnpool.c_proj(values), grid)
     if isinstance(visual, TimmModel):
-        return _pool_each_position(visual, pixels)
+        return _timm_patch_features(visual, pixels)
     raise ConfigError(
         f"Patch vectors need a ViT, CLIP ResNet or timm tower; got {type(visual).__name__}. "
         "Use a method that needs only the pooled vector."
@@ -62,47 +63,48 @@ def self_aware_patch_features(visual: Any, pixels: Tensor) -> Features:
 
         a = W_o [ softmax(v v' / sqrt(head width)) v ] + b_o        v = W_v LN(x) + b_v
 
-    ViT: x is the input of the last block; the final norm and projection are applied to a alone,
-    without the residual. CLIP ResNet: a is the output of attention pooling.
+    with v the values of attention, W_v, b_v, W_o and b_o the value and output projections, LN the
+    layer norm, and x the input of the last block. In a ViT, the final norm and the projection are
+    applied to a, without the residual x. In a CLIP ResNet, a is the output of attention pooling.
 
     Args:
         visual: Image tower of an open_clip model.
         pixels: Preprocessed images, ``(n, 3, h, w)``.
 
     Returns:
-        Unit vectors ``pooled`` ``(n, d)``, as without this attention, ``patches``
-        ``(n, p, d)``, and the grid.
+        Features with the unit vectors ``pooled`` ``(n, d)`` of the unmodified tower, the unit
+        vectors ``patches`` ``(n, p, d)``, and the grid.
 
     Raises:
         ConfigError: If the tower is neither a ViT of plain blocks nor a CLIP ResNet.
 
     Source:
-        Recover and Match (CVPR 2025), section 4.2, self-aware attention; Li et al., CLIP Surgery,
-        arXiv:2304.05653 (value to value, no MLP).
+        Recover and Match (CVPR 2025), section 4.2: self-aware attention. Li et al., CLIP Surgery,
+        arXiv:2304.05653: value-to-value attention without MLP.
 
     Differs:
-        Only the last layer is used; both papers sum this attention over several layers. The
-        residual x of Recover and Match is left out: with it, the strongest patches of labels of
-        Scenes are beside the object (docs/models.md).
+        Only the last layer is used, but both papers sum the attention output over several layers.
+        The residual x of Recover and Match is omitted, because with the residual the
+        highest-scoring patches of the labels of Scenes are outside the object (docs/models.md).
     """
     if isinstance(visual, ModifiedResNet):
-        pooled, tokens, grid = resnet_pooling_tokens(visual, pixels)
+        pooled, tokens, grid = resnet_tokens_for_patch_features(visual, pixels)
         pool = visual.attnpool
-        attended = pool.c_proj(value_to_value_attention(pool.v_proj(tokens), pool.num_heads))
-        return joint_space_features(pooled, attended[:, 1:], grid)
-    block = self_attention_blocks(visual)[-1]
+        attended = pool.c_proj(value_to_value_patch_features(pool.v_proj(tokens), pool.num_heads))
+        return joint_space_patch_features(pooled, attended[:, 1:], grid)
+    block = blocks_for_patch_features(visual)[-1]
     outputs = visual.forward_intermediates(
         pixels, indices=2, output_fmt="NLC", output_extra_tokens=True
     )
     block_input = torch.cat(
         [outputs["image_intermediates_prefix"][0], outputs["image_intermediates"][0]], dim=1
     )
-    attended = self_aware_attention(block, block_input)
+    attended = self_aware_features_of_block(block, block_input)
     patches = visual.ln_post(attended)[:, 1:] @ visual.proj
-    return joint_space_features(outputs["image_features"], patches, visual.grid_size)
+    return joint_space_patch_features(outputs["image_features"], patches, visual.grid_size)
 
 
-def self_attention_blocks(visual: Any) -> Any:
+def blocks_for_patch_features(visual: Any) -> Any:
     """Return the blocks of a ViT that supports self-aware attention.
 
     Raises:
@@ -115,47 +117,48 @@ def self_attention_blocks(visual: Any) -> Any:
             "Self-aware patches need a ViT of two or more plain blocks or a CLIP ResNet; "
             f"got {type(visual).__name__}. Use plain patches."
         )
-    check_patch_pooling(visual)
+    check_pooling_for_patch_features(visual)
     return blocks
 
 
-def self_aware_attention(block: Any, tokens: Tensor) -> Tensor:
-    """Return the output of value-to-value attention of a block, ``(n, 1 + p, w)``.
+def self_aware_features_of_block(block: Any, tokens: Tensor) -> Tensor:
+    """Return the output ``(n, 1 + p, w)`` of value-to-value attention in a ViT block.
 
     Args:
-        block: Transformer block with plain attention.
-        tokens: Input of the block, ``(n, 1 + p, w)``.
+        block: Block of a ViT with plain multi-head attention.
+        tokens: Input tokens of the block, ``(n, 1 + p, w)``.
     """
     weight = block.attn.in_proj_weight.chunk(3)[2]
     bias = block.attn.in_proj_bias.chunk(3)[2]
     values = F.linear(block.ln_1(tokens), weight, bias)
     attended: Tensor = block.ls_1(
-        block.attn.out_proj(value_to_value_attention(values, block.attn.num_heads))
+        block.attn.out_proj(value_to_value_patch_features(values, block.attn.num_heads))
     )
     return attended
 
 
-def value_to_value_attention(values: Tensor, heads: int) -> Tensor:
-    """Return attention with values as queries and keys, before the output projection.
+def value_to_value_patch_features(values: Tensor, heads: int) -> Tensor:
+    """Compute attention with the values as queries and keys, before the output projection.
 
     Args:
-        values: Values of all heads, ``(n, p, w)``.
-        heads: Number of heads.
+        values: Attention values of all heads, ``(n, p, w)``.
+        heads: Number of attention heads.
 
     Returns:
-        Weighted means of the values, ``(n, p, w)``.
+        Attention-weighted means of the values, ``(n, p, w)``.
     """
     split = values.unflatten(-1, (heads, -1)).transpose(1, 2)
     attended = F.scaled_dot_product_attention(split, split, split)
     return attended.transpose(1, 2).flatten(2)
 
 
-def resnet_pooling_tokens(
+def resnet_tokens_for_patch_features(
     visual: ModifiedResNet, pixels: Tensor
 ) -> tuple[Tensor, Tensor, tuple[int, int]]:
     """Return pooled vectors, the input tokens of attention pooling, and the grid.
 
-    The first token is the mean over all positions; position embeddings are included.
+    The first input token is the mean over all positions of the last feature map. Position
+    embeddings are added to the tokens.
     """
     outputs = visual.forward_intermediates(pixels, indices=1)
     last: Tensor = outputs["image_intermediates"][-1]
@@ -165,7 +168,7 @@ def resnet_pooling_tokens(
     return outputs["image_features"], tokens + visual.attnpool.positional_embedding, (rows, columns)
 
 
-def check_patch_pooling(visual: VisionTransformer) -> None:
+def check_pooling_for_patch_features(visual: VisionTransformer) -> None:
     """Check that the pooling of a ViT is defined for single patches.
 
     Raises:
@@ -173,14 +176,14 @@ def check_patch_pooling(visual: VisionTransformer) -> None:
     """
     if visual.attn_pool is not None:
         raise ConfigError(
-            "Patch vectors need a ViT that pools the class token or the mean of its patches; got "
+            "Patch vectors need a ViT that pools the class token or the mean of the patches; got "
             "a ViT that pools with learned queries, as in CoCa. Use a method that needs only the "
             "pooled vector."
         )
 
 
-def joint_space_features(pooled: Tensor, patches: Tensor, grid: tuple[int, ...]) -> Features:
-    """Return pooled vectors and patch vectors, normalized, as ``Features``."""
+def joint_space_patch_features(pooled: Tensor, patches: Tensor, grid: tuple[int, ...]) -> Features:
+    """Return ``Features`` with the normalized pooled vectors and the normalized patch vectors."""
     rows, columns = grid
     return Features(
         pooled=F.normalize(pooled, dim=-1),
@@ -189,16 +192,16 @@ def joint_space_features(pooled: Tensor, patches: Tensor, grid: tuple[int, ...])
     )
 
 
-def _pool_each_position(visual: TimmModel, pixels: Tensor) -> Features:
-    """Apply the pooling and the head of a timm trunk to each position alone.
+def _timm_patch_features(visual: TimmModel, pixels: Tensor) -> Features:
+    """Apply the pooling and the head of a timm tower to each position separately.
 
-    Each token is repeated for every prefix token of the trunk and once more, so class-token,
-    mean and attention pooling all return the vector of this token.
+    The input of the pooling is one token, copied to all prefix tokens and one patch. Therefore
+    class-token, mean and attention pooling return the same vector.
     """
     trunk: Any = visual.trunk
     outputs = trunk.forward_features(pixels)
     pooled = visual.head(trunk.forward_head(outputs))
-    token_grid = timm_tokens(trunk, outputs)
+    token_grid = timm_trunk_tokens(trunk, outputs)
     if "pool" in dict(visual.head.named_children()) or token_grid is None:
         raise ConfigError(
             "Patch vectors in the joint space need a timm trunk that pools a grid of tokens; "
@@ -212,4 +215,4 @@ def _pool_each_position(visual: TimmModel, pixels: Tensor) -> Features:
     else:
         single = single[:, None].expand(-1, trunk.num_prefix_tokens + 1, -1)
     patches = visual.head(trunk.forward_head(single))
-    return joint_space_features(pooled, patches.unflatten(0, (len(pixels), -1)), grid)
+    return joint_space_patch_features(pooled, patches.unflatten(0, (len(pixels), -1)), grid)

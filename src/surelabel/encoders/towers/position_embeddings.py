@@ -1,4 +1,4 @@
-"""Interpolate position embeddings, so that a tower accepts images of another size."""
+"""Interpolate the position embeddings of an image tower to another image size."""
 
 import copy
 from typing import Any
@@ -17,15 +17,16 @@ RESNET_STRIDE = 32  # pixels per position of the last feature map, on each side
 def interpolate_position_embeddings(
     positions: Tensor, old: tuple[int, int], new: tuple[int, int]
 ) -> Tensor:
-    """Interpolate position embeddings to another grid, bicubic with antialiasing.
+    """Interpolate position embeddings to another grid by bicubic interpolation.
 
     Args:
-        positions: Embedding of the class token, then of each patch, ``(1 + p, w)``.
-        old: Rows and columns of the current grid.
-        new: Rows and columns of the new grid.
+        positions: Position embeddings, ``(1 + p, w)``, class token first.
+        old: Numbers of rows and columns of the current grid.
+        new: Numbers of rows and columns of the new grid.
 
     Returns:
-        Position embeddings of the new grid, ``(1 + q, w)``; that of the class token is unchanged.
+        Position embeddings of the new grid, ``(1 + q, w)``. The embedding of the class token is
+        unchanged.
 
     Example:
         >>> table = torch.arange(5.0)[:, None]
@@ -38,65 +39,67 @@ def interpolate_position_embeddings(
     return torch.cat([class_row, grid[0].flatten(1).T])
 
 
-def model_with_image_size(model: nn.Module, size: int) -> nn.Module:
-    """Return a model for another image size that shares all weights but position embeddings.
+def model_with_resized_position_embeddings(model: nn.Module, size: int) -> nn.Module:
+    """Return a model with position embeddings for another image size.
+
+    All other weights are shared with the original model.
 
     Args:
-        model: An open_clip model.
-        size: Side of the images in pixels.
+        model: Model of open_clip.
+        size: New side of the images, in pixels.
 
     Raises:
-        ConfigError: If ``size`` is not a multiple of the patch size, or the kind of tower does
-            not support other sizes.
+        ConfigError: If ``size`` is not a multiple of the patch size, or the image tower does not
+            support other image sizes.
     """
     shared = {id(tensor): tensor for tensor in [*model.parameters(), *model.buffers()]}
     resized: Any = copy.deepcopy(model, shared)
     visual = resized.visual
     if isinstance(visual, VisionTransformer):
         patch = visual.patch_size
-        new = _patch_grid(size, patch)
+        new = _position_embedding_grid(size, patch)
         table = interpolate_position_embeddings(visual.positional_embedding, visual.grid_size, new)
         visual.positional_embedding = nn.Parameter(table, requires_grad=False)
         visual.grid_size, visual.image_size = new, (size, size)
     elif isinstance(visual, ModifiedResNet):
-        new = _patch_grid(size, (RESNET_STRIDE, RESNET_STRIDE))
+        new = _position_embedding_grid(size, (RESNET_STRIDE, RESNET_STRIDE))
         pool = visual.attnpool
         side = round((len(pool.positional_embedding) - 1) ** 0.5)
         table = interpolate_position_embeddings(pool.positional_embedding, (side, side), new)
         pool.positional_embedding = nn.Parameter(table, requires_grad=False)
         visual.image_size = size
     elif isinstance(visual, TimmModel):
-        _resize_trunk(visual, size)
+        _resize_timm_position_embeddings(visual, size)
     else:
         raise ConfigError(
             "Another input size needs a ViT, CLIP ResNet or timm tower; "
-            f"got {type(visual).__name__}. Use the size of its pretraining."
+            f"got {type(visual).__name__}. Use the image size of the pretraining."
         )
     result: nn.Module = resized
     return result
 
 
-def _patch_grid(size: int, patch: tuple[int, int]) -> tuple[int, int]:
+def _position_embedding_grid(size: int, patch: tuple[int, int]) -> tuple[int, int]:
     if size < max(patch) or size % patch[0] or size % patch[1]:
         nearest = max(round(size / patch[0]), 1) * patch[0]
         raise ConfigError(
             f"The input size must be a multiple of {patch[0]} pixels for this tower; "
-            f"got {size}. The nearest is {nearest}."
+            f"got {size}. The nearest multiple is {nearest}."
         )
     return size // patch[0], size // patch[1]
 
 
-def _resize_trunk(visual: TimmModel, size: int) -> None:
-    """Resize a timm trunk; timm interpolates its position embeddings."""
+def _resize_timm_position_embeddings(visual: TimmModel, size: int) -> None:
+    """Set the image size of a timm tower, whose position embeddings timm interpolates."""
     stride = getattr(getattr(visual.trunk, "patch_embed", None), "patch_size", None)
     if stride is not None:
-        _patch_grid(size, tuple(stride))
+        _position_embedding_grid(size, tuple(stride))
     try:
         visual.set_input_size(size)
     except (ValueError, AssertionError, TypeError) as error:
         raise ConfigError(
             f"The input size must fit the timm trunk {type(visual.trunk).__name__}; got {size} "
-            f"pixels ({error}). Use the size of its pretraining."
+            f"pixels ({error}). Use the image size of the pretraining."
         ) from error
     for parameter in visual.parameters():
         parameter.requires_grad_(False)

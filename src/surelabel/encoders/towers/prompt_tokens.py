@@ -1,4 +1,4 @@
-"""Prompt tokens, learned vectors that are inserted into the layers of a frozen tower."""
+"""Split prompt tokens, learned vectors in the layers of a frozen tower, by layer."""
 
 from collections.abc import Sequence
 
@@ -7,19 +7,23 @@ from torch import Tensor
 from surelabel.errors import InputError
 
 
-def prompts_per_layer(prompts: Tensor | None, *, depth: int, width: int) -> Sequence[Tensor | None]:
-    """Return the prompts of each layer, ``(m, w)``, or None for each layer without prompts.
+def prompt_tokens_per_layer(
+    prompts: Tensor | None, *, depth: int, width: int
+) -> Sequence[Tensor | None]:
+    """Return the prompt tokens ``(m, w)`` of each layer.
+
+    If there are no prompt tokens, the list contains None for each layer.
 
     Args:
-        prompts: Prompts of all layers, ``(depth, m, w)``, or None.
-        depth: Number of layers.
-        width: Width of a token.
+        prompts: Prompt tokens of all layers, ``(depth, m, w)``. If None, there are no prompts.
+        depth: Number of layers with prompt tokens.
+        width: Number of values ``w`` of each token.
 
     Raises:
-        InputError: If the shape does not fit ``depth`` and ``width``.
+        InputError: If the shape of ``prompts`` does not fit ``depth`` and ``width``.
 
     Example:
-        >>> prompts_per_layer(None, depth=2, width=8)
+        >>> prompt_tokens_per_layer(None, depth=2, width=8)
         [None, None]
     """
     if prompts is None:

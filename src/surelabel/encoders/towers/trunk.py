@@ -1,4 +1,4 @@
-"""Trunk tokens: the output of an image tower before pooling, the input of trainable heads."""
+"""Compute trunk tokens, which are the output of an image tower before pooling."""
 
 from typing import Any
 
@@ -14,30 +14,31 @@ TokenGrid = tuple[Tensor, tuple[int, int]]  # tokens (n, p, w), rows and columns
 
 
 def trunk_features(visual: Any, pixels: Tensor) -> Features:
-    """Return the tokens of a tower before pooling, without normalization.
+    """Return the tokens of an image tower before pooling, without normalization.
 
-    CLIP ResNet: the last feature map, before attention pooling. ViT: the tokens of the last layer
-    after the final norm and projection, without the class token. timm: the last feature map, or
-    the tokens after the final norm.
+    In a CLIP ResNet, the tokens are the last feature map before attention pooling. In a ViT, the
+    tokens are the patch tokens of the last layer after the final norm and the projection. In a timm
+    tower, the tokens are the last feature map, or the output of the final norm.
 
     Args:
         visual: Image tower of an open_clip model.
         pixels: Preprocessed images, ``(n, 3, h, w)``.
 
     Returns:
-        Unit vectors ``pooled`` ``(n, d)``; tokens ``layers[-1]`` ``(n, p, w)``, row by row; the
-        grid.
+        Features with the unit vectors ``pooled`` ``(n, d)``, the tokens ``layers[-1]``
+        ``(n, p, w)``, ordered by row, and the grid.
 
     Raises:
         ConfigError: If the tower has no grid of tokens.
 
     Source:
-        TailorCLIP, arXiv:2606.11626: the input of its student, by the authors' code.
+        TailorCLIP, arXiv:2606.11626: input of the student network in the authors' code.
     """
     if isinstance(visual, ModifiedResNet):
         outputs = visual.forward_intermediates(pixels, indices=1)
         return trunk_features_from_tokens(
-            outputs["image_features"], feature_map_to_tokens(outputs["image_intermediates"][-1])
+            outputs["image_features"],
+            feature_map_to_trunk_tokens(outputs["image_intermediates"][-1]),
         )
     if isinstance(visual, VisionTransformer):
         outputs = visual.forward_intermediates(
@@ -48,22 +49,25 @@ def trunk_features(visual: Any, pixels: Tensor) -> Features:
     if isinstance(visual, TimmModel):
         last = visual.trunk.forward_features(pixels)
         pooled = visual.head(visual.trunk.forward_head(last))
-        return trunk_features_from_tokens(pooled, timm_tokens(visual.trunk, last), visual.trunk)
-    raise no_token_grid_error(visual)
+        return trunk_features_from_tokens(
+            pooled, timm_trunk_tokens(visual.trunk, last), visual.trunk
+        )
+    raise no_trunk_token_grid_error(visual)
 
 
-def timm_tokens(network: Any, last: Tensor) -> TokenGrid | None:
-    """Return tokens and grid of the output of ``forward_features`` of a timm network.
+def timm_trunk_tokens(network: Any, last: Tensor) -> TokenGrid | None:
+    """Return the trunk tokens and the grid of a timm network.
 
     Args:
         network: Network of timm.
-        last: Output of its ``forward_features``.
+        last: Output of ``forward_features`` of the network.
 
     Returns:
-        Tokens and grid; None for feature maps with channels last and for tokens without a grid.
+        Tokens and grid. If the output is a feature map with channels last, or the tokens have no
+        grid, None is returned.
     """
     if last.ndim == 4:
-        return feature_map_to_tokens(last) if last.shape[1] == network.num_features else None
+        return feature_map_to_trunk_tokens(last) if last.shape[1] == network.num_features else None
     grid = getattr(getattr(network, "patch_embed", None), "grid_size", None)
     n_prefix = getattr(network, "num_prefix_tokens", None)
     if last.ndim != 3 or not grid or n_prefix is None:
@@ -76,35 +80,35 @@ def timm_tokens(network: Any, last: Tensor) -> TokenGrid | None:
 def trunk_features_from_tokens(
     pooled: Tensor, tokens: TokenGrid | None, network: Any = None
 ) -> Features:
-    """Return pooled vectors, normalized, and tokens as ``Features``.
+    """Return ``Features`` with the normalized pooled vectors and the trunk tokens.
 
     Args:
         pooled: Pooled vectors, ``(n, d)``.
-        tokens: Tokens and their grid, or None.
-        network: Network of the tokens, for the message.
+        tokens: Trunk tokens and grid. If None, ConfigError is raised.
+        network: Network that computed the tokens, for the error message.
 
     Raises:
-        ConfigError: If there are no tokens.
+        ConfigError: If ``tokens`` is None.
     """
     if tokens is None:
-        raise no_token_grid_error(network)
+        raise no_trunk_token_grid_error(network)
     return Features(F.normalize(pooled, dim=-1), layers={-1: tokens[0]}, grid=tokens[1])
 
 
 def trunk_token_width(features: Features) -> int:
-    """Return the width ``w`` of the tokens in ``layers[-1]``."""
+    """Return the number of values of each trunk token in ``layers[-1]``."""
     assert features.layers is not None
     return features.layers[-1].shape[-1]
 
 
-def feature_map_to_tokens(last: Tensor) -> TokenGrid:
-    """Return a feature map ``(n, w, rows, columns)`` as tokens ``(n, p, w)`` and their grid."""
+def feature_map_to_trunk_tokens(last: Tensor) -> TokenGrid:
+    """Convert a feature map ``(n, w, rows, columns)`` to tokens ``(n, p, w)`` with a grid."""
     return last.flatten(2).transpose(1, 2), (last.shape[2], last.shape[3])
 
 
-def no_token_grid_error(network: Any) -> ConfigError:
+def no_trunk_token_grid_error(network: Any) -> ConfigError:
     """Return the error for a network without a grid of tokens."""
     return ConfigError(
         "A head on the trunk needs a feature map or a grid of tokens; "
-        f"{type(network).__name__} has none. Use a ViT, a CLIP ResNet, or such a timm network."
+        f"{type(network).__name__} has neither. Use a ViT, a CLIP ResNet, or another timm network."
     )

@@ -12,12 +12,12 @@ from surelabel.links.sigmoid import Sigmoid
 
 
 class HeadWithLink(nn.Module):
-    """A head followed by its link; the output is logits in [-40, 40].
+    """Module that applies a head and then the link of the head, and returns logits in [-40, 40].
 
     Attributes:
         head: Module that computes the scores.
         folded_link: Link that converts the scores to logits.
-        link: Link of the output, the plain sigmoid.
+        link: Sigmoid link, because the output of this module is log-odds.
     """
 
     def __init__(self, head: nn.Module, folded_link: Link):
@@ -25,7 +25,7 @@ class HeadWithLink(nn.Module):
         self.head, self.folded_link, self.link = head, folded_link, Sigmoid()
 
     def forward(self, features: Any) -> Tensor:
-        """Return the logits of the scores of the head, in float32 or float64."""
+        """Return the logits of the scores that the head computes, in float32 or float64."""
         scores: Tensor = self.head(features)
         return self.folded_link.logits(scores)
 
@@ -33,15 +33,15 @@ class HeadWithLink(nn.Module):
 def fold_link(head: nn.Module, link: Link) -> HeadWithLink:
     """Append a link to a head, so that the sigmoid of the output is the probability.
 
-    The head is not copied. The ranking of each label is unchanged. The names of the parameters
-    get the prefix ``head.``.
+    The head is not copied. The ranking of the images for each label does not change. The names of
+    the parameters of the head get the prefix ``head.``.
 
     Args:
         head: Module that computes scores.
-        link: Link of these scores.
+        link: Link that converts the scores of the head to logits.
 
     Raises:
-        ConfigError: If the head, or one of its submodules, contains a folded link.
+        ConfigError: If the head, or a submodule of the head, contains a folded link.
 
     Example:
         >>> import torch
@@ -53,14 +53,14 @@ def fold_link(head: nn.Module, link: Link) -> HeadWithLink:
     """
     if any(isinstance(module, HeadWithLink) for module in head.modules()):
         raise ConfigError(
-            "head must return scores; got a head whose link is folded in already, so that it "
-            "returns logits. Use it without fold_link, or fold the link into the original head."
+            "head must return scores; got a head with a folded link, which returns logits. "
+            "Use this head without fold_link, or fold the link into the original head."
         )
     return HeadWithLink(head, link)
 
 
 def score_threshold(link: Link, probability: float) -> float:
-    """Return the score whose probability is ``probability``, for models that output scores.
+    """Return the score threshold that is equivalent to a threshold on the probability.
 
     Args:
         link: Link of the scores.
@@ -71,7 +71,7 @@ def score_threshold(link: Link, probability: float) -> float:
 
     Example:
         >>> from surelabel.links import SPA
-        >>> round(score_threshold(SPA(), 0.5), 4)
+        >>> round(score_threshold_without_folded_link(SPA(), 0.5), 4)
         0.9521
     """
     if not 0 < probability < 1:
@@ -80,9 +80,9 @@ def score_threshold(link: Link, probability: float) -> float:
 
 
 def sigmoid_threshold(link: Link, probability: float) -> float:
-    """Return the sigmoid of the score whose probability is ``probability``.
+    """Return the threshold on the sigmoid of a score, for a threshold on the probability.
 
-    It is the threshold for serving stacks that apply a sigmoid to scores that are not log-odds.
+    Use this threshold in serving stacks that apply a sigmoid to scores that are not log-odds.
 
     Args:
         link: Link of the scores.
@@ -93,7 +93,7 @@ def sigmoid_threshold(link: Link, probability: float) -> float:
 
     Example:
         >>> from surelabel.links import SPA
-        >>> round(sigmoid_threshold(SPA(), 0.5), 4)
+        >>> round(sigmoid_threshold_without_folded_link(SPA(), 0.5), 4)
         0.7215
     """
     return float(expit(score_threshold(link, probability)))

@@ -10,7 +10,7 @@ from torch import Tensor
 from surelabel.errors import ConfigError
 from surelabel.links import Sigmoid
 from surelabel.losses import LINK_OF_LOSS, LOSSES, SET_LOSSES
-from surelabel.tables import configure_entry
+from surelabel.tables import configure_table_entry
 
 POSITIVE_SHARES = [0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999]
 SCORE_GRID = torch.linspace(-20, 20, 401, dtype=torch.float64)
@@ -21,15 +21,16 @@ TOLERANCE = 1e-6  # of probabilities and of losses
 
 @dataclass(frozen=True)
 class LossProperties:
-    """Properties of a loss.
+    """Properties of a loss, measured numerically.
 
     Attributes:
         asymmetric: True if the loss treats positives and negatives differently: the minimal
-            expected loss at a share of positives differs from that at the same share of negatives.
-        strictly_proper: True if the minimizing scores give the true probabilities, through the
-            link of the loss if that link is strict, otherwise through the sigmoid.
-        recoverable: True if the link gives the true probabilities of all minimizing scores, and
-            different probabilities for different scores.
+            expected loss at a share of positives differs from the minimal expected loss at the same
+            share of negatives.
+        strictly_proper: True if the link of the loss converts the minimizing scores to the true
+            probabilities. If the loss has no strictly increasing link, the sigmoid is used.
+        recoverable: True if the link converts all minimizing scores to the true probabilities, and
+            different scores to different probabilities.
     """
 
     asymmetric: bool
@@ -37,22 +38,22 @@ class LossProperties:
     recoverable: bool
 
     def markdown_row(self, title: str) -> str:
-        """Return a row of a Markdown table: the title of the loss, then yes or no."""
+        """Return a Markdown table row: the title of the loss, and yes or no for each property."""
         answers = (self.asymmetric, self.strictly_proper, self.recoverable)
         return f"| {title} | {' | '.join('yes' if answer else 'no' for answer in answers)} |"
 
 
 def measure_loss_properties(name: str, **settings: Any) -> LossProperties:
-    """Measure the properties of a loss by minimizing its expectation at many shares of positives.
+    """Measure the properties of a loss by minimizing the expected loss at many shares of positives.
 
     Args:
         name: Entry of ``LOSSES``.
         settings: Settings of the loss.
 
     Raises:
-        UnknownName: If there is no such loss.
-        ConfigError: If the loss has no such setting, or compares labels, so that a single score
-            has no optimal value.
+        UnknownName: If ``name`` is not an entry of ``LOSSES``.
+        ConfigError: If the loss does not have a setting, or if the loss compares labels, so that a
+            single score has no optimal value.
 
     Source:
         Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks, CVPR 2024,
@@ -64,28 +65,28 @@ def measure_loss_properties(name: str, **settings: Any) -> LossProperties:
     """
     if name in SET_LOSSES:
         raise ConfigError(
-            f"The loss must be one of single labels, {', '.join(LOSSES)}; got {name!r}, which "
-            f"compares labels and determines no probability. Fit a calibrator to its scores."
+            f"The loss must be a loss of single labels, {', '.join(LOSSES)}; got {name!r}, which "
+            f"compares labels and determines no probability. Fit a calibrator to the scores."
         )
-    loss, make_link = configure_entry(LOSSES, name, **settings), LINK_OF_LOSS[name]
+    loss, make_link = configure_table_entry(LOSSES, name, **settings), LINK_OF_LOSS[name]
     shares = torch.tensor([POSITIVE_SHARES], dtype=torch.float64)
-    scores = minimize_expected_loss(loss, shares)
+    scores = minimizers_for_loss_properties(loss, shares)
     minima = loss(scores, shares)
     link = make_link(**settings) if make_link else Sigmoid()
-    is_recovered = _all_close(link.logits(scores).sigmoid(), shares)
-    is_proper_by_sigmoid = _all_close(scores.sigmoid(), shares)
+    is_recovered = _loss_property_values_agree(link.logits(scores).sigmoid(), shares)
+    is_proper_by_sigmoid = _loss_property_values_agree(scores.sigmoid(), shares)
     return LossProperties(
-        asymmetric=not _all_close(minima, minima.flip(1)),
+        asymmetric=not _loss_property_values_agree(minima, minima.flip(1)),
         strictly_proper=is_recovered if link.is_strictly_increasing else is_proper_by_sigmoid,
         recoverable=is_recovered and bool((link.log_odds(SCORE_GRID).diff() > 0).all()),
     )
 
 
-def minimize_expected_loss(loss: Callable[..., Tensor], shares: Tensor) -> Tensor:
-    """Return the scores that minimize the expected loss, by bisection on its gradient.
+def minimizers_for_loss_properties(loss: Callable[..., Tensor], shares: Tensor) -> Tensor:
+    """Return the scores that minimize the expected loss, by bisection on the gradient.
 
     Args:
-        loss: Loss of single labels; its expectation is its value at graded targets.
+        loss: Loss of single labels. The expected loss is the loss at graded targets.
         shares: Shares of positives, between 0 and 1, ``(n, c)``, float64.
 
     Returns:
@@ -101,6 +102,6 @@ def minimize_expected_loss(loss: Callable[..., Tensor], shares: Tensor) -> Tenso
     return low
 
 
-def _all_close(actual: Tensor, expected: Tensor) -> bool:
+def _loss_property_values_agree(actual: Tensor, expected: Tensor) -> bool:
     """Return True if all elements are equal within the tolerance."""
     return bool((actual - expected).abs().max() < TOLERANCE)

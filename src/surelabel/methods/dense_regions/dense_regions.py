@@ -20,25 +20,26 @@ MIN_GRID_SIDE = 4  # patches down and across; a coarser grid does not localize l
 
 
 class DenseRegions(nn.Module):
-    """Score all patches, and encode windows around the strongest ones separately.
+    """Score all patches, and encode windows around the highest-scoring patches separately.
 
         score = w · max over patches of R + (1 - w) · max(s(image), s(window 1), …)
 
     with w = patch_weight, s the score of ``zero_shot`` and R the patch scores after
-    ``refine_by_attention``. Each window is around the strongest patch of another label; see
-    ``select_windows``. An image needs one encoder pass at ``image_size``, and one at the default
-    size for each window.
+    ``refine_by_attention``. Each window is around the highest-scoring patch of another label; see
+    ``select_windows``. An image needs one encoder pass at ``image_size``, and one encoder pass at
+    the default size for each window.
 
     Args:
-        encoder: Encoder of images and texts; its ``scale`` is the default of tau.
-        names: Labels; ``sofa|couch`` are two synonyms of one label.
-        templates, domain, background, scale: See ``TextScorer``.
+        encoder: Encoder of images and texts; ``encoder.scale`` is the default of ``scale``.
+        names: Labels. Synonyms of one label are separated by ``|``, as in ``sofa|couch``.
+        templates, domain, background, scale: Settings of the text scores; see ``TextScorer``.
         image_size: Height and width in pixels at which the whole image is encoded, a multiple of
-            the patch size of the encoder. None for the default size, or a larger one that gives 4
-            by 4 patches.
-        windows: Largest number of windows per image; 0 for patches only.
+            the patch size of the encoder. If None, the default size of the encoder is used, or a
+            larger size with at least 4 by 4 patches.
+        windows: Largest number of windows per image, >= 0. If 0, no windows are encoded.
         window_size: Width and height of a window as shares of the image, in [0.01, 1].
-        patch_weight: Weight of the patches against the image and its windows (w), in [0, 1].
+        patch_weight: Weight of the patch scores (w), in [0, 1]. The scores of the image and its
+            windows have the weight 1 - w.
 
     Raises:
         ConfigError: If a setting is out of range, or the encoder does not support ``image_size``.
@@ -90,7 +91,7 @@ class DenseRegions(nn.Module):
             encoder, names, templates=templates, domain=domain, background=background, scale=scale
         )
         if image_size is None:
-            self.image_size = _default_image_size(encoder)
+            self.image_size = _dense_regions_image_size(encoder)
         else:
             self.image_size = encoder.with_image_size(image_size).input_side
         self.windows, self.window_size, self.patch_weight = windows, window_size, patch_weight
@@ -99,7 +100,7 @@ class DenseRegions(nn.Module):
         """Return the refined log-odds of each label at each patch, ``(n, c, down, across)``.
 
         Raises:
-            InputError: If there are no patches, or no attention between them.
+            InputError: If the features contain no patches, or no attention between patches.
         """
         if features.patches is None or features.grid is None or features.attention is None:
             raise InputError(
@@ -107,30 +108,35 @@ class DenseRegions(nn.Module):
                 "Encode images with kind=attentive."
             )
         scores = self.text_scorer(features.patches)
-        return _to_grid(refine_by_attention(scores, features.attention, features.grid), features)
+        return _dense_regions_score_maps(
+            refine_by_attention(scores, features.attention, features.grid), features
+        )
 
     @torch.no_grad()
     def next_views(self, features: Features) -> list[ViewLayout | None] | None:
-        """Return once the windows around the strongest patches."""
+        """Return the windows around the highest-scoring patches, or None after they are encoded."""
         if features.views is not None or not self.windows:
             return None
         return [
             RegionLayout(windows)
-            for batch in _feature_batches(features)
+            for batch in _dense_regions_feature_batches(features)
             for windows in select_windows(
-                _to_grid(self.text_scorer(batch.patches), batch),
+                _dense_regions_score_maps(self.text_scorer(batch.patches), batch),
                 count=self.windows,
                 window_size=self.window_size,
             )
         ]
 
     def forward(self, features: Features) -> Tensor:
-        """Return the scores ``(n, c)`` of ``pooled``, ``patches``, ``attention`` and ``views``."""
+        """Return scores ``(n, c)`` of images from their vectors, patches, attention and views."""
         return self.view_scores(features).amax(dim=1)
 
     def view_scores(self, features: Features) -> Tensor:
-        """Return the scores of the image and of each window, with patches, ``(n, 1 + t, c)``."""
-        strongest = [self.heat_maps(batch).amax(dim=(2, 3)) for batch in _feature_batches(features)]
+        """Return image and window scores, blended with patch scores, ``(n, 1 + t, c)``."""
+        strongest = [
+            self.heat_maps(batch).amax(dim=(2, 3))
+            for batch in _dense_regions_feature_batches(features)
+        ]
         patches = torch.cat(strongest)[:, None]
         whole = features.pooled[:, None]
         vectors = whole if features.views is None else torch.cat([whole, features.views], dim=1)
@@ -138,7 +144,7 @@ class DenseRegions(nn.Module):
         return self.patch_weight * patches + (1 - self.patch_weight) * views
 
 
-def _default_image_size(encoder: Encoder) -> int:
+def _dense_regions_image_size(encoder: Encoder) -> int:
     """Return the default size of the encoder, or a larger one with enough patches."""
     size = encoder.input_side
     features = encoder.with_image_size(size).encode_patches_with_attention(
@@ -149,14 +155,14 @@ def _default_image_size(encoder: Encoder) -> int:
     return size // grid_side * max(grid_side, MIN_GRID_SIDE)
 
 
-def _to_grid(scores: Tensor, features: Features) -> Tensor:
+def _dense_regions_score_maps(scores: Tensor, features: Features) -> Tensor:
     """Return patch scores ``(n, p, c)`` as maps ``(n, c, down, across)``."""
     assert features.grid is not None
     maps: Tensor = scores.transpose(1, 2).unflatten(2, features.grid)
     return maps
 
 
-def _feature_batches(features: Features) -> Iterator[Features]:
+def _dense_regions_feature_batches(features: Features) -> Iterator[Features]:
     """Yield pooled vectors, patches and attention of a few images at a time."""
     for start in range(0, len(features.pooled), IMAGES_PER_BATCH):
         rows = slice(start, start + IMAGES_PER_BATCH)

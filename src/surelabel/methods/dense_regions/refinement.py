@@ -9,11 +9,12 @@ from surelabel.shapes import check_shapes
 
 
 def refine_by_attention(scores: Tensor, attention: Tensor, grid: tuple[int, int]) -> Tensor:
-    """Average patch probabilities over attended patches inside the box of each label.
+    """Average patch probabilities, weighted by attention, inside the box of each label.
 
         P = sigmoid(scores)        R = A P        R'_j = A (P_j inside the box of R_j)
 
-    The box of a label is the smallest rectangle around the patches whose R is above its mean.
+    A is the attention, and j is a label. The box of label j is the smallest rectangle around the
+    patches at which R_j is at or above the mean of R_j.
 
     Args:
         scores: Log-odds of patches, row by row of the grid, ``(n, p, c)``.
@@ -21,10 +22,10 @@ def refine_by_attention(scores: Tensor, attention: Tensor, grid: tuple[int, int]
         grid: Number of patches down and across.
 
     Returns:
-        Finite log-odds, ``(n, p, c)``; a constant map does not change.
+        Finite log-odds, ``(n, p, c)``. A constant map does not change.
 
     Raises:
-        InputError: If the shapes do not fit, or ``grid`` does not hold ``p`` patches.
+        InputError: If the shapes do not match, or ``grid`` does not contain ``p`` patches.
 
     Source:
         TagCLIP (Lin et al., AAAI 2024), arXiv:2312.12828, as the authors' code has it.
@@ -46,43 +47,44 @@ def refine_by_attention(scores: Tensor, attention: Tensor, grid: tuple[int, int]
     check_shapes(scores=(scores, "n p c"), attention=(attention, "n p p"))
     if grid[0] * grid[1] != scores.shape[1]:
         raise InputError(
-            f"grid must hold {scores.shape[1]} patches, down times across; got {grid}."
+            f"grid must contain {scores.shape[1]} patches, down times across; got {grid}."
         )
     log_p = F.logsigmoid(scores.to(torch.promote_types(scores.dtype, torch.float32)))
     strongest = log_p.amax(dim=1, keepdim=True)
     share = (log_p - strongest).exp()
     attention = attention.to(share.dtype)
-    refined_share = attention @ (share * mask_bounding_box(attention @ share, grid))
+    refined_share = attention @ (share * mask_refinement_box(attention @ share, grid))
     limits = torch.finfo(share.dtype)
     log_r = strongest + refined_share.clamp_min(limits.tiny).log()
     log_r = log_r.clamp_max(-limits.eps)  # rounding may raise a mean of ones above 1
     return log_r - torch.log(-torch.expm1(log_r))
 
 
-def mask_bounding_box(maps: Tensor, grid: tuple[int, int]) -> Tensor:
+def mask_refinement_box(maps: Tensor, grid: tuple[int, int]) -> Tensor:
     """Return a mask of the smallest rectangle around the patches at or above the mean of a map.
 
     Args:
-        maps: Maps, row by row of the grid, ``(n, p, c)``.
+        maps: Values of patches, row by row of the grid, ``(n, p, c)``.
         grid: Number of patches down and across.
 
     Returns:
-        Boolean mask, ``(n, p, c)``; True everywhere for a constant map.
+        Boolean mask, ``(n, p, c)``. If a map is constant, the mask is True everywhere.
 
     Example:
-        >>> mask_bounding_box(torch.tensor([[[0.0], [3.0], [0.0], [3.0], [0.0]]]), (1, 5))[0, :, 0]
+        >>> maps = torch.tensor([[[0.0], [3.0], [0.0], [3.0], [0.0]]])
+        >>> mask_refinement_box(maps, (1, 5))[0, :, 0]
         tensor([False,  True,  True,  True, False])
     """
     threshold = torch.minimum(maps.mean(dim=1, keepdim=True), maps.amax(dim=1, keepdim=True))
     is_strong = (maps >= threshold).unflatten(1, grid)
     rows, columns = (
-        _fill_first_to_last(is_strong.any(dim=2)),
-        _fill_first_to_last(is_strong.any(dim=1)),
+        _fill_refinement_box_mask(is_strong.any(dim=2)),
+        _fill_refinement_box_mask(is_strong.any(dim=1)),
     )
     return (rows[:, :, None] & columns[:, None]).flatten(1, 2)
 
 
-def _fill_first_to_last(mask: Tensor) -> Tensor:
+def _fill_refinement_box_mask(mask: Tensor) -> Tensor:
     """Fill a mask ``(n, length, c)`` from its first to its last True value along axis 1."""
     from_first = mask.int().cummax(dim=1).values
     to_last = mask.int().flip(1).cummax(dim=1).values.flip(1)

@@ -9,11 +9,11 @@ RelativeBox = tuple[float, float, float, float]
 
 
 def select_windows(maps: Tensor, *, count: int, window_size: float) -> list[list[RelativeBox]]:
-    """Return windows around the strongest patches, each of another label and outside the others.
+    """Return windows around the highest-scoring patches of different labels.
 
-    The center of the first window is the strongest patch of all labels, or as near as the border
-    allows. Each further window is placed in the same way. It uses only labels without a window and
-    patches outside all windows.
+    The first window is centered on the patch with the highest score of all labels, and is shifted
+    into the image if necessary. Each further window is centered on the highest score among the
+    labels without a window and the patches outside all windows.
 
     Args:
         maps: Score of each label at each patch, ``(n, c, down, across)``.
@@ -21,7 +21,7 @@ def select_windows(maps: Tensor, *, count: int, window_size: float) -> list[list
         window_size: Width and height of a window as shares of the image, in (0, 1].
 
     Returns:
-        For each image, left, top, right and bottom of its windows as shares in [0, 1]. There are
+        For each image, left, top, right and bottom of the windows, as shares in [0, 1]. There are
         fewer than ``count`` windows if no label or no patch is left.
 
     Source:
@@ -45,7 +45,7 @@ def select_windows(maps: Tensor, *, count: int, window_size: float) -> list[list
         for row in torch.nonzero(highest > -torch.inf)[:, 0].tolist():
             windows[row].append(_rounded_window(float(left[row]), float(top[row]), window_size))
         remaining[rows, label] = -torch.inf
-        is_inside = _is_inside(x, left, window_size) & _is_inside(y, top, window_size)
+        is_inside = _is_inside_window(x, left, window_size) & _is_inside_window(y, top, window_size)
         remaining.masked_fill_(is_inside[:, None], -torch.inf)
     return windows
 
@@ -55,7 +55,7 @@ def _window_start(center: Tensor, window_size: float) -> Tensor:
     return (center - window_size / 2).clamp(0, 1 - window_size)
 
 
-def _is_inside(centers: Tensor, start: Tensor, window_size: float) -> Tensor:
+def _is_inside_window(centers: Tensor, start: Tensor, window_size: float) -> Tensor:
     """Return which patch centers are inside the windows along one axis, ``(n, p)``."""
     return (centers >= start[:, None]) & (centers <= start[:, None] + window_size)
 

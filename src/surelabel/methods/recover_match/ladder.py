@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from surelabel.encoders import Encoder
 from surelabel.errors import InputError
-from surelabel.methods.recover_match.prompted_labels import initial_prompts
+from surelabel.methods.recover_match.prompted_labels import initial_recover_match_prompts
 from surelabel.records import Features
 from surelabel.shapes import check_shapes
 
@@ -21,18 +21,19 @@ class LadderLocalAdapter(nn.Module):
 
         x_local = sum over blocks of (self-aware attention + selection(tokens after the block))
 
-    No gradient flows into the tower, so its lower blocks are not run again, and it is not trained.
+    The tower is not trained: no gradient flows into the tower, and its lower blocks are not run
+    again.
 
     Args:
         encoder: Encoder with a ViT, which stays frozen.
         depth: Number of last blocks with a text-guided selection.
-        self_aware: Whether region vectors come from self-aware attention; otherwise they come from
-            the last tokens of the tower.
+        self_aware: Whether region vectors are computed from self-aware attention. If False, region
+            vectors are computed from the last tokens of the tower.
         text_guided_selection: Whether text-guided selections are added.
-        prompts: Number of learned tokens in each of these blocks, which change the vector of the
-            whole image.
-        variant: Blocks of the self-aware attention: from block ``first`` of the features on, as in
-            the released ``"code"``, or the last ``depth`` blocks only, as in the ``"paper"``.
+        prompts: Number of learned tokens in each of the last ``depth`` blocks. The learned tokens
+            change the vector of the whole image.
+        variant: Blocks of the self-aware attention: with ``"code"``, from block ``first`` of the
+            features on, as in the released code; with ``"paper"``, the last ``depth`` blocks only.
 
     Source:
         Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through
@@ -65,13 +66,14 @@ class LadderLocalAdapter(nn.Module):
         n_selections = depth if text_guided_selection else 0
         width = self._last_blocks.width
         selections = [
-            TextGuidedSelection(width, encoder.width, variant=variant) for _ in range(n_selections)
+            LadderTextGuidedSelection(width, encoder.width, variant=variant)
+            for _ in range(n_selections)
         ]
         self.selections = nn.ModuleList(selections)
-        self.prompts = initial_prompts(depth, prompts, width)
+        self.prompts = initial_recover_match_prompts(depth, prompts, width)
 
     def run_blocks(self, features: Features) -> list[BlockOutput]:
-        """Run the last blocks of the tower with the visual prompts."""
+        """Run the last blocks of the tower with the visual prompts, and return their outputs."""
         return list(self._last_blocks.run_blocks(self._block_input(features), self.prompts))
 
     def image_vectors(self, features: Features, outputs: list[BlockOutput]) -> Tensor:
@@ -104,7 +106,7 @@ class LadderLocalAdapter(nn.Module):
     def frozen_region_vectors(self, features: Features, outputs: list[BlockOutput]) -> Tensor:
         """Return the region vectors of the frozen encoder, ``(n, p, d)``.
 
-        They come from self-aware attention, without selections and prompts.
+        The vectors are computed from self-aware attention, without selections and prompts.
         """
         if self.prompts is not None:
             outputs = list(self._last_blocks.run_blocks(self._block_input(features)))
@@ -128,7 +130,7 @@ class LadderLocalAdapter(nn.Module):
         return layers[layer]
 
 
-class TextGuidedSelection(nn.Module):
+class LadderTextGuidedSelection(nn.Module):
     """Text-guided spatial selection: cross-attention to labels, then spatial masks.
 
         A_i = gelu(norm(conv_i(x)))                          i = 1: a patch, 2: three by three
@@ -136,11 +138,15 @@ class TextGuidedSelection(nn.Module):
         m   = sigmoid(conv3x3(mean and max over the channels of both))
         out = W (A_1 · m_1 + A_2 · m_2)
 
+    x are the patch tokens as maps, t the label vectors, d the width of A_i and t, m the masks m_1
+    and m_2, LN_i and LN layer norms, and W a 1 by 1 convolution.
+
     Args:
         width: Width of the tokens (w).
         joint: Width of the label vectors and of both streams (d).
-        variant: Convolution of the two masks: each mask from both streams as in the released
-            ``"code"``, or each from one stream as in the ``"paper"``.
+        variant: Convolution of the two masks: with ``"code"``, each mask is computed from both
+            streams, as in the released code; with ``"paper"``, each mask is computed from one
+            stream.
 
     Source:
         Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through
@@ -178,7 +184,9 @@ class TextGuidedSelection(nn.Module):
         maps = patches.transpose(1, 2).unflatten(2, grid)
         keys = self.key_norm(texts)
         streams = [
-            _add_attention_to_labels(F.gelu(_batch_norm(norm, conv(maps))), query_norm, keys)
+            _add_ladder_attention_to_labels(
+                F.gelu(_ladder_batch_norm(norm, conv(maps))), query_norm, keys
+            )
             for conv, norm, query_norm in zip(
                 self.down_convs, self.norms, self.query_norms, strict=True
             )
@@ -191,7 +199,7 @@ class TextGuidedSelection(nn.Module):
         return output
 
 
-def _batch_norm(norm: Any, maps: Tensor) -> Tensor:
+def _ladder_batch_norm(norm: Any, maps: Tensor) -> Tensor:
     """Apply a batch norm, in evaluation mode if the batch has a single cell without variance."""
     if norm.training and maps[:, 0].numel() == 1:
         return F.batch_norm(maps, norm.running_mean, norm.running_var, norm.weight, norm.bias)
@@ -199,7 +207,7 @@ def _batch_norm(norm: Any, maps: Tensor) -> Tensor:
     return normalized
 
 
-def _add_attention_to_labels(maps: Tensor, query_norm: nn.Module, keys: Tensor) -> Tensor:
+def _add_ladder_attention_to_labels(maps: Tensor, query_norm: nn.Module, keys: Tensor) -> Tensor:
     """Add the attention over labels ``(c, d)`` to each cell of ``(n, d, down, across)``."""
     cells = maps.movedim(1, -1)
     shares: Tensor = (query_norm(cells) @ keys.T / keys.shape[1] ** 0.5).softmax(dim=-1)

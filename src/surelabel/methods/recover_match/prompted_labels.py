@@ -13,7 +13,7 @@ ALL_LAYERS = 10**6  # more layers than any text tower has
 
 
 class PromptedLabels(nn.Module):
-    """Text vectors of labels; prompt tokens in the last text layers are trained.
+    """Compute text vectors of labels with trained prompt tokens in the last text layers.
 
     Outside training, the vectors are computed once and cached until training continues or other
     weights are loaded.
@@ -22,9 +22,10 @@ class PromptedLabels(nn.Module):
         encoder: Encoder with a text tower, which stays frozen.
         names: Labels.
         templates: Prompt templates with one ``{}``.
-        prompts: Number of learned tokens per layer; 0 for the unchanged vectors of the text tower.
-        layers: Number of last layers with prompts, limited by the depth of the tower; None for the
-            last quarter, at least one.
+        prompts: Number of learned tokens per layer, >= 0. If 0, the vectors of the text tower are
+            unchanged.
+        layers: Number of last layers with prompts, limited by the depth of the tower. If None, the
+            last quarter of the layers has prompts, at least one layer.
 
     Source:
         Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through
@@ -46,7 +47,9 @@ class PromptedLabels(nn.Module):
             layers = max(1, whole_tower.depth // 4)
         self._text_encoder = encoder.deep_prompt_text_encoder(names, templates, depth=layers)
         self.frozen = self._text_encoder.encode()
-        self.prompts = initial_prompts(self._text_encoder.depth, prompts, self._text_encoder.width)
+        self.prompts = initial_recover_match_prompts(
+            self._text_encoder.depth, prompts, self._text_encoder.width
+        )
         self._cached: Tensor | None = None
 
     def forward(self) -> Tensor:
@@ -69,8 +72,8 @@ class PromptedLabels(nn.Module):
         super()._load_from_state_dict(*arguments)
 
 
-def initial_prompts(layers: int, count: int, width: int) -> nn.Parameter | None:
-    """Return random prompts of several layers, ``(layers, count, width)``; None for no prompts."""
+def initial_recover_match_prompts(layers: int, count: int, width: int) -> nn.Parameter | None:
+    """Return random prompts ``(layers, count, width)``, or None if ``count`` is 0."""
     if not count:
         return None
     return nn.Parameter(INITIAL_DEVIATION * torch.randn(layers, count, width))

@@ -26,13 +26,13 @@ MIN_SLOPE = 1.0  # smallest initial slope; with smaller ones the gradients vanis
 
 
 class CosineSimilarities(NamedTuple):
-    """Cosines of a batch of images with the labels.
+    """Cosines between a batch of images and the labels.
 
     Attributes:
         local: Cosines of regions, ``(n, p, c)``.
         whole: Cosines of whole images, ``(n, c)``.
-        frozen: Cosines of the regions of the frozen encoder, ``(n, p, c)``; None if they are not
-            needed.
+        frozen: Cosines of the regions of the frozen encoder, ``(n, p, c)``. The value is None if
+            these cosines are not needed.
     """
 
     local: Tensor
@@ -47,34 +47,37 @@ class RecoverMatch(nn.Module):
         whole  = cosine of the image
         score  = mean of a_i · (local, whole)_i + b_i
 
-    A ladder beside the frozen blocks computes region vectors from value-to-value attention and
-    from text-guided selections. Prompts in the text tower are trained. Regions and labels are
-    matched by optimal transport. In training, the plan is constrained towards that of the frozen
-    encoder for the positive labels.
+    a_i and b_i are a learned scale and a learned bias of each of the two cosines.
+
+    A ladder, a side network beside the frozen blocks, computes region vectors from value-to-value
+    attention and from text-guided selections. Prompts in the text tower are trained. Regions and
+    labels are matched by optimal transport. In training, the transport plan of the positive labels
+    is constrained towards the plan of the frozen encoder.
 
     Args:
         encoder: Encoder with a ViT and a text tower.
-        names: Labels; other labels can be scored later. The score of a label depends slightly on
-            the others, because the plan distributes regions among all labels.
-        templates: See ``TextScorer``.
+        names: Labels. Other labels can be scored after the fit. The score of a label depends
+            slightly on the other labels, because the plan distributes regions among all labels.
+        templates: Prompt templates; see ``TextScorer``.
         depth: Number of last blocks of the tower with a text-guided selection.
         first_block: Index of the first block in the sum of self-aware attention, 0-based. The last
             ``depth`` blocks are always part of the sum.
-        self_aware: Whether region vectors come from self-aware attention; otherwise they come from
-            the last tokens of the tower.
+        self_aware: Whether region vectors are computed from self-aware attention. If False, region
+            vectors are computed from the last tokens of the tower.
         text_guided_selection: Whether text-guided selections are added.
-        text_prompts: Number of learned tokens in each of the last text layers.
+        text_prompts: Number of learned tokens in each of the last text layers, >= 0.
         text_prompt_layers: Number of last text layers with prompts, limited by the depth of the
-            tower; None for a quarter of the tower, 3 of 12.
-        visual_prompts: Number of learned tokens in each of the last ``depth`` blocks.
+            tower. If None, a quarter of the layers has prompts, such as 3 of 12.
+        visual_prompts: Number of learned tokens in each of the last ``depth`` blocks, >= 0.
         transport: Entry of ``TRANSPORTS`` that matches regions to labels.
         regularization: Entropic regularization of the plan (lambda1), > 0.
         knowledge_weight: Weight of the plan of the frozen encoder in training (lambda2), >= 0.
-        presence_scale: Factor of the largest cosine of a region in the softmax over regions that
-            weights them, >= 0. 0 weights all regions equally; the paper's temperature of 0.1 is 10.
-        variant: Released ``"code"`` or ``"paper"``, where they differ. The code sums self-aware
-            attention from ``first_block`` on, the paper only in the last ``depth`` blocks. For the
-            masks see ``TextGuidedSelection``.
+        presence_scale: Inverse temperature of the softmax over regions that computes the weights of
+            regions from their largest cosines, >= 0. If 0, all regions have equal weights. The
+            paper's temperature of 0.1 corresponds to 10.
+        variant: Version of the method: ``"code"`` for the released code, ``"paper"`` for the paper.
+            The code sums self-aware attention from ``first_block`` on, the paper only in the last
+            ``depth`` blocks. The masks also differ; see ``LadderTextGuidedSelection``.
 
     Raises:
         ConfigError, UnknownName: If a setting is unknown or out of range, or the encoder has no
@@ -177,7 +180,7 @@ class RecoverMatch(nn.Module):
 
     @torch.no_grad()
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Set each a and b by Platt scaling of the cosines, as scores of ``link``."""
+        """Initialize scales and biases by Platt scaling of the cosines, as scores of ``link``."""
         head_cosines = self._map_batches(
             features, lambda cosines: self._head_cosines(cosines).transpose(0, 1)
         )
@@ -201,13 +204,13 @@ class RecoverMatch(nn.Module):
         )
 
     def training_scores(self, features: Features, targets: Tensor, known: Tensor) -> Tensor:
-        """Return local and global scores ``(2, n, c)``, with the plan of the frozen encoder.
+        """Return local and global scores ``(2, n, c)``, computed with the teacher plan.
 
-        Plans that did not converge are used as they are. The number of these plans is warned of at
-        the end of training.
+        Transport plans that did not converge are used unchanged. At the end of training, a warning
+        states the number of plans that did not converge.
 
         Raises:
-            ConfigError: If a step was so large that cosines are not finite.
+            ConfigError: If training diverged, so that cosines are not finite.
         """
         batch = self._to_encoder_device(features)
         cosines = self._cosine_similarities(batch, with_frozen=self.matching.knowledge_weight > 0)
@@ -228,7 +231,8 @@ class RecoverMatch(nn.Module):
     def ranking_scores(self, features: Features) -> Tensor:
         """Return the mean of two softmax probabilities ``(n, c)``, by which the paper ranks labels.
 
-        (softmax over labels of a_1 · local + softmax over labels of a_2 · whole) / 2
+        The first softmax is computed over the local scores of the labels, the second over the
+        global scores.
         """
         return self._map_batches(
             features,
@@ -241,11 +245,12 @@ class RecoverMatch(nn.Module):
     def heat_maps(self, features: Features) -> Tensor:
         """Return the contribution of each region to each local cosine, ``(n, c, down, across)``.
 
-        The contribution is the share of the region in the plan of the label, with sum 1, times its
-        cosine. Cosines below 0 have equal shares instead; with their plan, the region of the
-        smallest share would be the strongest. Fitted on 48 labels of scenes-80, the strongest
-        region of 17 other labels lies in one of their boxes in 75.6 % of 500 validation images. It
-        is 72.1 % by the plan only, and 77.9 % by the cosine only.
+        The contribution of a region is its share in the plan of the label (shares have sum 1) times
+        its cosine. For cosines below 0 the shares are equal, because otherwise the region with the
+        smallest share would have the highest contribution. After a fit on 48 labels of scenes-80,
+        the highest region of 17 other labels is inside a box of the label in 75.6 % of 500
+        validation images. The share is 72.1 % if maps contain the plan only, and 77.9 % if maps
+        contain the cosine only.
         """
         contributions = self._map_batches(features, self._region_contributions)
         maps: Tensor = contributions.transpose(1, 2).unflatten(2, features.grid or ())
@@ -268,7 +273,7 @@ class RecoverMatch(nn.Module):
         return maps
 
     def train(self, mode: bool = True) -> Self:
-        """Set training or evaluation mode; at the end of training warn of unconverged plans."""
+        """Set training or evaluation mode, and warn of unconverged plans at the end of training."""
         if self._n_unconverged and not mode:
             warnings.warn(
                 f"{self._n_unconverged} transport plans of regions and labels did not converge in "
@@ -307,12 +312,12 @@ class RecoverMatch(nn.Module):
     ) -> CosineSimilarities:
         texts, adapter = self.prompted_labels(), self.local_adapter
         outputs = adapter.run_blocks(features)
-        local = _cosines(adapter.region_vectors(features, outputs, texts), texts)
-        whole = _cosines(adapter.image_vectors(features, outputs), texts)
+        local = _recover_match_cosines(adapter.region_vectors(features, outputs, texts), texts)
+        whole = _recover_match_cosines(adapter.image_vectors(features, outputs), texts)
         if not with_frozen:
             return CosineSimilarities(local, whole)
         frozen_regions = adapter.frozen_region_vectors(features, outputs)
-        frozen = _cosines(frozen_regions, self.prompted_labels.frozen)
+        frozen = _recover_match_cosines(frozen_regions, self.prompted_labels.frozen)
         return CosineSimilarities(local, whole, frozen)
 
     def _region_contributions(self, cosines: CosineSimilarities) -> Tensor:
@@ -332,7 +337,7 @@ class RecoverMatch(nn.Module):
         return self.log_slopes.exp()[:, None, None] * head_cosines + self.biases[:, None, None]
 
 
-def _cosines(vectors: Tensor, texts: Tensor) -> Tensor:
+def _recover_match_cosines(vectors: Tensor, texts: Tensor) -> Tensor:
     """Return the cosines of ``(…, d)`` and ``(c, d)``, in float32 or finer for exact plans."""
     dtype = torch.promote_types(vectors.dtype, torch.float32)
     with torch.autocast(vectors.device.type, enabled=False):

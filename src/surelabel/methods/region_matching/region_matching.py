@@ -6,14 +6,14 @@ import torch
 from torch import Tensor
 
 from surelabel.errors import ConfigError, NotConverged
-from surelabel.tables import configure_entry, settings
+from surelabel.tables import configure_table_entry, table_entry_settings
 from surelabel.transport import (
     TRANSPORTS,
     TransportPlan,
-    add_teacher_to_cost,
-    label_presence_weights,
-    log_teacher_plan,
-    matching_cost,
+    add_knowledge_constraint_to_cost,
+    knowledge_constrained_cost,
+    knowledge_constrained_log_teacher_plan,
+    knowledge_constrained_region_weights,
 )
 
 MAX_STEPS = 10_000  # limit outside training; 17 to 80 labels of scenes-80 need at most 101
@@ -21,14 +21,16 @@ MAX_STEPS = 10_000  # limit outside training; 17 to 80 labels of scenes-80 need 
 
 @dataclass(frozen=True)
 class RegionMatching:
-    """Transport plans between regions and labels; all labels have equal weights.
+    """Compute transport plans between image regions and labels of equal weight.
 
     Attributes:
         transport: Entry of ``TRANSPORTS``.
-        regularization: Entropic regularization (lambda1), > 0; the temperature of ``softmax``.
+        regularization: Entropic regularization (lambda1), > 0. The transport ``softmax`` uses this
+            value as temperature.
         knowledge_weight: Weight of the teacher plan (lambda2), >= 0.
-        presence_scale: Factor of the largest cosine of a region in the softmax over regions that
-            weights them, >= 0. 0 weights all regions equally; the paper's temperature of 0.1 is 10.
+        presence_scale: Inverse temperature of the softmax over regions that computes the weights of
+            regions from their largest cosines, >= 0. If 0, all regions have equal weights. The
+            paper's temperature of 0.1 corresponds to 10.
         logit_scale: Factor of the cosines in the softmax over labels, > 0.
 
     Raises:
@@ -47,7 +49,7 @@ class RegionMatching:
     logit_scale: float = 100.0
 
     def __post_init__(self) -> None:
-        configure_entry(TRANSPORTS, self.transport)
+        configure_table_entry(TRANSPORTS, self.transport)
         if not self.regularization > 0:
             raise ConfigError(f"regularization must be above 0; got {self.regularization}.")
         if not self.knowledge_weight >= 0:
@@ -67,18 +69,20 @@ class RegionMatching:
 
         Args:
             similarities: Cosines of regions and labels, ``(n, p, c)``.
-            frozen: Cosines of the frozen encoder, whose plan is the teacher plan; None for no
-                teacher.
-            positive: True for the positive labels of each image, ``(n, c)``; required with
+            frozen: Cosines of the frozen encoder, from which the teacher plan is computed. If None,
+                no teacher plan is used.
+            positive: Boolean mask of the positive labels of each image, ``(n, c)``, required with
                 ``frozen``.
             max_steps: Largest number of steps of iterative transports.
         """
-        cost = matching_cost(similarities, sharpness=self.logit_scale)
+        cost = knowledge_constrained_cost(similarities, sharpness=self.logit_scale)
         regularization = self.regularization
         if frozen is not None and positive is not None and self.knowledge_weight:
-            cost, regularization = add_teacher_to_cost(
+            cost, regularization = add_knowledge_constraint_to_cost(
                 cost,
-                log_teacher_plan(frozen, positive, sharpness=self.logit_scale),
+                knowledge_constrained_log_teacher_plan(
+                    frozen, positive, sharpness=self.logit_scale
+                ),
                 entropy_weight=self.regularization,
                 teacher_weight=self.knowledge_weight,
             )
@@ -88,7 +92,7 @@ class RegionMatching:
             "max_steps": max_steps,
         }
         solve = TRANSPORTS[self.transport]
-        options = {key: values[key] for key in values.keys() & settings(solve).keys()}
+        options = {key: values[key] for key in values.keys() & table_entry_settings(solve).keys()}
         n, _, c = cost.shape
         label_weights = cost.new_full((n, c), 1 / c)
         return solve(cost, self.region_weights(similarities), label_weights, **options)
@@ -96,7 +100,9 @@ class RegionMatching:
     def region_weights(self, similarities: Tensor) -> Tensor:
         """Return the weight of each region in the plan, ``(n, p)``, with sum 1 per image."""
         if self.presence_scale:
-            return label_presence_weights(similarities, temperature=1 / self.presence_scale)
+            return knowledge_constrained_region_weights(
+                similarities, temperature=1 / self.presence_scale
+            )
         n, p, _ = similarities.shape
         return torch.full((n, p), 1 / p, dtype=torch.float32, device=similarities.device)
 
@@ -110,7 +116,7 @@ class RegionMatching:
         return plan.apply(similarities) * similarities.shape[2]
 
     def region_shares(self, similarities: Tensor) -> Tensor:
-        """Return the share of each region in each label, ``(n, p, c)``, with sum 1 per label.
+        """Return the share of each region in the plan of each label, ``(n, p, c)``, with sum 1.
 
         Raises:
             NotConverged: If the plan did not converge.

@@ -12,10 +12,13 @@ MIN_RELATIVE_VARIANCE = 1e-6  # relative to the mean squared length of the vecto
 def linear_discriminant_analysis(
     vectors: Tensor, classes: Tensor, weights: Tensor, *, count: int
 ) -> tuple[Tensor, Tensor]:
-    """Return the linear scores of classes that share one covariance matrix.
+    """Compute weights and biases of linear scores of classes that share one covariance matrix.
 
         g_c(x) = x' S^-1 mu_c - mu_c' S^-1 mu_c / 2        mu_c: weighted mean
         S = (1 - a) Sigma + a · tr(Sigma) / d · I          a = d / (m - 1 + d)
+
+    Sigma is the covariance of the m vectors of width d around the means of their classes, and I is
+    the identity matrix.
 
     Args:
         vectors: Training vectors, ``(m, d)``.
@@ -24,11 +27,12 @@ def linear_discriminant_analysis(
         count: Number of classes (c).
 
     Returns:
-        Weights ``(c, d)`` and biases ``(c,)``, both minus their mean over the classes with vectors;
-        0 for classes without vectors. They are finite for any finite vectors.
+        Weights ``(c, d)`` and biases ``(c,)``, both centred over the classes with vectors. If a
+        class has no vectors, the weights and the bias of the class are 0. All results are finite if
+        the vectors are finite.
 
     Raises:
-        InputError: If the shapes do not fit, or there is no vector.
+        InputError: If the shapes do not match, or there is no vector.
 
     Source:
         PIAA (ICML 2026), as its authors' code has it, github.com/akang-wang/PIAA; for a Wang et
@@ -50,7 +54,7 @@ def linear_discriminant_analysis(
     m, d = sizes["m"], sizes["d"]
     if not m:
         raise InputError("vectors must contain one vector or more; got none.")
-    means, has_vectors = _class_means(vectors, classes, weights, count)
+    means, has_vectors = _discriminant_class_means(vectors, classes, weights, count)
     centred = vectors - means[classes].to(vectors.dtype)
     sigma = (centred.T @ centred / m).double()
     mean_square = vectors.square().sum(dim=1).mean().double()
@@ -62,12 +66,12 @@ def linear_discriminant_analysis(
     slopes = torch.linalg.solve(s, means.T).T
     biases = -(slopes * means).sum(dim=1) / 2
     dtype = vectors.dtype
-    return _center_over_classes(slopes, has_vectors).to(dtype), _center_over_classes(
-        biases, has_vectors
-    ).to(dtype)
+    return _center_discriminants_over_classes(slopes, has_vectors).to(
+        dtype
+    ), _center_discriminants_over_classes(biases, has_vectors).to(dtype)
 
 
-def _class_means(
+def _discriminant_class_means(
     vectors: Tensor, classes: Tensor, weights: Tensor, count: int
 ) -> tuple[Tensor, Tensor]:
     """Return the weighted mean of each class ``(c, d)`` in float64, and which classes have one."""
@@ -80,7 +84,7 @@ def _class_means(
     return sums / torch.where(has_vectors, totals, 1.0)[:, None], has_vectors
 
 
-def _center_over_classes(values: Tensor, has_vectors: Tensor) -> Tensor:
+def _center_discriminants_over_classes(values: Tensor, has_vectors: Tensor) -> Tensor:
     """Subtract the mean over the classes with vectors, and set the other classes to 0."""
     centred = values - values[has_vectors].mean(dim=0)
     centred[~has_vectors] = 0

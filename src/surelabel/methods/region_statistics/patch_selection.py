@@ -8,12 +8,12 @@ from surelabel.shapes import check_shapes
 
 
 def select_patches(classes: Tensor, entropy: Tensor, *, count: int) -> Tensor:
-    """Return the rows of the patches with the lowest entropy of each class.
+    """Return the row numbers of the patches with the lowest entropy of each class.
 
     Args:
         classes: Most probable class of each patch, whole numbers, ``(r,)``.
-        entropy: Entropy of the class probabilities of each patch, ``(r,)``. Of equal values the
-            earlier row is selected.
+        entropy: Entropy of the class probabilities of each patch, ``(r,)``. If values are equal,
+            the earlier row is selected.
         count: Largest number of patches per class, >= 1.
 
     Returns:
@@ -42,8 +42,8 @@ def select_patches(classes: Tensor, entropy: Tensor, *, count: int) -> Tensor:
     return order[rank < count].sort().values
 
 
-def mask_high_scores(scores: Tensor, classes: Tensor, *, count: int) -> Tensor:
-    """Return a mask of the scores that are one deviation or more above the mean of their class.
+def select_high_scoring_patches(scores: Tensor, classes: Tensor, *, count: int) -> Tensor:
+    """Return a mask of scores at least one standard deviation above the mean of their class.
 
     Args:
         scores: Scores, ``(m,)``.
@@ -51,14 +51,14 @@ def mask_high_scores(scores: Tensor, classes: Tensor, *, count: int) -> Tensor:
         count: Number of classes.
 
     Returns:
-        Boolean mask, ``(m,)``; True for all scores of a class with equal scores.
+        Boolean mask, ``(m,)``. If all scores of a class are equal, the mask is True for the class.
 
     Source:
         PIAA (ICML 2026), as its authors' code has it, github.com/akang-wang/PIAA.
 
     Example:
         >>> classes = torch.tensor([0, 0, 0, 1])
-        >>> mask_high_scores(torch.tensor([1.0, 1.0, 4.0, 7.0]), classes, count=2)
+        >>> select_high_scoring_patches(torch.tensor([1.0, 1.0, 4.0, 7.0]), classes, count=2)
         tensor([False, False,  True,  True])
     """
     check_shapes(scores=(scores, "m"), classes=(classes, "m"))

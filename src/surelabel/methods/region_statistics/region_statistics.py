@@ -12,12 +12,15 @@ from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError, InputError, NotFitted
 from surelabel.methods.interface import TrainingRecipe
 from surelabel.methods.region_statistics.discriminant_analysis import linear_discriminant_analysis
-from surelabel.methods.region_statistics.patch_selection import mask_high_scores, select_patches
+from surelabel.methods.region_statistics.patch_selection import (
+    select_high_scoring_patches,
+    select_patches,
+)
 from surelabel.methods.text_scoring.patch_pooling import pool_neighbouring_patches
 from surelabel.methods.text_scoring.text_prior import shrink_to_text_prior
 from surelabel.methods.text_scoring.text_scorer import TextScorer
 from surelabel.records import Features
-from surelabel.views import RegionLayout, ViewLayout, log_odds_of_softmax
+from surelabel.views import RegionLayout, ViewLayout, relative_log_odds_of_softmax
 from surelabel.views.relative_scores import MIN_LABELS
 
 IMAGES_PER_BATCH = 32  # images whose patches are scored together
@@ -34,27 +37,32 @@ class RegionStatistics(nn.Module):
                  + (1 - patch_weight) · s(image)_c           s: score of ``zero_shot``
 
     An image needs two encoder passes: one at ``image_size`` for the patches, one at the default
-    size for the whole image. Labels that are the most probable at no patch are scored by their
-    text; one warning states how many there are.
+    size for the whole image. x is a patch vector, t_c the text vector of label c, and tau the
+    scale. Labels that have the highest probability at no patch are scored by their texts only; a
+    warning states the number of these labels.
 
-    The fit takes time proportional to n · p · c · d. Beside the given patches, it needs memory for
-    c · patches_per_label patches, three numbers per patch, and the scores of 32 images.
+    The time of a fit is proportional to the number of images, patches per image and labels, and to
+    the width of the vectors. In addition to the features, a fit needs memory for
+    ``patches_per_label`` patches per label, three numbers per patch, and the scores of 32 images.
 
     Args:
-        encoder: Encoder of images and texts; its ``scale`` is the default of tau.
-        names: Labels, three or more, because they are compared with each other.
-        templates, domain, background, scale: See ``TextScorer``; the domain is that of s. Patches
-            are also selected for background words, which are never predicted.
+        encoder: Encoder of images and texts; ``encoder.scale`` is the default of ``scale``.
+        names: Labels, three or more, because labels are compared with each other.
+        templates, domain, background, scale: Settings of the text scores; see ``TextScorer``. The
+            domain applies to the score of the whole image. Patches are also selected for background
+            words, which are never predicted.
         image_size: Height and width in pixels at which patches are computed, a multiple of the
-            patch size of the encoder; None for twice the default size.
-        pooling_window: Height and width of the neighbourhood that patches are averaged over, as a
+            patch size of the encoder. If None, twice the default size is used.
+        pooling_window: Height and width of the neighbourhood over which patches are averaged, as a
             share of the image, in [0, 1]; see ``pool_neighbouring_patches``.
-        patches_per_label: Largest number of selected patches per label.
-        prior_strength: Weight of the text, as a number of images, >= 0.
-        refits: Number of further fits, each without the patches that score below one deviation
-            above the mean of their label.
-        patch_logit_scale: Factor of h in the softmax, in nats per standard deviation, > 0.
-        patch_weight: Weight of the best patch against the whole image, in [0, 1].
+        patches_per_label: Largest number of selected patches per label, >= 1.
+        prior_strength: Weight of the text prior, as a number of images, >= 0.
+        refits: Number of further fits, >= 0. Each further fit uses only the patches with scores at
+            least one standard deviation above the mean of their label.
+        patch_logit_scale: Factor of the patch scores h in the softmax, in nats per standard
+            deviation, > 0.
+        patch_weight: Weight of the highest-scoring patch, in [0, 1]. The whole image has the
+            remaining weight.
 
     Raises:
         ConfigError: If a setting is out of range, there are fewer than three labels, or the encoder
@@ -137,16 +145,16 @@ class RegionStatistics(nn.Module):
         self.register_buffer("image_counts", torch.zeros(n_classes))
 
     def next_views(self, features: Features) -> ViewLayout | None:
-        """Return the whole image once if the patches are computed at another size."""
+        """Return the whole image as a view if patches are computed at another size, or None."""
         needs_whole = features.views is None and self.image_size != self.default_size
         return WHOLE_IMAGE if needs_whole else None
 
     @torch.no_grad()
     def fit_unlabelled(self, features: Features) -> None:
-        """Select patches of unlabelled images, and fit the class statistics to them.
+        """Select patches of unlabelled images, and fit the class statistics to these patches.
 
         Raises:
-            InputError: If there are no patches.
+            InputError: If the features contain no patches.
         """
         predictions = [self._predict_patches(batch) for batch in self._patch_batches(features)]
         classes, confidence, entropy = (
@@ -161,10 +169,10 @@ class RegionStatistics(nn.Module):
             )
             if fit < self.refits:
                 scores = (patches * weight[classes[rows]]).sum(dim=1) + bias[classes[rows]]
-                is_high = mask_high_scores(scores, classes[rows], count=n_classes)
+                is_high = select_high_scoring_patches(scores, classes[rows], count=n_classes)
                 rows, patches = rows[is_high], patches[is_high]
         images = rows // (len(classes) // len(features.pooled))
-        self.image_counts = _count_images(classes[rows], images, count=n_classes)
+        self.image_counts = _count_region_statistics_images(classes[rows], images, count=n_classes)
         self.weight, self.bias = shrink_to_text_prior(
             weight,
             bias,
@@ -180,7 +188,7 @@ class RegionStatistics(nn.Module):
 
         Raises:
             NotFitted: If ``fit_unlabelled`` was not called before.
-            InputError: If there are no patches.
+            InputError: If the features contain no patches.
         """
         log_odds = torch.cat([self._log_odds(batch) for batch in self._patch_batches(features)])
         assert features.grid is not None
@@ -188,7 +196,7 @@ class RegionStatistics(nn.Module):
         return maps
 
     def forward(self, features: Features) -> Tensor:
-        """Return the scores ``(n, c)`` of ``pooled``, ``patches`` and ``views``."""
+        """Return scores ``(n, c)`` of images from their vectors, patches and views."""
         whole, best = self.view_scores(features).unbind(dim=1)
         scores: Tensor = self.patch_weight * F.logsigmoid(best) + (1 - self.patch_weight) * whole
         return scores
@@ -198,7 +206,7 @@ class RegionStatistics(nn.Module):
 
         Raises:
             NotFitted: If ``fit_unlabelled`` was not called before.
-            InputError: If there are no patches.
+            InputError: If the features contain no patches.
         """
         best = torch.cat(
             [self._log_odds(batch).amax(dim=1) for batch in self._patch_batches(features)]
@@ -243,11 +251,13 @@ class RegionStatistics(nn.Module):
         """Return the log-odds of the labels at each patch, ``(n, p, c)``."""
         if not bool(self.weight.isfinite().all()):
             raise NotFitted(
-                "region_statistics must be fitted on unlabelled images before it can score any; "
+                "region_statistics must be fitted on unlabelled images before images are scored; "
                 "call fit(images), or `surelabel fit` on a folder of images."
             )
         scores = self.patch_logit_scale * (patches @ self.weight.T + self.bias)
-        return log_odds_of_softmax(scores, scale=1.0, min_probability=0.0)[..., : len(self.names)]
+        return relative_log_odds_of_softmax(scores, scale=1.0, min_probability=0.0)[
+            ..., : len(self.names)
+        ]
 
     def _warn_of_labels_without_patches(self, n_images: int) -> None:
         labels = [n for n, m in zip(self.names, self.image_counts.tolist(), strict=False) if not m]
@@ -260,7 +270,7 @@ class RegionStatistics(nn.Module):
             )
 
 
-def _count_images(classes: Tensor, images: Tensor, *, count: int) -> Tensor:
+def _count_region_statistics_images(classes: Tensor, images: Tensor, *, count: int) -> Tensor:
     """Return the number of images in which each class has patches, ``(count,)``."""
     pairs = torch.unique(torch.stack([classes, images]), dim=1)
     return torch.bincount(pairs[0], minlength=count).float()

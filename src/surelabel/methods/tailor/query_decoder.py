@@ -12,10 +12,13 @@ ATTENTION_HEADS = 8
 MAX_GRID_SIDE = 50  # rows and columns with a position embedding
 
 
-class TokenAdapter(nn.Module):
+class QueryDecoderTokenAdapter(nn.Module):
     """Map the last tokens of an image tower to the memory of the query decoder.
 
         y = norm(W (x / 2 + W2 relu(W1 x) / 2)) + position
+
+    x is a token, W, W1 and W2 are weight matrices, norm is a batch norm, and position is a learned
+    position embedding.
 
     Args:
         trunk: Width of the tokens.
@@ -48,10 +51,10 @@ class TokenAdapter(nn.Module):
         return memory
 
     def position_embeddings(self, grid: tuple[int, int]) -> Tensor:
-        """Return the position embeddings of a grid, ``(p, width)``: columns, then rows.
+        """Return position embeddings ``(p, width)``, each of a column part and a row part.
 
         Raises:
-            InputError: If the grid is larger than the table of positions.
+            InputError: If the grid has more than 50 rows or columns.
         """
         down, across = grid
         if max(grid) > MAX_GRID_SIDE:
@@ -69,15 +72,17 @@ class QueryDecoder(nn.Module):
 
         score_c = w_c · decoder(queries, memory)_c + b_c
 
+    w_c and b_c are the weight vector and the bias of label c.
+
     Random initial values are assigned to labels in alphabetical order, so that the order of the
     labels has no effect on their scores.
 
     Args:
-        names: Labels, one query each.
+        names: Labels; each label has one query.
         width: Width of queries and memory.
-        layers: Number of decoder layers. Each has attention among queries, attention to the memory,
-            and a feed-forward network.
-        dropout: Dropout rate in training.
+        layers: Number of decoder layers. Each layer has attention among queries, attention to the
+            memory, and a feed-forward network.
+        dropout: Dropout rate in training, in [0, 1).
 
     Source:
         Liu et al., Query2Label: A Simple Transformer Way to Multi-Label Classification,

@@ -9,7 +9,11 @@ from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError, InputError
 from surelabel.links import Link
 from surelabel.methods.interface import TrainingRecipe
-from surelabel.methods.tailor.query_decoder import ATTENTION_HEADS, QueryDecoder, TokenAdapter
+from surelabel.methods.tailor.query_decoder import (
+    ATTENTION_HEADS,
+    QueryDecoder,
+    QueryDecoderTokenAdapter,
+)
 from surelabel.records import Features
 
 IMAGES_PER_BATCH = 64  # outside training
@@ -18,22 +22,23 @@ IMAGES_PER_BATCH = 64  # outside training
 class Tailor(nn.Module):
     """Decode the last tokens of a frozen image tower with one query per label.
 
-    The tower encodes the whole image once, at a larger size than its default. The package
-    ``training`` provides canvases with pseudo-labels to train on. A fitted student needs neither
-    texts nor a teacher.
+    The tower encodes the whole image once, at a larger size than the default size of the encoder.
+    The package ``training`` provides canvases with pseudo-labels to train on. A fitted student
+    needs neither texts nor a teacher.
 
     Args:
         encoder: Encoder of the images, with ``trunk`` tokens.
         names: Labels.
         image_size: Height and width in pixels at which images are encoded, a multiple of the patch
-            size; None for twice the default size.
+            size. If None, twice the default size is used.
         width: Width of queries and memory, a multiple of 8.
         layers: Number of decoder layers.
-        reduction: Width of the tokens divided by that of the bottleneck. None for 16 if the tokens
-            are at least twice as wide as the joint space, as in a ResNet, else 2.
-        dropout: Dropout rate of the decoder in training.
-        decoder_learning_rate_scale: Learning rate of the decoder layers, relative to that of the
-            other parameters.
+        reduction: Width of the tokens divided by the width of the bottleneck, >= 1. If None, the
+            value is 16 for tokens at least twice as wide as the joint space, as in a ResNet, and 2
+            otherwise.
+        dropout: Dropout rate of the decoder in training, in [0, 1).
+        decoder_learning_rate_scale: Learning rate of the decoder layers, relative to the learning
+            rate of the other parameters, >= 0.
 
     Raises:
         ConfigError: If a setting is out of range.
@@ -75,7 +80,7 @@ class Tailor(nn.Module):
         decoder_learning_rate_scale: float = 1.0,
     ):
         super().__init__()
-        _check_positive_integers(
+        _check_tailor_settings(
             image_size=image_size, width=width, layers=layers, reduction=reduction
         )
         if width % ATTENTION_HEADS:
@@ -89,12 +94,12 @@ class Tailor(nn.Module):
         self.learning_rate_scales = {"decoder.layers": decoder_learning_rate_scale}
         trunk: int = encoder.trunk_width
         hidden = max(1, trunk // (reduction or (16 if trunk >= 2 * encoder.width else 2)))
-        self.token_adapter = TokenAdapter(trunk, width=width, hidden=hidden)
+        self.token_adapter = QueryDecoderTokenAdapter(trunk, width=width, hidden=hidden)
         self.decoder = QueryDecoder(names, width=width, layers=layers, dropout=dropout)
 
     @torch.no_grad()
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Set each bias to the log-odds of the label frequency, as a score of ``link``."""
+        """Set each bias to the log-odds of the label frequency, converted to scores of ``link``."""
         n_positives = (targets * known).sum(dim=0) + 0.5
         log_odds = (n_positives / (known.sum(dim=0) + 0.5 - n_positives + 0.5)).log()
         self.decoder.bias.copy_(link.scores(log_odds))
@@ -107,9 +112,10 @@ class Tailor(nn.Module):
     def heat_maps(self, features: Features) -> Tensor:
         """Return the score of each label at each patch, ``(n, c, down, across)``.
 
-        Each value is the score for this patch as the only memory. On 100 validation images of
-        scenes-80, the patch with the highest score touches an object of the label in 91 % of the
-        cases. For the attention of the last layer this is 67 %; the chance level is 24 %.
+        Each value is the score that the decoder computes with the patch as its only memory. On 100
+        validation images of scenes-80, the patch with the highest score touches an object of the
+        label in 91 % of the cases. For maps of the attention of the last layer, the share is 67 %;
+        the chance level is 24 %.
         """
         patch_scores = [
             self.decoder(memory[:, None])
@@ -131,7 +137,7 @@ class Tailor(nn.Module):
             yield self.token_adapter(batch, features.grid)
 
 
-def _check_positive_integers(**values: int | None) -> None:
+def _check_tailor_settings(**values: int | None) -> None:
     for name, value in values.items():
         if value is not None and (not isinstance(value, int) or value < 1):
             raise ConfigError(f"{name} must be a whole number, 1 or more; got {value!r}.")

@@ -15,14 +15,14 @@ def pool_neighbouring_patches(
     Args:
         patches: Unit vectors, row by row of the grid, ``(n, p, d)``.
         grid: Number of patches down and across.
-        window: Height and width of the neighbourhood, as shares of the image, in [0, 1]. They are
-            rounded to the nearest odd number of patches; 0 leaves every patch unchanged.
+        window: Height and width of the neighbourhood, as shares of the image, in [0, 1]. Height and
+            width are rounded to the nearest odd number of patches. If 0, the patches are unchanged.
 
     Returns:
         Unit vectors, ``(n, p, d)``. At the border of the image the neighbourhood is smaller.
 
     Raises:
-        InputError: If ``grid`` does not hold ``p`` patches.
+        InputError: If ``grid`` does not contain ``p`` patches.
 
     Source:
         none; ours.
@@ -37,8 +37,8 @@ def pool_neighbouring_patches(
     """
     sizes = check_shapes(patches=(patches, "n p d"))
     if grid[0] * grid[1] != sizes["p"]:
-        raise InputError(f"grid must hold {sizes['p']} patches, down times across; got {grid}.")
-    down, across = (_nearest_odd_number(window * cells) for cells in grid)
+        raise InputError(f"grid must contain {sizes['p']} patches, down times across; got {grid}.")
+    down, across = (_odd_patch_pooling_size(window * cells) for cells in grid)
     if down == across == 1:
         return patches
     maps = patches.transpose(1, 2).unflatten(2, grid)
@@ -47,5 +47,5 @@ def pool_neighbouring_patches(
     return F.normalize(means.flatten(2).transpose(1, 2), dim=-1)
 
 
-def _nearest_odd_number(cells: float) -> int:
+def _odd_patch_pooling_size(cells: float) -> int:
     return max(2 * round((cells - 1) / 2) + 1, 1)

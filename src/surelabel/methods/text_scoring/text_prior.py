@@ -22,23 +22,23 @@ def shrink_to_text_prior(
         h_c = (1 - k_c) · (cos(x, t_c) - mean) / sd + k_c · g_c(x) / sd(g)
         k_c = m_c / (m_c + prior_strength)
 
-    Learned scores and cosines are both divided by their standard deviation over ``vectors``.
+    t_c is the text vector of class c, g_c the learned score, and m_c the number of images of class
+    c. Learned scores and cosines are both divided by their standard deviation over ``vectors``.
 
     Args:
-        slopes: Weights of the learned scores g, minus their mean over the classes with images,
-            ``(c, d)``.
-        biases: Biases of the learned scores, centred in the same way, ``(c,)``.
+        slopes: Weights of the learned scores g, centred over the classes with images, ``(c, d)``.
+        biases: Biases of the learned scores, centred over the classes with images, ``(c,)``.
         texts: Unit vectors of the class texts, ``(c, d)``.
         vectors: Vectors over which the deviations are computed, ``(m, d)``.
         image_counts: Number of images that each class was learned from (m_c), ``(c,)``.
-        prior_strength: Weight of the text, as a number of images, >= 0.
+        prior_strength: Weight of the text prior, as a number of images, >= 0.
 
     Returns:
         Shrunk weights ``(c, d)`` and biases ``(c,)``. A class without images is scored by its
         text only.
 
     Raises:
-        InputError: If the shapes do not fit together.
+        InputError: If the shapes do not match.
         ConfigError: If ``prior_strength`` is negative.
 
     Source:
@@ -63,13 +63,15 @@ def shrink_to_text_prior(
     if not prior_strength >= 0:
         raise ConfigError(f"prior_strength must be a number of images >= 0; got {prior_strength}.")
     centred_texts = texts - texts.mean(dim=0)
-    text_deviation = _root_mean_square(vectors @ centred_texts.T)
-    learned_deviation = _root_mean_square((vectors @ slopes.T + biases)[:, image_counts > 0])
+    text_deviation = _text_prior_root_mean_square(vectors @ centred_texts.T)
+    learned_deviation = _text_prior_root_mean_square(
+        (vectors @ slopes.T + biases)[:, image_counts > 0]
+    )
     k = image_counts / (image_counts + prior_strength).clamp(min=1)
     weight = (1 - k)[:, None] * centred_texts / text_deviation
     return weight + k[:, None] * slopes / learned_deviation, k * biases / learned_deviation
 
 
-def _root_mean_square(scores: Tensor) -> Tensor:
+def _text_prior_root_mean_square(scores: Tensor) -> Tensor:
     """Return the standard deviation of scores whose rows have mean 0."""
     return scores.square().mean().sqrt().clamp(min=MIN_DEVIATION)

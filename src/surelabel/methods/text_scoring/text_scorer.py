@@ -23,28 +23,30 @@ BACKGROUNDS: dict[str, tuple[str, ...]] = {
 
 
 class TextScorer(nn.Module):
-    """Scale cosines with the label texts and compare them with a reference, the score domain.
+    """Scale the cosines with label texts, and compare the scaled cosines in a score domain.
 
         score = domain(tau · cos(x, names), tau · cos(x, background), tau · cos(x, reference))
 
-    All methods without labels share these settings. Each default was the best, or within 0.2 of
-    the best, in one pass over the validation images of scenes-80, in mAP of tiny-vit and tiny-rn:
-    ``reference`` 51.4 and 51.1, ``softmax`` 51.4 and 51.1 (51.3 at half the scale),
-    ``standardized`` 49.9 and 50.0, ``centred`` 49.8 and 49.8. With ``softmax``, ``ensemble`` is
-    2.9 and 1.6 worse; background words do not improve the mAP. On photographs (VOC2012 train,
-    RN50x64), ``softmax`` has 85.3 at the scale of the encoder and 87.0 at a quarter of it.
+    x is an image vector, and tau is the scale. All methods that are not trained on labels have
+    these settings. On the validation images of scenes-80, the mAP of each default is the best, or
+    within 0.2 of the best, with one encoder pass. With tiny-vit and tiny-rn, the mAP is 51.4 and
+    51.1 for ``domain=reference``, 51.4 and 51.1 for ``softmax`` (51.3 at half the scale), 49.9 and
+    50.0 for ``standardized``, and 49.8 and 49.8 for ``centred``. With ``domain=softmax``,
+    ``templates=ensemble`` lowers the mAP by 2.9 and 1.6, and background words do not improve the
+    mAP. On photographs (VOC2012 train, RN50x64), ``domain=softmax`` has 85.3 mAP at the scale of
+    the encoder and 87.0 mAP at a quarter of this scale.
 
     Args:
-        encoder: Encoder of the texts; its ``scale`` is the default of tau.
-        names: Labels; ``sofa|couch`` are two synonyms of one label.
+        encoder: Encoder of the texts; ``encoder.scale`` is the default of ``scale``.
+        names: Labels. Synonyms of one label are separated by ``|``, as in ``sofa|couch``.
         templates: Prompt templates: ``one``, ``ensemble``, or a list of sentences with ``{}``.
-        domain: Reference of the scores, an entry of ``SCORE_DOMAINS``. With ``reference`` the
-            score of a label does not depend on the other labels; with ``softmax``, ``centred``
-            and ``standardized`` it does.
-        background: Background words, which take a share of the image and are never predicted:
-            ``none``, ``usual``, or a list. Words that are also labels are left out.
-        scale: Factor of the cosines (tau), the inverse of a temperature, > 0; None for the scale
-            of the encoder.
+        domain: Score domain, an entry of ``SCORE_DOMAINS``. With ``reference``, the score of a
+            label does not depend on the other labels. With all other domains, labels are compared
+            with each other.
+        background: Background words, which compete with the labels and are never predicted:
+            ``none``, ``usual``, or a list of words. Words that are also labels are ignored.
+        scale: Factor of the cosines (tau), the inverse of a temperature, > 0. If None, the scale of
+            the encoder is used.
 
     Raises:
         ConfigError: If a setting is unknown or out of range, or if the domain compares labels
@@ -77,7 +79,7 @@ class TextScorer(nn.Module):
             raise ConfigError(f"domain must be one of {', '.join(SCORE_DOMAINS)}; got {domain!r}.")
         if scale is not None and not (isinstance(scale, int | float) and 0 < scale < math.inf):
             raise ConfigError(f"scale must be a number above 0; got {scale!r}.")
-        words = background_words(background)
+        words = text_scorer_background_words(background)
         if domain != "reference" and len(names) < MIN_LABELS:
             raise ConfigError(
                 f"domain={domain} compares labels with each other and needs {MIN_LABELS} or more; "
@@ -86,13 +88,15 @@ class TextScorer(nn.Module):
         sentences = prompt_templates(templates)
         self.domain, self.scale = domain, scale or encoder.scale
         self.register_buffer(
-            "texts", encode_with_synonyms(encoder, names, sentences), persistent=False
+            "texts", encode_synonyms_for_text_scorer(encoder, names, sentences), persistent=False
         )
         reference_texts = encoder.encode_labels(reference_names(), sentences)
         background_texts = encoder.encode_labels(words, sentences) if words else reference_texts[:0]
         self.register_buffer("background", background_texts)
         self.register_buffer("reference", reference_texts)
-        self.register_buffer("background_mask", _background_mask(words, names), persistent=False)
+        self.register_buffer(
+            "background_mask", _text_scorer_background_mask(words, names), persistent=False
+        )
 
     def forward(self, vectors: Tensor) -> Tensor:
         """Return the scores ``(…, c)`` of unit vectors ``(…, d)``."""
@@ -102,18 +106,18 @@ class TextScorer(nn.Module):
 
     @property
     def background_texts(self) -> Tensor:
-        """Unit vectors of the background words that are not labels, ``(b, d)``."""
+        """Return the unit vectors of the background words that are not labels, ``(b, d)``."""
         return self.background[self.background_mask]
 
 
-def encode_with_synonyms(
+def encode_synonyms_for_text_scorer(
     encoder: Encoder, names: Sequence[str], templates: Sequence[str]
 ) -> Tensor:
     """Return one unit vector per label, the normalized mean over its synonyms, ``(c, d)``.
 
     Args:
         encoder: Encoder of the texts.
-        names: Labels; ``sofa|couch`` are two synonyms of one label.
+        names: Labels. Synonyms of one label are separated by ``|``, as in ``sofa|couch``.
         templates: Prompt templates, each with ``{}``.
     """
     synonyms = [name.split("|") for name in names]
@@ -124,7 +128,7 @@ def encode_with_synonyms(
     return F.normalize(torch.stack([group.mean(0) for group in groups]), dim=-1)
 
 
-def background_words(background: str | Sequence[str]) -> tuple[str, ...]:
+def text_scorer_background_words(background: str | Sequence[str]) -> tuple[str, ...]:
     """Return the words of an entry of ``BACKGROUNDS``, or the given words without duplicates.
 
     Raises:
@@ -142,19 +146,21 @@ def background_words(background: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word.strip() for word in background))
 
 
-def exclude_label_words(background: str | Sequence[str], names: Sequence[str]) -> list[str]:
+def text_scorer_background_without_labels(
+    background: str | Sequence[str], names: Sequence[str]
+) -> list[str]:
     """Return the background words that are neither labels nor synonyms of labels.
 
     Example:
-        >>> exclude_label_words(["sky", "Ground"], ["sea|sky"])
+        >>> text_scorer_background_without_labels(["sky", "Ground"], ["sea|sky"])
         ['Ground']
     """
-    words = background_words(background)
-    mask = _background_mask(words, names)
+    words = text_scorer_background_words(background)
+    mask = _text_scorer_background_mask(words, names)
     return [word for word, is_background in zip(words, mask, strict=True) if is_background]
 
 
-def _background_mask(words: Sequence[str], names: Sequence[str]) -> Tensor:
+def _text_scorer_background_mask(words: Sequence[str], names: Sequence[str]) -> Tensor:
     """Return a mask of the words that are neither labels nor synonyms of labels, ``(b,)``."""
     synonyms = {synonym.strip().casefold() for name in names for synonym in name.split("|")}
     return torch.tensor([word.casefold() not in synonyms for word in words], dtype=torch.bool)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from surelabel.methods.text_scoring.text_scorer import TextScorer
 from surelabel.records import Features
-from surelabel.tables import configure_entry, settings
+from surelabel.tables import configure_table_entry, table_entry_settings
 from surelabel.views import FUSIONS
 
 
@@ -17,13 +17,14 @@ class ViewFusion(nn.Module):
     Args:
         text_scorer: Module that scores vectors against the labels.
         fusion: Entry of ``FUSIONS``.
-        fusion_parameter: Value of the only setting of the fusion, such as its margin or its image
-            weight; None for the default.
-        includes_whole: Whether the whole image counts as one of its views. Images with fewer
-            views than others are then padded with the whole image without an effect.
+        fusion_parameter: Value of the setting of the fusion, such as the margin or the image
+            weight. If None, the default of the fusion is used.
+        includes_whole: Whether the whole image is also used as a view. If True, images with fewer
+            views than others can be padded with the whole image without a change of the fused
+            scores.
 
     Raises:
-        UnknownName: If there is no such fusion.
+        UnknownName: If the fusion is not an entry of ``FUSIONS``.
         ConfigError, InputError: If ``fusion_parameter`` is out of range, or the fusion needs more
             labels.
     """
@@ -38,12 +39,12 @@ class ViewFusion(nn.Module):
     ):
         super().__init__()
         self.text_scorer, self.includes_whole = text_scorer, includes_whole
-        self.fuse = choose_fusion(fusion, fusion_parameter)
+        self.fuse = choose_view_fusion(fusion, fusion_parameter)
         row = torch.zeros(1, len(text_scorer.texts))
         self.fuse(row, row[:, None])  # one dummy row, so that bad settings fail early
 
     def forward(self, features: Features) -> Tensor:
-        """Return fused scores ``(n, c)``; an image without views is its own only view."""
+        """Return fused scores ``(n, c)``; without views, the whole image is the only view."""
         scores = self.view_scores(features)
         uses_whole = self.includes_whole or features.views is None
         return self.fuse(scores[:, 0], scores if uses_whole else scores[:, 1:])
@@ -56,25 +57,27 @@ class ViewFusion(nn.Module):
         return scores
 
 
-def choose_fusion(name: str, parameter: float | None = None) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return an entry of ``FUSIONS`` with its only setting fixed.
+def choose_view_fusion(
+    name: str, parameter: float | None = None
+) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return an entry of ``FUSIONS`` with a fixed value of its setting.
 
     Args:
         name: Entry of ``FUSIONS``.
-        parameter: Value of its setting; None for the default.
+        parameter: Value of the setting of the fusion. If None, the default of the fusion is used.
 
     Raises:
-        UnknownName: If there is no such fusion.
+        UnknownName: If the fusion is not an entry of ``FUSIONS``.
         ConfigError: If ``parameter`` is not a number.
 
     Example:
         >>> image, view = torch.tensor([[1.0, 0.0]]), torch.tensor([[[0.0, 2.0]]])
-        >>> choose_fusion("max_with_margin", 0.5)(image, view)
+        >>> choose_view_fusion("max_with_margin", 0.5)(image, view)
         tensor([[1.0000, 1.5000]])
     """
-    fusion = configure_entry(FUSIONS, name)
+    fusion = configure_table_entry(FUSIONS, name)
     if parameter is None:
         return fusion
-    return configure_entry(
-        FUSIONS, name, **{setting: parameter for setting in settings(FUSIONS[name])}
+    return configure_table_entry(
+        FUSIONS, name, **{setting: parameter for setting in table_entry_settings(FUSIONS[name])}
     )

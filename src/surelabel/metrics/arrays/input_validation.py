@@ -4,19 +4,19 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.errors import ConfigError, InputError
-from surelabel.records import Array, Flags, validate_targets
+from surelabel.records import Array, Flags, validate_record_targets
 from surelabel.shapes import check_shapes
 
 
-def validate_scores(
+def validate_ranking_metric_inputs(
     scores: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None
 ) -> tuple[Array, Flags, Flags]:
     """Validate the input of a ranking metric and convert it to arrays.
 
     Args:
         scores: Finite scores, ``(n, c)``.
-        targets: 1 for positive, 0 for negative, NaN for unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        targets: Targets, 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
     Returns:
         Scores, mask of the known positives and mask of the known targets, each ``(n, c)``.
@@ -26,13 +26,14 @@ def validate_scores(
             nor 1.
     """
     scores = np.asarray(scores, dtype=np.float64)
-    target_values, known = validate_targets(targets, known)
+    target_values, known = validate_record_targets(targets, known)
     check_shapes(scores=(scores, "n c"), targets=(target_values, "n c"))
     if not np.isfinite(scores).all():
         not_finite = scores[~np.isfinite(scores)]
         raise InputError(
-            f"scores must be finite; got {len(not_finite)} values that are not, the first is "
-            f"{not_finite[0]}. Replace them with 0 and set known=False there."
+            f"scores must be finite; got {len(not_finite)} values that are NaN or infinite, the "
+            f"first is {not_finite[0]}. Replace these scores with 0 and set known=False for "
+            f"these labels."
         )
     is_positive = target_values == 1
     if np.count_nonzero(target_values) != np.count_nonzero(is_positive):
@@ -43,7 +44,7 @@ def validate_scores(
     return scores, is_positive, known
 
 
-def validate_probabilities(
+def validate_probability_metric_inputs(
     probabilities: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None
 ) -> tuple[Array, Array, Flags]:
     """Validate the input of a metric of probabilities and convert it to arrays.
@@ -51,7 +52,7 @@ def validate_probabilities(
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
     Returns:
         Probabilities, targets (0 where unknown) and mask of the known targets, each ``(n, c)``.
@@ -61,7 +62,7 @@ def validate_probabilities(
             target is outside [0, 1].
     """
     probabilities = np.asarray(probabilities, dtype=np.float64)
-    targets, known = validate_targets(targets, known)
+    targets, known = validate_record_targets(targets, known)
     check_shapes(probabilities=(probabilities, "n c"), targets=(targets, "n c"))
     if probabilities.size and not (probabilities.min() >= 0 and probabilities.max() <= 1):
         raise InputError(
@@ -71,7 +72,7 @@ def validate_probabilities(
     return probabilities, targets, known
 
 
-def validate_whole_number(name: str, value: float, *, minimum: int = 1) -> int:
+def validate_metric_whole_number(name: str, value: float, *, minimum: int = 1) -> int:
     """Return a setting as an integer.
 
     Args:

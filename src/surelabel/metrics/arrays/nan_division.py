@@ -1,4 +1,4 @@
-"""Quotients and means that are NaN where they are undefined, without a warning."""
+"""Division and mean that return NaN if the result is undefined, without a warning."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,14 +7,14 @@ from surelabel.records import Array
 
 
 def divide_or_nan(numerator: npt.ArrayLike, denominator: npt.ArrayLike) -> Array:
-    """Divide element by element; the quotient is NaN where the denominator is 0."""
+    """Return the quotient of each element, or NaN if the denominator is 0."""
     top, bottom = np.asarray(numerator, float), np.asarray(denominator, float)
     undefined = np.full(np.broadcast_shapes(top.shape, bottom.shape), np.nan)
     quotient: Array = np.divide(top, bottom, out=undefined, where=bottom != 0)
     return quotient
 
 
-def mean_of_defined(values: Array) -> float:
-    """Return the mean of the values that are not NaN, or NaN if all are."""
+def mean_ignoring_nan(values: Array) -> float:
+    """Return the mean of the values that are not NaN, or NaN if all values are NaN."""
     defined = values[~np.isnan(values)]
     return float(defined.mean()) if defined.size else float("nan")

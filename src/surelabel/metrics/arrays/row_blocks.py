@@ -11,7 +11,7 @@ ROWS_PER_BLOCK = 512
 def iterate_row_blocks(
     *arrays: npt.NDArray[Any], rows: int = ROWS_PER_BLOCK
 ) -> Iterator[tuple[npt.NDArray[Any], ...]]:
-    """Yield the same consecutive rows of all arrays, block by block.
+    """Yield consecutive blocks of rows, with the same rows of all arrays in each block.
 
     Args:
         arrays: Arrays of ``n`` rows each, ``(n, ...)``.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.metrics.arrays.input_validation import validate_probabilities
+from surelabel.metrics.arrays.input_validation import validate_probability_metric_inputs
 from surelabel.metrics.arrays.nan_division import divide_or_nan
 from surelabel.metrics.binning.reliability_bins import (
     ReliabilityBins,
@@ -18,18 +18,19 @@ from surelabel.records import Array, Flags
 
 @dataclass(frozen=True)
 class BrierDecomposition:
-    """Terms of the Brier score: reliability - resolution + uncertainty + within_bins.
+    """Terms of the Brier score, which equals reliability - resolution + uncertainty + within_bins.
 
-    Each term is a number, or ``(c,)`` with one value per class.
+    Each term is one number, or an array with one number per class, ``(c,)``.
 
     Attributes:
-        reliability: Mean squared gap of accuracy and confidence of the bins, 0 is best; equal to
-            ``squared_calibration_error``.
-        resolution: Mean squared difference of the accuracy of a bin and the overall accuracy; high
-            is best.
-        uncertainty: Variance of the targets. It does not depend on the model.
-        within_bins: Variance of the probabilities within a bin minus twice their covariance with
-            the targets. Negative if the probabilities discriminate within a bin.
+        reliability: Mean squared difference of accuracy and confidence of the bins, where 0 is
+            best. The reliability is equal to ``squared_calibration_error``.
+        resolution: Mean squared difference of the accuracy of a bin and the overall accuracy, where
+            a high value is best.
+        uncertainty: Variance of the targets, which does not depend on the model.
+        within_bins: Variance of the probabilities within a bin minus twice the covariance of
+            probabilities and targets. The term is negative if the probabilities discriminate
+            positives from negatives within a bin.
     """
 
     reliability: Array
@@ -39,7 +40,7 @@ class BrierDecomposition:
 
     @property
     def refinement(self) -> Array:
-        """Uncertainty minus resolution."""
+        """Refinement of the predictions: uncertainty minus resolution."""
         return self.uncertainty - self.resolution
 
     @property
@@ -60,14 +61,18 @@ def brier_decomposition(
         Brier = Σ_b n_b/n (accuracy_b - confidence_b)²  -  Σ_b n_b/n (accuracy_b - accuracy)²
                 + variance of targets  +  within bins
 
+    where bin b contains n_b of the n known targets, accuracy_b is the share of positives in the
+    bin, confidence_b is the mean probability and accuracy is the share of positives of all targets.
+
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
 
     Returns:
-        Four terms that add up to ``brier``; NaN if no target is known.
+        Four terms of ``brier``: reliability, resolution, uncertainty and within_bins. If no target
+        is known, the terms are NaN.
 
     Raises:
         InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
@@ -92,8 +97,8 @@ def brier_decomposition(
     """
     brier_score = np.asarray(brier(probabilities, targets, known))
     binned = reliability_bins(probabilities, targets, known, bins=bins)
-    _, y, known = validate_probabilities(probabilities, targets, known)
-    return _decompose(brier_score, binned, _target_variance(y, known, axis=None))
+    _, y, known = validate_probability_metric_inputs(probabilities, targets, known)
+    return _decompose_brier_score(brier_score, binned, _brier_uncertainty(y, known, axis=None))
 
 
 def brier_decomposition_per_class(
@@ -105,18 +110,20 @@ def brier_decomposition_per_class(
 ) -> BrierDecomposition:
     """Return ``brier_decomposition`` of each class, with terms of shape ``(c,)``.
 
-    The terms are NaN for a class without a known target.
+    If a class has no known target, the terms of the class are NaN.
 
     Source:
         ``brier_decomposition`` of each column.
     """
     brier_score = brier_per_class(probabilities, targets, known)
     binned = reliability_bins_per_class(probabilities, targets, known, bins=bins)
-    _, y, known = validate_probabilities(probabilities, targets, known)
-    return _decompose(brier_score, binned, _target_variance(y, known))
+    _, y, known = validate_probability_metric_inputs(probabilities, targets, known)
+    return _decompose_brier_score(brier_score, binned, _brier_uncertainty(y, known))
 
 
-def _decompose(brier_score: Array, bins: ReliabilityBins, uncertainty: Array) -> BrierDecomposition:
+def _decompose_brier_score(
+    brier_score: Array, bins: ReliabilityBins, uncertainty: Array
+) -> BrierDecomposition:
     """Compute the terms; the last is the difference of the score and the other three."""
     total = bins.counts.sum(axis=-1)
     positives = np.where(bins.counts > 0, bins.counts * bins.accuracy, 0.0)
@@ -128,7 +135,7 @@ def _decompose(brier_score: Array, bins: ReliabilityBins, uncertainty: Array) ->
     return BrierDecomposition(calibration, resolution, uncertainty, within_bins)
 
 
-def _target_variance(y: Array, known: Flags, axis: int | None = 0) -> Array:
+def _brier_uncertainty(y: Array, known: Flags, axis: int | None = 0) -> Array:
     """Return the variance of the known targets; unknown targets must be 0."""
     n_known = known.sum(axis=axis)
     mean = divide_or_nan(y.sum(axis=axis), n_known)

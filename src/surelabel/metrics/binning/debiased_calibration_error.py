@@ -1,9 +1,9 @@
 """Calibration errors corrected for the bias that sampling noise adds.
 
 The squared or absolute gap of a bin is never 0 for a finite sample, even if the probabilities are
-calibrated. The product of the errors of two labels has no such bias: its expectation is 0 if the
-probabilities are calibrated. Errors of one image are correlated, so each product combines two
-images.
+calibrated. The product of the errors of two labels is unbiased: if the probabilities are
+calibrated, the expected product is 0. Errors of labels of the same image are correlated, so each
+product combines the errors of two images.
 """
 
 import numpy as np
@@ -11,8 +11,8 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from surelabel.metrics.arrays.input_validation import (
-    validate_probabilities,
-    validate_whole_number,
+    validate_metric_whole_number,
+    validate_probability_metric_inputs,
 )
 from surelabel.metrics.arrays.nan_division import divide_or_nan
 from surelabel.records import Array, Flags
@@ -25,20 +25,24 @@ def squared_calibration_error_debiased(
     *,
     bins: int = 15,
 ) -> float:
-    """Return ``squared_calibration_error`` without bias: its expectation is 0 if calibrated.
+    """Return an unbiased estimate of ``squared_calibration_error``, which may be negative.
 
         Σ_b  n_b / n · mean of (p - y)(p' - y') over pairs of labels of two images
+
+    where bin b contains n_b of the n known targets, p is the probability and y is the target of a
+    label, and p' and y' are the probability and target of a label of another image in the same bin.
 
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1. Bins with labels
             of a single image are left out.
 
     Returns:
-        Squared error, at most 1; negative or positive with equal chance if calibrated. NaN if no
-        bin has labels of two images.
+        Squared calibration error, at most 1. If the probabilities are calibrated, the expected
+        value is 0 and a single value may be negative. If no bin has labels of two images, the value
+        is NaN.
 
     Raises:
         InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
@@ -61,9 +65,9 @@ def squared_calibration_error_debiased(
         >>> round(squared_calibration_error_debiased(p, y), 4)
         -0.06
     """
-    p, y, known = validate_probabilities(probabilities, targets, known)
-    return _mean_cross_image_product(
-        *_error_sums_per_image(p, y, known, validate_whole_number("bins", bins))
+    p, y, known = validate_probability_metric_inputs(probabilities, targets, known)
+    return _debiased_squared_error(
+        *_debiased_error_sums_per_image(p, y, known, validate_metric_whole_number("bins", bins))
     )
 
 
@@ -79,11 +83,13 @@ def squared_calibration_error_debiased_per_class(
     Source:
         ``squared_calibration_error_debiased`` of each column.
     """
-    p, y, known = validate_probabilities(probabilities, targets, known)
-    bins = validate_whole_number("bins", bins)
+    p, y, known = validate_probability_metric_inputs(probabilities, targets, known)
+    bins = validate_metric_whole_number("bins", bins)
     columns = ([c] for c in range(p.shape[1]))
     per_class = [
-        _mean_cross_image_product(*_error_sums_per_image(p[:, c], y[:, c], known[:, c], bins))
+        _debiased_squared_error(
+            *_debiased_error_sums_per_image(p[:, c], y[:, c], known[:, c], bins)
+        )
         for c in columns
     ]
     return np.array(per_class, dtype=float)
@@ -98,20 +104,23 @@ def ece_debiased(
 ) -> float:
     """Return ``ece`` minus the estimated effect of sampling noise on the gap of each bin.
 
-        Σ_b  n_b / n · (2 · gap_b - mean of |N(gap_b, its variance)|)
+        Σ_b  n_b / n · (2 · gap_b - mean of |x_b|),   x_b ~ N(gap_b, variance of gap_b)
 
-    The bias of an absolute gap cannot be removed completely: 59 % of it remains if a bin is
-    calibrated, and almost none if its gap is at least one standard error. Bins with labels of a
-    single image are left out, since their noise cannot be estimated.
+    where bin b contains n_b of the n known targets and gap_b is the absolute difference of accuracy
+    and confidence of the bin. The bias of an absolute gap cannot be removed completely. If a bin is
+    calibrated, 59 % of the bias remains; if the gap is at least one standard error, almost no bias
+    remains. Bins with labels of a single image are left out, because the noise of such bins cannot
+    be estimated.
 
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
 
     Returns:
-        Calibration error, at most 1; possibly negative. NaN if no bin has labels of two images.
+        Calibration error, at most 1 and possibly negative. If no bin has labels of two images, the
+        value is NaN.
 
     Raises:
         InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
@@ -130,18 +139,24 @@ def ece_debiased(
         >>> round(ece_debiased(p, y), 4)
         -0.1034
     """
-    p, y, known = validate_probabilities(probabilities, targets, known)
-    errors, counts = _error_sums_per_image(p, y, known, validate_whole_number("bins", bins))
+    p, y, known = validate_probability_metric_inputs(probabilities, targets, known)
+    errors, counts = _debiased_error_sums_per_image(
+        p, y, known, validate_metric_whole_number("bins", bins)
+    )
     size, n_images = counts.sum(axis=0), np.count_nonzero(counts, axis=0)
     has_two = n_images > 1
     errors, counts, size, n_images = (a[..., has_two] for a in (errors, counts, size, n_images))
     gap = errors.sum(axis=0) / size
     squares = ((errors - counts * gap) ** 2).sum(axis=0) * n_images / (n_images - 1)
-    debiased = 2 * np.abs(gap) - _mean_absolute_normal(np.abs(gap), np.sqrt(squares) / size)
+    debiased = 2 * np.abs(gap) - _expected_noisy_gap_for_debiased_ece(
+        np.abs(gap), np.sqrt(squares) / size
+    )
     return float(divide_or_nan((size * debiased).sum(), size.sum()))
 
 
-def _error_sums_per_image(p: Array, y: Array, known: Flags, bins: int) -> tuple[Array, Array]:
+def _debiased_error_sums_per_image(
+    p: Array, y: Array, known: Flags, bins: int
+) -> tuple[Array, Array]:
     """Return the sum of p - y and the count of each image and bin, ``(n, bins)`` each."""
     n_images = len(p)
     cell = np.searchsorted(np.arange(1, bins) / bins, p, side="right")
@@ -153,7 +168,7 @@ def _error_sums_per_image(p: Array, y: Array, known: Flags, bins: int) -> tuple[
     return errors, counts
 
 
-def _mean_cross_image_product(errors: Array, counts: Array) -> float:
+def _debiased_squared_error(errors: Array, counts: Array) -> float:
     """Return the mean product of two errors of different images, weighted by bin counts."""
     size = counts.sum(axis=0)
     n_pairs = size**2 - (counts**2).sum(axis=0)
@@ -163,7 +178,7 @@ def _mean_cross_image_product(errors: Array, counts: Array) -> float:
     return float(divide_or_nan(terms.sum(), weight.sum()))
 
 
-def _mean_absolute_normal(mean: Array, deviation: Array) -> Array:
+def _expected_noisy_gap_for_debiased_ece(mean: Array, deviation: Array) -> Array:
     """Return the mean of |x| for a normally distributed x; ``mean`` if the deviation is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where(deviation > 0, mean / deviation, np.inf)

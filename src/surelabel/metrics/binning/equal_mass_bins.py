@@ -1,4 +1,4 @@
-"""Equal-mass bins, where equal values always share a bin."""
+"""Equal-mass bins, with equal values always in the same bin."""
 
 import numpy as np
 import numpy.typing as npt
@@ -9,8 +9,9 @@ from surelabel.records import Array
 def assign_equal_mass_bins(values: Array, bins: int) -> npt.NDArray[np.intp]:
     """Return the bin of each value, from 0 to bins - 1, ``(n,)``.
 
-    The bin follows from the mean rank of equal values. It does not depend on the order of the
-    values, and repeating all values does not change it. Many ties leave some bins empty.
+    The bin of a value is computed from the mean rank of all equal values, so the order of the
+    values has no effect. If all values are repeated, the bins do not change. If many values are
+    equal, some bins are empty.
 
     Args:
         values: Finite values, ``(n,)``.
@@ -22,10 +23,10 @@ def assign_equal_mass_bins(values: Array, bins: int) -> npt.NDArray[np.intp]:
         >>> assign_equal_mass_bins(np.array([0.3, 0.1, 0.1, 0.1]), 2)
         array([1, 0, 0, 0])
     """
-    return np.searchsorted(_lower_edges(values, bins), values, side="right")
+    return np.searchsorted(_equal_mass_bin_edges(values, bins), values, side="right")
 
 
-def _lower_edges(values: Array, bins: int) -> Array:
+def _equal_mass_bin_edges(values: Array, bins: int) -> Array:
     """Return the smallest value of each bin except the first, infinity if no value is left."""
     edge_numbers = np.arange(1, bins)
     if not len(values) or bins == 1:
@@ -34,13 +35,13 @@ def _lower_edges(values: Array, bins: int) -> Array:
     values_at_edges = np.partition(values, ranks)[ranks]
     return np.array(
         [
-            _lower_edge(values, edge, at_edge, bins)
+            _equal_mass_bin_edge(values, edge, at_edge, bins)
             for edge, at_edge in enumerate(values_at_edges, start=1)
         ]
     )
 
 
-def _lower_edge(values: Array, edge: int, at_edge: float, bins: int) -> float:
+def _equal_mass_bin_edge(values: Array, edge: int, at_edge: float, bins: int) -> float:
     """Return the value at an edge, or the next higher value if its mean rank is below the edge."""
     rank_sum = np.count_nonzero(values < at_edge) + np.count_nonzero(values <= at_edge)
     if rank_sum * bins >= 2 * edge * len(values):

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.metrics.arrays.input_validation import (
-    validate_probabilities,
-    validate_whole_number,
+    validate_metric_whole_number,
+    validate_probability_metric_inputs,
 )
 from surelabel.metrics.arrays.nan_division import divide_or_nan
 from surelabel.metrics.arrays.row_blocks import iterate_row_blocks
@@ -16,7 +16,7 @@ from surelabel.records import Array, Flags
 
 @dataclass(frozen=True)
 class ReliabilityBins:
-    """Equal-width bins of probabilities: [k/bins, (k+1)/bins), where the last bin includes 1.
+    """Equal-width bins of probabilities; bin k is [k/bins, (k+1)/bins), the last bin includes 1.
 
     Attributes:
         counts: Number of known targets in each bin, ``(..., bins)``.
@@ -30,16 +30,16 @@ class ReliabilityBins:
 
     @property
     def gaps(self) -> Array:
-        """Absolute difference of accuracy and confidence, NaN if the bin is empty."""
+        """Absolute difference of accuracy and confidence of each bin, NaN if the bin is empty."""
         return np.abs(self.accuracy - self.confidence)
 
     def gaps_with_min_count(self, min_count: int) -> Array:
-        """Return the gaps with NaN for each bin of fewer than ``min_count`` known targets.
+        """Return the gap of each bin, or NaN if the bin has fewer than ``min_count`` known targets.
 
         Raises:
             ConfigError: If ``min_count`` is not a whole number >= 1.
         """
-        min_count = validate_whole_number("min_count", min_count)
+        min_count = validate_metric_whole_number("min_count", min_count)
         return np.where(self.counts >= min_count, self.gaps, np.nan)
 
 
@@ -50,12 +50,12 @@ def reliability_bins(
     *,
     bins: int = 15,
 ) -> ReliabilityBins:
-    """Bin all labels of all images by their probability.
+    """Bin all labels of all images by probability and return the reliability bins.
 
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
 
     Returns:
@@ -75,7 +75,9 @@ def reliability_bins(
         >>> bins.counts, bins.confidence, bins.accuracy
         (array([1., 1.]), array([0.1, 0.9]), array([0., 1.]))
     """
-    counts, confidence, accuracy = _bin_sums(probabilities, targets, known, bins).sum(axis=1)
+    counts, confidence, accuracy = _reliability_bin_sums(probabilities, targets, known, bins).sum(
+        axis=1
+    )
     return ReliabilityBins(
         counts, divide_or_nan(confidence, counts), divide_or_nan(accuracy, counts)
     )
@@ -93,28 +95,28 @@ def reliability_bins_per_class(
     Source:
         ``reliability_bins`` of each column.
     """
-    counts, confidence, accuracy = _bin_sums(probabilities, targets, known, bins)
+    counts, confidence, accuracy = _reliability_bin_sums(probabilities, targets, known, bins)
     return ReliabilityBins(
         counts, divide_or_nan(confidence, counts), divide_or_nan(accuracy, counts)
     )
 
 
-def _bin_sums(
+def _reliability_bin_sums(
     probabilities: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None, bins: int
 ) -> Array:
     """Return counts, summed probabilities and summed targets, ``(3, c, bins)``."""
-    bins = validate_whole_number("bins", bins)
-    p, y, known = validate_probabilities(probabilities, targets, known)
+    bins = validate_metric_whole_number("bins", bins)
+    p, y, known = validate_probability_metric_inputs(probabilities, targets, known)
     sums = np.zeros((3, p.shape[1], bins))
     for block in iterate_row_blocks(p, y, known):
-        sums += _bin_sums_of_block(*block, bins=bins)
+        sums += _reliability_bin_sums_of_block(*block, bins=bins)
     return sums
 
 
-def _bin_sums_of_block(p: Array, y: Array, known: Flags, *, bins: int) -> Array:
+def _reliability_bin_sums_of_block(p: Array, y: Array, known: Flags, *, bins: int) -> Array:
     """Return counts, summed probabilities and summed targets of some images, ``(3, c, bins)``."""
     n_classes = p.shape[1]
-    cell = _assign_bins(p, bins)
+    cell = _assign_reliability_bins(p, bins)
     cell += np.arange(n_classes) * bins
     if known.all():
         cell, p, y = cell.ravel(), p.ravel(), y.ravel()
@@ -124,7 +126,7 @@ def _bin_sums_of_block(p: Array, y: Array, known: Flags, *, bins: int) -> Array:
     return np.array(sums, dtype=float).reshape(3, n_classes, bins)
 
 
-def _assign_bins(p: Array, bins: int) -> npt.NDArray[np.intp]:
+def _assign_reliability_bins(p: Array, bins: int) -> npt.NDArray[np.intp]:
     """Return the bin of each probability, exact also if rounding of p · bins crosses an edge."""
     position = p * bins
     bin_index = position.astype(np.intp)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.errors import InputError
-from surelabel.metrics.arrays.input_validation import validate_whole_number
+from surelabel.metrics.arrays.input_validation import validate_metric_whole_number
 from surelabel.records import Array
 from surelabel.shapes import check_shapes
 
@@ -16,18 +16,22 @@ ROWS_PER_BLOCK = 256  # images compared at a time, to bound the memory
 def neighbour_proximity(
     features: npt.ArrayLike, reference: npt.ArrayLike | None = None, *, neighbours: int = 10
 ) -> Array:
-    """Return the proximity of each image to its nearest neighbours: small for an outlier.
+    """Return the proximity of each image to its nearest neighbours, which is small for outliers.
 
-        exp(-mean Euclidean distance of the unit vector to its nearest neighbours)
+        proximity = exp(-mean distance to the nearest neighbours)
+
+    where the distance is the Euclidean distance of feature vectors, normalized to length 1.
 
     Args:
-        features: Feature vectors of the images, not zero, ``(n, d)``.
-        reference: Feature vectors of held-out images, ``(r, d)``. By default, the other rows of
-            ``features``.
-        neighbours: Number of nearest neighbours, >= 1; at most all other images.
+        features: Nonzero feature vectors of the images, ``(n, d)``.
+        reference: Feature vectors of held-out images, ``(r, d)``. If None, each image is compared
+            with the other rows of ``features``.
+        neighbours: Number of nearest neighbours, >= 1. If there are fewer other images, all other
+            images are used.
 
     Returns:
-        Proximity in (0, 1], ``(n,)``; NaN for a single image without a reference.
+        Proximity in (0, 1], ``(n,)``. If there is a single image and no reference, the value is
+        NaN.
 
     Raises:
         InputError: If a vector is zero or not finite, the widths differ, or the reference is
@@ -48,9 +52,9 @@ def neighbour_proximity(
         >>> neighbour_proximity([[1.0, 0.0], [0.0, 2.0]]).round(4)
         array([0.2431, 0.2431])
     """
-    n_neighbours = validate_whole_number("neighbours", neighbours)
+    n_neighbours = validate_metric_whole_number("neighbours", neighbours)
     proximities = [np.empty(0)]
-    for cosines in cosine_similarity_blocks(features, reference):
+    for cosines in neighbour_proximity_cosine_blocks(features, reference):
         n_nearest = min(n_neighbours, cosines.shape[1])
         nearest = np.partition(cosines, -n_nearest, axis=1)[:, -n_nearest:]
         distances = np.sqrt(np.maximum(2 - 2 * nearest, 0))
@@ -61,27 +65,29 @@ def neighbour_proximity(
     return np.concatenate(proximities)
 
 
-def cosine_similarity_blocks(
+def neighbour_proximity_cosine_blocks(
     features: npt.ArrayLike, reference: npt.ArrayLike | None = None
 ) -> Iterator[Array]:
-    """Yield the cosine similarities with the reference, ``(rows, r)``, block by block.
+    """Yield the cosine similarities of features and reference, ``(rows, r)``, block by block.
 
     Args:
-        features: Feature vectors of the images, not zero, ``(n, d)``.
-        reference: Feature vectors to compare with, ``(r, d)``. By default ``features``; the
-            similarity of an image with itself is then -inf.
+        features: Nonzero feature vectors of the images, ``(n, d)``.
+        reference: Feature vectors to compare with, ``(r, d)``. If None, ``features`` are compared
+            with each other, and the similarity of an image with itself is -inf.
 
     Raises:
         InputError: If a vector is zero or not finite, the widths differ, or the reference is
             empty.
     """
-    queries = normalize_vectors("features", features)
-    references = queries if reference is None else normalize_vectors("reference", reference)
+    queries = normalize_for_neighbour_proximity("features", features)
+    references = (
+        queries if reference is None else normalize_for_neighbour_proximity("reference", reference)
+    )
     check_shapes(features=(queries, "n d"), reference=(references, "r d"))
     if not len(references) and reference is not None:
         raise InputError(
-            "reference must have at least one vector; got none. Leave it out to compare the "
-            "features with each other."
+            "reference must have at least one vector; got none. Omit reference to compare "
+            "the features with each other."
         )
     for start in range(0, len(queries), ROWS_PER_BLOCK):
         cosines = queries[start : start + ROWS_PER_BLOCK] @ references.T
@@ -91,12 +97,12 @@ def cosine_similarity_blocks(
         yield cosines
 
 
-def normalize_vectors(name: str, vectors: npt.ArrayLike) -> Array:
-    """Return the vectors divided by their length, ``(n, d)``.
+def normalize_for_neighbour_proximity(name: str, vectors: npt.ArrayLike) -> Array:
+    """Return the vectors, normalized to length 1, ``(n, d)``.
 
     Args:
         name: Name of the argument, for the error message.
-        vectors: Vectors of any length but zero, ``(n, d)``.
+        vectors: Nonzero vectors, ``(n, d)``.
 
     Raises:
         InputError: If ``vectors`` does not have two axes, or a vector is zero or not finite.

@@ -4,10 +4,10 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.metrics.arrays.input_validation import (
-    validate_probabilities,
-    validate_whole_number,
+    validate_metric_whole_number,
+    validate_probability_metric_inputs,
 )
-from surelabel.metrics.proximity.neighbour_proximity import cosine_similarity_blocks
+from surelabel.metrics.proximity.neighbour_proximity import neighbour_proximity_cosine_blocks
 from surelabel.shapes import check_shapes
 
 COSINE_TOLERANCE = 1e-12  # cosines within it count as equal, as for duplicates of an image
@@ -21,24 +21,26 @@ def neighbourhood_calibration_error(
     *,
     neighbours: int = 10,
 ) -> float:
-    """Return the mean over images of the calibration gap among their nearest neighbours.
+    """Return the calibration gap of the nearest neighbours of an image, averaged over images.
 
         mean over images i of  |accuracy(N(i)) - confidence(N(i))|
 
-    Accuracy and confidence are means over all known targets of the images in N(i), whatever
-    their probability.
+    where N(i) are the nearest neighbours of image i, accuracy is the share of positives and
+    confidence is the mean probability. Accuracy and confidence are computed over all known targets
+    of the neighbours.
 
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
-        features: Feature vectors of the images, not zero, ``(n, d)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
-        neighbours: Number of nearest other images by cosine similarity, >= 1; all if there are
-            fewer, more if several tie for the last rank. Images without a known target are left
-            out.
+        features: Nonzero feature vectors of the images, ``(n, d)``.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
+        neighbours: Number of nearest neighbours by cosine similarity, >= 1. If there are fewer
+            other images, all other images are used; images that tie for the last rank are all
+            included. Images without a known target are left out.
 
     Returns:
-        Calibration error in [0, 1], 0 is best; NaN if fewer than two images have a known target.
+        Calibration error in [0, 1], where 0 is best. If fewer than two images have a known
+        target, the value is NaN.
 
     Raises:
         InputError: If the shapes differ, a probability is NaN or outside [0, 1], a known target
@@ -56,8 +58,8 @@ def neighbourhood_calibration_error(
         >>> round(neighbourhood_calibration_error(p, y, features, neighbours=1), 4)
         0.5
     """
-    p, y, known = validate_probabilities(probabilities, targets, known)
-    n_neighbours = validate_whole_number("neighbours", neighbours)
+    p, y, known = validate_probability_metric_inputs(probabilities, targets, known)
+    n_neighbours = validate_metric_whole_number("neighbours", neighbours)
     vectors = np.asarray(features, dtype=np.float64)
     check_shapes(probabilities=(p, "n c"), features=(vectors, "n d"))
     has_known = known.any(axis=1)
@@ -67,7 +69,7 @@ def neighbourhood_calibration_error(
     if n_nearest < 1:
         return float("nan")
     gaps = []
-    for cosines in cosine_similarity_blocks(vectors[has_known]):
+    for cosines in neighbour_proximity_cosine_blocks(vectors[has_known]):
         last_cosine = np.partition(cosines, -n_nearest, axis=1)[:, [-n_nearest]]
         is_neighbour = cosines >= last_cosine - COSINE_TOLERANCE
         gaps.append(np.abs(is_neighbour @ excess) / (is_neighbour @ n_known))

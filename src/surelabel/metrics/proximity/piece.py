@@ -1,7 +1,8 @@
 """Proximity-informed expected calibration error (PIECE).
 
-A model may be overconfident on outliers and underconfident on typical images. Both errors cancel
-in a bin of probabilities alone; PIECE also bins by proximity, so it shows them.
+A model may be overconfident on outliers and underconfident on typical images. If bins depend only
+on the probability, overconfidence and underconfidence cancel. PIECE also bins by proximity, so
+overconfidence and underconfidence do not cancel.
 """
 
 import numpy as np
@@ -9,8 +10,8 @@ import numpy.typing as npt
 
 from surelabel.errors import InputError
 from surelabel.metrics.arrays.input_validation import (
-    validate_probabilities,
-    validate_whole_number,
+    validate_metric_whole_number,
+    validate_probability_metric_inputs,
 )
 from surelabel.metrics.arrays.nan_division import divide_or_nan
 from surelabel.metrics.binning.equal_mass_bins import assign_equal_mass_bins
@@ -31,8 +32,10 @@ def piece(
 
         PIECE = Σ_g Σ_b  n_gb / n · |accuracy_gb - confidence_gb|
 
-    It is never below ``ece`` with the same bins. Smaller cells have more sampling noise; compare
-    it with its noise floor:
+    where cell gb contains the n_gb of the n known targets in proximity group g and probability bin
+    b, accuracy_gb is the share of positives and confidence_gb is the mean probability. PIECE is
+    never below ``ece`` with the same bins. Smaller cells have more sampling noise, so compare PIECE
+    with its noise floor:
     ``noise_floor(lambda p, y, known: piece(p, y, proximity, known), probabilities)``.
 
     Args:
@@ -40,13 +43,13 @@ def piece(
         targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
         proximity: Result of ``neighbour_proximity``, or any other finite number per image,
             ``(n,)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
-        groups: Number of groups of images with about equal size, by proximity, >= 1. Images of
-            equal proximity share a group.
+        groups: Number of proximity groups of about equal size, >= 1. Images of equal proximity are
+            in the same group.
 
     Returns:
-        Calibration error in [0, 1], 0 is best; NaN if no target is known.
+        Calibration error in [0, 1], where 0 is best. If no target is known, the value is NaN.
 
     Raises:
         InputError: If the shapes differ, a probability is NaN or outside [0, 1], a known target
@@ -61,15 +64,18 @@ def piece(
         >>> round(piece([[0.5], [0.5]], [[0], [1]], [0.2, 0.9], groups=2), 4)
         0.5
     """
-    p, y, known = validate_probabilities(probabilities, targets, known)
+    p, y, known = validate_probability_metric_inputs(probabilities, targets, known)
     proximity = np.asarray(proximity, dtype=np.float64)
     check_shapes(probabilities=(p, "n c"), proximity=(proximity, "n"))
     if not np.isfinite(proximity).all():
         raise InputError(
-            f"proximity must be finite; got {(~np.isfinite(proximity)).sum()} values that are not. "
-            f"Remove those images."
+            f"proximity must be finite; got {(~np.isfinite(proximity)).sum()} values that are "
+            f"NaN or infinite. Remove images with such values."
         )
-    bins, groups = validate_whole_number("bins", bins), validate_whole_number("groups", groups)
+    bins, groups = (
+        validate_metric_whole_number("bins", bins),
+        validate_metric_whole_number("groups", groups),
+    )
     has_known = known.any(axis=1)
     p, y, known, proximity = p[has_known], y[has_known], known[has_known], proximity[has_known]
     group = assign_equal_mass_bins(proximity, groups)

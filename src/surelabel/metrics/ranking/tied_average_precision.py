@@ -1,4 +1,4 @@
-"""Average precision of one ranking or of many short ones, where tied scores share one threshold."""
+"""Average precision of one or many rankings, where tied scores share one threshold."""
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +9,7 @@ from surelabel.records import Array, Flags
 BUCKET_BITS = 16  # the counts of 2**16 buckets fit into the second-level cache
 
 
-def average_precision_of_ranking(scores: Array, is_positive: Flags) -> float:
+def tied_average_precision_of_ranking(scores: Array, is_positive: Flags) -> float:
     """Return the average precision of one ranking.
 
     Args:
@@ -17,7 +17,7 @@ def average_precision_of_ranking(scores: Array, is_positive: Flags) -> float:
         is_positive: True for positive targets, ``(m,)``.
 
     Returns:
-        Average precision in [0, 1]; NaN without a positive.
+        Average precision in [0, 1]. If there is no positive, the value is NaN.
     """
     if not is_positive.any():
         return float("nan")
@@ -25,14 +25,14 @@ def average_precision_of_ranking(scores: Array, is_positive: Flags) -> float:
     n_positives_above = len(positive_scores) - np.searchsorted(
         positive_scores, positive_scores, side="left"
     )
-    n_above = _count_at_least_as_high(scores, is_positive, positive_scores)
+    n_above = _count_tied_or_higher_scores(scores, is_positive, positive_scores)
     return float((n_positives_above / n_above).mean())
 
 
-def average_precision_of_rows(scores: Array, is_positive: Flags, known: Flags) -> Array:
-    """Return the average precision of each row, by comparing each positive with its row.
+def tied_average_precision_of_rows(scores: Array, is_positive: Flags, known: Flags) -> Array:
+    """Return the average precision of each row, by comparing each positive with the whole row.
 
-    Rows are short and positives are few, so this is faster than sorting each row.
+    If rows are short and have few positives, the comparison is faster than sorting each row.
 
     Args:
         scores: Finite scores, ``(n, c)``.
@@ -40,7 +40,8 @@ def average_precision_of_rows(scores: Array, is_positive: Flags, known: Flags) -
         known: True where the target is known, ``(n, c)``.
 
     Returns:
-        Average precision in [0, 1], ``(n,)``; NaN for a row without a positive.
+        Average precision of each row in [0, 1], ``(n,)``. The value of a row without a positive is
+        NaN.
     """
     row, column = np.nonzero(is_positive)
     above = scores[row] >= scores[row, column][:, None]
@@ -50,7 +51,7 @@ def average_precision_of_rows(scores: Array, is_positive: Flags, known: Flags) -
     return divide_or_nan(precision_sums, is_positive.sum(axis=1))
 
 
-def _count_at_least_as_high(
+def _count_tied_or_higher_scores(
     scores: Array, is_positive: Flags, positive_scores: Array
 ) -> npt.NDArray[np.int64]:
     """Count, for each of the sorted positive scores, the scores that are at least as high.
@@ -58,7 +59,7 @@ def _count_at_least_as_high(
     Sorting all scores would take most of the time. Instead, all scores go into buckets by rough
     size. Only scores that share a bucket with a positive are sorted; the others are counted.
     """
-    bucket = _assign_score_buckets(scores)
+    bucket = _buckets_for_tied_average_precision(scores)
     counts = np.bincount(bucket)
     positive_buckets = np.sort(bucket[is_positive])
     has_positive = np.zeros(len(counts), bool)
@@ -71,7 +72,7 @@ def _count_at_least_as_high(
     return n_above
 
 
-def _assign_score_buckets(scores: Array) -> npt.NDArray[np.int64]:
+def _buckets_for_tied_average_precision(scores: Array) -> npt.NDArray[np.int64]:
     """Return the bucket of each score, from 0; a higher score never has a lower bucket.
 
     The bits of a float, read as an integer, increase with the float once the bits of negative

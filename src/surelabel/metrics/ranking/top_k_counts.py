@@ -1,13 +1,16 @@
-"""Counts behind precision, recall and F1 of the k highest-scored labels of each image.
+"""Counts for precision, recall and F1 of the k highest-scored labels of each image.
 
-Labels that tie for the last ranks share them equally. The counts are means over all ways to break
-the tie, so they depend neither on the order of the classes nor on a random choice.
+Labels that tie for the last of the k ranks share these ranks equally. The counts are means over all
+ways to break the tie, so the order of the classes has no effect on the counts.
 """
 
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.metrics.arrays.input_validation import validate_scores, validate_whole_number
+from surelabel.metrics.arrays.input_validation import (
+    validate_metric_whole_number,
+    validate_ranking_metric_inputs,
+)
 from surelabel.metrics.arrays.row_blocks import iterate_row_blocks
 from surelabel.records import Array, Flags
 
@@ -18,9 +21,9 @@ def count_top_k(
     """Count hits, selected labels and positives of each class.
 
     Args:
-        scores: Finite scores, a higher score means more likely, ``(n, c)``.
-        targets: 1 for positive, 0 for negative, NaN for unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        scores: Finite scores, ``(n, c)``. A higher score means a more likely label.
+        targets: Targets, 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         k: Number of known labels selected in each image, >= 1.
 
     Returns:
@@ -31,22 +34,22 @@ def count_top_k(
             nor 1.
         ConfigError: If ``k`` is not a whole number >= 1.
     """
-    k = validate_whole_number("k", k)
-    scores, is_positive, known = validate_scores(scores, targets, known)
+    k = validate_metric_whole_number("k", k)
+    scores, is_positive, known = validate_ranking_metric_inputs(scores, targets, known)
     n_selected, counts = min(k, scores.shape[1]), np.zeros((3, scores.shape[1]))
     for block in iterate_row_blocks(scores, is_positive, known) if n_selected else ():
-        counts += _count_block(*block, k=n_selected)
+        counts += _count_top_k_of_block(*block, k=n_selected)
     hits, selected, positives = counts
     return hits, selected, positives
 
 
-def _count_block(scores: Array, is_positive: Flags, known: Flags, *, k: int) -> Array:
+def _count_top_k_of_block(scores: Array, is_positive: Flags, known: Flags, *, k: int) -> Array:
     """Return hits, selected labels and positives of some images, ``(3, c)``."""
     ranked_scores = scores if known.all() else np.where(known, scores, -np.inf)
     kth_score = np.partition(ranked_scores, -k, axis=1)[:, [-k]]
     is_selected = (ranked_scores >= kth_score) & known
     tied = np.count_nonzero(is_selected, axis=1) > k
-    selected, hits = _share_tied_ranks(
+    selected, hits = _count_tied_top_k(
         ranked_scores[tied], is_positive[tied], known[tied], kth_score[tied], k
     )
     is_selected[tied] = False
@@ -55,7 +58,7 @@ def _count_block(scores: Array, is_positive: Flags, known: Flags, *, k: int) -> 
     return np.array([hits, selected, np.count_nonzero(is_positive, axis=0)])
 
 
-def _share_tied_ranks(
+def _count_tied_top_k(
     scores: Array, is_positive: Flags, known: Flags, kth_score: Array, k: int
 ) -> tuple[Array, Array]:
     """Count selected labels and hits, ``(c,)`` each, of images with ties at the k-th score."""

@@ -8,20 +8,20 @@ import numpy.typing as npt
 from scipy.stats import t as student
 
 from surelabel.errors import ConfigError, InputError
-from surelabel.metrics.arrays.input_validation import validate_whole_number
-from surelabel.records import Array, validate_targets
+from surelabel.metrics.arrays.input_validation import validate_metric_whole_number
+from surelabel.records import Array, validate_record_targets
 from surelabel.shapes import check_shapes
 
 
 @dataclass(frozen=True)
 class ConfidenceInterval:
-    """A value and its confidence interval.
+    """Value of a metric with its confidence interval.
 
     Attributes:
-        value: Value on the data themselves.
-        low: Lower end of the interval, NaN if it cannot be computed.
-        high: Upper end of the interval, NaN if it cannot be computed.
-        undefined: Number of resamples where the metric is NaN; they are left out.
+        value: Value on the original data, without resampling.
+        low: Lower end of the interval, NaN if the interval cannot be computed.
+        high: Upper end of the interval, NaN if the interval cannot be computed.
+        undefined: Number of resamples for which the metric is NaN; such resamples are left out.
     """
 
     value: float
@@ -42,23 +42,25 @@ def bootstrap_interval(
 ) -> ConfidenceInterval:
     """Compute the bootstrap interval of a metric by resampling images with replacement.
 
-    The labels of an image are dependent, so whole images are resampled. The cost is ``resamples``
-    times that of the metric: 200 resamples of ``ece`` on 10,000 × 80 labels take some seconds.
+    The labels of an image are dependent, so whole images are resampled. The computing time is
+    ``resamples`` times that of the metric: 200 resamples of ``ece`` on 10,000 × 80 labels take some
+    seconds.
 
     Args:
-        metric: Entry of ``POOLED``, or a function with the same arguments.
+        metric: Metric of the table ``POOLED``, or a function with the same arguments.
         probabilities: Probabilities or scores, as the metric requires, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
-        resamples: Number of resamples, >= 2. About 1,000 give stable ends.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
+        resamples: Number of resamples, >= 2. A stable interval needs about 1,000 resamples.
         level: Confidence level, in (0, 1).
         seed: Seed of the resampling.
 
     Returns:
-        Value and interval; the ends are NaN for fewer than two images.
+        Value of the metric and confidence interval. If there are fewer than two images, the ends of
+        the interval are NaN.
 
     Raises:
-        InputError: If the shapes differ, or the metric raises this error.
+        InputError: If the shapes differ, or the metric raises an InputError.
         ConfigError: If ``resamples`` or ``level`` is out of range.
 
     Source:
@@ -78,13 +80,14 @@ def bootstrap_interval(
         >>> round(interval.value, 4), interval.low < interval.value < interval.high
         (0.1367, True)
     """
-    y, known = validate_targets(targets, known)
+    y, known = validate_record_targets(targets, known)
     p = np.asarray(probabilities, dtype=np.float64)
     check_shapes(probabilities=(p, "n c"), targets=(y, "n c"))
     resampled = [
-        metric(p[rows], y[rows], known[rows]) for rows in _resampled_rows(len(p), resamples, seed)
+        metric(p[rows], y[rows], known[rows])
+        for rows in _bootstrap_row_indices(len(p), resamples, seed)
     ]
-    return _shifted_percentile_interval(metric(p, y, known), np.array(resampled), level)
+    return _shifted_bootstrap_interval(metric(p, y, known), np.array(resampled), level)
 
 
 def paired_bootstrap_interval(
@@ -101,23 +104,24 @@ def paired_bootstrap_interval(
     """Compute the bootstrap interval of the difference of two models, first - second.
 
     Both models are evaluated on the same resampled images, so the interval is much narrower than
-    two separate intervals suggest. It costs twice ``bootstrap_interval``.
+    two separate intervals suggest. The computing time is twice that of ``bootstrap_interval``.
 
     Args:
-        metric: Entry of ``POOLED``, or a function with the same arguments.
+        metric: Metric of the table ``POOLED``, or a function with the same arguments.
         first: Probabilities or scores of the first model, ``(n, c)``.
         second: Probabilities or scores of the second model, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
-        resamples: Number of resamples, >= 2. About 1,000 give stable ends.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
+        resamples: Number of resamples, >= 2. A stable interval needs about 1,000 resamples.
         level: Confidence level, in (0, 1).
         seed: Seed of the resampling.
 
     Returns:
-        Difference and interval; the difference is significant if the interval excludes 0.
+        Difference of the two models and confidence interval. The difference is significant if the
+        interval excludes 0.
 
     Raises:
-        InputError: If the shapes differ, or the metric raises this error.
+        InputError: If the shapes differ, or the metric raises an InputError.
         ConfigError: If ``resamples`` or ``level`` is out of range.
 
     Source:
@@ -133,15 +137,15 @@ def paired_bootstrap_interval(
         >>> paired_bootstrap_interval(brier, better, worse, targets).high < 0
         True
     """
-    y, known = validate_targets(targets, known)
+    y, known = validate_record_targets(targets, known)
     p, q = (np.asarray(array, dtype=np.float64) for array in (first, second))
     check_shapes(first=(p, "n c"), second=(q, "n c"), targets=(y, "n c"))
     resampled = [
         metric(p[rows], y[rows], known[rows]) - metric(q[rows], y[rows], known[rows])
-        for rows in _resampled_rows(len(p), resamples, seed)
+        for rows in _bootstrap_row_indices(len(p), resamples, seed)
     ]
     difference = metric(p, y, known) - metric(q, y, known)
-    return _shifted_percentile_interval(difference, np.array(resampled), level)
+    return _shifted_bootstrap_interval(difference, np.array(resampled), level)
 
 
 def paired_t_interval(
@@ -151,15 +155,19 @@ def paired_t_interval(
 
         mean ± t · standard deviation / √s
 
+    where s is the number of seeds and t is the quantile of Student's t distribution with s - 1
+    degrees of freedom.
+
     Args:
         differences: Difference of the two methods for each seed, finite, ``(s,)``.
         level: Confidence level, in (0, 1).
 
     Returns:
-        Mean difference and interval; the ends are NaN for a single seed.
+        Mean difference and confidence interval. If there is a single seed, the ends of the interval
+        are NaN.
 
     Raises:
-        InputError: If there is no difference, or one is not finite.
+        InputError: If ``differences`` is empty or contains a value that is not finite.
         ConfigError: If ``level`` is out of range.
 
     Source:
@@ -173,9 +181,10 @@ def paired_t_interval(
     array = np.asarray(differences, dtype=np.float64)
     if array.ndim != 1 or not array.size or not np.isfinite(array).all():
         raise InputError(
-            f"differences must be one finite number per seed, at least one; got {differences}."
+            f"differences must contain one finite number per seed, for at least one seed; got "
+            f"{differences}."
         )
-    tail = _tail_probability(level)
+    tail = _bootstrap_tail_probability(level)
     if len(array) < 2:
         return ConfidenceInterval(float(array.mean()), float("nan"), float("nan"))
     half_width = student.ppf(1 - tail, len(array) - 1) * array.std(ddof=1) / np.sqrt(len(array))
@@ -183,19 +192,19 @@ def paired_t_interval(
     return ConfidenceInterval(float(mean), float(mean - half_width), float(mean + half_width))
 
 
-def _resampled_rows(n_images: int, resamples: int, seed: int) -> Iterator[npt.NDArray[np.int64]]:
+def _bootstrap_row_indices(
+    n_images: int, resamples: int, seed: int
+) -> Iterator[npt.NDArray[np.int64]]:
     """Yield row indices sampled with replacement; nothing for fewer than two images."""
-    resamples = validate_whole_number("resamples", resamples, minimum=2)
+    resamples = validate_metric_whole_number("resamples", resamples, minimum=2)
     # spawned streams: the caller may have sampled the data with default_rng(seed)
     streams = np.random.default_rng(seed).spawn(resamples if n_images > 1 else 0)
     return (stream.integers(n_images, size=n_images) for stream in streams)
 
 
-def _shifted_percentile_interval(
-    value: float, resampled: Array, level: float
-) -> ConfidenceInterval:
+def _shifted_bootstrap_interval(value: float, resampled: Array, level: float) -> ConfidenceInterval:
     """Return the percentile interval of the resampled values, shifted to the mean ``value``."""
-    tail = _tail_probability(level)
+    tail = _bootstrap_tail_probability(level)
     defined = resampled[~np.isnan(resampled)]
     if not defined.size:
         return ConfidenceInterval(value, float("nan"), float("nan"), resampled.size)
@@ -204,7 +213,7 @@ def _shifted_percentile_interval(
     return ConfidenceInterval(value, float(low), float(high), n_undefined)
 
 
-def _tail_probability(level: float) -> float:
+def _bootstrap_tail_probability(level: float) -> float:
     """Return the probability outside the interval at each end."""
     if not 0 < level < 1:
         raise ConfigError(f"level must be between 0 and 1; got {level}. Use 0.95 for 95 %.")

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.errors import InputError
-from surelabel.metrics.arrays.input_validation import validate_whole_number
+from surelabel.metrics.arrays.input_validation import validate_metric_whole_number
 from surelabel.records import Array
 
 Value = TypeVar("Value", float, Array)
@@ -25,20 +25,22 @@ def noise_floor(
 
         y' ~ Bernoulli(p), ``resamples`` times
 
-    A calibration error close to its noise floor is not significant for this amount of data.
+    where p is the probability of a label and y' is the sampled target. If a calibration error is
+    close to the noise floor, the error is not significant for the number of images.
 
     Args:
-        metric: Entry of ``METRICS``, or a function with the same arguments.
+        metric: Metric of the table ``METRICS``, or a function with the same arguments.
         probabilities: Probabilities in [0, 1], ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets are known.
         resamples: Number of sampled target matrices, >= 1.
         seed: Seed of the sampling.
 
     Returns:
-        Mean of the metric: a number, or ``(c,)`` for a metric per class.
+        Mean of the metric: one number, or one number per class, ``(c,)``, if the metric returns one
+        number per class.
 
     Raises:
-        InputError: If a probability is NaN or outside [0, 1], or the metric raises this error.
+        InputError: If a probability is NaN or outside [0, 1], or the metric raises an InputError.
         ConfigError: If ``resamples`` is not a whole number >= 1.
 
     Source:
@@ -52,7 +54,7 @@ def noise_floor(
         >>> float(noise_floor(ece, [[0.5]] * 100).round(2))
         0.04
     """
-    resamples = validate_whole_number("resamples", resamples)
+    resamples = validate_metric_whole_number("resamples", resamples)
     p = np.asarray(probabilities, dtype=np.float64)
     if p.size and not (p.min() >= 0 and p.max() <= 1):
         raise InputError(

@@ -1,9 +1,9 @@
-"""Sums of squared errors behind the Brier score and the Brier skill."""
+"""Sums of squared errors for the Brier score and the Brier skill."""
 
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.metrics.arrays.input_validation import validate_probabilities
+from surelabel.metrics.arrays.input_validation import validate_probability_metric_inputs
 from surelabel.metrics.arrays.nan_division import divide_or_nan
 from surelabel.metrics.arrays.row_blocks import iterate_row_blocks
 from surelabel.records import Array
@@ -12,12 +12,12 @@ from surelabel.records import Array
 def squared_error_sums(
     probabilities: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None
 ) -> tuple[Array, Array, Array]:
-    """Sum the squared errors of each class, for the model and for the prevalence.
+    """Sum the squared errors of each class, of the probabilities and of the class prevalence.
 
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
     Returns:
         Squared errors of the probabilities, squared errors of the class prevalence (0 if all
@@ -27,7 +27,7 @@ def squared_error_sums(
         InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
             target is outside [0, 1].
     """
-    p, y, known = validate_probabilities(probabilities, targets, known)
+    p, y, known = validate_probability_metric_inputs(probabilities, targets, known)
     errors, target_sums, target_squares = np.zeros((3, p.shape[1]))
     n_known = known.sum(axis=0, dtype=float)
     for block_p, block_y, block_known in iterate_row_blocks(p, y, known):

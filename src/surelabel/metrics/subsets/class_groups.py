@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from surelabel.errors import ConfigError, InputError
 from surelabel.metrics.binning.equal_mass_bins import assign_equal_mass_bins
-from surelabel.records import validate_targets
+from surelabel.records import validate_record_targets
 from surelabel.shapes import check_shapes
 
 ColumnIndices = npt.NDArray[np.intp]
@@ -21,9 +21,10 @@ class BaseAndNew:
     Attributes:
         base: Metric of the base classes.
         new: Metric of the new classes.
-        harmonic_mean: 2 · base · new / (base + new), for metrics where high is best: a low value
-            of either group lowers it. NaN if ``base`` or ``new`` is negative or NaN.
-        arithmetic_mean: Mean of both, for errors, where the harmonic mean would favour the lower.
+        harmonic_mean: Harmonic mean 2 · base · new / (base + new), for metrics where a high value
+            is best. The harmonic mean is NaN if ``base`` or ``new`` is negative or NaN.
+        arithmetic_mean: Arithmetic mean of ``base`` and ``new``, for metrics where a low value is
+            best.
     """
 
     base: float
@@ -43,7 +44,7 @@ def class_frequency_groups(
 
     Args:
         targets: Training targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         head: Smallest number of positives of a head class.
         tail: Number of positives below which a class is a tail class.
 
@@ -69,7 +70,7 @@ def class_frequency_groups(
             f"tail must not be greater than head; got tail={tail} and head={head}. Lower tail or "
             f"raise head."
         )
-    n_positives = validate_targets(targets, known)[0].sum(axis=0)
+    n_positives = validate_record_targets(targets, known)[0].sum(axis=0)
     return {
         "head": np.flatnonzero(n_positives >= head),
         "medium": np.flatnonzero((n_positives < head) & (n_positives >= tail)),
@@ -84,7 +85,7 @@ def class_frequency_thirds(
 
     Args:
         targets: Training targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
     Returns:
         Column indices of the groups ``head``, ``medium`` and ``tail``. Classes with equal numbers
@@ -101,7 +102,7 @@ def class_frequency_thirds(
         >>> {name: columns.tolist() for name, columns in groups.items()}
         {'head': [0], 'medium': [2], 'tail': [1]}
     """
-    third = assign_equal_mass_bins(validate_targets(targets, known)[0].sum(axis=0), 3)
+    third = assign_equal_mass_bins(validate_record_targets(targets, known)[0].sum(axis=0), 3)
     return {
         name: np.flatnonzero(third == number)
         for number, name in ((2, "head"), (1, "medium"), (0, "tail"))
@@ -118,17 +119,19 @@ def metric_per_class_group(
     """Compute a metric on the columns of each group of classes.
 
     Args:
-        metric: Entry of ``POOLED``, or a function with the same arguments.
+        metric: Metric of the table ``POOLED``, or a function with the same arguments.
         probabilities: Probabilities or scores, as the metric requires, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
-        groups: Column indices of each group by its name; a class may belong to several groups.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
+        groups: Column indices of each group, with the group name as key; a class may belong to
+            several groups.
 
     Returns:
-        Metric of each group by its name; NaN for an empty group.
+        Metric of each group, with the group name as key. The value of an empty group is NaN.
 
     Raises:
-        InputError: If a column does not exist, the shapes differ, or the metric raises this error.
+        InputError: If a column does not exist, the shapes differ, or the metric raises an
+            InputError.
 
     Source:
         None; ours: the metric of some of the columns.
@@ -140,11 +143,11 @@ def metric_per_class_group(
         {'base': 0.25, 'new': 0.0}
     """
     p = np.asarray(probabilities)
-    y, known = validate_targets(targets, known)
+    y, known = validate_record_targets(targets, known)
     check_shapes(probabilities=(p, "n c"), targets=(y, "n c"))
     metric_values = {}
     for name, group in groups.items():
-        columns = _validate_columns(name, group, y.shape[1])
+        columns = _validate_class_group_columns(name, group, y.shape[1])
         metric_values[name] = float("nan")
         if columns.size:
             metric_values[name] = metric(p[:, columns], y[:, columns], known[:, columns])
@@ -159,21 +162,23 @@ def base_and_new_metric(
     *,
     new: Sequence[int] | ColumnIndices,
 ) -> BaseAndNew:
-    """Compute a metric of the base classes and of the new classes, with both means.
+    """Compute a metric of the base classes and of the new classes, and the means of both values.
 
     Args:
-        metric: Entry of ``POOLED``, or a function with the same arguments.
+        metric: Metric of the table ``POOLED``, or a function with the same arguments.
         probabilities: Probabilities or scores, as the metric requires, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         new: Column indices of the classes without labelled training images. The other columns are
             base classes.
 
     Returns:
-        Both metrics and both means; NaN if a group is empty or its metric is undefined.
+        Metric of the base classes, metric of the new classes and the means of both values. If a
+        group is empty or the metric is undefined, the value is NaN.
 
     Raises:
-        InputError: If a column does not exist, the shapes differ, or the metric raises this error.
+        InputError: If a column does not exist, the shapes differ, or the metric raises an
+            InputError.
 
     Source:
         Xian, Schiele and Akata, Zero-Shot Learning: The Good, the Bad and the Ugly, CVPR 2017,
@@ -185,15 +190,17 @@ def base_and_new_metric(
         >>> of.base, of.new, round(of.harmonic_mean, 4), of.arithmetic_mean
         (1.0, 0.5, 0.6667, 0.75)
     """
-    y, known = validate_targets(targets, known)
-    new_columns = _validate_columns("new", new, y.shape[1])
+    y, known = validate_record_targets(targets, known)
+    new_columns = _validate_class_group_columns("new", new, y.shape[1])
     groups = {"base": np.setdiff1d(np.arange(y.shape[1]), new_columns), "new": new_columns}
     of_group = metric_per_class_group(metric, probabilities, y, known, groups)
     base, of_new = of_group["base"], of_group["new"]
-    return BaseAndNew(base, of_new, _harmonic_mean(base, of_new), (base + of_new) / 2)
+    return BaseAndNew(
+        base, of_new, _harmonic_mean_of_class_groups(base, of_new), (base + of_new) / 2
+    )
 
 
-def _validate_columns(
+def _validate_class_group_columns(
     name: str, columns: Sequence[int] | ColumnIndices, n_classes: int
 ) -> ColumnIndices:
     """Return the column indices, sorted and without duplicates."""
@@ -209,7 +216,7 @@ def _validate_columns(
     return indices
 
 
-def _harmonic_mean(first: float, second: float) -> float:
+def _harmonic_mean_of_class_groups(first: float, second: float) -> float:
     """Return the harmonic mean, or NaN if a value is negative or NaN."""
     if not (first >= 0 and second >= 0):
         return float("nan")

@@ -1,8 +1,8 @@
 """Calibration of the product of two label probabilities.
 
 A search for "fork & knife" multiplies two probabilities, as if the labels were independent given
-the image. Even if each probability is calibrated, the product may not be; these metrics measure
-its calibration error.
+the image. Even if each probability is calibrated, the product of two probabilities may not be
+calibrated. ``pair_ece`` measures the calibration error of the products.
 """
 
 from collections.abc import Iterator
@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from surelabel.errors import ConfigError
 from surelabel.metrics.arrays.input_validation import (
-    validate_probabilities,
-    validate_whole_number,
+    validate_metric_whole_number,
+    validate_probability_metric_inputs,
 )
 from surelabel.metrics.arrays.nan_division import divide_or_nan
 from surelabel.metrics.binning.reliability_bins import ReliabilityBins, reliability_bins
@@ -36,25 +36,27 @@ def pair_ece(
 ) -> float:
     """Return the expected calibration error of p_i · p_j over all pairs of labels of all images.
 
-        for every i < j:   p_i · p_j   against   both are positive
+        for all labels i < j:   compare p_i · p_j with the target "i and j are positive"
 
-    It measures the error of assuming independence, if the single labels are calibrated. For
-    independent and calibrated labels it equals ``noise_floor(pair_ece, probabilities)`` on average.
+    where p_i is the probability of label i. If the probabilities of single labels are calibrated,
+    ``pair_ece`` measures the error of assuming independence. If the labels are also independent,
+    the expected value of ``pair_ece`` is ``noise_floor(pair_ece, probabilities)``.
 
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``. A pair is known if
             both labels are known.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
-        max_pairs: Largest number of label pairs, >= 1. With 101 labels or more, this number of
-            pairs is sampled by default.
-        threshold: Smallest product that counts, in [0, 1]. Most pairs are easy negatives, which
-            make the error small; 0.05 leaves them out.
+        max_pairs: Maximum number of label pairs, >= 1. If there are more label pairs, ``max_pairs``
+            label pairs are sampled.
+        threshold: Smallest product that is included, in [0, 1]. Most pairs are easy negatives,
+            which make the error small; a threshold of 0.05 leaves out easy negatives.
         seed: Seed of the sampling of pairs.
 
     Returns:
-        Calibration error in [0, 1], 0 is best; NaN if no known pair reaches the threshold.
+        Calibration error in [0, 1], where 0 is best. If no known pair reaches the threshold,
+        the value is NaN.
 
     Raises:
         InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
@@ -79,7 +81,7 @@ def pair_ece(
         threshold=threshold,
         seed=seed,
     )
-    return _weighted_mean_gap(binned)
+    return _pair_ece_of_bins(binned)
 
 
 def pair_ece_first_without_second(
@@ -94,21 +96,24 @@ def pair_ece_first_without_second(
 ) -> float:
     """Return the expected calibration error of p_i · (1 - p_j) over all ordered label pairs.
 
-        for every i and j ≠ i:   p_i · (1 - p_j)   against   i is positive and j is negative
+        for all labels i ≠ j:   compare p_i · (1 - p_j) with the target "i is positive, j negative"
+
+    where p_i is the probability of label i.
 
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``. A pair is known if
             both labels are known.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
-        max_pairs: Largest number of ordered label pairs, >= 1. If there are more, this number of
-            pairs is sampled.
-        threshold: Smallest product that counts, in [0, 1].
+        max_pairs: Maximum number of ordered label pairs, >= 1. If there are more label pairs,
+            ``max_pairs`` label pairs are sampled.
+        threshold: Smallest product that is included, in [0, 1].
         seed: Seed of the sampling of pairs.
 
     Returns:
-        Calibration error in [0, 1], 0 is best; NaN if no known pair reaches the threshold.
+        Calibration error in [0, 1], where 0 is best. If no known pair reaches the threshold,
+        the value is NaN.
 
     Raises:
         InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
@@ -133,7 +138,7 @@ def pair_ece_first_without_second(
         threshold=threshold,
         seed=seed,
     )
-    return _weighted_mean_gap(binned)
+    return _pair_ece_of_bins(binned)
 
 
 def pair_reliability_bins(
@@ -146,18 +151,20 @@ def pair_reliability_bins(
     threshold: float = 0.0,
     seed: int = 0,
 ) -> ReliabilityBins:
-    """Return the bins of ``pair_ece``, ``(bins,)``: p_i · p_j and the share with both positive.
+    """Return the reliability bins of the label pairs of ``pair_ece``, ``(bins,)``.
 
     Source:
         None; ours: ``reliability_bins`` of the products of ``pair_ece``.
     """
-    p, y, known = validate_probabilities(probabilities, targets, known)
+    p, y, known = validate_probability_metric_inputs(probabilities, targets, known)
     n_classes = p.shape[1]
-    pair_numbers = _sample_pair_numbers(n_classes * (n_classes - 1) // 2, max_pairs, seed)
+    pair_numbers = _sample_calibration_pairs(n_classes * (n_classes - 1) // 2, max_pairs, seed)
     # pairs are numbered 01 02 12 03 13 23 …
     second = np.floor((1 + np.sqrt(1 + 8 * pair_numbers)) / 2).astype(np.int64)
     first = pair_numbers - second * (second - 1) // 2
-    return _bin_products(_product_blocks((p, p), (y, y), known, first, second), bins, threshold)
+    return _pair_calibration_bins(
+        _calibration_pair_product_blocks((p, p), (y, y), known, first, second), bins, threshold
+    )
 
 
 def pair_reliability_bins_first_without_second(
@@ -170,29 +177,29 @@ def pair_reliability_bins_first_without_second(
     threshold: float = 0.0,
     seed: int = 0,
 ) -> ReliabilityBins:
-    """Return the bins of ``pair_ece_first_without_second``, ``(bins,)``.
+    """Return the reliability bins of ``pair_ece_first_without_second``, ``(bins,)``.
 
     Source:
         None; ours: ``reliability_bins`` of the products of ``pair_ece_first_without_second``.
     """
-    p, y, known = validate_probabilities(probabilities, targets, known)
+    p, y, known = validate_probability_metric_inputs(probabilities, targets, known)
     n_classes = p.shape[1]
-    pair_numbers = _sample_pair_numbers(n_classes * (n_classes - 1), max_pairs, seed)
+    pair_numbers = _sample_calibration_pairs(n_classes * (n_classes - 1), max_pairs, seed)
     first, second = np.divmod(pair_numbers, max(n_classes - 1, 1))
     second += second >= first
-    blocks = _product_blocks((p, 1 - p), (y, 1 - y), known, first, second)
-    return _bin_products(blocks, bins, threshold)
+    blocks = _calibration_pair_product_blocks((p, 1 - p), (y, 1 - y), known, first, second)
+    return _pair_calibration_bins(blocks, bins, threshold)
 
 
-def _sample_pair_numbers(n_pairs: int, max_pairs: int, seed: int) -> ColumnIndices:
+def _sample_calibration_pairs(n_pairs: int, max_pairs: int, seed: int) -> ColumnIndices:
     """Return the numbers of all pairs, or of ``max_pairs`` sampled ones, in ascending order."""
-    if n_pairs <= validate_whole_number("max_pairs", max_pairs):
+    if n_pairs <= validate_metric_whole_number("max_pairs", max_pairs):
         return np.arange(n_pairs)
     stream = np.random.default_rng(seed).spawn(1)[0]
     return np.sort(stream.choice(n_pairs, size=int(max_pairs), replace=False, shuffle=False))
 
 
-def _product_blocks(
+def _calibration_pair_product_blocks(
     p: tuple[Array, Array],
     y: tuple[Array, Array],
     known: Flags,
@@ -206,13 +213,13 @@ def _product_blocks(
         yield p[0][:, i] * p[1][:, j], y[0][:, i] * y[1][:, j], known[:, i] & known[:, j]
 
 
-def _bin_products(
+def _pair_calibration_bins(
     blocks: Iterator[tuple[Array, Array, Flags]], bins: int, threshold: float
 ) -> ReliabilityBins:
     """Return the reliability bins of all products that reach the threshold."""
     if not 0 <= threshold <= 1:
         raise ConfigError(f"threshold must be a probability in [0, 1]; got {threshold}.")
-    sums = np.zeros((3, validate_whole_number("bins", bins)))
+    sums = np.zeros((3, validate_metric_whole_number("bins", bins)))
     for p, y, known in blocks:
         binned = reliability_bins(p, y, known & (p >= threshold), bins=bins)
         means = np.array([np.ones(bins), binned.confidence, binned.accuracy])
@@ -223,6 +230,6 @@ def _bin_products(
     )
 
 
-def _weighted_mean_gap(bins: ReliabilityBins) -> float:
+def _pair_ece_of_bins(bins: ReliabilityBins) -> float:
     """Return the mean gap of the bins, weighted by their counts."""
     return float(divide_or_nan(np.nansum(bins.counts * bins.gaps), bins.counts.sum()))

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.errors import ConfigError, InputError
-from surelabel.metrics.arrays.input_validation import validate_probabilities
+from surelabel.metrics.arrays.input_validation import validate_probability_metric_inputs
 from surelabel.records import Array
 
 
@@ -18,8 +18,8 @@ def confusion_counts(
 
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: 1 for positive, 0 for negative, NaN for unknown, ``(n, c)``.
-        known: True where the target is known, ``(n, c)``. By default, all targets except NaN.
+        targets: Targets, 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
+        known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         threshold: Smallest probability that is predicted positive, in [0, 1].
 
     Returns:
@@ -32,7 +32,7 @@ def confusion_counts(
     """
     if not 0 <= threshold <= 1:
         raise ConfigError(f"threshold must be a probability in [0, 1]; got {threshold}.")
-    p, y, known = validate_probabilities(probabilities, targets, known)
+    p, y, known = validate_probability_metric_inputs(probabilities, targets, known)
     is_positive, predicted_positive = y == 1, p >= threshold
     if np.count_nonzero(is_positive) != np.count_nonzero(y):
         raise InputError(

@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from surelabel.pseudolabels.corrections.hard import hard
-from surelabel.pseudolabels.corrections.linear import linear
-from surelabel.pseudolabels.corrections.square_root import square_root
+from surelabel.pseudolabels.corrections.hard import hard_correction
+from surelabel.pseudolabels.corrections.linear import linear_correction
+from surelabel.pseudolabels.corrections.square_root import square_root_correction
 
-__all__ = ["CORRECTIONS", "hard", "linear", "square_root"]
+__all__ = ["CORRECTIONS", "hard_correction", "linear_correction", "square_root_correction"]
 
 CORRECTIONS: dict[str, Callable[..., Tensor]] = {
-    "hard": hard,
-    "linear": linear,
-    "square_root": square_root,
+    "hard": hard_correction,
+    "linear": linear_correction,
+    "square_root": square_root_correction,
 }

@@ -5,32 +5,35 @@ import math
 import torch
 from torch import Tensor
 
-from surelabel.pseudolabels.targets.input_validation import check_count, validate_image_scores
+from surelabel.pseudolabels.targets.input_validation import (
+    check_pseudolabel_count,
+    validate_pseudolabel_image_scores,
+)
 from surelabel.pseudolabels.targets.top_k_mask import mask_top_k
 
 HARD_LOG_ODDS = math.log(0.95 / 0.05)  # log-odds of a probability of 0.95
 
 
-def hard(scores: Tensor, *, top_k: int = 1, bottom_k: int = 1) -> Tensor:
+def hard_correction(scores: Tensor, *, top_k: int = 1, bottom_k: int = 1) -> Tensor:
     """Set the highest labels of each image to 0.95 and the lowest to 0.05, as log-odds.
 
         g(z) = log-odds of 0.95 for the highest, of 0.05 for the lowest, z for the others
 
-    All images with the same highest label become equal in it. On VOC2012 train, with the
-    whole-image scores of CLIP RN50x64, the mAP falls from 85.34 to 79.01, and to 77.57 if the
-    lowest label is changed too.
+    All images with the same highest label receive equal scores for this label. On VOC2012 train,
+    with the whole-image scores of CLIP RN50x64, the mAP falls from 85.34 to 79.01, and to 77.57 if
+    the lowest label is changed too.
 
     Args:
-        scores: Log-odds, any finite number, ``(n, c)``.
-        top_k: Number of labels per image that are set to 0.95, >= 0. Ties that do not fit are
-            left out.
+        scores: Finite log-odds, ``(n, c)``.
+        top_k: Number of labels per image that are set to 0.95, >= 0. Labels with equal scores that
+            do not all fit are unchanged.
         bottom_k: Number of labels per image that are set to 0.05, >= 0; ``top_k`` has priority.
 
     Returns:
         Corrected log-odds ``(n, c)``, in float32 or finer.
 
     Raises:
-        InputError: If ``scores`` have another shape, or a score is not finite.
+        InputError: If ``scores`` are not of shape ``(n, c)``, or a score is not finite.
         ConfigError: If ``top_k`` or ``bottom_k`` is not a whole number >= 0.
 
     Source:
@@ -42,11 +45,11 @@ def hard(scores: Tensor, *, top_k: int = 1, bottom_k: int = 1) -> Tensor:
         replace them.
 
     Example:
-        >>> hard(torch.tensor([[0.0, -2.0, 3.0]])).round(decimals=4)
+        >>> hard_correction(torch.tensor([[0.0, -2.0, 3.0]])).round(decimals=4)
         tensor([[ 0.0000, -2.9444,  2.9444]])
     """
-    check_count("top_k", top_k)
-    check_count("bottom_k", bottom_k)
-    z = validate_image_scores(scores)
+    check_pseudolabel_count("top_k", top_k)
+    check_pseudolabel_count("bottom_k", bottom_k)
+    z = validate_pseudolabel_image_scores(scores)
     lowered = torch.where(mask_top_k(-z, bottom_k), -HARD_LOG_ODDS, z)
     return torch.where(mask_top_k(z, top_k), HARD_LOG_ODDS, lowered)

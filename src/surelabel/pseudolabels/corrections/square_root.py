@@ -4,22 +4,26 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from surelabel.pseudolabels.targets.input_validation import check_count, validate_image_scores
+from surelabel.pseudolabels.targets.input_validation import (
+    check_pseudolabel_count,
+    validate_pseudolabel_image_scores,
+)
 from surelabel.pseudolabels.targets.top_k_mask import mask_top_k
 
 
-def square_root(scores: Tensor, *, top_k: int = 1, bottom_k: int = 0) -> Tensor:
+def square_root_correction(scores: Tensor, *, top_k: int = 1, bottom_k: int = 0) -> Tensor:
     """Replace the highest probabilities of each image by their square root.
 
         g(z) = log √s - log(1 - √s) = log(s)/2 + log(1 + √s) - log(1 - s)     s = sigmoid(z)
 
-    The order of the labels within an image is kept. The order of the images within a label may
-    change: the highest label of one image can pass the second label of another.
+    z is the log-odds of a label. The order of the labels within an image does not change. The order
+    of the images within a label may change, because only the highest labels of each image are
+    raised.
 
     Args:
-        scores: Log-odds, any finite number, ``(n, c)``.
-        top_k: Number of labels per image that are raised (beta), >= 0. Ties that do not fit are
-            left out.
+        scores: Finite log-odds, ``(n, c)``.
+        top_k: Number of labels per image that are raised (beta), >= 0. Labels with equal scores
+            that do not all fit are unchanged.
         bottom_k: Number of the lowest labels per image whose probability is squared, >= 0;
             ``top_k`` has priority.
 
@@ -27,7 +31,7 @@ def square_root(scores: Tensor, *, top_k: int = 1, bottom_k: int = 0) -> Tensor:
         Corrected log-odds ``(n, c)``, in float32 or finer.
 
     Raises:
-        InputError: If ``scores`` have another shape, or a score is not finite.
+        InputError: If ``scores`` are not of shape ``(n, c)``, or a score is not finite.
         ConfigError: If ``top_k`` or ``bottom_k`` is not a whole number >= 0.
 
     Source:
@@ -40,13 +44,13 @@ def square_root(scores: Tensor, *, top_k: int = 1, bottom_k: int = 0) -> Tensor:
         value 0, and not in the paper.
 
     Example:
-        >>> square_root(torch.tensor([[0.0, -2.0, 0.5]])).round(decimals=4)
+        >>> square_root_correction(torch.tensor([[0.0, -2.0, 0.5]])).round(decimals=4)
         tensor([[ 0.0000, -2.0000,  1.3187]])
     """
-    check_count("top_k", top_k)
-    check_count("bottom_k", bottom_k)
-    z = validate_image_scores(scores)
-    lowered = torch.where(mask_top_k(-z, bottom_k), _log_odds_of_square(z), z)
+    check_pseudolabel_count("top_k", top_k)
+    check_pseudolabel_count("bottom_k", bottom_k)
+    z = validate_pseudolabel_image_scores(scores)
+    lowered = torch.where(mask_top_k(-z, bottom_k), _square_root_correction_inverse(z), z)
     return torch.where(mask_top_k(z, top_k), _log_odds_of_square_root(z), lowered)
 
 
@@ -55,6 +59,6 @@ def _log_odds_of_square_root(z: Tensor) -> Tensor:
     return half_log_p + half_log_p.exp().log1p() - F.logsigmoid(-z)
 
 
-def _log_odds_of_square(z: Tensor) -> Tensor:
+def _square_root_correction_inverse(z: Tensor) -> Tensor:
     log_p = F.logsigmoid(z)
     return 2 * log_p - F.logsigmoid(-z) - log_p.exp().log1p()

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from surelabel.errors import ConfigError
-from surelabel.pseudolabels.cut_and_sew.top_images import mask_top_images, overlay_candidates
-from surelabel.pseudolabels.targets.input_validation import check_count
+from surelabel.pseudolabels.cut_and_sew.top_images import (
+    mask_top_images,
+    overlay_candidates_of_top_images,
+)
+from surelabel.pseudolabels.targets.input_validation import check_pseudolabel_count
 from surelabel.views.sewing import SewingVariant
 
 REFERENCE_IMAGES = 5000  # number of images from which images_per_label is not reduced
@@ -18,17 +21,19 @@ class CutAndSew:
     """Settings of the training of a student on images with pasted overlays.
 
     Args:
-        max_overlays: Largest number of overlays on an image (L); 0 pastes none.
-        overlay_probability: Probability p in [0, 1], that an overlay is the last one ("code"), or
-            that there is another overlay ("paper").
-        overlay_scale: Share of each side that all overlays together may take (q), in (0, 1].
+        max_overlays: Largest number of overlays on an image (L), >= 0. If 0, no overlays are
+            pasted.
+        overlay_probability: Probability p in [0, 1]. In the variant "code", p is the probability
+            that an overlay is the last overlay; in "paper", that there is another overlay.
+        overlay_scale: Share of width and height of the canvas that all overlays together may cover
+            (q), in (0, 1].
         variant: Rule for number and size of the overlays, "paper" or "code".
-        images_per_label: Number of images per label that are used as overlays (k), >= 1, for
-            5,000 images or more. With fewer images it is reduced in proportion.
-        strong_view_weight: Weight of the strongly augmented view against the other one, >= 0; 0
-            leaves it out.
-        label_learning_rate: Learning rate of the labels; 0 keeps them fixed.
-        label_weight_decay: Weight decay of the labels towards log-odds 0; 0 for none.
+        images_per_label: Number of images per label that are used as overlays (k), >= 1, for 5,000
+            images or more. With fewer images, the number is reduced in proportion.
+        strong_view_weight: Weight of the loss of the strongly augmented view, >= 0. If 0, the view
+            is not used.
+        label_learning_rate: Learning rate of the labels, >= 0. If 0, the labels are not updated.
+        label_weight_decay: Weight decay of the labels towards log-odds 0, >= 0.
 
     Raises:
         ConfigError: If a setting is out of range.
@@ -57,8 +62,8 @@ class CutAndSew:
     label_weight_decay: float = 0.0
 
     def __post_init__(self) -> None:
-        check_count("max_overlays", self.max_overlays)
-        check_count("images_per_label", self.images_per_label, minimum=1)
+        check_pseudolabel_count("max_overlays", self.max_overlays)
+        check_pseudolabel_count("images_per_label", self.images_per_label, minimum=1)
         rate = self.label_learning_rate
         decay = rate * self.label_weight_decay
         ranges = {
@@ -75,7 +80,7 @@ class CutAndSew:
             raise ConfigError(f'variant must be "paper" or "code"; got {self.variant!r}.')
 
     def select_overlay_images(self, scores: Tensor) -> Tensor:
-        """Return the rows of the images that are used as overlays, by scores ``(n, c)``."""
+        """Return the row numbers of the images that are used as overlays, by scores ``(n, c)``."""
         share = min(1.0, len(scores) / REFERENCE_IMAGES)
         count = max(1, round(share * self.images_per_label))
-        return overlay_candidates(mask_top_images(scores, count=count))
+        return overlay_candidates_of_top_images(mask_top_images(scores, count=count))

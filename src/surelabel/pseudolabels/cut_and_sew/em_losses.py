@@ -6,18 +6,20 @@ from surelabel.losses import binary
 from surelabel.shapes import check_shapes
 
 
-def expectation_loss(blended: Tensor, student: Tensor) -> Tensor:
-    """Return the loss of the labels against the student; the student receives no gradient.
+def em_expectation_loss(blended: Tensor, student: Tensor) -> Tensor:
+    """Return the cross-entropy of the labels, without a gradient for the student.
 
         L_E = -s log S(z) - (1 - s) log(1 - S(z)),   s = S(u) held fixed
 
+    S is the sigmoid, z are the log-odds of the labels, and u the scores of the student.
+
     Args:
-        blended: Log-odds z of the labels of canvases, ``(n, c)``; their gradient flows back to the
-            images that they were blended from.
+        blended: Log-odds z of the labels of canvases, ``(n, c)``. The gradient of the log-odds
+            flows back to the images on each canvas.
         student: Scores u of the student for the same canvases, ``(n, c)``.
 
     Returns:
-        The loss of every element, ``(n, c)``, in nats. It is not reduced.
+        Loss of every element in nats, not reduced, ``(n, c)``.
 
     Raises:
         InputError: If ``blended`` and ``student`` differ in shape.
@@ -32,24 +34,26 @@ def expectation_loss(blended: Tensor, student: Tensor) -> Tensor:
     Example:
         >>> import torch
         >>> student = torch.tensor([[1.0, 2.0]])
-        >>> expectation_loss(torch.tensor([[0.0, 2.0]]), student).round(decimals=4)
+        >>> em_expectation_loss(torch.tensor([[0.0, 2.0]]), student).round(decimals=4)
         tensor([[0.6931, 0.3653]])
     """
     check_shapes(blended=(blended, "n c"), student=(student, "n c"))
     return binary(blended, student.detach().sigmoid())
 
 
-def maximization_loss(student: Tensor, blended: Tensor) -> Tensor:
-    """Return the loss of the student against the labels; the labels receive no gradient.
+def em_maximization_loss(student: Tensor, blended: Tensor) -> Tensor:
+    """Return the cross-entropy of the student, without a gradient for the labels.
 
         L_M = -t log S(u) - (1 - t) log(1 - S(u)),   t = S(z) held fixed
+
+    S is the sigmoid, z are the log-odds of the labels, and u the scores of the student.
 
     Args:
         student: Scores u of the student for canvases, ``(n, c)``.
         blended: Log-odds z of the labels of the same canvases, ``(n, c)``.
 
     Returns:
-        The loss of every element, ``(n, c)``, in nats. It is not reduced.
+        Loss of every element in nats, not reduced, ``(n, c)``.
 
     Raises:
         InputError: If ``student`` and ``blended`` differ in shape.
@@ -64,7 +68,7 @@ def maximization_loss(student: Tensor, blended: Tensor) -> Tensor:
     Example:
         >>> import torch
         >>> blended = torch.tensor([[0.0, 2.0]])
-        >>> maximization_loss(torch.tensor([[1.0, 2.0]]), blended).round(decimals=4)
+        >>> em_maximization_loss(torch.tensor([[1.0, 2.0]]), blended).round(decimals=4)
         tensor([[0.8133, 0.3653]])
     """
     check_shapes(student=(student, "n c"), blended=(blended, "n c"))

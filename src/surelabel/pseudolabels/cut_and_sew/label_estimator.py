@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from surelabel.errors import ConfigError, InputError
-from surelabel.pseudolabels.targets.input_validation import validate_image_scores
+from surelabel.pseudolabels.targets.input_validation import validate_pseudolabel_image_scores
 from surelabel.views.sewing import SewingVariant
 
 EPSILON = 1e-8  # avoids a division by zero for elements without a gradient
@@ -20,8 +20,8 @@ class EstimatorBatch:
     Attributes:
         log_odds: Copy of the rows that accumulates a gradient, ``(m, c)``.
         rows: Unique row numbers in the estimator, in ascending order, ``(m,)``.
-        canvases: For each canvas, the rows of its images in ``log_odds``, as
-            ``views.blend_labels`` takes them.
+        canvases: Row numbers in ``log_odds`` of the images on each canvas, in the format of
+            ``views.blend_labels_of_sewing``.
     """
 
     log_odds: Tensor
@@ -30,27 +30,28 @@ class EstimatorBatch:
 
 
 class LabelEstimator(nn.Module):
-    """Log-odds for every image and label, updated by Adam towards the scores of the student.
+    """Store log-odds of every image and label, and update them with Adam during training.
 
         z <- (1 - lr · weight_decay) · z - lr · m / (√v + 1e-8)     m, v: Adam's mean estimates
 
-    Only the rows of a batch change, and each row counts its steps separately.
+    z are the log-odds, lr is the learning rate, and m and v are the means of gradients and squared
+    gradients. Only the rows of a batch change, and steps are counted separately for each row.
 
     Args:
-        log_odds: Initial log-odds, ``(n, c)``; they are copied.
-        learning_rate: Learning rate (lr), about the change of an element in one step, > 0.
-        weight_decay: Weight decay towards log-odds 0, a probability of one half; 0 for none.
+        log_odds: Initial log-odds, ``(n, c)``, which are copied.
+        learning_rate: Learning rate (lr), > 0, approximately the change of an element in one step.
+        weight_decay: Weight decay towards log-odds 0 (probability 0.5), >= 0.
         beta_1: Decay of the mean gradient, in [0, 1).
         beta_2: Decay of the mean squared gradient, in [0, 1).
-        variant: "paper" updates the rows of the batch. "code" updates and shrinks all rows at
-            every step, also by the remaining mean of earlier gradients.
+        variant: Rule of the update. With "paper", only the rows of the batch are updated. With
+            "code", the mean gradients and the weight decay are applied to all rows at every step.
 
     Attributes:
-        log_odds: Current log-odds, ``(n, c)``, in float32 or finer. Correction and blending are
-            separate functions.
+        log_odds: Current log-odds, ``(n, c)``, in float32 or finer, without correction and
+            blending.
 
     Raises:
-        InputError: If ``log_odds`` have another shape, or one is not finite.
+        InputError: If ``log_odds`` are not of shape ``(n, c)``, or a value is not finite.
         ConfigError: If a setting is out of range.
 
     Source:
@@ -92,8 +93,8 @@ class LabelEstimator(nn.Module):
         variant: SewingVariant = "paper",
     ):
         super().__init__()
-        _check_adam_settings(learning_rate, weight_decay, beta_1, beta_2, variant)
-        initial = validate_image_scores(log_odds).detach().clone()
+        _check_label_estimator_settings(learning_rate, weight_decay, beta_1, beta_2, variant)
+        initial = validate_pseudolabel_image_scores(log_odds).detach().clone()
         self.register_buffer("log_odds", initial)
         self.register_buffer("mean_gradient", torch.zeros_like(initial))
         self.register_buffer("mean_squared_gradient", torch.zeros_like(initial))
@@ -139,7 +140,9 @@ class LabelEstimator(nn.Module):
         """
         gradient = batch.log_odds.grad
         if gradient is None:
-            raise InputError("batch.log_odds must have a gradient; call backward() on its loss.")
+            raise InputError(
+                "batch.log_odds must have a gradient; call backward() on the loss first."
+            )
         rows = batch.rows
         if self.variant == "code":
             zeros = torch.zeros_like(self.log_odds)
@@ -161,7 +164,7 @@ class LabelEstimator(nn.Module):
         return mean / (mean_square.sqrt() + EPSILON)
 
 
-def _check_adam_settings(
+def _check_label_estimator_settings(
     learning_rate: float, weight_decay: float, beta_1: float, beta_2: float, variant: str
 ) -> None:
     if not 0 < learning_rate < float("inf"):
@@ -173,6 +176,6 @@ def _check_adam_settings(
             raise ConfigError(f"{name} must be in [0, 1); got {beta!r}.")
     if variant not in ("paper", "code"):
         raise ConfigError(
-            'variant must be "paper" (rows of the batch are updated) or "code" (all rows are); '
+            'variant must be "paper" (update rows of the batch) or "code" (all rows); '
             f"got {variant!r}."
         )

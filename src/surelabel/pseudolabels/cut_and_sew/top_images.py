@@ -4,7 +4,10 @@ import torch
 from torch import Tensor
 
 from surelabel.errors import ConfigError, InputError
-from surelabel.pseudolabels.targets.input_validation import check_count, validate_image_scores
+from surelabel.pseudolabels.targets.input_validation import (
+    check_pseudolabel_count,
+    validate_pseudolabel_image_scores,
+)
 from surelabel.shapes import check_shapes
 
 
@@ -12,15 +15,18 @@ def mask_top_images(scores: Tensor, *, count: int = 200) -> Tensor:
     """Return a mask of the images with the highest scores of each label.
 
     Args:
-        scores: Scores of whole images or of fused views, ``(n, c)``; only their order counts.
-        count: Number of images per label (k), >= 1; all images if there are fewer.
+        scores: Scores of whole images or of fused views, ``(n, c)``. Only the order of the scores
+            is used.
+        count: Number of images per label (k), >= 1. If there are fewer images, all images are
+            selected.
 
     Returns:
-        True for the selected images of each label, ``(n, c)``; of equal scores the first image.
-        :func:`overlay_candidates` converts the mask to row numbers.
+        Boolean mask of the selected images of each label, ``(n, c)``. If scores are equal, the
+        first image is selected. :func:`overlay_candidates_of_top_images` converts the mask to row
+        numbers.
 
     Raises:
-        InputError: If ``scores`` have another shape, or a score is not finite.
+        InputError: If ``scores`` are not of shape ``(n, c)``, or a score is not finite.
         ConfigError: If ``count`` is not a whole number >= 1.
 
     Source:
@@ -38,28 +44,32 @@ def mask_top_images(scores: Tensor, *, count: int = 200) -> Tensor:
                 [False, False],
                 [False,  True]])
     """
-    check_count("count", count, minimum=1)
-    return _image_ranks(validate_image_scores(scores)) < count
+    check_pseudolabel_count("count", count, minimum=1)
+    return _top_image_ranks(validate_pseudolabel_image_scores(scores)) < count
 
 
 def mask_top_images_by_prevalence(
     scores: Tensor, prevalence: Tensor, *, share: float = 0.5
 ) -> Tensor:
-    """Return a mask of the highest images of each label, in proportion to its prevalence.
+    """Return a mask of the top images of each label, in proportion to the prevalence of the label.
 
         count of label j = max(1, round(share · n · prevalence_j))
 
+    n is the number of images.
+
     Args:
-        scores: Scores of whole images or of fused views, ``(n, c)``; only their order counts.
+        scores: Scores of whole images or of fused views, ``(n, c)``. Only the order of the scores
+            is used.
         prevalence: Expected share of positive images of each label, in [0, 1], ``(c,)``, such as
             the mean probability.
         share: Share of the expected positive images that is selected, in (0, 1].
 
     Returns:
-        True for the selected images of each label, ``(n, c)``; of equal scores the first image.
+        Boolean mask of the selected images of each label, ``(n, c)``. If scores are equal, the
+        first image is selected.
 
     Raises:
-        InputError: If the shapes do not fit, a score is not finite, or ``prevalence`` is outside
+        InputError: If the shapes do not match, a score is not finite, or ``prevalence`` is outside
             [0, 1].
         ConfigError: If ``share`` is outside (0, 1].
 
@@ -80,14 +90,14 @@ def mask_top_images_by_prevalence(
     if not ((prevalence >= 0) & (prevalence <= 1)).all():
         raise InputError("prevalence must be in [0, 1], a share of the images for each label.")
     count = (share * sizes["n"] * prevalence.double()).round().clamp(min=1)
-    return _image_ranks(validate_image_scores(scores)) < count
+    return _top_image_ranks(validate_pseudolabel_image_scores(scores)) < count
 
 
-def overlay_candidates(selected: Tensor) -> Tensor:
-    """Return the row numbers of the images that are selected for any label, the patch set.
+def overlay_candidates_of_top_images(selected: Tensor) -> Tensor:
+    """Return the row numbers of the images that are selected for any label (the patch set).
 
     Args:
-        selected: True for the selected images of each label, ``(n, c)``.
+        selected: Boolean mask of the selected images of each label, ``(n, c)``.
 
     Returns:
         Unique row numbers in ascending order, ``(m,)``.
@@ -99,7 +109,8 @@ def overlay_candidates(selected: Tensor) -> Tensor:
         TailorCLIP, arXiv:2606.11626, section 3.3.2, eq. 10.
 
     Example:
-        >>> overlay_candidates(torch.tensor([[True, True], [False, False], [False, True]]))
+        >>> selected = torch.tensor([[True, True], [False, False], [False, True]])
+        >>> overlay_candidates_of_top_images(selected)
         tensor([0, 2])
     """
     check_shapes(selected=(selected, "n c"))
@@ -110,6 +121,6 @@ def overlay_candidates(selected: Tensor) -> Tensor:
     return selected.any(dim=1).nonzero()[:, 0]
 
 
-def _image_ranks(scores: Tensor) -> Tensor:
+def _top_image_ranks(scores: Tensor) -> Tensor:
     """Return the rank of each image within each label, 0 for the highest score."""
     return scores.argsort(dim=0, descending=True, stable=True).argsort(dim=0)

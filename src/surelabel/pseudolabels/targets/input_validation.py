@@ -9,7 +9,7 @@ from surelabel.errors import ConfigError, InputError
 from surelabel.shapes import check_shapes
 
 
-def validate_scores(scores: Tensor) -> Tensor:
+def validate_pseudolabel_scores(scores: Tensor) -> Tensor:
     """Return scores with labels in the last axis, in float32 or finer.
 
     Raises:
@@ -25,17 +25,17 @@ def validate_scores(scores: Tensor) -> Tensor:
     return scores.to(torch.promote_types(scores.dtype, torch.float32))
 
 
-def validate_image_scores(scores: Tensor) -> Tensor:
+def validate_pseudolabel_image_scores(scores: Tensor) -> Tensor:
     """Return scores ``(n, c)`` in float32 or finer.
 
     Raises:
-        InputError: If the shape differs, or a score is not finite.
+        InputError: If the shape is not ``(n, c)``, or a score is not finite.
     """
     check_shapes(scores=(scores, "n c"))
-    return validate_scores(scores)
+    return validate_pseudolabel_scores(scores)
 
 
-def split_views(scores: Tensor) -> tuple[Tensor, Tensor | None]:
+def split_pseudolabel_views(scores: Tensor) -> tuple[Tensor, Tensor | None]:
     """Return the scores of whole images ``(n, c)`` and of their parts ``(n, t - 1, c)``.
 
     The second value is None if there are no parts.
@@ -45,16 +45,16 @@ def split_views(scores: Tensor) -> tuple[Tensor, Tensor | None]:
             or a score is not finite.
     """
     if scores.ndim == 2:
-        return validate_image_scores(scores), None
+        return validate_pseudolabel_image_scores(scores), None
     sizes = check_shapes(scores=(scores, "n t c"))
     if not sizes["t"]:
         raise InputError("scores must begin with the view of the whole image; got no view.")
-    scores = validate_scores(scores)
+    scores = validate_pseudolabel_scores(scores)
     return scores[:, 0], scores[:, 1:] if sizes["t"] > 1 else None
 
 
-def check_count(name: str, count: int, minimum: int = 0) -> None:
-    """Check that a setting is an integer; 1.0 is not a count.
+def check_pseudolabel_count(name: str, count: int, minimum: int = 0) -> None:
+    """Check that a setting is of an integer type and at least ``minimum``.
 
     Raises:
         ConfigError: If ``count`` is not an integer, or below ``minimum``.
@@ -66,7 +66,7 @@ def check_count(name: str, count: int, minimum: int = 0) -> None:
         )
 
 
-def check_share(name: str, share: float) -> None:
+def check_pseudolabel_share(name: str, share: float) -> None:
     """Check that a setting is in [0, 1).
 
     Raises:

@@ -4,21 +4,23 @@ import torch
 from torch import Tensor
 
 from surelabel.errors import InputError
-from surelabel.pseudolabels.targets.input_validation import validate_image_scores
+from surelabel.pseudolabels.targets.input_validation import validate_pseudolabel_image_scores
 from surelabel.shapes import check_shapes
 
 
-def inversions_within_images(scores: Tensor, targets: Tensor) -> Tensor:
-    """Count for each image the pairs of a negative label above a positive label.
+def rank_inversions_within_images(scores: Tensor, targets: Tensor) -> Tensor:
+    """Count for each image the label pairs in which a negative has a higher score than a positive.
 
         Σ over positive j, negative k of [z_k > z_j]
 
+    z_j is the score of label j.
+
     Args:
-        scores: Scores; only their order counts, ``(n, c)``.
-        targets: 1 for positives, 0 for negatives, ``(n, c)``.
+        scores: Scores, ``(n, c)``. Only the order of the scores is used.
+        targets: Targets, 1 for positives and 0 for negatives, ``(n, c)``.
 
     Returns:
-        Number of inversions per image, ``(n,)``. Equal scores are not an inversion.
+        Number of inversions per image, ``(n,)``. Pairs of equal scores are not counted.
 
     Raises:
         InputError: If the shapes differ, a score is not finite, or a target is neither 0 nor 1.
@@ -28,36 +30,38 @@ def inversions_within_images(scores: Tensor, targets: Tensor) -> Tensor:
 
     Differs:
         The paper does not state whether its pairs are labels of an image or images of a label; the
-        other case is :func:`inversions_within_labels`.
+        other case is :func:`rank_inversions_within_labels`.
 
     Example:
         >>> scores = torch.tensor([[3.0, 2.0, 1.0], [3.0, 2.0, 1.0]])
-        >>> inversions_within_images(scores, torch.tensor([[1, 0, 0], [0, 0, 1]]))
+        >>> rank_inversions_within_images(scores, torch.tensor([[1, 0, 0], [0, 0, 1]]))
         tensor([0, 2])
     """
     check_shapes(scores=(scores, "n c"), targets=(targets, "n c"))
-    z = validate_image_scores(scores)
+    z = validate_pseudolabel_image_scores(scores)
     is_positive = targets == 1
     if not (is_positive | (targets == 0)).all():
         raise InputError(
-            "targets must be 0 or 1 to count inversions; got other values. Round them first."
+            "targets must be 0 or 1 to count inversions; got other values. Round the targets first."
         )
     negatives = z.masked_fill(is_positive, -torch.inf).sort(dim=1).values
     n_above = z.shape[1] - torch.searchsorted(negatives, z.contiguous(), right=True)
     return n_above.masked_fill(~is_positive, 0).sum(dim=1)
 
 
-def inversions_within_labels(scores: Tensor, targets: Tensor) -> Tensor:
-    """Count for each label the pairs of a negative image above a positive image.
+def rank_inversions_within_labels(scores: Tensor, targets: Tensor) -> Tensor:
+    """Count for each label the image pairs in which a negative has a higher score than a positive.
 
         Σ over positive images i, negative images k of [z_k > z_i]
 
+    z_i is the score of image i.
+
     Args:
-        scores: Scores; only their order counts, ``(n, c)``.
-        targets: 1 for positives, 0 for negatives, ``(n, c)``.
+        scores: Scores, ``(n, c)``. Only the order of the scores is used.
+        targets: Targets, 1 for positives and 0 for negatives, ``(n, c)``.
 
     Returns:
-        Number of inversions per label, ``(c,)``. Equal scores are not an inversion.
+        Number of inversions per label, ``(c,)``. Pairs of equal scores are not counted.
 
     Raises:
         InputError: If the shapes differ, a score is not finite, or a target is neither 0 nor 1.
@@ -67,8 +71,8 @@ def inversions_within_labels(scores: Tensor, targets: Tensor) -> Tensor:
 
     Example:
         >>> scores = torch.tensor([[3.0, 1.0], [2.0, 2.0], [1.0, 3.0]])
-        >>> inversions_within_labels(scores, torch.tensor([[1, 1], [0, 0], [0, 0]]))
+        >>> rank_inversions_within_labels(scores, torch.tensor([[1, 1], [0, 0], [0, 0]]))
         tensor([0, 2])
     """
     check_shapes(scores=(scores, "n c"), targets=(targets, "n c"))
-    return inversions_within_images(validate_image_scores(scores).T, targets.T)
+    return rank_inversions_within_images(validate_pseudolabel_image_scores(scores).T, targets.T)

@@ -13,10 +13,10 @@ def mask_top_k(scores: Tensor, count: int) -> Tensor:
 
     Args:
         scores: Scores, ``(n, c)``.
-        count: Number of scores per row, >= 0; ``c`` or more marks all.
+        count: Number of scores per row, >= 0. If ``count`` is ``c`` or more, all scores are marked.
 
     Returns:
-        True for marked scores, ``(n, c)``.
+        Boolean mask of the scores, ``(n, c)``.
 
     Example:
         >>> mask_top_k(torch.tensor([[3.0, 1.0, 1.0, 0.0]]), 2)

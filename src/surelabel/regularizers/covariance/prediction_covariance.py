@@ -19,10 +19,12 @@ class CovarianceBatch:
     """Tensors of one training step that the covariance regularizers need.
 
     Attributes:
-        scores: Log-odds if the step has them, otherwise scores, float32 or wider, ``(n, c)``; 0
-            where the target is unknown.
-        negative_weights: 1 - target where it is known, 0 elsewhere, ``(n, c)``.
-        known_weights: 1 where the target is known, 0 elsewhere, ``(n, c)``.
+        scores: Log-odds, or scores if the step has no log-odds, float32 or wider, ``(n, c)``. If a
+            target is unknown, the score is 0.
+        negative_weights: Weight of each label as a negative, ``(n, c)``: 1 - target, or 0 if the
+            target is unknown.
+        known_weights: Weight of each known target, ``(n, c)``: 1 if the target is known, otherwise
+            0.
         n_images: Number of images with a known target, >= 1, ``()``.
         similarity: Similarity of the texts of two labels, ``(c, c)``.
     """
@@ -34,15 +36,15 @@ class CovarianceBatch:
     similarity: Tensor
 
 
-def covariance_batch(step: TrainingStep, similarity: TextSimilarity) -> CovarianceBatch:
-    """Compute the tensors that the covariance regularizers need of a training step.
+def prediction_covariance_batch(step: TrainingStep, similarity: TextSimilarity) -> CovarianceBatch:
+    """Compute the tensors of a training step that the covariance regularizers need.
 
     Args:
         step: Training step with text vectors.
         similarity: Kind of text similarity: "cosine", "centered" or "minmax".
 
     Raises:
-        InputError: If the step has no texts, or its tensors differ in shape.
+        InputError: If the step has no texts, or the tensors of the step differ in shape.
         ConfigError: If ``similarity`` is not "cosine", "centered" or "minmax".
     """
     if step.texts is None:
@@ -64,18 +66,20 @@ def covariance_batch(step: TrainingStep, similarity: TextSimilarity) -> Covarian
         negative_weights=torch.where(step.known, 1 - step.targets.to(scores.dtype), 0.0),
         known_weights=known,
         n_images=known.amax(dim=1).sum().clip(min=1) if known.numel() else known.new_ones(()),
-        similarity=text_similarity(step.texts.detach().to(scores), similarity),
+        similarity=prediction_covariance_text_similarity(
+            step.texts.detach().to(scores), similarity
+        ),
     )
 
 
-def text_similarity(texts: Tensor, similarity: TextSimilarity) -> Tensor:
+def prediction_covariance_text_similarity(texts: Tensor, similarity: TextSimilarity) -> Tensor:
     """Return the similarity of each pair of texts, ``(c, c)``.
 
     Args:
         texts: Text vectors of the labels, ``(c, d)``.
-        similarity: "cosine": the cosine. "centered": the cosine after the mean vector is
-            subtracted, possibly negative. "minmax": the cosine, scaled so that the pairs of two
-            different labels range over [0, 1].
+        similarity: Kind of similarity: "cosine" for the cosine, "centered" for the cosine after the
+            mean vector is subtracted, "minmax" for the cosine scaled to [0, 1] over pairs of
+            different labels.
 
     Raises:
         ConfigError: If ``similarity`` is not "cosine", "centered" or "minmax".
@@ -91,14 +95,14 @@ def text_similarity(texts: Tensor, similarity: TextSimilarity) -> Tensor:
     cosine = unit_vectors @ unit_vectors.T
     if similarity != "minmax" or len(texts) < 2:
         return cosine
-    pairs = cosine[off_diagonal_mask(cosine)]
+    pairs = cosine[prediction_covariance_off_diagonal(cosine)]
     return (cosine - pairs.min()) / (pairs.max() - pairs.min()).clip(min=1e-12)
 
 
-def weighted_correlation(
+def prediction_correlation(
     columns: Tensor, weights: Tensor, n_images: Tensor, epsilon: float
 ) -> Tensor:
-    """Return the correlation of the columns about their weighted means, ``(c, c)``.
+    """Return the weighted correlation of the predictions of two labels, ``(c, c)``.
 
     Args:
         columns: Predictions of each label, ``(n, c)``.
@@ -108,32 +112,33 @@ def weighted_correlation(
     """
     means = (weights * columns).sum(0) / weights.sum(0).clip(min=1e-12)
     deviations = weights * (columns - means)
-    return covariance_to_correlation(deviations.T @ deviations / n_images, epsilon)
+    return prediction_covariance_to_correlation(deviations.T @ deviations / n_images, epsilon)
 
 
-def covariance_to_correlation(covariance: Tensor, epsilon: float) -> Tensor:
-    """Divide each entry by the square roots of its two variances plus ``epsilon``."""
+def prediction_covariance_to_correlation(covariance: Tensor, epsilon: float) -> Tensor:
+    """Divide the covariance by the standard deviations, with ``epsilon`` added to each variance."""
     variance = covariance.diagonal() + epsilon
     deviation = torch.where(variance > 0, variance, 1.0).sqrt()
     return covariance / (deviation[:, None] * deviation)
 
 
-def mean_squared_difference(
+def prediction_covariance_difference(
     correlation: Tensor, similarity: Tensor, shared_images: Tensor, min_images: int
 ) -> Tensor:
-    """Return the mean squared difference over the pairs of two labels, ``()``.
+    """Return the mean squared difference of correlation and similarity over label pairs, ``()``.
 
     Args:
         correlation: Correlation of the predictions of two labels, ``(c, c)``.
         similarity: Similarity of the texts of two labels, ``(c, c)``.
-        shared_images: Number of images that count for both labels, ``(c, c)``.
-        min_images: Smallest number of shared images of a pair that counts.
+        shared_images: Number of images that are used for both labels of a pair, ``(c, c)``.
+        min_images: Smallest number of shared images. Label pairs with fewer shared images are left
+            out.
     """
-    is_counted = (shared_images >= min_images) & off_diagonal_mask(shared_images)
+    is_counted = (shared_images >= min_images) & prediction_covariance_off_diagonal(shared_images)
     differences = torch.where(is_counted, correlation - similarity, 0.0)
     return differences.square().sum() / is_counted.sum().clip(min=1)
 
 
-def off_diagonal_mask(square: Tensor) -> Tensor:
-    """Return True where row and column of a square matrix differ."""
+def prediction_covariance_off_diagonal(square: Tensor) -> Tensor:
+    """Return a mask that is True off the diagonal of a square matrix."""
     return ~torch.eye(len(square), dtype=torch.bool, device=square.device)

@@ -15,13 +15,13 @@ class LabelPairs:
     """Scores and weights of all pairs of a positive and a negative label of the same image.
 
     Attributes:
-        scores: Log-odds if the step has them, otherwise scores, float32 or wider, ``(n, c)``; 0
-            where the target is unknown.
-        positive_weights: Weight of each label as the positive, the target y, ``(n, c)``; 0 where
-            the target is unknown.
-        negative_weights: Weight of each label as the negative, 1 - y, ``(n, c)``; 0 where the
+        scores: Log-odds, or scores if the step has no log-odds, float32 or wider, ``(n, c)``. If a
+            target is unknown, the score is 0.
+        positive_weights: Weight of each label as a positive, ``(n, c)``: the target, or 0 if the
             target is unknown.
-        image_weights: Factor of the sum over the pairs of an image, float64, ``(n,)``.
+        negative_weights: Weight of each label as a negative, ``(n, c)``: 1 - target, or 0 if the
+            target is unknown.
+        image_weights: Weight of the pair losses of each image, float64, ``(n,)``.
     """
 
     scores: Tensor
@@ -34,7 +34,7 @@ class LabelPairs:
         """Return the label pairs of a training step.
 
         The weight of an image with T >= 2 known labels is 2 / (T · (T - 1)), divided by the number
-        of such images. Other images have the weight 0.
+        of images with at least two known labels. Images with fewer known labels have the weight 0.
 
         Raises:
             InputError: If the tensors of the step differ in shape.

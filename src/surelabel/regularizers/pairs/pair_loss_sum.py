@@ -17,7 +17,8 @@ PAIRS_PER_BLOCK = 2**16  # some hundred kilobytes, which fit into the cache of a
 def sum_pair_losses(pairs: LabelPairs) -> Tensor:
     """Return the weighted sum of log(1 + exp(z_s - z_t)) over all label pairs, ``()``.
 
-    The sum can be differentiated once.
+    In the formula, z_t is the score of the positive label and z_s is the score of the negative
+    label. The sum can be differentiated once.
     """
     total: Tensor = _PairLossSum.apply(
         pairs.scores, pairs.positive_weights, pairs.negative_weights, pairs.image_weights
@@ -32,7 +33,7 @@ class _PairLossSum(torch.autograd.Function):
     def forward(
         ctx: Any, scores: Tensor, positive: Tensor, negative: Tensor, image_weights: Tensor
     ) -> Tensor:
-        total, gradient = _sum_and_gradient(scores, positive, negative, image_weights)
+        total, gradient = _pair_loss_sum_and_gradient(scores, positive, negative, image_weights)
         ctx.save_for_backward(gradient)
         return total.to(scores.dtype)
 
@@ -43,7 +44,7 @@ class _PairLossSum(torch.autograd.Function):
         return upstream * gradient, None, None, None
 
 
-def _sum_and_gradient(
+def _pair_loss_sum_and_gradient(
     scores: Tensor, positive: Tensor, negative: Tensor, image_weights: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Return the weighted sum, ``()`` float64, and its gradient, ``(n, c)``.
@@ -60,7 +61,7 @@ def _sum_and_gradient(
     pairs_with_itself = (positive * negative).sum(1, dtype=torch.float64)
     total = -math.log(2) * (pairs_with_itself * image_weights).sum()
     gradient = torch.zeros_like(scores)
-    for rows, columns in _pair_blocks((positive > 0) & (image_weights > 0)[:, None]):
+    for rows, columns in _pair_loss_blocks((positive > 0) & (image_weights > 0)[:, None]):
         z = scores[rows]
         gaps = z[:, None, :] - z.gather(1, columns)[:, :, None]
         weights = positive[rows].gather(1, columns)[:, :, None] * negative[rows][:, None, :]
@@ -73,7 +74,7 @@ def _sum_and_gradient(
     return total, torch.where(swap, -gradient, gradient)
 
 
-def _pair_blocks(is_positive: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+def _pair_loss_blocks(is_positive: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield rows with equal numbers of positives and the columns of these, ``(r,)`` and ``(r, k)``.
 
     Together the blocks cover each positive once, with about ``PAIRS_PER_BLOCK`` pairs each.

@@ -15,17 +15,18 @@ BYTES_PER_BLOCK = 2**26  # size of one product on an accelerator: 64 MiB, a few 
 class TransportPlan:
     """Weight of each region of an image for each label: ``left · kernel · right``.
 
-    The factors are float32 or float64 and have no gradient. A plan that did not converge raises
-    ``NotConverged`` when it is used, until ``accept_unconverged`` is called.
+    The factors are float32 or float64 and have no gradient. If a plan did not converge, ``apply``
+    and ``matrix`` raise ``NotConverged`` until ``accept_unconverged`` is called.
 
     Attributes:
         kernel: Non-negative kernel, ``(n, p, c)``.
         left: Scaling factor of each region, ``(n, p)``.
         right: Scaling factor of each label, ``(n, c)``.
-        steps: Number of iterations of each image, ``(n,)``; 0 if the plan has a closed form.
+        steps: Number of iterations of each image, ``(n,)``. If the plan has a closed form, the
+            number is 0.
         error: Absolute error of the region marginal, summed over the regions of each image,
-            ``(n,)``; 0 if the region marginal is not constrained.
-        converged: Whether the stopping rule was met, ``(n,)``.
+            ``(n,)``. If the region marginal is not constrained, the error is 0.
+        converged: True for each image that met the stopping rule, ``(n,)``.
     """
 
     kernel: Tensor
@@ -42,26 +43,26 @@ class TransportPlan:
         return cls(kernel, left, right, zeros.int(), zeros, zeros == 0)
 
     def apply(self, values: Tensor) -> Tensor:
-        """Return the sum over regions of plan times value for each label.
+        """Return the sum over regions of plan weight times value, for each label.
 
-        The matrix of the plan is not built.
+        The matrix of the plan is not computed.
 
         Args:
             values: Value of each region for each label, ``(n, p, c)``. Gradients are propagated.
 
         Returns:
-            Weighted sums, ``(n, c)``, float32 or float64. The plan of a label sums to the weight
-            of the label; divide by it for a mean.
+            Weighted sums, ``(n, c)``, float32 or float64. For a weighted mean, divide the weighted
+            sum of each label by the weight of the label.
 
         Raises:
             NotConverged: If the plan did not converge.
-            InputError: If the axes of ``values`` differ from those of the plan.
+            InputError: If the axes of ``values`` differ from the axes of the plan.
         """
         check_shapes(kernel=(self.kernel, "n p c"), values=(values, "n p c"))
         self._check_converged()
         dtype = torch.promote_types(values.dtype, self.kernel.dtype)
         is_cpu = values.device.type == "cpu"
-        sum_over_regions = sum_over_regions_per_image if is_cpu else sum_over_regions_in_blocks
+        sum_over_regions = sum_transport_plan_per_image if is_cpu else sum_transport_plan_in_blocks
         with torch.autocast(values.device.type, enabled=False):
             return self.right * sum_over_regions(self.left.to(dtype), self.kernel, values.to(dtype))
 
@@ -76,7 +77,7 @@ class TransportPlan:
         return self.left[:, :, None] * self.kernel * self.right[:, None, :]
 
     def accept_unconverged(self) -> "TransportPlan":
-        """Return the same plan, marked as converged; ``error`` contains the remaining error."""
+        """Return a copy of the plan that is marked as converged, with unchanged ``error``."""
         return replace(self, converged=torch.ones_like(self.converged))
 
     def _check_converged(self) -> None:
@@ -90,19 +91,19 @@ class TransportPlan:
             )
 
 
-def sum_over_regions_per_image(left: Tensor, kernel: Tensor, values: Tensor) -> Tensor:
-    """Return ``Σ_i left_i · kernel_ij · value_ij``, ``(n, c)``, one image at a time for the CPU.
+def sum_transport_plan_per_image(left: Tensor, kernel: Tensor, values: Tensor) -> Tensor:
+    """Return ``Σ_i left_i · kernel_ij · value_ij`` over the regions i for each label j, ``(n, c)``.
 
-    The product of one image fits into the CPU cache.
+    The sum is computed for one image at a time, so that the product fits into the CPU cache.
     """
     sums = [a @ (k * v) for a, k, v in zip(left, kernel, values, strict=True)]
     return torch.stack(sums) if sums else values.sum(1)
 
 
-def sum_over_regions_in_blocks(left: Tensor, kernel: Tensor, values: Tensor) -> Tensor:
-    """Return ``Σ_i left_i · kernel_ij · value_ij``, ``(n, c)``, in blocks for an accelerator.
+def sum_transport_plan_in_blocks(left: Tensor, kernel: Tensor, values: Tensor) -> Tensor:
+    """Return ``Σ_i left_i · kernel_ij · value_ij`` over the regions i for each label j, ``(n, c)``.
 
-    The size of a block is limited to ``BYTES_PER_BLOCK``.
+    The sum is computed in blocks of images of at most ``BYTES_PER_BLOCK``, for an accelerator.
     """
     bytes_per_image = values.element_size() * values.shape[1] * values.shape[2]
     images = max(1, BYTES_PER_BLOCK // bytes_per_image)

@@ -30,7 +30,9 @@ class TransportProblem:
 
     @classmethod
     def from_tensors(cls, cost: Tensor, rows: Tensor, columns: Tensor) -> "TransportProblem":
-        """Validate tensors, convert them to float32 or float64 and normalize the weights.
+        """Validate the cost and the weights, and normalize the weights to sum 1.
+
+        All tensors are converted to float32 or float64.
 
         Raises:
             InputError: If the shapes differ, if there is no region or no label, if a cost is not
@@ -45,7 +47,7 @@ class TransportProblem:
         dtype = reduce(torch.promote_types, dtypes)
         cost, rows, columns = (tensor.detach().to(dtype) for tensor in (cost, rows, columns))
         cost_range = cost.amax((1, 2)) - cost.amin((1, 2))  # NaN where a cost is NaN or infinite
-        _check_costs_and_weights(cost_range, rows, columns)
+        _check_transport_problem(cost_range, rows, columns)
         rows, columns = (weights / weights.sum(1, keepdim=True) for weights in (rows, columns))
         return cls(cost.contiguous(), rows, columns, cost_range)
 
@@ -62,7 +64,7 @@ class SinkhornSettings:
 
     Attributes:
         regularization: Weight of the entropy, > 0.
-        tolerance: Error of the region marginal of an image at which its iteration stops, > 0.
+        tolerance: Error of the region marginal at which the iteration of an image stops, > 0.
         max_steps: Maximum number of iterations, >= 1.
 
     Raises:
@@ -74,12 +76,12 @@ class SinkhornSettings:
     max_steps: int
 
     def __post_init__(self) -> None:
-        check_positive_settings(**vars(self))
+        check_positive_transport_settings(**vars(self))
 
 
-def _check_costs_and_weights(cost_range: Tensor, rows: Tensor, columns: Tensor) -> None:
+def _check_transport_problem(cost_range: Tensor, rows: Tensor, columns: Tensor) -> None:
     """Raise an InputError if a cost is not finite or weights are invalid."""
-    checks = [cost_range.isfinite().all(), *map(_are_marginals, (rows, columns))]
+    checks = [cost_range.isfinite().all(), *map(_are_transport_marginals, (rows, columns))]
     is_finite, *are_valid = torch.stack(checks).tolist()  # one synchronization of the accelerator
     if not is_finite:
         raise InputError(
@@ -94,16 +96,16 @@ def _check_costs_and_weights(cost_range: Tensor, rows: Tensor, columns: Tensor) 
             raise InputError(
                 f"{name} must be weights >= 0 that sum to 1 in each image; got values from "
                 f"{float(weights.min()):.3g} to {float(weights.max()):.3g} with sums from "
-                f"{float(sums.min()):.3g} to {float(sums.max()):.3g}. Divide them by their sum."
+                f"{float(sums.min()):.3g} to {float(sums.max()):.3g}. Divide {name} by their sums."
             )
 
 
-def _are_marginals(weights: Tensor) -> Tensor:
+def _are_transport_marginals(weights: Tensor) -> Tensor:
     """Return whether all weights are at least 0 and sum to 1 in each image."""
     return (weights >= 0).all() & ((weights.sum(1) - 1).abs() <= SUM_TOLERANCE).all()
 
 
-def check_positive_settings(**settings: float) -> None:
+def check_positive_transport_settings(**settings: float) -> None:
     """Check that settings are greater than 0.
 
     Raises:

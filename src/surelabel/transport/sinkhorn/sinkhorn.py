@@ -26,31 +26,33 @@ def sinkhorn(
 
         minimize  <C, P> - regularization · H(P)   with  P 1 = u,  P' 1 = v,  P >= 0
 
-    Each image stops independently, when the total error of its region marginal is at most
-    ``tolerance``; the label marginal is exact. The iteration uses the kernel
-    exp(-C / regularization) if the costs of an image differ by at most 40 times the
-    regularization (300 times in float64). Otherwise it uses logarithms in float64. The precision is
-    float32 or float64, also under autocast. In float32 the smallest error is about 1e-6. The plan
-    has no gradient.
+    where C is the cost, P is the transport plan, H(P) is the entropy of the plan, and u and v are
+    the weights of regions and labels. The iteration of each image stops independently when the
+    total error of the region marginal is at most ``tolerance``. The label marginal is exact. The
+    iteration uses the kernel exp(-C / regularization) if the costs of an image differ by at most 40
+    times the regularization (300 times in float64). If the costs differ by more, the iteration uses
+    logarithms in float64. The precision is float32 or float64, also under autocast. In float32 the
+    smallest possible error of the region marginal is about 1e-6. The plan has no gradient.
 
     Args:
         cost: Cost of each region for each label (C), ``(n, p, c)``, finite.
         rows: Weights of the regions (u), ``(n, p)``, sum 1 in each image.
         columns: Weights of the labels (v), ``(n, c)``, sum 1 in each image.
         regularization: Weight of the entropy (lambda), > 0, in units of cost.
-        tolerance: Error of the region marginal at which an image stops, > 0, as a share of its
-            mass.
+        tolerance: Total error of the region marginal at which the iteration of an image stops, > 0.
+            The region weights of an image sum to 1.
         max_steps: Maximum number of iterations, >= 1.
         variant: Stopping rule: ``"paper"`` for the optimum, ``"code"`` for the rule of the
             released code.
 
     Returns:
-        The transport plan. A plan that did not converge raises ``NotConverged`` when it is used.
+        Transport plan. If the plan did not converge, the methods of the plan raise
+        ``NotConverged``.
 
     Raises:
         InputError: If the shapes differ, a cost is not finite, or weights do not sum to 1.
         ConfigError: If a setting is out of range.
-        NotConverged: With ``variant="code"``, if the kernel underflows.
+        NotConverged: If the kernel underflows with ``variant="code"``.
 
     Source:
         Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through
@@ -75,27 +77,27 @@ def sinkhorn(
     if variant not in ("paper", "code"):
         raise ConfigError(f'variant must be "paper" or "code"; got {variant!r}.')
     problem = TransportProblem.from_tensors(cost, rows, columns)
-    solve = sinkhorn_released.solve_as_released if variant == "code" else _solve_sinkhorn
+    solve = sinkhorn_released.solve_sinkhorn_as_released if variant == "code" else _solve_sinkhorn
     with torch.no_grad(), torch.autocast(cost.device.type, enabled=False):
         return solve(problem, settings)
 
 
 def _solve_sinkhorn(problem: TransportProblem, settings: SinkhornSettings) -> TransportPlan:
     """Return the plan, computed with the kernel or, where it underflows, with logarithms."""
-    with_kernel = sinkhorn_kernel.kernel_is_representable(problem, settings.regularization)
+    with_kernel = sinkhorn_kernel.sinkhorn_kernel_is_representable(problem, settings.regularization)
     if with_kernel.all():
-        return sinkhorn_kernel.solve_with_kernel(problem, settings)
+        return sinkhorn_kernel.solve_with_sinkhorn_kernel(problem, settings)
     if not with_kernel.any():
-        return sinkhorn_log.solve_in_log_domain(problem, settings)
+        return sinkhorn_log.solve_sinkhorn_in_log_domain(problem, settings)
     plans = (
-        sinkhorn_kernel.solve_with_kernel(problem.select_images(with_kernel), settings),
-        sinkhorn_log.solve_in_log_domain(problem.select_images(~with_kernel), settings),
+        sinkhorn_kernel.solve_with_sinkhorn_kernel(problem.select_images(with_kernel), settings),
+        sinkhorn_log.solve_sinkhorn_in_log_domain(problem.select_images(~with_kernel), settings),
     )
     order = torch.cat([with_kernel.nonzero(), (~with_kernel).nonzero()])[:, 0].argsort()
-    tensors = zip(*map(_transport_plan_tensors, plans), strict=True)
+    tensors = zip(*map(_sinkhorn_plan_tensors, plans), strict=True)
     return TransportPlan(*(torch.cat(parts)[order] for parts in tensors))
 
 
-def _transport_plan_tensors(plan: TransportPlan) -> list[Tensor]:
+def _sinkhorn_plan_tensors(plan: TransportPlan) -> list[Tensor]:
     """Return the tensors of a plan in the order of its fields."""
     return [getattr(plan, field.name) for field in fields(plan)]

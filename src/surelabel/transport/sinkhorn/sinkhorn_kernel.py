@@ -1,4 +1,4 @@
-"""Sinkhorn's iteration with the kernel: fast, for kernels that do not underflow."""
+"""Sinkhorn's iteration with the kernel exp(-cost / regularization), which must not underflow."""
 
 from types import ModuleType
 from typing import Any
@@ -14,24 +14,32 @@ BYTES_PER_BLOCK = 2**20  # size of the kernels of a block on a CPU, so that they
 MAX_EXPONENT = {torch.float32: 40.0, torch.float64: 300.0}  # nats; underflow near 87 and 708
 
 
-def kernel_is_representable(problem: TransportProblem, regularization: float) -> Tensor:
-    """Return whether no entry of the kernel of an image is negligibly small, ``(n,)``."""
+def sinkhorn_kernel_is_representable(problem: TransportProblem, regularization: float) -> Tensor:
+    """Return True for each image whose kernel does not underflow, ``(n,)``."""
     return problem.cost_range / regularization <= MAX_EXPONENT[problem.cost.dtype]
 
 
-def solve_with_kernel(problem: TransportProblem, settings: SinkhornSettings) -> TransportPlan:
-    """Return the plan of the iteration ``left = u / K right``, ``right = v / K' left``."""
+def solve_with_sinkhorn_kernel(
+    problem: TransportProblem, settings: SinkhornSettings
+) -> TransportPlan:
+    """Return the transport plan of Sinkhorn's iteration with the kernel K.
+
+    Each step computes ``left = u / (K right)`` and ``right = v / (K' left)``, where u and v are the
+    weights of regions and labels.
+    """
     cost, rows, columns = problem.cost, problem.rows, problem.columns
     kernel, results = torch.empty_like(cost), []
-    for block in _kernel_blocks(cost):
+    for block in _sinkhorn_kernel_blocks(cost):
         lowest = cost[block].amin((1, 2), keepdim=True)
         torch.sub(lowest, cost[block], out=kernel[block]).div_(settings.regularization)
-        results.append(_solve_kernel_block(kernel[block], rows[block], columns[block], settings))
+        results.append(
+            _solve_sinkhorn_kernel_block(kernel[block], rows[block], columns[block], settings)
+        )
     left, right, steps, error = (torch.cat(tensors) for tensors in zip(*results, strict=True))
     return TransportPlan(kernel, left, right, steps.int(), error, error <= settings.tolerance)
 
 
-def _kernel_blocks(cost: Tensor) -> list[slice]:
+def _sinkhorn_kernel_blocks(cost: Tensor) -> list[slice]:
     """Return slices of images: small blocks on a CPU, all images on an accelerator."""
     n_images = max(1, len(cost))
     bytes_per_image = max(1, cost.numel() // n_images * cost.element_size())
@@ -39,33 +47,35 @@ def _kernel_blocks(cost: Tensor) -> list[slice]:
     return [slice(start, start + size) for start in range(0, n_images, size)]
 
 
-def _solve_kernel_block(
+def _solve_sinkhorn_kernel_block(
     kernel: Tensor, rows: Tensor, columns: Tensor, settings: SinkhornSettings
 ) -> list[Tensor]:
     """Return factors, steps and error of a block; on a CPU by numpy, which is ten times faster."""
     if kernel.device.type != "cpu":
-        return list(iterate_scalings(torch, kernel, rows, columns, settings))
-    arrays = iterate_scalings(np, kernel.numpy(), rows.numpy(), columns.numpy(), settings)
+        return list(iterate_sinkhorn_kernel_scalings(torch, kernel, rows, columns, settings))
+    arrays = iterate_sinkhorn_kernel_scalings(
+        np, kernel.numpy(), rows.numpy(), columns.numpy(), settings
+    )
     return [torch.from_numpy(array) for array in arrays]
 
 
-def iterate_scalings(
+def iterate_sinkhorn_kernel_scalings(
     library: ModuleType, kernel: Any, rows: Any, columns: Any, settings: SinkhornSettings
 ) -> tuple[Any, Any, Any, Any]:
     """Compute the scaling factors of the regions and labels, with arrays of numpy or torch.
 
-    The factors of a converged image do not change, so that no image depends on others.
+    The factors of a converged image are not changed, so no image depends on other images.
 
     Args:
         library: The module ``numpy`` or ``torch``.
-        kernel: Logarithm of the kernel, ``(n, p, c)``; replaced by the kernel in place.
+        kernel: Logarithm of the kernel, ``(n, p, c)``. The array is overwritten with the kernel.
         rows: Weights of the regions, ``(n, p)``.
         columns: Weights of the labels, ``(n, c)``.
         settings: Regularization and stopping rule.
 
     Returns:
-        Factors of the regions ``(n, p)`` and of the labels ``(n, c)``, steps ``(n,)`` and error
-        ``(n,)``.
+        Scaling factors of the regions, ``(n, p)``, and of the labels, ``(n, c)``, number of steps,
+        ``(n,)``, and error of the region marginal, ``(n,)``.
     """
     library.exp(kernel, out=kernel)
     left, row_sums = library.zeros_like(rows), kernel.sum(2)

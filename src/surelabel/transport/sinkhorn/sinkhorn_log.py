@@ -1,4 +1,4 @@
-"""Sinkhorn's iteration with logarithms: for kernels that underflow."""
+"""Sinkhorn's iteration with logarithms, for kernels that underflow."""
 
 import torch
 
@@ -6,10 +6,12 @@ from surelabel.transport.matching.transport_plan import TransportPlan
 from surelabel.transport.matching.transport_problem import SinkhornSettings, TransportProblem
 
 
-def solve_in_log_domain(problem: TransportProblem, settings: SinkhornSettings) -> TransportPlan:
+def solve_sinkhorn_in_log_domain(
+    problem: TransportProblem, settings: SinkhornSettings
+) -> TransportPlan:
     """Return the plan of Sinkhorn's iteration with logarithms in float64.
 
-    The kernel of the result is the plan itself; its factors are 1.
+    In the returned plan, ``kernel`` is the matrix of the plan and both factors are 1.
     """
     log_kernel = problem.cost.double() / -settings.regularization
     rows, columns = problem.rows.double(), problem.columns.double()

@@ -9,10 +9,13 @@ from surelabel.transport.matching.transport_problem import SinkhornSettings, Tra
 MAX_CHANGE = 1e-3  # fixed in the released code, which ignores its threshold argument
 
 
-def solve_as_released(problem: TransportProblem, settings: SinkhornSettings) -> TransportPlan:
-    """Return the plan with the released stopping rule, which is common to all images.
+def solve_sinkhorn_as_released(
+    problem: TransportProblem, settings: SinkhornSettings
+) -> TransportPlan:
+    """Return the transport plan, computed with the stopping rule of the released code.
 
-    The iteration stops when the mean change of the left factors is below 1e-3 in every image.
+    The iteration of all images stops when the mean change of the factors of the regions is below
+    1e-3 in every image.
 
     Raises:
         NotConverged: If the kernel underflows.
@@ -29,9 +32,9 @@ def solve_as_released(problem: TransportProblem, settings: SinkhornSettings) -> 
     error = (left * (kernel @ right[:, :, None])[:, :, 0] - problem.rows).abs().sum(1)
     if not error.isfinite().all():
         raise NotConverged(
-            "The kernel exp(-cost / regularization) must not underflow. It underflows in "
+            "The kernel exp(-cost / regularization) must not underflow; got an underflow in "
             f"{kernel.dtype} with costs that differ by {float(problem.cost_range.max()):.3g} and "
-            f'regularization {settings.regularization}; use variant="paper", or raise the '
+            f'regularization {settings.regularization}. Use variant="paper", or raise the '
             "regularization."
         )
     steps_per_image = torch.full_like(error, steps, dtype=torch.int32)

@@ -42,7 +42,7 @@ def test_the_table_has_the_four_formats():
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("x.txt", b"dog,cat\n", r"must have labels as CSV.*got 'dog,cat'.*Convert it"),
+        ("x.txt", b"dog,cat\n", r"must have labels as CSV.*got 'dog,cat'.*Convert the file"),
         ("x.bin", b"\xff\xfe\x00", r"must be text in UTF-8"),
         ("x.json", b"", r"must have labels as CSV.*got ''"),
     ],

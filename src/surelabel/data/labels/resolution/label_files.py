@@ -20,7 +20,7 @@ class LabelFormat(Protocol):
         images_root: str | Path | None = None,
         names: Sequence[str] | None = None,
     ) -> LabelledImages:
-        """Read annotated images from a file or folder of this format."""
+        """Read annotated images from a file or folder of the format."""
 
 
 FORMATS: dict[str, LabelFormat] = {"csv": csv, "jsonl": jsonl, "coco": coco, "voc": voc}
@@ -37,19 +37,22 @@ def read_labels(
     """Read annotated images from CSV, JSON lines, COCO instances or a folder of VOC XML.
 
     Args:
-        path: File or folder; its format follows from its suffix, or else from its first line.
-        images_root: Folder of relative image paths; see the formats for its default.
-        names: Labels to return, in this order; None for the labels of the file.
+        path: Path of a label file or folder. The suffix or the first line of the file determines
+            the format.
+        images_root: Folder of relative image paths. If None, the default folder of the format is
+            used.
+        names: Labels to return, in the order of the columns. If None, the labels of the file are
+            returned.
 
     Raises:
-        DataError: If the file has another format, is damaged or incomplete, or refers to images
-            that do not exist.
+        DataError: If the file has an unsupported format, is damaged or incomplete, or refers to
+            images that do not exist.
     """
     path = Path(path)
-    return FORMATS[_detect_label_format(path)].read(path, images_root=images_root, names=names)
+    return FORMATS[_detect_label_file_format(path)].read(path, images_root=images_root, names=names)
 
 
-def _detect_label_format(path: Path) -> str:
+def _detect_label_file_format(path: Path) -> str:
     if path.is_dir():
         return "voc"
     if not path.exists():
@@ -60,11 +63,11 @@ def _detect_label_format(path: Path) -> str:
     if first_line.startswith(("path,", '"path",')):
         return "csv"
     if first_line.startswith("{"):
-        return "jsonl" if _is_jsonl_entry(first_line) else "coco"
+        return "jsonl" if _is_jsonl_label_file(first_line) else "coco"
     raise DataError(
         f"{path} must have labels as CSV (path,dog,cat or path,label), JSON lines, COCO "
-        f"instances, or be a folder of VOC XML; got {first_line[:40]!r}. Convert it to one of "
-        "these formats."
+        f"instances, or be a folder of VOC XML; got {first_line[:40]!r}. Convert the file to one "
+        "of these formats."
     )
 
 
@@ -73,10 +76,12 @@ def _first_line_of_label_file(path: Path) -> str:
         with path.open(encoding="utf-8-sig") as file:
             return file.readline(100_000).strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} must be text in UTF-8; got: {error}. Save it as UTF-8.") from error
+        raise DataError(
+            f"{path} must be text in UTF-8; got: {error}. Save the file as UTF-8."
+        ) from error
 
 
-def _is_jsonl_entry(text: str) -> bool:
+def _is_jsonl_label_file(text: str) -> bool:
     try:
         return "path" in json.loads(text)
     except json.JSONDecodeError:

@@ -16,20 +16,22 @@ def align_to_vocabulary(
     """Convert the targets of images to the vocabulary ``names`` by comparing spellings.
 
     Labels and names can have several spellings, as in ``sofa|couch``. Case and surrounding
-    spaces are ignored. If several labels match a name, its target is their maximum; it is
-    unknown where one of them is unknown and none is 1.
+    spaces are ignored. If several labels match a name, the target of the name is the maximum of
+    the targets of these labels. The target of the name is unknown if a matching label is
+    unknown and no matching label has the target 1.
 
     Args:
-        labelled: Images with targets for their labels.
+        labelled: Annotated images with the original labels.
         names: Labels of the new vocabulary.
-        aliases: All spellings of each name, as returned by :func:`parse_label_names`.
+        aliases: Mapping from names to all their spellings, as returned by
+            :func:`parse_label_names`. If None, only the spellings in ``names`` are used.
 
     Returns:
-        The images with one column per name, unknown everywhere for a name without a matching
-        label; and the labels that match no name and were dropped.
+        The images with one column per name, and the dropped labels, which match no name. If a name
+        matches no label, the targets of the name are unknown.
 
     Raises:
-        InputError: If one label matches two names.
+        InputError: If a label matches two names.
 
     Example:
         >>> labelled = LabelledImages(["a.jpg"], ["couch", "lamp"], [[1, 0]])
@@ -40,16 +42,18 @@ def align_to_vocabulary(
     """
     columns_of: dict[str, list[int]] = {}
     for column, label in enumerate(labelled.names):
-        for spelling in label_spellings(label):
+        for spelling in label_spellings_to_align(label):
             columns_of.setdefault(spelling, []).append(column)
     targets = np.zeros((len(labelled), len(names)))
     known = np.zeros(targets.shape, dtype=bool)
     name_of: dict[int, str] = {}
     for index, name in enumerate(names):
-        spellings = label_spellings(name, *(aliases or {}).get(name, ()))
+        spellings = label_spellings_to_align(name, *(aliases or {}).get(name, ()))
         columns = sorted({column for s in spellings for column in columns_of.get(s, ())})
         for column in columns:
-            _check_single_match(labelled.names[column], name_of.setdefault(column, name), name)
+            _check_single_alignment_match(
+                labelled.names[column], name_of.setdefault(column, name), name
+            )
         if columns:
             targets[:, index] = labelled.targets[:, columns].max(axis=1)
             known[:, index] = labelled.known[:, columns].all(axis=1) | (targets[:, index] == 1)
@@ -57,12 +61,12 @@ def align_to_vocabulary(
     return LabelledImages(labelled.paths, list(names), targets, known), dropped
 
 
-def label_spellings(*names: str) -> set[str]:
+def label_spellings_to_align(*names: str) -> set[str]:
     """Return all spellings of labels in lower case (case-folded)."""
     return {spelling.strip().casefold() for name in names for spelling in name.split("|")}
 
 
-def _check_single_match(label: str, first: str, name: str) -> None:
+def _check_single_alignment_match(label: str, first: str, name: str) -> None:
     if first != name:
         raise InputError(
             f"A label must match one name; got {label!r}, which matches {first!r} and {name!r}. "

@@ -1,4 +1,4 @@
-"""Precomputed feature vectors in place of images."""
+"""Normalization of precomputed feature vectors, which replace image files."""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,17 +10,16 @@ from surelabel.features.image_features import EncodedImages
 from surelabel.records import Features
 
 
-def normalize_precomputed_features(
-    vectors: npt.NDArray[np.float32], *, width: int
-) -> EncodedImages:
-    """Return precomputed vectors ``(n, d)`` as unit vectors, in the form of encoder output.
+def normalize_precomputed_vectors(vectors: npt.NDArray[np.float32], *, width: int) -> EncodedImages:
+    """Normalize precomputed vectors to unit length and return them as encoded images.
 
     Args:
         vectors: Finite feature vectors, ``(n, d)``, n >= 1.
-        width: Expected width d.
+        width: Expected width d of the vectors.
 
     Raises:
-        InputError: If the width differs, if there are no rows, or if a row is all 0.
+        InputError: If the width of the vectors differs from ``width``, if there are no rows, or if
+            all values of a row are 0.
     """
     if not len(vectors):
         raise InputError("features must have at least one row; got none.")
@@ -34,7 +33,7 @@ def normalize_precomputed_features(
     if zero_rows.size:
         raise InputError(
             f"features must not have rows of zeros; got {zero_rows.size} such rows, the first is "
-            f"row {zero_rows[0]}. Remove them."
+            f"row {zero_rows[0]}. Remove these rows."
         )
     largest = np.abs(vectors).max(axis=1, keepdims=True)  # prevents under- and overflow of squares
     pooled = F.normalize(torch.from_numpy(np.asarray(vectors / largest, dtype=np.float32)), dim=-1)

@@ -1,0 +1,15 @@
+"""Target smoothing as in Platt scaling."""
+
+from surelabel.records import Array
+
+
+def smooth_targets(y: Array) -> Array:
+    """Return targets smoothed as in Platt scaling, which avoids probabilities of 0 and 1.
+
+    With P positive and N negative decisions, a positive target becomes (P + 1) / (P + 2)
+    and a negative target 1 / (N + 2). Graded targets are interpolated linearly.
+    """
+    positives = y.sum()
+    high, low = (positives + 1) / (positives + 2), 1 / (y.size - positives + 2)
+    smoothed: Array = low + (high - low) * y
+    return smoothed

@@ -1,0 +1,113 @@
+"""Label names from strings, files and standard input, with aliases."""
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from surelabel.data.text_lists import read_text_list, read_text_list_from_stdin
+from surelabel.errors import DataError, InputError
+
+NAME_LIMIT = 200  # characters of a label
+LIST_SUFFIXES = (".txt", ".csv", ".tsv", ".lst", ".list", ".names")  # of files with labels
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def read_label_names(source: str | Path) -> list[str]:
+    """Return labels from a comma-separated string, a file or standard input.
+
+    Args:
+        source: Labels such as ``"dog, bicycle"``, the path of a file with one label per line,
+            or ``-`` for such lines on standard input.
+
+    Returns:
+        The labels without surrounding spaces. An empty line is returned as ``""``, so that the
+        index of a label is its line number; :func:`parse_label_names` removes empty labels.
+
+    Raises:
+        DataError: If the file does not exist or is not UTF-8 text. A string without commas is
+            treated as a path if the string contains / or ends with one of ``LIST_SUFFIXES``.
+    """
+    text = str(source)
+    if text == "-":
+        return read_text_list_from_stdin()
+    if os.path.isfile(text):
+        return read_text_list(text)
+    if isinstance(source, Path) or _is_label_file_path(text):
+        raise DataError(
+            f"{text}: no such file. Give a file with one label per line, or the labels "
+            'themselves: "dog, bicycle". Write a single label that contains / into a file.'
+        )
+    return [name.strip() for name in re.split(r"[,\n]", text)]
+
+
+def parse_label_names(names: Sequence[str]) -> tuple[list[str], dict[str, tuple[str, ...]]]:
+    """Check labels and separate the labels from the aliases.
+
+    Args:
+        names: Labels; ``"sofa|couch"`` is the label ``sofa`` with the alias ``couch``. Empty
+            strings are ignored.
+
+    Returns:
+        The labels, and a mapping from each label to the label and its aliases.
+
+    Raises:
+        InputError: If ``names`` is a string or has no labels. If a label is repeated
+            (ignoring case), is longer than 200 characters, contains a control character, or
+            has an empty alias; the message contains the line number of the label.
+
+    Example:
+        >>> parse_label_names(["sofa|couch", "dog"])
+        (['sofa', 'dog'], {'sofa': ('sofa', 'couch'), 'dog': ('dog',)})
+    """
+    if isinstance(names, str):
+        raise InputError(
+            f"names must be a list of labels; got the string {names!r}. Write [{names!r}]."
+        )
+    aliases: dict[str, tuple[str, ...]] = {}
+    line_of: dict[str, int] = {}
+    for line, entry in enumerate(names, start=1):
+        if not entry.strip():
+            continue
+        spellings = tuple(spelling.strip() for spelling in entry.split("|"))
+        for spelling in spellings:
+            _check_label_name(spelling, line)
+            first_line = line_of.get(spelling.casefold())
+            if first_line is not None:
+                raise InputError(
+                    f"Labels must be unique, ignoring case; got {_shorten_label_name(spelling)} on "
+                    f"line {first_line} and again on line {line}. Remove one of the two lines."
+                )
+            line_of[spelling.casefold()] = line
+        aliases[spellings[0]] = spellings
+    if not aliases:
+        raise InputError(
+            'Expected labels; got none. Give labels as "dog, bicycle" or as a file with one label '
+            "per line."
+        )
+    return list(aliases), aliases
+
+
+def _is_label_file_path(text: str) -> bool:
+    if "," in text or "\n" in text:
+        return False
+    return text.lower().endswith(LIST_SUFFIXES) or "/" in text or os.sep in text
+
+
+def _check_label_name(name: str, line: int) -> None:
+    problem = ""
+    if not name:
+        problem = "is empty beside a |"
+    elif len(name) > NAME_LIMIT:
+        problem = f"has {len(name)} characters; at most {NAME_LIMIT} are allowed"
+    elif _CONTROL.search(name):
+        problem = "contains a control character (a tab, a line break …)"
+    if problem:
+        raise InputError(
+            f"The label {_shorten_label_name(name)} on line {line} {problem}. Correct that line."
+        )
+
+
+def _shorten_label_name(name: str) -> str:
+    return repr(name if len(name) <= 40 else f"{name[:40]}…")

@@ -1,0 +1,78 @@
+import io
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surelabel.data.label_names import parse_label_names, read_label_names
+from surelabel.errors import DataError, InputError
+
+
+def test_names_come_from_words_a_file_or_standard_input(tmp_path, monkeypatch):
+    assert read_label_names("dog, hot dog,bicycle") == ["dog", "hot dog", "bicycle"]
+    (tmp_path / "names.txt").write_bytes("\ufeffdog\r\n\r\n café \r\n".encode())
+    assert read_label_names(tmp_path / "names.txt") == ["dog", "", "café"]
+    assert read_label_names(str(tmp_path / "names.txt")) == ["dog", "", "café"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("dog\ncat\n"))
+    assert read_label_names("-") == ["dog", "cat"]
+
+
+def test_many_names_in_words_are_not_taken_for_a_file():
+    assert len(read_label_names(", ".join(f"label {n}" for n in range(2000)))) == 2000
+
+
+@pytest.mark.parametrize("name", ["labels.txt", "Labels.CSV", "my.lst", "lists/labels", "a.names"])
+def test_a_file_of_names_that_is_not_there_is_no_label(name):
+    with pytest.raises(DataError, match=f"{name}: no such file"):
+        read_label_names(name)
+
+
+@pytest.mark.parametrize("text", ["St. Bernard", "tv/monitor, dog", "dog, names.txt", "a.k.a."])
+def test_words_with_a_dot_or_several_names_are_no_file(text):
+    assert read_label_names(text) == text.split(", ")
+
+
+def test_aliases_are_taken_apart():
+    names, aliases = parse_label_names(["sofa | couch|settee", "", " dog "])
+    assert names == ["sofa", "dog"]
+    assert aliases == {"sofa": ("sofa", "couch", "settee"), "dog": ("dog",)}
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ([], "Expected labels; got none"),
+        (["", "  "], "Expected labels; got none"),
+        (["dog", "", "cat", " Dog"], "'Dog' on line 1 and again on line 4"),
+        (["sofa|couch", "Couch"], "'Couch' on line 1 and again on line 2"),
+        (["sofa|sofa"], "'sofa' on line 1 and again on line 1"),
+        (["sofa|Sofa"], "'Sofa' on line 1 and again on line 1"),
+        (["dog", "x" * 300], "'x{40}…' on line 2 has 300 characters; at most 200"),
+        (["dog", "hot\tdog"], r"'hot\\tdog' on line 2 contains a control character"),
+        (["sofa|"], "'' on line 1 is empty beside a |"),
+    ],
+)
+def test_a_bad_name_is_refused_with_its_line(names, message):
+    with pytest.raises(InputError, match=message):
+        parse_label_names(names)
+
+
+def test_one_text_is_no_list_of_names():
+    message = r"names must be a list of labels; got the string 'dog'. Write \['dog'\]"
+    with pytest.raises(InputError, match=message):
+        parse_label_names("dog")
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(max_size=8)))
+def test_checked_names_are_different_and_hold_all_spellings(entries):
+    try:
+        names, aliases = parse_label_names(entries)
+    except InputError:
+        return
+    spellings = [s for name in names for s in aliases[name]]
+    assert len({s.casefold() for s in spellings}) == len(spellings)
+    assert list(aliases) == names
+    assert sorted(spellings) == sorted(
+        s.strip() for e in entries if e.strip() for s in e.split("|")
+    )
