@@ -51,7 +51,7 @@ WINDOW_WIDTHS = {
     60: 0.4,
     64: 0.4,
     96: 0.4,
-}  # share of the image, by window size in pixels
+}  # fraction of the image, by window size in pixels
 WINDOW_COUNTS = (2, 3, 4, 5, 6)
 REFERENCE = "20 random crops"
 COST_FACTOR, MAX_LOSS = 10, 1.0

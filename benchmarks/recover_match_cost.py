@@ -5,7 +5,7 @@
 ViT-B-16 of open_clip with random weights, 224 px, batches of 32 images, one thread, float32, each
 case in a separate process.
 
-share    Share of matching (costs, region weights, plan, weighted means) in the inference of
+share    Fraction of matching (costs, region weights, plan, weighted means) in the inference of
          recover_match. Cosines are sampled like those of CLIP (a spread of 0.025 around 0.25),
          because those of random weights are all alike. Processor seconds, best of several rounds.
 texts    Number of labels that pass the first and the last layer of the text tower while a method of

@@ -1,6 +1,6 @@
 """Render the images inside the package: `python training/bundled_collections.py`.
 
-Needs the font of Debian's fonts-noto-color-emoji. A split is replaced only when it is complete.
+A split is replaced only when it is complete.
 """
 
 from surelabel.data.bundled_collections import COLLECTIONS, bundled_collection_folder

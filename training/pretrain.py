@@ -75,7 +75,7 @@ def build_optimizers(model: CLIP) -> list[torch.optim.Optimizer]:
 
 
 def learning_rate_share(step: int, steps: int) -> float:
-    """Return the share of the maximum learning rate: warm-up, constant, linear decay to 0."""
+    """Return the fraction of the maximum learning rate: warm-up, constant, linear decay to 0."""
     decay_start = steps * (1 - DECAY_SHARE)
     decay = 1.0 if step < decay_start else max(0.0, (steps - step) / (steps - decay_start))
     return min(1.0, (step + 1) / WARM_UP_STEPS) * decay
@@ -99,7 +99,7 @@ def normalize(pixels: Tensor) -> Tensor:
 def top1_accuracy(
     model: CLIP, tokenizer: ReducedTokenizer, sprites: Any, count: int, side: int
 ) -> float:
-    """Return the share of test images whose main object is the nearest of all words."""
+    """Return the fraction of test images whose main object is the nearest of all words."""
     words = all_scene_words()
     sampler = SceneSampler(words, seed=TEST_SEED)
     model.eval()

@@ -90,7 +90,7 @@ class Run:
         learning_rate: Peak learning rate, > 0. After the warm-up, the learning rate decreases to
             0 along a cosine.
         weight_decay: Weight decay, >= 0, applied to weight matrices only.
-        warm_up: Share of the steps with linear warm-up of the learning rate, in [0, 1).
+        warm_up: Fraction of the steps with linear warm-up of the learning rate, in [0, 1).
         ema_decay: Decay of the exponential moving average of the weights, in [0, 1). If the decay
             is 0, the weights of the last step are used.
         seed: Seed of all random numbers, >= 0.

@@ -10,7 +10,7 @@ from surelabel.metrics import log_loss_of_logits
 
 @pytest.fixture
 def differing():
-    """Labels of their own slope and level, some rare."""
+    """Labels of their own slope and intercept, some rare."""
     rng = np.random.default_rng(0)
     slopes, levels = np.array([0.5, 1.0, 2.0, 1.0]), np.array([-2.0, 0.0, 1.0, -4.0])
     x = 2 * rng.normal(size=(3000, 4))

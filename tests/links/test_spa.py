@@ -37,7 +37,7 @@ def by_sigmoid(link, scores):
 
 
 def best_score(link, share):
-    """Where the slope of the expected loss vanishes, for a share of positives."""
+    """Where the slope of the expected loss vanishes, for a fraction of positives."""
 
     def slope(score):
         positive = link.k_pos / link.zeta_pos * expit(-link.k_pos * (score - link.b_pos))
@@ -58,7 +58,7 @@ def random_links(count):
 
 
 def gaps(read, links):
-    """How far a way to read scores is from the true share of positives, at its worst, by link."""
+    """Largest difference of a link from the true fraction of positives."""
     for link in links:
         best = np.array([best_score(link, share) for share in SHARES])
         yield np.abs(read(link, best) - SHARES).max()

@@ -231,7 +231,7 @@ def test_an_image_sewn_on_itself_keeps_its_labels():
         ),
         (
             lambda: sewing_overlay_size((5, 5), (3, 3), 1.5),
-            r"scale must be a share of a side, in \(0, 1\]",
+            r"scale must be a fraction of a side, in \(0, 1\]",
         ),
         (
             lambda: sample_sewing_overlay_boxes((5, 5), [], generator=seeded(0), overlay_scale=0),

@@ -57,12 +57,9 @@ def load_scene_feature_splits(
 
     Args:
         encoder: ``tiny-vit`` or ``tiny-rn``.
-        quick: If True, use the 3,000 images inside the package. If False, draw 35,000 images into
+        quick: If True, use the 3,000 images inside the package. If False, render 35,000 images into
             the cache folder on first use.
         progress: Function called with the number of encoded images and the total number of images.
-
-    Raises:
-        MissingPart: If images must be drawn and no colour-emoji font is installed.
     """
     cache, loaded_encoder = FeatureCache(default_feature_cache_folder()), load_encoder(encoder)
     splits = []

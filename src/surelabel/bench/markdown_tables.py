@@ -25,7 +25,7 @@ def markdown_table_value(value: float, metric: str) -> str:
 
 
 def markdown_table_metric_title(metric: str) -> str:
-    """Return the title of a metric: from the paper if the paper has one, else from reports."""
+    """Return the title of a metric in tables; papers of the comparisons define some titles."""
     return PAPER_TITLES.get(metric) or describe_metric(metric).title
 
 

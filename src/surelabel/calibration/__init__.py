@@ -1,4 +1,4 @@
-"""Calibrators: ``fit(logits, targets, known=None) -> self``, then ``logits(logits) -> logits``.
+"""Calibrators with ``fit(logits, targets, known=None) -> self`` and ``logits(logits) -> logits``.
 
 Add one line to ``CALIBRATORS`` for a new calibrator.
 """

@@ -25,24 +25,24 @@ class EnsembleTemperature(BaseCalibrator):
         p = w1 · sigmoid(x / T) + w2 · sigmoid(x) + w3 · prior,   w >= 0,   w1 + w2 + w3 = 1
 
     Here x is the input logit, and T is the temperature that ``Temperature`` fits. The prior is the
-    share of positives among the known targets. The weights w minimize the log loss. All
+    fraction of positives among the known targets. The weights w minimize the log loss. All
     probabilities lie in [w3 · prior, 1 - w3 · (1 - prior)], so differences between extreme logits
     shrink.
 
     Attributes:
         temperature_: Fitted temperature T.
         weights_: Fitted mixture weights w, ``(3,)``.
-        prior_: Share of positives among the known targets.
+        prior_: Fraction of positives among the known targets.
 
     Source:
         Zhang, Kailkhura and Han, Mix-n-Match: Ensemble and Compositional Methods for Uncertainty
         Calibration in Deep Learning, ICML 2020, arXiv:2003.07329.
 
     Differs:
-        A sigmoid for each label replaces the softmax. The share of positives replaces the uniform 1
-        / c, which is inaccurate for rare labels. The weights minimize the log loss; the authors
-        minimize the squared error, which is insensitive to rare labels. Targets are smoothed as in
-        Platt scaling.
+        A sigmoid for each label replaces the softmax. The fraction of positives replaces the
+        uniform 1 / c, which is inaccurate for rare labels. The weights minimize the log loss; the
+        authors minimize the squared error, which is insensitive to rare labels. Targets are
+        smoothed as in Platt scaling.
 
     Example:
         >>> x, y = [[-4.0], [-2.0], [2.0], [4.0], [4.0]], [[0], [0], [1], [1], [0]]

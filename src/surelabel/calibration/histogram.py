@@ -18,14 +18,14 @@ from surelabel.records import LOGIT_LIMIT, Array
 
 
 class Histogram(BaseCalibrator):
-    """Histogram binning: replace a probability by the share of positives in its bin.
+    """Histogram binning: replace a probability by the fraction of positives in its bin.
 
         p' = (positive_b + m · p) / (count_b + m)      b = the bin of p, m = ``pseudo_count``
 
     Here p is the uncalibrated probability; positive_b and count_b are the numbers of positives and
-    of decisions in bin b. In a bin with many decisions, p' is close to the share of positives. In
-    an empty bin, p' equals p. The order of probabilities is preserved inside a bin, but may change
-    between bins.
+    of decisions in bin b. In a bin with many decisions, p' is close to the fraction of positives.
+    In an empty bin, p' equals p. The order of probabilities is preserved inside a bin, but may
+    change between bins.
 
     Args:
         bins: Number of bins of equal width on [0, 1], >= 1. The last bin includes probability 1.

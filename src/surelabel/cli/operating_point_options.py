@@ -60,13 +60,13 @@ OPTIONS = (
     click.option(
         "--at-most-wrong",
         type=SHARE,
-        help="Guarantee with 90 % confidence: at most this mean share of the predicted labels of "
-        "an image is wrong.",
+        help="Guarantee with 90 % confidence: at most this mean fraction of the predicted labels "
+        "of an image is wrong.",
     ),
     click.option(
         "--at-most-missed",
         type=SHARE,
-        help="Guarantee with 90 % confidence: at most this mean share of the positive labels of "
+        help="Guarantee with 90 % confidence: at most this mean fraction of the positive labels of "
         "an image is missed.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Usage errors that name the current option for an option of version 0.1.0."""
+"""Usage errors that give the new name of a renamed option of version 0.1.0."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from surelabel.migration import OPTIONS
 
 @contextmanager
 def name_renamed_options() -> Iterator[None]:
-    """Add the current option to the usage error for a renamed option of a command.
+    """Add the new name of a renamed option to the usage error of a command.
 
     Raises:
         click.NoSuchOption: If the command has no such option.

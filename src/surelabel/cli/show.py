@@ -1,4 +1,4 @@
-"""``surelabel show``: list the entries of tables."""
+"""``surelabel show``: list methods, losses, calibrators and all other table entries."""
 
 from collections.abc import Mapping
 from inspect import getdoc

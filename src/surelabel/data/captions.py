@@ -37,7 +37,7 @@ def caption_scene(
 
     Args:
         scene: Scene with k objects.
-        visible_shares: Visible share of each object in [0, 1], length k or more.
+        visible_shares: Visible fraction of each object in [0, 1], length k or more.
         words: Vocabulary of the scene.
     """
     rng = np.random.default_rng([scene.background, 1])
@@ -68,14 +68,14 @@ def caption_scene(
 def caption_relevance(
     mentions: Sequence[Sequence[int]], targets: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.float64]:
-    """Return, for each image and caption, the share of the mentioned objects in the image.
+    """Return, for each image and caption, the fraction of the mentioned objects in the image.
 
     Args:
         mentions: Vocabulary indices of the objects in each of ``s`` captions.
         targets: Boolean labels of n images, ``(n, c)``; True means positive.
 
     Returns:
-        Shares of mentioned objects, in [0, 1], ``(n, s)``.
+        Fractions of mentioned objects, in [0, 1], ``(n, s)``.
     """
     is_mentioned = np.zeros((len(mentions), targets.shape[1]))
     for row, indices in zip(is_mentioned, mentions, strict=True):

@@ -26,7 +26,7 @@ class Sprites:
     Attributes:
         levels: RGBA images in [0, 1] for each side of ``SIDES``, ``(c, 4, side, side)``; the
             colours are multiplied by alpha.
-        coverage: Share of the sprite square that the emoji of each word covers, ``(c,)``.
+        coverage: Fraction of the sprite square that the emoji of each word covers, ``(c,)``.
     """
 
     levels: tuple[Tensor, ...]

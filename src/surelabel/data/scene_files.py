@@ -48,10 +48,10 @@ class SceneObject:
 
     Attributes:
         label: Label of the object, a word of the vocabulary.
-        box: Bounding box of the visible part: left, top, right and bottom as shares of the image
+        box: Bounding box of the visible part: left, top, right and bottom as fractions of the image
             side.
-        visible_share: Visible share of the object in [0, 1]. If this share is below 0.3, the object
-            is not a positive label of the image.
+        visible_share: Visible fraction of the object in [0, 1]. If this share is below 0.3, the
+            object is not a positive label of the image.
     """
 
     label: str
@@ -82,13 +82,13 @@ class AnnotatedScenes:
         return len(self.images)
 
     def caption_relevance(self, captions: Sequence[Caption]) -> Array:
-        """Return, for each image and caption, the share of the mentioned objects in the image.
+        """Return, for each image and caption, the fraction of the mentioned objects in the image.
 
         Args:
             captions: Captions to compare with all images, length s.
 
         Returns:
-            Shares of mentioned objects, in [0, 1], ``(n, s)``.
+            Fractions of mentioned objects, in [0, 1], ``(n, s)``.
         """
         return caption_relevance([c.mentions for c in captions], self.images.targets > 0)
 

@@ -30,8 +30,8 @@ class Scene:
 
     Attributes:
         words: Vocabulary indices of the k objects, ``(k,)``.
-        centres: Centres of the objects, ``(k, 2)``, x and y as shares of the image side.
-        sides: Sizes of the objects as shares of the image side, ``(k,)``.
+        centres: Centres of the objects, ``(k, 2)``, x and y as fractions of the image side.
+        sides: Sizes of the objects as fractions of the image side, ``(k,)``.
         angles: Rotations in radians, ``(k,)``.
         mirrored: Boolean mask of the objects that are flipped left to right, ``(k,)``.
         tints: Factors of the red, green and blue channels, ``(k, 3)``.
@@ -57,10 +57,11 @@ class RenderedScenes:
 
     Attributes:
         pixels: Images in [0, 1], ``(n, 3, h, w)``.
-        visible_shares: Visible share of each object in [0, 1], ``(n, MAX_OBJECTS)``. Entries
+        visible_shares: Visible fraction of each object in [0, 1], ``(n, MAX_OBJECTS)``. Entries
             beyond the last object of a scene are 0.
         boxes: Bounding boxes of the visible parts, ``(n, MAX_OBJECTS, 4)``: left, top, right and
-            bottom as shares of the image side. If no part of an object is visible, the box is NaN.
+            bottom as fractions of the image side. If no part of an object is visible, the box is
+            NaN.
     """
 
     pixels: Tensor
@@ -129,7 +130,7 @@ class SceneSampler:
 def render_scenes(scenes: Sequence[Scene], sprites: Sprites, pixels: int) -> RenderedScenes:
     """Render scenes as square images, nearest objects first.
 
-    Each object is multiplied by the transmittance of the nearer objects. The visible share of an
+    Each object is multiplied by the transmittance of the nearer objects. The visible fraction of an
     object is the remaining opaque area divided by the full area of the object.
 
     Args:
@@ -174,7 +175,7 @@ def visible_scene_labels(
 
     Args:
         scenes: Scenes, length n.
-        visible_shares: Visible share of each object in [0, 1], ``(n, MAX_OBJECTS)``.
+        visible_shares: Visible fraction of each object in [0, 1], ``(n, MAX_OBJECTS)``.
         classes: Number of words in the vocabulary.
     """
     targets = np.zeros((len(scenes), classes), dtype=bool)
@@ -234,7 +235,7 @@ def _warp_sprites_into_scenes(
 
 
 def _scene_bounding_boxes(masks: Tensor) -> Tensor:
-    """Return left, top, right and bottom of masks ``(n, h, w)`` as shares of the side.
+    """Return left, top, right and bottom of masks ``(n, h, w)`` as fractions of the side.
 
     If a mask is empty, the box is NaN.
     """

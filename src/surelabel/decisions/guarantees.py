@@ -29,16 +29,16 @@ PRIOR_IMAGES = 10  # images with half the allowed risk, added when the sample si
 def at_most_wrong(
     record: ValidationRecord, *, level: float = 0.1, confidence: float = 0.9
 ) -> Guarantee:
-    """Return the lowest threshold that bounds the share of wrong labels among predicted labels.
+    """Return the lowest threshold that bounds the fraction of wrong labels among predicted labels.
 
-    The risk is the share of wrong labels among the predicted labels of an image, averaged over
+    The risk is the fraction of wrong labels among the predicted labels of an image, averaged over
     images with at least one predicted label. Thresholds are tested in decreasing order, from 1 -
     level, at which calibrated probabilities reach the bound. The result is the last threshold
     before the first failed test.
 
     Args:
         record: Validation record of the recognizer on labelled images.
-        level: Upper bound of the mean share of wrong labels, in (0, 1).
+        level: Upper bound of the mean fraction of wrong labels, in (0, 1).
         confidence: Probability that the bound holds, over random samples of labelled images, in
             (0, 1).
 
@@ -94,15 +94,15 @@ def at_most_wrong(
 def at_most_missed(
     record: ValidationRecord, *, level: float = 0.2, confidence: float = 0.9
 ) -> Guarantee:
-    """Return the highest threshold that bounds the share of missed labels with a given confidence.
+    """Return the highest threshold that bounds the fraction of missed labels with confidence.
 
-    The risk is the share of the positive labels of an image that are not predicted, averaged over
-    images with a positive label. Thresholds are tested in increasing order from 0, at which no
+    The risk is the fraction of the positive labels of an image that are not predicted, averaged
+    over images with a positive label. Thresholds are tested in increasing order from 0, at which no
     label is missed. The result is the last threshold before the first failed test.
 
     Args:
         record: Validation record of the recognizer on labelled images.
-        level: Upper bound of the mean share of missed labels, in (0, 1).
+        level: Upper bound of the mean fraction of missed labels, in (0, 1).
         confidence: Probability that the bound holds, over random samples of labelled images, in
             (0, 1).
 
@@ -139,7 +139,7 @@ def at_most_missed(
 
 
 def at_most_missed_on_average(record: ValidationRecord, *, level: float = 0.2) -> Guarantee:
-    """Return the highest threshold that bounds the share of missed labels in expectation.
+    """Return the highest threshold that bounds the fraction of missed labels in expectation.
 
         (sum of missed shares + 1) / (n + 1) <= level
 
@@ -150,7 +150,7 @@ def at_most_missed_on_average(record: ValidationRecord, *, level: float = 0.2) -
 
     Args:
         record: Validation record of the recognizer on labelled images.
-        level: Upper bound of the mean share of missed labels, in (0, 1).
+        level: Upper bound of the mean fraction of missed labels, in (0, 1).
 
     Returns:
         The guarantee with the highest valid threshold. If no threshold is valid, the guarantee is
@@ -191,7 +191,7 @@ def _guarantee_at_most_missed(
     Args:
         record: Validation record of the recognizer on labelled images.
         is_valid: Whether the bound holds at each threshold, ``(g,)``.
-        level: Upper bound of the mean share of missed labels.
+        level: Upper bound of the mean fraction of missed labels.
         confidence: Confidence of the bound. If None, the bound holds in expectation.
         sample_size: Number of images with a positive label that are sufficient.
     """

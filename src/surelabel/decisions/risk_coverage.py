@@ -12,11 +12,11 @@ from surelabel.records import Array
 
 @dataclass(frozen=True)
 class RiskCoverageCurve:
-    """Error rate of the most certain images, for each share of kept images.
+    """Error rate of the most certain images, for each fraction of kept images.
 
     Attributes:
-        coverage: Share of images that are kept, increasing to 1, ``(n,)``. Images are kept in order
-            of increasing uncertainty.
+        coverage: Fraction of images that are kept, increasing to 1, ``(n,)``. Images are kept in
+            order of increasing uncertainty.
         risk: Mean error of the kept images, ``(n,)``. The last value is the mean error of all
             images.
         area: Mean of the risk over the coverage (AURC). If the uncertainty is not informative, the

@@ -33,10 +33,10 @@ class ValidationRecord:
         expected_true_positives: Sum of the probabilities of the decisions at or above each
             threshold, ``(c, g)``.
         images_with_predictions: Number of images with at least one predicted label, ``(g,)``.
-        false_discovery_sum: Share of wrong labels among the predicted labels of an image, summed
+        false_discovery_sum: Fraction of wrong labels among the predicted labels of an image, summed
             over the images with a predicted label, ``(g,)``.
-        false_negative_sum: Share of the positive labels of an image that are not predicted, summed
-            over the images with a positive label, ``(g,)``.
+        false_negative_sum: Fraction of the positive labels of an image that are not predicted,
+            summed over the images with a positive label, ``(g,)``.
         images: Number of images with a known target.
         images_with_positives: Number of images with a positive label.
     """

@@ -17,8 +17,8 @@ from surelabel.shapes import check_shapes
 MIN_LABELLED_IMAGES = 100  # labelled images below which no estimate is possible
 SMALLEST_SIZE = 25  # smallest budget if no sizes are given
 ECE_MARGIN = 0.001  # a decrease of the ECE below this margin ...
-ECE_SHARE = 0.1  # ... or below this share of the lowest ECE does not justify more images
-LOG_LOSS_SHARE = 0.01  # the same for the log loss, as a share of the lowest log loss
+ECE_SHARE = 0.1  # ... or below this fraction of the lowest ECE does not justify more images
+LOG_LOSS_SHARE = 0.01  # the same for the log loss, as a fraction of the lowest log loss
 NOISE_FLOOR_RESAMPLES = 4  # resamples of the noise floor, in each repetition
 
 

@@ -15,13 +15,13 @@ from surelabel.records import Array
 
 @dataclass(frozen=True)
 class LabelCooccurrence:
-    """Share of the images that have each pair of labels, or NaN if no image has both targets.
+    """Fraction of the images that have each pair of labels, or NaN if no image has both targets.
 
     Attributes:
-        predicted: Share of the images for which both labels are predicted, ``(c, c)``. The diagonal
-            contains the share of images for which a single label is predicted.
-        positive: Share of the images in which both labels are positive, ``(c, c)``. If None, there
-            are no targets.
+        predicted: Fraction of the images for which both labels are predicted, ``(c, c)``. The
+            diagonal contains the fraction of images for which a single label is predicted.
+        positive: Fraction of the images in which both labels are positive, ``(c, c)``. If None,
+            there are no targets.
     """
 
     predicted: Array
@@ -29,7 +29,7 @@ class LabelCooccurrence:
 
     @property
     def difference(self) -> Array | None:
-        """Predicted minus positive share of each pair, ``(c, c)``, or None without targets."""
+        """Predicted minus positive fraction of each pair, ``(c, c)``, or None without targets."""
         return None if self.positive is None else self.predicted - self.positive
 
     @property
@@ -88,7 +88,7 @@ def measure_cooccurrence(
 
 
 def _cooccurrence_shares(labels: Array, n_images: Array) -> Array:
-    """Return the share of images with each pair of labels, and on the diagonal with each label."""
+    """Return the fraction of images with each pair of labels, on the diagonal with each label."""
     counts = labels.T @ labels
     np.fill_diagonal(counts, labels.sum(axis=0))
     return divide_or_nan(counts, n_images)

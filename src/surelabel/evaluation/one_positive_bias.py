@@ -47,8 +47,8 @@ def measure_one_positive_bias(
         scores: Finite scores, ``(n, c)``, higher for more likely labels.
         targets: Targets, ``(n, c)``: 1 is positive, 0 is negative, NaN is unknown.
         main: Column of the main object of each image, ``(n,)``. If the main object is none of the
-            labels, the column is -1. A main object that is not positive, for example because other
-            objects hide the main object, does not count.
+            labels, the column index is -1. A main object without a positive target, for example
+            because other objects hide the main object, does not count.
         known: True where the target is known, ``(n, c)``. Only labels with a known target are
             ranked.
 

@@ -22,8 +22,8 @@ class TopKMetrics:
     """Precision, recall and F1 of the k top-ranked labels, in [0, 1], or NaN if undefined.
 
     Attributes:
-        precision: Share of the top-ranked labels that are positive.
-        recall: Share of the positive labels that are top-ranked.
+        precision: Fraction of the top-ranked labels that are positive.
+        recall: Fraction of the positive labels that are top-ranked.
         f1: Harmonic mean of precision and recall.
     """
 

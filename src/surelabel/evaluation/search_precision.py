@@ -39,12 +39,12 @@ class SearchEvaluation:
 
     @property
     def precision(self) -> float:
-        """Share of relevant images among the hits, or NaN if there is no hit."""
+        """Fraction of relevant images among the hits, or NaN if there is no hit."""
         return float(np.mean(self.is_relevant)) if self.is_relevant else np.nan
 
     @property
     def prevalence(self) -> float:
-        """Share of relevant images among all images, the expected precision of a random ranking."""
+        """Fraction of relevant images, which is the expected precision of a random ranking."""
         return self.relevant_images / self.images if self.images else np.nan
 
 

@@ -1,4 +1,4 @@
-"""Losses: ``loss(scores, targets, *, settings) -> (n, c)``.
+"""Loss functions, each called as ``loss(scores, targets, *, settings) -> (n, c)``.
 
 To add a loss, add one line to each table.
 

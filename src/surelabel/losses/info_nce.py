@@ -43,8 +43,8 @@ def info_nce(scores: Tensor, targets: Tensor, known: Tensor, *, temperature: flo
         Recover and Match, CVPR 2025, arXiv:2503.15337.
 
     Differs:
-        Unknown labels are left out of the softmax. Graded targets are shares of the positives, and
-        the weight of an image in the mean is its largest target. Scores are clipped to
+        Unknown labels are left out of the softmax. Graded targets are fractions of the positives,
+        and the weight of an image in the mean is its largest target. Scores are clipped to
         [-1e30, 1e30].
 
     Example:

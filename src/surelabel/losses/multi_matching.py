@@ -36,8 +36,8 @@ def multi_matching(
         Optimal Transport, CVPR 2025, arXiv:2503.15337, section 4.4.
 
     Differs:
-        Unknown labels are left out of the softmax, and graded targets are shares of the positives;
-        the authors have neither. Scores are clipped to [-1e30, 1e30].
+        Unknown labels are left out of the softmax, and graded targets are fractions of the
+        positives; the authors have neither. Scores are clipped to [-1e30, 1e30].
 
     Example:
         >>> import torch

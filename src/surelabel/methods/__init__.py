@@ -1,4 +1,4 @@
-"""Methods: constructors ``method(encoder, names, *, settings)`` of modules ``features -> scores``.
+"""Methods: modules ``features -> scores``, constructed by ``method(encoder, names, *, settings)``.
 
 To add a method, add one line to ``METHODS``. ``SCORE_DOMAINS`` contains the values of the setting
 ``domain`` of ``TextScorer``.

@@ -35,7 +35,7 @@ class Crops(nn.Module):
             >= 0. If 0, all images get the same number of crops.
         tolerance: Largest change of the sigmoid of a score that is regarded as no change, in
             [0, 1].
-        area: Smallest and largest share of the image area that a crop covers (rho), in (0, 1].
+        area: Smallest and largest fraction of the image area that a crop covers (rho), in (0, 1].
         seed: Seed of the random crops.
         fusion: Entry of ``FUSIONS``. ``max_with_margin`` is the rule of the paper,
             ``max_with_dead_band`` is the rule of the authors' code.

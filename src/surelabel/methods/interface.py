@@ -23,7 +23,7 @@ class TrainingRecipe:
             batch are accumulated.
         learning_rate: Largest learning rate.
         weight_decay: Weight decay, applied to weight matrices only.
-        warm_up: Share of the first training steps, in which the learning rate rises, in [0, 1).
+        warm_up: Fraction of the first training steps, in which the learning rate rises, in [0, 1).
         ema_decay: Decay of the exponential moving average of the weights, in [0, 1). If 0, the
             weights of the last step are used.
     """

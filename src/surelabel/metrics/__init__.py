@@ -1,4 +1,6 @@
-"""Metrics: ``NAME(scores or probabilities, targets, known=None, *, settings) -> float``.
+"""Metrics, each called as ``NAME(values, targets, known=None, *, settings) -> float``.
+
+The values are scores for ranking metrics and probabilities for the other metrics.
 
 ``POOLED`` contains metrics that return one number for a dataset. ``PER_CLASS`` contains metrics
 that return one number per class, ``(c,)``. ``METRICS`` contains all entries of ``POOLED`` and

@@ -14,7 +14,7 @@ def accuracy(
     *,
     threshold: float = 0.5,
 ) -> float:
-    """Return the share of correct predictions at a threshold, over all labels of all images.
+    """Return the fraction of correct predictions at a threshold, over all labels of all images.
 
     Most labels are negative in most images. If an image has 3 of 80 labels, predicting no label has
     an accuracy of 0.96. Report accuracy together with ``balanced_accuracy``.

@@ -22,8 +22,8 @@ def adaptive_ece(
 
         AECE = Σ_b  n_b / n · |accuracy_b - confidence_b|,   n_b about n / bins
 
-    where bin b contains n_b of the n known targets, accuracy_b is the share of positives in the bin
-    and confidence_b is the mean probability. Most probabilities are close to 0. Equal-mass bins
+    where bin b contains n_b of the n known targets, accuracy_b is the fraction of positives in the
+    bin and confidence_b is the mean probability. Most probabilities are close to 0. Equal-mass bins
     therefore resolve probabilities near 0 better than equal-width bins do.
 
     Args:

@@ -1,7 +1,7 @@
 """Average precision of all labels, of each class and of each image.
 
-The precision at a positive label is the share of positives among all labels with at least the same
-score. Average precision is the mean of the precision at each positive label, which is the area
+The precision at a positive label is the fraction of positives among all labels with at least the
+same score. Average precision is the mean of the precision at each positive label, which is the area
 under the precision-recall steps. Tied scores share one threshold, so the order of rows has no
 effect.
 """

@@ -28,8 +28,8 @@ def ece(
 
         ECE = Σ_b  n_b / n · |accuracy_b - confidence_b|
 
-    where bin b contains n_b of the n known targets, accuracy_b is the share of positives in the bin
-    and confidence_b is the mean probability.
+    where bin b contains n_b of the n known targets, accuracy_b is the fraction of positives in the
+    bin and confidence_b is the mean probability.
 
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
@@ -47,7 +47,7 @@ def ece(
 
     Source:
         Naeini, Cooper and Hauskrecht, Obtaining Well Calibrated Probabilities Using Bayesian
-        Binning, AAAI 2015; the accuracy of a bin is its share of positives.
+        Binning, AAAI 2015; the accuracy of a bin is its fraction of positives.
 
     Differs:
         A probability of exactly 1 belongs to the last bin; torchmetrics adds a bin for it.

@@ -1,8 +1,8 @@
 """Expected calibration error of the binary prediction, with confidence max(p, 1 - p).
 
 In the other calibration metrics, the confidence is the probability of the label and the accuracy is
-the share of positives. In ``ece_of_predictions``, the confidence is the probability of the
-prediction, at least 0.5, and the accuracy is the share of correct predictions.
+the fraction of positives. In ``ece_of_predictions``, the confidence is the probability of the
+prediction, at least 0.5, and the accuracy is the fraction of correct predictions.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ def ece_of_predictions(
 ) -> float:
     """Return ``ece`` of the predictions "positive" (p >= 0.5) and "negative".
 
-        confidence = max(p, 1 - p),   accuracy = share of correct predictions
+        confidence = max(p, 1 - p),   accuracy = fraction of correct predictions
 
     where p is the probability of the label. With an even number of bins, the error is at most
     ``ece``, because gaps at p and at 1 - p may cancel. The error is equal to ``ece`` if, in

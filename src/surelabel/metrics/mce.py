@@ -22,7 +22,7 @@ def mce(
 
         MCE = max over bins with n_b >= min_count of  |accuracy_b - confidence_b|
 
-    where bin b contains n_b known targets, accuracy_b is the share of positives in the bin and
+    where bin b contains n_b known targets, accuracy_b is the fraction of positives in the bin and
     confidence_b is the mean probability. The gap of a bin with a single label may be as large as 1
     by chance. Set ``min_count``, for example to 20, to leave out bins with few labels.
 

@@ -23,10 +23,10 @@ def mce_weighted(
 
         max over bins of  n_b / n · |accuracy_b - confidence_b|
 
-    where bin b contains n_b of the n known targets, accuracy_b is the share of positives in the bin
-    and confidence_b is the mean probability. The largest term never exceeds ``ece``. To compute the
-    largest gap of a bin without weights, use ``mce``. Published values of "MCE" below the ECE were
-    computed with weighted terms.
+    where bin b contains n_b of the n known targets, accuracy_b is the fraction of positives in the
+    bin and confidence_b is the mean probability. The largest term never exceeds ``ece``. To
+    compute the largest gap of a bin without weights, use ``mce``. Published values of "MCE" below
+    the ECE were computed with weighted terms.
 
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
@@ -73,6 +73,6 @@ def mce_weighted_per_class(
 
 
 def _mce_weighted_of_bins(bins: ReliabilityBins) -> Array:
-    """Return the largest gap of a bin, weighted by its share of the counts."""
+    """Return the largest gap of a bin, weighted by its fraction of the counts."""
     weighted_gaps = np.where(bins.counts > 0, bins.counts * bins.gaps, 0.0)
     return divide_or_nan(weighted_gaps.max(axis=-1), bins.counts.sum(axis=-1))

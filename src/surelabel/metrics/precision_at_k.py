@@ -10,7 +10,7 @@ from surelabel.records import Array
 def precision_at_k(
     scores: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None, *, k: int = 3
 ) -> float:
-    """Return the share of positives among the k highest-scored labels, pooled over images.
+    """Return the fraction of positives among the k highest-scored labels, pooled over images.
 
         P = hits / selected
 

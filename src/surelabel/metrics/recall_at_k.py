@@ -10,7 +10,7 @@ from surelabel.records import Array
 def recall_at_k(
     scores: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None, *, k: int = 3
 ) -> float:
-    """Return the share of positives that are among the k highest-scored labels of their image.
+    """Return the fraction of positives that are among the k highest-scored labels of their image.
 
         R = hits / positives, pooled over images
 

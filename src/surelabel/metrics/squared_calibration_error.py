@@ -23,8 +23,8 @@ def squared_calibration_error(
 
         Σ_b  n_b / n · (accuracy_b - confidence_b)²
 
-    where bin b contains n_b of the n known targets, accuracy_b is the share of positives in the bin
-    and confidence_b is the mean probability. Sampling noise increases the squared calibration
+    where bin b contains n_b of the n known targets, accuracy_b is the fraction of positives in the
+    bin and confidence_b is the mean probability. Sampling noise increases the squared calibration
     error. To remove the bias of sampling noise, use ``squared_calibration_error_debiased``.
 
     Args:

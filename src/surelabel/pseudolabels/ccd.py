@@ -39,7 +39,7 @@ def ccd(
             remaining weight.
 
     Returns:
-        Targets in [0, 1], ``(n, c)``, in float32 or finer.
+        Targets in [0, 1], ``(n, c)``, in float32 or wider.
 
     Raises:
         InputError: If ``scores`` are neither ``(n, c)`` nor ``(n, t, c)``, or a score is not

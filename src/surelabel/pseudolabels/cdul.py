@@ -21,7 +21,7 @@ def cdul(scores: Tensor, *, threshold: float = 0.5) -> Tensor:
         threshold: Probability from which a part counts as positive (zeta), in [0, 1].
 
     Returns:
-        Targets in [0, 1], ``(n, c)``, in float32 or finer.
+        Targets in [0, 1], ``(n, c)``, in float32 or wider.
 
     Raises:
         InputError: If ``scores`` are neither ``(n, c)`` nor ``(n, t, c)``, or a score is not

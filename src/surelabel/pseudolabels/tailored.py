@@ -22,7 +22,7 @@ def tailored(scores: Tensor, *, margin: float = 1.0, top_k: int = 1) -> Tensor:
         top_k: Number of labels per image that are raised (beta), >= 0.
 
     Returns:
-        Targets in [0, 1], ``(n, c)``, in float32 or finer.
+        Targets in [0, 1], ``(n, c)``, in float32 or wider.
 
     Raises:
         InputError: If ``scores`` are neither ``(n, c)`` nor ``(n, t, c)``, or a score is not

@@ -88,8 +88,8 @@ class CalibrationRecord:
         """Return the calibration for an unlabelled image collection with other label frequencies.
 
         The reference frequency of a label is the mean calibrated probability on the calibration
-        images, not the share of positives. The share of positives would count the error of a shared
-        calibrator for a single label as a shift. An earlier label shift is replaced. A label
+        images, not the fraction of positives. The fraction of positives would count the error of a
+        shared calibrator for a single label as a shift. An earlier label shift is replaced. A label
         without a known target in the calibration images keeps a shift of 0.
 
         Args:

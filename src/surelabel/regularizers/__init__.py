@@ -1,4 +1,4 @@
-"""Regularizers: ``regularizer(step, *, settings) -> ()``.
+"""Regularizers of training, each called as ``regularizer(step, *, settings) -> ()``.
 
 To add a regularizer, add one line to the table ``REGULARIZERS``.
 

@@ -32,7 +32,7 @@ def plot_average_precision(
         names: Labels, length c.
         average_precision: Average precision of each label in [0, 1], ``(c,)``. Undefined values are
             NaN.
-        prevalence: Share of images with each label, in [0, 1], ``(c,)``.
+        prevalence: Fraction of images with each label, in [0, 1], ``(c,)``.
 
     Returns:
         Plot of the average precision, or None if the average precision of all labels is undefined.
@@ -62,7 +62,7 @@ def draw_average_precision_plot(
         names: Labels, length c.
         average_precision: Average precision of each label in [0, 1], ``(c,)``. Undefined values are
             NaN.
-        prevalence: Share of images with each label, in [0, 1], ``(c,)``.
+        prevalence: Fraction of images with each label, in [0, 1], ``(c,)``.
     """
     n_defined = int((~np.isnan(average_precision)).sum())
     order = np.argsort(-average_precision, kind="stable")[:n_defined]

@@ -29,8 +29,8 @@ class ThresholdedLabels:
         threshold: Probability threshold, in [0, 1]. At this threshold, the number of predicted
             labels is closest to the sum of all probabilities.
         counts: Expected, predicted and positive labels of each image.
-        cooccurrence: Shares of images with both labels of a pair.
-        precision: Share of the predicted labels that are positive. If no label is predicted, the
+        cooccurrence: Fractions of images with both labels of a pair.
+        precision: Fraction of the predicted labels that are positive. If no label is predicted, the
             precision is NaN.
         labels_above_half: Mean number of labels per image with a probability of 50 % or more.
     """
@@ -115,7 +115,7 @@ def baseline_comparison_pairs_per_image(shares: Array) -> float:
     """Return the mean number of label pairs per image.
 
     Args:
-        shares: Share of images with both labels of a pair, ``(c, c)``. Unknown shares are NaN.
+        shares: Fraction of images with both labels of a pair, ``(c, c)``. Unknown shares are NaN.
 
     Example:
         >>> shares = np.array([[0.9, 0.5, 0.25], [0.5, 0.6, 0.0], [0.25, 0.0, 0.3]])

@@ -11,7 +11,7 @@ from surelabel.report.metric_descriptions import describe_metric, format_describ
 from surelabel.report.reliability_diagram import BINS
 
 FEWER_BINS = 10  # number of bins in many papers
-MIN_COUNT = 20  # decisions; the share of positives in a smaller bin is mostly noise
+MIN_COUNT = 20  # decisions; the fraction of positives in a smaller bin is mostly noise
 CALIBRATION_ERRORS: dict[str, Callable[[ReliabilityBins], float]] = {
     "ece": lambda bins: _bin_sensitivity_mean_gap(bins.gaps, bins.counts),
     "ace": lambda bins: _bin_sensitivity_mean_gap(bins.gaps, np.ones_like(bins.counts)),

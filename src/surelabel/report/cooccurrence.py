@@ -65,7 +65,7 @@ def plot_cooccurrence(
     return Plot(
         "cooccurrence",
         f"Co-occurrence of the {len(order)} most frequent labels",
-        f"{len(matrices)} matrices of the share of images with both labels of a pair. "
+        f"{len(matrices)} matrices of the fraction of images with both labels of a pair. "
         f"{_describe_cooccurrence_plot_pairs(matrices, selected_names)}",
         _cooccurrence_plot_caption(labels_by_source, positive),
         _draw_cooccurrence_matrices(matrices, selected_names, n_omitted),
@@ -76,8 +76,8 @@ def select_cooccurrence_plot_labels(cooccurrence: Array) -> Order:
     """Return the columns of up to ``MAX_LABELS`` labels, in falling order of their frequency.
 
     Args:
-        cooccurrence: Share of images with both labels of a pair, ``(c, c)``. The diagonal
-            contains the share of images with each label.
+        cooccurrence: Fraction of images with both labels of a pair, ``(c, c)``. The diagonal
+            contains the fraction of images with each label.
 
     Example:
         >>> select_cooccurrence_plot_labels(np.array([[0.1, 0.0], [0.0, 0.3]]))
@@ -112,8 +112,8 @@ def _cooccurrence_plot_caption(
     )
     return (
         f"An image has {baseline_comparison_pairs_per_image(positive):.2f} pairs of positive "
-        f"labels; {' and '.join(predicted_pairs)}. The mean absolute error of the share of images "
-        f"with both labels, over all pairs, is {' and '.join(errors)}. The error is "
+        f"labels; {' and '.join(predicted_pairs)}. The mean absolute error of the fraction of "
+        f"images with both labels, over all pairs, is {' and '.join(errors)}. The error is "
         f"{format_described_metric_with_unit(error_without_pairs, 'points')} if no pair is "
         "predicted at all."
     )

@@ -46,7 +46,7 @@ class QueryHits:
         hits: Images found by the query, sorted by probability from highest to lowest.
         is_relevant: True for each hit that matches the query. If targets are unknown, the sequence
             is empty.
-        prevalence: Share of all images that match the query, which is the expected precision of
+        prevalence: Fraction of all images that match the query, which is the expected precision of
             a random ranking. If targets are unknown, the prevalence is None.
     """
 

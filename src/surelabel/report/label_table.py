@@ -12,7 +12,7 @@ from surelabel.report.metric_descriptions import format_described_metric_value
 COLUMNS = (
     ("label", "Label."),
     ("images", "Number of positive images."),
-    ("prevalence", "Share of positive images; the average precision of a random ranking."),
+    ("prevalence", "Fraction of positive images; the average precision of a random ranking."),
     ("average precision", "Average precision of ranking the images by this label."),
     ("Brier skill", "If the Brier skill is below 0 %, predicting the prevalence would be better."),
     ("ECE", "Expected calibration error in points. With few images, the ECE is mostly noise."),
@@ -30,7 +30,7 @@ class LabelStatistics:
     Attributes:
         names: Labels, length c.
         n_positives: Number of images with a known positive target, ``(c,)``.
-        prevalence: Share of positives among known targets, ``(c,)``.
+        prevalence: Fraction of positives among known targets, ``(c,)``.
         mean_probability: Mean probability of decisions with known targets, ``(c,)``. If the
             recognizer is not calibrated, the mean is NaN.
         average_precision: Average precision in [0, 1], ``(c,)``.

@@ -54,7 +54,7 @@ def plot_labels_per_image(labels_by_source: Mapping[str, ThresholdedLabels]) -> 
     return Plot(
         "labels_per_image",
         "Labels per image",
-        f"Share of the images by the number of labels. {_describe_labels_per_image_plot(shares)}",
+        f"Fraction of images by number of labels. {_describe_labels_per_image_plot(shares)}",
         _labels_per_image_plot_caption(labels_by_source, annotated.means["positive"]),
         _draw_labels_per_image_bars(
             shares, {source: float(np.mean(of)) for source, of in counts.items()}
@@ -89,7 +89,7 @@ def _labels_per_image_plot_caption(
     ]
     return (
         f"An image has {mean_positives:.2f} positive labels on average. The expected number is "
-        f"{', and '.join(expected)}. Each bar is the share of images with that number of "
+        f"{', and '.join(expected)}. Each bar is the fraction of images with that number of "
         "predicted or positive labels."
     )
 
@@ -116,7 +116,7 @@ def _draw_labels_per_image_bars(shares: Mapping[str, Array], means: Mapping[str,
     axes.set_xticks(numbers, [*map(str, numbers[:-1]), last_tick])
     axes.grid(False, axis="x")
     greatest = max(float(share.max()) for share in shares.values())
-    axes.set(xlabel="labels per image", ylabel="share of the images")
+    axes.set(xlabel="labels per image", ylabel="fraction of the images")
     axes.yaxis.set_major_formatter(PercentFormatter(1, 0, " %"))
     axes.set_ylim(0, min(1.35 * greatest, 1.3))
     axes.legend(loc="upper right", frameon=False, labelcolor=TEXT, fontsize=9)

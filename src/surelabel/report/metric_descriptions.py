@@ -51,13 +51,13 @@ METRIC_DESCRIPTIONS = {
         "Precision at k",
         "%",
         "higher",
-        "Share of positive labels among the k highest scores of each image.",
+        "Fraction of positive labels among the k highest scores of each image.",
     ),
     "recall_at_k": MetricDescription(
         "Recall at k",
         "%",
         "higher",
-        "Share of the positive labels that are among the k highest scores of their image.",
+        "Fraction of the positive labels that are among the k highest scores of their image.",
     ),
     "f1_at_k": MetricDescription(
         "F1 at k", "%", "higher", "Harmonic mean of precision at k and recall at k."
@@ -86,7 +86,7 @@ METRIC_DESCRIPTIONS = {
         "points",
         "lower",
         "Expected calibration error: mean absolute difference between the mean probability and the "
-        "share of positives in a bin, weighted by the number of decisions in the bin.",
+        "fraction of positives in a bin, weighted by the number of decisions in the bin.",
     ),
     "ece_of_candidates": MetricDescription(
         "ECE of candidates",
@@ -136,7 +136,7 @@ METRIC_DESCRIPTIONS = {
         "Accuracy",
         "%",
         "higher",
-        "Share of correct decisions at a threshold of 50 %. If most targets are negative, "
+        "Fraction of correct decisions at a threshold of 50 %. If most targets are negative, "
         "predicting no label at all is nearly as accurate.",
     ),
     "balanced_accuracy": MetricDescription(

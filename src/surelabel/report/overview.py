@@ -123,7 +123,7 @@ def render_overview_headline_metrics(
             )
         )
     if "ece" in summary:
-        text = "Mean absolute difference between probability and share of positives, in points."
+        text = "Mean absolute difference between probability and fraction of positives, in points."
         if "ece" in noise_floor:
             text += f" Noise floor: {format_described_metric_value(noise_floor['ece'], 'points')}."
         cards.append(
@@ -157,8 +157,8 @@ def _overview_confident_predictions_card(
         return _overview_headline_card(NOT_MEASURED, title, text)
     precision, mean = targets[is_confident].mean(), probabilities[is_confident].mean()
     text = (
-        f"Share of correct labels among the {count:,} predictions with {100 * CONFIDENT:.0f} % or "
-        f"more. Their mean probability is {100 * mean:.1f} %."
+        f"Fraction of correct labels among the {count:,} predictions with {100 * CONFIDENT:.0f} % "
+        f"or more. Their mean probability is {100 * mean:.1f} %."
     )
     return _overview_headline_card(f"{100 * precision:.1f} %", title, text)
 

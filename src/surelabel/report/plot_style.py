@@ -117,9 +117,9 @@ def plot_style_figure_to_png(
 
     Args:
         figure: Figure to render.
-        left: Left end of the axes, as a share of the figure width.
-        bottom: Lower end of the axes without the note, as a share of the figure height.
-        top: Upper end of the axes, as a share of the figure height.
+        left: Left end of the axes, as a fraction of the figure width.
+        bottom: Lower end of the axes without the note, as a fraction of the figure height.
+        top: Upper end of the axes, as a fraction of the figure height.
         note: Text in a small font along the lower edge.
 
     Returns:

@@ -32,19 +32,19 @@ CAPTION = (
 
 
 def reliability_diagram_consistency_band(bins: ReliabilityBins) -> tuple[Array, Array]:
-    """Return the 95 % band of the share of positives in each bin of calibrated probabilities.
+    """Return the 95 % band of the fraction of positives in each bin of calibrated probabilities.
 
         count · accuracy ~ Binomial(count, confidence), decisions taken as independent
 
-    Here, count is the number of decisions in a bin, accuracy is the share of positives, and
+    Here, count is the number of decisions in a bin, accuracy is the fraction of positives, and
     confidence is the mean probability.
 
     Args:
         bins: Bins with their counts and mean probabilities (confidence).
 
     Returns:
-        Lower and upper bound of the share of positives in each bin. If a bin is empty, the bounds
-        are NaN.
+        Lower and upper bound of the fraction of positives in each bin. If a bin is empty, the
+        bounds are NaN.
 
     Example:
         >>> bins = ReliabilityBins(np.array([100.0, 0.0]), np.array([0.5, np.nan]), np.zeros(2))
@@ -122,7 +122,7 @@ def draw_reliability_diagram(curves: Sequence[tuple[str, ReliabilityBins]], note
             label=title,
             clip_on=False,
         )
-    upper.set(xlim=(0, 1), ylim=(0, 1), ylabel="share of positives")
+    upper.set(xlim=(0, 1), ylim=(0, 1), ylabel="fraction of positives")
     upper.legend(loc="upper left", frameon=False, labelcolor=TEXT, fontsize=9)
     set_plot_style_percent_ticks(upper.yaxis)
     _draw_reliability_diagram_counts(lower, [bins for _, bins in curves])
@@ -154,7 +154,7 @@ def _draw_reliability_diagram_counts(axes: Axes, curves: Sequence[ReliabilityBin
 
 
 def _filled_reliability_diagram_bins(bins: ReliabilityBins) -> list[tuple[float, float, float]]:
-    """Return mean probability, share of positives and count of each bin that is not empty."""
+    """Return mean probability, fraction of positives and count of each bin that is not empty."""
     is_filled = bins.counts > 0
     columns = (bins.confidence[is_filled], bins.accuracy[is_filled], bins.counts[is_filled])
     return list(zip(*columns, strict=True))

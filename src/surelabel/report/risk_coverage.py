@@ -15,7 +15,7 @@ from surelabel.report.plot_style import (
 
 
 def plot_risk_coverage(curve: RiskCoverageCurve) -> Plot:
-    """Plot the error rate by the share of images that are not rejected as uncertain."""
+    """Plot the error rate by the fraction of images that are not rejected as uncertain."""
     overall = curve.risk[-1]
     half = curve.risk[np.searchsorted(curve.coverage, 0.5)]
     error_rates = (
@@ -29,7 +29,7 @@ def plot_risk_coverage(curve: RiskCoverageCurve) -> Plot:
     return Plot(
         "risk_coverage",
         "Risk-coverage curve: does uncertainty predict errors?",
-        f"Error rate by the share of images kept. {error_rates}. {areas}.",
+        f"Error rate by the fraction of images kept. {error_rates}. {areas}.",
         f"{error_rates}. {areas}. The further the solid line is below the dashed line, the better "
         "the uncertainty selects the images to review.",
         _draw_risk_coverage_curve(curve),
@@ -44,7 +44,7 @@ def _draw_risk_coverage_curve(curve: RiskCoverageCurve) -> bytes:
     axes.plot([0, 1], [risk[-1]] * 2, color=TEXT, linestyle="--", lw=1, label="random order")
     axes.plot(curve.coverage, risk, color=BLUE, lw=2, label="least uncertain first")
     axes.set(xlim=(0, 1), ylim=(0, max(1.3 * risk.max(), 1e-9)), ylabel="error rate, %")
-    axes.set_xlabel("coverage: share of images kept, least uncertain first")
+    axes.set_xlabel("coverage: fraction of images kept, least uncertain first")
     axes.legend(loc="upper left", frameon=False, labelcolor=TEXT, fontsize=9, ncols=2)
     set_plot_style_percent_ticks(axes.xaxis)
     note = (

@@ -131,5 +131,5 @@ def _zero_shot_baseline_report_table_rows(
     return [
         *rows,
         ("label pairs per image, predicted", pairs),
-        ("error of the share of images with a pair, in points", errors),
+        ("error of the fraction of images with a pair, in points", errors),
     ]

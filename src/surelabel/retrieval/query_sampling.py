@@ -17,7 +17,9 @@ MAX_DRAWS_PER_QUERY = 100  # sampling stops after this many draws for each reque
 
 
 def query_sampling_shapes(length: int) -> list[QueryShape]:
-    """Return the shapes of queries of one length, with at least one wanted label.
+    """Return the pairs (number of wanted labels, number of unwanted labels) of one query length.
+
+    Each pair has at least one wanted label.
 
     Example:
         >>> query_sampling_shapes(3)
@@ -27,11 +29,11 @@ def query_sampling_shapes(length: int) -> list[QueryShape]:
 
 
 def number_of_queries_for_query_sampling(c: int, shape: QueryShape) -> int:
-    """Return the number of queries of one shape for ``c`` labels.
+    """Return the number of queries with given numbers of wanted and unwanted labels, out of ``c``.
 
         C(c, a) · C(c - a, b)
 
-    Here a is the number of wanted labels and b the number of unwanted labels of the shape, and
+    Here a is the number of wanted labels and b the number of unwanted labels in ``shape``, and
     C(c, a) is the number of sets of a out of c labels.
 
     Example:
@@ -51,14 +53,14 @@ def query_sampling_shape(literals: Literals) -> QueryShape:
 def walk_fulfilled_queries_without_sampling(
     literal_scores: LiteralScores, shapes: Collection[QueryShape]
 ) -> Iterator[tuple[Literals, LogProbabilities, Flags]]:
-    """Iterate over the fulfilled queries of some shapes, with scores and relevant images.
+    """Iterate over the fulfilled queries of given ``shapes``, with scores and relevant images.
 
     The walk is depth first: a longer query starts from the sums of a shorter query, and a query
     without relevant images is not extended.
 
     Args:
         literal_scores: Scores and truth of every literal.
-        shapes: Shapes of the queries to return.
+        shapes: Pairs (number of wanted labels, number of unwanted labels) of the queries.
     """
     visited_shapes = {(w, u) for a, b in shapes for w in range(a + 1) for u in range(b + 1)}
 

@@ -42,7 +42,7 @@ def learning_rate_schedule(
     Args:
         optimizer: Optimizer with the peak learning rates.
         steps: Number of all optimizer steps.
-        warm_up: Share of the warm-up steps, in [0, 1).
+        warm_up: Fraction of the warm-up steps, in [0, 1).
 
     Raises:
         ConfigError: If ``warm_up`` is out of range.

@@ -65,7 +65,7 @@ def run_training_loop(
         optimizer: Function ``optimizer(groups, lr=…)`` that returns an optimizer.
         accumulation_steps: Number of batches per optimizer step, whose gradients are accumulated.
             Losses and regularizers that compare images are computed for each batch separately.
-        warm_up: Share of the steps with linear warm-up of the learning rate, in [0, 1).
+        warm_up: Fraction of the steps with linear warm-up of the learning rate, in [0, 1).
         ema_decay: Decay of the exponential moving average of the weights (``WeightAverage``), in
             [0, 1). At the end, the average replaces the weights. If 0, the weights of the last step
             are kept. Parameters of the source are not averaged.

@@ -26,7 +26,7 @@ def random_crop_boxes(
         size: Width and height of the image in pixels, or columns and rows of a grid of cells.
         count: Number of boxes (M in the paper), >= 0.
         generator: Random number generator.
-        area: Smallest and largest share of the image area that a box covers (rho), in (0, 1].
+        area: Smallest and largest fraction of the image area that a box covers (rho), in (0, 1].
         aspect: Smallest and largest width divided by height, > 0.
         flip: Probability that a box is mirrored, in [0, 1].
 

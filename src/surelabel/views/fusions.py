@@ -33,7 +33,7 @@ def max_fusion_with_margin(
             scores.
 
     Returns:
-        Fused log-odds ``(n, c)``, in float32 or finer.
+        Fused log-odds ``(n, c)``, in float32 or wider.
 
     Raises:
         InputError: If the shapes do not match, there is no view, or a score is not finite.
@@ -71,7 +71,7 @@ def max_fusion_with_dead_band(
         dead_band: Smallest change of the probability that is applied, in [0, 1].
 
     Returns:
-        Fused log-odds ``(n, c)``, in float32 or finer.
+        Fused log-odds ``(n, c)``, in float32 or wider.
 
     Raises:
         InputError: If the shapes do not match, there is no view, a score is not finite, or
@@ -111,7 +111,7 @@ def mean_fusion(global_scores: Tensor, view_scores: Tensor, *, image_weight: flo
         image_weight: Weight of the whole image, in [0, 1]. The best view has the remaining weight.
 
     Returns:
-        Fused scores ``(n, c)``, in float32 or finer.
+        Fused scores ``(n, c)``, in float32 or wider.
 
     Raises:
         InputError: If the shapes do not match, there is no view, a score is not finite, or
@@ -145,7 +145,7 @@ def mean_fusion_of_centred(
         image_weight: Weight of the whole image, in [0, 1]. The best view has the remaining weight.
 
     Returns:
-        Fused scores ``(n, c)``, in float32 or finer.
+        Fused scores ``(n, c)``, in float32 or wider.
 
     Raises:
         InputError: If the shapes do not match, there is no view, there are fewer than three labels,
@@ -183,7 +183,7 @@ def mean_fusion_of_standardized(
         image_weight: Weight of the whole image, in [0, 1]. The best view has the remaining weight.
 
     Returns:
-        Fused scores ``(n, c)``, in float32 or finer.
+        Fused scores ``(n, c)``, in float32 or wider.
 
     Raises:
         InputError: If the shapes do not match, there is no view, there are fewer than three labels,
@@ -207,7 +207,7 @@ def mean_fusion_of_standardized(
 
 
 def _validate_fusion_scores(whole: Tensor, views: Tensor) -> tuple[Tensor, Tensor]:
-    """Return both arrays in one dtype, float32 or finer, or raise InputError."""
+    """Return both arrays in one dtype, float32 or wider, or raise InputError."""
     sizes = check_shapes(global_scores=(whole, "n c"), view_scores=(views, "n t c"))
     if not sizes["t"]:
         raise InputError("view_scores must contain one view or more of every image; got none.")

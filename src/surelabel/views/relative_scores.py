@@ -17,7 +17,7 @@ def center_relative_scores(scores: Tensor) -> Tensor:
         scores: Finite scores with labels in the last axis, ``(…, c)``.
 
     Returns:
-        Centred scores of the same shape, in float32 or finer.
+        Centred scores of the same shape, in float32 or wider.
 
     Raises:
         InputError: If there are fewer than three labels, or a score is not finite.
@@ -41,7 +41,7 @@ def standardize_relative_scores(scores: Tensor) -> Tensor:
         scores: Finite scores with labels in the last axis, ``(…, c)``.
 
     Returns:
-        Standardized scores of the same shape, in float32 or finer. If all scores of a row are
+        Standardized scores of the same shape, in float32 or wider. If all scores of a row are
         equal, the result is 0.
 
     Raises:
@@ -85,7 +85,7 @@ def relative_log_odds_of_softmax(
             ``1 - min_probability``. If 0, probabilities are not clipped, as required for rankings.
 
     Returns:
-        Log-odds of the same shape, in float32 or finer.
+        Log-odds of the same shape, in float32 or wider.
 
     Raises:
         InputError: If there are fewer than three labels, or a setting is out of range.

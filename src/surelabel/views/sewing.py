@@ -130,7 +130,7 @@ def sewing_overlay_size(
     Args:
         canvas: Width and height of the canvas in pixels.
         overlay: Width and height of the overlay in pixels, before the overlay is reduced.
-        scale: Share of width and height of the canvas, in (0, 1].
+        scale: Fraction of width and height of the canvas, in (0, 1].
 
     Returns:
         Width and height in whole pixels, rounded down, at least 1.
@@ -151,7 +151,7 @@ def sewing_overlay_size(
     check_image_size_for_boxes(canvas)
     check_image_size_for_boxes(overlay)
     if not 0 < scale <= 1:
-        raise InputError(f"scale must be a share of a side, in (0, 1]; got {scale}.")
+        raise InputError(f"scale must be a fraction of a side, in (0, 1]; got {scale}.")
     ratio = min(scale * canvas[0] / overlay[0], scale * canvas[1] / overlay[1])
     return max(int(overlay[0] * ratio), 1), max(int(overlay[1] * ratio), 1)
 
@@ -176,7 +176,7 @@ def sample_sewing_overlay_boxes(
         canvas: Width and height of the canvas in pixels.
         overlays: Width and height of each overlay in pixels, before the overlay is reduced.
         generator: Random number generator.
-        overlay_scale: Share of width and height of the canvas (q), in (0, 1].
+        overlay_scale: Fraction of width and height of the canvas (q), in (0, 1].
         max_overlays: Largest number of overlays (L), used by the variant "paper" only.
         variant: Rule of the authors' code or of the paper.
 

@@ -21,7 +21,7 @@ class ViewLayout(Protocol):
 
     Attributes:
         name: Key of the cache. Layouts with equal names have equal boxes for equal images.
-        min_side_share: Smallest side of a view as a share of the shorter side of the image, in
+        min_side_share: Smallest side of a view as a fraction of the shorter side of the image, in
             (0, 1]. The image is decoded at a resolution at which views of this size are not
             enlarged.
     """
@@ -71,7 +71,7 @@ class TileLayout:
 
     @property
     def min_side_share(self) -> float:
-        """Return the side of a tile as a share of the shorter side of the image."""
+        """Return the side of a tile as a fraction of the shorter side of the image."""
         return 1 / max(self.rows, self.columns)
 
     def boxes(self, size: tuple[int, int], image_hash: str) -> list[Box]:
@@ -94,7 +94,7 @@ class CropLayout:
         count: Number of crops, at least 1.
         first: Number of the first crop, at least 0.
         seed: Seed of the random numbers.
-        area: Smallest and largest share of the image area that a crop covers, in (0, 1].
+        area: Smallest and largest fraction of the image area that a crop covers, in (0, 1].
 
     Raises:
         InputError: If a setting is out of range.
@@ -132,7 +132,7 @@ class CropLayout:
 
     @property
     def min_side_share(self) -> float:
-        """Return the width of the smallest and narrowest crop as a share of the shorter side."""
+        """Return the width of the smallest and narrowest crop as a fraction of the shorter side."""
         return math.sqrt(self.area[0] * MIN_ASPECT)
 
     def boxes(self, size: tuple[int, int], image_hash: str) -> list[Box]:
@@ -155,7 +155,7 @@ class RegionLayout:
     """Layout with given regions of an image.
 
     Attributes:
-        regions: Left, top, right and bottom of each region, as shares of width and height, in
+        regions: Left, top, right and bottom of each region, as fractions of width and height, in
             [0, 1].
 
     Raises:

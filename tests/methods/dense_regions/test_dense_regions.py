@@ -203,7 +203,7 @@ def test_on_scenes_windows_find_objects_that_the_whole_image_hides(encoder):
     targets = torch.from_numpy(test.targets[rows])
 
     def found(scores):
-        """Share of the labels among the first as many names of an image as it has."""
+        """Fraction of the labels among the first as many names of an image as it has."""
         hits = [
             targets[i, scores[i].topk(int(targets[i].sum())).indices].sum()
             for i in range(len(targets))

@@ -13,7 +13,7 @@ from surelabel.tables import table_entry_settings
         ({"max_overlays": 1.0}, "max_overlays must be a whole number"),
         ({"images_per_label": 0}, "images_per_label must be a whole number, 1 or more"),
         ({"overlay_probability": 1.5}, r"overlay_probability must be in \[0, 1\]; got 1.5"),
-        ({"overlay_scale": 0.0}, r"overlay_scale must be a share of a side, in \(0, 1\]; got 0.0"),
+        ({"overlay_scale": 0.0}, r"must be a fraction of a side, in \(0, 1\]; got 0.0"),
         ({"strong_view_weight": -0.1}, "strong_view_weight must be 0 or more; got -0.1"),
         (
             {"label_learning_rate": float("nan")},

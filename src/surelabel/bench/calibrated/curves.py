@@ -66,7 +66,7 @@ def _plot_calibrated_reliability_curves(axes: Axes, results: CalibrationResults)
             label=f"{title} (ACE {100 * results.row(title).metrics['ace'][0]:.1f})",
         )
     axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="predicted probability")
-    axes.set_ylabel("share of positive targets")
+    axes.set_ylabel("fraction of positive targets")
     set_plot_style_percent_ticks(axes.xaxis)
     set_plot_style_percent_ticks(axes.yaxis)
     axes.legend(loc="upper left", frameon=False, labelcolor=TEXT, fontsize=9)

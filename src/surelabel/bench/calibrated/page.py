@@ -54,7 +54,7 @@ def calibration_page(results: CalibrationResults) -> str:
 
 
 def calibration_page_published_section() -> str:
-    """Return the Markdown section with the tables of the paper."""
+    """Return the Markdown section with the published tables of the SPA paper."""
     return calibrated_tables_as_published() + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Tables 3 and 4 of the paper, as published.
+"""Published tables 3 and 4 of "Towards Calibrated Multi-label Deep Neural Networks".
 
 Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks, CVPR 2024: mAP@y, mAP@x,
 ACE and MCE in percent. The paper does not state the binning, whether labels are pooled, or lambda.

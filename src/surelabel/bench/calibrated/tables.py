@@ -92,7 +92,7 @@ def calibrated_retrieval_table(results: CalibrationResults) -> str:
 
 
 def calibrated_tables_as_published() -> str:
-    """Return the tables of the paper, as published."""
+    """Return the published tables of the SPA paper as Markdown."""
     sections = []
     for title, rows in PUBLISHED.items():
         lines = [[name, *(f"{value:.1f}" for value in values)] for name, values in rows.items()]

@@ -43,8 +43,9 @@ class LabelFreeRow:
         metrics: Values of each metric, one for each seed.
         interval: Lower and upper end of the interval of the mean average precision over test
             images, for the first seed.
-        gain: Difference in mean average precision to the best one-pass row, and the ends of its
-            interval. If the row is the best one-pass row, the gain is None.
+        gain: Difference in mean average precision from the best row with one encoder
+            pass, and the bounds of the confidence interval. If the row is that best row, the
+            gain is None.
     """
 
     title: str

@@ -28,7 +28,7 @@ class LabelFreeSplits:
         validation: Images on which the best one-pass row is selected.
         test: Test images, used for the measurements.
         main_columns: Column of the most prominent label of each test image, ``(n,)``. If an image
-            has no such label, the column is -1.
+            has no such label, the column index is -1.
     """
 
     name: str
@@ -56,11 +56,8 @@ def load_label_free_scene_splits(
     Args:
         encoder: ``tiny-vit`` or ``tiny-rn``.
         plan: Plan with the number of images of each split.
-        quick: If True, use the images inside the package instead of images drawn into the cache
+        quick: If True, use the images inside the package instead of images rendered into the cache
             folder.
-
-    Raises:
-        MissingPart: If images must be drawn and no colour-emoji font is installed.
     """
     scenes = {
         split: _load_label_free_scene_split(split, quick)

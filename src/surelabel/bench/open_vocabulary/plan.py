@@ -152,7 +152,7 @@ COST_ROWS: dict[str, RunChanges] = {  # table 12
     },
 }
 ALL_LAYER_PROMPTS = "prompts in all layers of both towers"
-MEMORY_GOAL = 0.6  # share of the training memory of prompts in all layers
+MEMORY_GOAL = 0.6  # fraction of the training memory of prompts in all layers
 
 
 def open_vocabulary_plan_changes() -> Iterator[RunChanges]:

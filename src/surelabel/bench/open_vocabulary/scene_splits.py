@@ -65,10 +65,7 @@ def load_open_vocabulary_scene_splits(
         plan: Plan with the number of images of each split.
         domain: Domain of the scenes, such as ``photo``, ``sketch`` or ``night``.
         quick: If True and the domain is ``photo``, use the images inside the package. Otherwise,
-            images are drawn into the cache folder.
-
-    Raises:
-        MissingPart: If images must be drawn and no colour-emoji font is installed.
+            images are rendered into the cache folder.
     """
     counts = {"train": plan.train_candidates, "validation": plan.validation, "test": plan.test}
     images = {

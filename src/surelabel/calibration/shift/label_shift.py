@@ -21,7 +21,7 @@ class LabelShift:
     """Estimated label frequencies of new images, and the corresponding shift of the logits.
 
     Attributes:
-        priors: Estimated share of the new images with each label, inside (0, 1), ``(c,)``.
+        priors: Estimated fraction of the new images with each label, inside (0, 1), ``(c,)``.
         logit_shift: Shift to add to the calibrated logits, ``(c,)``.
         steps: Number of iterations of the estimate.
         converged: Whether the estimated priors converged.
@@ -59,7 +59,7 @@ def estimate_label_shift(
         shift = logit(q) - logit(prior)
         q = (Σ sigmoid(logits + shift) + m · prior) / (n + m)
 
-    Here q is the estimated share of the n new images with the label, and m is ``pseudo_count``.
+    Here q is the estimated fraction of the n new images with the label, and m is ``pseudo_count``.
     Both equations are iterated until q converges, independently for each label
     (expectation-maximization). The estimate assumes that only the label frequencies changed. The
     distribution of the images with a label, and of the images without that label, must be
@@ -68,7 +68,7 @@ def estimate_label_shift(
 
     Args:
         logits: Calibrated log-odds of the new images, ``(n, c)``, finite.
-        prior: Share of the calibration images with each label, inside (0, 1), ``(c,)``.
+        prior: Fraction of the calibration images with each label, inside (0, 1), ``(c,)``.
         pseudo_count: Weight of ``prior``, in images, above 0. If there are few new images, the
             shift is small.
         steps: Maximum number of iterations, >= 1.

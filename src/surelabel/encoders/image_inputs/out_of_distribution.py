@@ -15,7 +15,7 @@ from surelabel.errors import DataError
 from surelabel.shapes import check_shapes
 
 SET_SIZES = (1, 2, 4, 8, 16, 32, 64)  # numbers of images in a set
-SHRINKAGE = 0.01  # share of the mean variance that is added to the variance of each axis
+SHRINKAGE = 0.01  # fraction of the mean variance that is added to the variance of each axis
 QUANTILE, N_SETS = 0.99, 1000
 
 
@@ -26,7 +26,7 @@ class OODDetector:
     Attributes:
         mean: Mean of the unit vectors of in-distribution images, ``(d,)``.
         precision: Inverse of the covariance matrix of in-distribution unit vectors, ``(d, d)``.
-        limits: Limit of the distance for each set size in ``SET_SIZES``. A limit is the 99th
+        limits: Distance threshold for each set size in ``SET_SIZES``. A limit is the 99th
             percentile over in-distribution sets whose images have one theme.
     """
 

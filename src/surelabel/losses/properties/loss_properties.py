@@ -25,8 +25,8 @@ class LossProperties:
 
     Attributes:
         asymmetric: True if the loss treats positives and negatives differently: the minimal
-            expected loss at a share of positives differs from the minimal expected loss at the same
-            share of negatives.
+            expected loss at a fraction of positives differs from the minimal expected loss at the
+            same fraction of negatives.
         strictly_proper: True if the link of the loss converts the minimizing scores to the true
             probabilities. If the loss has no strictly increasing link, the sigmoid is used.
         recoverable: True if the link converts all minimizing scores to the true probabilities, and
@@ -44,7 +44,7 @@ class LossProperties:
 
 
 def measure_loss_properties(name: str, **settings: Any) -> LossProperties:
-    """Measure the properties of a loss by minimizing the expected loss at many shares of positives.
+    """Measure the properties of a loss from the minimizers at many fractions of positives.
 
     Args:
         name: Entry of ``LOSSES``.
@@ -87,10 +87,11 @@ def minimizers_for_loss_properties(loss: Callable[..., Tensor], shares: Tensor) 
 
     Args:
         loss: Loss of single labels. The expected loss is the loss at graded targets.
-        shares: Shares of positives, between 0 and 1, ``(n, c)``, float64.
+        shares: Fractions of positives, between 0 and 1, ``(n, c)``, float64.
 
     Returns:
-        Minimizing score of each share, in [-60, 60], ``(n, c)``.
+        Score that minimizes the expected loss for each fraction of positives, in [-60, 60],
+        ``(n, c)``.
     """
     low, high = torch.full_like(shares, -MAX_SCORE), torch.full_like(shares, MAX_SCORE)
     with torch.enable_grad():

@@ -37,7 +37,7 @@ class DenseRegions(nn.Module):
             the patch size of the encoder. If None, the default size of the encoder is used, or a
             larger size with at least 4 by 4 patches.
         windows: Largest number of windows per image, >= 0. If 0, no windows are encoded.
-        window_size: Width and height of a window as shares of the image, in [0.01, 1].
+        window_size: Width and height of a window as fractions of the image, in [0.01, 1].
         patch_weight: Weight of the patch scores (w), in [0, 1]. The scores of the image and its
             windows have the weight 1 - w.
 

@@ -18,11 +18,11 @@ def select_windows(maps: Tensor, *, count: int, window_size: float) -> list[list
     Args:
         maps: Score of each label at each patch, ``(n, c, down, across)``.
         count: Largest number of windows per image.
-        window_size: Width and height of a window as shares of the image, in (0, 1].
+        window_size: Width and height of a window as fractions of the image, in (0, 1].
 
     Returns:
-        For each image, left, top, right and bottom of the windows, as shares in [0, 1]. There are
-        fewer than ``count`` windows if no label or no patch is left.
+        For each image, left, top, right and bottom of the windows, as fractions in [0, 1]. There
+        are fewer than ``count`` windows if no label or no patch is left.
 
     Source:
         none; ours, in place of one box for each strong label as in TagCLIP (Lin et al., AAAI 2024).

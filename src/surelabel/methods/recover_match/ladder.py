@@ -144,9 +144,9 @@ class LadderTextGuidedSelection(nn.Module):
     Args:
         width: Width of the tokens (w).
         joint: Width of the label vectors and of both streams (d).
-        variant: Convolution of the two masks: with ``"code"``, each mask is computed from both
-            streams, as in the released code; with ``"paper"``, each mask is computed from one
-            stream.
+        variant: Variant of the convolution that computes the two masks. With ``"code"``, each
+            mask is computed from both streams, as in the released code. With ``"paper"``, each mask
+            is computed from one stream.
 
     Source:
         Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through

@@ -229,7 +229,7 @@ class RecoverMatch(nn.Module):
 
     @torch.no_grad()
     def ranking_scores(self, features: Features) -> Tensor:
-        """Return the mean of two softmax probabilities ``(n, c)``, by which the paper ranks labels.
+        """Return the ranking score of the RAM paper: the mean of two softmaxes, ``(n, c)``.
 
         The first softmax is computed over the local scores of the labels, the second over the
         global scores.
@@ -338,7 +338,7 @@ class RecoverMatch(nn.Module):
 
 
 def _recover_match_cosines(vectors: Tensor, texts: Tensor) -> Tensor:
-    """Return the cosines of ``(…, d)`` and ``(c, d)``, in float32 or finer for exact plans."""
+    """Return the cosines of ``(…, d)`` and ``(c, d)``, in float32 or wider for exact plans."""
     dtype = torch.promote_types(vectors.dtype, torch.float32)
     with torch.autocast(vectors.device.type, enabled=False):
         return F.normalize(vectors.to(dtype), dim=-1) @ F.normalize(texts.to(dtype), dim=-1).T

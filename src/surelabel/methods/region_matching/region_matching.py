@@ -116,7 +116,7 @@ class RegionMatching:
         return plan.apply(similarities) * similarities.shape[2]
 
     def region_shares(self, similarities: Tensor) -> Tensor:
-        """Return the share of each region in the plan of each label, ``(n, p, c)``, with sum 1.
+        """Return the fraction of each region in the plan of each label, ``(n, p, c)``, with sum 1.
 
         Raises:
             NotConverged: If the plan did not converge.

@@ -54,7 +54,7 @@ class RegionStatistics(nn.Module):
         image_size: Height and width in pixels at which patches are computed, a multiple of the
             patch size of the encoder. If None, twice the default size is used.
         pooling_window: Height and width of the neighbourhood over which patches are averaged, as a
-            share of the image, in [0, 1]; see ``pool_neighbouring_patches``.
+            fraction of the image, in [0, 1]; see ``pool_neighbouring_patches``.
         patches_per_label: Largest number of selected patches per label, >= 1.
         prior_strength: Weight of the text prior, as a number of images, >= 0.
         refits: Number of further fits, >= 0. Each further fit uses only the patches with scores at

@@ -15,8 +15,9 @@ def pool_neighbouring_patches(
     Args:
         patches: Unit vectors, row by row of the grid, ``(n, p, d)``.
         grid: Number of patches down and across.
-        window: Height and width of the neighbourhood, as shares of the image, in [0, 1]. Height and
-            width are rounded to the nearest odd number of patches. If 0, the patches are unchanged.
+        window: Height and width of the neighbourhood, as fractions of the image, in [0, 1]. Height
+            and width are rounded to the nearest odd number of patches. If 0, the patches are
+            unchanged.
 
     Returns:
         Unit vectors, ``(n, p, d)``. At the border of the image the neighbourhood is smaller.

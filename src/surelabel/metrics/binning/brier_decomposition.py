@@ -61,8 +61,9 @@ def brier_decomposition(
         Brier = Σ_b n_b/n (accuracy_b - confidence_b)²  -  Σ_b n_b/n (accuracy_b - accuracy)²
                 + variance of targets  +  within bins
 
-    where bin b contains n_b of the n known targets, accuracy_b is the share of positives in the
-    bin, confidence_b is the mean probability and accuracy is the share of positives of all targets.
+    where bin b contains n_b of the n known targets, accuracy_b is the fraction of positives in the
+    bin, confidence_b is the mean probability and accuracy is the fraction of positives of all
+    targets.
 
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.

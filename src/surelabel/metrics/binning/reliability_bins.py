@@ -1,4 +1,4 @@
-"""Bins of a reliability diagram: count, mean probability and share of positives of each bin."""
+"""Bins of a reliability diagram: count, mean probability and fraction of positives of each bin."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ class ReliabilityBins:
     Attributes:
         counts: Number of known targets in each bin, ``(..., bins)``.
         confidence: Mean probability of each bin, NaN if the bin is empty, ``(..., bins)``.
-        accuracy: Share of positives in each bin, NaN if the bin is empty, ``(..., bins)``.
+        accuracy: Fraction of positives in each bin, NaN if the bin is empty, ``(..., bins)``.
     """
 
     counts: Array

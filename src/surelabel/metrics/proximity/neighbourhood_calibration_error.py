@@ -25,7 +25,7 @@ def neighbourhood_calibration_error(
 
         mean over images i of  |accuracy(N(i)) - confidence(N(i))|
 
-    where N(i) are the nearest neighbours of image i, accuracy is the share of positives and
+    where N(i) are the nearest neighbours of image i, accuracy is the fraction of positives and
     confidence is the mean probability. Accuracy and confidence are computed over all known targets
     of the neighbours.
 

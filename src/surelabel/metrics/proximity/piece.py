@@ -33,7 +33,7 @@ def piece(
         PIECE = Σ_g Σ_b  n_gb / n · |accuracy_gb - confidence_gb|
 
     where cell gb contains the n_gb of the n known targets in proximity group g and probability bin
-    b, accuracy_gb is the share of positives and confidence_gb is the mean probability. PIECE is
+    b, accuracy_gb is the fraction of positives and confidence_gb is the mean probability. PIECE is
     never below ``ece`` with the same bins. Smaller cells have more sampling noise, so compare PIECE
     with its noise floor:
     ``noise_floor(lambda p, y, known: piece(p, y, proximity, known), probabilities)``.

@@ -15,7 +15,7 @@ HARD_LOG_ODDS = math.log(0.95 / 0.05)  # log-odds of a probability of 0.95
 
 
 def hard_correction(scores: Tensor, *, top_k: int = 1, bottom_k: int = 1) -> Tensor:
-    """Set the highest labels of each image to 0.95 and the lowest to 0.05, as log-odds.
+    """Set the highest scores of each image to the log-odds of 0.95, the lowest to those of 0.05.
 
         g(z) = log-odds of 0.95 for the highest, of 0.05 for the lowest, z for the others
 
@@ -30,7 +30,7 @@ def hard_correction(scores: Tensor, *, top_k: int = 1, bottom_k: int = 1) -> Ten
         bottom_k: Number of labels per image that are set to 0.05, >= 0; ``top_k`` has priority.
 
     Returns:
-        Corrected log-odds ``(n, c)``, in float32 or finer.
+        Corrected log-odds ``(n, c)``, in float32 or wider.
 
     Raises:
         InputError: If ``scores`` are not of shape ``(n, c)``, or a score is not finite.

@@ -29,7 +29,7 @@ def linear_correction(scores: Tensor, *, top_k: int = 1, floor: float = 0.1) -> 
             0, the scores are unchanged.
 
     Returns:
-        Corrected log-odds ``(n, c)``, in float32 or finer.
+        Corrected log-odds ``(n, c)``, in float32 or wider.
 
     Raises:
         InputError: If ``scores`` are not of shape ``(n, c)``, or a score is not finite.

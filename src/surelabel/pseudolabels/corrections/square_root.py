@@ -28,7 +28,7 @@ def square_root_correction(scores: Tensor, *, top_k: int = 1, bottom_k: int = 0)
             ``top_k`` has priority.
 
     Returns:
-        Corrected log-odds ``(n, c)``, in float32 or finer.
+        Corrected log-odds ``(n, c)``, in float32 or wider.
 
     Raises:
         InputError: If ``scores`` are not of shape ``(n, c)``, or a score is not finite.

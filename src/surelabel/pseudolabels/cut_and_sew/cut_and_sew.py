@@ -25,8 +25,8 @@ class CutAndSew:
             pasted.
         overlay_probability: Probability p in [0, 1]. In the variant "code", p is the probability
             that an overlay is the last overlay; in "paper", that there is another overlay.
-        overlay_scale: Share of width and height of the canvas that all overlays together may cover
-            (q), in (0, 1].
+        overlay_scale: Fraction of width and height of the canvas that all overlays together may
+            cover (q), in (0, 1].
         variant: Rule for number and size of the overlays, "paper" or "code".
         images_per_label: Number of images per label that are used as overlays (k), >= 1, for 5,000
             images or more. With fewer images, the number is reduced in proportion.
@@ -68,7 +68,7 @@ class CutAndSew:
         decay = rate * self.label_weight_decay
         ranges = {
             "overlay_probability": (0 <= self.overlay_probability <= 1, "in [0, 1]"),
-            "overlay_scale": (0 < self.overlay_scale <= 1, "a share of a side, in (0, 1]"),
+            "overlay_scale": (0 < self.overlay_scale <= 1, "a fraction of a side, in (0, 1]"),
             "strong_view_weight": (0 <= self.strong_view_weight < math.inf, "0 or more"),
             "label_learning_rate": (0 <= rate < math.inf, "0 or more, such as 0.01"),
             "label_weight_decay": (0 <= decay <= 1, "in [0, 1 / label_learning_rate]"),

@@ -47,7 +47,7 @@ class LabelEstimator(nn.Module):
             "code", the mean gradients and the weight decay are applied to all rows at every step.
 
     Attributes:
-        log_odds: Current log-odds, ``(n, c)``, in float32 or finer, without correction and
+        log_odds: Current log-odds, ``(n, c)``, in float32 or wider, without correction and
             blending.
 
     Raises:

@@ -60,9 +60,9 @@ def mask_top_images_by_prevalence(
     Args:
         scores: Scores of whole images or of fused views, ``(n, c)``. Only the order of the scores
             is used.
-        prevalence: Expected share of positive images of each label, in [0, 1], ``(c,)``, such as
+        prevalence: Expected fraction of positive images of each label, in [0, 1], ``(c,)``, such as
             the mean probability.
-        share: Share of the expected positive images that is selected, in (0, 1].
+        share: Fraction of the expected positive images that is selected, in (0, 1].
 
     Returns:
         Boolean mask of the selected images of each label, ``(n, c)``. If scores are equal, the
@@ -75,9 +75,9 @@ def mask_top_images_by_prevalence(
 
     Source:
         none; ours, in place of the fixed k of TailorCLIP, arXiv:2606.11626, eq. 10, which is a
-        large share of a small dataset and a small share of a large one. On VOC2012 train with CLIP
-        RN50x64, half of the expected images by whole-image scores: 96.6 % of the selected images
-        are positive, and 75.5 % for the worst label (89.4 and 52.5 % with k = 200).
+        large fraction of a small dataset and a small fraction of a large one. On VOC2012 train
+        with CLIP RN50x64, half of the expected images by whole-image scores: 96.6 % of the
+        selected images are positive, and 75.5 % for the worst label (89.4 and 52.5 % with k = 200).
 
     Example:
         >>> scores = torch.tensor([[4.0, 1.0], [3.0, 2.0], [2.0, 3.0], [1.0, 4.0]])
@@ -88,7 +88,7 @@ def mask_top_images_by_prevalence(
     if not 0 < share <= 1:
         raise ConfigError(f"share must be in (0, 1]; got {share!r}.")
     if not ((prevalence >= 0) & (prevalence <= 1)).all():
-        raise InputError("prevalence must be in [0, 1], a share of the images for each label.")
+        raise InputError("prevalence must be in [0, 1], a fraction of the images for each label.")
     count = (share * sizes["n"] * prevalence.double()).round().clamp(min=1)
     return _top_image_ranks(validate_pseudolabel_image_scores(scores)) < count
 

@@ -10,7 +10,7 @@ from surelabel.shapes import check_shapes
 
 
 def validate_pseudolabel_scores(scores: Tensor) -> Tensor:
-    """Return scores with labels in the last axis, in float32 or finer.
+    """Return scores with labels in the last axis, in float32 or wider.
 
     Raises:
         InputError: If a score is not finite, or there is no label.
@@ -26,7 +26,7 @@ def validate_pseudolabel_scores(scores: Tensor) -> Tensor:
 
 
 def validate_pseudolabel_image_scores(scores: Tensor) -> Tensor:
-    """Return scores ``(n, c)`` in float32 or finer.
+    """Return scores ``(n, c)`` in float32 or wider.
 
     Raises:
         InputError: If the shape is not ``(n, c)``, or a score is not finite.

@@ -27,7 +27,7 @@ def part_presence_probabilities(names: Tensor, others: Tensor) -> Tensor:
         others: Similarities of each part with words for all other image contents, ``(n, t, o)``.
 
     Returns:
-        Targets in [0, 1], ``(n, c)``, in float32 or finer.
+        Targets in [0, 1], ``(n, c)``, in float32 or wider.
 
     Raises:
         InputError: If the shapes do not match, there is no label, or a similarity is not finite.
