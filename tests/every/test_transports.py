@@ -183,7 +183,7 @@ def test_refuses_costs_that_are_not_finite(transport, value):
 def test_refuses_weights_that_are_none(transport, name, value):
     parts = dict(zip(("cost", "rows", "columns"), problem(), strict=True))
     parts[name][1, 0] = value
-    with pytest.raises(InputError, match=f"{name} must be weights.*Divide them by their sum"):
+    with pytest.raises(InputError, match=f"{name} must be weights.*Divide {name} by their sums"):
         transport(**parts)
 
 

@@ -71,7 +71,7 @@ def score_threshold(link: Link, probability: float) -> float:
 
     Example:
         >>> from surelabel.links import SPA
-        >>> round(score_threshold_without_folded_link(SPA(), 0.5), 4)
+        >>> round(score_threshold(SPA(), 0.5), 4)
         0.9521
     """
     if not 0 < probability < 1:
@@ -93,7 +93,7 @@ def sigmoid_threshold(link: Link, probability: float) -> float:
 
     Example:
         >>> from surelabel.links import SPA
-        >>> round(sigmoid_threshold_without_folded_link(SPA(), 0.5), 4)
+        >>> round(sigmoid_threshold(SPA(), 0.5), 4)
         0.7215
     """
     return float(expit(score_threshold(link, probability)))
