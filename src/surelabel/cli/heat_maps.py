@@ -54,7 +54,7 @@ def write_heat_maps(
         recognizer: Recognizer that predicted the images.
         predictions: Predictions of the images.
         folder: Folder for the files.
-        top_k: Number of labels of each image. If None, each image has three labels.
+        top_k: Number of labels to draw for each image. If None, three labels are drawn.
 
     Raises:
         ConfigError: If the recognizer cannot localize labels.

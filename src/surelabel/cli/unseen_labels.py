@@ -46,7 +46,7 @@ def check_unseen_labels_option(model: str, names: str | None, unseen: Sequence[s
 
 
 def exclude_unseen_labels(labels: Sequence[str], unseen: Sequence[str] | None) -> list[str]:
-    """Return the labels of a dataset that are not unseen.
+    """Return the seen labels of a dataset.
 
     Args:
         labels: Labels of the dataset.

@@ -57,8 +57,8 @@ class Focal:
     and the logit is log(phi / (1 - phi)). The logit is computed in log space.
 
     Args:
-        gamma_pos: Focusing power of positives in the loss (gamma+), >= 0.
-        gamma_neg: Focusing power of negatives in the loss (gamma-), >= 0.
+        gamma_pos: Focusing parameter (exponent) of positives in the loss (gamma+), >= 0.
+        gamma_neg: Focusing parameter (exponent) of negatives in the loss (gamma-), >= 0.
         clip: Probability up to which the loss of a negative is zero (m in the paper), in [0, 1).
         variant: "paper" if gradients flowed through the focusing weights in training, "code" if
             the weights were constants. ``variant`` must equal the variant of the training loss.

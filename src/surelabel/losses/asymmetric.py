@@ -31,8 +31,8 @@ def asymmetric(
     Args:
         scores: Finite scores of the method, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
-        gamma_pos: Focusing power of positives (gamma+), >= 0.
-        gamma_neg: Focusing power of negatives (gamma-), >= 0.
+        gamma_pos: Focusing parameter (exponent) of positives (gamma+), >= 0.
+        gamma_neg: Focusing parameter (exponent) of negatives (gamma-), >= 0.
         clip: Probability below which the loss of a negative is 0 (m), in [0, 1).
         variant: "paper" propagates the gradient through the focusing weights. "code" treats the
             focusing weights as constants, which changes the gradient and the link but not the

@@ -27,8 +27,8 @@ def focal(
     Args:
         scores: Finite scores of the method, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
-        gamma_pos: Focusing power of positives (gamma+), >= 0.
-        gamma_neg: Focusing power of negatives (gamma-), >= 0.
+        gamma_pos: Focusing parameter (exponent) of positives (gamma+), >= 0.
+        gamma_neg: Focusing parameter (exponent) of negatives (gamma-), >= 0.
         variant: "paper" propagates the gradient through the focusing weights, as all focal losses
             do. "code" treats the focusing weights as constants, as the code of the asymmetric loss
             does.

@@ -30,7 +30,7 @@ def write_calibration_comparison(
 
     Args:
         datasets: Features and targets of each dataset, at least one dataset.
-        plan: Plan that sets the amount of work.
+        plan: Sizes, seeds and settings of the comparison.
         folder: Output folder. An interrupted comparison resumes from the subfolder ``cache``.
         seed: Seed of all random choices.
         progress: Function called with the number of finished steps of a dataset and their total

@@ -52,7 +52,7 @@ def run_calibrated_measurements(
 
     Args:
         dataset: Features and targets.
-        plan: Plan that sets the amount of work.
+        plan: Sizes, seeds and settings of the comparison.
         cache: Cache of fitted heads and metrics, from which an interrupted run resumes.
         seed: Seed of the first fit and of the candidate settings.
         progress: Function called with the number of finished fits and query rows, and their total

@@ -33,7 +33,7 @@ def measure_label_free_comparison(
 
     Args:
         images: Train, validation and test images.
-        plan: Plan that sets the amount of work.
+        plan: Sizes, seeds and settings of the comparison.
         cache: Cache of scores and metrics, from which an interrupted run resumes.
         seed: First seed.
         progress: Function called with the number of finished recognizers and their total number,
@@ -81,7 +81,7 @@ def write_label_free_comparison(
 
     Args:
         collections: Train, validation and test images of each collection, at least one collection.
-        plan: Plan that sets the amount of work.
+        plan: Sizes, seeds and settings of the comparison.
         folder: Output folder. An interrupted comparison resumes from the subfolder ``cache``.
         seed: Seed of all random choices.
         progress: Function called with the number of finished recognizers of a collection and their

@@ -1,4 +1,4 @@
-"""Methods, student variants and amount of work of the label-free comparison."""
+"""Methods, student variants, sizes, seeds and settings of the label-free comparison."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class LabelFreePlan:
-    """Amount of work of the label-free comparison.
+    """Sizes, seeds and settings of the label-free comparison.
 
     Attributes:
         unlabelled: Number of unlabelled images for fitting and calibration.
@@ -19,9 +19,9 @@ class LabelFreePlan:
         test: Number of annotated test images.
         probe_images: Number of annotated training images of the linear probe, which is the upper
             bound.
-        student_images: Number of unlabelled images of each student.
-        student_epochs: Number of epochs of each student.
-        student_seeds: Number of seeds of each student variant.
+        student_images: Number of unlabelled images that train each student.
+        student_epochs: Number of training epochs of each student.
+        student_seeds: Number of random seeds for each student variant.
         crop_seeds: Number of seeds of the random crops.
         crop_counts: Numbers of random crops (M).
         reseeded_crop_count: Number of crops that is measured with several seeds.

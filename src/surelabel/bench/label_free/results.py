@@ -15,7 +15,7 @@ class LabelFreeResults:
     Attributes:
         dataset: Title of the image collection.
         labels: Number of labels.
-        plan: Plan that sets the amount of work.
+        plan: Sizes, seeds and settings of the comparison.
         best_one_pass: Title of the one-pass row that is the reference of all gains.
         rows: Rows of the tables.
         stages: Pseudo-label stages, from `measure_pseudolabel_stages`.

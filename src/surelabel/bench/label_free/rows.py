@@ -65,7 +65,7 @@ def label_free_row_runs(
 
     Args:
         images: Train, validation and test images.
-        plan: Plan that sets the amount of work.
+        plan: Sizes, seeds and settings of the comparison.
         seed: First seed.
     """
     encoder_scale = load_encoder(images.encoder).scale

@@ -49,7 +49,7 @@ def measure_student_variants(
 
     Args:
         images: Train, validation and test images.
-        plan: Plan that sets the amount of work.
+        plan: Sizes, seeds and settings of the comparison.
         cache: Cache of scores and metrics.
         seed: First seed.
         progress: Function called with the number of finished students and their total number.
@@ -86,7 +86,7 @@ def student_run(
     Args:
         images: Image splits with the name of the encoder.
         changes: Changed settings, by section of the run.
-        plan: Plan that sets the amount of work.
+        plan: Sizes, seeds and settings of the comparison.
         seed: Seed of the run.
     """
     run = Run(

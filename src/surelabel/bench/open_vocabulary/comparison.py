@@ -47,7 +47,7 @@ def open_vocabulary_comparison_runs(
 
     Args:
         domain: Domain of the scenes.
-        plan: Plan that sets the amount of work.
+        plan: Sizes, seeds and settings of the comparison.
         seed: First seed.
     """
     runs = [
@@ -63,7 +63,7 @@ def open_vocabulary_comparison_workload(domain: str, plan: OpenVocabularyPlan) -
 
     Args:
         domain: Domain of the scenes.
-        plan: Plan that sets the amount of work.
+        plan: Sizes, seeds and settings of the comparison.
     """
     runs = open_vocabulary_comparison_runs(domain, plan)
     trained_runs = [run for run in runs if run.method.name == METHOD_NAME]
@@ -88,7 +88,7 @@ def measure_open_vocabulary_comparison(
 
     Args:
         images: Train, validation and test images.
-        plan: Plan that sets the amount of work.
+        plan: Sizes, seeds and settings of the comparison.
         cache: Cache of predictions and metrics, from which an interrupted run resumes.
         seed: First seed.
         progress: Function called with the number of finished recognizers and their total number.
@@ -148,7 +148,7 @@ def write_open_vocabulary_comparison(
 
     Args:
         images: Train, validation and test images.
-        plan: Plan that sets the amount of work.
+        plan: Sizes, seeds and settings of the comparison.
         folder: Output folder. An interrupted comparison resumes from the subfolder ``cache``.
         seed: First seed.
         progress: Function called with the number of finished recognizers and their total number.

@@ -46,7 +46,7 @@ def run_of_fitted_row(domain: str, changes: RunChanges, plan: OpenVocabularyPlan
     Args:
         domain: Domain of the scenes, which sets the weight of the frozen encoder's knowledge.
         changes: Changed settings of the row.
-        plan: Plan that sets the amount of work.
+        plan: Sizes, seeds and settings of the comparison.
         seed: Seed of a method that learns from labels.
     """
     method_settings = {"name": METHOD_NAME} | changes.get("method", {})
@@ -77,7 +77,7 @@ def runs_of_fitted_row(
     Args:
         domain: Domain of the scenes.
         changes: Changed settings of the row.
-        plan: Plan that sets the amount of work.
+        plan: Sizes, seeds and settings of the comparison.
         seed: First seed.
     """
     seeds = range(seed, seed + plan.seeds)

@@ -13,7 +13,7 @@ class OpenVocabularyResults:
 
     Attributes:
         dataset: Title of the dataset.
-        plan: Plan that sets the amount of work.
+        plan: Sizes, seeds and settings of the comparison.
         counts: Numbers of images and labels of each split and protocol, and of removed images.
         perfect_ranking: F1 of a perfect ranking, by metric.
         tables: Rows of each table, by heading.

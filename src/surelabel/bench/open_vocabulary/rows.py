@@ -94,7 +94,7 @@ def measure_open_vocabulary_row_seeds(
     Args:
         predictions: Test predictions, one for each seed.
         images: Images whose test targets are used.
-        plan: Plan that sets the amount of work.
+        plan: Sizes, seeds and settings of the comparison.
         cache: Cache of the metrics.
     """
     values = [

@@ -30,7 +30,7 @@ def measure_vocabulary_change(
     Args:
         images: Image splits, of which the first test images are used.
         runs: Runs of the recognizers.
-        plan: Plan that sets the amount of work.
+        plan: Sizes, seeds and settings of the comparison.
         cache: Cache of the results.
 
     Returns:

@@ -59,11 +59,11 @@ def brier_decomposition(
     """Decompose the Brier score of all labels of all images, over bins of the probability.
 
         Brier = Σ_b n_b/n (accuracy_b - confidence_b)²  -  Σ_b n_b/n (accuracy_b - accuracy)²
-                + variance of targets  +  within bins
+                + variance of targets  +  within_bins
 
     where bin b contains n_b of the n known targets, accuracy_b is the fraction of positives in the
     bin, confidence_b is the mean probability and accuracy is the fraction of positives of all
-    targets.
+    targets. The term within_bins is the effect of different probabilities inside a bin.
 
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
