@@ -97,7 +97,7 @@ TABLES = {  # heading: module, table, description
 }
 SECTIONS = ("Args", "Attributes", "Returns", "Raises", "Source", "Differs", "Example")
 SECTION_HEADER = re.compile(rf"^({'|'.join(SECTIONS)}):$", re.MULTILINE)
-ARGUMENT = re.compile(r"^    (\w+): (.*(?:\n {6,}.*)*)", re.MULTILINE)
+ARGUMENT = re.compile(r"^    (\w+(?:, \w+)*): (.*(?:\n {6,}.*)*)", re.MULTILINE)
 
 
 def split_docstring(doc: str) -> dict[str, str]:
@@ -109,6 +109,15 @@ def split_docstring(doc: str) -> dict[str, str]:
 def join_lines(text: str) -> str:
     """Join lines to one, escaped for a table cell."""
     return " ".join(text.split()).replace("``", "`").replace("|", "\\|")
+
+
+def argument_meanings(section: str) -> dict[str, str]:
+    """Return the meaning of each argument; ``a, b: …`` is the meaning of both arguments."""
+    return {
+        name: join_lines(meaning)
+        for names, meaning in ARGUMENT.findall(section)
+        for name in names.split(", ")
+    }
 
 
 def about_paragraphs(text: str) -> Iterator[str]:
@@ -127,11 +136,11 @@ def entry_paragraphs(name: str, entry: Any) -> Iterator[str]:
     yield from about_paragraphs(sections["About"])
     if ismodule(entry):
         yield from about_paragraphs(split_docstring(getdoc(entry.read) or "")["About"])
-    meanings = dict(ARGUMENT.findall(sections.get("Args", "")))
+    meanings = argument_meanings(sections.get("Args", ""))
     defaults = table_entry_settings(entry) if callable(entry) else {}
     if defaults:
         rows = [
-            f"| `{setting}` | `{default!r}` | {join_lines(meanings.get(setting, ''))} |"
+            f"| `{setting}` | `{default!r}` | {meanings.get(setting, '')} |"
             for setting, default in defaults.items()
         ]
         yield "\n".join(["| setting | default | meaning |", "|---|---|---|", *rows])
@@ -144,7 +153,7 @@ def run_file_paragraphs() -> Iterator[str]:
     """Iterate over the description of a run file and its keys with defaults."""
     run_class = import_module("surelabel.config").Run
     attributes = split_docstring(getdoc(run_class) or "")["Attributes"]
-    meanings = dict(ARGUMENT.findall(attributes))
+    meanings = argument_meanings(attributes)
     yield "## Run file"
     yield (
         "A TOML file in which every key is optional; `--set key=value` changes one key. The "
@@ -157,7 +166,7 @@ def run_file_paragraphs() -> Iterator[str]:
         value = getattr(defaults, field.name)
         key = f"{field.name}.name" if field.name in tables else field.name
         default = getattr(value, "name", value)
-        rows.append(f"| `{key}` | `{default!r}` | {join_lines(meanings.get(field.name, ''))} |")
+        rows.append(f"| `{key}` | `{default!r}` | {meanings.get(field.name, '')} |")
     yield "\n".join(["| key | default | meaning |", "|---|---|---|", *rows])
 
 

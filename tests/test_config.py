@@ -49,7 +49,7 @@ def test_a_run_survives_being_written_and_read(tmp_path):
         ("warm_up=-0.1", ConfigError, "warm_up must be of type float in \\[0"),
         ("ema_decay=1.0", ConfigError, r"ema_decay must be of type float in \[0, 1\); got 1"),
         ("ema_decay=true", ConfigError, "ema_decay must be of type float"),
-        ("loss.name=3", ConfigError, "A name must be a string"),
+        ("loss.name=3", ConfigError, "The name must be a string"),
         ("method.ratio=abc", ConfigError, "type of its default, 0.5"),
         ("method.ratio=nan", ConfigError, "type of its default"),
         ("method.reduction=true", ConfigError, "type of its default, 2"),

@@ -98,6 +98,11 @@ def test_every_entry_and_setting_of_a_table_is_on_its_page(chapter):
         assert not [option for option in options if f"`{option}`" not in described]
 
 
+def test_every_setting_on_the_page_of_tables_has_a_meaning():
+    page = text(ROOT / "docs" / "tables.md")
+    assert not re.findall(r"^\| `\w+` .*\|\s*\|$", page, re.MULTILINE)
+
+
 @pytest.mark.parametrize("field", [f.name for f in fields(Run)])
 def test_every_part_of_a_run_file_is_on_its_page(field):
     described = section("Run file", text(ROOT / "docs" / "tables.md"))

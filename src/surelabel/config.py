@@ -43,7 +43,7 @@ BELOW_ONE = {"warm_up", "ema_decay"}
 
 @dataclass(frozen=True)
 class Choice:
-    """A table entry and the settings of this entry in a run.
+    """Entry of a table, such as ``LOSSES``, and the settings of this entry in a run.
 
     Attributes:
         name: Name of the entry.
@@ -65,22 +65,22 @@ STUDENT_DEFAULTS = {  # components of methods that are trained by self-training
 class Run:
     """Complete configuration of a run.
 
-    If a setting is None, the value in the training recipe of the method is used.
+    If a training setting is None, it is set to its value in the training recipe of the method.
 
     Attributes:
-        encoder: Encoder that computes features, by the name of an embedded encoder or any other
-            name that ``load_encoder`` accepts.
+        encoder: Encoder that computes features. Its name is the name of an embedded encoder, such
+            as ``tiny-vit``, or another name that ``load_encoder`` accepts.
         method: Method that computes scores from features.
         loss: Loss that is minimized in training.
         regularizer: Regularizer that is added to the loss. If None, there is no regularizer.
         calibrator: Calibrator that ``calibrate`` fits on held-out annotated images.
         teacher: Method whose scores become pseudo-labels in self-training. If the scale of this
             method is not set, the scores are log-odds of a softmax at half the scale of the
-            encoder. If the run has no self-training, the value is None.
-        pseudolabels: Algorithm that computes targets from the scores of the teacher. If the run
-            has no self-training, the value is None.
-        sewing: Algorithm that combines several images into one training image. If the run has no
-            self-training, the value is None.
+            encoder. If ``method`` does not use self-training, the value is None.
+        pseudolabels: Algorithm that computes targets from the scores of the teacher. If ``method``
+            does not use self-training, the value is None.
+        sewing: Algorithm that combines several images into one training image. If ``method`` does
+            not use self-training, the value is None.
         optimizer: Optimizer that is used in training.
         regularizer_weight: Weight of the regularizer in the training objective, >= 0.
         epochs: Number of passes over the training images, >= 1.
@@ -90,15 +90,16 @@ class Run:
         learning_rate: Peak learning rate, > 0. After the warm-up, the learning rate decreases to
             0 along a cosine.
         weight_decay: Weight decay, >= 0, applied to weight matrices only.
-        warm_up: Fraction of the steps with linear warm-up of the learning rate, in [0, 1).
+        warm_up: Fraction of the optimizer steps in which the learning rate increases linearly to
+            its peak, in [0, 1).
         ema_decay: Decay of the exponential moving average of the weights, in [0, 1). If the decay
             is 0, the weights of the last step are used.
         seed: Seed of all random numbers, >= 0.
 
     Raises:
-        ConfigError: If the settings of ``encoder`` contain a device or a name, if a component of
-            self-training is set for a method without self-training, or if the teacher has to be
-            trained.
+        ConfigError: If the settings of ``encoder`` contain a device or a name. If a component of
+            self-training is set for a method without self-training. If the teacher is a method
+            with gradient training.
     """
 
     encoder: Choice = Choice("tiny-vit")
@@ -162,18 +163,18 @@ def run_method_is_student(method: Any) -> bool:
 
 
 def load_run(path: str | Path | None = None, overrides: Sequence[str] = ()) -> Run:
-    """Read a run from a TOML file and apply ``section.setting=value`` overrides.
+    """Read the configuration of a run from a TOML file and apply overrides.
 
     Args:
         path: Path of the TOML file. If None, the default settings are used.
-        overrides: Texts that replace settings of the file, such as ``loss.name=binary`` or
-            ``epochs=5``.
+        overrides: Strings of the form ``section.setting=value`` or ``setting=value``, such as
+            ``loss.name=binary`` or ``epochs=5``, which replace settings of the file.
 
     Raises:
         UnknownName: If a component has an unknown name. This error is raised before data and
             weights are read.
         ConfigError: If a setting does not exist or has an invalid value.
-        DataError: If the file cannot be read as TOML.
+        DataError: If the file cannot be read or is not valid TOML.
     """
     tree = migrate_run(_read_run_config_toml(path)) if path else {}
     for text in overrides:
@@ -184,7 +185,9 @@ def load_run(path: str | Path | None = None, overrides: Sequence[str] = ()) -> R
         renamed = "".join(f" {name} is now {RUN[name]}." for name in unknown if name in RUN)
         near = get_close_matches(unknown[0], names, n=1)
         hint = renamed or (f" Did you mean {near[0]!r}?" if near else "")
-        raise ConfigError(f"A run has no {', '.join(unknown)}.{hint} It has: {', '.join(names)}.")
+        raise ConfigError(
+            f"A run has no setting {', '.join(unknown)}.{hint} It has: {', '.join(names)}."
+        )
     defaults = Run(method=_parse_run_config_choice("method", tree.get("method", {}), Run()))
     values: dict[str, Any] = {
         k: _parse_run_config_choice(k, v, defaults)
@@ -200,7 +203,7 @@ def load_run(path: str | Path | None = None, overrides: Sequence[str] = ()) -> R
 
 
 def run_as_toml(run: Run) -> str:
-    """Return the complete run as TOML text that ``load_run`` can read."""
+    """Return the complete configuration of a run as TOML text that ``load_run`` can read."""
     numbers = [f"{f.name} = {getattr(run, f.name)!r}" for f in fields(Run) if f.name not in TABLES]
     sections = [
         "\n".join(

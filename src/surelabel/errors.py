@@ -40,4 +40,4 @@ class NotConverged(SurelabelError, RuntimeError):
 
 
 class NotFitted(SurelabelError, RuntimeError):
-    """Exception for an object that must be fitted or calibrated before a method is called."""
+    """Exception for a method call on an object that must be fitted or calibrated first."""

@@ -1,4 +1,4 @@
-"""Atomic writing of files and folders to a temporary path that is synchronized and renamed."""
+"""Atomic writing of files and folders: they are written to a temporary path and then renamed."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ _MODE = 0o666 & ~_UMASK  # some writers create files that only their owner can r
 
 
 def escape_non_utf8_file_path(path: str) -> str:
-    """Return a path in which bytes that are not valid UTF-8 are escape sequences.
+    """Return a path in which bytes that are not valid UTF-8 are replaced by escape sequences.
 
     On Unix, a path can contain any bytes. Python represents bytes that are not valid UTF-8 as
     surrogates.
@@ -43,7 +43,7 @@ def check_folder_is_replaceable(folder: str | Path) -> None:
 
 @contextmanager
 def atomic_file(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path that replaces ``path`` if the block raises no error.
+    """Yield a temporary path that replaces ``path`` if the ``with`` block raises no error.
 
     Raises:
         DataError: If the file cannot be written. An existing file remains unchanged.
@@ -64,7 +64,7 @@ def atomic_file(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary folder that replaces ``path`` if the block raises no error.
+    """Yield a temporary folder that replaces ``path`` if the ``with`` block raises no error.
 
     An existing folder at ``path`` remains until the new folder is complete.
 

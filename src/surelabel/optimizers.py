@@ -9,13 +9,13 @@ import torch
 def adamw(
     parameter_groups: Iterable[Any], lr: float, *, beta_1: float = 0.9, beta_2: float = 0.999
 ) -> torch.optim.Optimizer:
-    """Construct AdamW: Adam with decoupled weight decay, for heads and transformers.
+    """Construct AdamW (Adam with decoupled weight decay), often used for heads and transformers.
 
     Args:
         parameter_groups: Parameter groups with their weight decay, as in torch.optim.
         lr: Learning rate.
-        beta_1: Decay rate of the mean gradient, in [0, 1).
-        beta_2: Decay rate of the mean squared gradient, in [0, 1).
+        beta_1: Decay rate of the moving average of the gradient, in [0, 1).
+        beta_2: Decay rate of the moving average of the squared gradient, in [0, 1).
 
     Source:
         Loshchilov and Hutter, Decoupled Weight Decay Regularization, ICLR 2019.

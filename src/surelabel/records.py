@@ -1,6 +1,7 @@
 """Immutable records of images, features, targets and predictions, validated on construction.
 
-Axes of arrays: ``n`` images, ``c`` classes, ``d`` feature width, ``w`` tower width, ``p`` patches.
+Axes of arrays: ``n`` images, ``c`` classes, ``d`` feature width, ``w`` tower width, ``p`` patches,
+``t`` views.
 """
 
 from collections.abc import Sequence
@@ -31,14 +32,14 @@ class Features:
         patches: Vectors of p patches of each image, ``(n, p, d)``, in row-major order of the
             patch grid.
         grid: Numbers of rows and columns of the patch grid.
-        attention: Attention weights from each patch to each patch, ``(n, p, p)``; rows sum to 1.
+        attention: Attention weights of each patch over all patches, ``(n, p, p)``; rows sum to 1.
         views: Vectors of t separately encoded parts of each image, ``(n, t, d)``.
         layers: Tokens after selected layers of the tower, each ``(n, p, w)``, by layer index; the
-            index -1 is the last layer. In ladder features, the class token precedes the patch
-            tokens, ``(n, 1 + p, w)``.
-        pixels: Preprocessed images, ``(n, 3, h, w)``, for methods that train the encoder.
-        self_aware_sum: Sum of the self-aware attention outputs of selected lower blocks,
-            ``(n, p, w)``.
+            index -1 is the last layer. In features of the kind ``ladder``, the class token precedes
+            the patch tokens, ``(n, 1 + p, w)``.
+        pixels: Preprocessed images, ``(n, 3, height, width)``, for methods that train the encoder.
+        self_aware_sum: Sum of the outputs of self-aware attention over selected lower blocks,
+            ``(n, p, w)``; see ``Encoder.encode_ladder_features``.
     """
 
     pooled: Tensor
@@ -103,7 +104,8 @@ class LabelledImages:
             known.
 
     Raises:
-        InputError: If the shapes differ, or if a known target is outside [0, 1].
+        InputError: If the shapes of ``targets`` and ``known`` do not match the numbers of paths and
+            names, or if a known target is outside [0, 1].
     """
 
     paths: Sequence[str]
@@ -146,8 +148,8 @@ class LabelledFeatures:
             ``row 1`` and so on.
 
     Raises:
-        InputError: If the shapes differ, if a feature is not finite, or if a known target is
-            outside [0, 1].
+        InputError: If the shapes and lengths do not match, if a feature is not finite, or if a
+            known target is outside [0, 1].
     """
 
     features: npt.NDArray[np.float32]
@@ -169,7 +171,7 @@ class LabelledFeatures:
         if not np.isfinite(features).all():
             raise InputError(
                 f"features must be finite; got {(~np.isfinite(features)).sum()} values that are "
-                "not finite. Remove these rows."
+                "not finite. Remove the rows with these values."
             )
         paths = list(self.paths) or [f"row {i}" for i in range(len(features))]
         if len(paths) != len(features):
@@ -201,7 +203,7 @@ class LabelledFeatures:
 
 @dataclass(frozen=True)
 class SkippedImage:
-    """An image that could not be read.
+    """Image that could not be read, with the reason.
 
     Attributes:
         path: Path of the image.
@@ -214,14 +216,14 @@ class SkippedImage:
 
 @dataclass(frozen=True)
 class EncodingStats:
-    """Computing time and other costs of encoding several images.
+    """Computing time and number of encoder inputs for several images.
 
     Attributes:
         n_cached: Number of images whose features were read from the cache.
         decode_seconds: Time spent decoding, in seconds, summed over the workers.
         model_seconds: Time spent in the encoder, in seconds.
-        encoder_passes: Number of encoder passes over images and parts of images, including passes
-            that the cache saved.
+        encoder_passes: Number of encoder inputs: images and their views, including those whose
+            features were read from the cache.
     """
 
     n_cached: int
@@ -247,12 +249,12 @@ class Predictions:
         features: Image vectors in fp16 for search by sentence, ``(n, d)``, or None if image
             vectors are not available.
         skipped: Images that could not be read, each with the reason.
-        encoding_stats: Costs of the encoding. If no image was encoded, the value is None.
+        encoding_stats: Computing time of the encoding. If no image was encoded, the value is None.
         hashes: Content hashes of the image files, length n. If the hashes are unknown, the value
             is None.
 
     Raises:
-        InputError: If the shapes differ.
+        InputError: If the shapes and lengths do not match.
     """
 
     paths: Sequence[str]
@@ -287,7 +289,7 @@ class Predictions:
 
     @property
     def probabilities(self) -> Array:
-        """Calibrated probabilities in [0, 1], the sigmoid of the logits, ``(n, c)``.
+        """Return the calibrated probabilities, the sigmoid of the logits, ``(n, c)``.
 
         Raises:
             NotFitted: If the predictions are uncalibrated.
@@ -295,7 +297,7 @@ class Predictions:
         if self.logits is None or self.calibration is None:
             raise NotFitted(
                 "Probabilities need a calibrated recognizer; these predictions are uncalibrated. "
-                "Calibrate the recognizer on labelled images (`surelabel calibrate`, or "
+                "Calibrate the recognizer on annotated images (`surelabel calibrate`, or "
                 "`recognizer.calibrate(held_out)`) and predict again, or use the scores."
             )
         probabilities: Array = expit(self.logits.astype(np.float64))
@@ -318,7 +320,7 @@ def validate_record_targets(
 
     Raises:
         InputError: If a known target is outside [0, 1], if a value of ``known`` is neither True
-            nor False, or if the shapes differ.
+            nor False, or if ``targets`` and ``known`` do not have one shape ``(n, c)``.
     """
     values = np.array(targets, dtype=np.float64)
     is_known = ~np.isnan(values)

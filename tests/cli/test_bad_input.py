@@ -170,7 +170,7 @@ CASES = {
     ),
     "NaN in a label": (
         label_file("path,lion\nimages/00000.jpg,1\nimages/00001.jpg,NaN\n"),
-        "bad.csv, line 3: 'lion' must be in .* got 'NaN'",
+        "bad.csv, line 3: the target of 'lion' must be in .* got 'NaN'",
     ),
     "a label called path": (
         label_file("path,path\nimages/00000.jpg,1\n"),
@@ -190,7 +190,7 @@ CASES = {
     "a truncated index": (truncated_index, "logits-.*npy"),
     "an index of another recognizer": (
         ["index", "index", "images", "--model", "tiny-vit"],
-        "An index contains predictions of one recognizer",
+        "contains predictions of the recognizer .*; got the recognizer",
     ),
     "a threshold above 1": (
         ["tag", "images", "--labels", "lion", "--threshold", "2"],
@@ -230,7 +230,7 @@ CASES = {
     "a truncated calibration": (truncated("calibration.json"), "calibration.json is damaged"),
     "truncated names": (
         truncated("names.txt"),
-        "must have 3 labels, as names.txt; got 4. Copy the complete folder",
+        "must have 3 labels, like names.txt; got 4. Copy the complete folder",
     ),
     "tags that cannot be written": (
         ["tag", "images", "--labels", "lion", "--out", f"{BELOW_A_FILE}/tags.csv"],
@@ -275,7 +275,7 @@ CASES = {
     ),
     "an index over something else": (
         ["index", "images", "images", "--labels", "lion"],
-        "images contains",
+        "found images/",
     ),
     "scenes that cannot be written": (
         ["scenes", BELOW_A_FILE, "--count", "2"],
@@ -289,11 +289,14 @@ CASES = {
     "vectors that are no archive": (no_archive, "bad.npz .*npz|bad.npz is no"),
     "vectors that are not there": (["evaluate", "tiny-vit", "gone.npz"], "gone.npz"),
     "targets that do not fit the vectors": (archive(targets=np.eye(5, 2)), r"\(5, 2\)"),
-    "a part of vectors without parts": (archive(":test"), "has no split 'test'. Its splits: none"),
+    "a part of vectors without parts": (
+        archive(":test"),
+        "has no split 'test'. Splits of the file: none",
+    ),
     "an empty part of vectors": (archive(":"), "has no split ''"),
     "an unknown part of vectors": (
         archive(":tests", part=np.array(["train"] * 3 + ["test"] * 3)),
-        "has no split 'tests'. Its splits: train, test",
+        "has no split 'tests'. Splits of the file: train, test",
     ),
     "an unknown loss": ([*FIT, "--loss", "spaa", "--out", "new"], "'spaa'.* Did you mean 'spa'"),
     "an unknown method": (["fit", "labels.csv", "--method", "liner", "--out", "new"], "'linear'"),
@@ -343,7 +346,7 @@ CASES = {
     ),
     "one label for a method that compares labels": (
         ["fit", "images", *TAILOR, "--labels", "lion"],
-        "requires at least 3 labels to compare; got 1",
+        "requires at least 3 labels; got 1",
     ),
     "folds without labels": (
         ["fit", "images", *TAILOR, "--labels", "names.txt", "--folds", "3"],

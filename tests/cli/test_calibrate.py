@@ -57,7 +57,7 @@ def test_all_images_that_cannot_be_read_are_named_once_at_the_end(home, run):
 
 def test_calibration_adapts_to_unlabelled_images(home, run):
     done = run("calibrate", "recognizer", "images", "--unlabelled", "--out", "moved")
-    assert done.out.startswith("Adapted to 24 images, assuming")
+    assert done.out.startswith("The calibration was adapted to 24 images, assuming")
     assert (
         Recognizer.load("moved").calibrated_on
         == "beta on 24 labelled images, adapted to 24 other images"

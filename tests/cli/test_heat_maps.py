@@ -76,7 +76,7 @@ def test_a_image_that_is_gone_meanwhile_is_told(home):
     predictions = recognizer.predict(paths)
     (home / paths[1]).unlink()
     terminal = Terminal(as_json=False, quiet=True, device="cpu", seed=0)
-    with pytest.raises(DataError, match=f"{paths[1]} was tagged, but cannot be read any more"):
+    with pytest.raises(DataError, match=f"{paths[1]} was tagged, but cannot be read a second time"):
         write_heat_maps(terminal, recognizer, predictions, "places", None)
 
 

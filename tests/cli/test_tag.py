@@ -153,7 +153,7 @@ def test_a_method_that_learns_from_images_learns_from_these_first_and_says_so(ho
     scores = []
     for line in (first, ["--model", "learnt"]):
         done = run("tag", "images", *line, "--top-k", "4", "--json")
-        assert ("standardized is fitted on these 24 images first" in done.err) == (line is first)
+        assert ("standardized is first fitted on these 24 images" in done.err) == (line is first)
         found = [tag for image in json.loads(done.out) for tag in image["tags"]]
         scores.append(sorted((tag["label"], tag["score"]) for tag in found))
     assert scores[0] == scores[1]
@@ -182,7 +182,7 @@ OPERATING_POINTS = [
 def test_an_operating_point_prints_expected_precision_and_recall_on_stderr(point, home, run):
     done = run("tag", "images", "--model", "recognizer", *point.split(), "--json")
     assert len(json.loads(done.out)) == 24
-    expect = r"^Expected, as a mean over \d+ labels: precision \d+ %, recall \d+ %\."
+    expect = r"^Expected precision \d+ % and recall \d+ %, as means over \d+ labels\."
     assert re.search(expect, done.err, re.MULTILINE)
     quiet = run("tag", "images", "--model", "recognizer", *point.split(), "--json", "--quiet")
     assert "Expected" not in quiet.err

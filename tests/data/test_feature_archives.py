@@ -70,8 +70,8 @@ def test_half_precision_and_flags_are_taken(tmp_path):
         ({"targets": np.zeros((3, 2))}, "v.npz must contain valid features and targets"),
         ({"names": np.array(["dog"])}, "one column per label, 1; got 2"),
         ({"features": np.full((4, 3), np.nan)}, "must be finite; got 12"),
-        ({"part": np.array(["train"] * 3)}, "for each of 4 rows. .* has 3 of train"),
-        ({"part": np.array(["dev"] * 4)}, "part must be one of train, validation, test .* of dev"),
+        ({"part": np.array(["train"] * 3)}, "for each of 4 rows. .* has 3 values: train"),
+        ({"part": np.array(["dev"] * 4)}, "part must be one of train, validation, test .*: dev"),
     ],
 )
 def test_what_does_not_fit_is_named_with_its_file(tmp_path, changed, says):

@@ -49,7 +49,7 @@ def test_aliases_are_taken_apart():
         (["sofa|Sofa"], "'Sofa' on line 1 and again on line 1"),
         (["dog", "x" * 300], "'x{40}…' on line 2 has 300 characters; at most 200"),
         (["dog", "hot\tdog"], r"'hot\\tdog' on line 2 contains a control character"),
-        (["sofa|"], "'' on line 1 is empty beside a |"),
+        (["sofa|"], r"'' on line 1 is empty before or after a \|"),
     ],
 )
 def test_a_bad_name_is_refused_with_its_line(names, message):

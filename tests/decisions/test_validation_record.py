@@ -189,11 +189,11 @@ def changed(name, change):
         (changed("predicted_positives", lambda a: a + 1), "a label is predicted at threshold 1"),
         (
             changed("true_positives", lambda a: 2 * a),
-            "more labels are right, or wrong, than are predicted",
+            "more labels are correct, or wrong, than are predicted",
         ),
         (
             changed("false_discovery_sum", lambda a: 5 * a),
-            "more labels are right, or wrong, than are predicted",
+            "more labels are correct, or wrong, than are predicted",
         ),
         (
             changed("false_negative_sum", lambda a: 5 * a),

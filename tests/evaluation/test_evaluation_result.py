@@ -83,7 +83,7 @@ def test_other_names_or_unlabelled_images_are_refused(labelled):
 
 def test_nothing_known_is_refused(labelled):
     nothing = LabelledImages(labelled.paths, NAMES, np.full((40, 3), np.nan))
-    with pytest.raises(InputError, match="At least one label of the predicted images"):
+    with pytest.raises(InputError, match="At least one target of the predicted images"):
         evaluate_predictions(predictions(nothing, RNG.normal(size=(40, 3))), nothing)
 
 

@@ -84,7 +84,7 @@ def test_what_cannot_be_searched_for_is_said():
     judged = evaluation([[1, 1, 1]], [[1, 0, 0]])
     with pytest.raises(UnknownName, match=r"'dgo'.* Did you mean 'dog'"):
         evaluate_search_precision(judged, "dgo")
-    with pytest.raises(InputError, match=r"k must be at least 1, the number of hits; got 0"):
+    with pytest.raises(InputError, match=r"k, the number of hits, must be at least 1; got 0"):
         evaluate_search_precision(judged, "dog", k=0)
     with pytest.raises(NotFitted, match="are uncalibrated"):
         evaluate_search_precision(evaluation([[1, 1, 1]], [[1, 0, 0]], calibration=None), "dog")

@@ -21,7 +21,7 @@ def test_a_ladder_is_named_by_its_blocks():
     "part", ["ladder", "ladder/1", "ladder/1/2/3", "ladder/a/2", "ladder/-1/2"]
 )
 def test_a_ladder_without_its_two_numbers_is_refused(part):
-    with pytest.raises(ConfigError, match=rf"ladder/FIRST/DEPTH, as ladder/0/3; got '{part}'"):
+    with pytest.raises(ConfigError, match=rf"ladder/FIRST/DEPTH, such as ladder/0/3; got '{part}'"):
         parse_ladder_feature_kind(part)
 
 

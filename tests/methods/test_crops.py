@@ -126,5 +126,5 @@ def test_numbers_out_of_range_are_refused(bad, encoder):
 
 
 def test_an_area_that_is_none_is_refused(encoder):
-    with pytest.raises(InputError, match="area must be two shares"):
+    with pytest.raises(InputError, match="area must be two fractions"):
         Crops(encoder, NAMES, area=(0.5, 0.2))

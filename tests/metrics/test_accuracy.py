@@ -34,7 +34,7 @@ def test_a_probability_at_the_threshold_is_predicted_positive():
 
 @pytest.mark.parametrize("metric", [accuracy, accuracy_per_class])
 def test_graded_targets_have_no_accuracy(metric):
-    with pytest.raises(InputError, match=r"targets of an accuracy must be 0 or 1; got 0.3"):
+    with pytest.raises(InputError, match=r"targets of an accuracy metric must be 0 or 1; got 0.3"):
         metric([[0.2, 0.4]], [[0.3, 1]])
 
 

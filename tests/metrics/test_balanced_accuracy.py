@@ -30,5 +30,5 @@ def test_a_class_without_positives_or_without_negatives_is_left_out():
 
 @pytest.mark.parametrize("metric", [balanced_accuracy, balanced_accuracy_per_class])
 def test_graded_targets_have_no_accuracy(metric):
-    with pytest.raises(InputError, match=r"targets of an accuracy must be 0 or 1; got 0.3"):
+    with pytest.raises(InputError, match=r"targets of an accuracy metric must be 0 or 1; got 0.3"):
         metric([[0.2, 0.4]], [[0.3, 1]])

@@ -284,7 +284,7 @@ def climbing():
         ),
         ("timm:test_mambaout", {"pretrained": False}, Asking("trunk"), "requires trunk tokens"),
         ("features:8", {}, Asking("trunk"), "trunk tokens; features:8 does not"),
-        ("features:8", {}, Asking("views"), "crops encodes parts of images; features:8 accepts no"),
+        ("features:8", {}, Asking("views"), "crops encodes views of images; features:8 accepts no"),
         ("features:8", {}, Asking(image_size=96), "features:8 needs precomputed features"),
         (
             "tiny-vit",

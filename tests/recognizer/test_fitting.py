@@ -126,7 +126,7 @@ NOWHERE = LabelledImages(["no/such.png"] * 9, NAMES, np.eye(3)[[0, 1, 2] * 3])
             {"folds": 3},
             "got raw scores of ranking",
         ),
-        ({"method": "finetune"}, {"folds": 2}, "would train the network 2 more times"),
+        ({"method": "finetune"}, {"folds": 2}, "each fold would train the network again; got 2"),
         ({"method": "finetune", "encoder": "features:16"}, {}, "features:16 cannot be trained"),
         (
             {"regularizer": "class_covariance", "encoder": "features:16"},

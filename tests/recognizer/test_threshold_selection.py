@@ -61,7 +61,7 @@ def test_a_cost_needs_probabilities_and_no_record():
 
 def test_a_cost_of_scores_without_probabilities_is_refused():
     bare = Recognizer.zero_shot("tiny-vit", NAMES, templates="a {} on a table")
-    with pytest.raises(NotFitted, match=r"requires a validation record.* 20 or more"):
+    with pytest.raises(NotFitted, match=r"require a validation record.* 20 or more"):
         operating_point(bare, "cost")
 
 

@@ -26,7 +26,7 @@ from surelabel.tables import table_entry_settings
 pytestmark = [  # to be quick, images are few
     pytest.mark.filterwarnings("ignore:tailor makes only"),
     pytest.mark.filterwarnings("ignore:The [0-9]+ images have equal scores"),
-    pytest.mark.filterwarnings("ignore:[0-9]+ of [0-9]+ labels have no patch"),
+    pytest.mark.filterwarnings("ignore:[0-9]+ of [0-9]+ labels have no selected patch"),
 ]
 SCENES = collection("scenes-80", split="train")
 FIVE = list(SCENES.names[:5])
@@ -363,9 +363,7 @@ def test_one_image_is_enough(learn):
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_too_few_names_are_refused_with_the_remedy(learn, count):
-    with pytest.raises(
-        ConfigError, match=rf"at least 3 labels .*; got {count}. Add labels .*=tiles"
-    ):
+    with pytest.raises(ConfigError, match=rf"at least 3 labels; got {count}. Add labels .*=tiles"):
         learn(names=FIVE[:count])
 
 

@@ -47,5 +47,5 @@ def test_a_single_size_has_an_answer():
 
 def test_undefined_draws_are_counted():
     plot = plot_calibration_budget(budget([[np.nan, 0.05], [0.04, 0.04], [0.03, 0.03]]))
-    assert "1 samples without a positive label are omitted" in plot.caption
+    assert "1 samples without a positive or negative label are omitted" in plot.caption
     assert "25 images: ECE 5.00 points" in plot.alt

@@ -125,7 +125,7 @@ def test_scores_are_compared_with_the_baseline_and_not_counted(judged):
     assert "label-counts" not in Reader(html(found)).values("id")
     seen = Reader(html(replace(found, zero_shot_baseline=judged(seed=1).predictions)))
     assert "Zero-shot baseline" in seen.text
-    assert "so labels cannot be counted" in seen.text
+    assert "so predicted labels cannot be counted" in seen.text
     assert "Labels per image and" not in seen.text
 
 

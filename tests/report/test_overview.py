@@ -77,7 +77,8 @@ def test_the_precision_of_confident_predictions_is_shown(judged):
     sure = [(r, c) for r in range(400) for c in range(8) if p[r, c] >= 0.8 and found.known[r, c]]
     right = sum(found.targets[r, c] for r, c in sure) / len(sure)
     assert f"{100 * right:.1f} %" in headlines(found)
-    assert f"among the {len(sure):,} predictions with 80 % or more" in headlines(found)
+    text = f"among the {len(sure):,} decisions with a probability of 80 % or more"
+    assert text in headlines(found)
 
 
 def test_a_recognizer_without_confident_predictions_can_be_shown(judged):

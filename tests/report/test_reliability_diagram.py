@@ -50,7 +50,7 @@ def test_the_words_hold_every_point_with_its_count(judged):
 def test_the_note_describes_the_bins_and_the_decisions():
     text = describe_reliability_diagram_bins(60, 5, 210)
     assert "15 equal-width bins" in text
-    assert "pooled over 210 known decisions of 60 images x 5 labels" in text
+    assert "pooled over 210 decisions with known targets, of 60 images x 5 labels" in text
     assert "probability that the label is positive" in text
 
 

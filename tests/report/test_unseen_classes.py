@@ -126,7 +126,7 @@ def test_what_is_undefined_is_a_null(opened, tmp_path):
     [
         ([], "got 0"),
         (["label 1", "zebra"], "got 2, of which 'zebra' was not evaluated"),
-        ([f"label {i}" for i in range(8)], "and not all of the 8 evaluated labels; got 8"),
+        ([f"label {i}" for i in range(8)], "but not all, of the 8 evaluated labels; got 8"),
     ],
 )
 def test_unseen_classes_that_were_not_evaluated_are_an_error(opened, tmp_path, names, says):

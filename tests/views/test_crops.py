@@ -104,8 +104,8 @@ def test_flip_never_and_always():
     [
         ((0, 5), 1, {}, r"size must be a width and a height of 1 or more; got \(0, 5\)"),
         ((5, 5), -1, {}, r"count must be 0 or more; got -1"),
-        ((5, 5), 1, {"area": (0.3, 0.2)}, r"area must be two shares in \(0, 1\]"),
-        ((5, 5), 1, {"area": (0.5, 1.2)}, r"area must be two shares in \(0, 1\]"),
+        ((5, 5), 1, {"area": (0.3, 0.2)}, r"area must be two fractions in \(0, 1\]"),
+        ((5, 5), 1, {"area": (0.5, 1.2)}, r"area must be two fractions in \(0, 1\]"),
         ((5, 5), 1, {"aspect": (0.0, 1.0)}, "aspect must be two ratios above 0"),
         ((5, 5), 1, {"flip": 1.5}, r"flip must be a probability in \[0, 1\]; got 1\.5"),
     ],

@@ -32,7 +32,7 @@ def test_one_tile_is_the_image():
 @pytest.mark.parametrize("size", [(2, 9), (9, 2), (0, 0)])
 def test_an_image_with_fewer_pixels_than_tiles_is_refused(size):
     with pytest.raises(
-        InputError, match=r"3 by 3 tiles must have 3 pixels in width and 3 in height or more; got"
+        InputError, match=r"3 by 3 tiles must be at least 3 pixels wide and 3 pixels high; got"
     ):
         tile_grid_boxes(size)
 

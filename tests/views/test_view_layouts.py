@@ -90,13 +90,13 @@ def test_cuts_that_look_elsewhere_have_other_names():
         ),
         (lambda: CropLayout(count=0), r"count must be 1 or more.* got count=0, first=0"),
         (lambda: CropLayout(first=-1), r"first 0 or more; got count=5, first=-1"),
-        (lambda: CropLayout(area=(0.2, 0.1)), r"area must be two shares in \(0, 1\]"),
+        (lambda: CropLayout(area=(0.2, 0.1)), r"area must be two fractions in \(0, 1\]"),
         (
             lambda: CropLayout(area=0.2),
-            r"area must be two shares in \(0, 1\], the smaller.* got 0\.2",
+            r"area must be two fractions in \(0, 1\], the smaller.* got 0\.2",
         ),
-        (lambda: CropLayout(area=[0.2]), r"area must be two shares in \(0, 1\].* got \[0\.2\]"),
-        (lambda: RegionLayout([]), "regions must not be empty; use None"),
+        (lambda: CropLayout(area=[0.2]), r"area must be two fractions in \(0, 1\].* got \[0\.2\]"),
+        (lambda: RegionLayout([]), "at least one region; got none.* use None"),
         (
             lambda: RegionLayout([(0, 0, 0, 1)]),
             r"right and bottom in \[0, 1\].* got \(0\.0, 0\.0, 0\.0, 1\.0",

@@ -1,7 +1,7 @@
 """Reproducible comparisons, with the tables of published papers beside our measurements.
 
-Each comparison has one folder. Code shared by the comparisons is in ``bench``: train, validation
-and test splits, a cache of results, resampling, and Markdown tables.
+Each comparison is a subpackage. The modules of ``bench`` itself are shared by the comparisons:
+train, validation and test splits, a cache of results, resampling, and Markdown tables.
 """
 
 from surelabel.bench.feature_splits import (

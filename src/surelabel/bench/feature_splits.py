@@ -28,8 +28,9 @@ class FeatureSplits:
 
     Attributes:
         name: Title of the dataset in tables.
-        encoder: Name of the encoder, or ``features:WIDTH`` for precomputed features.
-        train: Training split, used to fit heads.
+        encoder: Name of the encoder. For precomputed features, ``features:`` and the width of the
+            features, such as ``features:512``.
+        train: Training split, used to fit linear heads.
         validation: Validation split, used to select settings and to fit calibrators.
         test: Test split, used only for the measurements.
     """
@@ -42,7 +43,7 @@ class FeatureSplits:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the encoder name, the features and the targets, without the title."""
+        """Hash of the encoder name, the features, the targets and the masks of known targets."""
         digest = hashlib.sha256(self.encoder.encode())
         for split in (self.train, self.validation, self.test):
             for array in (split.features, split.targets, split.known):
@@ -53,10 +54,10 @@ class FeatureSplits:
 def load_scene_feature_splits(
     encoder: str, *, quick: bool = False, progress: Progress | None = None
 ) -> FeatureSplits:
-    """Encode scenes of 80 labels with an embedded encoder.
+    """Encode generated images (scenes) with 80 labels and return train, validation and test splits.
 
     Args:
-        encoder: ``tiny-vit`` or ``tiny-rn``.
+        encoder: Name of an embedded encoder: ``tiny-vit`` or ``tiny-rn``.
         quick: If True, use the 3,000 images inside the package. If False, render 35,000 images into
             the cache folder on first use.
         progress: Function called with the number of encoded images and the total number of images.
@@ -82,10 +83,11 @@ def _load_images_of_feature_split(split: str, quick: bool) -> LabelledImages:
 
 
 def load_feature_splits(path: str | Path) -> FeatureSplits:
-    """Load precomputed features from a NumPy archive.
+    """Load precomputed features and targets from a NumPy archive.
 
     Args:
-        path: ``.npz`` file in the format of `read_feature_archive`, with all three splits.
+        path: ``.npz`` file in the format of `read_feature_archive`, with the splits train,
+            validation and test.
 
     Raises:
         DataError: If the file cannot be read or a split is missing.

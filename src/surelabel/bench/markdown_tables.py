@@ -18,19 +18,19 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def markdown_table_value(value: float, metric: str) -> str:
-    """Return a formatted metric value without the unit, which is in the column header."""
+    """Return a formatted metric value without its unit, which the column header contains."""
     return format_described_metric_value(value, markdown_table_metric_unit(metric)).removesuffix(
         " %"
     )
 
 
 def markdown_table_metric_title(metric: str) -> str:
-    """Return the title of a metric in tables; papers of the comparisons define some titles."""
+    """Return the column title of a metric; mean average precision is titled mAP@y or mAP@x."""
     return PAPER_TITLES.get(metric) or describe_metric(metric).title
 
 
 def markdown_table_metric_unit(metric: str) -> str:
-    """Return the unit of a metric in reports."""
+    """Return the unit of a metric, as in the evaluation report."""
     return describe_metric(metric).unit
 
 

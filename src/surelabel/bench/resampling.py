@@ -1,7 +1,8 @@
-"""Metrics on many resamples of the images at once, with one row of image weights per resample.
+"""Metrics on bootstrap resamples of the images, computed for all resamples at once.
 
-All metrics of this file are functions of sums over images, so resampling is a matrix product. If
-all weights are 1, the metrics equal those of ``surelabel.metrics``.
+All metrics of this file are functions of sums over images. A matrix contains the weight of each
+image in each resample, so one matrix product computes the sums of all resamples. If all weights are
+1, the metrics equal those of ``surelabel.metrics``.
 """
 
 from collections.abc import Mapping
@@ -21,7 +22,8 @@ INTERVAL_QUANTILES = (0.025, 0.975)
 def bench_resampling_weights(count: int, *, resamples: int, seed: int = 0) -> Array:
     """Return how often each image occurs in each resample, ``(1 + resamples, n)``.
 
-    In the first row, each image occurs once. The other rows are sampled with replacement.
+    The first row represents the original images: each image occurs once. Each other row represents
+    n images that are sampled with replacement.
 
     Args:
         count: Number of images, n.
@@ -34,13 +36,16 @@ def bench_resampling_weights(count: int, *, resamples: int, seed: int = 0) -> Ar
 
 
 class BenchResampling:
-    """Metrics on resamples of the images; all compared rows use the same resamples.
+    """Metrics of log-odds on the original images and on bootstrap resamples of the images.
+
+    The resamples depend only on the number of images and on the seed, so different log-odds are
+    compared on the same resamples.
 
     Args:
-        targets: Targets in [0, 1], NaN if unknown, ``(n, c)``.
+        targets: Targets of n images and c labels in [0, 1], NaN if unknown, ``(n, c)``.
         known: True for known targets, boolean, ``(n, c)``. If None, all targets except NaN are
             known.
-        resamples: Number of resamples, in addition to the images themselves.
+        resamples: Number of resamples, without the original images.
         seed: Seed of the resampling.
     """
 
@@ -58,11 +63,13 @@ class BenchResampling:
         self._prevalence_error = self._squared_error_of_prevalences()
 
     def metrics(self, logits: Array) -> dict[str, Array]:
-        """Return the values of each metric, ``(1 + resamples,)``: first on the images, then on each
-        resample.
+        """Return Brier skill, log loss, ECE and ACE on the original images and on each resample.
 
         Args:
             logits: Log-odds, ``(n, c)``.
+
+        Returns:
+            Values by metric, ``(1 + resamples,)`` each. The first value is for the original images.
         """
         p, y = expit(logits), self._targets
         squared_errors = ((p - y) ** 2).sum(axis=1, where=self._known)
@@ -80,7 +87,7 @@ class BenchResampling:
         }
 
     def _bin_sums(self, p: Array) -> Array:
-        """Return the counts, probabilities and targets per image and bin, (n, 3 · BINS)."""
+        """Return counts, sums of p and sums of targets per image and bin, (n, 3 · BINS)."""
         n, known = len(p), self._known
         bins = np.searchsorted(np.arange(1, BINS) / BINS, p, side="right")
         cells = (bins + BINS * np.arange(n)[:, None])[known]
@@ -91,7 +98,7 @@ class BenchResampling:
         return np.hstack(sums)
 
     def _squared_error_of_prevalences(self) -> Array:
-        """Return the squared error of predicting the prevalence of each label, by resample."""
+        """Return the total squared error of predicting the prevalences, for each resample."""
         y = np.where(self._known, self._targets, 0)
         totals, squares = self._weights @ y, self._weights @ y**2
         errors = squares - totals * divide_or_nan(totals, self._weights @ self._known.astype(float))
@@ -102,7 +109,7 @@ class BenchResampling:
 def bench_resampling_difference_intervals(
     first: Mapping[str, Array], second: Mapping[str, Array]
 ) -> dict[str, ConfidenceInterval]:
-    """Return the 95 % interval of ``first`` minus ``second`` for each metric.
+    """Return the difference ``first`` - ``second`` of each metric, with a 95 % interval.
 
     Args:
         first: Values by metric, from `BenchResampling.metrics`, ``(1 + resamples,)`` each.
@@ -112,14 +119,15 @@ def bench_resampling_difference_intervals(
         Efron, Bootstrap Methods: Another Look at the Jackknife, Annals of Statistics, 1979.
 
     Differs:
-        The resamples are shifted so that the mean of the resamples is the difference itself, as in
-        ``metrics.paired_bootstrap_interval``, because binned errors grow in every resample.
+        The resampled differences are shifted so that their mean is the difference on the original
+        images, as in ``metrics.paired_bootstrap_interval``. Without the shift, the interval of a
+        calibration error would be biased, because binned errors are larger on resamples.
     """
     return {name: _centred_bench_resampling_interval(first[name] - second[name]) for name in first}
 
 
 def _centred_bench_resampling_interval(values: Array) -> ConfidenceInterval:
-    """Return the first value with the interval of the other values, centred on the first value."""
+    """Return the first value with a 95 % interval from the other values, shifted to the first."""
     value, resampled = float(values[0]), values[1:]
     defined = resampled[~np.isnan(resampled)]
     if not defined.size:

@@ -1,4 +1,4 @@
-"""On-disk cache of comparison results, so that an interrupted comparison resumes."""
+"""On-disk cache of comparison results, from which an interrupted comparison resumes."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ READ_ERRORS = (OSError, EOFError, ValueError, KeyError, AttributeError, zipfile.
 class ResultCache:
     """Cache of results in a folder, keyed by a hash of the data and settings of each result.
 
-    The code is not part of the hash: use a new folder after a loss or a metric has changed.
+    The hash does not include the code. After a change of a loss or a metric, use a new folder.
 
     Args:
         folder: Folder of the cached files, which is created on first use.
@@ -38,12 +38,12 @@ class ResultCache:
         shapes: Mapping[str, tuple[int, ...]],
         compute: Callable[[], Mapping[str, Any]],
     ) -> dict[str, Array]:
-        """Load arrays from the cache, or compute and store the arrays.
+        """Load arrays from the cache. If they are not cached, compute and store them.
 
         Args:
             key: Data and settings that the arrays depend on.
             shapes: Shape of each array, by name.
-            compute: Function that computes the arrays, by name.
+            compute: Function that computes the arrays and returns them by name.
 
         Raises:
             DataError: If a file of the cache is damaged or cannot be written.
@@ -60,15 +60,15 @@ class ResultCache:
         except READ_ERRORS as error:
             raise _damaged_result_cache_error(path, error) from error
         if {name: array.shape for name, array in arrays.items()} != shapes:
-            raise _damaged_result_cache_error(path, "arrays of another shape")
+            raise _damaged_result_cache_error(path, "arrays of unexpected shape")
         return arrays
 
     def load_or_compute(self, *key: object, compute: Callable[[], Any]) -> Any:
-        """Load a JSON value from the cache, or compute and store the value.
+        """Load a JSON value from the cache. If it is not cached, compute and store it.
 
         Args:
             key: Data and settings that the value depends on.
-            compute: Function that computes the value.
+            compute: Function that computes and returns the value.
 
         Raises:
             DataError: If a file of the cache is damaged or cannot be written.
@@ -86,7 +86,7 @@ class ResultCache:
 
 
 def result_cache_array_digest(*arrays: Array | Flags) -> str:
-    """Return a hash of the content of some arrays, for the key of a cached value."""
+    """Return a hash of the values of all arrays, for use in a cache key."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(np.ascontiguousarray(array).tobytes())

@@ -1,6 +1,7 @@
-"""Calibrators with ``fit(logits, targets, known=None) -> self`` and ``logits(logits) -> logits``.
+"""Calibrators, which map logits or raw scores to calibrated logits.
 
-Add one line to ``CALIBRATORS`` for a new calibrator.
+Every calibrator has the methods ``fit(logits, targets, known=None) -> self`` and
+``logits(logits) -> logits``. To add a calibrator, add one line to ``CALIBRATORS``.
 """
 
 from collections.abc import Callable

@@ -25,15 +25,15 @@ class Beta(BaseCalibrator):
 
         logit = a · log(p) - b · log(1 - p) + c,   p = sigmoid(x),   a, b > 0
 
-    Here x is the input logit, a and b are the slopes, and c is the shift. The calibrated logit
-    tends to a line with slope a for very negative logits and with slope b for very positive logits.
-    Beta calibration fits data on which the single slope of Platt scaling is not sufficient. The
-    input must be log-odds, because the slope changes at 0.
+    Here x is the input, logit is the calibrated logit, a and b are the slopes, and c is the shift.
+    The calibrated logit tends to a line with slope a for very negative inputs and with slope b for
+    very positive inputs. Use beta calibration if the single slope of Platt scaling is not
+    sufficient. The input may be log-odds or raw scores, but the slope always changes at 0.
 
     Args:
         shrinkage: Strength of the penalty that pulls a and b towards each other, >= 0. The penalty
-            is ``shrinkage`` times half the squared difference of a and b, in nats. The penalty
-            matters only if few decisions determine a or b.
+            ``shrinkage`` / 2 · (a - b)^2 is added to the log loss, summed over all known targets.
+            The penalty has a large effect only if few inputs are negative or few are positive.
 
     Attributes:
         slopes_: Fitted slopes a and b, ``(2,)``, at least 0.001.
@@ -44,10 +44,10 @@ class Beta(BaseCalibrator):
         improvement on logistic calibration for binary classifiers, AISTATS 2017.
 
     Differs:
-        All labels share a, b and c. Both slopes are bounded in the same fit. The authors fit
-        without bounds and drop a feature whose slope is negative. The penalty on the difference of
-        a and b is ours: if all labels are rare, no logit is above 0, and b would be fitted to
-        noise. Targets are smoothed as in Platt scaling.
+        All labels share a, b and c. Here both slopes are at least 0.001 during the fit. The authors
+        fit without bounds; if a slope is negative, they set it to 0 and fit again. The penalty on
+        the difference of a and b is ours. Without the penalty, b would be fitted to noise if all
+        labels are rare, because few logits are above 0. Targets are smoothed as in Platt scaling.
 
     Example:
         >>> x = [[-4.0], [-2.0], [0.0], [2.0], [4.0]] * 20
@@ -68,19 +68,20 @@ class Beta(BaseCalibrator):
     def fit(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> Self:
-        """Fit the slopes and the shift on held-out decisions by maximum likelihood.
+        """Fit the slopes and the shift on held-out data by penalized maximum likelihood.
 
         Args:
-            logits: Log-odds, ``(n, c)``, finite.
+            logits: Finite log-odds or raw scores of n images and c labels, ``(n, c)``.
             targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
-            known: True where the target is known, ``(n, c)``. If None, all targets are known.
+            known: True where the target is known, ``(n, c)``. If None, all targets except
+                NaN are known.
 
         Returns:
             The fitted calibrator.
 
         Raises:
-            InputError: If a value is out of range, or if the known targets contain no positive or
-                no negative target.
+            InputError: If the shapes differ, if a logit is not finite, if a known target is outside
+                [0, 1], or if the known targets contain no positive or no negative target.
         """
         x, y = validate_and_flatten_calibration_data(logits, targets, known)
         y = smooth_targets(y)
@@ -91,7 +92,7 @@ class Beta(BaseCalibrator):
         return self
 
     def state(self) -> dict[str, Any]:
-        """Return the fitted slopes and shift for JSON."""
+        """Return the fitted slopes and shift as a JSON-compatible dict."""
         self._check_fitted()
         return {"slopes": self.slopes_.tolist(), "shift": self.shift_}
 
@@ -99,7 +100,7 @@ class Beta(BaseCalibrator):
         """Load the slopes and the shift from the output of ``state``.
 
         Raises:
-            DataError: If the state is damaged.
+            DataError: If a name in ``state`` is missing or unexpected, or if a value is invalid.
         """
         arrays = validate_calibrator_state(state, slopes="k", shift="")
         if arrays["slopes"].shape != (2,) or arrays["slopes"].min() <= 0:
@@ -115,12 +116,13 @@ class Beta(BaseCalibrator):
     def _check_settings(self) -> None:
         if not (np.isfinite(self.shrinkage) and self.shrinkage >= 0):
             raise ConfigError(
-                f"shrinkage must be a finite number >= 0, 0 for no penalty; got {self.shrinkage}."
+                f"shrinkage must be a finite number >= 0; got {self.shrinkage}. "
+                "Use 0 for no penalty."
             )
 
 
 def _beta_calibration_features(x: Array) -> Array:
-    """Return log(p) and -log(1 - p) of log-odds, stacked on a new last axis; p is the sigmoid."""
+    """Return log(p) and -log(1 - p) of p = sigmoid(x), stacked on a new last axis."""
     return np.stack([-np.logaddexp(0, -x), np.logaddexp(0, x)], axis=-1)
 
 

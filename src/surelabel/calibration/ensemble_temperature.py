@@ -20,18 +20,18 @@ from surelabel.records import LOGIT_LIMIT, Array
 
 
 class EnsembleTemperature(BaseCalibrator):
-    """Ensemble temperature scaling: a mixture of scaled and original probabilities and the prior.
+    """Ensemble temperature scaling: a mixture of the scaled, original and prior probabilities.
 
         p = w1 · sigmoid(x / T) + w2 · sigmoid(x) + w3 · prior,   w >= 0,   w1 + w2 + w3 = 1
 
-    Here x is the input logit, and T is the temperature that ``Temperature`` fits. The prior is the
-    fraction of positives among the known targets. The weights w minimize the log loss. All
-    probabilities lie in [w3 · prior, 1 - w3 · (1 - prior)], so differences between extreme logits
-    shrink.
+    Here x is the input logit, p is the calibrated probability, and T is the temperature that
+    ``Temperature`` fits. The prior is the fraction of positives among the known targets. The
+    weights w1, w2 and w3 minimize the log loss. All calibrated probabilities lie in [w3 · prior,
+    1 - w3 · (1 - prior)]. Therefore differences between extreme logits become smaller.
 
     Attributes:
         temperature_: Fitted temperature T.
-        weights_: Fitted mixture weights w, ``(3,)``.
+        weights_: Fitted mixture weights w1, w2 and w3, ``(3,)``.
         prior_: Fraction of positives among the known targets.
 
     Source:
@@ -40,9 +40,9 @@ class EnsembleTemperature(BaseCalibrator):
 
     Differs:
         A sigmoid for each label replaces the softmax. The fraction of positives replaces the
-        uniform 1 / c, which is inaccurate for rare labels. The weights minimize the log loss; the
-        authors minimize the squared error, which is insensitive to rare labels. Targets are
-        smoothed as in Platt scaling.
+        uniform probability 1 / (number of classes), which is inaccurate for rare labels. The
+        weights minimize the log loss; the authors minimize the squared error, which is insensitive
+        to rare labels. Targets are smoothed as in Platt scaling.
 
     Example:
         >>> x, y = [[-4.0], [-2.0], [2.0], [4.0], [4.0]], [[0], [0], [1], [1], [0]]
@@ -57,19 +57,20 @@ class EnsembleTemperature(BaseCalibrator):
     def fit(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> Self:
-        """Fit the temperature, the prior and the mixture weights on held-out decisions.
+        """Fit the temperature, the prior and the mixture weights on held-out data.
 
         Args:
-            logits: Log-odds, ``(n, c)``, finite.
+            logits: Finite log-odds of n images and c labels, ``(n, c)``.
             targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
-            known: True where the target is known, ``(n, c)``. If None, all targets are known.
+            known: True where the target is known, ``(n, c)``. If None, all targets except
+                NaN are known.
 
         Returns:
             The fitted calibrator.
 
         Raises:
-            InputError: If a value is out of range, or if the known targets contain no positive or
-                no negative target.
+            InputError: If the shapes differ, if a logit is not finite, if a known target is outside
+                [0, 1], or if the known targets contain no positive or no negative target.
         """
         x, y = validate_and_flatten_calibration_data(logits, targets, known)
         self.temperature_ = Temperature().fit(x[:, None], y[:, None]).temperature_
@@ -80,7 +81,7 @@ class EnsembleTemperature(BaseCalibrator):
         return self
 
     def state(self) -> dict[str, Any]:
-        """Return the fitted temperature, weights and prior for JSON."""
+        """Return the fitted temperature, weights and prior as a JSON-compatible dict."""
         self._check_fitted()
         return {
             "temperature": self.temperature_,
@@ -92,7 +93,7 @@ class EnsembleTemperature(BaseCalibrator):
         """Load the temperature, the weights and the prior from the output of ``state``.
 
         Raises:
-            DataError: If the state is damaged.
+            DataError: If a name in ``state`` is missing or unexpected, or if a value is invalid.
         """
         arrays = validate_calibrator_state(state, temperature="", weights="k", prior="")
         weights, prior = arrays["weights"], float(arrays["prior"])

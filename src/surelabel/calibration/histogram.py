@@ -22,18 +22,18 @@ class Histogram(BaseCalibrator):
 
         p' = (positive_b + m · p) / (count_b + m)      b = the bin of p, m = ``pseudo_count``
 
-    Here p is the uncalibrated probability; positive_b and count_b are the numbers of positives and
-    of decisions in bin b. In a bin with many decisions, p' is close to the fraction of positives.
-    In an empty bin, p' equals p. The order of probabilities is preserved inside a bin, but may
-    change between bins.
+    Here p is the uncalibrated and p' the calibrated probability; positive_b and count_b are the
+    numbers of positives and of known targets in bin b. In a bin with many known targets, p' is
+    close to the fraction of positives. In an empty bin, p' equals p. The order of probabilities is
+    preserved inside a bin, but may change between bins.
 
     Args:
         bins: Number of bins of equal width on [0, 1], >= 1. The last bin includes probability 1.
-        pseudo_count: Weight of the uncalibrated probability, in decisions, above 0.
+        pseudo_count: Weight of the uncalibrated probability, as a number of targets, above 0.
 
     Attributes:
-        positives_: Number of positives among the known targets of each bin, ``(bins,)``.
-        counts_: Number of known targets of each bin, ``(bins,)``.
+        positives_: Number of positives among the known targets in each bin, ``(bins,)``.
+        counts_: Number of known targets in each bin, ``(bins,)``.
 
     Source:
         Zadrozny and Elkan, Obtaining Calibrated Probability Estimates from Decision Trees and
@@ -41,8 +41,9 @@ class Histogram(BaseCalibrator):
         Calibration of Modern Neural Networks, ICML 2017, arXiv:1706.04599.
 
     Differs:
-        All labels share the bins. The pseudo-count is ours. The pseudo-count keeps the log loss
-        finite and defines the output of empty bins, for which netcal returns the bin centre.
+        All labels share the bins. The pseudo-count is ours; it keeps the log loss finite. In an
+        empty bin, the probability does not change, whereas the library netcal returns the bin
+        centre.
 
     Example:
         >>> x, y = [[-1.0], [-1.0], [-1.0], [2.0]], [[0], [1], [0], [1]]
@@ -63,19 +64,20 @@ class Histogram(BaseCalibrator):
     def fit(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> Self:
-        """Count the decisions and the positives of each bin on held-out data.
+        """Count the known targets and the positives in each bin of the held-out data.
 
         Args:
-            logits: Log-odds, ``(n, c)``, finite.
+            logits: Finite log-odds of n images and c labels, ``(n, c)``.
             targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
-            known: True where the target is known, ``(n, c)``. If None, all targets are known.
+            known: True where the target is known, ``(n, c)``. If None, all targets except
+                NaN are known.
 
         Returns:
             The fitted calibrator.
 
         Raises:
-            InputError: If a value is out of range, or if the known targets contain no positive or
-                no negative target.
+            InputError: If the shapes differ, if a logit is not finite, if a known target is outside
+                [0, 1], or if the known targets contain no positive or no negative target.
         """
         x, y = validate_and_flatten_calibration_data(logits, targets, known)
         bins = _histogram_bin_indices(expit(x), self.bins)
@@ -85,7 +87,7 @@ class Histogram(BaseCalibrator):
         return self
 
     def state(self) -> dict[str, Any]:
-        """Return the counts of every bin and the pseudo-count for JSON."""
+        """Return the counts of every bin and the pseudo-count as a JSON-compatible dict."""
         self._check_fitted()
         return {
             "present": self.positives_.tolist(),
@@ -97,7 +99,7 @@ class Histogram(BaseCalibrator):
         """Load the counts of the bins from the output of ``state``.
 
         Raises:
-            DataError: If the state is damaged.
+            DataError: If a name in ``state`` is missing or unexpected, or if a value is invalid.
         """
         arrays = validate_calibrator_state(state, present="b", counts="b", pseudo_count="")
         positives, counts, weight = (

@@ -17,18 +17,19 @@ from surelabel.records import Array
 
 
 class Isotonic(BaseCalibrator):
-    """Isotonic regression: the non-decreasing map from scores to probabilities that fits best.
+    """Isotonic regression: the non-decreasing map from scores to probabilities with the best fit.
 
         p = isotonic regression of the targets on x; each step includes ``pseudo_count``
-            additional decisions, half of them positive
+            additional targets, half of them positive
         logit = log(p / (1 - p)), interpolated linearly between steps, constant outside the data
 
-    Isotonic regression corrects every miscalibration that preserves the order, but needs thousands
-    of decisions. Images on the same step have equal probabilities. Break ties of equal
-    probabilities by raw score.
+    Here x is the input logit or raw score, p is the calibrated probability, and logit is the
+    calibrated logit. Isotonic regression corrects every miscalibration that preserves the order,
+    but needs thousands of known targets. Inputs on the same step get equal probabilities. To rank
+    images with equal probabilities, compare their raw scores.
 
     Args:
-        pseudo_count: Number of decisions, above 0, that are added to every step so that no
+        pseudo_count: Number of targets, above 0, that are added to every step so that no
             probability is 0 or 1.
 
     Attributes:
@@ -63,26 +64,27 @@ class Isotonic(BaseCalibrator):
     def fit(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> Self:
-        """Fit the isotonic curve on held-out decisions.
+        """Fit the isotonic curve on held-out data.
 
         Args:
-            logits: Log-odds or raw scores, ``(n, c)``, finite.
+            logits: Finite log-odds or raw scores of n images and c labels, ``(n, c)``.
             targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
-            known: True where the target is known, ``(n, c)``. If None, all targets are known.
+            known: True where the target is known, ``(n, c)``. If None, all targets except
+                NaN are known.
 
         Returns:
             The fitted calibrator.
 
         Raises:
-            InputError: If a value is out of range, or if the known targets contain no positive or
-                no negative target.
+            InputError: If the shapes differ, if a logit is not finite, if a known target is outside
+                [0, 1], or if the known targets contain no positive or no negative target.
         """
         x, y = validate_and_flatten_calibration_data(logits, targets, known)
         self.curve_ = fit_isotonic_curve(x, y, self.pseudo_count)
         return self
 
     def state(self) -> dict[str, Any]:
-        """Return the knots and levels of the curve for JSON."""
+        """Return the knots and levels of the curve as a JSON-compatible dict."""
         self._check_fitted()
         return {"knots": self.curve_.knots.tolist(), "levels": self.curve_.levels.tolist()}
 
@@ -90,7 +92,7 @@ class Isotonic(BaseCalibrator):
         """Load the curve from the output of ``state``.
 
         Raises:
-            DataError: If the state is damaged.
+            DataError: If a name in ``state`` is missing or unexpected, or if a value is invalid.
         """
         arrays = validate_calibrator_state(state, knots="k", levels="k")
         curve = IsotonicCurve(arrays["knots"], arrays["levels"])

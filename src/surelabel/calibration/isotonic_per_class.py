@@ -1,4 +1,4 @@
-"""Isotonic regression per label, shrunk towards the curve of all labels."""
+"""Isotonic regression per label, shrunk towards one curve for all labels."""
 
 from typing import Any, ClassVar, Self
 
@@ -28,20 +28,21 @@ class IsotonicPerClass(BaseCalibrator):
     """Isotonic regression per label: one curve for each label, mixed with the pooled curve.
 
         p_c = w_c · curve_c(x) + (1 - w_c) · pooled(x)
-        w_c = k_c / (k_c + m),   k_c = the smaller of the numbers of positives and negatives of c
+        w_c = k_c / (k_c + m),   k_c = min(positives of c, negatives of c)
 
-    Here x is the input score, p_c is the calibrated probability of label c, and curve_c and pooled
-    are isotonic curves. The curve of a label with m = ``pseudo_count`` positives has weight 1/2. A
-    label without positives uses the pooled curve only.
+    Here x is the input logit or raw score, p_c is the calibrated probability of label c, and m is
+    ``pseudo_count``. curve_c(x) and pooled(x) are the probabilities of isotonic regression on label
+    c and on all labels together. A label with m positives and at least m negatives has w_c = 1/2. A
+    label without positives or without negatives uses the pooled curve only.
 
     Args:
         pseudo_count: Number of positives, above 0, at which the curve of a label and the pooled
-            curve have equal weight.
+            curve have equal weight. If negatives are rarer, their number is used.
 
     Attributes:
         shared_: Fitted pooled ``Isotonic``.
-        curves_: Fitted curve of each label, a list of length c.
-        weights_: Weight of the curve of each label, in [0, 1), ``(c,)``.
+        curves_: Fitted isotonic curve of each label, a list of length c.
+        weights_: Weight w_c of the curve of each label, in [0, 1), ``(c,)``.
 
     Source:
         Zadrozny and Elkan, Transforming Classifier Scores into Accurate Multiclass Probability
@@ -49,7 +50,7 @@ class IsotonicPerClass(BaseCalibrator):
 
     Differs:
         The mixture with the pooled curve is ours. Without the pooled curve, the curve of a label
-        with few positives has only one or two steps.
+        with few positives would have only one or two steps.
 
     Example:
         >>> x = [[-2.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [1.0, 2.0]]
@@ -69,19 +70,20 @@ class IsotonicPerClass(BaseCalibrator):
     def fit(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> Self:
-        """Fit the pooled curve and the curve of each label on held-out decisions.
+        """Fit the pooled curve and the curve of each label on held-out data.
 
         Args:
-            logits: Log-odds or raw scores, ``(n, c)``, finite.
+            logits: Finite log-odds or raw scores of n images and c labels, ``(n, c)``.
             targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
-            known: True where the target is known, ``(n, c)``. If None, all targets are known.
+            known: True where the target is known, ``(n, c)``. If None, all targets except
+                NaN are known.
 
         Returns:
             The fitted calibrator.
 
         Raises:
-            InputError: If a value is out of range, or if the known targets contain no positive or
-                no negative target.
+            InputError: If the shapes differ, if a logit is not finite, if a known target is outside
+                [0, 1], or if the known targets contain no positive or no negative target.
         """
         x, y, known = validate_calibration_data(logits, targets, known)
         self.shared_ = Isotonic(pseudo_count=STEP_PSEUDO_COUNT).fit(x, y, known)
@@ -100,7 +102,7 @@ class IsotonicPerClass(BaseCalibrator):
         return self.shared_
 
     def state(self) -> dict[str, Any]:
-        """Return the weights, the pooled curve and the curves of all labels for JSON."""
+        """Return the weights, the pooled curve and all label curves as a JSON-compatible dict."""
         self._check_fitted()
         return {
             "weights": self.weights_.tolist(),
@@ -112,7 +114,7 @@ class IsotonicPerClass(BaseCalibrator):
         """Load the weights and the curves from the output of ``state``.
 
         Raises:
-            DataError: If the state is damaged.
+            DataError: If a name in ``state`` is missing or unexpected, or if a value is invalid.
         """
         without_curves = {name: value for name, value in state.items() if name != "curves"}
         arrays = validate_calibrator_state(without_curves, weights="c", pooled="two k")
@@ -148,7 +150,7 @@ class IsotonicPerClass(BaseCalibrator):
 
 
 def _fit_isotonic_class_curve(x: Array, y: Array, known: Flags) -> IsotonicCurve:
-    """Return the isotonic curve of one label, fitted on its known decisions."""
+    """Return the isotonic curve of one label, fitted on its known targets."""
     return fit_isotonic_curve(x[known], y[known], STEP_PSEUDO_COUNT)
 
 

@@ -25,8 +25,8 @@ class Platt(BaseCalibrator):
 
         logit = a · x + b,   a > 0
 
-    Here x is the input logit or raw score, a is the slope, and b is the shift. The slope and the
-    shift maximize the likelihood.
+    Here x is the input logit or raw score, logit is the calibrated logit, a is the slope, and b is
+    the shift. The slope and the shift maximize the likelihood.
 
     Attributes:
         slope_: Fitted slope a, at least 0.001 divided by the standard deviation of x. The bound
@@ -40,10 +40,11 @@ class Platt(BaseCalibrator):
         Outputs for Support Vector Machines, Machine Learning, 2007.
 
     Differs:
-        All labels share a and b, a stays above 0, and L-BFGS-B on standardized x replaces Platt's
-        search. As in the source, targets are smoothed: with P positive and N negative decisions, a
-        positive target becomes (P + 1) / (P + 2) and a negative target 1 / (N + 2). Therefore a and
-        b are finite even if x separates the targets. Graded targets are interpolated linearly.
+        All labels share a and b. The slope a has a lower bound above 0. L-BFGS-B on standardized x
+        replaces Platt's optimization algorithm. As in the source, targets are smoothed: with P
+        positive and N negative targets, a target of 1 becomes (P + 1) / (P + 2) and a target of 0
+        becomes 1 / (N + 2). Therefore a and b are finite even if a threshold on x separates all
+        positives from all negatives. Targets between 0 and 1 are interpolated linearly.
 
     Example:
         >>> calibrator = Platt().fit([[0.1], [0.3], [0.2], [0.4]], [[0], [0], [1], [1]])
@@ -58,19 +59,20 @@ class Platt(BaseCalibrator):
     def fit(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> Self:
-        """Fit the slope and the shift on held-out decisions by maximum likelihood.
+        """Fit the slope and the shift on held-out data by maximum likelihood.
 
         Args:
-            logits: Log-odds or raw scores, ``(n, c)``, finite.
+            logits: Finite log-odds or raw scores of n images and c labels, ``(n, c)``.
             targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
-            known: True where the target is known, ``(n, c)``. If None, all targets are known.
+            known: True where the target is known, ``(n, c)``. If None, all targets except
+                NaN are known.
 
         Returns:
             The fitted calibrator.
 
         Raises:
-            InputError: If a value is out of range, or if the known targets contain no positive or
-                no negative target.
+            InputError: If the shapes differ, if a logit is not finite, if a known target is outside
+                [0, 1], or if the known targets contain no positive or no negative target.
         """
         x, y = validate_and_flatten_calibration_data(logits, targets, known)
         y = smooth_targets(y)
@@ -83,7 +85,7 @@ class Platt(BaseCalibrator):
         return self
 
     def state(self) -> dict[str, float]:
-        """Return the fitted slope and shift for JSON."""
+        """Return the fitted slope and shift as a JSON-compatible dict."""
         self._check_fitted()
         return {"slope": self.slope_, "shift": self.shift_}
 
@@ -91,7 +93,7 @@ class Platt(BaseCalibrator):
         """Load the slope and the shift from the output of ``state``.
 
         Raises:
-            DataError: If the state is damaged.
+            DataError: If a name in ``state`` is missing or unexpected, or if a value is invalid.
         """
         arrays = validate_calibrator_state(state, slope="", shift="")
         slope, shift = float(arrays["slope"]), float(arrays["shift"])

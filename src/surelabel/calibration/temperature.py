@@ -21,25 +21,26 @@ MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-3, 1e3
 
 
 class Temperature(BaseCalibrator):
-    """Temperature scaling: one factor for all logits.
+    """Temperature scaling: divide all logits by one temperature.
 
         logit = x / T
 
-    Here x is the input logit, and the temperature T maximizes the likelihood. Temperature scaling
-    corrects overconfidence and underconfidence, but not a wrong mean probability. If the mean
-    probability is wrong, or if the input is raw scores, use ``Platt``.
+    Here x is the input logit, logit is the calibrated logit, and the temperature T maximizes the
+    likelihood. Temperature scaling corrects overconfidence and underconfidence, but not a wrong
+    mean probability. If the mean probability is wrong, or if the inputs are raw scores, use
+    ``Platt``.
 
     Attributes:
-        temperature_: Fitted temperature T, in [0.001, 1000]. If the logits do not predict the
-            targets, the optimum is outside this range, and T is the bound.
+        temperature_: Fitted temperature T, in [0.001, 1000]. If the optimum is outside this range,
+            for example because the logits do not predict the targets, T is the nearest bound.
 
     Source:
         Guo et al., On Calibration of Modern Neural Networks, ICML 2017, arXiv:1706.04599.
 
     Differs:
         A sigmoid for each label replaces the softmax over classes; all labels share T. Targets are
-        smoothed as in Platt scaling, so that a few correct decisions do not reduce T to the lower
-        bound.
+        smoothed as in Platt scaling. Without smoothing, T would be the lower bound if all
+        predictions are correct, which is frequent with few images.
 
     Example:
         >>> x, y = [[3.0], [3.0], [-3.0], [-3.0]], [[1], [0.5], [0], [0.5]]
@@ -55,19 +56,20 @@ class Temperature(BaseCalibrator):
     def fit(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> Self:
-        """Fit the temperature on held-out decisions by maximum likelihood.
+        """Fit the temperature on held-out data by maximum likelihood.
 
         Args:
-            logits: Log-odds, ``(n, c)``, finite.
+            logits: Finite log-odds of n images and c labels, ``(n, c)``.
             targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
-            known: True where the target is known, ``(n, c)``. If None, all targets are known.
+            known: True where the target is known, ``(n, c)``. If None, all targets except
+                NaN are known.
 
         Returns:
             The fitted calibrator.
 
         Raises:
-            InputError: If a value is out of range, or if the known targets contain no positive or
-                no negative target.
+            InputError: If the shapes differ, if a logit is not finite, if a known target is outside
+                [0, 1], or if the known targets contain no positive or no negative target.
         """
         x, y = validate_and_flatten_calibration_data(logits, targets, known)
         y = smooth_targets(y)
@@ -87,7 +89,7 @@ class Temperature(BaseCalibrator):
         return self
 
     def state(self) -> dict[str, float]:
-        """Return the fitted temperature for JSON."""
+        """Return the fitted temperature as a JSON-compatible dict."""
         self._check_fitted()
         return {"temperature": self.temperature_}
 
@@ -95,7 +97,7 @@ class Temperature(BaseCalibrator):
         """Load the temperature from the output of ``state``.
 
         Raises:
-            DataError: If the state is damaged.
+            DataError: If a name in ``state`` is missing or unexpected, or if a value is invalid.
         """
         temperature = float(validate_calibrator_state(state, temperature="")["temperature"])
         if temperature <= 0:

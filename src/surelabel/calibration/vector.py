@@ -29,24 +29,25 @@ class Vector(BaseCalibrator):
 
         z = a · x + b                      Platt scaling, shared by all labels
         logit_c = u_c · z + v_c,   u_c > 0
-        u, v = argmin   log loss of label c  +  shrinkage / 2 · ((u - 1)^2 + v^2)
+        u_c, v_c = argmin   log loss of label c  +  shrinkage / 2 · ((u_c - 1)^2 + v_c^2)
 
-    Here x is the input logit or raw score; u_c and v_c are the slope and the shift of label c,
-    relative to the shared scaling. The log loss is a sum over decisions. Therefore the parameters
-    of a frequent label depend on its own data, and the parameters of a rare label stay close to the
-    shared parameters. A label without known positives or without known negatives keeps the shared
+    Here x is the input logit or raw score, a and b are the shared slope and shift, u_c and v_c are
+    the slope and the shift of label c relative to z, and logit_c is the calibrated logit. The log
+    loss is summed over the known targets of the label. Therefore the parameters of a frequent label
+    depend mostly on its own data, and the parameters of a rare label stay close to the shared
+    parameters. A label without known positives or without known negatives keeps the shared
     parameters. In simulations, the log loss quadrupled if labels without positives or without
     negatives were fitted as well.
 
     Args:
-        shrinkage: Strength of the penalty that pulls u to 1 and v to 0, above 0. Use 1 if the
-            offsets of labels differ by about 1 nat, and 4 if the offsets differ by about half a
-            nat.
+        shrinkage: Strength of the penalty that pulls u_c to 1 and v_c to 0, above 0. Use 1 if the
+            shifts that the labels need differ by about 1 in log-odds, and 4 if the shifts differ by
+            about 0.5.
 
     Attributes:
         shared_: Fitted shared ``Platt``.
-        slopes_: Slope a · u of each label, ``(c,)``.
-        shifts_: Shift b · u + v of each label, ``(c,)``.
+        slopes_: Slope a · u_c of each label, ``(c,)``.
+        shifts_: Shift b · u_c + v_c of each label, ``(c,)``.
 
     Source:
         Vector scaling in Guo et al., On Calibration of Modern Neural Networks, ICML 2017,
@@ -74,19 +75,20 @@ class Vector(BaseCalibrator):
     def fit(
         self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
     ) -> Self:
-        """Fit the shared parameters and the parameters of each label on held-out decisions.
+        """Fit the shared parameters and the parameters of each label on held-out data.
 
         Args:
-            logits: Log-odds or raw scores, ``(n, c)``, finite.
+            logits: Finite log-odds or raw scores of n images and c labels, ``(n, c)``.
             targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
-            known: True where the target is known, ``(n, c)``. If None, all targets are known.
+            known: True where the target is known, ``(n, c)``. If None, all targets except
+                NaN are known.
 
         Returns:
             The fitted calibrator.
 
         Raises:
-            InputError: If a value is out of range, or if the known targets contain no positive or
-                no negative target.
+            InputError: If the shapes differ, if a logit is not finite, if a known target is outside
+                [0, 1], or if the known targets contain no positive or no negative target.
         """
         x, y, known = validate_calibration_data(logits, targets, known)
         self.shared_ = Platt().fit(x, y, known)
@@ -110,7 +112,7 @@ class Vector(BaseCalibrator):
         return self.shared_
 
     def state(self) -> dict[str, Any]:
-        """Return the shared parameters and the parameters of each label for JSON."""
+        """Return the shared and the label-specific parameters as a JSON-compatible dict."""
         self._check_fitted()
         return {
             "slopes": self.slopes_.tolist(),
@@ -122,7 +124,7 @@ class Vector(BaseCalibrator):
         """Load the parameters from the output of ``state``.
 
         Raises:
-            DataError: If the state is damaged.
+            DataError: If a name in ``state`` is missing or unexpected, or if a value is invalid.
         """
         arrays = validate_calibrator_state(state, slopes="c", shifts="c", slope="", shift="")
         if arrays["slopes"].min() <= 0:

@@ -26,7 +26,7 @@ INTERRUPTED = 130  # exit code of a command that was stopped with Ctrl-C
 
 
 class _ErrorPrintingGroup(click.Group):
-    """Command group that prints errors of this package on one line."""
+    """Command group that prints each error of this package on one line."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -37,8 +37,8 @@ class _ErrorPrintingGroup(click.Group):
         except KeyboardInterrupt as error:
             click.echo(
                 "Interrupted. Encoded images are in the cache, the training checkpoint is in "
-                "OUT.unfinished, and generated scenes are in their folder. Run the same command "
-                "again to resume.",
+                "OUT.unfinished, and generated scenes are in the output folder. Run the same "
+                "command again to resume.",
                 err=True,
             )
             raise click.exceptions.Exit(INTERRUPTED) from error

@@ -7,29 +7,29 @@ from surelabel.cli.terminal import Terminal, validate_terminal_output_path, with
 
 @click.group()
 def bench() -> None:
-    """Reproduce comparisons of papers with confidence intervals."""
+    """Reproduce comparisons from papers, with confidence intervals."""
 
 
 @bench.command(name="calibrated")
 @click.option(
     "--quick",
     is_flag=True,
-    help="Short run of a few minutes: bundled images, two seeds, few settings.",
+    help="Finish in a few minutes, with bundled images, two seeds and few settings.",
 )
 @click.option(
     "--encoder",
     "encoders",
     multiple=True,
     metavar="NAME",
-    help="Encoder of the scenes; may be repeated. [tiny-vit and tiny-rn]",
+    help="Encoder of the generated scenes; may be repeated. [tiny-vit and tiny-rn]",
 )
 @click.option(
     "--features",
     "files",
     multiple=True,
     metavar="FILE.npz",
-    help="Feature vectors: features, targets, names, and part (train, validation, test); may be "
-    "repeated.",
+    help="File of feature vectors with the arrays features, targets, names and part (train, "
+    "validation or test); may be repeated.",
 )
 @click.option(
     "--out",
@@ -45,9 +45,9 @@ def bench_calibrated_command(
 ) -> None:
     """Compare the calibration of losses and calibrators.
 
-    Link functions and regularizers are compared too. The tables have the format of "Towards
-    Calibrated Multi-label Deep Neural Networks". Without --encoder and --features, both
-    embedded encoders are compared on generated scenes.
+    Link functions and regularizers are also compared. The tables have the format of the paper
+    "Towards Calibrated Multi-label Deep Neural Networks". Without --encoder and --features, the
+    data are generated scenes, encoded with tiny-vit and, without --quick, with tiny-rn.
     """
     from surelabel.bench import load_feature_splits, load_scene_feature_splits
     from surelabel.bench.calibrated import FULL, QUICK, write_calibration_comparison
@@ -69,14 +69,14 @@ def bench_calibrated_command(
 @click.option(
     "--quick",
     is_flag=True,
-    help="Short run of a few minutes: bundled images, two seeds, one encoder.",
+    help="Finish in a few minutes, with bundled images, two seeds and one encoder.",
 )
 @click.option(
     "--encoder",
     "encoders",
     multiple=True,
     metavar="NAME",
-    help="Encoder of the scenes; may be repeated. [tiny-vit and tiny-rn]",
+    help="Encoder of the generated scenes; may be repeated. [tiny-vit and tiny-rn]",
 )
 @click.option(
     "--out",
@@ -90,11 +90,11 @@ def bench_calibrated_command(
 def bench_label_free_command(
     terminal: Terminal, quick: bool, encoders: tuple[str, ...], out: str
 ) -> None:
-    """Compare methods that are fitted without labels.
+    """Compare methods that need no annotated images.
 
-    The methods are zero-shot, tiles, crops, dense regions and students. The tables contain
-    ranking metrics, probabilities without labels, computing costs, and an ablation of cut-and-sew
-    students ("From Iconic to Inclusive").
+    The methods are zero-shot, tiles, crops, dense regions and students of self-training. The tables
+    contain ranking metrics, calibration metrics and computing costs. An ablation compares variants
+    of cut-and-sew students, as in the paper "From Iconic to Inclusive".
     """
     from surelabel.bench.label_free import (
         FULL,
@@ -119,14 +119,16 @@ def bench_label_free_command(
 
 @bench.command(name="open-vocabulary")
 @click.option(
-    "--quick", is_flag=True, help="Short run of a few minutes: few images, two seeds, one epoch."
+    "--quick",
+    is_flag=True,
+    help="Finish in a few minutes, with few images, two seeds and one epoch.",
 )
 @click.option(
     "--domain",
     type=click.Choice(["photo", "sketch", "night"]),
     default="photo",
     show_default=True,
-    help="Visual style of the scenes; sketch and night differ from the training domain.",
+    help="Visual style of the scenes; sketch and night differ from the training images.",
 )
 @click.option(
     "--out",
@@ -140,9 +142,9 @@ def bench_label_free_command(
 def bench_open_vocabulary_command(terminal: Terminal, quick: bool, domain: str, out: str) -> None:
     """Ablate recover_match on seen and unseen classes.
 
-    There are 48 seen and 17 unseen classes. The tables have the format of "Recover and
-    Match" and include zero-shot, dense regions and an adapter on generated scenes. Differences
-    have intervals over seeds and over images.
+    The images are generated scenes with 48 seen and 17 unseen classes. The tables have the format
+    of the paper "Recover and Match" and include zero-shot, dense regions and an adapter.
+    Differences have confidence intervals over seeds and over images.
     """
     from surelabel.bench.open_vocabulary import (
         FULL,

@@ -13,7 +13,7 @@ from surelabel.cli.terminal import Terminal, format_terminal_table, with_termina
 def cache(terminal: Terminal, clear: bool) -> None:
     """Show the size of the feature cache, or clear the cache.
 
-    The environment variable SURELABEL_CACHE sets another folder.
+    The environment variable SURELABEL_CACHE sets the folder of the cache.
     """
     from surelabel.features import FeatureCache, default_feature_cache_folder
 
@@ -26,8 +26,8 @@ def cache(terminal: Terminal, clear: bool) -> None:
         for name, size in cache_status.per_fingerprint.items()
     ]
     lines = [
-        f"{cache_status.folder} contains {cache_status.entries} cached images and texts in "
-        f"{format_megabytes_for_cache_command(cache_status.bytes)} of at most "
+        f"{cache_status.folder} contains {cache_status.entries} cached images and texts; the size "
+        f"is {format_megabytes_for_cache_command(cache_status.bytes)} of at most "
         f"{format_megabytes_for_cache_command(cache_status.limit_bytes)}.",
         *([format_terminal_table(["encoder", "entries", "size"], rows)] if rows else []),
     ]

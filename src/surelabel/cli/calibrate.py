@@ -46,12 +46,16 @@ NOT_SAVED = "The result was not saved; add --out FOLDER to save the result."
     metavar="FOLDER",
     help="Folder for the calibrated recognizer.",
 )
-@click.option("--test", metavar="DATASET", help="Another dataset to evaluate on.")
+@click.option(
+    "--test",
+    metavar="DATASET",
+    help="Annotated dataset for the metrics. [the calibration dataset]",
+)
 @click.option(
     "--unlabelled",
     is_flag=True,
-    help="Calibrate without labels. DATASET is a folder of images, or a .txt file of paths. A "
-    "recognizer that is calibrated already is adapted to the label frequencies of these images.",
+    help="Calibrate without labels. DATASET is a folder of images, or a .txt file of paths. If "
+    "MODEL is already calibrated, adapt its calibration to the label frequencies of these images.",
 )
 @method_input_options
 @images_root_input_option
@@ -124,12 +128,12 @@ def run_unlabelled_calibrate_command(
     """Calibrate a recognizer on unlabelled images, or adapt an existing calibration to the images.
 
     Args:
-        terminal: Output of the command.
-        model: Saved recognizer or encoder.
-        source: Folder of images, image, or file of paths.
+        terminal: Object that prints results, status lines and progress.
+        model: Folder of a saved recognizer, or name of an encoder.
+        source: Folder of images, image file, or ``.txt`` file of paths.
         out: Folder for the calibrated recognizer. If None, the recognizer is not saved.
         names: Value of the option ``--labels``.
-        settings: Settings of the run.
+        settings: Settings of the run, as strings ``KEY=VALUE``.
     """
     from surelabel.recognizer import resolve_model
 
@@ -171,7 +175,8 @@ def adapt_to_shift_in_calibrate_command(
     largest_shifts = sorted(shifts.items(), key=lambda pair: -abs(pair[1]))[:MAX_SHIFTS]
     rows = [[name, f"{shift:+.2f}"] for name, shift in largest_shifts]
     text = [
-        f"Adapted to {len(paths)} images, assuming that only the label frequencies changed.",
+        f"The calibration was adapted to {len(paths)} images, assuming that only the label "
+        "frequencies changed.",
         format_terminal_table(["label", "change of the log-odds"], rows),
     ]
     return {"shift": shifts}, "\n".join(text)
@@ -185,18 +190,18 @@ def print_calibrate_command_result(
     test: str | None,
     out: str | None,
 ) -> None:
-    """Print the positives of each label, and the metrics before and after calibration.
+    """Print the number of positives of each label, and the metrics before and after calibration.
 
     Args:
-        terminal: Output of the command.
+        terminal: Object that prints results, status lines and progress.
         before: Evaluation before calibration.
         after: Evaluation of the same images after calibration.
-        coverage: Positives of each label in the calibration dataset.
+        coverage: Number of positives of each label in the calibration dataset.
         test: Value of the option ``--test``. If None, both evaluations use the calibration dataset.
         out: Folder of the saved recognizer. If None, the recognizer was not saved.
     """
     evaluated_on = test or (
-        "the calibration dataset, so the metrics are optimistic; give another with --test DATASET"
+        "the calibration dataset, so the metrics are optimistic; give a test set with --test"
     )
     text = [
         format_terminal_table(["label", "positives"], list(coverage.positives.items())),

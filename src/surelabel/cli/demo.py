@@ -54,7 +54,7 @@ def demo(terminal: Terminal, out: str) -> None:
     test_set = collection(COLLECTION, split="test")
     terminal.print_step(
         f"1. {COLLECTION} has {len(test_set)} test images, composed of emoji, and "
-        f"{len(test_set.names)} labels. {MODEL} tags them zero-shot:"
+        f"{len(test_set.names)} labels. {MODEL} tags the images zero-shot:"
     )
     zero_shot_evaluation = evaluate_zero_shot_in_demo(terminal, test_set)
     recognizer = fit_and_calibrate_in_demo(terminal)
@@ -124,10 +124,10 @@ def evaluate_fitted_in_demo(
 def search_test_images_in_demo(
     terminal: Terminal, folder: Path, evaluation: "Evaluation", test_set: "LabelledImages"
 ) -> "Sequence[QueryHits]":
-    """Create an index of the test images, and print the hits of three queries.
+    """Create an index of the test images, and print the top-ranked images of three queries.
 
     Args:
-        terminal: Output of the command.
+        terminal: Object that prints results, status lines and progress.
         folder: Folder of the index.
         evaluation: Evaluation with the predictions to index.
         test_set: Annotated test images.
@@ -148,8 +148,8 @@ def search_test_images_in_demo(
         matching = demo_images_matching_query(test_set, query)
         n_relevant = sum(hit.path in matching for hit in hits[:N_PRINTED])
         terminal.print_step(
-            f"   {n_relevant} of these {N_PRINTED} images match the query; {len(matching)} of "
-            f"{len(test_set)} images do."
+            f"   {n_relevant} of these {N_PRINTED} images match the query; {len(matching)} of all "
+            f"{len(test_set)} test images match."
         )
     terminal.print_step("")
     return searches
@@ -186,7 +186,7 @@ def demo_as_json(
     searches: "Sequence[QueryHits]",
     page: Path,
 ) -> dict[str, Any]:
-    """Return the output of the demo for ``--json``.
+    """Return the metrics, the searches and the path of the report for ``--json``.
 
     Args:
         zero_shot_evaluation: Evaluation before fitting.
@@ -209,7 +209,7 @@ def demo_as_json(
 
 
 def commands_after_demo(out: str) -> str:
-    """Return three commands to try next.
+    """Return a text with three commands that use the results of the demo.
 
     Args:
         out: Folder of the demo.

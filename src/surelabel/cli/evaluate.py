@@ -57,9 +57,9 @@ def evaluate(
 ) -> None:
     """Measure the accuracy and the calibration of a recognizer.
 
-    MODEL is a saved recognizer or an encoder. DATASET contains annotated images that were used
-    neither for fitting nor for calibration: a label file, a split of a collection such as
-    scenes-80:test, or feature vectors (.npz).
+    MODEL is a saved recognizer or an encoder. DATASET is a label file, a split of a collection such
+    as scenes-80:test, or a file of feature vectors (.npz). Its images are annotated and were used
+    neither for fitting nor for calibration.
     """
     from surelabel.recognizer import resolve_model
     from surelabel.report import check_report_folder, report
@@ -122,13 +122,14 @@ def evaluate_in_evaluate_command(
     """Evaluate a recognizer and show the progress.
 
     Args:
-        terminal: Output of the command.
+        terminal: Object that prints results, status lines and progress.
         recognizer: Recognizer to evaluate.
         test_set: Annotated images or feature vectors.
-        for_report: If True, the evaluation includes the heat maps and examples of a report.
+        for_report: If True, the evaluation also contains the zero-shot baseline and the heat maps
+            that a report shows.
 
     Returns:
-        The evaluation with its confidence intervals.
+        The evaluation, with confidence intervals of the metrics.
     """
     from dataclasses import replace
 

@@ -38,7 +38,11 @@ if TYPE_CHECKING:
     metavar="FOLDER",
     help="Folder for the fitted recognizer.",
 )
-@click.option("--run", metavar="FILE.toml", help="Run file; missing settings have defaults.")
+@click.option(
+    "--run",
+    metavar="FILE.toml",
+    help="File with the settings of the run; missing settings have default values.",
+)
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a setting of the run."
 )
@@ -71,11 +75,11 @@ def fit(
 ) -> None:
     """Fit a recognizer on annotated images, or on unlabelled images.
 
-    DATASET contains annotated images: a label file (CSV, JSON lines, COCO, VOC), a split of a
+    DATASET contains annotated images. It is a label file (CSV, JSON lines, COCO, VOC), a split of a
     collection such as scenes-80:train, or feature vectors (.npz with features, targets and
-    names). A method with self-training, such as tailor, takes IMAGES as for tag, and --labels. Such
-    a method uses no annotations, not even for calibration. To resume an interrupted fit, run the
-    same command again.
+    names). A method with self-training, such as tailor, requires unlabelled IMAGES, given as for
+    `surelabel tag`, and --labels. Self-training uses no annotations for fitting or calibration. To
+    resume an interrupted fit, run the same command again.
     """
     from surelabel.config import load_run
     from surelabel.recognizer import Recognizer, check_saved_recognizer_folder
@@ -130,7 +134,7 @@ def calibrate_after_fit_command(
     """Calibrate a saved recognizer on its unlabelled training images, and save the result.
 
     Args:
-        terminal: Output of the command.
+        terminal: Object that prints results, status lines and progress.
         recognizer: Recognizer that was fitted on unlabelled images.
         paths: Paths of the training images.
         out: Folder of the recognizer.
@@ -150,7 +154,7 @@ def calibrate_after_fit_command(
 
 
 def command_after_fit(recognizer: "Recognizer", out: str) -> str:
-    """Return the description of the calibration, if any, and the command to run next.
+    """Return the next command to run, after the description of a calibration without labels.
 
     Args:
         recognizer: Fitted recognizer.
@@ -168,7 +172,7 @@ def command_after_fit(recognizer: "Recognizer", out: str) -> str:
 
 
 def use_vector_encoder_in_fit_command(run: "Run", training_data: "Images | LabelledInput") -> "Run":
-    """Set the encoder of a run to feature vectors, if the training data are feature vectors."""
+    """Return the run, with the encoder ``features:WIDTH`` if the data are feature vectors."""
     encoder = vector_encoder_of_input_options(training_data)
     return replace(run, encoder=replace(run.encoder, name=encoder)) if encoder else run
 
@@ -191,7 +195,8 @@ def parse_fit_labels(
     labels = parse_labels_input_option(names) or list(getattr(training_data, "names", ()))
     if not labels:
         raise InputError(
-            f"{run.method.name} requires labels, but unlabelled images have none. Give them with "
-            '--labels: as text ("dog, bicycle"), as a file with one label per line, or -.'
+            f"{run.method.name} requires labels, but unlabelled images have none. Give labels with "
+            '--labels: as text ("dog, bicycle"), as a file with one label per line, or - for '
+            "standard input."
         )
     return labels

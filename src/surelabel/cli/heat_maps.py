@@ -1,4 +1,4 @@
-"""Write heat maps of the labels of each image: ``--heat-maps`` of ``tag``."""
+"""Option ``--heat-maps`` of ``tag``: write heat maps of the labels of each image."""
 
 import os
 from collections import Counter
@@ -30,13 +30,14 @@ def _validate_heat_map_folder(
 
 
 def heat_maps_option(function: Command) -> Command:
-    """Add ``--heat-maps``, a folder for heat maps."""
+    """Add the option ``--heat-maps`` for the folder of heat maps."""
     return click.option(
         "--heat-maps",
         callback=_validate_heat_map_folder,
         metavar="FOLDER",
-        help="Write a PNG file for each image, with heat maps of the labels with the highest "
-        f"scores. --top-k sets the number of labels, at most {MAX_LABELS}. [{DEFAULT_LABELS}]",
+        help="For each image, write a PNG file with heat maps of the labels with the highest "
+        f"scores. --top-k sets the number of labels, at most {MAX_LABELS}; the default is "
+        f"{DEFAULT_LABELS}.",
     )(function)
 
 
@@ -50,15 +51,15 @@ def write_heat_maps(
     """Write a PNG file with heat maps for each image, and replace existing files.
 
     Args:
-        terminal: Output of the command.
-        recognizer: Recognizer that predicted the images.
+        terminal: Object that prints results, status lines and progress.
+        recognizer: Recognizer that computed the predictions.
         predictions: Predictions of the images.
         folder: Folder for the files.
-        top_k: Number of labels to draw for each image. If None, three labels are drawn.
+        top_k: Number of heat maps for each image, at most 6. If None, there are three heat maps.
 
     Raises:
         ConfigError: If the recognizer cannot localize labels.
-        DataError: If an image cannot be read any more, or the folder cannot be written.
+        DataError: If an image cannot be read a second time, or the folder cannot be written.
     """
     from surelabel.files import atomic_file
     from surelabel.recognizer import localize_labels, select_tags
@@ -70,7 +71,7 @@ def write_heat_maps(
         for path, image_tags in zip(predictions.paths, tags, strict=True)
     }
     file_names = dict(zip(labels, heat_map_file_names(list(labels)), strict=True))
-    with terminal.progress("Drawing") as progress:
+    with terminal.progress("Rendering") as progress:
         for start in range(0, len(file_names), BATCH_SIZE):
             batch = list(file_names)[start : start + BATCH_SIZE]
             region_maps = localize_labels(recognizer, {path: labels[path] for path in batch})
@@ -86,8 +87,8 @@ def write_heat_maps(
 def heat_map_file_names(paths: Sequence[str]) -> list[str]:
     """Return a unique file name for each image.
 
-    A number is added to equal file names. File names that differ only in case are equal on some
-    file systems. Long file names are truncated.
+    A number is appended to a file name that is already used. Upper and lower case are not
+    distinguished, as on some file systems. Long file names are truncated.
 
     Example:
         >>> heat_map_file_names(["a/cat.jpg", "b/cat.png", "b/dog.png"])
@@ -111,13 +112,13 @@ def _check_heat_map_images_were_read(
     missing = [path for path in paths if path not in region_maps]
     if missing:
         raise DataError(
-            f"{missing[0]} was tagged, but cannot be read any more, so there are no heat maps. Run "
-            "the command again."
+            f"{missing[0]} was tagged, but cannot be read a second time for its heat maps. Run the "
+            "command again."
         )
 
 
 def _truncate_heat_map_file_stem(stem: str) -> str:
-    """Truncate a file name to ``MAX_NAME_BYTES``."""
+    """Truncate a file name without suffix to ``MAX_NAME_BYTES`` bytes."""
     while len(os.fsencode(stem)) > MAX_NAME_BYTES:
         stem = stem[:-1]
     return stem

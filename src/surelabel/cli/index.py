@@ -23,8 +23,8 @@ def index(
     """Create or update an index of images for search.
 
     New images are added to the index in FOLDER, changed images are tagged again, and deleted
-    images are removed. IMAGES are folders or image files. One index has one --model and one list of
-    --labels.
+    images are removed. IMAGES are folders or image files. All images of an index are tagged with
+    the same --model and --labels.
     """
     from surelabel.data import find_images
     from surelabel.recognizer import (

@@ -37,8 +37,8 @@ def method_input_options(function: Command) -> Command:
     )
     method_option = click.option(
         "--method",
-        help="Scoring method of an encoder: zero_shot, or another method without training on "
-        "labels, such as tiles or dense_regions.",
+        help="Scoring method, if the model is an encoder: zero_shot, or another method that needs "
+        "no annotated images, such as tiles or dense_regions.",
     )
     return method_option(settings_option(function))
 
@@ -67,8 +67,8 @@ def parse_labels_input_option(text: str | None) -> list[str] | None:
     """Return the labels of ``--labels``, or None if the option is not given.
 
     Raises:
-        InputError: If there are no labels, or labels are invalid.
-        DataError: If the file cannot be read.
+        InputError: If the text or the file contains no labels, or a label is invalid.
+        DataError: If the file of labels cannot be read.
     """
     from surelabel.data import read_label_names
 
@@ -108,7 +108,8 @@ def _load_vectors_from_input_options(path: str, split: str | None = None) -> "La
         return archive.all_rows
     if split not in archive.splits:
         raise DataError(
-            f"{path} has no split {split!r}. Its splits: {', '.join(archive.splits) or 'none'}."
+            f"{path} has no split {split!r}. Splits of the file: "
+            f"{', '.join(archive.splits) or 'none'}."
         )
     return archive.splits[split]
 
@@ -117,7 +118,7 @@ def find_images_from_input_options(source: str) -> list[str]:
     """Return the paths of unlabelled images.
 
     Args:
-        source: Folder of images, image, or ``.txt`` file of paths.
+        source: Folder of images, image file, or ``.txt`` file of paths.
 
     Raises:
         DataError: If the source is an annotated dataset, or contains no images.
@@ -127,14 +128,15 @@ def find_images_from_input_options(source: str) -> list[str]:
 
     if is_dataset_input_option(source):
         raise DataError(
-            f"--unlabelled requires images without labels: a folder, an image or a .txt file of "
-            f"paths; got {source}, which has labels. Remove --unlabelled to calibrate with labels."
+            f"--unlabelled requires images without labels: a folder, an image file or a .txt file "
+            f"of paths; got {source}, which has labels. Remove --unlabelled to calibrate with "
+            "labels."
         )
     return find_images([source])
 
 
 def is_dataset_input_option(source: str) -> bool:
-    """Return True if the name of a source is the name of an annotated dataset."""
+    """Return True if a source has the suffix of a dataset, or is a split of a collection."""
     from surelabel.data import COLLECTIONS
 
     name, colon, _ = source.rpartition(":")
@@ -148,13 +150,14 @@ def load_training_data_from_input_options(
     """Load the training data of a method.
 
     Args:
-        method: Name of the method.
-        sources: One annotated dataset, or images if the method is fitted on images.
+        method: Key of the method.
+        sources: One annotated dataset, or images if the method is fitted on unlabelled images.
         images_root: Root of relative paths in a label file. If None, the folder of the label file
             is used.
 
     Raises:
-        DataError: If the method requires labels, but the sources are unlabelled images.
+        DataError: If the method requires labels and the sources are unlabelled images, or if a
+            source cannot be read.
     """
     from surelabel.data import find_images
     from surelabel.errors import DataError
@@ -187,19 +190,19 @@ def _is_unlabelled_input_option(source: str) -> bool:
 def fit_without_labels_on_input_options(
     terminal: "Terminal", recognizer: "Recognizer", source: "LabelledInput | Sequence[str]"
 ) -> None:
-    """Fit a method that is trained on unlabelled images, if the method is not fitted.
+    """Fit the method of a recognizer on unlabelled images, if the method is not fitted yet.
 
     Args:
-        terminal: Output of the command.
+        terminal: Object that prints results, status lines and progress.
         recognizer: Recognizer of the command.
-        source: Images or feature vectors of the command. Labels are not used.
+        source: Images or feature vectors to fit on. Annotations are not used.
     """
     from surelabel.records import LabelledFeatures, LabelledImages
 
     if recognizer.is_fitted:
         return
     terminal.print_status(
-        f"{recognizer.run.method.name} is fitted on these {len(source)} images first, without "
+        f"{recognizer.run.method.name} is first fitted on these {len(source)} images without "
         "labels, so the scores of an image depend on the other images. Use `surelabel fit` to "
         "save the fitted method."
     )
@@ -223,11 +226,11 @@ def vector_encoder_of_input_options(data: "Images | LabelledInput") -> str | Non
 def skipped_images_of_input_options(
     recognizer: "Recognizer", data: "Images | LabelledInput"
 ) -> "Sequence[SkippedImage]":
-    """Return the images that could not be read, and cache the features of all other images.
+    """Return the images that cannot be read; the features of the other images are cached.
 
     Args:
-        recognizer: Recognizer that has encoded the images.
-        data: Images or feature vectors. Feature vectors have no skipped images.
+        recognizer: Recognizer with the encoder and the cache.
+        data: Images or feature vectors. For feature vectors, no image is skipped.
     """
     from surelabel.features import encode_image_files
     from surelabel.records import LabelledFeatures
@@ -242,8 +245,8 @@ def run_overrides_from_input_options(settings: tuple[str, ...], **options: Any) 
 
     Args:
         settings: Values of the option ``--set``.
-        options: Mapping from setting to value, with ``__`` instead of a dot. Settings with the
-            value None are omitted.
+        options: Values of further settings, with ``__`` instead of a dot in their names. Settings
+            with the value None are omitted.
     """
     import json
 

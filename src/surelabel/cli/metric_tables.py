@@ -46,7 +46,7 @@ def metric_tables_as_text(evaluation: "Evaluation") -> str:
         for metric in metrics
         if evaluation.undefined_classes.get(metric)
     ]
-    calibration = predictions.calibration or "none, these are scores"
+    calibration = predictions.calibration or "none, scores are not probabilities"
     lines = [
         f"{len(predictions)} images, {len(predictions.names)} labels; calibration: {calibration}.",
         format_metric_table({"value": evaluation}, metrics),
@@ -62,9 +62,9 @@ def format_metric_table(evaluations: Mapping[str, "Evaluation"], metrics: Sequen
     """Format a table of metrics with a column for each evaluation.
 
     Args:
-        evaluations: Mapping from column title to evaluation. The intervals and the noise floor are
-            taken from the last evaluation.
-        metrics: Names of the metrics in the table.
+        evaluations: Mapping from column title to evaluation. The confidence intervals and the noise
+            floor are taken from the last evaluation.
+        metrics: Keys of the metrics in the table.
     """
     from surelabel.report.metric_descriptions import (
         describe_metric,
@@ -93,8 +93,8 @@ def format_metric_table_interval(evaluation: "Evaluation", metric: str, unit: st
 
     Args:
         evaluation: Evaluation with the interval.
-        metric: Name of the metric.
-        unit: Unit of the metric.
+        metric: Key of the metric.
+        unit: Unit of the metric, such as ``%``.
     """
     from surelabel.report.metric_descriptions import NOT_MEASURED, format_described_metric_value
 

@@ -17,7 +17,7 @@ Command = Callable[..., None]
 
 
 class OperatingPointRange(click.FloatRange):
-    """Range of finite numbers as the type of an option."""
+    """Option type for finite numbers in a range."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
         number = float(super().convert(value, param, ctx))
@@ -40,34 +40,41 @@ OPTIONS = (
     click.option(
         "--precision",
         type=SHARE,
-        help="Thresholds with at least this expected precision of each label.",
+        help="Use thresholds at which each label has at least this expected precision.",
     ),
     click.option(
-        "--recall", type=SHARE, help="Thresholds with at least this expected recall of each label."
+        "--recall",
+        type=SHARE,
+        help="Use thresholds at which each label has at least this expected recall.",
     ),
-    click.option("--best-f1", is_flag=True, help="Thresholds with the highest expected F1."),
+    click.option(
+        "--best-f1",
+        is_flag=True,
+        help="Use the threshold of each label with the highest expected F1.",
+    ),
     click.option(
         "--expected-count",
         is_flag=True,
-        help="Threshold that predicts as many labels as the sum of all probabilities.",
+        help="Use one threshold at which as many labels are predicted as are positive in the "
+        "calibration images.",
     ),
     click.option(
         "--cost-of-miss",
         type=OperatingPointRange(0, min_open=True),
-        help="Thresholds with the lowest cost; the cost of a missed label relative to a false "
-        "positive.",
+        help="Use the threshold with the lowest expected cost. The value is the cost of a missed "
+        "label relative to a false positive.",
     ),
     click.option(
         "--at-most-wrong",
         type=SHARE,
-        help="Guarantee with 90 % confidence: at most this mean fraction of the predicted labels "
-        "of an image is wrong.",
+        help="Guarantee with 90 % confidence that, on average, at most this fraction of the "
+        "predicted labels of an image is wrong.",
     ),
     click.option(
         "--at-most-missed",
         type=SHARE,
-        help="Guarantee with 90 % confidence: at most this mean fraction of the positive labels of "
-        "an image is missed.",
+        help="Guarantee with 90 % confidence that, on average, at most this fraction of the "
+        "positive labels of an image is missed.",
     ),
 )
 
@@ -105,18 +112,22 @@ def parse_operating_point_options(
 def thresholds_of_operating_point_options(
     terminal: Terminal, recognizer: "Recognizer", point: tuple[str, Any]
 ) -> "float | Array":
-    """Return the thresholds of an operating point, and print the expected precision and recall.
+    """Return the thresholds of an operating point or a guarantee, and print their properties.
+
+    For an operating point, the expected precision and recall are printed, and for a guarantee, its
+    statement.
 
     Args:
-        terminal: Output of the command.
+        terminal: Object that prints results, status lines and progress.
         recognizer: Calibrated recognizer.
         point: Name and value of an option for an operating point or guarantee.
 
     Returns:
-        One threshold for all labels, or one threshold for each label, ``(c,)``.
+        One threshold for all labels, or an array ``(c,)`` with one threshold for each of c labels.
 
     Raises:
-        NotFitted: If the recognizer is not calibrated, or a guarantee cannot be reached.
+        NotFitted: If the recognizer is not calibrated on enough images, or if a guarantee cannot be
+            reached.
     """
     from surelabel.errors import NotFitted
     from surelabel.recognizer import guarantee, operating_point
@@ -150,14 +161,17 @@ def thresholds_of_operating_point_options(
 
 
 def describe_operating_point_options_result(thresholds: "Thresholds") -> str:
-    """Describe the expected precision and recall, as means over the labels that are predicted."""
+    """Describe the expected precision and recall as means over labels.
+
+    Labels that do not reach the operating point are left out.
+    """
     import numpy as np
 
     precision, recall = thresholds.precision, thresholds.recall
     is_known = thresholds.is_reached & ~np.isnan(precision) & ~np.isnan(recall)
     if not is_known.any():
-        return "The expected precision and recall are unknown: no label was predicted."
+        return "The expected precision and recall are undefined for all labels."
     return (
-        f"Expected, as a mean over {is_known.sum()} labels: precision "
-        f"{100 * precision[is_known].mean():.0f} %, recall {100 * recall[is_known].mean():.0f} %."
+        f"Expected precision {100 * precision[is_known].mean():.0f} % and recall "
+        f"{100 * recall[is_known].mean():.0f} %, as means over {is_known.sum()} labels."
     )

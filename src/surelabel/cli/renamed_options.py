@@ -1,4 +1,4 @@
-"""Usage errors that give the new name of a renamed option of version 0.1.0."""
+"""Usage errors for options of version 0.1.0 that were renamed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from surelabel.migration import OPTIONS
 
 @contextmanager
 def name_renamed_options() -> Iterator[None]:
-    """Add the new name of a renamed option to the usage error of a command.
+    """If a command is called with the old name of an option, add the new name to the usage error.
 
     Raises:
         click.NoSuchOption: If the command has no such option.

@@ -12,7 +12,8 @@ from surelabel.cli.terminal import Terminal, validate_terminal_output_path, with
     "--vocabulary",
     default="scenes-80",
     show_default=True,
-    help="scenes-80, scenes-all, or a file with one word per line; see `surelabel show words`.",
+    help="Labels: scenes-80, scenes-all, or a file with one word per line; see `surelabel show "
+    "words`.",
 )
 @click.option(
     "--domain",
@@ -41,7 +42,7 @@ def scenes(
     """
     from surelabel.data import write_scenes
 
-    with terminal.progress("Drawing") as progress:
+    with terminal.progress("Rendering") as progress:
         write_scenes(
             folder,
             count=count,
@@ -52,4 +53,6 @@ def scenes(
             font=font,
             progress=progress and (lambda done: progress(done, count)),
         )
-    terminal.print_result({"folder": folder, "images": count}, f"{count} images in {folder}")
+    terminal.print_result(
+        {"folder": folder, "images": count}, f"Written: {count} images in {folder}"
+    )

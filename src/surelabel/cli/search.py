@@ -31,7 +31,7 @@ def search(terminal: Terminal, index: str, query: str, k: int) -> None:
 
 
 def format_search_hits(hits: Sequence["Hit"]) -> str:
-    """Format one line for each image: query probability, label probabilities and path."""
+    """Format a table of images: probability of the query, probability of each label, and path."""
     if not hits:
         return "The index is empty."
     rows = [[f"{h.probability:.3f}", *(f"{p:.3f}" for p in h.terms.values()), h.path] for h in hits]

@@ -28,7 +28,7 @@ OPTIONS = (
     click.option(
         "--retrieval",
         is_flag=True,
-        help="Compute the mAP of all queries of wanted and unwanted labels.",
+        help="Compute the retrieval mAP of queries that combine wanted and unwanted labels.",
     ),
     click.option(
         "--max-literals",
@@ -50,7 +50,7 @@ def search_evaluation_options(function: Command) -> Command:
 def check_search_evaluation_options(
     recognizer: "Recognizer", queries: Sequence[str], retrieval: bool, max_literals: int | None
 ) -> None:
-    """Check the options for searches, before any image is encoded.
+    """Check the options for searches and retrieval metrics, before any image is encoded.
 
     Args:
         recognizer: Recognizer to evaluate.
@@ -61,7 +61,7 @@ def check_search_evaluation_options(
     Raises:
         UsageError: If ``--max-literals`` is given without ``--retrieval``.
         InputError: If a query is invalid.
-        UnknownName: If a query contains a label that the recognizer does not have.
+        UnknownName: If a query contains a label that is not a label of the recognizer.
         NotFitted: If the recognizer is not calibrated.
     """
     from surelabel.errors import NotFitted
@@ -83,7 +83,7 @@ def check_search_evaluation_options(
 def run_search_evaluation(
     evaluation: "Evaluation", queries: Sequence[str]
 ) -> "list[SearchEvaluation]":
-    """Evaluate the first hits of each query on the evaluated images."""
+    """Search the evaluated images with each query, and compute the precision of the first hits."""
     from surelabel.evaluation import evaluate_search_precision
 
     return [evaluate_search_precision(evaluation, query, k=N_HITS) for query in queries]
@@ -92,10 +92,10 @@ def run_search_evaluation(
 def run_retrieval_search_evaluation(
     terminal: Terminal, evaluation: "Evaluation", max_literals: int | None
 ) -> "RetrievalResults":
-    """Compute the mAP of queries by query length, and select example queries.
+    """Compute the mAP of queries for each number of labels, and select example queries.
 
     Args:
-        terminal: Output of the command.
+        terminal: Object that prints results, status lines and progress.
         evaluation: Evaluation of calibrated predictions.
         max_literals: Maximum number of labels in a query. If None, the maximum is three labels.
     """
@@ -123,7 +123,7 @@ def run_retrieval_search_evaluation(
 
 
 def search_evaluation_for_report(searches: "Sequence[SearchEvaluation]") -> "list[QueryHits]":
-    """Convert evaluated searches to query hits for a report."""
+    """Convert evaluated searches to the format of a report."""
     from surelabel.report import QueryHits
 
     return [QueryHits(s.query, s.hits, s.is_relevant, s.prevalence) for s in searches]
@@ -163,7 +163,7 @@ def search_evaluation_as_json(
 def search_evaluation_as_text(
     searches: "Sequence[SearchEvaluation]", retrieval: "RetrievalResults | None"
 ) -> list[str]:
-    """Return a table of the precision of searches, and a table of mAP by query length."""
+    """Return a table of the precision of searches, and a table of mAP by number of labels."""
     from surelabel.report.metric_descriptions import format_described_metric_value
 
     rows = [
@@ -190,7 +190,7 @@ def search_evaluation_as_text(
 
 
 def format_search_evaluation_lengths(retrieval: "RetrievalResults") -> str:
-    """Format a table of mAP and number of queries by query length."""
+    """Format a table of mAP and number of queries, with one row per number of labels."""
     from surelabel.report.metric_descriptions import format_described_metric_value
 
     rows = [

@@ -1,4 +1,4 @@
-"""``surelabel show``: list methods, losses, calibrators and all other table entries."""
+"""``surelabel show``: list methods, losses, calibrators and the entries of other tables."""
 
 from collections.abc import Mapping
 from inspect import getdoc
@@ -35,7 +35,10 @@ TABLES = {
 @click.argument("kind", type=click.Choice([*TABLES, "words"]))
 @with_terminal_options
 def show(terminal: Terminal, kind: str) -> None:
-    """List the entries of a table, with their settings and defaults."""
+    """List the entries of a table, with their settings and defaults.
+
+    KIND is the name of the table, such as method, loss or calibrator.
+    """
     descriptions = (
         scene_words_to_show() if kind == "words" else table_entries_to_show(*TABLES[kind])
     )
@@ -50,8 +53,8 @@ def table_entries_to_show(module: str, name: str) -> dict[str, dict[str, Any]]:
     """Return the settings and the first sentence of the docstring of each table entry.
 
     Args:
-        module: Module of the table, below ``surelabel``.
-        name: Name of the table in the module.
+        module: Module of the table inside the package ``surelabel``.
+        name: Variable name of the table in the module.
     """
     from importlib import import_module
 
@@ -68,7 +71,7 @@ def table_entries_to_show(module: str, name: str) -> dict[str, dict[str, Any]]:
 
 
 def scene_words_to_show() -> dict[str, dict[str, Any]]:
-    """Return the emoji and the theme of each word that scenes can contain."""
+    """Return the emoji and the theme of each word that is available for scenes."""
     from surelabel.data.scene_words import all_scene_words
 
     return {

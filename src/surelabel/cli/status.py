@@ -14,8 +14,8 @@ from surelabel.cli.terminal import Terminal, with_terminal_options
 def status(terminal: Terminal, index: str, images: tuple[str, ...]) -> None:
     """List new, changed and deleted images of an index.
 
-    IMAGES are the images that the index should contain. Without IMAGES, only the indexed images
-    are checked.
+    IMAGES are the images that the index should contain. Without IMAGES, the command checks only the
+    indexed images.
     """
     from surelabel.data import find_images
     from surelabel.retrieval import Index

@@ -142,11 +142,13 @@ def print_tags(
     """Print the labels of each image.
 
     Args:
-        terminal: Output of the command.
+        terminal: Object that prints results, status lines and progress.
         predictions: Predictions of the images.
-        threshold: Minimum probability of all labels, or of each label, ``(c,)``.
-        top_k: Maximum number of labels per image. If ``threshold`` and ``top_k`` are None, the
-            threshold of calibrated probabilities is 0.5, and ``top_k`` of other scores is 5.
+        threshold: Minimum probability, as one number for all labels or as an array ``(c,)`` with
+            one number for each of c labels.
+        top_k: Maximum number of labels per image. If ``threshold`` and ``top_k`` are None, labels
+            with a calibrated probability of at least 0.5 are printed. If there are no calibrated
+            probabilities, the five labels with the highest scores are printed.
     """
     from surelabel.recognizer import select_tags
 
@@ -155,8 +157,8 @@ def print_tags(
     if threshold is None and not predictions.calibration:
         terminal.print_status(
             f"These scores are not calibrated and only rank labels, so the first {top_k} labels "
-            "are printed. `surelabel calibrate` fits a calibrator on annotated images, or with "
-            "--unlabelled on images without labels, which is less reliable."
+            "are printed. Run `surelabel calibrate` to fit a calibrator on annotated images or, "
+            "less reliably, on images without labels (--unlabelled)."
         )
     tags = select_tags(predictions, threshold=threshold, top_k=top_k)
     pairs = list(zip(predictions.paths, tags, strict=True))
@@ -176,10 +178,10 @@ def format_tags(tags: list[dict[str, Any]]) -> str:
 
 
 def print_tag_summary(terminal: Terminal, predictions: "Predictions", seconds: float) -> None:
-    """Print the speed of tagging, and the images that were skipped.
+    """Print the number of images per second, and the images that were skipped.
 
     Args:
-        terminal: Output of the command.
+        terminal: Object that prints results, status lines and progress.
         predictions: Predictions of the images.
         seconds: Duration of tagging in seconds.
     """
@@ -194,7 +196,7 @@ def print_tag_summary(terminal: Terminal, predictions: "Predictions", seconds: f
 
 
 def print_tag_skipped_images(skipped: Sequence["SkippedImage"]) -> None:
-    """Print on stderr the images that could not be read, also with ``--quiet``."""
+    """Print a list of unreadable images on stderr, also if ``--quiet`` is given."""
     if skipped:
         images = "image" if len(skipped) == 1 else "images"
         click.echo(f"Skipped {len(skipped)} {images} that cannot be read:", err=True)

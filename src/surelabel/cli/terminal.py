@@ -1,4 +1,4 @@
-"""Options that all commands share, results on stdout, and progress and notes on stderr."""
+"""Common options of all commands, and output: results on stdout, progress and notes on stderr."""
 
 import json
 import os
@@ -31,7 +31,8 @@ class Terminal:
         as_json: True if results are printed as JSON instead of text.
         quiet: True if progress and status lines are omitted.
         device: Device of the encoder, such as ``cpu`` or ``cuda``.
-        seed: Seed of all random numbers. If None, the seed of the run file is used.
+        seed: Seed of all random numbers. If None, the seed of the run file or, without a run file,
+            the seed 0 is used.
     """
 
     as_json: bool = False
@@ -71,8 +72,8 @@ class Terminal:
             task: Name of the task, such as ``Encoding``.
 
         Returns:
-            Function of the number of finished items and the total number, or None if ``--quiet`` is
-            given.
+            Function that is called with the number of finished items and the total number of items.
+            If ``--quiet`` is given, None is returned.
         """
         if self.quiet:
             yield None
@@ -134,7 +135,7 @@ def validate_terminal_output_folder(
     """Check at the start of a command that a folder can be written or replaced.
 
     Raises:
-        DataError: If the folder contains the current folder, or cannot be written.
+        DataError: If the folder contains the current working folder, or cannot be written.
     """
     if path is not None:
         check_folder_is_replaceable(path)
@@ -163,7 +164,7 @@ def print_warnings_as_terminal_notes() -> Iterator[None]:
 
 
 def join_lines_for_terminal(text: object) -> str:
-    """Return a message on one line."""
+    """Join the lines of a message into one line."""
     return " ".join(line.strip() for line in str(text).splitlines())
 
 

@@ -50,7 +50,8 @@ def exclude_unseen_labels(labels: Sequence[str], unseen: Sequence[str] | None) -
 
     Args:
         labels: Labels of the dataset.
-        unseen: Unseen labels, in any spelling.
+        unseen: Unseen labels. Upper and lower case are not distinguished, and one alias of a label
+            is sufficient.
     """
     from surelabel.data import label_spellings_to_align
 
@@ -66,11 +67,11 @@ def add_unseen_labels(
     Args:
         recognizer: Recognizer with the seen labels.
         unseen: Unseen labels.
-        test_set: Dataset with a column for each unseen label.
+        test_set: Dataset with targets for each unseen label.
 
     Raises:
-        InputError: If a label is given twice, is both seen and unseen, or has no column.
-        ConfigError: If the method is limited to the labels that it was fitted on.
+        InputError: If an unseen label is given twice, is also a seen label, or has no targets.
+        ConfigError: If the method supports only the labels that it was fitted on.
     """
     from surelabel.data import Vocabulary, parse_label_names
     from surelabel.data.vocabularies import check_vocabulary_columns
@@ -103,7 +104,7 @@ def evaluate_unseen_labels(evaluation: "Evaluation", n_seen: int) -> "UnseenClas
 def unseen_labels_for_report(
     results: "UnseenClassResults | None", evaluation: "Evaluation", n_seen: int
 ) -> "UnseenClasses | None":
-    """Convert the metrics of unseen classes for a report, or return None if there are no metrics.
+    """Convert the metrics of unseen classes for a report; if ``results`` is None, return None.
 
     Args:
         results: Metrics of seen and of unseen classes.
@@ -141,7 +142,8 @@ def unseen_labels_as_text(results: "UnseenClassResults | None") -> list[str]:
         f"\nClasses: {gzsl.candidates - zsl.candidates} seen, {zsl.candidates} unseen.",
         format_terminal_table(RANKING_COLUMNS, unseen_classes_ranking_table_rows(zsl, gzsl)),
         f'The column "unseen only" uses the {zsl.images} images with a positive unseen class. On '
-        f"all {all_images.images} images the F1 at 3 is {f1}; a perfect ranking reaches {best_f1}.",
+        f"all {all_images.images} images, the F1 at 3 is {f1}; for a perfect ranking it is "
+        f"{best_f1}.",
         "",
         format_terminal_table(SEEN_UNSEEN_COLUMNS, unseen_classes_metric_table_rows(results)),
     ]

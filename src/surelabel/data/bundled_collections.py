@@ -14,11 +14,11 @@ from surelabel.records import LabelledImages
 
 @dataclass(frozen=True)
 class SplitSettings:
-    """Settings of a generated split.
+    """Settings for the generation of one split of a collection.
 
     Attributes:
         count: Number of images.
-        seed: Seed of the generator.
+        seed: Seed of the random numbers.
     """
 
     count: int
@@ -42,7 +42,9 @@ BENCHMARK_COLLECTIONS: dict[str, dict[str, SplitSettings]] = {
 
 
 def collection(name: str, *, split: str) -> LabelledImages:
-    """Return the annotated images of a bundled collection, with labels in vocabulary order.
+    """Return the annotated images of one split of a bundled collection.
+
+    The labels are in the order of the vocabulary.
 
     Args:
         name: Name of the collection, one of ``COLLECTIONS``.
@@ -60,9 +62,9 @@ def collection(name: str, *, split: str) -> LabelledImages:
 
 
 def bundled_collection_folder(name: str, *, split: str) -> Path:
-    """Return the folder of a bundled split.
+    """Return the folder of one split of a bundled collection.
 
-    ``read_scenes`` reads the images, boxes and captions of this folder.
+    ``read_scenes`` reads the images, boxes and captions from this folder.
 
     Raises:
         UnknownName: If the collection or the split does not exist.
@@ -79,16 +81,17 @@ def benchmark_collection_scenes(
     count: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> AnnotatedScenes:
-    """Return the scenes of a benchmark split.
+    """Return the scenes of one split of a benchmark collection.
 
-    The first call generates the scenes in ``cache_folder``; later calls read this folder.
+    The first call generates the scenes in ``cache_folder``; later calls read them from this folder.
 
     Args:
         name: Name of the collection, one of ``BENCHMARK_COLLECTIONS``.
         split: Name of the split: ``train``, ``validation`` or ``test``.
-        cache_folder: Folder that contains one subfolder per split.
-        count: Number of images, counted from the first image. If None, all images of the split are
-            used.
+        cache_folder: Folder of generated scenes, with one subfolder per collection, split and
+            count.
+        count: Number of images, starting with the first image of the split. If None, all images of
+            the split are used.
         progress: Function that is called with the number of generated images.
 
     Raises:

@@ -15,7 +15,7 @@ CAPTION_KINDS = ("iconic", "pair", "full", "paraphrase", "paraphrase")
 
 @dataclass(frozen=True)
 class Caption:
-    """A caption of an image.
+    """Caption of an image, with the objects that the caption mentions.
 
     Attributes:
         text: Text of the caption.
@@ -31,9 +31,9 @@ class Caption:
 def caption_scene(
     scene: Scene, visible_shares: npt.NDArray[np.float32], words: Sequence[Word]
 ) -> list[Caption]:
-    """Return five captions: the main object, two objects, all objects, and two paraphrases.
+    """Return five captions: of the main object, two objects and all objects, and two paraphrases.
 
-    Small objects whose visible share is below ``MIN_VISIBLE_SHARE`` are not mentioned.
+    Small objects whose visible fraction is below ``MIN_VISIBLE_SHARE`` are not mentioned.
 
     Args:
         scene: Scene with k objects.
@@ -68,11 +68,11 @@ def caption_scene(
 def caption_relevance(
     mentions: Sequence[Sequence[int]], targets: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.float64]:
-    """Return, for each image and caption, the fraction of the mentioned objects in the image.
+    """Return, for each image and caption, the fraction of mentioned objects that are in the image.
 
     Args:
         mentions: Vocabulary indices of the objects in each of ``s`` captions.
-        targets: Boolean labels of n images, ``(n, c)``; True means positive.
+        targets: Boolean targets of n images, ``(n, c)``; True means positive.
 
     Returns:
         Fractions of mentioned objects, in [0, 1], ``(n, s)``.

@@ -1,4 +1,4 @@
-"""Emoji sprites of the objects in generated scenes, drawn with a colour-bitmap font."""
+"""Emoji sprites of the objects in generated scenes, rendered with a colour-bitmap font."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,19 +21,22 @@ SIDES = (128, 64, 32)  # pixels; the levels of the pyramid
 
 @dataclass(frozen=True)
 class Sprites:
-    """Sprites of several words as an image pyramid.
+    """Sprites of c words as an image pyramid, that is, at several resolutions.
 
     Attributes:
-        levels: RGBA images in [0, 1] for each side of ``SIDES``, ``(c, 4, side, side)``; the
+        levels: RGBA images in [0, 1] for each side length in ``SIDES``, ``(c, 4, side, side)``; the
             colours are multiplied by alpha.
-        coverage: Fraction of the sprite square that the emoji of each word covers, ``(c,)``.
+        coverage: Fraction of the square sprite that the emoji of each word covers, ``(c,)``.
     """
 
     levels: tuple[Tensor, ...]
     coverage: Tensor
 
     def nearest(self, pixels: float) -> int:
-        """Return the index of the smallest pyramid level with a side of at least ``pixels``."""
+        """Return the index of the smallest level with a side of at least ``pixels``.
+
+        If all levels are smaller, the index of the largest level is returned.
+        """
         large_enough = [i for i, side in enumerate(SIDES) if side >= pixels]
         return max(large_enough, default=0)
 
@@ -57,10 +60,10 @@ def find_emoji_font(font: str | Path | None = None) -> Path:
 
 
 def draw_sprites(words: Sequence[Word], font: str | Path | None = None) -> Sprites:
-    """Draw the emoji of every word and resize each drawing to the levels of the pyramid.
+    """Render the emoji of each word and resize it to the levels of the image pyramid.
 
     Args:
-        words: Words whose characters are drawn, length c.
+        words: Words whose emoji characters are rendered, length c.
         font: Path of a colour-bitmap font. If None, the font in the package is used.
 
     Raises:
@@ -73,7 +76,8 @@ def draw_sprites(words: Sequence[Word], font: str | Path | None = None) -> Sprit
     except OSError as error:
         raise MissingPart(
             f"{path} must be a font with colour bitmaps of {BITMAP_SIZE} pixels; got: {error}. "
-            "Use NotoColorEmoji.ttf in its bitmap form, or leave the font out."
+            "Use the bitmap version of NotoColorEmoji.ttf, or leave --font out to use the font in "
+            "the package."
         ) from error
     missing_glyph = _draw_emoji_glyph(NO_CHARACTER, face)
     largest = torch.stack([_draw_emoji_sprite(word, face, missing_glyph) for word in words])

@@ -38,8 +38,8 @@ def read_feature_archive(path: str | Path) -> FeatureArchive:
     contains ``train``, ``validation`` or ``test`` for each row.
 
     Raises:
-        DataError: If the file cannot be read without pickle, or if an array is missing or has the
-            wrong type or shape.
+        DataError: If the file cannot be read without pickle, if an array is missing, or if an array
+            has a wrong type, shape or value.
     """
     arrays = _load_feature_archive_arrays(Path(path))
     for key in ("features", "targets"):
@@ -61,8 +61,8 @@ def read_feature_archive(path: str | Path) -> FeatureArchive:
     if len(split_names) != len(all_rows) or not set(split_names) <= set(SPLITS):
         raise DataError(
             f"part must be one of {', '.join(SPLITS)} for each of {len(all_rows)} rows; {path} has "
-            f"{len(split_names)} of {', '.join(sorted(set(split_names))[:5])}. Correct the array "
-            "and save it again."
+            f"{len(split_names)} values: {', '.join(sorted(set(split_names))[:5])}. Correct the "
+            "array and save it again."
         )
     rows = {name: np.flatnonzero(np.array(split_names) == name) for name in SPLITS}
     return FeatureArchive(all_rows, {name: all_rows.take(r) for name, r in rows.items() if len(r)})
@@ -81,8 +81,8 @@ def _load_feature_archive_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
     except MemoryError as error:
         raise DataError(
-            f"{path} declares arrays that are larger than the memory. Save the arrays "
-            "again, or in several files."
+            f"{path} declares arrays that are larger than the memory. If the arrays are that "
+            "large, save them in several files; otherwise, save the file again."
         ) from error
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         reason = str(error.args[0]).rstrip(".")

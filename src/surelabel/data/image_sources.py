@@ -17,7 +17,7 @@ def find_images(sources: Sequence[str | Path]) -> list[str]:
     - A ``.txt`` file is a list with one path per line. A path is relative to the folder of the
       list if a file exists there, and otherwise to the working directory.
     - The source ``-`` is a list of paths on standard input.
-    - Any other file is used as an image, with any suffix.
+    - Any other file is treated as an image, regardless of its suffix.
 
     Images are not opened, so damaged files are included.
 

@@ -55,8 +55,9 @@ def open_image(path: str | Path, *, min_side: int) -> Image.Image:
     - If the file is an animation, only the first frame is read.
     - Transparent pixels are blended with white.
     - 16-bit grey values are divided by 257. 32-bit integers in [0, 65535] are treated as 16-bit
-      values, and floats in [0, 1] as intensities. Other values are scaled linearly from their
-      minimum and maximum to [0, 255], since these files do not define white.
+      values, and floats in [0, 1] as intensities. If a value is outside these ranges, all values
+      are scaled linearly from their minimum and maximum to [0, 255], since the white level is
+      unknown.
 
     Args:
         path: Path of an image file of one of ``IMAGE_FORMATS``, with at most ``PIXEL_LIMIT``
@@ -126,7 +127,7 @@ def _to_8_bit_image(image: Image.Image) -> Image.Image:
 
 def _describe_image_decoding_error(path: str | Path, error: BaseException) -> str:
     if isinstance(error, Image.DecompressionBombError):
-        return f"more than {PIXEL_LIMIT // 1_000_000} million pixels, which may be an attack"
+        return f"more than {PIXEL_LIMIT // 1_000_000} million pixels; possibly a decompression bomb"
     if isinstance(error, MemoryError):
         return "too large for the memory"
     if isinstance(error, OSError) and error.strerror:

@@ -1,4 +1,4 @@
-"""Label names from strings, files and standard input, with aliases."""
+"""Labels from strings, files and standard input, with aliases."""
 
 import os
 import re
@@ -19,15 +19,15 @@ def read_label_names(source: str | Path) -> list[str]:
 
     Args:
         source: Labels such as ``"dog, bicycle"``, the path of a file with one label per line,
-            or ``-`` for such lines on standard input.
+            or ``-`` for standard input with one label per line. A string without commas is treated
+            as a path if it contains / or ends with one of ``LIST_SUFFIXES``.
 
     Returns:
-        The labels without surrounding spaces. An empty line is returned as ``""``, so that the
-        index of a label is its line number; :func:`parse_label_names` removes empty labels.
+        The labels without surrounding spaces. An empty line is returned as ``""``, so that label i
+        is on line i + 1; :func:`parse_label_names` removes empty labels.
 
     Raises:
-        DataError: If the file does not exist or is not UTF-8 text. A string without commas is
-            treated as a path if the string contains / or ends with one of ``LIST_SUFFIXES``.
+        DataError: If the file does not exist or is not UTF-8 text.
     """
     text = str(source)
     if text == "-":
@@ -43,7 +43,7 @@ def read_label_names(source: str | Path) -> list[str]:
 
 
 def parse_label_names(names: Sequence[str]) -> tuple[list[str], dict[str, tuple[str, ...]]]:
-    """Check labels and separate the labels from the aliases.
+    """Check labels and separate them from their aliases.
 
     Args:
         names: Labels; ``"sofa|couch"`` is the label ``sofa`` with the alias ``couch``. Empty
@@ -53,9 +53,9 @@ def parse_label_names(names: Sequence[str]) -> tuple[list[str], dict[str, tuple[
         The labels, and a mapping from each label to the label and its aliases.
 
     Raises:
-        InputError: If ``names`` is a string or has no labels. If a label is repeated
-            (ignoring case), is longer than 200 characters, contains a control character, or
-            has an empty alias; the message contains the line number of the label.
+        InputError: If ``names`` is a string or has no labels. If a label is repeated (ignoring
+            case), is longer than 200 characters, contains a control character, or has an empty
+            alias; the message contains the line number of the label.
 
     Example:
         >>> parse_label_names(["sofa|couch", "dog"])
@@ -98,7 +98,7 @@ def _is_label_file_path(text: str) -> bool:
 def _check_label_name(name: str, line: int) -> None:
     problem = ""
     if not name:
-        problem = "is empty beside a |"
+        problem = "is empty before or after a |"
     elif len(name) > NAME_LIMIT:
         problem = f"has {len(name)} characters; at most {NAME_LIMIT} are allowed"
     elif _CONTROL.search(name):

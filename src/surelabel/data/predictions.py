@@ -33,7 +33,7 @@ def write_predictions(predictions: Predictions, path: str | Path) -> None:
       calibration, model, version and skipped images are stored as JSON under the key
       ``surelabel`` of the schema metadata.
     - A ``.csv`` file has the columns of the Parquet file and a column ``skipped``. In the row of
-      a skipped image, this column contains the reason, and the cells of the numbers are empty.
+      a skipped image, this column contains the reason, and the cells of all labels are empty.
     - A ``.jsonl`` file has one line per image,
       ``{"path": …, "labels": [{"label": …, "score": …, "probability": …}, …]}``. The probability
       is null if the predictions are uncalibrated. The line of a skipped image is
@@ -62,10 +62,10 @@ def write_predictions(predictions: Predictions, path: str | Path) -> None:
 def read_predictions(path: str | Path) -> Predictions:
     """Read predictions that :func:`write_predictions` wrote.
 
-    CSV and JSON lines files do not contain the model or the calibration method. For calibrated
-    predictions from such files, ``calibration`` is ``UNRECORDED_CALIBRATION``. JSON lines files
-    do not contain logits. The logits are computed from the probabilities, with reduced precision
-    for probabilities close to 1.
+    CSV and JSON lines files do not contain the recognizer's fingerprint or the calibration method.
+    For calibrated predictions from such files, ``calibration`` is ``UNRECORDED_CALIBRATION``. JSON
+    lines files do not contain logits. Their logits are computed from the probabilities, with
+    reduced precision for probabilities close to 1.
 
     Args:
         path: Path of a file with suffix ``.parquet``, ``.csv`` or ``.jsonl``.
@@ -155,7 +155,7 @@ def _read_predictions_parquet(path: Path) -> Predictions:
         table = pq.read_table(file, page_checksum_verification=True)
     schema_metadata = table.schema.metadata or {}
     if _METADATA_KEY not in schema_metadata:
-        raise ValueError("a Parquet file without metadata of surelabel")
+        raise ValueError("a Parquet file without the metadata of surelabel")
     metadata = json.loads(schema_metadata[_METADATA_KEY])
     scores = _stack_prediction_columns(table, SCORE, metadata["names"])
     return Predictions(

@@ -2,12 +2,11 @@
 
     images/00000.jpg …  images
     scenes.jsonl        one line per image: labels, boxes, main object, theme, captions
-    labels.csv          labels only, as `path,lion,elephant,…` with 0 and 1
-    about.json          settings of the generator
+    labels.csv          labels only, with the header `path,lion,elephant,…` and values 0 and 1
+    about.json          settings of the generation
 
-A folder is complete if the folder contains ``scenes.jsonl``. After the images of a batch are
-written, the lines of the batch are written to a hidden file, so that an interrupted generation can
-be resumed.
+A folder is complete if it contains ``scenes.jsonl``. After the images of a batch are written, the
+lines of this batch are written to a hidden file, so that an interrupted generation can be resumed.
 """
 
 import csv
@@ -44,14 +43,14 @@ SCENES, LABELS, ABOUT = "scenes.jsonl", "labels.csv", "about.json"
 
 @dataclass(frozen=True)
 class SceneObject:
-    """An object in an image.
+    """Object in a generated image, with its label and bounding box.
 
     Attributes:
         label: Label of the object, a word of the vocabulary.
         box: Bounding box of the visible part: left, top, right and bottom as fractions of the image
             side.
-        visible_share: Visible fraction of the object in [0, 1]. If this share is below 0.3, the
-            object is not a positive label of the image.
+        visible_share: Visible fraction of the object in [0, 1]. If all objects of a label are below
+            0.3, the label is negative for the image.
     """
 
     label: str
@@ -82,7 +81,7 @@ class AnnotatedScenes:
         return len(self.images)
 
     def caption_relevance(self, captions: Sequence[Caption]) -> Array:
-        """Return, for each image and caption, the fraction of the mentioned objects in the image.
+        """Return, for each image and caption, the fraction of mentioned objects in the image.
 
         Args:
             captions: Captions to compare with all images, length s.
@@ -107,20 +106,20 @@ def write_scenes(
 ) -> Path:
     """Generate a folder of scenes; equal settings always generate equal labels and image files.
 
-    If only ``count`` differs, a smaller folder contains the first images of a larger folder. A
-    different seed generates different images. A different domain renders equal scenes with a
-    different appearance. A complete folder remains unchanged, and an interrupted generation is
-    resumed.
+    If only ``count`` differs, a smaller folder contains the first images of a larger folder. If
+    only ``domain`` differs, the scenes are equal, but their appearance differs. A complete folder
+    remains unchanged, and an interrupted generation is resumed.
 
     Args:
         folder: Path of a new or empty folder, or of a folder that an earlier call with equal
             settings generated.
         count: Number of images, >= 1.
-        seed: Seed of the generator, >= 0.
+        seed: Seed of the random numbers, >= 0.
         vocabulary: Name ``scenes-80`` or ``scenes-all``, or the path of a file with one word per
             line.
         domain: Name of the visual domain, one of ``DOMAINS``.
-        long_tail: Whether word frequencies decrease as 1/rank.
+        long_tail: If True, the frequencies of themes, and of words within a theme, are proportional
+            to 1/rank. If False, all words are equally frequent.
         font: Path of a colour-emoji font. If None, the font in the package is used.
         pixels: Side length of the images in pixels, >= 16.
         progress: Function that is called with the number of generated images after each batch.
@@ -131,7 +130,9 @@ def write_scenes(
     Raises:
         ConfigError: If ``count``, ``seed`` or ``pixels`` is out of range.
         UnknownName: If the domain or a word of the vocabulary does not exist.
-        DataError: If the folder contains other files or cannot be written.
+        InputError: If a vocabulary file has fewer than two words.
+        DataError: If the folder contains other files, was generated with other settings or cannot
+            be written, or if a vocabulary file cannot be read.
         MissingPart: If the colour-emoji font cannot be used.
     """
     _check_scene_file_settings(count=(count, 1), seed=(seed, 0), pixels=(pixels, MIN_SIDE))
@@ -171,7 +172,7 @@ def read_scenes(folder: str | Path) -> AnnotatedScenes:
         folder: Path of a folder that :func:`write_scenes` has completed.
 
     Raises:
-        DataError: If the folder is not a complete folder of scenes, or if a line is damaged.
+        DataError: If the folder is not a complete folder of scenes, or if a file is damaged.
     """
     folder = Path(folder)
     settings = _read_scene_settings_file(folder)

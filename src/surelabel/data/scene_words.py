@@ -1,4 +1,4 @@
-"""Vocabulary of generated scenes: object names, their emoji characters, themes and splits."""
+"""Vocabulary of generated scenes: names, emoji characters and themes of the objects."""
 
 import csv
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from surelabel.errors import DataError, InputError, UnknownName
 
 @dataclass(frozen=True)
 class Word:
-    """A word of the scene vocabulary: an object and its emoji.
+    """Word of the scene vocabulary: an object and its emoji.
 
     Attributes:
         name: Name of the object in everyday English, derived from the Unicode name of the emoji.
         character: Emoji character of the object.
-        theme: Group of objects that often occur together.
-        part: Part of ``scenes-80``: ``seen``, ``unseen`` or ``unused``. If the object is not in
-            ``scenes-80``, the value is an empty string.
+        theme: Group of objects that often co-occur.
+        part: Class of the object in the zero-shot split of ``scenes-80``: ``seen``, ``unseen`` or
+            ``unused``. If the object is not in ``scenes-80``, the value is an empty string.
     """
 
     name: str

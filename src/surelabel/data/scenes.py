@@ -1,8 +1,8 @@
 """Generation of scenes: synthetic images with complete labels, boxes and captions.
 
-A scene is sampled (objects, positions, appearance), rendered (pixels) and described (captions).
-A scene is determined by the seed and the index. Scenes are rendered in batches, so that a training
-loop can render scenes while training.
+A scene is sampled (objects, positions, appearance), rendered (pixels) and described (captions). The
+seed and the index of a scene determine it completely. Scenes are rendered in batches, so that they
+can be generated during training.
 """
 
 from collections.abc import Sequence
@@ -31,11 +31,11 @@ class Scene:
     Attributes:
         words: Vocabulary indices of the k objects, ``(k,)``.
         centres: Centres of the objects, ``(k, 2)``, x and y as fractions of the image side.
-        sides: Sizes of the objects as fractions of the image side, ``(k,)``.
-        angles: Rotations in radians, ``(k,)``.
-        mirrored: Boolean mask of the objects that are flipped left to right, ``(k,)``.
-        tints: Factors of the red, green and blue channels, ``(k, 3)``.
-        depths: Distances of the objects from the viewer, ``(k,)``.
+        sides: Side lengths of the square sprites as fractions of the image side, ``(k,)``.
+        angles: Rotation angles of the objects in radians, ``(k,)``.
+        mirrored: Boolean mask of the objects that are mirrored horizontally, ``(k,)``.
+        tints: Factors by which the red, green and blue channels are multiplied, ``(k, 3)``.
+        depths: Distances of the objects from the viewer, in [0, 1], ``(k,)``.
         theme: Name of the theme of the scene.
         background: Seed of the random background.
     """
@@ -53,7 +53,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class RenderedScenes:
-    """Images of scenes with the visible parts of their objects.
+    """Images of scenes, with the visible fractions and bounding boxes of their objects.
 
     Attributes:
         pixels: Images in [0, 1], ``(n, 3, h, w)``.
@@ -70,13 +70,13 @@ class RenderedScenes:
 
 
 class SceneSampler:
-    """Sampler of scenes in which labels co-occur by theme.
+    """Sampler of scenes in which objects of the same theme often co-occur.
 
     Args:
         words: Vocabulary of the scenes.
-        seed: Seed of the random numbers; a scene is determined by the seed and the index.
-        long_tail: Whether word frequencies decrease as 1/rank within each theme, and theme
-            frequencies as 1/rank.
+        seed: Seed of the random numbers; ``seed`` and the index of a scene determine the scene.
+        long_tail: If True, the frequencies of themes, and of words within a theme, are proportional
+            to 1/rank. If False, all words are equally frequent.
     """
 
     def __init__(self, words: Sequence[Word], *, seed: int, long_tail: bool = False):
@@ -169,9 +169,9 @@ def render_scenes(scenes: Sequence[Scene], sprites: Sprites, pixels: int) -> Ren
 def visible_scene_labels(
     scenes: Sequence[Scene], visible_shares: Tensor, classes: int
 ) -> npt.NDArray[np.bool_]:
-    """Return Boolean labels of scenes, ``(n, classes)``: True for words of visible objects.
+    """Return Boolean targets of scenes, ``(n, classes)``: True for words of visible objects.
 
-    An object is visible if the visible share is at least ``MIN_VISIBLE_SHARE``.
+    An object is visible if its visible fraction is at least ``MIN_VISIBLE_SHARE``.
 
     Args:
         scenes: Scenes, length n.

@@ -20,17 +20,17 @@ from surelabel.records import LabelledImages
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Labels of an open-vocabulary test.
+    """Seen, unseen and unused labels of an open-vocabulary test.
 
     A label can have several spellings, as in ``sofa|couch``.
 
     Attributes:
         seen: Labels with training images.
         unseen: Labels without training images, which are used only in the test.
-        unused: Labels of the same dataset that are neither seen nor unseen.
+        unused: Labels of the dataset that are neither seen nor unseen.
 
     Raises:
-        InputError: If the list of seen or of unseen labels is empty, or if a label is repeated.
+        InputError: If there is no seen or no unseen label, or if a label is invalid or repeated.
     """
 
     seen: tuple[str, ...]
@@ -56,7 +56,7 @@ class Vocabulary:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Labels of the test: the seen labels, followed by the unseen labels."""
+        """Return the labels of the test: the seen labels, followed by the unseen labels."""
         return self.seen + self.unseen
 
 
@@ -83,7 +83,7 @@ def read_vocabularies() -> dict[str, Vocabulary]:
 def split_vocabulary(
     names: Sequence[str], *, unseen: int, unused: int = 0, seed: int = 0
 ) -> Vocabulary:
-    """Split labels into seen, unseen and unused labels by a hash that is easy to reproduce.
+    """Split labels into seen, unseen and unused labels, reproducibly by a hash of each label.
 
     Labels are sorted by the SHA-256 digest of the UTF-8 text ``SEED LABEL``, where LABEL is the
     case-folded first spelling. The first ``unseen`` labels are unseen, the next ``unused`` labels
@@ -104,7 +104,7 @@ def split_vocabulary(
             the seen labels.
 
     Source:
-        None; ours. Benchmarks of remote sensing do not publish such lists.
+        None; ours. Benchmarks of remote sensing do not publish lists of seen and unseen labels.
 
     Example:
         >>> split_vocabulary(["dog", "cat", "cup", "fork"], unseen=1, unused=1)
@@ -175,7 +175,7 @@ def check_vocabulary_columns(names: Sequence[str], labels: Sequence[str]) -> Non
         raise InputError(
             f"Each label needs a column; there is none for {_quote_vocabulary_labels(missing)} "
             f"among {_quote_vocabulary_labels(labels)}. Use the labels of the dataset, or add a "
-            'spelling after a |, as in "sofa|couch".'
+            'spelling after a |, such as "sofa|couch".'
         )
 
 

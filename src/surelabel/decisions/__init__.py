@@ -1,10 +1,10 @@
 """Decisions: thresholds on calibrated probabilities.
 
-``record_validation(logits, targets, known) -> ValidationRecord`` counts the decisions of a
-recognizer on validation images at many thresholds. From this record,
+``record_validation(logits, targets, known) -> ValidationRecord`` counts the predicted, correct and
+missed labels of a recognizer on validation images, at many thresholds. From this record,
 ``OPERATING_POINTS[name](record, *, settings) -> Thresholds`` computes one threshold per label and
 ``GUARANTEES[name](record, *, settings) -> Guarantee`` computes one threshold with a risk guarantee.
-Add one line to the table in ``operating_points.py`` or ``guarantees.py`` for a new entry.
+To add an entry, add one line to the table in ``operating_points.py`` or ``guarantees.py``.
 """
 
 from surelabel.decisions.guarantee_result import Guarantee

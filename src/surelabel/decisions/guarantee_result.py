@@ -13,19 +13,21 @@ from surelabel.records import Flags
 class Guarantee:
     """Threshold for all labels with an upper bound on a risk.
 
-    The bound applies to the mean risk of images from the distribution of the labelled images.
+    The risk of an image is the fraction of its predicted labels that are wrong, or the fraction of
+    its positive labels that are missed. The bound applies to the mean risk of new images from the
+    same distribution as the labelled images.
 
     Attributes:
-        threshold: Probability threshold in [0, 1]. If no threshold reaches the guarantee, the
-            threshold is 1 and no label is predicted.
+        threshold: Probability threshold in [0, 1]. If the guarantee is not reached, the value is 1,
+            and no label is predicted.
         risk: Mean risk at the threshold on the labelled images. If the guarantee is not reached,
-            the risk is NaN.
+            the value is NaN.
         level: Upper bound of the mean risk.
         confidence: Probability that the bound holds, over random samples of labelled images. If
-            None, the bound holds in expectation over such samples.
-        images: Number of labelled images that the estimate is based on.
-        is_reached: Whether a threshold reaches the guarantee.
-        images_needed: Estimated number of labelled images that are sufficient. If None, the
+            None, the bound holds in expectation over random samples.
+        images: Number of labelled images over which the risk is averaged.
+        is_reached: Whether at least one threshold satisfies the bound.
+        images_needed: Estimated number of labelled images that would be sufficient. If None, the
             guarantee is reached, or more images do not help.
         sentence: Summary of the guarantee in words.
     """
@@ -47,11 +49,11 @@ class Guarantee:
 
 
 class RiskDescription(NamedTuple):
-    """Words that describe a risk in a sentence.
+    """Phrases that describe a risk in the summary of a guarantee.
 
     Attributes:
-        clause: Clause that completes the sentence "at most 10 % of ".
-        requirement: Noun phrase that completes "images with ". The risk is a mean over these images
+        clause: Clause that completes a sentence which starts with "at most 10 % of".
+        requirement: Noun phrase that completes "images with". The risk is a mean over these images
             only.
     """
 
@@ -70,7 +72,7 @@ def build_guarantee_result(
     """Return the result for a guarantee that is reached, with a summary in words.
 
     Args:
-        description: Words that describe the risk.
+        description: Phrases that describe the risk.
         threshold: Threshold that reaches the guarantee.
         risk: Mean risk at the threshold on the labelled images.
         level: Upper bound of the mean risk.
@@ -95,15 +97,15 @@ def build_failed_guarantee_result(
     images_needed: int | None,
     reason: str,
 ) -> Guarantee:
-    """Return the result for a guarantee that is not reached, with a remedy in words.
+    """Return the result for a guarantee that is not reached, with a suggestion in words.
 
     Args:
-        description: Words that describe the risk.
+        description: Phrases that describe the risk.
         level: Upper bound of the mean risk.
         confidence: Confidence of the bound. If None, the bound holds in expectation.
         images: Number of labelled images.
-        images_needed: Estimated number of labelled images that are sufficient. If None, more images
-            do not help.
+        images_needed: Estimated number of labelled images that would be sufficient. If None, more
+            images do not help.
         reason: Main clause that explains why more images do not help.
     """
     premise = _guarantee_result_confidence_text(confidence)
@@ -121,7 +123,7 @@ def build_failed_guarantee_result(
 
 
 def format_guarantee_result_percent(share: float) -> str:
-    """Return a share as a percentage with three significant digits.
+    """Return a fraction as a percentage with three significant digits.
 
     Example:
         >>> format_guarantee_result_percent(0.1), format_guarantee_result_percent(0.0625)

@@ -32,9 +32,9 @@ def at_most_wrong(
     """Return the lowest threshold that bounds the fraction of wrong labels among predicted labels.
 
     The risk is the fraction of wrong labels among the predicted labels of an image, averaged over
-    images with at least one predicted label. Thresholds are tested in decreasing order, from 1 -
-    level, at which calibrated probabilities reach the bound. The result is the last threshold
-    before the first failed test.
+    images with at least one predicted label. Thresholds are tested in decreasing order, starting
+    near 1 - ``level``, where calibrated probabilities satisfy the bound. The result is the last
+    threshold before the first failed test.
 
     Args:
         record: Validation record of the recognizer on labelled images.
@@ -44,11 +44,10 @@ def at_most_wrong(
 
     Returns:
         The guarantee with the lowest valid threshold. If no threshold is valid, the guarantee is
-        not reached, and the result contains an estimate of the number of labelled images that are
-        sufficient.
+        not reached, and ``images_needed`` estimates how many labelled images would be sufficient.
 
     Raises:
-        ConfigError: If a setting is out of range.
+        ConfigError: If ``level`` or ``confidence`` is outside (0, 1).
 
     Source:
         Angelopoulos, Bates, Candès, Jordan and Lei, Learn then Test: Calibrating Predictive
@@ -56,10 +55,9 @@ def at_most_wrong(
         sequence testing.
 
     Differs:
-        Images without a predicted label do not count, and each test uses only the remaining images.
-        If images without a predicted label counted as free of errors, the errors of other images
-        would be hidden. MAPIE counts images without a predicted label as entirely wrong, so that no
-        threshold is valid if many images have no predicted label.
+        Each test leaves out the images without a predicted label. If these images had a risk of 0,
+        they would hide the errors of other images. In the library MAPIE, these images have a risk
+        of 1, so no threshold is valid if many images have no predicted label.
 
     Example:
         >>> from surelabel.decisions import record_validation
@@ -94,7 +92,7 @@ def at_most_wrong(
 def at_most_missed(
     record: ValidationRecord, *, level: float = 0.2, confidence: float = 0.9
 ) -> Guarantee:
-    """Return the highest threshold that bounds the fraction of missed labels with confidence.
+    """Return the highest threshold that bounds the fraction of missed labels with high probability.
 
     The risk is the fraction of the positive labels of an image that are not predicted, averaged
     over images with a positive label. Thresholds are tested in increasing order from 0, at which no
@@ -108,18 +106,18 @@ def at_most_missed(
 
     Returns:
         The guarantee with the highest valid threshold. If no threshold is valid, the guarantee is
-        not reached, and the result contains an estimate of the number of labelled images that are
-        sufficient.
+        not reached, and ``images_needed`` estimates how many labelled images would be sufficient.
 
     Raises:
-        ConfigError: If a setting is out of range.
+        ConfigError: If ``level`` or ``confidence`` is outside (0, 1).
 
     Source:
         Bates, Angelopoulos, Lei, Malik and Jordan, Distribution-Free, Risk-Controlling Prediction
         Sets, Journal of the ACM 2021, arXiv:2101.02703, with the Hoeffding-Bentkus bound.
 
     Differs:
-        Images without a positive label do not count, whereas MAPIE rejects such images.
+        Images without a positive label are left out. The library MAPIE raises an error for an image
+        without a positive label.
 
     Example:
         >>> from surelabel.decisions import record_validation
@@ -141,12 +139,12 @@ def at_most_missed(
 def at_most_missed_on_average(record: ValidationRecord, *, level: float = 0.2) -> Guarantee:
     """Return the highest threshold that bounds the fraction of missed labels in expectation.
 
-        (sum of missed shares + 1) / (n + 1) <= level
+        (sum of risks + 1) / (n + 1) <= level
 
-    Here n is the number of labelled images with a positive label. The risk is defined as in
-    ``at_most_missed``. The bound holds in expectation over random samples of labelled images, not
-    with a confidence for the given sample. A bound in expectation needs fewer labelled images and
-    results in a higher threshold.
+    Here n is the number of labelled images with a positive label. The risk of an image is the
+    fraction of its positive labels that are not predicted. The bound holds in expectation over
+    random samples of labelled images, not with a confidence for the given sample. A bound in
+    expectation needs fewer labelled images and results in a higher threshold.
 
     Args:
         record: Validation record of the recognizer on labelled images.
@@ -154,18 +152,20 @@ def at_most_missed_on_average(record: ValidationRecord, *, level: float = 0.2) -
 
     Returns:
         The guarantee with the highest valid threshold. If no threshold is valid, the guarantee is
-        not reached, and the result contains the number of labelled images that are sufficient.
+        not reached, and ``images_needed`` is the number of labelled images that would be
+        sufficient.
 
     Raises:
-        ConfigError: If ``level`` is out of range.
+        ConfigError: If ``level`` is outside (0, 1).
 
     Source:
         Angelopoulos, Bates, Fisch, Lei and Schuster, Conformal Risk Control, ICLR 2024,
         arXiv:2208.02814.
 
     Differs:
-        Images without a positive label do not count, whereas MAPIE rejects such images. MAPIE
-        requires a risk below the level; the paper requires a risk of at most the level.
+        Images without a positive label are left out. The library MAPIE raises an error for an image
+        without a positive label. MAPIE requires a risk below the level; here, as in the source, the
+        risk may be equal to the level.
 
     Example:
         >>> from surelabel.decisions import record_validation
@@ -190,10 +190,10 @@ def _guarantee_at_most_missed(
 
     Args:
         record: Validation record of the recognizer on labelled images.
-        is_valid: Whether the bound holds at each threshold, ``(g,)``.
+        is_valid: Whether the bound holds at each of the g thresholds, ``(g,)``.
         level: Upper bound of the mean fraction of missed labels.
         confidence: Confidence of the bound. If None, the bound holds in expectation.
-        sample_size: Number of images with a positive label that are sufficient.
+        sample_size: Number of images with a positive label that would be sufficient.
     """
     images, n_valid = record.images_with_positives, _count_valid_guarantee_thresholds(is_valid)
     if n_valid:

@@ -16,13 +16,13 @@ def hoeffding_bentkus_p_values(risk_sums: Array, counts: Array, level: float) ->
 
         min(exp(-n · kl(min(r, level), level)),  e · P(Binomial(n, level) <= ceil(n · r)))
 
-    Here n is the number of risks, r is the mean risk, and kl is the Kullback-Leibler divergence of
-    two Bernoulli distributions.
+    Here n is the number of risks, r is the mean risk, e is Euler's number, and kl(a, b) is the
+    Kullback-Leibler divergence of Bernoulli distributions with means a and b.
 
     Args:
-        risk_sums: Sums of independent risks in [0, 1], n · r, ``(g,)``.
-        counts: Number of risks in each sum, n, ``(g,)``. The p-value of an empty sum is 1.
-        level: Level of the mean risk, in (0, 1).
+        risk_sums: g sums of independent risks in [0, 1] (n · r), ``(g,)``.
+        counts: Number of risks in each sum (n), ``(g,)``. The p-value of an empty sum is 1.
+        level: Upper bound of the mean risk, to be tested, in (0, 1).
 
     Source:
         Hoeffding-Bentkus: Bates, Angelopoulos, Lei, Malik and Jordan, Distribution-Free,
@@ -57,6 +57,6 @@ def hoeffding_bentkus_sample_size(risk: float, level: float, confidence: float) 
 
 
 def _hoeffding_bernoulli_divergence(mean: Array | np.float64, level: float) -> Array:
-    """Return the Kullback-Leibler divergence of two Bernoulli distributions."""
+    """Return the divergence of Bernoulli distributions with the means ``mean`` and ``level``."""
     divergence: Array = rel_entr(mean, level) + rel_entr(1 - mean, 1 - level)
     return divergence

@@ -1,4 +1,4 @@
-"""Validation of the input of decisions."""
+"""Validation of the input of thresholds, guarantees and risk-coverage curves."""
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from surelabel.shapes import check_shapes
 def validate_decision_inputs(
     logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None
 ) -> tuple[Array, Array, Flags]:
-    """Return probabilities, targets (0 where unknown) and known flags, each ``(n, c)``.
+    """Return probabilities, targets (0 where unknown) and a mask of known targets, each ``(n, c)``.
 
     Raises:
         InputError: If the shapes differ, if a logit is NaN or infinite, if a known target is
@@ -24,7 +24,7 @@ def validate_decision_inputs(
     if not np.isfinite(logits).all():
         raise InputError(
             f"logits must be finite numbers; got {(~np.isfinite(logits)).sum()} values that are "
-            "not finite. Remove their images."
+            "not finite. Remove the images with these values."
         )
     if not known.any():
         raise InputError(

@@ -20,8 +20,8 @@ class Thresholds:
             precision is NaN.
         recall: Expected recall of each label, ``(c,)``. If the recall cannot be estimated, the
             value is NaN.
-        is_reached: Whether each label reaches the operating point, ``(c,)``. If a label does not
-            reach the operating point, its threshold is 1.
+        is_reached: Whether each label reaches the operating point, for example a precision of 90 %,
+            ``(c,)``. If a label does not reach the operating point, its threshold is 1.
         support: Number of known positives of each label, ``(c,)``.
     """
 
@@ -57,18 +57,19 @@ def precision_recall_at_label_thresholds(
         recall    = (tp + shrinkage · expected_recall) / (support + shrinkage)
 
     Here t is the threshold; tp, predicted and support are the observed numbers of true positives,
-    predicted labels and known positives. The observed counts are shrunk towards the counts that the
-    calibrated probabilities of the label predict, such as expected_tp. One additional decision with
-    probability t is included as the next label to be predicted. Without the additional decision, a
-    gap between the probabilities of few images would count as evidence. The lift is the ratio of
-    observed to expected true positives of all labels at the threshold, at most 1.
+    predicted labels and known positives. expected_tp is the number of true positives that the
+    calibrated probabilities predict, and expected_recall is the recall that they predict. The
+    observed counts are shrunk towards these predictions. The precision includes one additional
+    prediction with probability t. Without the additional prediction, the precision would be almost
+    constant between two observed probabilities of the label. The lift is the ratio of observed to
+    expected true positives of all labels at the threshold, at most 1.
 
     Args:
         record: Validation record of the recognizer.
-        shrinkage: Weight of the expected counts, in decisions, >= 0.
+        shrinkage: Weight of the expected counts, as a number of observations, >= 0.
 
     Returns:
-        Precision and recall, each ``(c, g)``. Undefined values are NaN.
+        Precision and recall of c labels at g thresholds, each ``(c, g)``. Undefined values are NaN.
 
     Raises:
         ConfigError: If ``shrinkage`` is negative or not finite.
@@ -104,10 +105,10 @@ def select_label_thresholds(
     index: npt.NDArray[np.intp],
     is_reached: Flags,
 ) -> Thresholds:
-    """Return the thresholds at the given indices, or 1 if a label misses the operating point.
+    """Return the thresholds at the given indices, or 1 where the operating point is not reached.
 
     Args:
-        record: Validation record with the thresholds, ``(g,)``.
+        record: Validation record with g thresholds, ``(g,)``.
         precision: Expected precision, ``(c, g)``.
         recall: Expected recall, ``(c, g)``.
         index: Index of the threshold of each label, ``(c,)``.

@@ -1,4 +1,4 @@
-"""Operating points: one threshold per label for a target precision, recall, F1, cost or count.
+"""Operating points: one threshold per label, selected by precision, recall, F1, cost or count.
 
 Thresholds do not change the probabilities.
 """
@@ -22,13 +22,13 @@ def f1_operating_point(record: ValidationRecord, *, shrinkage: float = 10.0) -> 
 
     Args:
         record: Validation record of the recognizer on labelled images.
-        shrinkage: Weight of the counts that the calibrated probabilities predict, in decisions,
-            >= 0.
+        shrinkage: Weight of the counts that the calibrated probabilities predict, as a number of
+            observations, >= 0.
 
     Returns:
         The threshold of each label. If two thresholds have equal F1, the higher threshold is
-        returned. Without shrinkage, a label without known positives does not reach the operating
-        point.
+        returned. If ``shrinkage`` is 0, a label without known positives does not reach the
+        operating point.
 
     Raises:
         ConfigError: If ``shrinkage`` is negative or not finite.
@@ -39,9 +39,10 @@ def f1_operating_point(record: ValidationRecord, *, shrinkage: float = 10.0) -> 
         the best F1.
 
     Differs:
-        The threshold is read from the validation record, so the probabilities may be slightly
-        miscalibrated. The counts are shrunk towards the calibrated probabilities; otherwise only
-        two images would determine the threshold of a label with two positives.
+        The threshold is searched in the validation record, so the probabilities may be slightly
+        miscalibrated. The observed counts are shrunk towards the counts that the calibrated
+        probabilities predict. Without shrinkage, the threshold of a label with two positives would
+        depend on only two images.
 
     Example:
         >>> from surelabel.decisions import record_validation
@@ -67,8 +68,8 @@ def precision_operating_point(
     Args:
         record: Validation record of the recognizer on labelled images.
         at_least: Required precision, in (0, 1).
-        shrinkage: Weight of the counts that the calibrated probabilities predict, in decisions,
-            >= 0.
+        shrinkage: Weight of the counts that the calibrated probabilities predict, as a number of
+            observations, >= 0.
 
     Returns:
         The threshold of each label. The precision is an estimate; use ``at_most_wrong`` for a
@@ -76,10 +77,12 @@ def precision_operating_point(
         probabilities are too low, or if its precision is too low at every threshold.
 
     Raises:
-        ConfigError: If a setting is out of range.
+        ConfigError: If ``at_least`` is outside (0, 1), or if ``shrinkage`` is negative or not
+            finite.
 
     Source:
-        none; ours: a search in the validation record, shrunk towards the calibrated probabilities.
+        none; ours. The thresholds are searched in the validation record, whose counts are shrunk
+        towards the counts that the calibrated probabilities predict.
 
     Example:
         >>> from surelabel.decisions import record_validation
@@ -103,20 +106,22 @@ def recall_operating_point(
     Args:
         record: Validation record of the recognizer on labelled images.
         at_least: Required recall, in (0, 1).
-        shrinkage: Weight of the counts that the calibrated probabilities predict, in decisions,
-            >= 0.
+        shrinkage: Weight of the counts that the calibrated probabilities predict, as a number of
+            observations, >= 0.
 
     Returns:
         The threshold of each label. If a threshold below 0.0003 is needed, the threshold is 0 and
         the label is always predicted. The recall is an estimate; use ``at_most_missed`` for a
-        guarantee with a stated confidence. Without shrinkage, a label without known positives does
-        not reach the operating point.
+        guarantee with a stated confidence. If ``shrinkage`` is 0, a label without known positives
+        does not reach the operating point.
 
     Raises:
-        ConfigError: If a setting is out of range.
+        ConfigError: If ``at_least`` is outside (0, 1), or if ``shrinkage`` is negative or not
+            finite.
 
     Source:
-        none; ours: a search in the validation record, shrunk towards the calibrated probabilities.
+        none; ours. The thresholds are searched in the validation record, whose counts are shrunk
+        towards the counts that the calibrated probabilities predict.
 
     Example:
         >>> from surelabel.decisions import record_validation
@@ -141,18 +146,19 @@ def cost_operating_point(
     Here p is the calibrated probability of a label.
 
     Args:
-        record: Validation record of the recognizer on labelled images. The threshold does not
-            depend on the record, but the expected precision and recall do, at a resolution of 0.1
-            in log-odds.
+        record: Validation record of the recognizer on labelled images. The record has no effect on
+            the threshold. The expected precision and recall are those at the highest threshold of
+            the record that is at most the returned threshold.
         miss_cost: Cost of a missed label relative to a false positive, above 0.
-        shrinkage: Weight of the counts that the calibrated probabilities predict, in decisions,
-            >= 0.
+        shrinkage: Weight of the counts that the calibrated probabilities predict, as a number of
+            observations, >= 0.
 
     Returns:
         One threshold for all labels. Every label reaches the operating point.
 
     Raises:
-        ConfigError: If a setting is out of range.
+        ConfigError: If ``miss_cost`` is not a finite number above 0, or if ``shrinkage`` is
+            negative or not finite.
 
     Source:
         Elkan, The Foundations of Cost-Sensitive Learning, IJCAI 2001.
@@ -186,23 +192,25 @@ def expected_count_operating_point(
     """Return the threshold at which as many labels are predicted as are positive.
 
     At this threshold, the number of missed labels equals the number of false positives. The same
-    threshold is used for all labels. If the record contains expected instead of observed
-    positives, the number of predicted labels equals the expected number.
+    threshold is used for all labels. If the targets of the record are probabilities, the number of
+    predicted labels equals the expected number of positive labels.
 
     Args:
         record: Validation record, with observed targets or with probabilities as targets.
-        shrinkage: Weight of the counts that the calibrated probabilities predict, in decisions, >=
-            0. The shrinkage changes the expected precision and recall, not the threshold.
+        shrinkage: Weight of the counts that the calibrated probabilities predict, as a number of
+            observations, >= 0. The shrinkage changes the expected precision and recall, not the
+            threshold.
 
     Returns:
-        One threshold for all labels. If two thresholds are equally close, the higher threshold is
-        returned. If no label has a known positive, the operating point is not reached.
+        One threshold for all labels. If the numbers of predicted labels at two thresholds are
+        equally close to the number of positives, the higher threshold is returned. If no label has
+        a known positive, the operating point is not reached.
 
     Raises:
         ConfigError: If ``shrinkage`` is negative or not finite.
 
     Source:
-        none; ours: the break-even point of precision and recall over all decisions.
+        none; ours: the break-even point of precision and recall over all images and labels.
 
     Example:
         >>> from surelabel.decisions import record_validation

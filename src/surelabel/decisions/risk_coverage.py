@@ -19,8 +19,8 @@ class RiskCoverageCurve:
             order of increasing uncertainty.
         risk: Mean error of the kept images, ``(n,)``. The last value is the mean error of all
             images.
-        area: Mean of the risk over the coverage (AURC). If the uncertainty is not informative, the
-            area equals the mean error of all images.
+        area: Area under the risk-coverage curve (AURC), computed as the mean of ``risk``. If the
+            uncertainty is not informative, the area is close to the mean error of all images.
         optimal_area: Area if the images are sorted by their error. No other order has a smaller
             area.
     """
@@ -36,23 +36,26 @@ def compute_risk_coverage(
 ) -> RiskCoverageCurve:
     """Sort images by uncertainty and compute the error rate of the most certain images.
 
-        uncertainty = mean entropy of the known labels of an image, nats
-        error       = mean |[p >= 0.5] - y| of the known labels of an image
+        uncertainty = mean of -p · log(p) - (1 - p) · log(1 - p) over the labels of an image
+        error       = mean of |[p >= 0.5] - y| over the labels of an image
 
-    Here p is the probability of a label and y is its target.
+    Here p is the probability of a label, y is its target, and [p >= 0.5] is 1 if p >= 0.5 and
+    otherwise 0. Only labels with a known target are included.
 
     Args:
-        logits: Log-odds, ``(n, c)``.
+        logits: Log-odds of n images and c labels, ``(n, c)``.
         targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
-        known: True where the target is known, ``(n, c)``. If None, all targets are known.
+        known: True where the target is known, ``(n, c)``. If None, all targets except
+            NaN are known.
 
     Returns:
-        The risk-coverage curve and its area. Images without a known target are left out. Images
-        with equal uncertainty count with their mean error, so that the order of images with equal
-        uncertainty does not change the result.
+        The risk-coverage curve and its area. Images without a known target are left out. The
+        errors of images with equal uncertainty are replaced by their mean, so that the order of
+        these images does not change the result.
 
     Raises:
-        InputError: If the shapes differ, if a value is out of range, or if no target is known.
+        InputError: If the shapes differ, if a logit is not finite, if no target is known, or if a
+            known target is outside [0, 1].
 
     Source:
         El-Yaniv and Wiener, On the Foundations of Noise-free Selective Classification, JMLR 2010;
@@ -60,7 +63,7 @@ def compute_risk_coverage(
         arXiv:1705.08500.
 
     Differs:
-        The authors reject single decisions; here a whole image is kept or rejected.
+        The authors reject single predictions; here all labels of an image are kept or rejected.
 
     Example:
         >>> curve = compute_risk_coverage([[3.0, -3.0], [0.1, -3.0]], [[1, 0], [0, 0]])

@@ -1,4 +1,4 @@
-"""Validation record: counts of right, wrong and missed labels at many thresholds."""
+"""Validation record: counts of correct, wrong and missed labels at many thresholds."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -19,19 +19,21 @@ ROUNDING = 1e-6  # rounding error of sums of many shares
 
 @dataclass(frozen=True)
 class ValidationRecord:
-    """Counts of predicted, right, wrong and missed labels at each of ``g`` thresholds.
+    """Counts of predicted, correct, wrong and missed labels at each of g thresholds.
 
     A label is predicted if its probability is at or above the threshold. At the last threshold, 1,
-    no label is predicted. Only known targets and images with a known target are counted. A graded
-    target counts with its value. Records of the same labels can be added.
+    no label is predicted. Unknown targets and images without a known target are left out. If
+    targets are between 0 and 1, the counts are sums of targets. Records of different images with
+    the same labels can be added.
 
     Attributes:
         thresholds: Probability thresholds, increasing from 0 to 1, ``(g,)``. Between log-odds of -8
             and 8, adjacent thresholds differ by 0.1 in log-odds.
-        predicted_positives: Number of known decisions at or above each threshold, ``(c, g)``.
-        true_positives: Sum of the targets of the decisions at or above each threshold, ``(c, g)``.
-        expected_true_positives: Sum of the probabilities of the decisions at or above each
-            threshold, ``(c, g)``.
+        predicted_positives: Number of images for which a label is predicted, for c labels and g
+            thresholds, ``(c, g)``.
+        true_positives: Sum of the targets of the images for which a label is predicted, ``(c, g)``.
+        expected_true_positives: Sum of the probabilities of the images for which a label is
+            predicted, ``(c, g)``.
         images_with_predictions: Number of images with at least one predicted label, ``(g,)``.
         false_discovery_sum: Fraction of wrong labels among the predicted labels of an image, summed
             over the images with a predicted label, ``(g,)``.
@@ -58,7 +60,7 @@ class ValidationRecord:
         return support
 
     def __add__(self, other: "ValidationRecord") -> "ValidationRecord":
-        """Return the sum of two validation records, which describes the images of both.
+        """Return the sum of two validation records, which describes the images of both records.
 
         Raises:
             InputError: If the numbers of labels or the thresholds differ.
@@ -66,7 +68,7 @@ class ValidationRecord:
         shape, other_shape = self.predicted_positives.shape, other.predicted_positives.shape
         if shape != other_shape or (self.thresholds != other.thresholds).any():
             raise InputError(
-                "Validation records can be added if their labels and thresholds are equal; got "
+                "Validation records must have equal labels and thresholds to be added; got shapes "
                 f"(labels, thresholds) {shape} and {other_shape}. Create both records again."
             )
         sums = {
@@ -110,20 +112,22 @@ class ValidationRecord:
 def record_validation(
     logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
 ) -> ValidationRecord:
-    """Count predicted, right, wrong and missed labels at each threshold.
+    """Count predicted, correct, wrong and missed labels at each threshold.
 
     Args:
-        logits: Calibrated log-odds, ``(n, c)``, of images that the calibrator was not fitted on:
-            held-out images or out-of-fold logits.
+        logits: Calibrated log-odds of n images and c labels, ``(n, c)``. The calibrator of an image
+            must not be fitted on this image: use held-out images or out-of-fold logits.
         targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
-        known: True where the target is known, ``(n, c)``. If None, all targets are known.
+        known: True where the target is known, ``(n, c)``. If None, all targets except
+            NaN are known.
 
     Returns:
-        The record that operating points and guarantees need. The record does not contain the
-        images.
+        The validation record, which is the input of operating points and guarantees. The record
+        does not contain the images.
 
     Raises:
-        InputError: If the shapes differ, if a value is out of range, or if no target is known.
+        InputError: If the shapes differ, if a logit is not finite, if no target is known, or if a
+            known target is outside [0, 1].
 
     Example:
         >>> record = record_validation([[2.0, -2.0], [0.0, 0.0]], [[1, 0], [1, 0]])
@@ -183,7 +187,7 @@ def _validation_record_threshold_sums(
 
 
 def _validation_record_ratio_sum(numerator: Array, denominator: Array) -> Array:
-    """Return the sum of the ratios over images, ``(g,)``; 0 if the denominator is 0."""
+    """Return the sum of the ratios over images, ``(g,)``; a ratio with denominator 0 is 0."""
     ratios = np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
     total: Array = ratios.sum(axis=0)
     return total
@@ -237,7 +241,7 @@ def _validation_record_inconsistencies(record: ValidationRecord) -> Iterator[str
         any((a > predicted + ROUNDING).any() for a in per_label)
         or (record.false_discovery_sum > images + ROUNDING).any()
     ):
-        yield "more labels are right, or wrong, than are predicted"
+        yield "more labels are correct, or wrong, than are predicted"
     if (record.false_negative_sum > record.images_with_positives + ROUNDING).any():
         yield "more labels are missed than are positive"
     if not (0 < images[0] <= record.images and record.images_with_positives <= record.images):

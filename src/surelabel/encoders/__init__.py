@@ -1,4 +1,4 @@
-"""Table of embedded encoders, and ``load_encoder``, which loads any encoder by model name."""
+"""Table of the encoders whose weights are in the package, and loading of encoders by model name."""
 
 from surelabel.encoders.embedded.embedded_encoders import ENCODERS, embedded_calibration
 from surelabel.encoders.interface import Encoder

@@ -1,6 +1,6 @@
 """Interface of a frozen encoder.
 
-A method that an encoder does not support raises ConfigError.
+If an encoder does not support a method of the interface, the method raises ConfigError.
 """
 
 from collections.abc import Sequence
@@ -26,25 +26,31 @@ ENCODER_METHODS = {  # kind of features (also the key of the cache): method of t
 class Encoder(Protocol):
     """A frozen encoder of images and texts into a joint embedding space.
 
+    In shapes, ``n`` is the number of images, and ``p`` is the number of patches or other grid
+    positions of an image. ``d`` is the dimension of the joint space, and ``w`` is the width of a
+    token.
+
     Attributes:
         name: Model name that was used to load the encoder, such as ``tiny-vit``,
             ``ViT-B-16/openai`` or ``local-dir:…``. The names of fine-tuned encoders end with
             ``(fine-tuned)``.
-        fingerprint: Hash of weights, architecture and preprocessing settings, which is part of
-            the key of all feature caches.
+        fingerprint: Hash of weights, architecture and preprocessing settings. The hash is part of
+            the keys of all feature caches.
         width: Dimension ``d`` of the joint embedding space.
-        scale: Factor of the cosine similarities in contrastive training, the exponential of the
-            learned logit scale.
+        scale: Factor of the cosine similarities in contrastive training, that is, the exponential
+            of the learned ``logit_scale``.
         training_domain: Short description of the training images. If the training images are
             unknown, the description is empty.
-        preprocess_cfg: Preprocessing settings, such as ``size``, the height and width in pixels.
+        preprocess_cfg: Preprocessing settings with the keys of :class:`ImagePreprocessor`, such as
+            ``size``, the height and width in pixels.
         input_side: Larger side of the input images, in pixels. Images can be decoded at a reduced
             size if neither side becomes shorter than ``input_side``.
         crop_mode: Crop mode of the preprocessing: ``squash`` (resize both sides), ``center``
             (center crop) or ``border`` (padding).
-        patch_kinds: Supported kinds of patch features among ``self_aware`` and ``patches``, the
-            recommended kind first.
-        trunk_width: Number of values ``w`` of each trunk token.
+        patch_kinds: Supported kinds of patch features, from ``self_aware`` and ``patches``. The
+            first kind is the recommended one.
+        trunk_width: Number of values ``w`` of each trunk token. Trunk tokens are the outputs of
+            the image tower before pooling.
     """
 
     name: str
@@ -76,32 +82,45 @@ class Encoder(Protocol):
         """Return ``pooled`` unit vectors of preprocessed images ``(n, 3, h, w)``."""
 
     def encode_patches(self, pixels: Tensor) -> Features:
-        """Return unit vectors ``pooled`` and plain ``patches`` of the last layer."""
+        """Return unit vectors of images, ``pooled``, and plain patch vectors, ``patches``.
+
+        Plain patch vectors are the last outputs of the tower at each patch, projected to the joint
+        space and normalized.
+        """
 
     def encode_self_aware_patches(self, pixels: Tensor) -> Features:
-        """Return ``pooled``, and ``patches`` of value-to-value attention in the last layer."""
+        """Return unit vectors of images, ``pooled``, and of patches, ``patches``.
+
+        The patch vectors are computed with value-to-value attention in the last layer.
+        """
 
     def encode_patches_with_attention(self, pixels: Tensor) -> Features:
-        """Return ``pooled``, self-aware ``patches``, and the ``attention`` between patches."""
+        """Return ``pooled``, self-aware ``patches``, and the ``attention`` between patches.
+
+        The vectors are those of :meth:`encode_self_aware_patches`. The attention weights between
+        the patches of each image have the shape ``(n, p, p)``, and the sum of each row is 1.
+        """
 
     def encode_trunk_tokens(self, pixels: Tensor) -> Features:
         """Return ``pooled``, and trunk tokens in ``layers[-1]``, ``(n, p, w)``.
 
-        Trunk tokens are the input of a trainable head. Trunk tokens are not normalized.
+        Trunk tokens are the outputs of the image tower before pooling, which are the input of a
+        trainable head. Trunk tokens are not normalized.
         """
 
     def encode_ladder_features(self, pixels: Tensor, *, first_block: int, depth: int) -> Features:
-        """Return the input of the last blocks and the self-aware attention of lower blocks.
+        """Return the input features of a ladder, a side network on the last ViT blocks.
 
         Args:
             pixels: Preprocessed images, ``(n, 3, h, w)``.
             first_block: Index of the first block in the sum of self-aware attention, 0-based.
-            depth: Number of last blocks that are run again later.
+            depth: Number of last blocks that the ladder runs again. These blocks are not in the
+                sum.
 
         Returns:
-            Features with the unit vectors ``pooled``, the input ``layers[-depth - 1]`` of the
-            last ``depth`` blocks, and the attention sum ``self_aware_sum`` over the blocks from
-            ``first_block`` up to the last ``depth`` blocks.
+            Features with the unit vectors ``pooled``, the input tokens ``layers[-depth - 1]`` of
+            the last ``depth`` blocks, and ``self_aware_sum``. This sum is over the outputs of
+            self-aware attention in the blocks from ``first_block`` up to the last ``depth`` blocks.
         """
 
     def last_blocks(self, depth: int) -> LastBlocks:
@@ -110,42 +129,52 @@ class Encoder(Protocol):
     def deep_prompt_text_encoder(
         self, names: Sequence[str], templates: Sequence[str], *, depth: int
     ) -> DeepPromptTextEncoder:
-        """Return an encoder of labels with prompts in the last ``depth`` text layers."""
+        """Return an encoder of labels with learned prompts in the last ``depth`` text layers."""
 
     def supports(self, kind: str) -> bool:
-        """Return whether the encoder computes a kind of features.
+        """Return True if the encoder can compute the features ``kind``.
 
         Args:
             kind: Kind of features, a key of ``ENCODER_METHODS`` or ``ladder``.
         """
 
     def encode_labels(self, names: Sequence[str], templates: Sequence[str]) -> Tensor:
-        """Return one unit vector per label, averaged over the prompt templates, ``(c, d)``."""
+        """Return one unit vector for each of ``c`` labels, ``(c, d)``.
+
+        The vector of a label is the normalized mean of the unit vectors over the prompt templates.
+        """
 
     def encode_sentences(self, sentences: Sequence[str]) -> Tensor:
-        """Return one unit vector per sentence, ``(s, d)``."""
+        """Return one unit vector for each of ``s`` sentences, ``(s, d)``."""
 
     def labels_with_untrained_tokens(self, names: Sequence[str]) -> list[str]:
-        """Return the labels with a token that does not occur in the training texts."""
+        """Return the labels with at least one token that does not occur in the training texts."""
 
     def ood_score(self, pooled: Tensor) -> float:
         """Return the out-of-distribution score of a set of images.
 
-        A set with a score above 1 is out of distribution. If the encoder has no detector, the
-        score is NaN.
+        A set with a score above 1 is out of distribution. If the encoder has no out-of-distribution
+        detector, the score is NaN.
+
+        Args:
+            pooled: Unit vectors of the images of the set, ``(n, d)``.
         """
 
     def with_image_size(self, size: int) -> "Encoder":
-        """Return an encoder with the weights of this encoder for ``size`` by ``size`` pixels."""
+        """Return a version of this encoder for images of ``size`` by ``size`` pixels."""
 
     def with_dense_image_size(self) -> "Encoder":
-        """Return an encoder with the weights of this encoder, at the image size for patches."""
+        """Return a version of this encoder at the image size recommended for patch features."""
 
     def trainable_network(self) -> nn.Module:
         """Return a trainable copy of the image tower, which maps ``(n, 3, h, w)`` to ``(n, d)``."""
 
     def with_network(self, network: nn.Module) -> "Encoder":
-        """Return a frozen encoder whose image tower is a trained ``trainable_network()``."""
+        """Return a frozen encoder with the image tower ``network``.
+
+        Args:
+            network: Module that ``trainable_network()`` returned, after training.
+        """
 
     def save(self, folder: Path) -> None:
-        """Write all files that are needed to load the encoder without a network connection."""
+        """Write the encoder to a folder, so that it can be loaded without a network connection."""

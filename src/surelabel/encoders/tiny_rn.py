@@ -5,5 +5,9 @@ from surelabel.encoders.open_clip.encoder import OpenClipEncoder
 
 
 def tiny_rn(*, device: str = "cpu") -> OpenClipEncoder:
-    """Load the CLIP ResNet with stride 32, which has 3 by 3 patches for images of 96 pixels."""
+    """Load a CLIP ResNet of stride 32, with a grid of 3 by 3 patches for 96 by 96 pixels.
+
+    Args:
+        device: PyTorch device of the encoder, such as ``cpu`` or ``cuda``.
+    """
     return encoder_with_embedded_weights("tiny-rn", device)

@@ -5,5 +5,9 @@ from surelabel.encoders.open_clip.encoder import OpenClipEncoder
 
 
 def tiny_vit(*, device: str = "cpu") -> OpenClipEncoder:
-    """Load the ViT with 6 layers and width 192, for images of 96 pixels with 8 by 8 patches."""
+    """Load a ViT with 6 layers, width 192, and a grid of 8 by 8 patches for 96 by 96 pixels.
+
+    Args:
+        device: PyTorch device of the encoder, such as ``cpu`` or ``cuda``.
+    """
     return encoder_with_embedded_weights("tiny-vit", device)

@@ -1,4 +1,4 @@
-"""Evaluation of predictions on labelled images; number of images that a calibrator needs."""
+"""Evaluation of predictions, and estimation of the number of images that a calibrator needs."""
 
 from surelabel.evaluation.calibration_budget import CalibrationBudget, estimate_calibration_budget
 from surelabel.evaluation.confidence_intervals import evaluation_confidence_intervals

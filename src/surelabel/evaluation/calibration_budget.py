@@ -24,14 +24,14 @@ NOISE_FLOOR_RESAMPLES = 4  # resamples of the noise floor, in each repetition
 
 @dataclass(frozen=True)
 class CalibrationBudget:
-    """Calibration error by number of labelled images, for k budgets and several repetitions.
+    """Calibration error for k numbers of labelled images (budgets), in several repetitions.
 
     Attributes:
         sizes: Numbers of labelled images that the calibrator was fitted on, increasing, length k.
         ece: Pooled ECE on the test images, ``(k, repeats)``. If the labelled images have no
             positive or no negative target, the value is NaN.
-        log_loss: Mean log loss of the same decisions, nats, ``(k, repeats)``.
-        noise_floor: ECE of perfectly calibrated probabilities on as many test images.
+        log_loss: Mean log loss on the test images, in nats, ``(k, repeats)``.
+        noise_floor: Expected ECE of perfectly calibrated probabilities on the test images.
         test_images: Number of test images in each repetition.
     """
 
@@ -48,16 +48,16 @@ class CalibrationBudget:
 
     @property
     def mean_log_loss(self) -> Array:
-        """Mean log loss over the repetitions with a defined log loss, ``(k,)``."""
+        """Mean of the defined log losses of the repetitions, ``(k,)``, or NaN if there are none."""
         return _calibration_budget_means(self.log_loss)
 
     @property
     def sufficient_size(self) -> int | None:
         """Smallest budget after which the error decreases negligibly, or None if there is none.
 
-        A decrease is negligible if the mean ECE decreases by at most 0.1 points or a tenth of the
-        lowest ECE, and the mean log loss by at most a hundredth of the lowest log loss. The largest
-        budget is never returned, because there is no larger budget to compare with.
+        A budget is sufficient if its mean ECE exceeds the lowest mean ECE of all budgets by at most
+        0.001 or 10 %, and its mean log loss exceeds the lowest mean log loss by at most 1 %. The
+        largest budget is never returned, because it cannot be compared with a larger budget.
         """
         errors, losses = self.mean_ece, self.mean_log_loss
         if np.isnan(errors).all():
@@ -82,20 +82,21 @@ def estimate_calibration_budget(
 ) -> CalibrationBudget:
     """Fit calibrators on increasing numbers of labelled images and evaluate on other images.
 
-        each repetition: shuffle the n images, use n - max(sizes) images for testing,
+        each repetition: shuffle the n labelled images, use n - max(sizes) images for testing,
         fit on the first m of the other images, for every m in sizes
 
-    All budgets of a repetition are evaluated on the same test images, and smaller budgets are
-    subsets of larger budgets. Therefore differences between budgets are caused only by the number
-    of images.
+    All budgets of a repetition are evaluated on the same test images, and the images of a smaller
+    budget are a subset of the images of a larger budget. Therefore differences between budgets are
+    caused only by the number of images.
 
     Args:
         make_calibrator: Function that returns an unfitted calibrator.
-        logits: Input of the calibrator, log-odds or raw scores, ``(n, c)``.
+        logits: Log-odds or raw scores of n images and c labels, ``(n, c)``, before calibration.
         targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
-        known: True where the target is known, ``(n, c)``. If None, all targets are known.
-        sizes: Budgets in images, each >= 1. If None, the budgets are 25, 50, 100 … up to half of
-            the images.
+        known: True where the target is known, ``(n, c)``. If None, all targets except
+            NaN are known.
+        sizes: Numbers of labelled images to fit on (budgets), each >= 1. If None, the budgets are
+            25, 50, 100 … up to half of the images.
         repeats: Number of repetitions, >= 1.
         seed: Seed of the random order of the images.
 
@@ -103,12 +104,13 @@ def estimate_calibration_budget(
         Calibration error of every budget in every repetition.
 
     Raises:
-        InputError: If the shapes differ, if fewer than 100 images have a known label, or if the
-            calibrator rejects the input.
-        ConfigError: If a size leaves no test image, or if ``repeats`` is below 1.
+        InputError: If the shapes differ, if fewer than 100 images have a known target, or if the
+            calibrator raises an InputError.
+        ConfigError: If ``sizes`` is empty, if a size is below 1 or leaves no test image, or if
+            ``repeats`` is not a whole number of at least 1.
 
     Source:
-        None; ours. A learning curve by repeated sub-sampling.
+        None; ours. The budgets form a learning curve, averaged over random subsamples.
 
     Example:
         >>> from surelabel.calibration import Platt

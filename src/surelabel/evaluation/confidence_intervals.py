@@ -1,4 +1,4 @@
-"""Bootstrap confidence intervals of the main metrics, over images."""
+"""Bootstrap confidence intervals of the main metrics, computed by resampling images."""
 
 import numpy as np
 
@@ -13,11 +13,11 @@ MAX_RESAMPLED_DECISIONS = 20_000_000  # limit on all resamples, from which on th
 def evaluation_confidence_intervals(
     evaluation: Evaluation, *, seed: int = 0
 ) -> dict[str, ConfidenceInterval]:
-    """Return 95 % bootstrap intervals over images of mAP, Brier skill, log loss and ECE.
+    """Return 95 % bootstrap confidence intervals for mAP, Brier skill, log loss and ECE.
 
-    The intervals use 200 resamples. Above 100,000 decisions, the number of resamples decreases, but
-    is never below 50. The computation takes a few seconds, or half a minute for 40,000 images with
-    80 labels.
+    The images are resampled 200 times with replacement. If there are more than 100,000 pairs of
+    image and label, the number of resamples decreases, but is never below 50. The computation takes
+    a few seconds, or about half a minute for 40,000 images with 80 labels.
 
     Args:
         evaluation: Evaluation of predictions on labelled images.

@@ -15,13 +15,13 @@ from surelabel.records import Array
 
 @dataclass(frozen=True)
 class LabelCooccurrence:
-    """Fraction of the images that have each pair of labels, or NaN if no image has both targets.
+    """Fraction of images with each pair of labels, or NaN if no image has known targets for both.
 
     Attributes:
-        predicted: Fraction of the images for which both labels are predicted, ``(c, c)``. The
-            diagonal contains the fraction of images for which a single label is predicted.
-        positive: Fraction of the images in which both labels are positive, ``(c, c)``. If None,
-            there are no targets.
+        predicted: Fraction of images for which both labels of a pair are predicted, for c labels,
+            ``(c, c)``. The diagonal contains the fraction of images for which a label is predicted.
+        positive: Fraction of images in which both labels of a pair are positive, ``(c, c)``. If no
+            targets were given, the value is None.
     """
 
     predicted: Array
@@ -29,7 +29,7 @@ class LabelCooccurrence:
 
     @property
     def difference(self) -> Array | None:
-        """Predicted minus positive fraction of each pair, ``(c, c)``, or None without targets."""
+        """Predicted minus positive fraction of each pair, ``(c, c)``; None if no targets exist."""
         return None if self.positive is None else self.predicted - self.positive
 
     @property
@@ -39,7 +39,7 @@ class LabelCooccurrence:
         return float(differences.mean()) if differences.size else float("nan")
 
     def pairs_by_difference(self) -> list[tuple[int, int, float]]:
-        """Return pairs of columns with their difference, sorted by decreasing absolute value."""
+        """Return pairs of columns with their difference, largest absolute difference first."""
         if self.difference is None:
             return []
         rows, columns = np.triu_indices(len(self.predicted), k=1)
@@ -56,22 +56,23 @@ def measure_cooccurrence(
     *,
     threshold: float | npt.ArrayLike = 0.5,
 ) -> LabelCooccurrence:
-    """Count the images in which two labels are both predicted, and in which both are positive.
+    """Compute the fraction of images in which two labels are both predicted or both positive.
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
+        probabilities: Probabilities of n images and c labels in [0, 1], ``(n, c)``.
         targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown. If None, only
-            predictions are counted. A pair of graded targets counts with the product of both
-            targets.
-        known: True where the target is known, ``(n, c)``. A pair counts only if both targets are
-            known.
+            predictions are counted. For targets between 0 and 1, the product of both targets of a
+            pair is used.
+        known: True where the target is known, ``(n, c)``. A pair is counted in an image only if
+            both targets are known. If None, all targets except NaN are known.
         threshold: Minimum probability of a predicted label: one number, or one number per label,
             ``(c,)``.
 
     Raises:
         InputError: If the shapes differ, if there is no image, or if a value is NaN or outside
             [0, 1].
-        ConfigError: If a threshold is outside [0, 1].
+        ConfigError: If a threshold is outside [0, 1], or if the number of thresholds is neither 1
+            nor the number of labels.
 
     Example:
         >>> pairs = measure_cooccurrence([[0.9, 0.6, 0.1], [0.7, 0.2, 0.1]], [[1, 1, 0], [1, 1, 1]])
@@ -88,7 +89,7 @@ def measure_cooccurrence(
 
 
 def _cooccurrence_shares(labels: Array, n_images: Array) -> Array:
-    """Return the fraction of images with each pair of labels, on the diagonal with each label."""
+    """Return the fraction of images with each pair of labels; the diagonal is for each label."""
     counts = labels.T @ labels
     np.fill_diagonal(counts, labels.sum(axis=0))
     return divide_or_nan(counts, n_images)

@@ -34,20 +34,20 @@ class Evaluation:
 
     Attributes:
         predictions: Evaluated predictions.
-        targets: Targets in [0, 1], ``(n, c)``. Unknown targets are 0.
+        targets: Targets of n images and c labels in [0, 1], ``(n, c)``. Unknown targets are 0.
         known: True where the target is known, ``(n, c)``.
-        summary: Pooled value by metric.
-        per_class: Value of each class, ``(c,)``, by metric. Undefined values are NaN.
-        undefined_classes: Number of classes without a defined value, by metric.
-        noise_floor: Value for a perfectly calibrated recognizer, by metric.
-        class_noise_floor: Noise floor of the mean over classes, by metric.
+        summary: Value over all images and labels, by metric name.
+        per_class: Value of each class, ``(c,)``, by metric name. Undefined values are NaN.
+        undefined_classes: Number of classes without a defined value, by metric name.
+        noise_floor: Expected value for a perfectly calibrated recognizer, by metric name.
+        class_noise_floor: Noise floor of the mean over classes, by metric name.
         worst_examples: Images with the highest loss.
-        best_examples: Images with the lowest loss, among images with at least two labels.
-        uncalibrated: Metrics of the same decisions without the calibrator. If None, there is no
-            calibrator, or the input of the calibrator is not log-odds.
-        calibration_budget: Number of labelled images that the calibrator needs. If None, the budget
-            was not estimated.
-        intervals: Confidence interval (95 %, over images) of each main metric, by metric.
+        best_examples: Images with the lowest loss, among images with at least two positive labels.
+        uncalibrated: Metrics of the same images and labels without the calibrator. If None, there
+            is no calibrator, or the input of the calibrator is not log-odds.
+        calibration_budget: Calibration error by number of labelled images for the calibrator. If
+            None, the calibration budget was not estimated.
+        intervals: 95 % bootstrap confidence interval of each main metric, by metric name.
         zero_shot_baseline: Predictions of the unadapted encoder for the same images and labels. If
             None, the evaluated predictions are the baseline, or the baseline was not computed.
     """
@@ -69,7 +69,7 @@ class Evaluation:
 
     @property
     def class_means(self) -> dict[str, float]:
-        """Mean over the classes with a defined value, by metric, or NaN if there are none."""
+        """Mean over the classes with a defined value, by metric name; NaN if there are none."""
         defined = {name: values[~np.isnan(values)] for name, values in self.per_class.items()}
         return {name: float(v.mean()) if v.size else np.nan for name, v in defined.items()}
 
@@ -77,22 +77,24 @@ class Evaluation:
 def find_label_rows_for_evaluation(
     predictions: Predictions, labelled: LabelledImages
 ) -> npt.NDArray[np.int64]:
-    """Return the row of each predicted image among the labelled images.
+    """Return the row index of each predicted image in the labelled dataset.
 
     Raises:
-        InputError: If a predicted image has no labels, or if the names differ.
+        InputError: If a predicted image is not in ``labelled``, or if the names differ.
     """
     if list(predictions.names) != list(labelled.names):
         raise InputError(
             f"Predictions and labels must have the same names in the same order; got "
-            f"{list(predictions.names)[:5]} … and {list(labelled.names)[:5]} …."
+            f"{list(predictions.names)[:5]} … and {list(labelled.names)[:5]} …. Load the labels "
+            "with the names of the predictions."
         )
     row_of_path = {path: row for row, path in enumerate(labelled.paths)}
     unlabelled = [p for p in predictions.paths if p not in row_of_path]
     if unlabelled:
         raise InputError(
             f"All predicted images must have labels. {len(unlabelled)} of {len(predictions)} "
-            f"predicted images have no labels, such as {unlabelled[0]}."
+            f"predicted images have no labels, such as {unlabelled[0]}. Add the labels of these "
+            "images."
         )
     return np.array([row_of_path[p] for p in predictions.paths])
 
@@ -110,21 +112,21 @@ def evaluate_predictions(
 
     Args:
         predictions: Predictions to evaluate.
-        labelled: Dataset with the targets of the predicted images and with the same names. Other
-            images are ignored.
+        labelled: Dataset with the targets of the predicted images and with the same names.
+            Additional images are ignored.
         uncalibrated_logits: Input of the calibrator for the same images and labels, ``(n, c)`` in
             the order of ``predictions``. If None, uncalibrated metrics are not computed.
 
     Raises:
-        InputError: If the names differ, if an image has no labels, if no target is known, if
-            ``uncalibrated_logits`` has a wrong shape, or if ``uncalibrated_logits`` is given for
-            uncalibrated predictions.
+        InputError: If the names differ, if a predicted image is not in ``labelled``, if no target
+            is known, if ``uncalibrated_logits`` has a wrong shape, or if ``uncalibrated_logits`` is
+            given for uncalibrated predictions.
     """
     rows = find_label_rows_for_evaluation(predictions, labelled)
     targets, known = labelled.targets[rows], labelled.known[rows]
     if not known.any():
         raise InputError(
-            "At least one label of the predicted images must be known; got none. Check that the "
+            "At least one target of the predicted images must be known; got none. Check that the "
             "dataset and the names match."
         )
     if uncalibrated_logits is not None and predictions.calibration is None:

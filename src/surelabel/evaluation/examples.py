@@ -36,8 +36,8 @@ class Example:
         path: Path of the image file.
         labels: Labels with the highest scores, in decreasing order.
         missed_labels: Positive labels that are not among ``labels``.
-        loss: Mean log loss over known labels, or 1 - average precision if the predictions are
-            uncalibrated.
+        loss: Mean log loss over the labels with a known target, or 1 - average precision if the
+            predictions are uncalibrated.
         regions: Heat maps of ``labels``. If None, heat maps are not available.
     """
 
@@ -49,7 +49,7 @@ class Example:
 
     @property
     def heat_maps(self) -> Mapping[str, Array]:
-        """Scores of the regions by label, ``(down, across)``; empty if ``regions`` is None."""
+        """Heat maps by label, each of ``(down, across)`` regions; empty if ``regions`` is None."""
         return {} if self.regions is None else self.regions.maps
 
 
@@ -74,7 +74,7 @@ def select_evaluation_examples(
 
 
 def _example_image_losses(predictions: Predictions, targets: Array, known: Flags) -> Array:
-    """Return the loss of each image, ``(n,)``, or NaN if an image has no known label."""
+    """Return the loss of each image, ``(n,)``, or NaN if the loss of an image is undefined."""
     if predictions.calibration is None:
         scores = predictions.scores.astype(np.float64)
         return 1 - average_precision_per_image(scores, targets, known)

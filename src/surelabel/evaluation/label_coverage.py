@@ -13,7 +13,8 @@ class LabelCoverage:
 
     Attributes:
         positives: Number of positive images by label.
-        rarest_labels: Labels with the fewest positive images, which should be annotated next.
+        rarest_labels: At most 5 labels with the fewest positive images. Annotate more images
+            of these labels first.
     """
 
     positives: dict[str, int]

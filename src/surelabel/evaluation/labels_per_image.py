@@ -14,12 +14,15 @@ Counts = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class LabelCounts:
-    """Expected, predicted and positive number of labels of each image.
+    """Numbers of expected, predicted and positive labels of each image.
+
+    Labels with an unknown target are left out.
 
     Attributes:
-        expected: Sum of the probabilities of an image, ``(n,)``.
-        predicted: Number of labels at or above the threshold, ``(n,)``.
-        positive: Sum of the known targets of an image, ``(n,)``. If None, there are no targets.
+        expected: Sum of the probabilities of each of n images, ``(n,)``.
+        predicted: Number of labels with a probability at or above the threshold, ``(n,)``.
+        positive: Sum of the targets of each image, ``(n,)``. If no targets were given, the value is
+            None.
     """
 
     expected: Array
@@ -48,7 +51,7 @@ class LabelCounts:
 
     @property
     def histograms(self) -> dict[str, Counts]:
-        """Number of images with 0, 1, 2 … predicted and positive labels, each ``(k,)``."""
+        """Number of images with 0, 1, 2 … labels, ``(k,)``, for predicted and positive labels."""
         counts = {"predicted": self.predicted, "positive": self.positive}
         rounded = {k: np.rint(c).astype(np.int64) for k, c in counts.items() if c is not None}
         length = 1 + max(int(c.max()) for c in rounded.values())
@@ -68,18 +71,19 @@ def count_labels_per_image(
     the number of predicted labels changes.
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
+        probabilities: Probabilities of n images and c labels in [0, 1], ``(n, c)``.
         targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown. If None, positive
             labels are not counted.
-        known: True where the target is known, ``(n, c)``. Labels with an unknown target do not
-            count.
+        known: True where the target is known, ``(n, c)``. Labels with an unknown target are left
+            out. If None, all targets except NaN are known.
         threshold: Minimum probability of a predicted label: one number, or one number per label,
             ``(c,)``.
 
     Raises:
         InputError: If the shapes differ, if there is no image, or if a value is NaN or outside
             [0, 1].
-        ConfigError: If a threshold is outside [0, 1].
+        ConfigError: If a threshold is outside [0, 1], or if the number of thresholds is neither 1
+            nor the number of labels.
 
     Example:
         >>> p, y = [[0.9, 0.6, 0.1], [0.7, 0.2, 0.1]], [[1, 1, 0], [1, 1, 1]]
@@ -101,7 +105,7 @@ def count_labels_per_image(
 def validate_labels_per_image_targets(
     probabilities: npt.ArrayLike, targets: npt.ArrayLike | None, known: npt.ArrayLike | None
 ) -> tuple[Array, Array | None, Flags]:
-    """Return probabilities, targets (0 if unknown) or None, and known flags, each ``(n, c)``.
+    """Return probabilities, targets or None, and a mask of known targets, each ``(n, c)``.
 
     Raises:
         InputError: If the shapes differ, if there is no image, or if a value is NaN or outside
@@ -110,7 +114,7 @@ def validate_labels_per_image_targets(
     targets_or_zeros = np.zeros(np.shape(probabilities)) if targets is None else targets
     p, y, known = validate_probability_metric_inputs(probabilities, targets_or_zeros, known)
     if not len(p):
-        raise InputError("probabilities must have at least one image; got none.")
+        raise InputError("probabilities must have at least one image; got none. Add images.")
     return p, None if targets is None else y, known
 
 

@@ -13,7 +13,7 @@ from surelabel.records import Array, Flags
 
 @dataclass(frozen=True)
 class OnePositiveBias:
-    """Recall of main objects and of other labels, with as many predictions as positives.
+    """Recall of main objects and of other labels, with as many predicted as positive labels.
 
     Attributes:
         main_recall: Recall of main objects, in [0, 1]. If there is no main object, the recall is
@@ -37,30 +37,31 @@ def measure_one_positive_bias(
     main: npt.ArrayLike,
     known: npt.ArrayLike | None = None,
 ) -> OnePositiveBias:
-    """Compute the recall of main objects and of other labels at the true number of labels.
+    """Compute the recall of main objects and of other labels at the true label count of each image.
 
-    For each image, the predictions are as many top-ranked labels as the image has positives.
+    In each image with k positive labels, the k labels with the highest scores are predicted.
     Therefore no threshold is needed, scores of any scale are comparable, and a method cannot
     improve by predicting more labels.
 
     Args:
-        scores: Finite scores, ``(n, c)``, higher for more likely labels.
+        scores: Finite scores of n images and c labels, ``(n, c)``, higher for more likely labels.
         targets: Targets, ``(n, c)``: 1 is positive, 0 is negative, NaN is unknown.
         main: Column of the main object of each image, ``(n,)``. If the main object is none of the
             labels, the column index is -1. A main object without a positive target, for example
-            because other objects hide the main object, does not count.
+            because other objects hide the main object, is ignored.
         known: True where the target is known, ``(n, c)``. Only labels with a known target are
-            ranked.
+            ranked. If None, all targets except NaN are known.
 
     Raises:
-        InputError: If the shapes differ, if a score or a target is out of range, or if ``main``
-            is not a column.
+        InputError: If the shapes differ, if a score is not finite, if a known target is neither 0
+            nor 1, or if ``main`` contains a value that is neither a column index nor -1.
 
     Source:
         none; ours. The bias is described in TailorCLIP, arXiv:2606.11626, section 3.1.
 
     Differs:
-        Labels with equal scores share the last ranks equally.
+        If several labels are tied at rank k, each of them is counted as an equal fraction of a
+        prediction.
 
     Example:
         >>> scores, targets = [[0.9, 0.5, 0.1], [0.3, 0.8, 0.6]], [[1, 0, 1], [0, 1, 1]]
@@ -77,7 +78,7 @@ def measure_one_positive_bias(
         )
     if n and not (columns.min() >= -1 and columns.max() < c):
         raise InputError(
-            f"main must contain columns in 0 … {c - 1}, or -1; got {columns.min()} to "
+            f"main must contain column indices in 0 … {c - 1}, or -1; got {columns.min()} to "
             f"{columns.max()}."
         )
     is_main = np.arange(c) == columns[:, None]
@@ -96,8 +97,8 @@ def _one_positive_bias_recall(values: Array, mask: Flags) -> float:
 def _one_positive_bias_predictions(scores: Array, positive: Flags, known: Flags) -> Array:
     """Return 1 for the top-ranked labels of each image and 0 for the other labels, ``(n, c)``.
 
-    The number of top-ranked labels is the number of positives of the image. Labels with equal
-    scores share the last ranks equally.
+    The number of top-ranked labels is the number of positives of the image. If several labels are
+    tied at the last of these ranks, each of them gets an equal fraction.
     """
     ranked = np.where(known, scores, -np.inf)
     n_positive = positive.sum(axis=1, keepdims=True)

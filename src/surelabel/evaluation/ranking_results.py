@@ -23,7 +23,7 @@ class TopKMetrics:
 
     Attributes:
         precision: Fraction of the top-ranked labels that are positive.
-        recall: Fraction of the positive labels that are top-ranked.
+        recall: Fraction of the positive labels that are among the top-ranked labels.
         f1: Harmonic mean of precision and recall.
     """
 
@@ -37,12 +37,12 @@ class RankingMetrics:
     """Metrics of one ranking of candidate labels.
 
     Attributes:
-        micro: Metrics over all images and labels, by k.
+        micro: Metrics over all images and labels, by k, the number of top-ranked labels per image.
         macro: Mean precision and mean recall over classes with a defined value, and the harmonic
             mean of both means, by k.
-        mean_average_precision: Mean over classes with a positive image.
-        mean_average_precision_zero_filled: Mean over all classes. A class without a positive image
-            counts as 0.
+        mean_average_precision: Mean of the average precision over classes with a positive image.
+        mean_average_precision_zero_filled: Mean of the average precision over all classes. For a
+            class without a positive image, the average precision is set to 0.
     """
 
     micro: Mapping[int, TopKMetrics]
@@ -56,16 +56,16 @@ class RankingResults:
     """Ranking metrics of candidate labels on a subset of the images.
 
     Attributes:
-        candidates: Number of candidate labels of every image.
+        candidates: Number of candidate labels, which are ranked in every image.
         images: Number of images.
         labels_per_image: Mean number of positive candidates per image. If there is no image, the
             value is NaN.
         labels_without_positives: Number of candidates without a positive image.
         achieved: Metrics of the ranking by score.
-        perfect_ranking: Metrics of a perfect ranking, which ranks all positive labels first and
-            shares the remaining ranks equally. The metrics of a perfect ranking are an upper bound
-            of ``micro`` and of the mean average precision. ``macro`` has no such bound, because
-            class means also depend on the labels on the remaining ranks.
+        perfect_ranking: Metrics of a perfect ranking, in which every positive label has the score 1
+            and every other label the score 0. These metrics are an upper bound of ``micro`` and of
+            the mean average precision. ``macro`` can be higher in another ranking, because class
+            means also depend on the order of labels with equal targets.
     """
 
     candidates: int
@@ -82,7 +82,7 @@ def compute_ranking_results(
     """Rank the candidate labels of selected images by score and compute the ranking metrics.
 
     Args:
-        scores: Finite scores, ``(n, c)``, higher for more likely labels.
+        scores: Finite scores of n images and c labels, ``(n, c)``, higher for more likely labels.
         positive: True where the label is positive, ``(n, c)``. False if the target is unknown.
         known: True where the target is known, ``(n, c)``.
         rows: Indices of the images.

@@ -13,8 +13,8 @@ from surelabel.records import Array
 class RegionMaps:
     """Heat maps of the labels of one image, on a grid of regions.
 
-    All arrays have the shape ``(down, across)`` of a grid. The grid of the frozen encoder may
-    differ from the grid of the method.
+    All arrays have the shape ``(down, across)``, which are the numbers of rows and columns of a
+    grid. The grid of the frozen encoder may differ from the grid of the method.
 
     Attributes:
         maps: Scores of the regions by label. Only the order of the scores is meaningful.

@@ -1,4 +1,4 @@
-"""Evaluation of a search on images with known labels."""
+"""Evaluation of a search on annotated images."""
 
 from dataclasses import dataclass
 
@@ -18,13 +18,13 @@ from surelabel.retrieval.query import query_to_columns
 
 @dataclass(frozen=True)
 class SearchEvaluation:
-    """Results of a query among images with known labels.
+    """Results of a query on annotated images.
 
     Attributes:
         query: Text of the query, such as ``fork & apple & !knife``.
         hits: Top-ranked images, in decreasing order of probability.
         is_relevant: Whether each hit fulfils the query.
-        images: Number of ranked images. Images with an unknown label of the query are not ranked.
+        images: Number of ranked images. An image is left out if a target of the query is unknown.
         relevant_images: Number of ranked images that fulfil the query.
         average_precision: Average precision of the whole ranking, in (0, 1]. If no image fulfils
             the query, the value is NaN.
@@ -53,8 +53,8 @@ def evaluate_search_precision(
 ) -> SearchEvaluation:
     """Search the images of an evaluation and compare the hits with the targets.
 
-    Images are ranked by the same scores as in an image index. Images with an unknown label of the
-    query are left out.
+    Images are ranked by the same scores as in an image index. An image is left out if its target is
+    unknown for a label of the query.
 
     Args:
         evaluation: Evaluation of calibrated predictions.
@@ -62,16 +62,17 @@ def evaluate_search_precision(
         k: Number of hits, >= 1.
 
     Returns:
-        The ``k`` top-ranked images, or all images if there are fewer than ``k``. Ties are broken by
-        raw score, then by row.
+        The search results, with the ``k`` top-ranked images, or all images if there are fewer than
+        ``k``. Ties are broken by raw score, then by row.
 
     Raises:
-        InputError: If the query has a syntax error, or if ``k`` is below 1.
+        InputError: If the query has a syntax error, if ``k`` is below 1, or if a known target of
+            the query is neither 0 nor 1.
         UnknownName: If a label of the query is not in the evaluation.
         NotFitted: If the predictions are uncalibrated.
     """
     if k < 1:
-        raise InputError(f"k must be at least 1, the number of hits; got {k}.")
+        raise InputError(f"k, the number of hits, must be at least 1; got {k}.")
     parsed = parse(query) if isinstance(query, str) else query
     predictions = evaluation.predictions
     literals = query_to_columns(parsed, predictions.names)

@@ -18,8 +18,8 @@ class UncalibratedMetrics:
     """Logits of a recognizer without its calibrator, and the metrics of these logits.
 
     Attributes:
-        logits: Uncalibrated log-odds, in [-40, 40], ``(n, c)``.
-        summary: Pooled value of each of ``UNCALIBRATED_METRICS``, by metric.
+        logits: Uncalibrated log-odds of n images and c labels, in [-40, 40], ``(n, c)``.
+        summary: Value of each of ``UNCALIBRATED_METRICS`` over all images and labels, by name.
     """
 
     logits: Array
@@ -38,7 +38,7 @@ def evaluate_uncalibrated(
     """Return the metrics of uncalibrated logits.
 
     Args:
-        logits: Uncalibrated log-odds, ``(n, c)``.
+        logits: Uncalibrated log-odds of n images and c labels, ``(n, c)``.
         targets: Targets in [0, 1], ``(n, c)``. Unknown targets are 0.
         known: True where the target is known, ``(n, c)``.
 

@@ -33,14 +33,14 @@ class UnseenClassResults:
     """Ranking and calibration of seen and unseen labels.
 
     Attributes:
-        zsl: Ranking of unseen labels only (zero-shot), in images with an unseen label.
+        zsl: Ranking of unseen labels only (zero-shot), in images with a positive unseen label.
         zsl_all_images: Ranking of unseen labels only, in all images. Recall is the same as in
-            ``zsl``, but precision is lower. Papers use either set of images, so only recall is
-            comparable between papers.
+            ``zsl``, but precision is usually lower. Some papers use all images and others do not,
+            so only recall is comparable between papers.
         gzsl: Ranking of all labels (generalized zero-shot), in all images.
-        metrics_by_group: Value for ``seen`` and for ``unseen`` labels in all images, by metric.
-            Probability metrics are included only if probabilities are given.
-        noise_floor: Noise floor for ``seen`` and for ``unseen`` labels, by metric.
+        metrics_by_group: Values for ``seen`` and for ``unseen`` labels in all images, by metric
+            name. Probability metrics are included only if probabilities are given.
+        noise_floor: Noise floors for ``seen`` and for ``unseen`` labels, by metric name.
     """
 
     zsl: RankingResults
@@ -60,11 +60,12 @@ def evaluate_unseen_classes(
     """Evaluate the seen and the unseen labels of a recognizer that was fitted on seen labels.
 
     Args:
-        scores: Finite scores, ``(n, c)``, higher for more likely labels.
+        scores: Finite scores of n images and c labels, ``(n, c)``, higher for more likely labels.
         targets: Targets, ``(n, c)``: 1 is positive, 0 is negative, NaN is unknown.
-        seen_columns: Columns of the labels with targets in training. All other labels are unseen.
+        seen_columns: Column indices of the labels with targets in training. All other labels are
+            unseen.
         known: True where the target is known, ``(n, c)``. Only labels with a known target are
-            evaluated.
+            evaluated. If None, all targets except NaN are known.
         probabilities: Probabilities in [0, 1], ``(n, c)``. If None, probability metrics are not
             computed.
 
@@ -73,8 +74,9 @@ def evaluate_unseen_classes(
         calibration of seen and unseen labels. Undefined values are NaN.
 
     Raises:
-        InputError: If the shapes differ, if a value is out of range, if a column does not exist,
-            or if there is no seen or no unseen label.
+        InputError: If the shapes differ, if a score is not finite, if a known target is neither 0
+            nor 1, if a probability is outside [0, 1], if a column does not exist, or if there is no
+            seen or no unseen label.
 
     Source:
         Precision, recall and F1 at 3 and 5 of zero-shot and generalized zero-shot labels: Huynh and
@@ -83,9 +85,10 @@ def evaluate_unseen_classes(
         labels is ours.
 
     Differs:
-        Labels with equal scores share the last ranks equally. Mean average precision is computed
-        twice: with classes without positives as 0, as published, and without these classes. ``zsl``
-            leaves out images without an unseen label; ``zsl_all_images`` includes such images.
+        If several labels are tied at rank 3 or 5, each of them is counted as an equal fraction of a
+        prediction. Mean average precision is computed twice. As in the source, classes without
+        positives have the value 0; in addition, the mean without these classes is computed. ``zsl``
+        leaves out images without a positive unseen label; ``zsl_all_images`` includes them.
 
     Example:
         >>> scores = [[0.9, 0.2, 0.8, 0.1, 0.3], [0.7, 0.6, 0.5, 0.4, 0.3]]

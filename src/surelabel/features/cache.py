@@ -158,7 +158,7 @@ class FeatureCache:
         self._delete_oldest_shards()
 
     def status(self) -> CacheStatus:
-        """Return the number and size of the cached arrays, in total and for each fingerprint."""
+        """Return the number and size of the cached arrays, in total and for each encoder."""
         self._refresh_shards()
         entries: dict[str, set[tuple[str, str]]] = defaultdict(set)
         sizes: dict[str, int] = defaultdict(int)
@@ -214,7 +214,7 @@ class FeatureCache:
                     return
                 keys, checksums = json.loads(metadata["keys"]), json.loads(metadata["checksums"])
                 if not len(keys) == len(checksums) == file.get_slice("values").get_shape()[0]:
-                    raise ValueError("keys and values differ in number")
+                    raise ValueError("the numbers of keys and values differ")
             shard = _Shard(
                 path=path,
                 fingerprint=metadata["fingerprint"],
@@ -241,7 +241,7 @@ class FeatureCache:
                     row = shard.rows[key]
                     array = values[row : row + 1][0]
                     if zlib.crc32(array.tobytes()) != shard.checksums[row]:
-                        raise ValueError("a checksum differs")
+                        raise ValueError("a checksum does not match")
                     arrays[key] = array
         except OSError:
             self._remove_shards_from_index([name])  # deleted by another process meanwhile
@@ -299,7 +299,8 @@ def default_feature_cache_folder() -> Path:
     """Return the cache folder of the user.
 
     If the environment variable ``SURELABEL_CACHE`` is set, its value is the path of the folder.
-    Otherwise, the folder is ``surelabel`` in the XDG cache folder.
+    Otherwise, the folder is ``surelabel`` in ``XDG_CACHE_HOME`` or, if that is not set, in
+    ``~/.cache``.
     """
     if folder := os.environ.get("SURELABEL_CACHE"):
         return Path(folder).expanduser()
@@ -321,7 +322,7 @@ def content_hash_for_cache(path: str | Path) -> str:
 
 
 def feature_cache_key_of_text(template: str, name: str) -> str:
-    """Return the cache key of a label in prompt templates, as 32 hexadecimal digits."""
+    """Return the cache key of a label with its prompt templates, as 32 hexadecimal digits."""
     return hashlib.blake2b(json.dumps([template, name]).encode(), digest_size=16).hexdigest()
 
 

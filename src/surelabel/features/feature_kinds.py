@@ -47,13 +47,13 @@ def parse_ladder_feature_kind(kind: str) -> tuple[int, int] | None:
         return None
     if len(numbers) != 2 or not all(n.isascii() and n.isdigit() for n in numbers):
         raise ConfigError(
-            f"Ladder features must be named ladder/FIRST/DEPTH, as ladder/0/3; got {kind!r}."
+            f"Ladder features must be named ladder/FIRST/DEPTH, such as ladder/0/3; got {kind!r}."
         )
     return int(numbers[0]), int(numbers[1])
 
 
 def encode_feature_kind(encoder: Encoder, kind: str, pixels: Tensor) -> Features:
-    """Compute features of a kind for preprocessed images ``(n, 3, h, w)``.
+    """Compute features of the given kind from preprocessed images, ``(n, 3, height, width)``.
 
     Raises:
         ConfigError: If the kind does not exist, or if the encoder does not support the kind.

@@ -22,7 +22,8 @@ def pack_features(kind: str, features: Features) -> Float16Array:
 
     Returns:
         Arrays of shape ``(n, 1 + p, d)`` with the pooled vector and the p patch vectors of each
-        image. If the kind has tensors of several shapes, the arrays are flat, ``(n, k)``.
+        image. If the kind has tensors of several shapes, all values of an image are in one row,
+        ``(n, number of values)``.
 
     Raises:
         DataError: If a value exceeds the range of fp16.
@@ -76,7 +77,7 @@ def _is_packed_with_grid(kind: str) -> bool:
 def _unpack_ladder_features(
     pooled: Tensor, values: Tensor, grid: tuple[int, int], *, depth: int
 ) -> Features:
-    """Split the tokens into the class and p patch tokens of a layer, and the self-aware sum."""
+    """Split the tokens into the class and p patch tokens of a layer, and ``self_aware_sum``."""
     p = grid[0] * grid[1]
     tokens = values.unflatten(1, (1 + 2 * p, -1))
     layer_tokens, self_aware_sum = tokens.split([1 + p, p], dim=1)

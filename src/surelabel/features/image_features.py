@@ -38,8 +38,8 @@ class EncodedImages:
         decode_seconds: Time spent decoding, in seconds, summed over the workers.
         model_seconds: Time spent in the encoder, in seconds.
         hashes: Content hashes of the n files, from :func:`content_hash_for_cache`.
-        encoder_passes: Number of encoder passes for each image and the parts of the image,
-            ``(n,)``, including passes that the cache saved.
+        encoder_passes: Number of encoder inputs for each image, ``(n,)``: the image and its views,
+            including those whose features were read from the cache.
     """
 
     features: Features
@@ -68,17 +68,18 @@ def encode_image_files(
     Args:
         encoder: Image encoder.
         paths: Paths of the images.
-        kind: Kind of features. The kind ``images`` has only pooled vectors. In addition to pooled
-            vectors, ``patches`` and ``self_aware`` have patch vectors, ``attentive`` has
-            self-aware patch vectors and attention, ``trunk`` has ``layers[-1]``, and
-            ``ladder/FIRST/DEPTH`` has the input of the last blocks and ``self_aware_sum``.
+        kind: Kind of features; see :class:`Features`. The kind ``images`` has only pooled vectors.
+            In addition, ``patches`` and ``self_aware`` have patch vectors, and ``attentive`` has
+            self-aware patch vectors and attention weights. The kind ``trunk`` has the tokens of the
+            last layer. The kind ``ladder/FIRST/DEPTH`` has the input tokens of the last DEPTH
+            blocks and ``self_aware_sum``.
         cache: Cache of the features. If None, features are not cached.
         batch_size: Number of images per forward pass.
         workers: Number of decoding processes. If None, there are no worker processes for fewer
             than 64 images, and one per CPU core, at most 8, for more images.
         strict: Whether an unreadable image raises an error instead of being skipped.
-        progress: Function that is called with the number of encoded images and the number of all
-            images.
+        progress: Function that is called with the number of processed images and the number of
+            all images.
 
     Raises:
         InputError: If ``paths`` is empty.
@@ -111,15 +112,15 @@ def encode_image_files(
 
 
 def image_feature_worker_count(images: int) -> int:
-    """Return the default number of worker processes that decode a number of images."""
+    """Return the default number of worker processes that decode the given number of images."""
     return 0 if images < MIN_IMAGES_FOR_WORKERS else min(8, os.cpu_count() or 1)
 
 
 def silence_image_feature_workers(_: int) -> None:
     """Suppress tracebacks of threads in a worker process.
 
-    If a run is interrupted, a thread that sends pixels can fail with a broken pipe. Other errors
-    are not suppressed: workers return these errors or raise the errors in the main process.
+    If a run is interrupted, a thread that sends pixels can fail with a broken pipe. Errors of the
+    decoding are not suppressed: they are returned to the main process.
     """
     sys.excepthook = lambda *_: None
 

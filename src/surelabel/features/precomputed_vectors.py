@@ -27,7 +27,7 @@ def normalize_precomputed_vectors(vectors: npt.NDArray[np.float32], *, width: in
         raise InputError(
             f"features must have {width} columns, the width of this recognizer's encoder; got "
             f"{vectors.shape[1]}. Fit a new recognizer with encoder.name=features:"
-            f"{vectors.shape[1]} to use them."
+            f"{vectors.shape[1]} to use these features."
         )
     zero_rows = np.flatnonzero(~vectors.any(axis=1))
     if zero_rows.size:

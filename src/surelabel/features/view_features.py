@@ -38,11 +38,12 @@ class EncodedViews:
     """Features of image parts (views), with statistics of the encoding.
 
     Attributes:
-        views: Vectors of the views in the order of the boxes, ``(n, t, d)``, where t is the
-            largest number of views of an image. If an image has fewer views, the remaining
+        views: Vectors of the views of n images in the order of the boxes, ``(n, t, d)``, where t is
+            the largest number of views of an image. If an image has fewer views, the remaining
             vectors are 0.
-        counts: Number of encoded views of each image, ``(n,)``.
-        unreadable: Reasons of the failures for unreadable images, by index of the image.
+        counts: Number of views of each image, ``(n,)``; 0 for an image without views or an
+            unreadable image.
+        unreadable: Reasons why images cannot be read, by index of the image.
         n_cached: Number of images whose views were read from the cache.
         decode_seconds: Time spent decoding, in seconds, summed over the workers.
         model_seconds: Time spent in the encoder, in seconds.
@@ -67,10 +68,10 @@ def encode_views(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> EncodedViews:
-    """Compute features of parts of images, each resized to the input size of the encoder.
+    """Compute features of the views of images, each resized to the input size of the encoder.
 
-    An image is decoded at the resolution at which the smallest part of the image has the input
-    size of the encoder.
+    A JPEG is decoded at a lower resolution only if its smallest view is then still at least as
+    large as the encoder input.
 
     Args:
         encoder: Image encoder.
@@ -78,21 +79,21 @@ def encode_views(
         layout: One layout of the views for all images, or one layout per image. If the layout of an
             image is None, the image has no views.
         hashes: Content hashes of the images, as in ``EncodedImages.hashes``. If None, the hashes
-            are computed. If the content of a file has changed, the file is unreadable.
+            are computed. If a file no longer has the given hash, the file is treated as unreadable.
         cache: Cache of the features. If None, features are not cached. Features of images in
             memory are never cached.
         batch_size: Number of views per forward pass.
         workers: Number of decoding processes. If None, there are no worker processes for fewer
             than 64 images, and one per CPU core, at most 8, for more images.
-        progress: Function that is called with the number of encoded images and the number of all
-            images.
+        progress: Function that is called with the number of processed images and the number of
+            all images.
 
     Raises:
         InputError: If ``images`` is empty, or if the numbers of images and layouts differ.
 
     Differs:
-        TailorCLIP samples new crops in each epoch. In this function, the crops of an image are
-        fixed.
+        TailorCLIP samples new crops in each epoch. Here, the views of an image are fixed by the
+        layout and the content of the image.
     """
     layouts = list(layout) if isinstance(layout, Sequence) else [layout] * len(images)
     if not images or len(layouts) != len(images):

@@ -1,9 +1,9 @@
 """Table of links, which convert the scores of a head to log-odds.
 
 Each entry of ``LINKS`` is a function ``link(*, settings)`` that returns a link. A link converts
-scores to unclipped log-odds with ``log_odds(scores)``, and to logits clipped to [-40, 40] with
-``logits(scores)``. The method ``scores(logits)`` is the inverse of ``logits``. The link of each
-loss is listed in ``losses.LINK_OF_LOSS``. Add one line to ``LINKS`` for a new link.
+scores to unclipped log-odds with ``log_odds(scores)``, and to log-odds clipped to [-40, 40] with
+``logits(scores)``. The method ``scores(logits)`` converts logits back to scores. The table
+``losses.LINK_OF_LOSS`` contains the link of each loss. To add a link, add one line to ``LINKS``.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Link of the focal and asymmetric losses, whose scores are not log-odds."""
+"""Link of the focal and asymmetric losses, which converts their scores to log-odds."""
 
 import math
 from dataclasses import dataclass
@@ -26,42 +26,43 @@ def check_focal_link_settings(
     """Check the settings that the asymmetric loss shares with the focal link.
 
     Raises:
-        ConfigError: If a power is negative or not finite, ``clip`` is outside [0, 1), or
-            ``variant`` is neither "paper" nor "code".
+        ConfigError: If ``gamma_pos`` or ``gamma_neg`` is negative or not finite, ``clip`` is
+            outside [0, 1), or ``variant`` is neither "paper" nor "code".
     """
     for name, power in (("gamma_pos", gamma_pos), ("gamma_neg", gamma_neg)):
         if not (math.isfinite(power) and power >= 0):
             raise ConfigError(
-                f"{name} must be a finite number >= 0, 0 for no focusing; got {power}."
+                f"{name} must be a finite number >= 0; got {power}. Use 0 for no focusing."
             )
     if not 0 <= clip < 1:
-        raise ConfigError(f"clip must be in [0, 1), 0 for no clipping; got {clip}.")
+        raise ConfigError(f"clip must be in [0, 1); got {clip}. Use 0 for no clipping.")
     if variant not in ("paper", "code"):
         raise ConfigError(
-            f'variant must be "paper" (gradients flow through the focusing weights) or "code" '
-            f"(the weights are constants); got {variant!r}."
+            f'variant must be "paper" (gradients through the focusing weights) or "code" '
+            f"(constant focusing weights); got {variant!r}."
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Focal:
-    """Recover log-odds from the scores of a head trained with an asymmetric or focal loss.
+    """Convert the scores of a head trained with an asymmetric or focal loss to log-odds.
 
-    The sigmoid q of a score of this head is not the probability. At the minimum of the expected
-    loss, the probability phi(q) is
+    The sigmoid q of a score of such a head is not the probability of a positive. If the score
+    minimizes the expected loss, the probability of a positive is phi(q):
 
         phi(q) = h(u; gamma_neg) / (h(u; gamma_neg) + h(1 - q; gamma_pos)),  u = max(q - clip, 0)
         h(z; g) = z^g · (1 / (1 - z) - g · log(1 - z) / z)      variant "paper"
         h(z; g) = z^g / (1 - z)                                 variant "code"
 
-    and the logit is log(phi / (1 - phi)). The logit is computed in log space.
+    The link returns the log-odds log(phi / (1 - phi)), which are computed in log space.
 
     Args:
         gamma_pos: Focusing parameter (exponent) of positives in the loss (gamma+), >= 0.
         gamma_neg: Focusing parameter (exponent) of negatives in the loss (gamma-), >= 0.
-        clip: Probability up to which the loss of a negative is zero (m in the paper), in [0, 1).
-        variant: "paper" if gradients flowed through the focusing weights in training, "code" if
-            the weights were constants. ``variant`` must equal the variant of the training loss.
+        clip: Threshold (m), in [0, 1). If sigmoid(score) is at most ``clip``, the loss of a
+            negative is 0.
+        variant: "paper" if the training loss propagated gradients through the focusing weights,
+            "code" if the training loss treated the focusing weights as constants.
 
     Raises:
         ConfigError: If a setting is outside the allowed range.
@@ -73,11 +74,11 @@ class Focal:
     Differs:
         Scores are clipped to [-60, 60] and logits to [-40, 40], so every finite score has a
         finite logit. If ``clip`` > 0, all scores whose sigmoid is at most ``clip`` have the logit
-        -40, so these ties must be broken by the raw scores. If ``clip`` > 0 and ``gamma_neg`` = 0,
+        -40. To rank images with this logit, use the scores. If ``clip`` > 0 and ``gamma_neg`` = 0,
         the logits are discontinuous at the score whose sigmoid is ``clip``. If ``clip`` > 0 and
         ``gamma_pos`` = 0, the logits have an upper bound below 40. The released code of the
-        asymmetric loss uses constant weights, so heads trained with that code need the variant
-        "code". The paper describes the variant "paper" only.
+        asymmetric loss uses constant focusing weights, so heads trained with that code need the
+        variant "code". Cheng and Vasconcelos describe the variant "paper" only.
 
     Example:
         >>> import numpy as np
@@ -100,11 +101,13 @@ class Focal:
         return apply_with_numpy_conversion(self._torch_log_odds, scores)
 
     def logits(self, scores: ArrayOrTensor) -> ArrayOrTensor:
-        """Return log-odds clipped to [-40, 40], which increase with the score, up to rounding.
+        """Return log-odds clipped to [-40, 40], which do not decrease with the score.
+
+        Rounding errors can cause small decreases, such as 1e-15 in float64.
 
         Returns:
-            Logits with the type and shape of ``scores``: float64 if ``scores`` is float64, else
-            float32.
+            Logits of the shape of ``scores``, as a tensor or array like ``scores``. The type is
+            float64 if ``scores`` is float64, else float32.
         """
         return self.log_odds(scores).clip(-LOGIT_LIMIT, LOGIT_LIMIT)
 

@@ -9,20 +9,22 @@ ArrayOrTensor = TypeVar("ArrayOrTensor", Tensor, npt.NDArray[Any])
 
 
 class Link(Protocol):
-    """An increasing, elementwise map between scores and log-odds without fitted parameters.
+    """A map from each score to its log-odds, which has no fitted parameters.
+
+    The log-odds do not decrease if the score increases.
 
     Attributes:
         is_strictly_increasing: True if the log-odds have a positive slope at every score, so that
-            gradients can flow through ``log_odds`` in training.
+            gradients can be propagated through ``log_odds`` in training.
     """
 
     is_strictly_increasing: ClassVar[bool]
 
     def log_odds(self, scores: ArrayOrTensor) -> ArrayOrTensor:
-        """Return the unclipped log-odds, of the type and shape of ``scores``."""
+        """Return the unclipped log-odds as a tensor or array of the shape of ``scores``."""
 
     def logits(self, scores: ArrayOrTensor) -> ArrayOrTensor:
-        """Return the log-odds clipped to [-40, 40], of the type and shape of ``scores``."""
+        """Return the log-odds clipped to [-40, 40], with the shape of ``scores``."""
 
     def scores(self, logits: ArrayOrTensor) -> ArrayOrTensor:
-        """Return the scores whose log-odds are ``logits``, of the type and shape of ``logits``."""
+        """Return the scores whose log-odds are ``logits``, with the shape of ``logits``."""

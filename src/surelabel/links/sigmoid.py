@@ -12,7 +12,7 @@ from surelabel.records import LOGIT_LIMIT
 class Sigmoid:
     """Use the scores of a head as log-odds, so that the sigmoid of a score is the probability.
 
-        logit = score, clipped to [-40, 40]
+        logit = min(max(score, -40), 40)
 
     Source:
         Buja, Stuetzle and Shen, Loss Functions for Binary Class Probability Estimation and
@@ -27,13 +27,13 @@ class Sigmoid:
     is_strictly_increasing: ClassVar[bool] = True
 
     def log_odds(self, scores: ArrayOrTensor) -> ArrayOrTensor:
-        """Return the scores unchanged, as a tensor or array of any shape."""
+        """Return the scores unchanged, in float32 or float64."""
         return apply_with_numpy_conversion(lambda x: x, scores)
 
     def logits(self, scores: ArrayOrTensor) -> ArrayOrTensor:
-        """Return the scores clipped to [-40, 40], as a tensor or array of any shape."""
+        """Return the scores clipped to [-40, 40], in float32 or float64."""
         return apply_with_numpy_conversion(lambda x: x.clip(-LOGIT_LIMIT, LOGIT_LIMIT), scores)
 
     def scores(self, logits: ArrayOrTensor) -> ArrayOrTensor:
-        """Return the logits clipped to [-40, 40], as a tensor or array of any shape."""
+        """Return the logits clipped to [-40, 40] as scores, in float32 or float64."""
         return self.logits(logits)

@@ -22,7 +22,7 @@ MAX_STEPS = 80  # of Newton's method or bisection
 class SPA:
     """Convert the scores of a head trained with the strictly proper asymmetric loss to log-odds.
 
-    At the minimum of the expected loss, the log-odds of the true probability are
+    If the score minimizes the expected loss, the log-odds of the true probability are
 
         log-odds = c + softplus(k_pos · (score - b_pos)) - softplus(-k_neg · (score - b_neg))
         c        = log(k_neg · zeta_pos / (k_pos · zeta_neg))
@@ -32,11 +32,11 @@ class SPA:
 
     Args:
         zeta_pos: Divisor of the loss of positives (zeta+), in [1e-6, 1e6].
-        k_pos: Slope of the loss of positives (k+), in [1e-6, 1e6].
-        b_pos: Score at the bend of the loss of positives (b+), in [-1e6, 1e6].
+        k_pos: Factor of the score in the loss of positives (k+), in [1e-6, 1e6].
+        b_pos: Offset of the score in the loss of positives (b+), in [-1e6, 1e6].
         zeta_neg: Divisor of the loss of negatives (zeta-), in [1e-6, 1e6].
-        k_neg: Slope of the loss of negatives (k-), in [1e-6, 1e6].
-        b_neg: Score at the bend of the loss of negatives (b-), in [-1e6, 1e6].
+        k_neg: Factor of the score in the loss of negatives (k-), in [1e-6, 1e6].
+        b_neg: Offset of the score in the loss of negatives (b-), in [-1e6, 1e6].
 
     Raises:
         ConfigError: If a setting is outside the allowed range.
@@ -47,8 +47,9 @@ class SPA:
 
     Differs:
         The signs inside both sigmoids of eq. 17 are flipped. With the printed signs, the link
-        decreases with the score, although the paper states that the link increases. Log-odds are
-        computed without a quotient of probabilities, so every finite score has finite log-odds.
+        decreases with the score, although Cheng and Vasconcelos state that the link increases.
+        Log-odds are computed without a quotient of probabilities, so every finite score has finite
+        log-odds.
 
     Example:
         >>> import numpy as np
@@ -69,11 +70,15 @@ class SPA:
         for name in ("zeta_pos", "k_pos", "zeta_neg", "k_neg"):
             value = getattr(self, name)
             if not 1 / SETTING_LIMIT <= value <= SETTING_LIMIT:
-                raise ConfigError(f"{name} must be in [1e-6, 1e6], 1 for no effect; got {value}.")
+                raise ConfigError(
+                    f"{name} must be in [1e-6, 1e6]; got {value}. Use 1 for no effect."
+                )
         for name in ("b_pos", "b_neg"):
             value = getattr(self, name)
             if not -SETTING_LIMIT <= value <= SETTING_LIMIT:
-                raise ConfigError(f"{name} must be in [-1e6, 1e6], 0 for no shift; got {value}.")
+                raise ConfigError(
+                    f"{name} must be in [-1e6, 1e6]; got {value}. Use 0 for no offset."
+                )
 
     def log_odds(self, scores: ArrayOrTensor) -> ArrayOrTensor:
         """Return unclipped log-odds, which are finite for every finite score."""
@@ -83,8 +88,8 @@ class SPA:
         """Return log-odds clipped to [-40, 40].
 
         Returns:
-            Logits with the type and shape of ``scores``: float64 if ``scores`` is float64, else
-            float32.
+            Logits of the shape of ``scores``, as a tensor or array like ``scores``. The type is
+            float64 if ``scores`` is float64, else float32.
         """
         return self.log_odds(scores).clip(-LOGIT_LIMIT, LOGIT_LIMIT)
 
@@ -92,11 +97,11 @@ class SPA:
         """Return the scores whose log-odds are ``logits`` clipped to [-40, 40], without a gradient.
 
         The scores are computed by Newton's method. If a Newton step leaves the interval that
-        contains the score, the interval is bisected.
+        contains the solution, a bisection step replaces the Newton step.
 
         Returns:
-            Scores with the type and shape of ``logits``: float64 if ``logits`` is float64, else
-            float32.
+            Scores of the shape of ``logits``, as a tensor or array like ``logits``. The type is
+            float64 if ``logits`` is float64, else float32.
         """
         return apply_with_numpy_conversion(self._torch_scores, logits)
 

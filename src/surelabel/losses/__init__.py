@@ -1,13 +1,16 @@
-"""Loss functions, each called as ``loss(scores, targets, *, settings) -> (n, c)``.
+"""Tables of loss functions, and table of the link of each loss.
 
-To add a loss, add one line to each table.
+A loss in ``LOSSES`` is called as ``loss(scores, targets, *, settings)``. It returns one loss value
+for each of ``n`` images and ``c`` labels, ``(n, c)``.
 
-Losses in ``SET_LOSSES`` compare labels with each other and therefore need the mask of known
-targets: ``loss(scores, targets, known, *, settings) -> ()``.
+A loss in ``SET_LOSSES`` compares scores with each other and therefore needs the mask of known
+targets. It is called as ``loss(scores, targets, known, *, settings)`` and returns a scalar.
 
-``LINK_OF_LOSS[name](**settings)`` returns the link that converts the scores of a head, trained with
-the loss ``name`` and the same settings, to log-odds. If the scores of a loss cannot be converted to
-log-odds, ``LINK_OF_LOSS[name]`` is None.
+``LINK_OF_LOSS[name](**settings)`` returns the link that converts the scores of a head to log-odds.
+The head must have been trained with the loss ``name`` and the same settings. If no link can convert
+the scores of a loss to log-odds, ``LINK_OF_LOSS[name]`` is None.
+
+To add a loss, add one line to ``LOSSES`` or ``SET_LOSSES``, and one line to ``LINK_OF_LOSS``.
 """
 
 from collections.abc import Callable

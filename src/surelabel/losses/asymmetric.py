@@ -25,21 +25,23 @@ def asymmetric(
         loss:     y · positive + (1 - y) · negative
 
     where y is the target. The scores are not log-odds. To convert scores to log-odds, use
-    ``links.Focal`` with the same settings. With equal values of ``gamma_pos`` and ``gamma_neg`` and
-    with ``clip=0``, the asymmetric loss is the focal loss.
+    ``links.Focal`` with the same settings. If ``gamma_pos`` equals ``gamma_neg`` and ``clip`` is 0,
+    the asymmetric loss equals the focal loss.
 
     Args:
-        scores: Finite scores of the method, ``(n, c)``.
+        scores: Finite scores of ``n`` images and ``c`` labels, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
         gamma_pos: Focusing parameter (exponent) of positives (gamma+), >= 0.
         gamma_neg: Focusing parameter (exponent) of negatives (gamma-), >= 0.
-        clip: Probability below which the loss of a negative is 0 (m), in [0, 1).
-        variant: "paper" propagates the gradient through the focusing weights. "code" treats the
-            focusing weights as constants, which changes the gradient and the link but not the
-            value.
+        clip: Threshold (m), in [0, 1). If sigmoid(score) is at most ``clip``, the loss of a
+            negative is 0.
+        variant: "paper" propagates the gradient through the focusing weights (1 - q)^gamma_pos and
+            u^gamma_neg. "code" treats the focusing weights as constants, which changes the gradient
+            and the link, but not the value of the loss.
 
     Returns:
-        Loss of each label in nats, ``(n, c)``, float32 or wider, without reduction.
+        Loss of each label in nats, ``(n, c)``, without reduction. The type is float32, or float64
+        if ``scores`` is float64.
 
     Raises:
         InputError: If ``scores`` and ``targets`` differ in shape.
@@ -51,11 +53,13 @@ def asymmetric(
         Multi-label Deep Neural Networks, CVPR 2024.
 
     Differs:
-        The default variant is "paper"; the authors' training script detaches the weights, which
-        is "code". Computed in log space, so a confident mistake has a gradient; the authors'
-        clamp at 1e-8 removes it. Graded targets mix the two losses; the authors' code mixes them
-        inside the weights, which is correct for 0 and 1 only. Scores are clipped to [-1e30, 1e30].
-        Returns the loss of each label; the authors sum.
+        The default variant is "paper". The training script of Ridnik et al. detaches the focusing
+        weights, as the variant "code" does. The loss is computed in log space, so a confident wrong
+        prediction has a gradient. In the code of Ridnik et al., clamping at 1e-8 sets this gradient
+        to 0. For a graded target (between 0 and 1), the loss is the weighted mean of the
+        two losses. The code of Ridnik et al. is correct for targets of 0 and 1 only. Scores are
+        clipped to [-1e30, 1e30]. The function returns the loss of each label, but the code of
+        Ridnik et al. returns the sum.
 
     Example:
         >>> asymmetric(torch.tensor([[0.0, 0.0]]), torch.tensor([[1.0, 0.0]])).round(decimals=4)

@@ -15,11 +15,12 @@ def binary(scores: Tensor, targets: Tensor) -> Tensor:
     where y is the target.
 
     Args:
-        scores: Finite scores of the method, ``(n, c)``.
+        scores: Finite scores of ``n`` images and ``c`` labels, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
 
     Returns:
-        Loss of each label in nats, ``(n, c)``, float32 or wider, without reduction.
+        Loss of each label in nats, ``(n, c)``, without reduction. The type is float32, or float64
+        if ``scores`` is float64.
 
     Raises:
         InputError: If ``scores`` and ``targets`` differ in shape.

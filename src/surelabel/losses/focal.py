@@ -1,4 +1,4 @@
-"""Focal loss with separate focusing powers for positives and negatives."""
+"""Focal loss with separate focusing parameters for positives and negatives."""
 
 from torch import Tensor
 
@@ -25,16 +25,17 @@ def focal(
     ``focal_loss_link`` with the same settings. The loss equals ``asymmetric`` with ``clip=0``.
 
     Args:
-        scores: Finite scores of the method, ``(n, c)``.
+        scores: Finite scores of ``n`` images and ``c`` labels, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
         gamma_pos: Focusing parameter (exponent) of positives (gamma+), >= 0.
         gamma_neg: Focusing parameter (exponent) of negatives (gamma-), >= 0.
-        variant: "paper" propagates the gradient through the focusing weights, as all focal losses
-            do. "code" treats the focusing weights as constants, as the code of the asymmetric loss
-            does.
+        variant: "paper" propagates the gradient through the focusing weights (1 - q)^gamma_pos and
+            q^gamma_neg, as in the original focal loss. "code" treats the focusing weights as
+            constants, as in the released code of the asymmetric loss.
 
     Returns:
-        Loss of each label in nats, ``(n, c)``, float32 or wider, without reduction.
+        Loss of each label in nats, ``(n, c)``, without reduction. The type is float32, or float64
+        if ``scores`` is float64.
 
     Raises:
         InputError: If ``scores`` and ``targets`` differ in shape.
@@ -42,13 +43,13 @@ def focal(
 
     Source:
         Lin et al., Focal Loss for Dense Object Detection, ICCV 2017, arXiv:1708.02002; with two
-        powers as in eq. 7 of Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural
-        Networks, CVPR 2024.
+        focusing parameters as in eq. 7 of Cheng and Vasconcelos, Towards Calibrated Multi-label
+        Deep Neural Networks, CVPR 2024.
 
     Differs:
-        There is no weight alpha between positives and negatives, which would shift the
-        probabilities; ``spa`` has such weights and a link that corrects for them. Graded targets
-        mix the two losses.
+        The class weight alpha of Lin et al. is omitted, because it would shift the probabilities.
+        The loss ``spa`` has class weights and a link that corrects the shift. For a graded target
+        (between 0 and 1), the loss is the weighted mean of the two losses.
 
     Example:
         >>> import torch

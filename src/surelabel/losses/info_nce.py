@@ -18,20 +18,21 @@ def info_nce(scores: Tensor, targets: Tensor, known: Tensor, *, temperature: flo
         loss of an image:  -Σ y · log(q) / Σ y,   q = softmax of score / T over known labels
         loss:              mean over images with a positive
 
-    where y is the target and T is the temperature. The gradient of an image is (q - y / Σ y) / T,
-    so the scores of all positives of an image become equal. The loss compares scores within an
-    image only. The level of the scores is undetermined, and no link converts the scores to
-    log-odds. In contrast to ``info_nce``, ``multi_matching`` computes one softmax over all images
-    of a batch.
+    where y is the target, T is the temperature, and the sums are over the known labels of the
+    image. The gradient of the loss of an image is (q - y / Σ y) / T, so at the minimum all
+    positives of an image have equal scores. A constant added to all scores of an image does not
+    change the loss, so no link converts the scores to log-odds. In contrast to ``info_nce``,
+    ``multi_matching`` computes one softmax over all images of a batch.
 
     Args:
-        scores: Finite scores of the method, ``(n, c)``.
+        scores: Finite scores of ``n`` images and ``c`` labels, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``; unknown targets are ignored.
         temperature: Divisor of the scores (tau), in [1e-6, 1e6].
 
     Returns:
-        Loss in nats, ``()``, float32 or wider. If the batch has no positive, the loss is 0.
+        Loss in nats, a scalar. If the batch has no positive, the loss is 0. The type is float32, or
+        float64 if ``scores`` is float64.
 
     Raises:
         InputError: If ``scores``, ``targets`` and ``known`` differ in shape.
@@ -43,9 +44,9 @@ def info_nce(scores: Tensor, targets: Tensor, known: Tensor, *, temperature: flo
         Recover and Match, CVPR 2025, arXiv:2503.15337.
 
     Differs:
-        Unknown labels are left out of the softmax. Graded targets are fractions of the positives,
-        and the weight of an image in the mean is its largest target. Scores are clipped to
-        [-1e30, 1e30].
+        Labels with an unknown target are excluded from the softmax. Graded targets (between 0 and
+        1) are divided by their sum, like all targets. The weight of an image in the mean over
+        images is the largest target of the image. Scores are clipped to [-1e30, 1e30].
 
     Example:
         >>> scores, targets = torch.tensor([[2.0, 0.0]]), torch.tensor([[1.0, 0.0]])

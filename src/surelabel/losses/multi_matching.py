@@ -13,19 +13,21 @@ def multi_matching(
 
         loss: -Σ y · log(q) / Σ y     q = softmax of score / T over all known labels of all images
 
-    where y is the target and T is the temperature. The gradient is (q - y / Σ y) / T, which sums to
-    0 over the batch. A constant added to all scores does not change the loss, and no link converts
-    the scores to log-odds. The loss increases with the logarithm of the batch size. In contrast to
-    ``multi_matching``, ``info_nce`` computes one softmax per image.
+    where y is the target, T is the temperature, and the sums are over all known labels of all
+    images. The gradient is (q - y / Σ y) / T, and its sum over the batch is 0. A constant added to
+    all scores does not change the loss, so no link converts the scores to log-odds. The loss
+    increases with the logarithm of the batch size. In contrast to ``multi_matching``, ``info_nce``
+    computes one softmax per image.
 
     Args:
-        scores: Finite scores of the method, ``(n, c)``.
+        scores: Finite scores of ``n`` images and ``c`` labels, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``; unknown targets are ignored.
         temperature: Divisor of the scores (tau), in [1e-6, 1e6].
 
     Returns:
-        Loss in nats, ``()``, float32 or wider. If the batch has no positive, the loss is 0.
+        Loss in nats, a scalar. If the batch has no positive, the loss is 0. The type is float32, or
+        float64 if ``scores`` is float64.
 
     Raises:
         InputError: If ``scores``, ``targets`` and ``known`` differ in shape.
@@ -36,8 +38,9 @@ def multi_matching(
         Optimal Transport, CVPR 2025, arXiv:2503.15337, section 4.4.
 
     Differs:
-        Unknown labels are left out of the softmax, and graded targets are fractions of the
-        positives; the authors have neither. Scores are clipped to [-1e30, 1e30].
+        The paper has neither unknown targets nor graded targets (between 0 and 1). Here, labels
+        with an unknown target are excluded from the softmax, and graded targets are divided by
+        their sum, like all targets. Scores are clipped to [-1e30, 1e30].
 
     Example:
         >>> import torch

@@ -18,19 +18,19 @@ def ranking(
         loss of an image: Σ over t != s of  y_t · (1 - y_s) · max(0, margin - scale · (x_t - x_s))
         loss:             mean over images
 
-    where y_t is the target and x_t is the score of label t. The loss compares scores within an
-    image only. The level of the scores is undetermined, and no link converts the scores to
-    log-odds.
+    where y_t is the target and x_t is the score of label t, and the sum is over all pairs of known
+    labels t and s. A constant added to all scores of an image does not change the loss, so no link
+    converts the scores to log-odds.
 
     Args:
-        scores: Finite scores of the method (x), ``(n, c)``.
+        scores: Finite scores (x) of ``n`` images and ``c`` labels, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``; unknown targets are ignored.
-        margin: Scaled score difference from which the loss of a pair is 0 (m), >= 0.
+        margin: Smallest scaled score difference at which the loss of a pair is 0 (m), >= 0.
         scale: Factor of the scores (s), > 0.
 
     Returns:
-        Loss, ``()``, float32 or wider.
+        Loss, a scalar. The type is float32, or float64 if ``scores`` is float64.
 
     Raises:
         InputError: If ``scores``, ``targets`` and ``known`` differ in shape.
@@ -41,9 +41,11 @@ def ranking(
         Recognition, CVPR 2023, arXiv:2211.12739.
 
     Differs:
-        Sorted scores and cumulative sums replace the enumeration of pairs, in c · log c time.
-        The loss of graded targets is its expectation over independent labels with these
-        probabilities. ``scale`` is 1 as in the authors' runs; the default of their function is 2.
+        The scores of an image are sorted, and cumulative sums replace the sum over all pairs. The
+        time per image is therefore proportional to c · log c instead of c². Graded targets (between
+        0 and 1) are the probabilities of independent labels, and the loss is the expected value.
+        The default of ``scale`` is 1, as in the experiments of Guo et al.; the default in their
+        code is 2.
 
     Example:
         >>> scores, targets = torch.tensor([[2.0, 1.5, 0.0]]), torch.tensor([[1.0, 0.0, 0.0]])
@@ -51,7 +53,7 @@ def ranking(
         tensor(0.5000)
     """
     if not (math.isfinite(margin) and margin >= 0):
-        raise ConfigError(f"margin must be a finite number >= 0; got {margin}. Use 1 by default.")
+        raise ConfigError(f"margin must be a finite number >= 0; got {margin}. The default is 1.")
     if not (math.isfinite(scale) and scale > 0):
         raise ConfigError(f"scale must be a finite number > 0; got {scale}. Use 1 for no effect.")
     check_shapes(scores=(scores, "n c"), targets=(targets, "n c"), known=(known, "n c"))

@@ -28,21 +28,22 @@ def spa(
 
     where y is the target. The scores are not log-odds. To convert scores to log-odds, use
     ``links.SPA`` with the same settings. The gradient is (p - y) times a positive weight, where p
-    is the probability that is computed with ``links.SPA``. The expected loss is minimal at the true
-    probability.
+    is the probability that is computed with ``links.SPA``. Therefore the expected loss is minimal
+    if p equals the true probability.
 
     Args:
-        scores: Finite scores of the method, ``(n, c)``.
+        scores: Finite scores of ``n`` images and ``c`` labels, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
         zeta_pos: Divisor of the loss of positives (zeta+), in [1e-6, 1e6].
-        k_pos: Slope of the loss of positives (k+), in [1e-6, 1e6].
-        b_pos: Score at the bend of the loss of positives (b+), in [-1e6, 1e6].
+        k_pos: Factor of the score in the loss of positives (k+), in [1e-6, 1e6].
+        b_pos: Offset of the score in the loss of positives (b+), in [-1e6, 1e6].
         zeta_neg: Divisor of the loss of negatives (zeta-), in [1e-6, 1e6].
-        k_neg: Slope of the loss of negatives (k-), in [1e-6, 1e6].
-        b_neg: Score at the bend of the loss of negatives (b-), in [-1e6, 1e6].
+        k_neg: Factor of the score in the loss of negatives (k-), in [1e-6, 1e6].
+        b_neg: Offset of the score in the loss of negatives (b-), in [-1e6, 1e6].
 
     Returns:
-        Loss of each label, ``(n, c)``, float32 or wider, without reduction.
+        Loss of each label, ``(n, c)``, without reduction. The type is float32, or float64 if
+        ``scores`` is float64.
 
     Raises:
         InputError: If ``scores`` and ``targets`` differ in shape.
@@ -50,12 +51,12 @@ def spa(
 
     Source:
         Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks, CVPR 2024,
-        eq. 16; defaults of section 5.1.
+        eq. 16. The default settings are those of section 5.1.
 
     Differs:
-        Graded targets mix the two losses, so the expected loss is minimal at the mean target.
-        Scores are clipped to [-1e30, 1e30]. With all divisors and slopes 1 and no shift, the loss
-        equals ``binary``.
+        For a graded target (between 0 and 1), the loss is the weighted mean of the two losses, so
+        the expected loss is minimal if p equals the mean target. Scores are clipped to
+        [-1e30, 1e30]. If all zeta and k are 1 and all b are 0, the loss equals ``binary``.
 
     Example:
         >>> spa(torch.tensor([[0.0, 0.0]]), torch.tensor([[1.0, 0.0]])).round(decimals=4)

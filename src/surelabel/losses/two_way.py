@@ -1,4 +1,4 @@
-"""Two-way loss: ranking of positives above negatives, within each image and within each label."""
+"""Two-way loss, which ranks positives above negatives within each image and within each label."""
 
 import math
 
@@ -18,25 +18,27 @@ def two_way(
     temperature_pos: float = 4.0,
     temperature_neg: float = 1.0,
 ) -> Tensor:
-    """Compute the two-way loss of low positives and high negatives, per image and per label.
+    """Compute the two-way loss, which penalizes positives that score below negatives.
 
         loss of a row (image) or column (label):
             softplus(T- · log Σ (1 - y) · exp(score / T-) + T+ · log Σ y · exp(-score / T+))
         loss: mean over labels with a positive + mean over images with a positive
 
-    where y is the target, T+ is the temperature of positives and T- is the temperature of
-    negatives. A constant added to all scores does not change the loss, and no link converts the
-    scores to log-odds. The loss depends on the batch size.
+    where y is the target, T+ is the temperature of positives, T- is the temperature of negatives,
+    and the sums are over the known targets of the row or column. A constant added to all scores
+    does not change the loss, so no link converts the scores to log-odds. The loss depends on the
+    batch size.
 
     Args:
-        scores: Finite scores of the method, ``(n, c)``.
+        scores: Finite scores of ``n`` images and ``c`` labels, ``(n, c)``.
         targets: Targets in [0, 1], 1 = positive, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``; unknown targets are ignored.
         temperature_pos: Temperature of the soft minimum over positives (T_p), > 0.
         temperature_neg: Temperature of the soft maximum over negatives (T_n), > 0.
 
     Returns:
-        Loss, ``()``, float32 or wider. If the batch has no positive, the loss is 0.
+        Loss, a scalar. If the batch has no positive, the loss is 0. The type is float32, or float64
+        if ``scores`` is float64.
 
     Raises:
         InputError: If ``scores``, ``targets`` and ``known`` differ in shape.
@@ -46,10 +48,11 @@ def two_way(
         Kobayashi, Two-Way Multi-Label Loss, CVPR 2023.
 
     Differs:
-        Labels that do not belong to a sum are left out of it; the authors' code adds -100 to
-        them. Graded targets weight both sums, with y and 1 - y, and the weight of a row or column
-        in the mean is its largest target. The loss of a batch without positives is 0; the
-        authors' code returns NaN.
+        Positives are excluded from the sum over negatives, and negatives from the sum over
+        positives; the code of Kobayashi adds -100 to their exponents instead. A graded target y
+        (between 0 and 1) has the weight y in one sum and 1 - y in the other sum. The weight of a
+        row or column in the mean is the largest target of the row or column. The loss of a batch
+        without positives is 0, but the code of Kobayashi returns NaN.
 
     Example:
         >>> scores, targets = torch.tensor([[2.0, 0.0]]), torch.tensor([[1.0, 0.0]])
@@ -73,7 +76,7 @@ def two_way(
         return scores.sum()
 
     def mean_along(dim: int) -> Tensor:
-        """Return the mean loss of the rows or columns along one dimension."""
+        """Return the mean loss of all columns (``dim`` 0) or all rows (``dim`` 1)."""
         lowest_positive = temperature_pos * _two_way_logsumexp(
             -scores / temperature_pos, positive, dim
         )
@@ -89,7 +92,7 @@ def two_way(
 
 
 def _two_way_logsumexp(exponents: Tensor, weights: Tensor, dim: int) -> Tensor:
-    """Return log Σ weights · exp(exponents); an arbitrary finite number if all weights are 0."""
+    """Return log Σ weights · exp(exponents), or any finite number if all weights are 0."""
     has_weight = weights > 0
     logs = exponents + torch.where(has_weight, weights, 1.0).log()
     is_counted = has_weight | ~has_weight.any(dim, keepdim=True)

@@ -1,7 +1,8 @@
-"""Methods: modules ``features -> scores``, constructed by ``method(encoder, names, *, settings)``.
+"""Methods: PyTorch modules that compute the scores of labels from the features of images.
 
-To add a method, add one line to ``METHODS``. ``SCORE_DOMAINS`` contains the values of the setting
-``domain`` of ``TextScorer``.
+Each method is constructed by ``method(encoder, names, *, settings)``. To add a method, add one line
+to ``METHODS``. The keys of ``SCORE_DOMAINS`` are the values of the setting ``domain`` of
+``TextScorer``.
 """
 
 from surelabel.methods.clip_adapter import ClipAdapter

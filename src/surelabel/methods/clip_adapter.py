@@ -16,13 +16,13 @@ from surelabel.records import Features
 
 
 class ClipAdapter(nn.Module):
-    """Blend the image vector with the output of a two-layer network, then score as zero-shot.
+    """Blend the image vector with the output of a two-layer network, and compute zero-shot scores.
 
         x' = unit(ratio · relu(W2 relu(W1 x)) + (1 - ratio) · x)
         score = a · zero_shot(x') + b
 
-    x is the image vector, x' the blended vector, W1 and W2 the weights of the network, and a and b
-    a learned scale and bias.
+    x is the image vector, x' the blended vector, and unit(v) is v divided by its length. W1 and W2
+    are the weight matrices of the network, a is a learned scale, and b is a learned bias.
 
     Args:
         encoder: Encoder of images and texts.
@@ -36,11 +36,12 @@ class ClipAdapter(nn.Module):
 
     Source:
         Gao et al., CLIP-Adapter: Better Vision-Language Models with Feature Adapters, IJCV 2024,
-        arXiv:2110.04544, the visual adapter.
+        arXiv:2110.04544; only the visual adapter.
 
     Differs:
-        Images have several labels, so there is no softmax. The scale a and the bias b are shared
-        by all labels; with a proper loss they make the scores calibrated. No text adapter.
+        The paper computes a softmax over the labels; here each label has a separate score, because
+        images have several labels. All labels share the scale a and the bias b; with a proper loss,
+        their training calibrates the scores. The text adapter of the paper is omitted.
     """
 
     learns_from = "labels"
@@ -79,9 +80,9 @@ class ClipAdapter(nn.Module):
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
         """Initialize scale a and bias b by Platt scaling of the zero-shot scores.
 
-        With a = 1 and b = 0, the first steps would change the network to correct the bias. The
-        scaled scores are converted to scores of ``link``. If the link is not linear, a and b are
-        fitted to the converted scores by least squares.
+        If training started with a = 1 and b = 0, the first steps would change the network only to
+        correct the bias. Platt scaling returns log-odds, which ``link`` converts to scores. a and b
+        are fitted to these scores by least squares, which is exact if the link is linear.
         """
         scores = self.zero_shot(features)
         platt = Platt().fit(scores.numpy(), targets.numpy(), known.numpy())

@@ -1,4 +1,4 @@
-"""Interface of a method: a module from the features of images to scores of labels."""
+"""Interface of methods, which compute the scores of labels from the features of images."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ class TrainingRecipe:
         batch_size: Number of images per optimizer step.
         micro_batch_size: Largest number of images in memory at once; the gradients of a larger
             batch are accumulated.
-        learning_rate: Largest learning rate.
+        learning_rate: Peak learning rate.
         weight_decay: Weight decay, applied to weight matrices only.
-        warm_up: Fraction of the first training steps, in which the learning rate rises, in [0, 1).
+        warm_up: Fraction of the training steps with linear warm-up of the learning rate, in [0, 1).
         ema_decay: Decay of the exponential moving average of the weights, in [0, 1). If 0, the
             weights of the last step are used.
     """
@@ -40,15 +40,16 @@ class TrainingRecipe:
 
 
 class Method(Protocol):
-    """Constructor ``method(encoder, names, *, settings)`` of a module from features to scores.
+    """Constructor ``method(encoder, names, *, settings)`` of a module that computes scores.
 
     Attributes:
-        learns_from: Data that the method is fitted on: ``nothing``, ``labels``, or ``images``
-            (unlabelled images).
+        learns_from: Data that the method is fitted on: ``labels`` (annotated images), ``images``
+            (unlabelled images), or ``nothing`` (no fit).
         needs: Parts of ``Features`` that the method reads in addition to ``pooled``. Parts are
             ``patches`` (plain patches), ``self_aware`` (patches from self-aware attention),
-            ``attention``, ``trunk`` (``layers[-1]``), ``ladder`` and ``views``. A method that needs
-            ``pixels`` also trains the encoder; see ``FineTune``.
+            ``attention`` (between patches), ``trunk`` (``layers[-1]``), ``ladder`` (``layers`` and
+            ``self_aware_sum``) and ``views``. A method that needs ``pixels`` also trains the
+            encoder; see ``FineTune``.
         image_size: Height and width in pixels at which the whole image is encoded. If None, the
             default size of the encoder is used.
         open_vocabulary: Whether the method accepts new labels without another fit.
@@ -74,11 +75,12 @@ class Method(Protocol):
 
         A module that is trained on labels has ``initialize(features, targets, known, link)``.
         ``initialize`` sets initial values of scales and biases, so that training starts with
-        approximately calibrated scores. ``link`` is the link of the loss, from log-odds to scores.
+        approximately calibrated scores. ``link`` is the link of the loss; its method ``scores``
+        converts log-odds to scores.
 
-        A module may be trained with other scores than those of ``forward``. Such a module has
-        ``training_scores(features, targets, known)``, which returns scores ``(h, n, c)``; the loss
-        is the mean over the ``h`` heads.
+        A module that is trained on other scores than those of ``forward`` has
+        ``training_scores(features, targets, known)``, which returns the scores of ``h`` heads,
+        ``(h, n, c)``. The loss is the mean over the heads.
         """
 
 

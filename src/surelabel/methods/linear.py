@@ -27,12 +27,13 @@ class Linear(nn.Module):
 
     Source:
         Alain and Bengio, Understanding intermediate layers using linear classifier probes, 2016,
-        arXiv:1610.01644, with one sigmoid a label in place of the softmax.
+        arXiv:1610.01644, with one sigmoid per label instead of the softmax.
 
     Differs:
-        The unit vector is scaled. A step of Adam changes every weight by about the same amount,
-        and with the scaling it changes the score by about the same amount at every width. Without
-        scaling, vectors of width 1,280 overfit in the number of passes that width 128 needs.
+        The image vector, which is a unit vector, is multiplied by 128 / sqrt(d). A step of Adam
+        changes every weight by about the same amount. With the factor, the resulting change of the
+        score hardly depends on d. Without the factor, the number of epochs that width 128 requires
+        causes overfitting at width 1,280.
     """
 
     learns_from = "labels"
@@ -49,7 +50,7 @@ class Linear(nn.Module):
 
     @torch.no_grad()
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Set each bias to the log-odds of the label frequency, converted to scores of ``link``."""
+        """Set each bias to the log-odds of the label's prevalence, converted by ``link``."""
         n_positives = (targets * known).sum(dim=0) + 0.5
         log_odds = (n_positives / (known.sum(dim=0) + 0.5 - n_positives + 0.5)).log()
         self.bias.copy_(link.scores(log_odds))

@@ -23,18 +23,20 @@ MIN_DEVIATION = 1e-6  # smaller deviations are rounding errors
 class Standardized(nn.Module):
     """Standardize scores per image and per label, and average them with scores of label pairs.
 
-        z_ij = column(row(s_ij))        row, column: subtract the mean, divide by the deviation
+        z_ij = column(row(s_ij))        row, column: subtract mean, divide by deviation
         score_ij = ½ z_ij + ½ w_j · (sorted_k z_i(j and k), z_ij)
 
-    s_ij is the score of image i for label j, w_j a weight vector, and z_i(j and k) the standardized
-    score of image i for the pair of labels j and k, sorted over k.
+    s_ij is the score of image i for label j, z_ij the standardized score, and w_j a weight vector.
+    z_i(j and k) is the standardized score of image i for the pair of labels j and k. These scores
+    are sorted over k. A row contains the scores of an image, and a column contains the scores of a
+    label or a pair.
 
     ``fit_unlabelled`` estimates the column statistics and the weights w_j on unlabelled images. The
     unlabelled images are usually the images to be scored (a transductive fit) or similar images.
-    After the fit, each image is scored independently of other images. Label pairs, such as "a photo
-    of a lion and a guitar.", are standardized with the row statistics of the single labels in the
-    same template. The weight vector w_j is the first principal component of the sorted scores over
-    the images, with a sum of absolute values of 1 and a positive mean.
+    After the fit, each image is scored independently of other images. Label pairs have texts such
+    as "a photo of a lion and a guitar." The scores of pairs are standardized with the row mean and
+    row deviation of single labels in the same template. The weight vector w_j is the first
+    principal component of the sorted scores over the images, with L1 norm 1 and a positive mean.
 
     Args:
         encoder: Encoder of the texts; ``encoder.scale`` is the default of ``scale``.
@@ -42,12 +44,12 @@ class Standardized(nn.Module):
             ``sofa|couch``. The text of a pair contains the first synonym of each label.
         templates: Prompt templates of single labels; see ``TextScorer``. Pairs have a separate
             template.
-        domain: Score domain; see ``TextScorer``. All domains that are linear in the cosines have
-            equal results.
+        domain: Score domain; see ``TextScorer``. All domains that are linear in the cosines lead to
+            equal scores.
         background: Background words, which are included in the row statistics; see ``TextScorer``.
         scale: Factor of the cosines; see ``TextScorer``.
-        pairs_per_label: Number of pairs per label, >= 0. Each label is paired with the labels of
-            the most similar texts. The number is reduced if there would be more than 2,000 pairs in
+        pairs_per_label: Number of pairs per label, >= 0. Each label is paired with the labels whose
+            texts are most similar. The number is reduced if there would be more than 2,000 pairs in
             total. If 0, scores are only standardized.
 
     Raises:
@@ -58,12 +60,13 @@ class Standardized(nn.Module):
 
     Differs:
         In the paper a language model lists labels that co-occur; here the labels with the nearest
-        texts are paired. The paper has 80 templates for single labels. Column statistics are
-        stored, so that single images can be scored.
+        texts are paired. The paper uses 80 templates for single labels; the default here is one
+        template. Column statistics are stored, so that single images can be scored after the fit.
 
-        No gain was found on scenes-80. On validation images the mAP is 49.9 (tiny-vit) and 50.0
-        (tiny-rn) without pairs, and 49.6 to 49.8 with 2 to 20 pairs, nearest or random. From
-        log-odds of a softmax without pairs it is 50.4; ``zero_shot`` has 51.4 and 51.1.
+        The method does not improve the mAP on scenes-80. On the validation images, the mAP is 49.9
+        (tiny-vit) and 50.0 (tiny-rn) without pairs, and 49.6 to 49.8 with 2 to 20 pairs per label,
+        of nearest or random labels. With ``domain=softmax`` and without pairs, the mAP is 50.4. The
+        mAP of ``zero_shot`` is 51.4 and 51.1.
     """
 
     learns_from = "images"
@@ -154,14 +157,14 @@ class Standardized(nn.Module):
         """
         if not self.n_images:
             raise NotFitted(
-                "standardized must be fitted on images before it can score any; labels are not "
+                "standardized must be fitted on images before images are scored; labels are not "
                 "needed. Call fit(images) first."
             )
         columns = self._sorted_columns(self._row_standardized_scores(features.pooled))
         return ((columns * self.weights).sum(dim=-1) + columns[..., -1]) / 2
 
     def _row_standardized_scores(self, vectors: Tensor) -> Tensor:
-        """Return the row-standardized scores of all labels, then of all pairs, ``(n, c + c k)``."""
+        """Return row-standardized scores of c labels and of k pairs per label, ``(n, c + c k)``."""
         labels = standardize_rows_of_labels_and_pairs(self.label_scorer(vectors), self.row_length)[
             :, : self.n_labels
         ]
@@ -173,7 +176,7 @@ class Standardized(nn.Module):
         return torch.cat([labels, pairs], dim=1)
 
     def _sorted_columns(self, rows: Tensor) -> Tensor:
-        """Return the sorted pair scores and the score of each label, ``(n, c, k + 1)``.
+        """Return the k sorted pair scores of each label, then its score, ``(n, c, k + 1)``.
 
         All scores are standardized per column.
         """
@@ -184,7 +187,7 @@ class Standardized(nn.Module):
 
 
 def nearest_labels_for_standardized(texts: Tensor, count: int) -> list[list[int]]:
-    """Return for each label the indices of the labels with the most similar texts, in order.
+    """Return for each label the indices of the labels with the most similar texts, nearest first.
 
     Args:
         texts: Unit text vectors of the labels, ``(c, d)``.
@@ -204,14 +207,16 @@ def nearest_labels_for_standardized(texts: Tensor, count: int) -> list[list[int]
 
 
 def standardize_rows_of_labels_and_pairs(scores: Tensor, reference_columns: int) -> Tensor:
-    """Standardize each row with the mean and deviation of the first columns of the row.
+    """Standardize each row with the mean and the standard deviation of its first columns.
 
     Args:
-        scores: Scores, ``(n, m)``.
-        reference_columns: Number of first columns from which mean and deviation are computed.
+        scores: Scores of n images in m columns, ``(n, m)``.
+        reference_columns: Number of first columns from which the mean and the standard deviation
+            are computed.
 
     Returns:
-        Standardized scores ``(n, m)``. If the deviation of a row is 0, the scores of the row are 0.
+        Standardized scores ``(n, m)``. If the standard deviation of the first columns of a row is
+        0, all scores of the row are 0.
 
     Example:
         >>> standardize_rows_of_labels_and_pairs(torch.tensor([[1.0, 2.0, 3.0, 7.0]]), 3)
@@ -225,7 +230,7 @@ def standardize_rows_of_labels_and_pairs(scores: Tensor, reference_columns: int)
 
 
 def principal_component_of_standardized(columns: Tensor) -> Tensor:
-    """Return the first principal component per label, with a sum of absolute values of 1.
+    """Return the first principal component of the scores of each label, with L1 norm 1.
 
     Args:
         columns: ``k`` scores of ``n`` images for each of ``c`` labels, ``(n, c, k)``.

@@ -18,7 +18,7 @@ class ZeroShot(nn.Module):
     x is the image vector, t_c the text vector of label c, t_r the text vector of entry r of the
     reference list, and tau the scale.
 
-    The reference list contains everyday things and is part of the package; it does not contain the
+    The reference list is a fixed list of common nouns in the package, and is independent of the
     labels of the user. The score of a label therefore does not change when other labels are added,
     and a single label can be scored. Score domains other than ``reference`` compare the labels with
     each other.
@@ -29,13 +29,13 @@ class ZeroShot(nn.Module):
         templates, domain, background, scale: Settings of the text scores; see ``TextScorer``.
 
     Source:
-        Radford et al., Learning Transferable Visual Models From Natural Language Supervision,
-        ICML 2021, arXiv:2103.00020, for the prompts and tau; the reference term is
-        ours (docs/decisions.md).
+        Radford et al., Learning Transferable Visual Models From Natural Language Supervision, ICML
+        2021, arXiv:2103.00020, for the prompts and tau. The reference term is ours; see
+        docs/decisions.md.
 
     Differs:
-        The paper computes a softmax over the labels of the user. Its result depends on the other
-        labels, and is 1 for a single label.
+        The paper computes a softmax over the labels of the user. The softmax of a label depends on
+        the other labels, and is 1 for a single label.
     """
 
     learns_from = "nothing"

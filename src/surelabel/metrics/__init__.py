@@ -1,13 +1,15 @@
-"""Metrics, each called as ``NAME(values, targets, known=None, *, settings) -> float``.
+"""Metrics, each called as ``NAME(values, targets, known=None, *, settings)``.
 
-The values are scores for ranking metrics and probabilities for the other metrics.
+The argument ``values`` contains scores for ranking metrics and probabilities for the other metrics.
 
-``POOLED`` contains metrics that return one number for a dataset. ``PER_CLASS`` contains metrics
-that return one number per class, ``(c,)``. ``METRICS`` contains all entries of ``POOLED`` and
-``PER_CLASS``. The tables ``RANKING`` and ``RANKING_PER_CLASS`` contain metrics of scores,
-``PROBABILITY`` and ``PROBABILITY_PER_CLASS`` metrics of probabilities. All metrics compute in NumPy
-float64, ignore unknown targets and return NaN if the metric is undefined. To add a metric, add one
-line to a table of ranking metrics or of metrics of probabilities.
+The table ``POOLED`` contains metrics that return one number for a dataset. ``PER_CLASS`` contains
+metrics that return one number for each of c classes, ``(c,)``. ``METRICS`` contains all entries of
+``POOLED`` and, with the suffix ``_per_class`` in the key, all entries of ``PER_CLASS``. ``RANKING``
+and ``RANKING_PER_CLASS`` contain metrics of scores. ``PROBABILITY`` and ``PROBABILITY_PER_CLASS``
+contain metrics of probabilities. All metrics compute in NumPy float64, ignore unknown targets and
+return NaN if the metric is undefined. To add a metric, add one line to ``RANKING`` or
+``PROBABILITY``, and one line for the metric per class to ``RANKING_PER_CLASS`` or
+``PROBABILITY_PER_CLASS``.
 """
 
 from collections.abc import Callable

@@ -16,20 +16,20 @@ def accuracy(
 ) -> float:
     """Return the fraction of correct predictions at a threshold, over all labels of all images.
 
-    Most labels are negative in most images. If an image has 3 of 80 labels, predicting no label has
-    an accuracy of 0.96. Report accuracy together with ``balanced_accuracy``.
+    Most labels are negative in most images. If 3 of 80 labels are positive, a model that predicts
+    no label has an accuracy of 0.96. Report accuracy together with ``balanced_accuracy``.
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
+        probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
         targets: Targets, 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
-        threshold: Smallest probability that is predicted positive, in [0, 1].
+        threshold: Smallest probability at which a label is predicted positive, in [0, 1].
 
     Returns:
         Accuracy in [0, 1], where 1 is best. If no target is known, the value is NaN.
 
     Raises:
-        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
             target is neither 0 nor 1.
         ConfigError: If ``threshold`` is outside [0, 1].
 
@@ -55,12 +55,12 @@ def accuracy_per_class(
     *,
     threshold: float = 0.5,
 ) -> Array:
-    """Return ``accuracy`` of each class, ``(c,)``.
+    """Return ``accuracy`` for each of the c classes, ``(c,)``.
 
     The value of a class without known targets is NaN.
 
     Source:
-        ``accuracy`` of each column.
+        See ``accuracy``, computed here for each column.
     """
     true_positives, positives, true_negatives, negatives = confusion_counts(
         probabilities, targets, known, threshold

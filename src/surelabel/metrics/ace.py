@@ -24,33 +24,36 @@ def ace(
         ACE = mean over bins with n_b >= min_count of  |accuracy_b - confidence_b|
 
     where bin b contains n_b known targets, accuracy_b is the fraction of positives in the bin and
-    confidence_b is the mean probability. The gap of a bin with a single label may be as large as 1
-    by chance. Set ``min_count``, for example to 20, to leave out bins with few labels.
+    confidence_b is the mean probability in the bin. The gap |accuracy_b - confidence_b| of
+    a bin with a single known target may be as large as 1 by chance. Set ``min_count``, for example
+    to 20, to leave out bins with few known targets.
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
-        min_count: Smallest number of known targets in a bin, >= 1; smaller bins are left out.
+        min_count: Smallest number of known targets in a bin, >= 1. Bins with fewer known targets
+            are left out.
 
     Returns:
-        Calibration error in [0, 1], where 0 is best. If no bin has ``min_count`` known targets,
-        the value is NaN.
+        Calibration error in [0, 1], where 0 is best. If no bin has at least ``min_count`` known
+        targets, the value is NaN.
 
     Raises:
-        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
             target is outside [0, 1].
         ConfigError: If ``bins`` or ``min_count`` is not a whole number >= 1.
 
     Source:
         Neumann, Zisserman and Vedaldi, Relaxed Softmax, NeurIPS workshop on machine learning for
-        intelligent transportation systems, 2018, as netcal computes it.
+        intelligent transportation systems, 2018. The formula is that of the package netcal.
 
     Differs:
-        Not the adaptive calibration error, with equal-mass bins, which shares the abbreviation.
-        Bins below ``min_count`` are left out of the mean; netcal's ``sample_threshold`` counts
-        them as 0.
+        The adaptive calibration error, which uses equal-mass bins, has the same abbreviation; see
+        ``adaptive_ece``. Bins with fewer than ``min_count`` known targets are left out of the mean.
+        In netcal, the gap of bins below ``sample_threshold`` is 0, and the mean includes these
+        bins.
 
     Example:
         >>> round(ace([[0.1, 0.9, 0.9]], [[0, 1, 0]]), 4)
@@ -70,17 +73,17 @@ def ace_per_class(
     bins: int = 15,
     min_count: int = 1,
 ) -> Array:
-    """Return ``ace`` of each class, ``(c,)``.
+    """Return ``ace`` for each of the c classes, ``(c,)``.
 
-    If no bin of a class has ``min_count`` known targets, the value of the class is NaN.
+    If no bin of a class has at least ``min_count`` known targets, the value of the class is NaN.
 
     Source:
-        ``ace`` of each column.
+        See ``ace``, computed here for each column.
     """
     binned = reliability_bins_per_class(probabilities, targets, known, bins=bins)
     return _ace_of_gaps(binned.gaps_with_min_count(min_count))
 
 
 def _ace_of_gaps(gaps: Array) -> Array:
-    """Return the mean over the bins whose gap is not NaN."""
+    """Return the mean of the gaps that are not NaN."""
     return divide_or_nan(np.nansum(gaps, axis=-1), np.count_nonzero(~np.isnan(gaps), axis=-1))

@@ -1,4 +1,4 @@
-"""Adaptive calibration error: expected calibration error with equal-mass bins."""
+"""Adaptive calibration error: expected calibration error with bins of about equal counts."""
 
 import numpy as np
 import numpy.typing as npt
@@ -20,15 +20,16 @@ def adaptive_ece(
 ) -> float:
     """Return the expected calibration error with equal-mass bins, over all labels of all images.
 
-        AECE = Σ_b  n_b / n · |accuracy_b - confidence_b|,   n_b about n / bins
+        AECE = Σ_b  n_b / N · |accuracy_b - confidence_b|,   n_b ≈ N / bins
 
-    where bin b contains n_b of the n known targets, accuracy_b is the fraction of positives in the
-    bin and confidence_b is the mean probability. Most probabilities are close to 0. Equal-mass bins
-    therefore resolve probabilities near 0 better than equal-width bins do.
+    where bin b contains n_b of the N known targets, accuracy_b is the fraction of positives in the
+    bin and confidence_b is the mean probability in the bin. Equal-mass bins contain about equal
+    numbers of targets. Most probabilities are close to 0, where equal-mass bins are narrower than
+    equal-width bins.
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-mass bins, >= 1. Equal probabilities are assigned to the same bin, so
             bins may differ in size or be empty.
@@ -37,17 +38,19 @@ def adaptive_ece(
         Calibration error in [0, 1], where 0 is best. If no target is known, the value is NaN.
 
     Raises:
-        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
             target is outside [0, 1].
         ConfigError: If ``bins`` is not a whole number >= 1.
 
     Source:
         Nixon et al., Measuring Calibration in Deep Learning, CVPR workshops 2019,
-        arXiv:1904.01685: adaptive calibration error, here of the probability of each label.
+        arXiv:1904.01685: adaptive calibration error. It is computed here from the probability of
+        each label.
 
     Differs:
-        Tied probabilities share a bin. Code that sorts and splits them makes the result depend on
-        the order of the rows. Bins are weighted by their counts.
+        Equal probabilities are in the same bin. If code sorts the probabilities and splits ties
+        between bins, the result depends on the order of the rows. Here each bin is weighted by its
+        number of known targets; in the paper, all bins have equal weight.
 
     Example:
         >>> round(adaptive_ece([[0.1, 0.2, 0.7, 0.8]], [[0, 0, 0, 1]], bins=2), 4)
@@ -70,12 +73,12 @@ def adaptive_ece_per_class(
     *,
     bins: int = 15,
 ) -> Array:
-    """Return ``adaptive_ece`` of each class with separate bins, ``(c,)``.
+    """Return ``adaptive_ece`` for each of the c classes with separate bins, ``(c,)``.
 
     The value is NaN for a class without a known target.
 
     Source:
-        ``adaptive_ece`` of each column.
+        See ``adaptive_ece``, computed here for each column.
     """
     p, y, known = validate_probability_metric_inputs(probabilities, targets, known)
     bins = validate_metric_whole_number("bins", bins)
@@ -84,7 +87,7 @@ def adaptive_ece_per_class(
 
 
 def _adaptive_ece_of_known_targets(p: Array, y: Array, bins: int) -> float:
-    """Return the calibration error of known targets, ``(m,)`` each; NaN if there are none."""
+    """Return the calibration error of m known targets, or NaN if m = 0; inputs ``(m,)``."""
     if not p.size:
         return float("nan")
     excess = np.bincount(assign_equal_mass_bins(p, bins), p - y, minlength=bins)

@@ -1,9 +1,9 @@
 """Average precision of all labels, of each class and of each image.
 
-The precision at a positive label is the fraction of positives among all labels with at least the
-same score. Average precision is the mean of the precision at each positive label, which is the area
-under the precision-recall steps. Tied scores share one threshold, so the order of rows has no
-effect.
+The precision at a positive label is the fraction of positives among all labels with an equal or
+higher score. Average precision is the mean of this precision over all positive labels, which equals
+the area under the stepwise precision-recall curve. Tied scores share one threshold, so the order of
+the rows has no effect.
 """
 
 import numpy as np
@@ -28,10 +28,12 @@ def average_precision(
 
         AP = mean over positives i of  #{positives j: s_j >= s_i} / #{j: s_j >= s_i}
 
-    where s_i is the score of label i and #{...} is the number of elements of a set.
+    where i and j are labels of any image, s_i is the score of label i and #{...} is the number of
+    elements of a set.
 
     Args:
-        scores: Finite scores, ``(n, c)``. A higher score means a more likely label.
+        scores: Finite scores of n images and c classes, ``(n, c)``. A higher score means a more
+            likely label.
         targets: Targets, 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
@@ -39,8 +41,8 @@ def average_precision(
         Average precision in [0, 1], where 1 is best. If no positive is known, the value is NaN.
 
     Raises:
-        InputError: If the shapes differ, a score is not finite, or a known target is neither 0
-            nor 1.
+        InputError: If the array shapes differ, a score is not finite, or a known target is neither
+            0 nor 1.
 
     Source:
         Non-interpolated average precision as in scikit-learn's ``average_precision_score`` with
@@ -60,7 +62,8 @@ def average_precision_per_class(
     """Return the average precision of each class over all images.
 
     Args:
-        scores: Finite scores, ``(n, c)``. A higher score means a more likely label.
+        scores: Finite scores of n images and c classes, ``(n, c)``. A higher score means a more
+            likely label.
         targets: Targets, 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
@@ -69,11 +72,11 @@ def average_precision_per_class(
         positives is NaN.
 
     Raises:
-        InputError: If the shapes differ, a score is not finite, or a known target is neither 0
-            nor 1.
+        InputError: If the array shapes differ, a score is not finite, or a known target is neither
+            0 nor 1.
 
     Source:
-        scikit-learn's ``average_precision_score`` of each column.
+        scikit-learn's ``average_precision_score``, computed for each column.
 
     Example:
         >>> average_precision_per_class([[0.9], [0.8], [0.1]], [[1], [0], [1]]).round(4)
@@ -90,7 +93,8 @@ def average_precision_per_image(
     """Return the average precision of each image over all labels of the image.
 
     Args:
-        scores: Finite scores, ``(n, c)``. A higher score means a more likely label.
+        scores: Finite scores of n images and c classes, ``(n, c)``. A higher score means a more
+            likely label.
         targets: Targets, 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
@@ -99,11 +103,11 @@ def average_precision_per_image(
         positives is NaN.
 
     Raises:
-        InputError: If the shapes differ, a score is not finite, or a known target is neither 0
-            nor 1.
+        InputError: If the array shapes differ, a score is not finite, or a known target is neither
+            0 nor 1.
 
     Source:
-        scikit-learn's ``average_precision_score`` of each row.
+        scikit-learn's ``average_precision_score``, computed for each row.
 
     Example:
         >>> average_precision_per_image([[0.9, 0.3], [0.8, 0.4]], [[1, 0], [0, 1]])

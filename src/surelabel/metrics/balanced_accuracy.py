@@ -18,13 +18,13 @@ def balanced_accuracy(
 
         balanced accuracy of a class = (true positive rate + true negative rate) / 2
 
-    If no label is predicted or if predictions are random, the balanced accuracy is 0.5.
+    The balanced accuracy is 0.5 if no label is predicted, and about 0.5 if predictions are random.
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
+        probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
         targets: Targets, 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
-        threshold: Smallest probability that is predicted positive, in [0, 1].
+        threshold: Smallest probability at which a label is predicted positive, in [0, 1].
 
     Returns:
         Mean balanced accuracy in [0, 1] over the classes with a known positive and a known
@@ -32,7 +32,7 @@ def balanced_accuracy(
         is NaN.
 
     Raises:
-        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
             target is neither 0 nor 1.
         ConfigError: If ``threshold`` is outside [0, 1].
 
@@ -41,7 +41,7 @@ def balanced_accuracy(
 
     Differs:
         A class without a positive or without a negative is left out. For such a class
-        scikit-learn warns and returns the rate that is defined.
+        scikit-learn emits a warning and returns the only rate that is defined.
 
     Example:
         >>> balanced_accuracy([[0.9], [0.2], [0.6], [0.4]], [[1], [0], [0], [1]])
@@ -59,12 +59,12 @@ def balanced_accuracy_per_class(
     *,
     threshold: float = 0.5,
 ) -> Array:
-    """Return the balanced accuracy of each class, ``(c,)``.
+    """Return the balanced accuracy of each of the c classes, ``(c,)``.
 
     The value is NaN for a class without a known positive or without a known negative.
 
     Source:
-        ``balanced_accuracy`` of each column.
+        See ``balanced_accuracy``, computed here for each column.
     """
     true_positives, positives, true_negatives, negatives = confusion_counts(
         probabilities, targets, known, threshold

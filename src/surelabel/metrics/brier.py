@@ -17,15 +17,15 @@ def brier(
     where p is the probability and y is the target of a label.
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
     Returns:
         Brier score in [0, 1], where 0 is best. If no target is known, the value is NaN.
 
     Raises:
-        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
             target is outside [0, 1].
 
     Source:
@@ -33,7 +33,8 @@ def brier(
         Review, 1950.
 
     Differs:
-        Counts the event only, not event and non-event, so it is half of Brier's score.
+        Brier's score sums the squared differences of the positive and the negative outcome. Here
+        only the positive outcome is used, so the value is half of Brier's score.
 
     Example:
         >>> round(brier([[0.9, 0.2]], [[1, 0]]), 4)
@@ -46,12 +47,12 @@ def brier(
 def brier_per_class(
     probabilities: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
 ) -> Array:
-    """Return ``brier`` of each class, ``(c,)``.
+    """Return ``brier`` for each of the c classes, ``(c,)``.
 
     The value of a class without known targets is NaN.
 
     Source:
-        ``brier`` of each column.
+        See ``brier``, computed here for each column.
     """
     errors, _, n_known = squared_error_sums(probabilities, targets, known)
     return divide_or_nan(errors, n_known)

@@ -1,8 +1,8 @@
 """Expected calibration error (ECE).
 
-A binned calibration error decreases with more data but is never 0. Report the ECE together with
-``noise_floor`` and with ``brier_skill`` or ``log_loss``. A model that predicts only the prevalence
-of each label has a small calibration error but no skill.
+Even for a calibrated model, the ECE of a finite sample is almost always above 0. Report the ECE
+together with ``noise_floor`` and with ``brier_skill`` or ``log_loss``. A model that predicts only
+the prevalence of each label has a small calibration error but no skill.
 """
 
 import numpy as np
@@ -26,14 +26,14 @@ def ece(
 ) -> float:
     """Return the expected calibration error over all labels of all images.
 
-        ECE = Σ_b  n_b / n · |accuracy_b - confidence_b|
+        ECE = Σ_b  n_b / N · |accuracy_b - confidence_b|
 
-    where bin b contains n_b of the n known targets, accuracy_b is the fraction of positives in the
-    bin and confidence_b is the mean probability.
+    where bin b contains n_b of the N known targets, accuracy_b is the fraction of positives in the
+    bin and confidence_b is the mean probability in the bin.
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
 
@@ -41,7 +41,7 @@ def ece(
         Calibration error in [0, 1], where 0 is best. If no target is known, the value is NaN.
 
     Raises:
-        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
             target is outside [0, 1].
         ConfigError: If ``bins`` is not a whole number >= 1.
 
@@ -50,7 +50,8 @@ def ece(
         Binning, AAAI 2015; the accuracy of a bin is its fraction of positives.
 
     Differs:
-        A probability of exactly 1 belongs to the last bin; torchmetrics adds a bin for it.
+        A probability of exactly 1 belongs to the last bin; torchmetrics adds a separate
+        bin for this probability.
 
     Example:
         >>> round(ece([[0.1, 0.9, 0.9]], [[0, 1, 0]]), 4)
@@ -66,12 +67,12 @@ def ece_per_class(
     *,
     bins: int = 15,
 ) -> Array:
-    """Return ``ece`` of each class, ``(c,)``.
+    """Return ``ece`` for each of the c classes, ``(c,)``.
 
     The value of a class without known targets is NaN.
 
     Source:
-        ``ece`` of each column.
+        See ``ece``, computed here for each column.
     """
     return _ece_of_bins(reliability_bins_per_class(probabilities, targets, known, bins=bins))
 

@@ -21,22 +21,23 @@ def ece_of_candidates(
     Most labels are easy negatives with a probability near 0, which make ``ece`` small.
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
         threshold: Smallest probability of a candidate, in [0, 1].
 
     Returns:
-        Calibration error in [0, 1], where 0 is best. If no candidate is known, the value is NaN.
+        Calibration error in [0, 1], where 0 is best. If no candidate has a known target,
+        the value is NaN.
 
     Raises:
-        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
             target is outside [0, 1].
         ConfigError: If ``bins`` is not a whole number >= 1, or ``threshold`` is outside [0, 1].
 
     Source:
-        None; ours: ``ece`` over the known targets with p >= threshold.
+        None; ours: ``ece`` over the known targets of labels with a probability >= ``threshold``.
 
     Example:
         >>> round(ece_of_candidates([[0.01, 0.9, 0.9]], [[0, 1, 0]]), 4)
@@ -54,12 +55,12 @@ def ece_of_candidates_per_class(
     bins: int = 15,
     threshold: float = 0.05,
 ) -> Array:
-    """Return ``ece_of_candidates`` of each class, ``(c,)``.
+    """Return ``ece_of_candidates`` for each of the c classes, ``(c,)``.
 
-    The value of a class without known candidates is NaN.
+    If no candidate of a class has a known target, the value of the class is NaN.
 
     Source:
-        None; ours: ``ece_of_candidates`` of each column.
+        None; ours: see ``ece_of_candidates``, computed here for each column.
     """
     candidates = _ece_candidate_mask(probabilities, targets, known, threshold)
     return ece_per_class(probabilities, targets, candidates, bins=bins)

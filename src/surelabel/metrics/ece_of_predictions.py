@@ -1,4 +1,4 @@
-"""Expected calibration error of the binary prediction, with confidence max(p, 1 - p).
+"""Expected calibration error of binary predictions, with confidence max(p, 1 - p) at probability p.
 
 In the other calibration metrics, the confidence is the probability of the label and the accuracy is
 the fraction of positives. In ``ece_of_predictions``, the confidence is the probability of the
@@ -20,17 +20,17 @@ def ece_of_predictions(
     *,
     bins: int = 15,
 ) -> float:
-    """Return ``ece`` of the predictions "positive" (p >= 0.5) and "negative".
+    """Return ``ece`` of the predictions "positive" (p >= 0.5) and "negative" (p < 0.5).
 
         confidence = max(p, 1 - p),   accuracy = fraction of correct predictions
 
-    where p is the probability of the label. With an even number of bins, the error is at most
-    ``ece``, because gaps at p and at 1 - p may cancel. The error is equal to ``ece`` if, in
+    where p is the probability of the label. With an even number of bins, ``ece_of_predictions`` is
+    at most ``ece``, because gaps at p and at 1 - p may cancel. The two errors are equal if, in
     addition, all probabilities are on one side of 0.5.
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1. Bins below 0.5
             stay empty.
@@ -39,7 +39,7 @@ def ece_of_predictions(
         Calibration error in [0, 1], where 0 is best. If no target is known, the value is NaN.
 
     Raises:
-        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
             target is outside [0, 1].
         ConfigError: If ``bins`` is not a whole number >= 1.
 
@@ -61,12 +61,12 @@ def ece_of_predictions_per_class(
     *,
     bins: int = 15,
 ) -> Array:
-    """Return ``ece_of_predictions`` of each class, ``(c,)``.
+    """Return ``ece_of_predictions`` for each of the c classes, ``(c,)``.
 
     The value of a class without known targets is NaN.
 
     Source:
-        ``ece_of_predictions`` of each column.
+        See ``ece_of_predictions``, computed here for each column.
     """
     return ece_per_class(*_ece_prediction_confidence(probabilities, targets, known), bins=bins)
 

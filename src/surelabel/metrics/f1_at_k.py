@@ -10,26 +10,28 @@ from surelabel.records import Array
 def f1_at_k(
     scores: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None, *, k: int = 3
 ) -> float:
-    """Return the harmonic mean of ``precision_at_k`` and ``recall_at_k``.
+    """Return the F1 score at k: the harmonic mean of ``precision_at_k`` and ``recall_at_k``.
 
         F1 = 2 · hits / (selected + positives), pooled over images
 
-    where hits is the number of selected labels that are positive.
+    where selected is the number of selected labels, positives is the number of known positives and
+    hits is the number of selected labels that are positive.
 
     Args:
-        scores: Finite scores, ``(n, c)``. A higher score means a more likely label.
+        scores: Finite scores of n images and c classes, ``(n, c)``. A higher score means a more
+            likely label.
         targets: Targets, 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
-        known: Mask of the known targets, ``(n, c)``; only known labels are ranked. If None,
-            all targets except NaN are known.
-        k: Number of labels that are selected in each image, >= 1. If an image has fewer known
-            labels, all known labels are selected.
+        known: Mask of the known targets, ``(n, c)``. Only labels with a known target are
+            ranked. If None, all targets except NaN are known.
+        k: Number of labels that are selected in each image, >= 1. If an image has fewer than
+            k labels with a known target, all of these labels are selected.
 
     Returns:
         F1 score in [0, 1], where 1 is best. If no target is known, the value is NaN.
 
     Raises:
-        InputError: If the shapes differ, a score is not finite, or a known target is neither 0
-            nor 1.
+        InputError: If the array shapes differ, a score is not finite, or a known target is neither
+            0 nor 1.
         ConfigError: If ``k`` is not a whole number >= 1.
 
     Source:
@@ -37,7 +39,8 @@ def f1_at_k(
         Image Annotation, arXiv:1312.4894.
 
     Differs:
-        Labels that tie for the last ranks share them equally.
+        If labels tie for the last of the k ranks, the remaining ranks are divided equally among
+        the tied labels.
 
     Example:
         >>> f1_at_k([[0.9, 0.8, 0.1]], [[1, 0, 1]], k=2)
@@ -50,12 +53,12 @@ def f1_at_k(
 def f1_at_k_per_class(
     scores: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None, *, k: int = 3
 ) -> Array:
-    """Return ``f1_at_k`` of each class, ``(c,)``.
+    """Return ``f1_at_k`` for each of the c classes, ``(c,)``.
 
     The value is NaN for a class that has no known positive and is never selected.
 
     Source:
-        ``f1_at_k`` with the counts of each class.
+        See ``f1_at_k``, computed here from the counts of each class.
     """
     hits, selected, positives = count_top_k(scores, targets, known, k)
     return divide_or_nan(2 * hits, selected + positives)

@@ -16,28 +16,29 @@ def log_loss(
 ) -> float:
     """Return the mean binary cross-entropy over all known targets, in nats.
 
-        L = mean of  -y · log(p) - (1 - y) · log(1 - p),   logarithms clipped at -40
+        L = mean of  -y · log(p) - (1 - y) · log(1 - p),   natural logarithms, clipped at -40
 
     where p is the probability and y is the target of a label.
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
     Returns:
         Log loss in [0, 40] nats, where 0 is best. If no target is known, the value is NaN.
 
     Raises:
-        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
             target is outside [0, 1].
 
     Source:
         Good, Rational Decisions, Journal of the Royal Statistical Society B, 1952.
 
     Differs:
-        A probability of exactly 0 or 1 is read as a logit of -40 or 40, the limits of all logits
-        in this package. A certain mistake therefore costs 40 nats; in scikit-learn it costs 36.04.
+        A probability of exactly 0 or 1 is treated as a logit of -40 or 40, the limits of logits in
+        this package. For a negative with probability 1, the loss is therefore 40 nats here and
+        36.04 nats in scikit-learn.
 
     Example:
         >>> round(log_loss([[0.5, 0.25]], [[1, 0]]), 4)
@@ -50,12 +51,12 @@ def log_loss(
 def log_loss_per_class(
     probabilities: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
 ) -> Array:
-    """Return ``log_loss`` of each class, ``(c,)``.
+    """Return ``log_loss`` for each of the c classes, ``(c,)``.
 
     The value of a class without known targets is NaN.
 
     Source:
-        ``log_loss`` of each column.
+        See ``log_loss``, computed here for each column.
     """
     return divide_or_nan(*_sum_log_losses(probabilities, targets, known))
 
@@ -63,22 +64,22 @@ def log_loss_per_class(
 def log_loss_of_logits(
     logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
 ) -> float:
-    """Return the log loss of logits, which is exact even if the sigmoid rounds to 0 or 1.
+    """Return the log loss of logits; the result is exact even if the sigmoid rounds to 0 or 1.
 
         L = mean of  log(1 + exp(z)) - y · z
 
     where z is the logit and y is the target of a label.
 
     Args:
-        logits: Finite log-odds, ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        logits: Finite log-odds of n images and c classes, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
     Returns:
         Log loss in nats, where 0 is best. If no target is known, the value is NaN.
 
     Raises:
-        InputError: If the shapes differ, a logit is not finite, or a known target is outside
+        InputError: If the array shapes differ, a logit is not finite, or a known target is outside
             [0, 1].
 
     Source:
@@ -94,7 +95,8 @@ def log_loss_of_logits(
     if not np.isfinite(z).all():
         raise InputError(
             f"logits must be finite; got {(~np.isfinite(z)).sum()} values that are NaN or "
-            f"infinite. Clip the logits to [-40, 40], as links and calibrators do."
+            f"infinite. Clip infinite logits to [-40, 40]; replace NaN with 0 and set known=False "
+            f"for the same entries."
         )
     losses = np.maximum(z, 0) + np.log1p(np.exp(-np.abs(z))) - y * z
     return float(divide_or_nan(losses[known].sum(), known.sum()))

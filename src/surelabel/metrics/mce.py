@@ -18,33 +18,35 @@ def mce(
     bins: int = 15,
     min_count: int = 1,
 ) -> float:
-    """Return the largest calibration gap of any bin, over all labels of all images.
+    """Return the largest gap between accuracy and confidence of a bin, over all labels and images.
 
         MCE = max over bins with n_b >= min_count of  |accuracy_b - confidence_b|
 
     where bin b contains n_b known targets, accuracy_b is the fraction of positives in the bin and
-    confidence_b is the mean probability. The gap of a bin with a single label may be as large as 1
-    by chance. Set ``min_count``, for example to 20, to leave out bins with few labels.
+    confidence_b is the mean probability in the bin. The gap |accuracy_b - confidence_b| of
+    a bin with a single known target may be as large as 1 by chance. Set ``min_count``, for example
+    to 20, to leave out bins with few known targets.
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
-        min_count: Smallest number of known targets in a bin, >= 1; smaller bins are left out.
+        min_count: Smallest number of known targets in a bin, >= 1. Bins with fewer known targets
+            are left out.
 
     Returns:
-        Calibration error in [0, 1], where 0 is best. If no bin has ``min_count`` known targets,
-        the value is NaN.
+        Calibration error in [0, 1], where 0 is best. If no bin has at least ``min_count`` known
+        targets, the value is NaN.
 
     Raises:
-        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
             target is outside [0, 1].
         ConfigError: If ``bins`` or ``min_count`` is not a whole number >= 1.
 
     Source:
         Naeini, Cooper and Hauskrecht, Obtaining Well Calibrated Probabilities Using Bayesian
-        Binning, AAAI 2015; ``min_count`` is netcal's ``sample_threshold``.
+        Binning, AAAI 2015; ``min_count`` corresponds to netcal's ``sample_threshold``.
 
     Example:
         >>> round(mce([[0.1, 0.9, 0.9]], [[0, 1, 0]]), 4)
@@ -64,12 +66,12 @@ def mce_per_class(
     bins: int = 15,
     min_count: int = 1,
 ) -> Array:
-    """Return ``mce`` of each class, ``(c,)``.
+    """Return ``mce`` for each of the c classes, ``(c,)``.
 
-    If no bin of a class has ``min_count`` known targets, the value of the class is NaN.
+    If no bin of a class has at least ``min_count`` known targets, the value of the class is NaN.
 
     Source:
-        ``mce`` of each column.
+        See ``mce``, computed here for each column.
     """
     binned = reliability_bins_per_class(probabilities, targets, known, bins=bins)
     widest: Array = np.fmax.reduce(binned.gaps_with_min_count(min_count), axis=-1)

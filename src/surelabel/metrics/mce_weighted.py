@@ -21,16 +21,16 @@ def mce_weighted(
 ) -> float:
     """Return the largest single term of the expected calibration error.
 
-        max over bins of  n_b / n · |accuracy_b - confidence_b|
+        max over bins of  n_b / N · |accuracy_b - confidence_b|
 
-    where bin b contains n_b of the n known targets, accuracy_b is the fraction of positives in the
-    bin and confidence_b is the mean probability. The largest term never exceeds ``ece``. To
-    compute the largest gap of a bin without weights, use ``mce``. Published values of "MCE" below
-    the ECE were computed with weighted terms.
+    where bin b contains n_b of the N known targets, accuracy_b is the fraction of positives in the
+    bin and confidence_b is the mean probability in the bin. The largest term never exceeds ``ece``.
+    To compute the largest gap of a bin without weights, use ``mce``, which is never below ``ece``.
+    If a published "MCE" is below the ECE, it is therefore a weighted error.
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
 
@@ -38,13 +38,13 @@ def mce_weighted(
         Largest term in [0, 1], where 0 is best. If no target is known, the value is NaN.
 
     Raises:
-        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
             target is outside [0, 1].
         ConfigError: If ``bins`` is not a whole number >= 1.
 
     Source:
         The released code of Xiong et al., Proximity-Informed Calibration for Deep Neural Networks,
-        NeurIPS 2023, arXiv:2306.04590, where it is called MCE.
+        NeurIPS 2023, arXiv:2306.04590. The code calls this metric MCE.
 
     Example:
         >>> round(mce_weighted([[0.1, 0.9, 0.9]], [[0, 1, 0]]), 4)
@@ -60,12 +60,12 @@ def mce_weighted_per_class(
     *,
     bins: int = 15,
 ) -> Array:
-    """Return ``mce_weighted`` of each class, ``(c,)``.
+    """Return ``mce_weighted`` for each of the c classes, ``(c,)``.
 
     The value of a class without known targets is NaN.
 
     Source:
-        ``mce_weighted`` of each column.
+        See ``mce_weighted``, computed here for each column.
     """
     return _mce_weighted_of_bins(
         reliability_bins_per_class(probabilities, targets, known, bins=bins)
@@ -73,6 +73,6 @@ def mce_weighted_per_class(
 
 
 def _mce_weighted_of_bins(bins: ReliabilityBins) -> Array:
-    """Return the largest gap of a bin, weighted by its fraction of the counts."""
+    """Return the largest product of the gap of a bin and its fraction of the known targets."""
     weighted_gaps = np.where(bins.counts > 0, bins.counts * bins.gaps, 0.0)
     return divide_or_nan(weighted_gaps.max(axis=-1), bins.counts.sum(axis=-1))

@@ -12,7 +12,8 @@ def mean_average_precision(
     """Return the average precision, averaged over classes (mAP, also called mAP@y).
 
     Args:
-        scores: Finite scores, ``(n, c)``. A higher score means a more likely label.
+        scores: Finite scores of n images and c classes, ``(n, c)``. A higher score means a more
+            likely label.
         targets: Targets, 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
@@ -21,15 +22,16 @@ def mean_average_precision(
         no positive is known, the value is NaN.
 
     Raises:
-        InputError: If the shapes differ, a score is not finite, or a known target is neither 0
-            nor 1.
+        InputError: If the array shapes differ, a score is not finite, or a known target is neither
+            0 nor 1.
 
     Source:
         mAP@y in Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks,
         CVPR 2024, section 5.1.
 
     Differs:
-        A class without positives is left out; the code of the asymmetric loss counts it as 0.
+        A class without known positives is left out of the mean. In the released code of the
+        asymmetric loss, the average precision of a class without positives is 0.
 
     Example:
         >>> mean_average_precision([[0.9, 0.3], [0.8, 0.4]], [[1, 0], [0, 0]])

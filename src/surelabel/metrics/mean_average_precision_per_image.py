@@ -12,7 +12,8 @@ def mean_average_precision_per_image(
     """Return the average precision of the labels of an image, averaged over images (mAP@x).
 
     Args:
-        scores: Finite scores, ``(n, c)``. A higher score means a more likely label.
+        scores: Finite scores of n images and c classes, ``(n, c)``. A higher score means a more
+            likely label.
         targets: Targets, 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
@@ -21,8 +22,8 @@ def mean_average_precision_per_image(
         no positive is known, the value is NaN.
 
     Raises:
-        InputError: If the shapes differ, a score is not finite, or a known target is neither 0
-            nor 1.
+        InputError: If the array shapes differ, a score is not finite, or a known target is neither
+            0 nor 1.
 
     Source:
         mAP@x in Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks,

@@ -1,4 +1,4 @@
-"""Squared calibration error: mean squared gap of the bins, weighted by bin counts."""
+"""Squared calibration error: squared gaps of the bins, averaged with bin counts as weights."""
 
 import numpy as np
 import numpy.typing as npt
@@ -19,17 +19,18 @@ def squared_calibration_error(
     *,
     bins: int = 15,
 ) -> float:
-    """Return the mean squared gap of the bins: the part of the Brier score due to miscalibration.
+    """Return the mean squared gap of the bins, the part of the Brier score due to miscalibration.
 
-        Σ_b  n_b / n · (accuracy_b - confidence_b)²
+        Σ_b  n_b / N · (accuracy_b - confidence_b)²
 
-    where bin b contains n_b of the n known targets, accuracy_b is the fraction of positives in the
-    bin and confidence_b is the mean probability. Sampling noise increases the squared calibration
-    error. To remove the bias of sampling noise, use ``squared_calibration_error_debiased``.
+    where bin b contains n_b of the N known targets, accuracy_b is the fraction of positives in the
+    bin and confidence_b is the mean probability in the bin. The gap of bin b is the difference
+    accuracy_b - confidence_b. Sampling noise increases the squared calibration error. To remove the
+    bias of sampling noise, use ``squared_calibration_error_debiased``.
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
 
@@ -39,13 +40,13 @@ def squared_calibration_error(
         torchmetrics.
 
     Raises:
-        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
             target is outside [0, 1].
         ConfigError: If ``bins`` is not a whole number >= 1.
 
     Source:
         Murphy, A New Vector Partition of the Probability Score, Journal of Applied Meteorology,
-        1973, where it is called reliability.
+        1973. The paper calls this term reliability.
 
     Example:
         >>> round(squared_calibration_error([[0.1, 0.9, 0.9]], [[0, 1, 0]]), 4)
@@ -62,12 +63,12 @@ def squared_calibration_error_per_class(
     *,
     bins: int = 15,
 ) -> Array:
-    """Return ``squared_calibration_error`` of each class, ``(c,)``.
+    """Return ``squared_calibration_error`` for each of the c classes, ``(c,)``.
 
     The value of a class without known targets is NaN.
 
     Source:
-        ``squared_calibration_error`` of each column.
+        See ``squared_calibration_error``, computed here for each column.
     """
     binned = reliability_bins_per_class(probabilities, targets, known, bins=bins)
     return _squared_calibration_error_of_bins(binned)

@@ -1,10 +1,11 @@
 """Pseudo-labels: targets for unlabelled images. To add an entry, add one line to a table.
 
-``PSEUDOLABELS``: ``(scores (n c) or view scores (n t c), *, settings) -> targets (n c)``. Scores
-are log-odds, as computed by ``views.relative_log_odds_of_softmax``. The first view is the whole
-image.
-``CORRECTIONS``: ``(scores (n c), *, settings) -> scores (n c)``, from log-odds to log-odds.
-``SEWINGS``: frozen dataclasses with the settings of the training on pseudo-labels.
+- ``PSEUDOLABELS``: functions ``(scores (n c) or (n t c), *, settings) -> targets (n c)``. The
+  scores are log-odds, as computed by ``views.relative_log_odds_of_softmax``. The first of the t
+  views is the whole image.
+- ``CORRECTIONS``: functions ``(scores (n c), *, settings) -> scores (n c)``, where all scores are
+  log-odds.
+- ``SEWINGS``: frozen dataclasses with the settings of the training on pseudo-labels.
 """
 
 from collections.abc import Callable

@@ -21,13 +21,13 @@ def ccd(
 ) -> Tensor:
     """Divide each probability by the mean confidence of its label.
 
-        b_j = mean of p_ij over the images with highest label j and an entropy below the limit
+        b_j = mean of p_ij over images with most probable label j and entropy <= entropy_limit
         y_ij = min(max(p_ij, floor) / b_j, 1)
         with parts: y <- min(w · y + (1 - w) · max(max_k p^k, floor) / b, 1)    w = image_weight
 
-    p_ij is the probability of label j in image i, p^k the probabilities in part k, and b_j the mean
-    confidence of label j. The targets of an image depend on all images, because b_j is a mean over
-    images.
+    p_ij is the probability of label j in image i, y_ij the target, p^k the probabilities in part k,
+    and b_j the mean confidence of label j. The targets of an image depend on all images, because
+    b_j is a mean over images.
 
     Args:
         scores: Log-odds of a softmax over the labels, of whole images ``(n, c)``, or of whole
@@ -47,12 +47,13 @@ def ccd(
         ConfigError: If a setting is out of range.
 
     Source:
-        CCD, CVPR 2025, as its authors' code has it, github.com/k0u-id/CCD.
+        CCD, CVPR 2025, as in its authors' code, github.com/k0u-id/CCD.
 
     Differs:
-        The parts are any views; the authors crop them at the activation of a student. A label that
-        is nowhere the highest has b = 1; their code divides zero by zero. Labels that tie for the
-        highest probability all count as highest.
+        The parts can be any views; the authors crop parts around high activations of a student. If
+        no image contributes to the mean confidence b of a label, b is 1; the authors' code divides
+        zero by zero. If several labels of an image have the highest probability, each of them is
+        treated as the most probable label.
 
     Example:
         >>> p = torch.tensor([[0.80, 0.15, 0.05], [0.60, 0.30, 0.10], [0.10, 0.50, 0.40]])
@@ -75,7 +76,7 @@ def ccd(
 
 
 def _ccd_mean_confidence(p: Tensor, entropy_limit: float) -> Tensor:
-    """Return the mean probability of each label where it is the highest, ``(c,)``, or 1."""
+    """Return the mean confidence of each label, or 1 if no image contributes to it, ``(c,)``."""
     has_low_entropy = torch.special.entr(p).sum(dim=1, keepdim=True) <= entropy_limit
     is_highest = (p == p.amax(dim=1, keepdim=True)) & has_low_entropy
     count, total = is_highest.sum(dim=0), torch.where(is_highest, p, 0.0).sum(dim=0)

@@ -1,4 +1,4 @@
-"""Pseudo-labels of CDUL: mean of the whole image and its best or worst part."""
+"""Pseudo-labels of CDUL: mean probability of the whole image and one part."""
 
 import torch
 from torch import Tensor
@@ -8,17 +8,19 @@ from surelabel.pseudolabels.targets.input_validation import split_pseudolabel_vi
 
 
 def cdul(scores: Tensor, *, threshold: float = 0.5) -> Tensor:
-    """Average the image with its best part if the part reaches a threshold, else with its worst.
+    """Average the probabilities of the whole image and of its highest- or lowest-scoring part.
 
         y = (p0 + a) / 2     a = max_k p^k if it is at least the threshold, else min_k p^k
 
-    p0 is the probability of a label in the whole image, and p^k the probability in part k.
+    p0 is the probability of a label in the whole image, p^k the probability in part k, a the
+    probability that is averaged with p0, and y the target.
 
     Args:
         scores: Log-odds of whole images ``(n, c)``, or of whole images followed by their parts
             ``(n, t, c)``. If there are no parts, the targets are the probabilities of the whole
             images.
-        threshold: Probability from which a part counts as positive (zeta), in [0, 1].
+        threshold: Smallest probability of the highest-scoring part at which this part is used (zeta
+            in the paper), in [0, 1].
 
     Returns:
         Targets in [0, 1], ``(n, c)``, in float32 or wider.
@@ -33,9 +35,10 @@ def cdul(scores: Tensor, *, threshold: float = 0.5) -> Tensor:
         Classification, ICCV 2023, arXiv:2307.16634.
 
     Differs:
-        A threshold above all probabilities selects the worst part of every label, so it must fit
-        the temperature of the softmax. With the cached scores of a public reproduction, whose
-        softmax is nearly flat, 0.1 is already above them.
+        If the threshold is above all probabilities, the lowest-scoring part is used for every
+        label. The threshold must therefore match the temperature of the softmax. In the cached
+        scores of a public reproduction (github.com/cs-mshah/CDUL), the softmax is nearly uniform,
+        and a threshold of 0.1 is already above all probabilities.
 
     Example:
         >>> cdul(torch.tensor([[[0.0, 0.0], [2.0, -2.0], [-2.0, -4.0]]])).round(decimals=4)

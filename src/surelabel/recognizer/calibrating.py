@@ -28,12 +28,15 @@ IMAGES_PER_BLOCK = 256  # images whose windows are compared with all texts at on
 
 
 def check_recognizer_calibrator(run: Run, raw_score_entry: str | None) -> None:
-    """Check that the calibrator accepts the scores, which may not be log-odds.
+    """Check that the calibrator of a run accepts the scores of the method.
+
+    Raw scores are scores without a link that converts them to log-odds. Some calibrators accept
+    only log-odds.
 
     Args:
         run: Run with the calibrator.
-        raw_score_entry: Key of the loss or method that computes raw scores. If None, a link
-            converts the scores to log-odds.
+        raw_score_entry: Key of the loss or method that computes raw scores. If None, the calibrator
+            receives log-odds.
 
     Raises:
         ConfigError: If the calibrator does not accept raw scores.
@@ -42,7 +45,7 @@ def check_recognizer_calibrator(run: Run, raw_score_entry: str | None) -> None:
     if raw_score_entry and not run.entry("calibrator")().accepts_raw_scores:
         raise ConfigError(
             f"calibrator.name={name} requires log-odds; got raw scores of {raw_score_entry}, "
-            "which have no zero point. Use calibrator.name=platt."
+            "which are not log-odds. Use calibrator.name=platt."
         )
 
 
@@ -56,8 +59,8 @@ def fit_recognizer_calibration(
         raw: Log-odds, or raw scores if there is no link, ``(n, c)`` for n images and c labels.
         targets: Targets in [0, 1], ``(n, c)``.
         known: True where the target is known, ``(n, c)``.
-        folds: Number of folds, for the description of the calibration, if ``raw`` contains
-            out-of-fold scores; otherwise 0.
+        folds: Number of folds if ``raw`` contains out-of-fold scores, otherwise 0. The number is
+            only used in the description of the calibration.
 
     Raises:
         InputError: If no known target is positive, or no known target is negative.
@@ -78,7 +81,7 @@ def _cross_fit_record_for_calibrating(
 ) -> ValidationRecord | None:
     """Return the validation record of cross-fitted log-odds.
 
-    Return None if all positive or all negative targets are in one fold.
+    If all positive targets or all negative targets are in one fold, return None.
     """
     make_calibrator = run.entry("calibrator")
     try:
@@ -102,23 +105,24 @@ def fit_recognizer_calibration_without_labels(
 ) -> CalibrationRecord:
     """Fit the calibrator of a run on unlabelled images, for the scores of any method.
 
-    The targets are pseudo-labels of the encoder: softmax probabilities over the names and common
-    reference words. The probabilities are computed for the whole image and for nine overlapping
-    windows with half the width and height of the image. The validation record contains expected
-    counts, computed from the calibrated probabilities. The validation record is not verified
-    against labels.
+    The targets are pseudo-labels, computed from softmax probabilities of the encoder over the names
+    and common reference words. The softmax probabilities are computed for the whole image and for
+    nine overlapping windows with half the width and height of the image. The validation record
+    contains expected counts, computed from the calibrated probabilities, because the true counts
+    are unknown.
 
     Args:
-        run: Run with the calibrator, the prompt templates and the background words.
+        run: Run with the calibrator, the prompt templates and the background words, which are
+            additional reference words.
         encoder: Encoder of images and texts.
-        names_with_aliases: One text per label, length c. Reference words that equal a label are
-            left out. Synonyms are not recognized: write ``sofa|couch`` to leave out both reference
-            words.
+        names_with_aliases: One text per label, length c. Reference words that equal a label or an
+            alias are left out. Other synonyms are not recognized: write ``sofa|couch`` to leave out
+            both reference words.
         raw: Log-odds of the images in ``paths``, or raw scores if there is no link, ``(n, c)``.
         paths: Paths of the images, length n; unreadable images are left out.
         cache: Cache of image features.
         progress: Function called with the number of encoded images and the total number of images,
-            first for whole images, then for windows.
+            first while whole images are encoded, then while windows are encoded.
 
     Raises:
         InputError: If ``raw`` does not have one row per image and one column per label.
@@ -134,8 +138,8 @@ def fit_recognizer_calibration_without_labels(
     if raw.shape != (len(paths), len(names_with_aliases)):
         raise InputError(
             f"raw must have one row per image and one column per label, ({len(paths)}, "
-            f"{len(names_with_aliases)}); got {raw.shape}. Compute the scores of these images "
-            "and labels."
+            f"{len(names_with_aliases)}); got {raw.shape}. Give the scores of all these images and "
+            "labels."
         )
     rows, vectors = _encode_windows_for_calibrating(encoder, paths, cache, progress)
     targets = _presence_probabilities_for_calibrating(run, encoder, names_with_aliases, vectors)
@@ -154,9 +158,10 @@ def _encode_windows_for_calibrating(
     cache: FeatureCache | None,
     progress: Progress | None,
 ) -> tuple[list[int], Tensor]:
-    """Return the rows of readable images, and unit vectors ``(n, t, d)`` of images and windows.
+    """Return the row numbers and the unit vectors ``(n, t, d)`` of n readable images.
 
-    Each image has t vectors of length d: one vector of the whole image, and t - 1 of windows.
+    Each image has t vectors of length d: one vector of the whole image, and t - 1 vectors of
+    windows.
 
     Raises:
         DataError: If no image can be read.
@@ -179,7 +184,7 @@ def _encode_windows_for_calibrating(
 def _presence_probabilities_for_calibrating(
     run: Run, encoder: Encoder, names_with_aliases: Sequence[str], vectors: Tensor
 ) -> Array:
-    """Compute the probability of each label in each image, ``(n, c)``, from window vectors."""
+    """Compute the probabilities ``(n, c)`` of c labels in n images, from vectors of windows."""
     templates = prompt_templates(run.method.settings.get("templates", "one"))
     label_texts = encode_synonyms_for_text_scorer(encoder, names_with_aliases, templates).cpu()
     reference_words = _reference_words_for_calibrating(run, names_with_aliases)
@@ -197,7 +202,7 @@ def _presence_probabilities_for_calibrating(
 
 
 def _reference_words_for_calibrating(run: Run, names_with_aliases: Sequence[str]) -> list[str]:
-    """Return reference words and background words of the run, without the labels."""
+    """Return the reference words and the background words of the run, except the labels."""
     background = run.method.settings.get("background", ())
     run_words = () if isinstance(background, str) else background
     words = (*reference_names(), *BACKGROUNDS["usual"], *run_words)

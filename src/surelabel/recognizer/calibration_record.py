@@ -29,12 +29,12 @@ class CalibrationRecord:
         calibrator: Fitted calibrator.
         description: Text that names the calibrator and the calibration data.
         record: Validation record of the cross-fitted probabilities on the calibration images,
-            before any label shift. If the images have no labels, the record contains expected
+            without the label shift. If the images have no labels, the record contains expected
             counts. If there were too few images, the record is None.
-        shift: Constants that are added to the log-odds of each label to adapt the calibration to
-            another image collection, length c. If the tuple is empty, there is no shift.
+        shift: One constant per label that is added to the log-odds, to adapt the calibration to
+            another image collection. If the tuple is empty, there is no shift.
         uses_labels: Whether the calibrator and the record were computed from labels. Guarantees
-            require a record from labels.
+            require a record that was computed from labels.
     """
 
     name: str
@@ -45,14 +45,18 @@ class CalibrationRecord:
     uses_labels: bool = True
 
     def logits(self, raw: npt.ArrayLike) -> Array:
-        """Return calibrated log-odds in [-40, 40] from log-odds or raw scores ``(n, c)``."""
+        """Return calibrated log-odds in [-40, 40], ``(n, c)``, for n images and c labels.
+
+        Args:
+            raw: Log-odds, or raw scores if there is no link, ``(n, c)``.
+        """
         logits = self.calibrator.logits(raw)
         if not self.shift:
             return logits
         return (logits + self.shift).clip(-LOGIT_LIMIT, LOGIT_LIMIT)
 
     def state(self) -> dict[str, Any]:
-        """Return the calibration without the validation record as a JSON object."""
+        """Return the calibration as a JSON object, without the validation record."""
         state: dict[str, Any] = {"calibrator": self.name, "state": self.calibrator.state()}
         state["about"] = self.description
         if self.shift:
@@ -64,7 +68,7 @@ class CalibrationRecord:
     def for_new_names(self) -> "CalibrationRecord | None":
         """Return a calibration for other labels, without the parameters per label.
 
-        Emit one warning if parameters are dropped. Return None if no parameters are shared.
+        If parameters are dropped, emit one warning. If the labels share no parameters, return None.
         """
         if self.calibrator.shares_parameters and not self.shift:
             return replace(self, record=None)
@@ -74,7 +78,7 @@ class CalibrationRecord:
         consequence = (
             f"The new labels use only its shared parameters ({name})."
             if name
-            else "It is dropped: calibrate again to obtain probabilities."
+            else "The calibration is dropped: calibrate again to obtain probabilities."
         )
         warnings.warn(
             f"The calibration ({title}) has parameters per label. {consequence}", stacklevel=3
@@ -85,15 +89,16 @@ class CalibrationRecord:
         return CalibrationRecord(name, shared, description, uses_labels=self.uses_labels)
 
     def adapt_to_shift(self, raw: npt.ArrayLike) -> "CalibrationRecord":
-        """Return the calibration for an unlabelled image collection with other label frequencies.
+        """Return the calibration, adapted to an image collection with other label frequencies.
 
         The reference frequency of a label is the mean calibrated probability on the calibration
-        images, not the fraction of positives. The fraction of positives would count the error of a
-        shared calibrator for a single label as a shift. An earlier label shift is replaced. A label
-        without a known target in the calibration images keeps a shift of 0.
+        images, not the fraction of positives. With the fraction of positives, the calibration error
+        of a label would be mistaken for a label shift. An earlier label shift is replaced. A label
+        without a known target in the calibration images has a shift of 0.
 
         Args:
-            raw: Log-odds or raw scores of the unlabelled images, ``(n, c)``.
+            raw: Log-odds, or raw scores if there is no link, ``(n, c)``, of n unlabelled images and
+                c labels.
 
         Raises:
             NotFitted: If the calibration has no validation record.
@@ -102,7 +107,7 @@ class CalibrationRecord:
         if self.record is None:
             raise NotFitted(
                 "adapt_to_shift requires the label frequencies of the calibration images; this "
-                "calibration has no validation record. Calibrate on labelled images first."
+                "calibration has no validation record. Calibrate on 20 or more images first."
             )
         known = self.record.predicted_positives[:, 0]
         prior = (self.record.expected_true_positives[:, 0] + 0.5) / (known + 1)
@@ -130,7 +135,8 @@ def restore_calibration_record(
     """Return the calibration of a ``state`` read from JSON; if ``state`` is None, return None.
 
     Raises:
-        DataError: If ``state`` does not describe a calibrator of this version of surelabel.
+        DataError: If ``state`` does not describe a calibrator of this version of surelabel, or a
+            value is invalid.
     """
     if state is None:
         return None
@@ -140,7 +146,7 @@ def restore_calibration_record(
         raise DataError(
             f"calibration.json must contain one of {', '.join(CALIBRATORS)} with its state and a "
             f"description as text; got {name!r} and {description!r}. Calibrate again, or install "
-            "the version of surelabel that saved it."
+            "the version of surelabel that saved the file."
         )
     if not isinstance(shift, list) or not all(
         _is_calibration_record_shift(value) for value in shift
@@ -159,10 +165,10 @@ def restore_calibration_record(
 
 
 def shipped_calibration_record(run: Run, encoder: Encoder) -> CalibrationRecord | None:
-    """Return the calibration shipped with an embedded encoder for zero-shot scores.
+    """Return the calibration of zero-shot scores that is shipped with an embedded encoder.
 
-    Return None if the method is not zero-shot, or if the encoder has no calibration for the score
-    domain of the method.
+    If the method is not zero-shot with default settings, or if the package contains no calibration
+    for the encoder and the prompt templates, return None.
     """
     if run.method.name != "zero_shot" or run.method.settings.keys() - {"templates"}:
         return None

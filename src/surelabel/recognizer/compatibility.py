@@ -24,8 +24,8 @@ def check_encoder_method_compatibility(run: Run, method: Any, encoder: Encoder) 
     """Check that the encoder can compute the features that the method needs.
 
     Raises:
-        ConfigError: If the encoder lacks a kind of features, accepts no images, or does not
-            support the image size of the method.
+        ConfigError: If the encoder cannot compute the required features, accepts no images for the
+            required views, or does not support the image size of the method.
     """
     for kind in (
         full_kind.partition("/")[0] for full_kind in feature_extraction_kinds_of_method(method)
@@ -37,7 +37,7 @@ def check_encoder_method_compatibility(run: Run, method: Any, encoder: Encoder) 
             )
     if "views" in method.needs and not encoder.preprocess_cfg:
         raise ConfigError(
-            f"{run.method.name} encodes parts of images; {encoder.name} accepts no images. "
+            f"{run.method.name} encodes views of images; {encoder.name} accepts no images. "
             "Use an image encoder, such as tiny-vit."
         )
     if method.image_size:
@@ -55,7 +55,8 @@ def check_fit_compatibility(
     """Check that method, encoder, loss, calibrator and data of a fit are compatible.
 
     Raises:
-        ConfigError: If a setting is not compatible with the method or the encoder.
+        ConfigError: If the method has no parameters to fit, or if a setting is not compatible with
+            the method or the encoder.
         InputError: If the method requires labels and ``source`` has no labels.
     """
     if method.learns_from == "nothing":
@@ -86,7 +87,8 @@ def _check_unlabelled_fit_compatibility(
     """Check that settings and data are compatible with a method fitted without labels.
 
     Raises:
-        ConfigError: If folds, regularizer, loss or data are not compatible with the method.
+        ConfigError: If ``folds``, the regularizer, the loss or ``source`` is not compatible with
+            the method.
     """
     name = run.method.name
     if folds:
@@ -125,7 +127,7 @@ def _check_encoder_training_compatibility(
     """Check that data, folds and encoder are compatible with training of the encoder.
 
     Raises:
-        ConfigError: If the data are not images, if folds are set, or if the encoder cannot be
+        ConfigError: If the data are not images, if ``folds`` is not 0, or if the encoder cannot be
             trained.
     """
     if isinstance(source, LabelledFeatures):
@@ -135,7 +137,7 @@ def _check_encoder_training_compatibility(
         )
     if folds:
         raise ConfigError(
-            f"folds must be 0 for {name}, which would train the network {folds} more times; got "
+            f"folds must be 0 for {name}, because each fold would train the network again; got "
             f"{folds}. Calibrate on separate labelled images."
         )
     encoder.trainable_network()  # raises if the encoder cannot be trained

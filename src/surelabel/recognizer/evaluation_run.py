@@ -24,8 +24,8 @@ def basic_evaluation_run(
 ) -> Evaluation:
     """Predict labelled images and compute the metrics of the predictions.
 
-    The function ``evaluate`` also computes confidence intervals, the zero-shot baseline, the
-    calibration budget and the localization of example labels.
+    In addition, ``evaluate`` computes confidence intervals, the zero-shot baseline, the calibration
+    budget (number of labelled images that calibration needs) and heat maps of example images.
     """
     predictions = recognizer.predict(test, progress=progress)
     return evaluate_predictions(
@@ -40,8 +40,9 @@ def evaluate(
 ) -> Evaluation:
     """Return metrics, confidence intervals, zero-shot baseline and examples for labelled images.
 
-    The zero-shot baseline of the same encoder is included if the baseline differs from the
-    recognizer. Examples include heat maps if the method or the encoder supports localization.
+    The zero-shot baseline uses the encoder of the recognizer. If the recognizer is itself
+    zero-shot, there is no baseline. If the method or the encoder supports localization, examples
+    include heat maps.
 
     Args:
         recognizer: Fitted recognizer.
@@ -79,7 +80,7 @@ def _calibration_budget_of_evaluation_run(
 ) -> CalibrationBudget | None:
     """Estimate how many labelled images the calibrator of the run needs.
 
-    Return None if there are too few images.
+    If there are too few images for the estimate, return None.
     """
     if evaluation.known.any(axis=1).sum() < MIN_LABELLED_IMAGES:
         return None

@@ -40,7 +40,7 @@ def extract_features(
     """Return all image features that a method needs.
 
     Args:
-        images: Paths of image files, or images in memory.
+        images: Paths of image files, or PIL images.
         method: Method with the attributes ``needs`` and ``image_size`` (input size of whole
             images).
         encoder: Encoder of the images.
@@ -68,7 +68,10 @@ def extract_features(
 
 
 def feature_extraction_kinds_for_needs(needs: Sequence[str]) -> list[str]:
-    """Return the feature kinds for a method's needs; each kind takes one pass per image."""
+    """Return the kinds of encoder features that contain all ``needs`` of a method.
+
+    Each kind requires one encoder pass per image.
+    """
     kinds = [kind for need, kind in FEATURE_KIND_FOR_NEED.items() if need in needs]
     if "attentive" in kinds and "self_aware" in kinds:
         kinds.remove("self_aware")  # "attentive" contains the same patches
@@ -76,7 +79,7 @@ def feature_extraction_kinds_for_needs(needs: Sequence[str]) -> list[str]:
 
 
 def feature_extraction_kinds_of_method(method: Any) -> list[str]:
-    """Return the feature kinds that a method needs, including the encoder blocks of a ladder."""
+    """Return the feature kinds that a method needs, including those of a ladder adapter."""
     ladder = [ladder_feature_kind(*method.ladder_blocks)] if "ladder" in method.needs else []
     kinds = feature_extraction_kinds_for_needs(method.needs)
     return [kind for kind in kinds if not ladder or kind != "images"] + ladder
@@ -85,7 +88,7 @@ def feature_extraction_kinds_of_method(method: Any) -> list[str]:
 def _extract_whole_image_features(
     images: Any, encoder: Encoder, kind: str, *, strict: bool, options: dict[str, Any]
 ) -> EncodedImages:
-    """Encode image files or images in memory and return features of one kind."""
+    """Encode image files or PIL images and return features of one kind."""
     if len(images) and isinstance(images[0], Image.Image):
         return encode_images_in_memory(encoder, images, kind=kind)
     return encode_image_files(encoder, images, kind=kind, strict=strict, **options)
@@ -94,7 +97,7 @@ def _extract_whole_image_features(
 def _merge_extracted_feature_kinds(
     encoded: EncodedImages, other: EncodedImages, images: ImageInputs
 ) -> EncodedImages:
-    """Join two feature kinds of the same images; leave out images whose files changed.
+    """Join the features of two kinds for each image; leave out images whose files changed.
 
     The attribute ``other.rows`` contains row numbers within ``encoded``.
     """
@@ -132,8 +135,8 @@ def _extract_requested_view_features(
     """Encode views of the images until the method requests no more views.
 
     Raises:
-        DataError: If no image can be read again, or if ``strict`` is True and any image cannot be
-            read again.
+        DataError: If no image can be read a second time, or if ``strict`` is True and any image
+            cannot be read a second time.
     """
     while "views" in method.needs and (layout := method.next_views(encoded.features)) is not None:
         remaining = [images[row] for row in encoded.rows]
@@ -155,8 +158,8 @@ def _extract_requested_view_features(
 def _append_extracted_view_features(encoded: EncodedImages, new: EncodedViews) -> EncodedImages:
     """Append new views to the views of each image.
 
-    If an image has fewer views than the other images, the pooled vector of the image replaces each
-    missing view.
+    If an image has fewer views than other images, each missing view is replaced by the pooled
+    vector of the image.
     """
     features = encoded.features
     is_view = torch.arange(new.views.shape[1]) < torch.from_numpy(new.counts)[:, None]
@@ -176,10 +179,10 @@ def _append_extracted_view_features(encoded: EncodedImages, new: EncodedViews) -
 def _select_rows_of_extracted_features(
     encoded: EncodedImages, rows: npt.NDArray[np.int64], skipped: Sequence[SkippedImage]
 ) -> EncodedImages:
-    """Return the encoded images in ``rows``, with ``skipped`` added to the skipped images.
+    """Return the encoded images with the row numbers ``rows``, and add skipped images.
 
     Raises:
-        DataError: If no row is left.
+        DataError: If ``rows`` is empty.
     """
     if not len(rows):
         raise DataError(

@@ -20,9 +20,9 @@ def recognizer_fingerprint(
     link: Link | None,
     calibration: CalibrationRecord | None,
 ) -> str:
-    """Return a hash of everything that determines the predictions of a recognizer.
+    """Return a hash that identifies the predictions of a recognizer.
 
-    The hash covers encoder, method, names, link, method weights and calibration.
+    The hash depends on encoder, method, names, link, method weights and calibration.
     """
     digest = hashlib.sha256(encoder.fingerprint.encode())
     choice = choice_before_migration(run.method.name, run.method.settings)

@@ -36,12 +36,12 @@ from surelabel.training import (
 
 @dataclass(frozen=True)
 class FittingData:
-    """Features and targets of images, which are the input of a fit.
+    """Training data of a fit: features and targets of images.
 
     Attributes:
         paths: Paths of the images, or identifiers of precomputed features, length n.
         features: Features of the images.
-        targets: Targets in [0, 1], ``(n, c)``.
+        targets: Targets in [0, 1], ``(n, c)``, for c labels.
         known: True where the target is known, ``(n, c)``.
     """
 
@@ -51,13 +51,13 @@ class FittingData:
     known: Tensor
 
     def take(self, rows: npt.NDArray[np.int64]) -> "FittingData":
-        """Return the data of the images in ``rows``."""
+        """Return the training data of the images with the row numbers ``rows``."""
         features = select_feature_batch_rows(self.features, torch.from_numpy(rows))
         paths = [self.paths[row] for row in rows]
         return FittingData(paths, features, self.targets[rows], self.known[rows])
 
     def assign_folds(self, folds: int, seed: int) -> npt.NDArray[np.int64]:
-        """Return the fold number of each image, ``(n,)``, stratified by rare labels.
+        """Return the fold number of each image, ``(n,)``, so that rare labels are spread evenly.
 
         Raises:
             InputError: If there are fewer images with a known target than folds.
@@ -73,7 +73,7 @@ def make_link_for_fitting(run: Run) -> Link | None:
 
 
 def resolve_run_for_fitting(run: Run) -> Run:
-    """Return the run with explicit settings, in the form that a saved recognizer stores.
+    """Return the run with settings that can be saved with a recognizer.
 
     Settings that are None are left out. Paths of template files are replaced by the prompt
     templates in the files, so that the run does not depend on the files.
@@ -120,7 +120,7 @@ def make_method_for_fitting(run: Run, encoder: Encoder, names_with_aliases: Sequ
 def make_objective_for_fitting(
     run: Run, encoder: Encoder, names_with_aliases: Sequence[str]
 ) -> Objective:
-    """Return the training objective of a run, evaluated on one dummy batch to fail early.
+    """Return the training objective of a run, after a test on one dummy batch to fail early.
 
     Raises:
         ConfigError: If a setting is invalid, or the encoder or the loss lacks what the
@@ -169,7 +169,7 @@ def fit_recognizer_method(
 
 
 def fitting_micro_batch_size(run: Run) -> int:
-    """Return the number of images per forward pass; large batches are split evenly."""
+    """Return the number of images per forward pass, at most ``run.micro_batch_size``."""
     return math.ceil(run.batch_size / _fitting_accumulation_steps(run))
 
 
@@ -212,7 +212,7 @@ def _fit_recognizer_method_head(
 ) -> None:
     """Fit the head of a network on frozen features, with the training recipe of the head.
 
-    Gradients of a randomly initialized head would degrade the pretrained network.
+    Otherwise, gradients of a randomly initialized head would degrade the pretrained network.
     """
     recipe: TrainingRecipe = head.recipe
     run_training_loop(
@@ -238,7 +238,10 @@ def fitting_out_of_fold_scores(
     fold: npt.NDArray[np.int64],
     progress: Progress | None = None,
 ) -> npt.NDArray[np.float32]:
-    """Compute scores of each image, ``(n, c)``, with a method fitted on the other folds."""
+    """Compute scores ``(n, c)`` of n images and c labels, with methods fitted on other folds.
+
+    The scores of an image are computed by a method that was fitted on all other folds.
+    """
     folds = int(fold.max()) + 1
     scores = np.empty(tuple(data.targets.shape), dtype=np.float32)
     for k in range(folds):
@@ -272,7 +275,7 @@ def _label_text_features_for_fitting(
 ) -> Tensor | None:
     """Return text features of the labels; if there is no text encoder, return None.
 
-    A regularizer that requires text features raises an error if the text features are missing.
+    If the text features are None, a regularizer that requires text features raises an error.
     """
     try:
         return encode_synonyms_for_text_scorer(encoder, names_with_aliases, prompt_templates("one"))

@@ -38,10 +38,10 @@ def index_images_with_recognizer(
     *,
     progress: Progress | None = None,
 ) -> IndexUpdate:
-    """Create an index of images, or update an existing one with new, changed and deleted images.
+    """Create an index of images, or update the index with new, changed and deleted images.
 
-    Indexed images that are not in ``images`` stay in the index while their files exist. Paths are
-    stored as absolute paths, so the update does not depend on the current folder.
+    An indexed image that is not in ``images`` stays in the index as long as its file exists. Paths
+    are stored as absolute paths, so the update does not depend on the current folder.
 
     Args:
         folder: Folder of the index. If the folder does not exist, the folder is created.
@@ -52,8 +52,8 @@ def index_images_with_recognizer(
     Raises:
         InputError: If the index was created with another recognizer.
         NotFitted: If the recognizer is not calibrated.
-        DataError: If no image can be read, if the folder contains other files or is being written,
-            or if the files of all indexed images are deleted.
+        DataError: If no image can be read for a new index, or if the folder contains other files.
+            Also if another process writes to the index, or if all indexed image files are deleted.
     """
     images = list(dict.fromkeys(map(os.path.abspath, images)))
     if not (Path(folder) / "index.json").exists():
@@ -84,21 +84,21 @@ def read_names_for_indexing(folder: str | Path) -> list[str] | None:
 
 
 def _check_indexing_recognizer(index: Index, recognizer: Recognizer) -> None:
-    """Check that the index was created with the same recognizer.
+    """Check that the index was created with ``recognizer``.
 
     Raises:
         InputError: If the fingerprints of index and recognizer differ.
     """
     if index.model != recognizer.fingerprint:
         raise InputError(
-            f"An index contains predictions of one recognizer, {index.model} in {index.folder}; "
-            f"got {recognizer.fingerprint}. Give the same --model and --labels as before, or "
-            "choose a new folder."
+            f"The index {index.folder} contains predictions of the recognizer {index.model}; got "
+            f"the recognizer {recognizer.fingerprint}. Give the --model and --labels of the index, "
+            "or choose a new folder."
         )
 
 
 def _check_files_before_indexing(index: Index, status: IndexStatus) -> None:
-    """Check that an update does not remove all images, for example on an unmounted disk.
+    """Check that an update does not remove all images, for example if a disk is not mounted.
 
     Raises:
         DataError: If the files of all indexed images are deleted.
@@ -116,7 +116,8 @@ def _predict_images_for_indexing(
 ) -> tuple[Predictions | None, Sequence[SkippedImage]]:
     """Return the predictions of readable images, and the unreadable images.
 
-    If no image is readable, return None and raise no error, so that the index stays usable.
+    If no image is readable, return None instead of the predictions and raise no error, so that the
+    index stays usable.
     """
     if not paths:
         return None, ()

@@ -22,13 +22,13 @@ RecognizerInput = Images | LabelledInput | str | Path | Sequence[str | Path] | n
 
 
 def resolve_recognizer_input(source: RecognizerInput) -> Images | LabelledInput:
-    """Return ``source`` as images or features.
+    """Convert an input to ``Images``, ``LabelledImages`` or ``LabelledFeatures``.
 
     A folder, an image file, a .txt file with paths, or a sequence of paths is converted to
     ``Images``. A numeric array is converted to ``LabelledFeatures`` without labels.
 
     Raises:
-        DataError: If ``source`` is a single path without images.
+        DataError: If ``source`` is a single path and no image is found there.
         InputError: If a numeric array does not have one finite vector per row.
     """
     if isinstance(source, Images | LabelledImages | LabelledFeatures):
@@ -50,11 +50,12 @@ def encode_recognizer_input(
 ) -> EncodedImages:
     """Return the features that a method needs, from images or precomputed features.
 
-    If an image has fewer views than the other images, the pooled vector of the image replaces each
-    missing view.
+    If an image has fewer views than other images, each missing view is replaced by the pooled
+    vector of the image.
 
     Raises:
-        ConfigError: If the method needs more than pooled features, and ``source`` has no images.
+        ConfigError: If ``source`` contains precomputed features, and the method also needs other
+            features than pooled features.
         DataError: If no image can be read, or if ``strict`` is True and any image cannot be read.
     """
     if isinstance(source, LabelledFeatures):
@@ -92,7 +93,7 @@ def align_recognizer_input_labels(
 ) -> LabelledImages:
     """Return the labelled images with one target column per label in ``names``.
 
-    Labels are matched by any alias.
+    A label of ``source`` matches a label in ``names`` if they share an alias.
 
     Raises:
         InputError: If ``source`` has no labels, or no label in ``names``.

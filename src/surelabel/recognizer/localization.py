@@ -23,12 +23,13 @@ class HeatMaps:
 
     Attributes:
         paths: Paths of the images that could be read, length n.
-        maps: Raw scores of each label in each region, ``(n, c, down, across)``, for a grid of
+        maps: Raw scores of each of c labels in each region, ``(n, c, down, across)``, for a grid of
             ``down`` rows and ``across`` columns.
         region_weights: Weight of each region in the score of the image, ``(n, down, across)``. If
             None, all regions have the same weight.
-        similarities: Cosine similarities of adapted regions and label texts, with the shape of
-            ``maps``. If None, the method has no regions in the joint space.
+        similarities: Cosine similarities of label texts and the region features of the fitted
+            method, with the shape of ``maps``. If None, the method does not compute such
+            similarities.
     """
 
     paths: list[str]
@@ -45,8 +46,8 @@ def compute_localization_maps(
 
     Raises:
         InputError: If ``source`` contains precomputed features.
-        ConfigError: If the method has no heat maps, and the encoder has no patches in the joint
-            space.
+        ConfigError: If the method has no heat maps, and the encoder has no patch features in the
+            joint space of images and texts.
     """
     if isinstance(source, LabelledFeatures):
         raise InputError(
@@ -76,8 +77,8 @@ def check_localization_support(method: Any, encoder: Encoder) -> None:
     """Check that the method or the encoder can compute heat maps.
 
     Raises:
-        ConfigError: If the method has no heat maps, and the encoder has no patches in the joint
-            space.
+        ConfigError: If the method has no heat maps, and the encoder has no patch features in the
+            joint space of images and texts.
     """
     if not hasattr(method, "heat_maps") and not encoder.patch_kinds:
         raise ConfigError(
@@ -90,9 +91,11 @@ def check_localization_support(method: Any, encoder: Encoder) -> None:
 def localization_maps_of_frozen_encoder(
     paths: list[str], names: list[str], encoder: Encoder, cache: FeatureCache
 ) -> Array | None:
-    """Return cosine similarities of frozen patches and label texts, ``(n, c, down, across)``.
+    """Return cosine similarities of patches of the frozen encoder and label texts.
 
-    Return None if the encoder has no patches of the kind ``patches``.
+    The shape is ``(n, c, down, across)`` for n images, c labels, and a grid of ``down`` rows and
+    ``across`` columns of patches. If the encoder has no patches of the kind ``patches``, return
+    None.
 
     Raises:
         DataError: If an image cannot be read.
@@ -108,7 +111,7 @@ def localization_maps_of_frozen_encoder(
 
 
 def _optional_localization_maps(method: Any, function: str, features: Features) -> Array | None:
-    """Return maps from a function of the method; return None if the method lacks the function."""
+    """Return the maps of a function of the method, or None if the method lacks the function."""
     return (
         _localization_tensor_to_array(getattr(method, function)(features))
         if hasattr(method, function)
@@ -117,9 +120,10 @@ def _optional_localization_maps(method: Any, function: str, features: Features) 
 
 
 def _localization_patch_scores(method: Any, features: Features) -> Tensor:
-    """Return scores of the p patches of each image, ``(n, p, c)``.
+    """Return scores ``(n, p, c)`` of c labels for the p patches of each of n images.
 
-    If a method needs more than pooled features, the text scorer of the method scores the patches.
+    If the method also needs other features than pooled features, the text scorer of the method
+    computes the scores.
     """
     if feature_extraction_kinds_of_method(method) != ["images"] and hasattr(method, "text_scorer"):
         scores: Tensor = method.text_scorer(features.patches)
@@ -128,7 +132,7 @@ def _localization_patch_scores(method: Any, features: Features) -> Tensor:
 
 
 def _patch_scores_to_localization_maps(scores: Tensor, features: Features) -> Array:
-    """Reshape scores of patches ``(n, p, c)`` to maps ``(n, c, down, across)``."""
+    """Reshape scores ``(n, p, c)`` of p patches to maps with a grid, ``(n, c, down, across)``."""
     return _localization_tensor_to_array(scores.transpose(1, 2).unflatten(2, features.grid or ()))
 
 

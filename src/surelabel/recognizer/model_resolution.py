@@ -1,4 +1,4 @@
-"""Resolve a model argument, a saved folder or the name of an encoder, to a Recognizer."""
+"""Convert a model argument (saved folder or name of an encoder) to a Recognizer."""
 
 import json
 from collections.abc import Sequence
@@ -20,28 +20,29 @@ def resolve_model(
     settings: Sequence[str] = (),
     device: str = "cpu",
 ) -> Recognizer:
-    """Load a saved recognizer, or combine an encoder with a method that needs no labels.
+    """Load a saved recognizer, or combine an encoder with a method that needs no annotations.
 
     Args:
         model: Folder of a saved recognizer, or name of an encoder.
-        names: Labels. If None, a saved recognizer keeps the saved labels.
-        default_names: Labels that are used for an encoder if ``names`` is None.
-        template: Prompt template for an encoder: ``one``, ``ensemble``, or a sentence with
-            ``{}``.
+        names: Labels. If None, a saved recognizer keeps the saved labels, and an encoder uses
+            ``default_names``.
+        default_names: Labels for an encoder if ``names`` is None.
+        template: Prompt template for an encoder: ``one``, ``ensemble``, or a sentence in which
+            ``{}`` is replaced by the label.
         settings: Settings of the run for an encoder, such as ``method.name=tiles`` and
             ``method.domain=centred``. If there are no settings, the method is ``zero_shot``.
         device: PyTorch device of the encoder.
 
     Returns:
-        Loaded or new recognizer. If the method is fitted on unlabelled images, a new recognizer is
-        not fitted yet, and ``is_fitted`` is False.
+        Loaded or new recognizer. If the method has to be fitted on unlabelled images, a new
+        recognizer is not fitted yet, and its attribute ``is_fitted`` is False.
 
     Raises:
-        InputError: If an encoder has no labels, or a saved recognizer gets a template or
-            settings.
-        ConfigError: If the method has to be trained first.
+        InputError: If ``model`` is an encoder and no labels are given, or if ``model`` is a saved
+            recognizer and a template or settings are given.
+        ConfigError: If the method has to be trained first, or supports only the saved labels.
         UnknownName: If ``model`` is neither a folder nor an encoder.
-        DataError: If the saved recognizer is incomplete.
+        DataError: If the saved recognizer is incomplete or damaged.
     """
     if not Path(model).is_dir():
         labels = names or default_names
@@ -66,7 +67,7 @@ def resolve_model(
 
 
 def _resolve_model_to_encoder_run(model: str, template: str | None, settings: Sequence[str]) -> Run:
-    """Return the run of an encoder with a method that is not trained.
+    """Return the run of an encoder and a method that needs no training.
 
     Raises:
         ConfigError: If the method has to be trained.
@@ -91,7 +92,9 @@ def _resolve_model_to_encoder_run(model: str, template: str | None, settings: Se
 
 
 def _resolve_model_to_recognizer(run: Run, names: Sequence[str], device: str) -> Recognizer:
-    """Return the recognizer of a run; if the encoder is unknown, mention folders in the error.
+    """Return the recognizer of a run.
+
+    If the encoder is unknown, the error also mentions folders of saved recognizers.
 
     Raises:
         UnknownName: If the encoder is unknown.

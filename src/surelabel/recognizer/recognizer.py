@@ -85,15 +85,15 @@ class Recognizer:
 
     Args:
         run: Run with the encoder, the method, the loss, the calibrator and their settings.
-        names: Labels, length c; ``sofa|couch`` are two aliases of one label.
+        names: Labels, length c; ``sofa|couch`` is one label with two aliases.
         device: PyTorch device of the encoder.
         encoder: Loaded encoder. If None, the encoder of the run is loaded.
-        cache: Cache of features. If None, the cache is in the cache folder of the user.
+        cache: Cache of features. If None, features are cached in the default cache folder.
 
     Attributes:
-        names: Labels in the order of the columns, length c.
-        link: Link from the scores of a method fitted with a loss to log-odds. If None, the scores
-            are not converted.
+        names: Labels in the order of the columns of scores and targets, length c.
+        link: Function that converts scores of a method fitted with a loss to log-odds. If None,
+            scores are not converted.
         calibration: Fitted calibration. If None, the recognizer is not calibrated.
         is_fitted: Whether the recognizer can predict. If the method has to be fitted first, the
             value is False.
@@ -143,13 +143,15 @@ class Recognizer:
     ) -> "Recognizer":
         """Return a zero-shot recognizer, which needs no fitting.
 
-        With an embedded encoder, the recognizer is calibrated as well.
+        If the encoder is ``tiny-vit`` or ``tiny-rn`` and ``templates`` is ``one`` or ``ensemble``,
+        the recognizer is already calibrated.
 
         Args:
-            model: Name of an encoder: ``tiny-vit``, ``tiny-rn``, ``ViT-B-16/openai``,
-                ``local-dir:FOLDER`` …
+            model: Name of an encoder, such as ``tiny-vit``, ``tiny-rn``, ``ViT-B-16/openai`` or
+                ``local-dir:FOLDER``.
             names: Labels, length c.
-            templates: Prompt templates: ``one``, ``ensemble``, or a sentence with ``{}``.
+            templates: Prompt templates: ``one``, ``ensemble``, or a sentence in which ``{}`` is
+                replaced by the label.
             device: PyTorch device of the encoder.
         """
         settings = {} if templates == "one" else {"templates": templates}
@@ -172,20 +174,25 @@ class Recognizer:
         Args:
             source: Images or precomputed features with labels. A method that is fitted on
                 unlabelled images also accepts paths or a folder, and ignores labels.
-            folds: Number of cross-validation folds to calibrate with the same labels, at least 2.
-                If 0, the recognizer is not calibrated. The calibrator is fitted on out-of-fold
-                scores of one extra method per fold. The final method is fitted on all images.
-            checkpoint: File that stores an unfinished fit after each epoch. A fit of the same run
-                and data resumes from the checkpoint, which is deleted at the end.
-            progress: Function called with the number of encoded images and the total number of
-                images, then with the number of finished epochs and the total number of epochs.
+            folds: Number of cross-validation folds, at least 2, to calibrate on the images of
+                ``source``. If 0, the recognizer is not calibrated. For each fold, another copy of
+                the method is fitted on the other folds, and the calibrator is fitted on the scores
+                of these copies. The final method is fitted on all images.
+            checkpoint: File that stores an unfinished fit after each epoch and after every
+                hundredth optimizer step. A fit of the same run and data resumes from the
+                checkpoint, which is deleted at the end.
+            progress: Function called with the number of finished items and the total number of
+                items. The items are first encoded images, then training epochs (for self-training,
+                training images of an epoch), then folds.
 
         Raises:
             ConfigError: If the method has no parameters to fit, does not support ``folds``, or is
                 not compatible with the encoder, the loss or ``source``. The error is raised before
                 any image is read.
-            InputError: If ``source`` has no label of the recognizer, or too few images.
-            DataError: If ``checkpoint`` is damaged, or belongs to another run.
+            InputError: If ``source`` has no labels, no label of the recognizer, no known target, or
+                too few images for ``folds``.
+            DataError: If no image can be read, or if ``checkpoint`` is damaged or belongs to
+                another run.
         """
         resolved = resolve_recognizer_input(source)
         check_fit_compatibility(
@@ -220,7 +227,7 @@ class Recognizer:
         checkpoint: str | Path | None,
         progress: Progress | None,
     ) -> "Recognizer":
-        """Fit a method that needs no labels."""
+        """Fit a method on images without labels."""
         warn_unused_labels(self.run.method.name, source)
         warn_few_steps(self.run, len(source))
         self._reset_fit()
@@ -247,8 +254,8 @@ class Recognizer:
     ) -> "Recognizer":
         """Fit the calibrator of the run on held-out annotated images.
 
-        For images without labels, the calibrator is fitted on pseudo-labels of the encoder. The
-        attribute ``calibrated_on`` then states that the calibration is not verified against labels.
+        For images without labels, the calibrator is fitted on pseudo-labels, which the encoder
+        computes. The attribute ``calibrated_on`` then mentions the pseudo-labels.
 
         Args:
             held_out: Annotated images that were not used by ``fit``, or images without labels.
@@ -259,6 +266,7 @@ class Recognizer:
             NotFitted: If the method has to be fitted first.
             ConfigError: If the calibrator requires log-odds, and the scores are not log-odds.
             InputError: If no known target is positive, or no known target is negative.
+            DataError: If no image can be read.
         """
         self._check_fitted()
         uses_loss = self.method.learns_from == "labels"
@@ -293,8 +301,8 @@ class Recognizer:
     ) -> "Recognizer":
         """Adapt the calibration to an unlabelled image collection with other label frequencies.
 
-        The adaptation assumes label shift: the frequencies of the labels change, but not the
-        appearance of images with and without a label.
+        The adaptation assumes label shift: label frequencies change, but for a given target of a
+        label, the distribution of images is unchanged.
 
         Args:
             images: Images of the new collection; labels are ignored.
@@ -302,8 +310,8 @@ class Recognizer:
                 images.
 
         Raises:
-            NotFitted: If the recognizer is not calibrated, or was calibrated on too few images to
-                estimate label frequencies.
+            NotFitted: If the recognizer is not calibrated, or if its calibration has no validation
+                record, which requires at least 20 calibration images.
             InputError: If the estimate of the label frequencies does not converge.
         """
         if self.calibration is None:
@@ -323,7 +331,10 @@ class Recognizer:
     def _fit_calibration(
         self, scores: npt.NDArray[np.float32], data: FittingData, *, folds: int = 0
     ) -> None:
-        """Fit the calibrator on scores and targets; ``folds`` is 0 for held-out images."""
+        """Fit the calibrator on scores ``(n, c)`` of n images and c labels, and on targets.
+
+        If the scores are out-of-fold scores, ``folds`` is the number of folds; otherwise, 0.
+        """
         self.calibration = fit_recognizer_calibration(
             self.run,
             self.logits_of(scores),
@@ -335,17 +346,17 @@ class Recognizer:
     def with_names(self, names: Sequence[str]) -> "Recognizer":
         """Return a recognizer for other labels, without training.
 
-        Parameters of the method and of the calibration that all labels share are kept. Parameters
-        per label are dropped with one warning.
+        Parameters that all labels share are kept. If the calibration has parameters per label,
+        these parameters are dropped with a warning.
 
         Raises:
-            ConfigError: If the method supports only the labels of the fit.
+            ConfigError: If the method supports only the labels that it was fitted on.
         """
         if not self.method.open_vocabulary:
             raise ConfigError(
                 f"with_names requires an open-vocabulary method; {self.run.method.name} supports "
-                "only the labels of the fit. Fit the recognizer again, or use a method such as "
-                "zero_shot or recover_match."
+                "only the labels of the fit. Fit the recognizer again, or use an open-vocabulary "
+                "method such as zero_shot or recover_match."
             )
         other = Recognizer(self.run, names, encoder=self.encoder, cache=self.cache)
         other.method.load_state_dict(self.method.state_dict())
@@ -365,10 +376,11 @@ class Recognizer:
 
         Args:
             source: Images with or without labels, paths of images, a folder of images, or
-                precomputed features, with labels or as an array ``(n, d)`` of n vectors of length
-                d.
-            workers: Number of worker processes that decode images. If None, the number of workers
-                depends on the number of images.
+                precomputed features. Precomputed features are ``LabelledFeatures``, or an array
+                ``(n, d)`` of n vectors of length d.
+            workers: Number of worker processes that decode images. If None, there are no worker
+                processes for fewer than 64 images, and one per CPU core, at most 8, for more
+                images.
             strict: Whether to raise an error if an image cannot be read. If False, unreadable
                 images are left out.
             progress: Function called with the number of encoded images and the total number of
@@ -402,7 +414,7 @@ class Recognizer:
         )
 
     def predict_pil_images(self, images: Sequence[Image.Image]) -> Predictions:
-        """Return the predictions of PIL images, without a cache.
+        """Return the predictions of PIL images, whose features are not cached.
 
         Raises:
             NotFitted: If the method has to be fitted first.
@@ -416,29 +428,34 @@ class Recognizer:
         return self._make_predictions([f"image {i}" for i in range(len(images))], features)
 
     def uncalibrated_logits(self, predictions: Predictions) -> Array | None:
-        """Return the log-odds of predictions before calibration, ``(n, c)``.
+        """Return the log-odds before calibration, ``(n, c)``, of predictions for c labels.
 
-        Return None if the recognizer is not calibrated, or is calibrated from raw scores.
+        If the recognizer is not calibrated, or has no link from scores to log-odds, return None.
         """
         if self.calibration is None or self.link is None:
             return None
         return self.logits_of(predictions.scores)
 
     def align_labels(self, labelled: LabelledInput) -> LabelledImages:
-        """Return the labelled images with one target column per label, matched by alias."""
+        """Return the labelled images with one target column per label of the recognizer.
+
+        A label of the images matches a label of the recognizer if they share an alias.
+        """
         return align_recognizer_input_labels(labelled, self.names, self.aliases)
 
     def localize(self, source: RecognizerInput) -> tuple[list[str], Array]:
-        """Return heat maps: the score of each label in each region of an image.
+        """Return heat maps: the score of each label in each region of each image.
 
         Returns:
             Paths of the n readable images, and raw scores ``(n, c, down, across)`` of c labels in a
-            grid of regions. Only the order of the scores within an image is meaningful.
+            grid of ``down`` rows and ``across`` columns of regions. Only the order of the scores
+            within an image is meaningful.
 
         Raises:
             InputError: If ``source`` contains precomputed features.
-            ConfigError: If the method has no heat maps, and the encoder has no patches in the joint
-                space.
+            ConfigError: If the method has no heat maps, and the encoder has no patch features in
+                the joint space of images and texts.
+            DataError: If no image can be read.
         """
         heat_maps = compute_localization_maps(
             resolve_recognizer_input(source), self.method, self.encoder, self.cache
@@ -446,7 +463,7 @@ class Recognizer:
         return heat_maps.paths, heat_maps.maps
 
     def save(self, folder: str | Path) -> None:
-        """Write the recognizer to a folder that can be loaded without network access.
+        """Write the recognizer to a folder, which can be loaded without network access.
 
         Raises:
             NotFitted: If the method has to be fitted first.
@@ -469,10 +486,13 @@ class Recognizer:
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "cpu") -> "Recognizer":
-        """Load a saved recognizer, which returns the same predictions as before saving.
+        """Load a recognizer that was written by ``save``.
+
+        The predictions are the same as before saving.
 
         Raises:
-            DataError: If a file is missing, damaged, or of a newer version.
+            DataError: If a file is missing or damaged, or if a newer version of surelabel wrote the
+                folder.
         """
         saved = read_saved_recognizer(folder, device=device)
         recognizer = cls(saved.run, saved.names_with_aliases, encoder=saved.encoder)
@@ -485,7 +505,7 @@ class Recognizer:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of everything that determines the predictions of the recognizer."""
+        """Hash of all weights and settings that determine the predictions of the recognizer."""
         return recognizer_fingerprint(
             self.run,
             self.names_with_aliases,
@@ -497,7 +517,11 @@ class Recognizer:
 
     @property
     def calibrated_on(self) -> str | None:
-        """Text that names calibrator and calibration data; None if there are no log-odds."""
+        """Description of the calibrator and the calibration data.
+
+        Without a calibration, the text names the loss that the method was fitted with. If there is
+        no calibration and the loss has no link to log-odds, the value is None.
+        """
         if self.calibration:
             return self.calibration.description
         return f"by its loss alone ({self.run.loss.name})" if self.link else None
@@ -528,19 +552,22 @@ class Recognizer:
 
     @torch.no_grad()
     def _compute_scores(self, features: Features) -> npt.NDArray[np.float32]:
-        """Return the scores of the method, ``(n, c)``."""
+        """Return the scores ``(n, c)`` of the method for n images and c labels."""
         self._check_fitted()
         scores: Tensor = self.method(features)
         array: npt.NDArray[np.float32] = scores.cpu().numpy().astype(np.float32)
         return array
 
     def logits_of(self, scores: npt.NDArray[np.float32]) -> Array:
-        """Return the input of the calibrator: log-odds if there is a link, else raw scores."""
+        """Convert scores ``(n, c)`` of n images and c labels to the input of the calibrator.
+
+        If there is a link, the input is log-odds; otherwise, the scores are not changed.
+        """
         raw: Array = scores.astype(np.float64)
         return self.link.logits(raw) if self.link else raw
 
     def _make_predictions(self, paths: list[str], features: Features) -> Predictions:
-        """Return scores and log-odds of encoded images."""
+        """Return scores of images, and log-odds if there is a link or a calibration."""
         scores, logits = self._compute_scores(features), None
         if self.calibration:
             logits = self.calibration.logits(self.logits_of(scores))

@@ -1,4 +1,4 @@
-"""Region maps of selected labels: heat maps of a recognizer, label by label and image by image."""
+"""Localize selected labels: compute the heat map of each selected label in each image."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,8 +21,8 @@ def check_recognizer_can_localize(recognizer: Recognizer) -> None:
     """Check that a recognizer can compute heat maps, before any image is read.
 
     Raises:
-        ConfigError: If the method has no heat maps, and the encoder has no patches in the joint
-            space.
+        ConfigError: If the method has no heat maps, and the encoder has no patch features in the
+            joint space of images and texts.
     """
     check_localization_support(recognizer.method, recognizer.encoder)
 
@@ -30,12 +30,13 @@ def check_recognizer_can_localize(recognizer: Recognizer) -> None:
 def localize_labels(
     recognizer: Recognizer, labels_by_path: Mapping[str, Sequence[str]]
 ) -> dict[str, RegionMaps]:
-    """Return region maps of selected labels for each image.
+    """Return the heat maps of selected labels for each image.
 
-    If the method has heat maps, the similarities of the frozen encoder are also included.
+    If the method has heat maps, the result also contains cosine similarities of label texts and
+    patches of the frozen encoder.
 
     Args:
-        recognizer: Recognizer whose method has heat maps, or whose encoder has patches.
+        recognizer: Recognizer whose method has heat maps, or whose encoder has patch features.
         labels_by_path: Dictionary from the path of an image to the labels to localize.
 
     Returns:
@@ -43,8 +44,8 @@ def localize_labels(
 
     Raises:
         UnknownName: If a label is not a label of the recognizer.
-        ConfigError: If the method has no heat maps, and the encoder has no patches in the joint
-            space.
+        ConfigError: If the method has no heat maps, and the encoder has no patch features in the
+            joint space of images and texts.
     """
     check_recognizer_can_localize(recognizer)
     _check_labels_to_localize(recognizer.names, labels_by_path)
@@ -78,7 +79,7 @@ def _check_labels_to_localize(
 def _localize_labels_in_block(
     recognizer: Recognizer, labels_by_path: Mapping[str, Sequence[str]]
 ) -> dict[str, RegionMaps]:
-    """Return region maps of a block of images that fits into memory."""
+    """Return region maps of a block of images, whose heat maps fit into memory."""
     encoder, cache = recognizer.encoder, recognizer.cache
     heat_maps = compute_localization_maps(
         Images(list(labels_by_path)), recognizer.method, encoder, cache

@@ -1,8 +1,8 @@
-"""Save and load a recognizer as a folder; an incomplete folder raises an error.
+"""Save and load a recognizer as a folder; loading an incomplete folder raises an error.
 
 run.toml             run with all settings
 names.txt            one label per line, in the order of the columns
-link.json            loss whose link turns scores into log-odds
+link.json            loss whose link converts scores to log-odds
 calibration.json     fitted calibrator and description of the calibration data
 record.safetensors   validation record, for operating points and guarantees; optional
 weights.safetensors  weights of the method
@@ -57,7 +57,8 @@ class SavedRecognizer:
         link: Key of the loss whose link converts scores to log-odds. If None, there is no link.
         calibration: Calibration as a JSON object with ``calibrator``, ``state`` and ``about``. If
             None, the recognizer is not calibrated.
-        record: Validation record of the calibration. If None, there were too few images.
+        record: Validation record of the calibration. If None, the recognizer is not calibrated, or
+            there were too few images.
         weights: Weights of the method.
         fingerprint: Fingerprint of the recognizer.
     """
@@ -90,7 +91,7 @@ def check_saved_recognizer_folder(folder: str | Path) -> None:
 
 
 def write_saved_recognizer(folder: str | Path, recognizer: SavedRecognizer) -> None:
-    """Write a recognizer to a folder atomically: completely, or not at all.
+    """Write a recognizer to a folder atomically: if an error occurs, the folder is not changed.
 
     Raises:
         DataError: If the folder cannot be written, or contains other files.
@@ -125,10 +126,11 @@ def write_saved_recognizer(folder: str | Path, recognizer: SavedRecognizer) -> N
 def read_saved_recognizer(folder: str | Path, *, device: str = "cpu") -> SavedRecognizer:
     """Read the folder of a saved recognizer, without network access.
 
-    Folders of version 0.1.0 are read as well.
+    Folders that were written by surelabel 0.1.0 are supported.
 
     Raises:
-        DataError: If a file is missing, damaged, or of a newer version.
+        DataError: If a file is missing or damaged, or if a newer version of surelabel wrote the
+            folder.
     """
     folder = Path(folder)
     is_0_1_0 = not (folder / "encoder").exists() and (folder / ENCODER_FOLDER).exists()
@@ -229,7 +231,7 @@ def _check_saved_recognizer_consistency(folder: Path, saved: SavedRecognizer) ->
     for name, count in labels_per_file.items():
         if count != n_labels:
             raise DataError(
-                f"{folder / name} must have {n_labels} labels, as names.txt; got {count}. "
+                f"{folder / name} must have {n_labels} labels, like names.txt; got {count}. "
                 f"{COPY_AGAIN}"
             )
 
@@ -253,7 +255,9 @@ def _saved_recognizer_json(value: Any) -> str:
 
 
 def _read_saved_recognizer_json(path: Path) -> dict[str, Any]:
-    """Return the object of a JSON file; if the file contains another value, return {}.
+    """Return the object of a JSON file as a dictionary.
+
+    If the file contains another JSON value, return an empty dictionary.
 
     Raises:
         DataError: If the file is damaged.
@@ -283,14 +287,14 @@ Labels: {first_names}
 | calibration | {calibration or "none on held-out images"} |
 | saved by | surelabel {version("surelabel")} |
 
-Load it with `surelabel.Recognizer.load(folder)`, or give this folder as `--model`.
-Its probabilities are calibrated for images like the calibration images. Measure them on your own
-annotated images with `surelabel evaluate` before you rely on them.
+Load the recognizer with `surelabel.Recognizer.load(folder)`, or give this folder as `--model`.
+Probabilities are calibrated only for images that are similar to the calibration images. Before you
+rely on the probabilities, run `surelabel evaluate` on your own annotated images.
 """
 
 
 def _describe_fit_of_saved_recognizer(run: Run) -> str:
-    """Return a text that names the loss and the targets of the fit."""
+    """Describe the loss and the targets that the method was fitted with."""
     method: Any = METHODS[run.method.name]
     if method.learns_from == "nothing":
         return "none: not fitted"

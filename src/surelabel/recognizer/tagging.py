@@ -22,29 +22,30 @@ def tag(
     device: str = "cpu",
     **settings: Any,
 ) -> list[list[dict[str, Any]]]:
-    """Tag images: return each label with score and probability.
+    """Tag images: return the score and the probability of each label in each image.
 
     An image can have several labels, so the probabilities of an image need not sum to 1.
 
     Args:
-        images: Paths of image files, or PIL images.
+        images: One image or a sequence of images, as paths of image files or as PIL images.
         labels: Labels to score, at least one label.
         model: Name of an encoder.
-        method: Key of a method that needs no annotated images. A method that is fitted without
-            labels is fitted on ``images`` first.
+        method: Key of a method that needs no annotated images. If the method computes statistics of
+            unlabelled images, it is first fitted on ``images``.
         device: PyTorch device of the encoder.
         settings: Settings of the method, such as ``domain="centred"``.
 
     Returns:
         For each image, a list of dictionaries ``{"label", "score", "probability"}`` with the most
-        probable label first. If encoder and method are not calibrated, the probability is None.
+        probable label first. If no calibration is shipped for the encoder and the method, the
+        probability is None.
 
     Raises:
         DataError: If an image cannot be read.
         InputError: If paths and PIL images are mixed.
         UnknownName: If the encoder or the method is unknown.
         ConfigError: If a setting is unknown, or the value of a setting is invalid.
-        NotFitted: If the method has to be trained; fit a ``Recognizer`` instead.
+        NotFitted: If the method has to be trained; in this case, fit a ``Recognizer`` instead.
 
     Example:
         >>> import surelabel as sl
@@ -85,7 +86,8 @@ def select_tags(
         top_k: Maximum number of labels per image. If None, there is no limit.
 
     Returns:
-        For each image, a list of dictionaries ``{"label", "score", "probability"}``.
+        For each image, a list of dictionaries ``{"label", "score", "probability"}``. If the
+        predictions are not calibrated, the probability is None.
 
     Raises:
         NotFitted: If there is a threshold, and the predictions are not calibrated.
@@ -128,7 +130,8 @@ def select_tags(
 def _tagging_threshold_mask(probabilities: Array, thresholds: Array) -> Flags:
     """Return a mask of the probabilities ``(n, c)`` that are at or above the threshold.
 
-    If thresholds are given per label, a threshold of 1 excludes the label.
+    The axes are n images and c labels. If thresholds are given per label, a threshold of 1 excludes
+    the label.
     """
     is_disabled = thresholds >= 1 if thresholds.ndim else np.False_
     selected: Flags = (probabilities >= thresholds) & ~is_disabled

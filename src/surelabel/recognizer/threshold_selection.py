@@ -22,10 +22,10 @@ def operating_point(recognizer: Recognizer, goal: str, **settings: Any) -> Thres
     """Return the probability threshold of each label that reaches a goal, such as a precision.
 
     Args:
-        recognizer: Recognizer calibrated on at least 20 images. For ``cost``, any calibration is
-            accepted.
-        goal: Key of ``OPERATING_POINTS``.
-        settings: Settings of the entry ``goal``.
+        recognizer: Recognizer calibrated on at least 20 images. If ``goal`` is ``cost``, the number
+            of images is not limited.
+        goal: Key of ``OPERATING_POINTS``, such as ``precision``.
+        settings: Settings of the operating point, such as ``at_least=0.9``.
 
     Raises:
         UnknownName: If ``goal`` is unknown.
@@ -43,12 +43,12 @@ def operating_point(recognizer: Recognizer, goal: str, **settings: Any) -> Thres
 
 
 def guarantee(recognizer: Recognizer, goal: str, **settings: Any) -> Guarantee:
-    """Return one threshold for all labels with a statistical guarantee of the goal.
+    """Return one threshold for all labels, with a statistical guarantee for the error rate.
 
     Args:
         recognizer: Recognizer calibrated on at least 20 annotated images.
-        goal: Key of ``GUARANTEES``.
-        settings: Settings of the entry ``goal``.
+        goal: Key of ``GUARANTEES``, such as ``at_most_wrong``.
+        settings: Settings of the guarantee, such as ``level=0.1``.
 
     Raises:
         UnknownName: If ``goal`` is unknown.
@@ -74,7 +74,7 @@ def _record_for_threshold_selection(recognizer: Recognizer) -> ValidationRecord 
 
 
 def _require_record_for_threshold_selection(recognizer: Recognizer) -> ValidationRecord:
-    """Return the validation record.
+    """Return the validation record of a recognizer, or raise an error if there is none.
 
     Raises:
         NotFitted: If there is no validation record, or if the calibration has a label shift.
@@ -82,11 +82,11 @@ def _require_record_for_threshold_selection(recognizer: Recognizer) -> Validatio
     record = _record_for_threshold_selection(recognizer)
     if record is None:
         raise NotFitted(
-            "This goal requires a validation record; the recognizer has no validation "
-            f"record. Calibrate the recognizer (`surelabel calibrate`) on "
-            f"{MIN_RECORD_IMAGES} or more images, with labels or, less reliably, without "
-            "(--unlabelled). After an adaptation to label shift, or with "
-            "fewer images, only a fixed --threshold is possible."
+            "Operating points and guarantees require a validation record; the recognizer has no "
+            f"validation record. Calibrate the recognizer (`surelabel calibrate`) on "
+            f"{MIN_RECORD_IMAGES} or more images, with labels or, less reliably, without labels "
+            "(--unlabelled). After an adaptation to label shift, or with fewer images, only a "
+            "fixed --threshold is possible."
         )
     return record
 

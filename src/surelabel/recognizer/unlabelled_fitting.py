@@ -48,7 +48,7 @@ class PseudoLabels:
 
     Attributes:
         paths: Paths of the images that could be read, length n.
-        targets: Pseudo-labels in [0, 1], ``(n, c)``.
+        targets: Pseudo-labels in [0, 1], ``(n, c)``, for c labels.
     """
 
     paths: Sequence[str]
@@ -57,12 +57,13 @@ class PseudoLabels:
 
 @dataclass(frozen=True)
 class FittedStudent:
-    """Student fitted by self-training, with initial and final pseudo-labels.
+    """Student fitted by self-training, and pseudo-labels before and after training.
 
     Attributes:
         method: Fitted student.
         initial_labels: Pseudo-labels of the teacher.
-        final_labels: Pseudo-labels after training, which were updated by the student.
+        final_labels: Pseudo-labels after training. They were updated with the scores of the
+            student.
     """
 
     method: Any
@@ -82,8 +83,8 @@ def fit_unlabelled(
 ) -> Any:
     """Return a method fitted on images; labels of ``source`` are ignored.
 
-    Training of a student takes several epochs and resumes from an existing checkpoint. Other
-    methods compute feature statistics in one pass, without a checkpoint.
+    A student is trained for several epochs, and the training resumes from an existing checkpoint.
+    Other methods compute feature statistics without training and without a checkpoint.
     """
     method = make_method_for_fitting(run, encoder, names_with_aliases)
     if run_method_is_student(method):
@@ -112,7 +113,9 @@ def make_pseudolabels_for_unlabelled_fitting(
     cache: FeatureCache,
     progress: Progress | None = None,
 ) -> PseudoLabels:
-    """Return pseudo-labels of images, computed by the teacher and the algorithm of a run.
+    """Return pseudo-labels of images, from the scores of the teacher.
+
+    The run selects the teacher and the pseudo-label algorithm (``run.pseudolabels``).
 
     Raises:
         ConfigError: If there are fewer than three labels, or if the teacher is not compatible with
@@ -148,16 +151,20 @@ def fit_unlabelled_student(
         names_with_aliases: One text per label; aliases are separated by ``|``.
         paths: Paths of the images; unreadable images are left out with a warning.
         cache: Cache of features.
-        checkpoint: File that stores unfinished training after each epoch and is deleted at the end.
-        workers: Number of worker processes that decode images. If None, there is one process per
-            CPU core.
+        checkpoint: File that stores unfinished training after each epoch and after every hundredth
+            optimizer step. The file is deleted at the end.
+        workers: Number of worker processes that decode images during training. If None, there is
+            one process per CPU core, at most 8.
         progress: Function called with the number of encoded images and the total number of images,
             then with the number of finished canvases of an epoch and the total number of canvases.
+            A canvas is a training image onto which other images are pasted.
 
     Raises:
-        ConfigError: If there are fewer than three labels, or if components are not compatible.
+        ConfigError: If there are fewer than three labels, or if method, teacher and encoder are not
+            compatible.
         InputError: If images have more patches than the student supports.
-        DataError: If no image can be read, or ``checkpoint`` belongs to another run.
+        DataError: If no image can be read, or if ``checkpoint`` is damaged or belongs to another
+            run.
     """
     sewing, objective = (
         run.entry("sewing")(),
@@ -198,7 +205,7 @@ def fit_unlabelled_student(
 
 @torch.no_grad()
 def _try_method_before_unlabelled_fitting(method: Any, encoder: Encoder) -> None:
-    """Score a blank image, to fail early if method and encoder are not compatible."""
+    """Compute the scores of a blank image, to fail early if method and encoder do not match."""
     method(encode_recognizer_pil_inputs([Image.new("RGB", (1, 1))], method, encoder).features)
 
 
@@ -207,19 +214,20 @@ def _make_unlabelled_fitting_teacher(
 ) -> Any:
     """Return the teacher, whose scores are log-odds of a softmax over the labels.
 
-    With the scale of the encoder, scores of parts of images are overconfident. On 500 images of
-    Scenes in 3 by 3 tiles, half of the scale raises the mAP of the pseudo-labels: from 75.0 to 76.8
-    for tiny-vit, and from 55.5 to 56.8 for tiny-rn. On VOC2012, half of the scale raises the mAP of
-    CLIP RN50x64 from 85.3 to 86.4.
+    By default, the softmax has half the logit scale of the encoder, because scores of image parts
+    are overconfident at the full scale. On 500 images of Scenes in 3 by 3 tiles, half of the scale
+    raises the mAP of the pseudo-labels. It increases from 75.0 to 76.8 for tiny-vit, and from 55.5
+    to 56.8 for tiny-rn. On VOC2012, half of the scale raises the mAP of CLIP RN50x64 from 85.3 to
+    86.4.
 
     Raises:
-        ConfigError: If there are fewer than three labels, or a setting of the teacher has no
-            effect on pseudo-labels.
+        ConfigError: If there are fewer than three labels, if the score domain of the teacher is not
+            softmax, or if a setting of the teacher fuses views.
     """
     assert run.teacher is not None  # set by Run for methods with self-training
     if len(names_with_aliases) < MIN_LABELS:
         raise ConfigError(
-            f"{run.method.name} requires at least {MIN_LABELS} labels to compare; got "
+            f"{run.method.name} requires at least {MIN_LABELS} labels; got "
             f"{len(names_with_aliases)}. Add labels that the images show, or use "
             "method.name=tiles, which needs only one label."
         )
@@ -237,7 +245,9 @@ def _make_unlabelled_fitting_teacher(
 
 
 def _check_unlabelled_fitting_fusion(teacher: Choice) -> None:
-    """Check that no setting fuses views, because pseudo-labels ignore such settings.
+    """Check that no setting of the teacher fuses views.
+
+    Pseudo-labels are computed from the scores of single views, so a fusion has no effect.
 
     Raises:
         ConfigError: If the teacher has a setting that fuses views.
@@ -246,12 +256,12 @@ def _check_unlabelled_fitting_fusion(teacher: Choice) -> None:
         if setting in teacher.settings:
             raise ConfigError(
                 f"teacher.{setting} must not be set; got {teacher.settings[setting]!r}. The "
-                "pseudo-labels fuse the views: set pseudolabels.margin instead."
+                "pseudo-label algorithm combines the views; set pseudolabels.margin instead."
             )
 
 
 def _unlabelled_fitting_teacher_scores(teacher: Any, features: Features) -> Tensor:
-    """Return scores of whole images, or of whole images and views if the teacher has views."""
+    """Return scores of whole images; if the teacher has views, also return scores of views."""
     if hasattr(teacher, "fit_unlabelled"):
         teacher.fit_unlabelled(features)
     scores: Tensor = (

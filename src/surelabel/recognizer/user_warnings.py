@@ -33,8 +33,8 @@ def warn_untrained_labels(encoder: Encoder, aliases: Sequence[str]) -> None:
 def warn_out_of_distribution(encoder: Encoder, method: Any, pooled: Tensor) -> None:
     """Warn if images are out of distribution for the encoder.
 
-    If the method has another input size, there is no warning: the OOD score is calibrated only for
-    the usual input size of the encoder.
+    If the method sets an image size, there is no warning, because the OOD score is calibrated only
+    for the default image size of the encoder.
     """
     if method.image_size:
         return
@@ -49,7 +49,7 @@ def warn_out_of_distribution(encoder: Encoder, method: Any, pooled: Tensor) -> N
 
 
 def warn_skipped_images(encoded: EncodedImages, what: str = "labelled images") -> None:
-    """Warn if images cannot be read; ``what`` is the noun for images in the message."""
+    """Warn if images cannot be read; ``what`` is the word for the images in the message."""
     if encoded.skipped:
         n_images = len(encoded.skipped) + len(encoded.rows)
         reasons = "; ".join(f"{image.path}: {image.reason}" for image in encoded.skipped[:3])
@@ -62,7 +62,7 @@ def warn_skipped_images(encoded: EncodedImages, what: str = "labelled images") -
 
 
 def warn_unused_labels(method: str, source: object) -> None:
-    """Warn if images have labels, and the method is fitted without labels."""
+    """Warn if ``source`` has labels, but the method is fitted without labels."""
     if isinstance(source, LabelledImages | LabelledFeatures) and len(source.names):
         warnings.warn(
             f"{method} is fitted without labels: the labels of these {len(source)} images are "
@@ -84,7 +84,7 @@ def warn_few_steps(run: Run, n_images: int) -> None:
 
 
 def warn_unannotated_labels(names: Sequence[str], known: Flags) -> None:
-    """Warn if labels have no known target in the annotations."""
+    """Warn if a label has no known target in the annotations."""
     unannotated = [name for name, column in zip(names, known.T, strict=True) if not column.any()]
     if unannotated:
         warnings.warn(

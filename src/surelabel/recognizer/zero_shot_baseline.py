@@ -19,19 +19,19 @@ from surelabel.records import LabelledFeatures, Predictions
 def predict_zero_shot_baseline(
     recognizer: Recognizer, test: LabelledInput, predictions: Predictions
 ) -> Predictions | None:
-    """Return zero-shot predictions of the same images, labels and encoder.
+    """Return zero-shot predictions with the labels and the encoder of a recognizer.
 
-    The predictions are calibrated if the encoder has a shipped calibration. Cached features are
-    reused; each image without cached features takes one encoder pass.
+    The predictions are calibrated if a calibration is shipped with the encoder. Cached features are
+    reused; each image without cached features requires one encoder pass.
 
     Args:
-        recognizer: Recognizer that the baseline is compared with.
+        recognizer: Recognizer that is compared with the baseline.
         test: Test images or precomputed features.
         predictions: Predictions of the recognizer for ``test``.
 
     Returns:
-        Zero-shot predictions of ``test``. None is returned if the recognizer is itself zero-shot,
-        if the fit trained the encoder, if there is no text encoder, or if an image file changed.
+        Zero-shot predictions of ``test``. If the recognizer is itself zero-shot, if its encoder was
+        trained, if there is no text encoder, or if an image file changed, the result is None.
     """
     run = Run(encoder=recognizer.run.encoder, method=Choice("zero_shot"))
     if _is_recognizer_zero_shot_baseline(recognizer) or "pixels" in recognizer.method.needs:
@@ -59,6 +59,6 @@ def predict_zero_shot_baseline(
 
 
 def _is_recognizer_zero_shot_baseline(recognizer: Recognizer) -> bool:
-    """Return whether the method is zero-shot with default settings, for any prompt templates."""
+    """Return True if the method is zero-shot with default settings, for any prompt templates."""
     method = recognizer.run.method
     return method.name == "zero_shot" and not method.settings.keys() - {"templates"}

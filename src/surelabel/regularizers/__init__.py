@@ -1,9 +1,7 @@
-"""Regularizers of training, each called as ``regularizer(step, *, settings) -> ()``.
+"""Regularizers for training, called as ``regularizer(step, *, settings)``, with a scalar result.
 
-To add a regularizer, add one line to the table ``REGULARIZERS``.
-
-
-The training loop multiplies the regularizer by a weight and adds it to the loss.
+The training loop multiplies the result by a weight and adds the product to the loss. To add a
+regularizer, add one line to the table ``REGULARIZERS``.
 """
 
 from collections.abc import Callable

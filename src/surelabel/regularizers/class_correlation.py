@@ -1,4 +1,4 @@
-"""Correlation of predictions over all images, positives included."""
+"""Correlation of the predictions of two labels over all images, including positives."""
 
 from torch import Tensor
 
@@ -18,27 +18,28 @@ def class_correlation(
     epsilon: float = 1e-6,
     min_images: int = 4,
 ) -> Tensor:
-    """Penalize the difference between prediction correlation and text similarity of labels.
+    """Penalize differences between correlations of predictions and similarities of label texts.
 
     The formula is that of ``class_covariance``, but every known target has the weight m = 1,
-    positive or negative. To measure the effect of the restriction to negatives, compare
-    ``class_correlation`` with ``class_covariance``.
+    positive or negative. ``class_covariance`` uses only negatives. To measure the effect of this
+    restriction, compare the two regularizers.
 
     Args:
         step: Training step with text vectors.
         similarity: Text similarity that the correlations are compared with: "cosine" for the
             cosine, "centered" for the cosine after the mean text vector is subtracted, "minmax" for
-            the cosine scaled to [0, 1].
+            the cosine scaled linearly to [0, 1] over all label pairs.
         epsilon: Number added to each variance, >= 0. If the predictions of a label are nearly
             constant, ``epsilon`` keeps the correlations of the label close to 0.
-        min_images: Smallest number of images where both labels of a pair are known. Label pairs
-            with fewer images are left out.
+        min_images: Smallest number of images where the targets of both labels of a pair are known.
+            Label pairs with fewer images are left out.
 
     Returns:
-        Loss in [0, 4], ``()``, float32 or wider. If no label pair is left, the loss is 0.
+        Scalar loss in [0, 4], ``()``, in float32 or a wider type. If no label pair is left, the
+        loss is 0.
 
     Raises:
-        InputError: If the step has no texts, or the tensors of the step differ in shape.
+        InputError: If the step has no texts, or the shapes of its tensors do not match.
         ConfigError: If ``similarity`` is not "cosine", "centered" or "minmax".
 
     Source:

@@ -18,45 +18,49 @@ def class_covariance(
     epsilon: float = 1e-6,
     min_images: int = 4,
 ) -> Tensor:
-    """Penalize the difference between prediction correlation and text similarity of negatives.
+    """Penalize differences between correlations of negatives and the similarities of their texts.
 
-        m = 1 - y,  mu_c = Σ m·p / Σ m,  a = m · (p - mu),  C = aᵀ a / n
+        m = 1 - y,  mu = Σ m · p / Σ m,  a = m · (p - mu),  C = aᵀ a / n
         R_ij = C_ij / (sqrt(C_ii + epsilon) · sqrt(C_jj + epsilon))
         mean over pairs i != j of (R_ij - S_ij)²
 
-    where y is the target, p is the predicted probability, n is the number of images, R is the
-    correlation of predictions and S is the text similarity. The probability p is the sigmoid of the
-    log-odds, or of the scores if the loss has no strictly increasing link. The rank of the
-    covariance C is less than n, so large batches are better. Time and memory are O(c²) for c
-    labels.
+    where y is the target, p is the predicted probability and n is the number of images with a known
+    target. The sums are over the images, so mu contains the mean probability of each label over its
+    negatives; m is 0 for unknown targets. C is the covariance of labels, R is the correlation and S
+    is the text similarity. The probability p is the sigmoid of the log-odds, or of the scores if
+    the loss has no strictly increasing link. The rank of C is less than n, so use large batches.
+    For c labels, the time is O(n · c²) and the memory is O(c · (n + c)).
 
     Args:
         step: Training step with text vectors.
         similarity: Text similarity that the correlations are compared with: "cosine" for the
             cosine, "centered" for the cosine after the mean text vector is subtracted, "minmax" for
-            the cosine scaled to [0, 1].
+            the cosine scaled linearly to [0, 1] over all label pairs.
         epsilon: Number added to each variance, >= 0. If the predictions of a label are nearly
             constant, ``epsilon`` keeps the correlations of the label close to 0.
         min_images: Smallest number of images where both labels of a pair are negative. Label pairs
             with fewer images are left out.
 
     Returns:
-        Loss in [0, 4], ``()``, float32 or wider. If no label pair is left, the loss is 0.
+        Scalar loss in [0, 4], ``()``, in float32 or a wider type. If no label pair is left, the
+        loss is 0.
 
     Raises:
-        InputError: If the step has no texts, or the tensors of the step differ in shape.
+        InputError: If the step has no texts, or the shapes of its tensors do not match.
         ConfigError: If ``similarity`` is not "cosine", "centered" or "minmax".
 
     Source:
         Zhou et al., Rethinking BCE Loss for Multi-Label Image Recognition with Fine-Tuning,
-        CVPR 2026: jointly inactive pairs, covariance normalized to correlation, squared Frobenius
-        distance to the similarity of zero-shot texts. Only its supplement was available, which
-        has no formula of the raw covariance. The formula here is ours; it is positive
-        semi-definite, so R is a correlation.
+        CVPR 2026. The paper restricts the covariance to label pairs that are both negative,
+        normalizes the covariance to a correlation and uses the squared Frobenius distance to the
+        similarity of zero-shot texts. Only the supplement of the paper was available. The
+        supplement has no formula of the covariance before normalization. The formula of C is ours;
+        C is positive semi-definite, so R is a correlation matrix.
 
     Differs:
-        The mean over pairs instead of the sum, which is c · (c - 1) times as large and dominates a
-        loss that is itself a mean. The diagonal and unknown targets are left out.
+        The regularizer is the mean over label pairs. The paper uses the sum, which is c · (c - 1)
+        times as large and dominates a loss that is a mean. Unknown targets and the diagonal of R
+        are left out.
 
     Example:
         >>> import torch

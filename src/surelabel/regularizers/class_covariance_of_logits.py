@@ -1,4 +1,4 @@
-"""Class-wise covariance of log-odds, with a gradient also for predictions near 0."""
+"""Class-wise covariance of log-odds; the gradient does not vanish for probabilities near 0."""
 
 from torch import Tensor
 
@@ -18,7 +18,7 @@ def class_covariance_of_logits(
     epsilon: float = 1e-6,
     min_images: int = 4,
 ) -> Tensor:
-    """Penalize the difference between log-odds correlation and text similarity of negatives.
+    """Penalize differences between log-odds correlations of negatives and their text similarities.
 
     The formula is that of ``class_covariance``, with the log-odds instead of the probability p. If
     the loss has no strictly increasing link, the scores are used. The gradient does not vanish for
@@ -28,17 +28,18 @@ def class_covariance_of_logits(
         step: Training step with text vectors.
         similarity: Text similarity that the correlations are compared with: "cosine" for the
             cosine, "centered" for the cosine after the mean text vector is subtracted, "minmax" for
-            the cosine scaled to [0, 1].
+            the cosine scaled linearly to [0, 1] over all label pairs.
         epsilon: Number added to each variance, >= 0. If the log-odds of a label are nearly
             constant, ``epsilon`` keeps the correlations of the label close to 0.
         min_images: Smallest number of images where both labels of a pair are negative. Label pairs
             with fewer images are left out.
 
     Returns:
-        Loss in [0, 4], ``()``, float32 or wider. If no label pair is left, the loss is 0.
+        Scalar loss in [0, 4], ``()``, in float32 or a wider type. If no label pair is left, the
+        loss is 0.
 
     Raises:
-        InputError: If the step has no texts, or the tensors of the step differ in shape.
+        InputError: If the step has no texts, or the shapes of its tensors do not match.
         ConfigError: If ``similarity`` is not "cosine", "centered" or "minmax".
 
     Source:

@@ -1,4 +1,4 @@
-"""Class-wise covariance with separate images, means and variances for each pair."""
+"""Class-wise covariance with separate images, means and variances for each label pair."""
 
 import torch
 from torch import Tensor
@@ -18,31 +18,33 @@ def class_covariance_pairwise(
     epsilon: float = 1e-6,
     min_images: int = 4,
 ) -> Tensor:
-    """Penalize the difference between pairwise correlation and text similarity of negatives.
+    """Penalize differences between pairwise correlations of negatives and their text similarities.
 
         R_ij = cov(p_i, p_j) / (sqrt(var p_i + epsilon) · sqrt(var p_j + epsilon))
 
-    where p_i is the predicted probability of label i and R_ij is computed over the images where
-    both labels i and j are negative. In contrast to ``class_covariance``, mean, variance and
-    covariance of a label pair are computed only from the images where both labels are negative.
-    With few images, the correlation is extreme: for two images, R_ij is -1 or 1. The matrix R is
+    where p_i is the predicted probability of label i. Mean, variance and covariance of a label pair
+    are computed only from the images where both labels are negative. In ``class_covariance``, mean
+    and variance of a label are computed from all its negatives. The regularizer is the mean of
+    (R_ij - S_ij)² over label pairs, where S_ij is the text similarity. If a label
+    pair has few images, R_ij is extreme. With two images, R_ij is close to -1 or 1. The matrix R is
     not always positive semi-definite.
 
     Args:
         step: Training step with text vectors.
         similarity: Text similarity that the correlations are compared with: "cosine" for the
             cosine, "centered" for the cosine after the mean text vector is subtracted, "minmax" for
-            the cosine scaled to [0, 1].
+            the cosine scaled linearly to [0, 1] over all label pairs.
         epsilon: Number added to each variance, >= 0. If the predictions of a label are nearly
             constant, ``epsilon`` keeps the correlations of the label close to 0.
         min_images: Smallest number of images where both labels of a pair are negative. Label pairs
             with fewer images are left out.
 
     Returns:
-        Loss in [0, 4], ``()``, float32 or wider. If no label pair is left, the loss is 0.
+        Scalar loss in [0, 4], ``()``, in float32 or a wider type. If no label pair is left, the
+        loss is 0.
 
     Raises:
-        InputError: If the step has no texts, or the tensors of the step differ in shape.
+        InputError: If the step has no texts, or the shapes of its tensors do not match.
         ConfigError: If ``similarity`` is not "cosine", "centered" or "minmax".
 
     Source:
@@ -68,7 +70,7 @@ def class_covariance_pairwise(
 def _class_covariance_pairwise_correlation(
     p: Tensor, weights: Tensor, shared_images: Tensor, epsilon: float
 ) -> Tensor:
-    """Return the correlation of two columns over the images weighted in both, ``(c, c)``."""
+    """Return the correlation of each label pair over images where both weights are positive."""
     center = (weights * p).sum(0) / weights.sum(0).clip(min=1e-12)
     deviations = weights * (p - center.detach())  # any constant cancels; this is the most exact
     counts = shared_images.clip(min=1e-12)

@@ -1,4 +1,4 @@
-"""Second moment of the confidence in negatives."""
+"""Second moment of the probability 1 - p of negatives, compared with the similarity of texts."""
 
 from torch import Tensor
 
@@ -18,29 +18,31 @@ def class_second_moment(
     epsilon: float = 1e-6,
     min_images: int = 4,
 ) -> Tensor:
-    """Penalize the difference between second moment and text similarity of negatives.
+    """Penalize differences between second moments of negatives and their text similarities.
 
         m = 1 - y,  q = 1 - p,  C_ij = Σ m_i m_j q_i q_j / n
 
-    where y is the target, p is the predicted probability and n is the number of images. C is
-    normalized to a diagonal of 1 and compared with the text similarity as in ``class_covariance``.
-    The entries of C are in [0, 1], as are most cosines of texts. If all negatives have a low
-    probability, all entries of C are close to 1 and the gradient is small.
+    where y is the target, p is the predicted probability, n is the number of images with a known
+    target and the sum is over images. C is normalized to a diagonal of 1 and compared with the text
+    similarity as in ``class_covariance``. The entries of the normalized C are in [0, 1], as are
+    most cosines of texts. If most labels are negative and have a low probability, these entries are
+    close to 1 and the gradient is small.
 
     Args:
         step: Training step with text vectors.
         similarity: Text similarity that the moments are compared with: "cosine" for the cosine,
             "centered" for the cosine after the mean text vector is subtracted, "minmax" for the
-            cosine scaled to [0, 1].
+            cosine scaled linearly to [0, 1] over all label pairs.
         epsilon: Number added to the diagonal before the square root, >= 0.
         min_images: Smallest number of images where both labels of a pair are negative. Label pairs
             with fewer images are left out.
 
     Returns:
-        Loss in [0, 4], ``()``, float32 or wider. If no label pair is left, the loss is 0.
+        Scalar loss in [0, 4], ``()``, in float32 or a wider type. If no label pair is left, the
+        loss is 0.
 
     Raises:
-        InputError: If the step has no texts, or the tensors of the step differ in shape.
+        InputError: If the step has no texts, or the shapes of its tensors do not match.
         ConfigError: If ``similarity`` is not "cosine", "centered" or "minmax".
 
     Source:

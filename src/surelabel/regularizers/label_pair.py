@@ -13,30 +13,33 @@ def label_pair(step: TrainingStep) -> Tensor:
         2 / (T · (T - 1)) · Σ_{t positive} Σ_{s negative} log(1 + exp(z_s - z_t)),
         mean over images
 
-    where z are the log-odds and T is the number of known labels of the image. If the loss has no
-    strictly increasing link, z are the raw scores. The regularizer depends only on differences of
-    scores within an image; the level of the scores is determined by the loss.
+    where z_t are the log-odds of label t and T is the number of labels of the image with a known
+    target. If the loss has no strictly increasing link, z are the raw scores. The regularizer
+    depends only on differences of scores within an image. It does not change if a constant is added
+    to all scores of an image.
 
     Args:
-        step: Training step. A target y between 0 and 1 counts as a positive with weight y and as a
-            negative with weight 1 - y; a label is never paired with itself. For targets between 0
-            and 1, the loss is the expected loss of independent labels with probability y.
+        step: Training step. A target y between 0 and 1 is used as a positive with weight y and as a
+            negative with weight 1 - y. A label is never paired with itself. The loss then equals
+            the expected loss for targets that are sampled independently with probability y.
 
     Returns:
-        Loss >= 0 in nats, ``()``, float32 or wider. If no image has a positive and a negative
-        label, the loss is 0. The loss can be differentiated once.
+        Scalar loss >= 0 in nats, ``()``, in float32 or a wider type. If no image has a positive and
+        a negative label, the loss is 0. Only the first derivative of the loss is available.
 
     Raises:
-        InputError: If the tensors of the step differ in shape.
+        InputError: If the shapes of the tensors of the step do not match.
 
     Source:
         Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks, CVPR 2024,
-        eq. 19 and 20, where beta of a pair is the sigmoid of the difference of log-odds.
+        eq. 19 and 20. In these equations, beta of a label pair is the sigmoid of the difference of
+        their log-odds.
 
     Differs:
-        Unknown and graded targets are ours; for known targets of 0 or 1 the formula is that of the
-        paper. An image with fewer than two known labels is left out of the mean. With a proper
-        loss, it changes the probabilities of dependent labels: see docs/regularizers.md.
+        If all targets are known and 0 or 1, the formula is that of the paper; the extension to
+        unknown and graded targets is ours. Images with fewer than two known targets are left out of
+        the mean. Added to a proper loss, the regularizer changes the optimal probabilities of
+        dependent labels; see docs/regularizers.md.
 
     Example:
         >>> import torch

@@ -1,4 +1,4 @@
-"""Label-pair regularizer on a grid, with a cost that is independent of the number of positives."""
+"""Label-pair regularizer on a grid; the time does not depend on the number of positives."""
 
 import math
 from dataclasses import replace
@@ -16,39 +16,41 @@ MAX_GRID_POINTS = 2**14  # of one image; 256 nats with the default spacing
 
 
 def label_pair_on_grid(step: TrainingStep, *, spacing: float = 1 / 64) -> Tensor:
-    """Approximate ``label_pair`` with scores that are interpolated on a grid.
+    """Approximate ``label_pair`` by assigning the scores of the labels to the points of a grid.
 
         2 / (T · (T - 1)) · Σ_m (P ⋆ N)_m · log(1 + exp(m · h)),  mean over images
 
-    where T is the number of known labels of the image, h is the spacing of the grid, and P and N
-    are the weights of positive and negative labels at the grid points. The weight of a label is
-    split between the two nearest grid points by linear interpolation. The cross-correlation P ⋆ N
-    is computed by fast Fourier transforms in float64. Time and memory are O(n · (c + g)) for n
-    images, c labels and g grid points. For many positives, ``label_pair_on_grid`` is faster than
-    ``label_pair``; for few positives, ``label_pair`` is faster and exact. If the scores of an image
-    range over more than 16,384 grid points, the loss of the image is computed exactly.
+    where T is the number of labels of the image with a known target and h is the spacing of the
+    grid. P and N are the weights of positive and negative labels at the grid points. The offset m
+    is the grid index of the negative label minus that of the positive label. The weight of a label
+    is split between the two nearest grid points by linear interpolation. The cross-correlation
+    P ⋆ N is computed by fast Fourier transforms in float64. For n images, c labels and g grid
+    points, the memory is O(n · (c + g)) and the time is O(n · (c + g log g)). For many positives,
+    ``label_pair_on_grid`` is faster than ``label_pair``; for few positives, ``label_pair`` is
+    faster and exact. If the scores of an image range over more than 16,384 grid points, the loss of
+    the image is computed exactly.
 
     Args:
         step: Training step, with targets as in ``label_pair``.
-        spacing: Distance h of neighbouring grid points in nats, > 0.
+        spacing: Distance h between neighbouring grid points in nats, > 0.
 
     Returns:
-        Loss >= 0 in nats, ``()``, float32 or wider. Up to rounding, the loss of a pair is at least
-        that of ``label_pair`` and at most h² / 16 greater, where h is the spacing. The gradient of
-        a pair differs by at most h / 8 + h² / 80. With the default spacing, the loss differs by at
-        most 1.6e-5 and the gradient by at most 0.002.
+        Scalar loss >= 0 in nats, ``()``, in float32 or a wider type. Up to rounding, the loss of a
+        pair is at least that of ``label_pair`` and at most h² / 16 greater, where h is the spacing.
+        The gradient of a pair differs from that of ``label_pair`` by at most h / 8 + h² / 80. With
+        the default spacing, the loss differs by at most 1.6e-5 and the gradient by at most 0.002.
 
     Raises:
-        InputError: If the tensors of the step differ in shape.
+        InputError: If the shapes of the tensors of the step do not match.
         ConfigError: If ``spacing`` is not a finite number > 0.
 
     Source:
         The regularizer: Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural
         Networks, CVPR 2024, eq. 19 and 20. The grid: none; ours. A linear split has an error of at
-        most h² / 8 times the greatest curvature, 1/4 here, and a pair has two splits.
+        most h² / 8 times the greatest second derivative, which is 1/4 here. A pair has two splits.
 
     Differs:
-        The paper sums over the pairs.
+        The paper computes the exact sum over the pairs.
 
     Example:
         >>> scores, targets = torch.tensor([[2.0, 0.0, 1.0]]), torch.tensor([[1.0, 0.0, 0.0]])
@@ -88,7 +90,7 @@ def _split_label_pairs_onto_grid(positions: Tensor, weights: Tensor, n_points: i
 
 
 def _sum_label_pair_losses_on_grid(positive: Tensor, negative: Tensor, spacing: float) -> Tensor:
-    """Return the loss over all pairs of grid points, weighted, ``(n,)``."""
+    """Return the weighted sum of the losses over all pairs of grid points, ``(n,)``."""
     n_points = positive.shape[1]
     length = 1 << (2 * n_points - 1).bit_length()  # a power of two, without wrap-around
     spectrum = torch.fft.rfft(positive, length).conj() * torch.fft.rfft(negative, length)

@@ -12,38 +12,40 @@ from surelabel.regularizers.pairs.label_pairs import LabelPairs
 def label_pair_sampled(
     step: TrainingStep, *, negatives: int = 64, seed: int | None = None
 ) -> Tensor:
-    """Estimate ``label_pair`` without bias from sampled negatives of each positive.
+    """Estimate ``label_pair`` without bias from negatives that are sampled for each positive.
 
-        2 / (T · (T - 1)) · Σ_{t positive} a / m · Σ_{s sampled for t} log(1 + exp(z_s - z_t))
+        2 / (T · (T - 1)) · Σ_{t positive} a / m · Σ_{s sampled for t} log(1 + exp(z_s - z_t)),
+        mean over images
 
-    where T is the number of known labels of the image, a is the number of negatives, m is the
-    number of sampled negatives and z are the log-odds, or the scores if there are no log-odds. In
-    each step, the negatives of an image are arranged in a circle in random order. For each
-    positive, m consecutive negatives are used, starting at a random position.
+    where T is the number of labels of the image with a known target and a is the number of its
+    negatives. The number of negatives sampled for each positive is m. The values z are the
+    log-odds, or the scores if there are no log-odds. In each step, the negatives of an image are
+    arranged in a circle in random order. For each positive, m consecutive negatives are used,
+    starting at a random position.
 
     Args:
         step: Training step, with targets as in ``label_pair``.
         negatives: Number of negatives sampled for each positive (m), >= 1. If the image has at most
             m negatives, all negatives are used, as in ``label_pair``.
-        seed: Seed of the sampling, which is used in each call. If None, the negatives are sampled
+        seed: Seed of the sampling; each call uses the same seed. If None, the negatives are sampled
             with torch's global generator and differ in each step, as in dropout.
 
     Returns:
-        Loss >= 0 in nats, ``()``, float32 or wider. The expected loss and the expected gradient
-        equal those of ``label_pair``.
+        Scalar loss >= 0 in nats, ``()``, in float32 or a wider type. The expected loss and the
+        expected gradient equal those of ``label_pair``.
 
     Raises:
-        InputError: If the tensors of the step differ in shape.
+        InputError: If the shapes of the tensors of the step do not match.
         ConfigError: If ``negatives`` is less than 1.
 
     Source:
         The regularizer: Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural
-        Networks, CVPR 2024, eq. 19 and 20. The sample: the estimator of Horvitz and Thompson,
+        Networks, CVPR 2024, eq. 19 and 20. The sampling: the estimator of Horvitz and Thompson,
         A Generalization of Sampling Without Replacement From a Finite Universe, Journal of the
         American Statistical Association, 1952.
 
     Differs:
-        The paper sums over all pairs.
+        The paper computes the exact sum over all pairs.
 
     Example:
         >>> scores, targets = torch.tensor([[2.0, 0.0, 1.0]]), torch.tensor([[1.0, 0.0, 0.0]])

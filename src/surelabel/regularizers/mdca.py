@@ -12,24 +12,26 @@ def mdca(step: TrainingStep) -> Tensor:
 
         mean over labels of | mean over images of p - mean over images of y |,  p = sigmoid(z)
 
-    where y is the target and z are the log-odds.
+    where y is the target, z is the log-odds and p is the probability of a label.
 
     Args:
-        step: Training step. If the step has no log-odds, z are the scores of the step.
+        step: Training step. If the step has no log-odds, z is the score of the label.
 
     Returns:
-        Loss in [0, 1], ``()``, float32 or wider. If no target is known, the loss is 0.
+        Scalar loss in [0, 1], ``()``, in float32 or a wider type. If no target is known, the loss
+        is 0.
 
     Raises:
-        InputError: If the tensors of the step differ in shape.
+        InputError: If the shapes of the tensors of the step do not match.
 
     Source:
         Hebbalaguppe et al., A Stitch in Time Saves Nine: A Train-Time Regularizing Loss for
         Improved Neural Network Calibration, CVPR 2022.
 
     Differs:
-        p is a sigmoid, for several labels; in the paper it is the softmax of a single label.
-        Means are over the known targets; a label without known targets in the batch is left out.
+        The probability p is a sigmoid, because an image may have several positive labels. The paper
+        uses a softmax for one label per image. The means over images use only known targets. A
+        label without known targets in the batch is left out.
 
     Example:
         >>> scores, targets = torch.zeros(4, 2), torch.tensor([[1.0, 0], [0, 0], [0, 0], [0, 0]])

@@ -32,7 +32,7 @@ def plot_average_precision(
         names: Labels, length c.
         average_precision: Average precision of each label in [0, 1], ``(c,)``. Undefined values are
             NaN.
-        prevalence: Fraction of images with each label, in [0, 1], ``(c,)``.
+        prevalence: Fraction of positive targets of each label, in [0, 1], ``(c,)``.
 
     Returns:
         Plot of the average precision, or None if the average precision of all labels is undefined.
@@ -44,7 +44,7 @@ def plot_average_precision(
     return Plot(
         "average_precision",
         "Average precision of each label",
-        f"Bars of average precision in falling order. The highest is {names[best]} with "
+        f"Bars of average precision in decreasing order. The highest is {names[best]} with "
         f"{100 * average_precision[best]:.0f} %, the lowest is {names[worst]} with "
         f"{100 * average_precision[worst]:.0f} %.",
         "Each bar is one label. The vertical mark is the average precision of a random ranking, "
@@ -56,13 +56,13 @@ def plot_average_precision(
 def draw_average_precision_plot(
     names: Sequence[str], average_precision: Array, prevalence: Array
 ) -> bytes:
-    """Draw bars of the average precision of each label as a PNG file.
+    """Plot bars of the average precision of each label and return a PNG file.
 
     Args:
         names: Labels, length c.
         average_precision: Average precision of each label in [0, 1], ``(c,)``. Undefined values are
             NaN.
-        prevalence: Fraction of images with each label, in [0, 1], ``(c,)``.
+        prevalence: Fraction of positive targets of each label, in [0, 1], ``(c,)``.
     """
     n_defined = int((~np.isnan(average_precision)).sum())
     order = np.argsort(-average_precision, kind="stable")[:n_defined]

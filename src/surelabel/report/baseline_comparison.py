@@ -1,4 +1,4 @@
-"""Compare the ranking and the predicted labels of a recognizer with its zero-shot baseline."""
+"""Compare the rankings and predicted labels of a recognizer and of its zero-shot baseline."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,8 +28,8 @@ class ThresholdedLabels:
     Attributes:
         threshold: Probability threshold, in [0, 1]. At this threshold, the number of predicted
             labels is closest to the sum of all probabilities.
-        counts: Expected, predicted and positive labels of each image.
-        cooccurrence: Fractions of images with both labels of a pair.
+        counts: Number of expected, predicted and positive labels of each image.
+        cooccurrence: Fraction of images with both labels, for each pair of labels.
         precision: Fraction of the predicted labels that are positive. If no label is predicted, the
             precision is NaN.
         labels_above_half: Mean number of labels per image with a probability of 50 % or more.
@@ -112,10 +112,11 @@ def baseline_comparison_ranking_metrics(
 
 
 def baseline_comparison_pairs_per_image(shares: Array) -> float:
-    """Return the mean number of label pairs per image.
+    """Return the mean number of pairs of labels per image.
 
     Args:
-        shares: Fraction of images with both labels of a pair, ``(c, c)``. Unknown shares are NaN.
+        shares: Fraction of images with both labels of a pair, ``(c, c)``. If the fraction of a pair
+            is unknown, the value is NaN and the pair is not counted.
 
     Example:
         >>> shares = np.array([[0.9, 0.5, 0.25], [0.5, 0.6, 0.0], [0.25, 0.0, 0.3]])

@@ -30,8 +30,8 @@ def calibration_errors_for_bin_sensitivity(
         known: True where the target is known, ``(n, c)``.
 
     Returns:
-        Mapping from metric to a mapping from binning to metric value. If a binning has no bins, the
-        value is NaN.
+        Mapping from metric to a mapping from binning, such as ``15 bins``, to metric value. If no
+        bin contains enough decisions, the value is NaN.
     """
     decisions = probabilities, targets, known
     binnings = {
@@ -51,7 +51,7 @@ def bin_sensitivity_table(errors: Mapping[str, Mapping[str, float]]) -> Markup:
     """Return an HTML table of ECE, ACE and MCE for each binning.
 
     Args:
-        errors: Mapping from metric to a mapping from binning to metric value.
+        errors: Mapping from metric to a mapping from binning, such as ``15 bins``, to metric value.
     """
     binnings = list(next(iter(errors.values())))
     rows = [

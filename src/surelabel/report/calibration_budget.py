@@ -1,4 +1,4 @@
-"""Plot and summary of the calibration error by the number of annotated images."""
+"""Plot and summary of the calibration error as a function of the number of annotated images."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ NOISE_FACTOR = 2  # multiple of the noise floor above which an error is more tha
 
 
 def describe_calibration_budget_in_report(budget: CalibrationBudget) -> str:
-    """Summarize in one or two sentences how many annotated images calibration needs.
+    """Summarize in one to three sentences how many annotated images calibration needs.
 
     Example:
         >>> ece, loss = np.array([[0.05], [0.021], [0.02]]), np.array([[0.3], [0.2], [0.2]])
@@ -57,13 +57,13 @@ def describe_calibration_budget_in_report(budget: CalibrationBudget) -> str:
         noise_floor = format_described_metric_value(budget.noise_floor, "points")
         text += (
             f" The noise floor is {noise_floor} points. More annotated images do not remove the "
-            "remaining error; another calibrator or method may."
+            "remaining error; another calibrator or method may reduce it."
         )
     return text
 
 
 def plot_calibration_budget(budget: CalibrationBudget) -> Plot:
-    """Plot ECE and log loss by the number of annotated images, with the noise floor."""
+    """Plot ECE and log loss against the number of annotated images, with the noise floor."""
     values = [
         f"{size:,} images: ECE {format_described_metric_with_unit(error, 'points')}, "
         f"log loss {format_described_metric_with_unit(loss, 'nats')}"
@@ -73,15 +73,17 @@ def plot_calibration_budget(budget: CalibrationBudget) -> Plot:
     ]
     repeats = budget.ece.shape[1]
     n_undefined = int(np.isnan(budget.ece).sum())
-    omitted = f" {n_undefined:,} samples without a positive label are omitted." * (n_undefined > 0)
+    omitted = f" {n_undefined:,} samples without a positive or negative label are omitted." * (
+        n_undefined > 0
+    )
     return Plot(
         "calibration_budget",
         "How many annotated images does calibration need?",
         f"ECE and log loss by the number of annotated images. {'; '.join(values)}. "
         f"Noise floor: {format_described_metric_with_unit(budget.noise_floor, 'points')}.",
-        f"{describe_calibration_budget_in_report(budget)} For each size, the calibrator was fitted "
-        f"on {repeats:,} random samples of these images and evaluated on {budget.test_images:,} "
-        f"others. Each dot is one sample.{omitted}",
+        f"{describe_calibration_budget_in_report(budget)} For each number of images, a calibrator "
+        f"was fitted on each of {repeats:,} random samples and evaluated on "
+        f"{budget.test_images:,} other images. Each dot is one sample.{omitted}",
         _draw_calibration_budget_curves(budget),
     )
 
@@ -107,6 +109,6 @@ def _draw_calibration_budget_curves(budget: CalibrationBudget) -> bytes:
     lower.minorticks_off()
     note = (
         f"ECE in 15 equal-width bins and log loss on {budget.test_images:,} images that the "
-        f"calibrator was not fitted on; {budget.ece.shape[1]:,} samples per size"
+        f"calibrator was not fitted on; {budget.ece.shape[1]:,} samples per number of images"
     )
     return plot_style_figure_to_png(figure, left=0.15, bottom=0.11, top=0.97, note=note)

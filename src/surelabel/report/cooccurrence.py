@@ -1,4 +1,4 @@
-"""Plot of the co-occurrence of labels: predicted, by the zero-shot baseline, and annotated."""
+"""Plot of label co-occurrence: predicted by recognizer and zero-shot baseline, and annotated."""
 
 from collections.abc import Mapping, Sequence
 
@@ -48,7 +48,7 @@ def plot_cooccurrence(
         labels_by_source: Mapping from source (recognizer or baseline) to predicted labels.
 
     Returns:
-        Co-occurrence plot, or None if no source is calibrated or there is only one label.
+        Co-occurrence plot, or None if the recognizer is not calibrated or there is only one label.
     """
     if not labels_by_source or len(names) < 2:
         return None
@@ -73,7 +73,7 @@ def plot_cooccurrence(
 
 
 def select_cooccurrence_plot_labels(cooccurrence: Array) -> Order:
-    """Return the columns of up to ``MAX_LABELS`` labels, in falling order of their frequency.
+    """Return the columns of the most frequent labels, at most ``MAX_LABELS``, sorted by frequency.
 
     Args:
         cooccurrence: Fraction of images with both labels of a pair, ``(c, c)``. The diagonal
@@ -148,8 +148,8 @@ def _draw_cooccurrence_matrices(
             text.set_parse_math(False)
     _draw_cooccurrence_colour_bar(colour_bar, image)
     note = (
-        "rows and columns in the same order, the most frequent label first; grey: diagonal, or "
-        f"no known targets; {n_omitted:,} labels omitted"
+        "rows and columns are sorted by frequency, most frequent label first; grey: diagonal, and "
+        f"pairs without known targets; {n_omitted:,} labels omitted"
     )
     return plot_style_figure_to_png(
         figure, left=0.2, bottom=bottom, top=1 - 0.25 / height, note=note

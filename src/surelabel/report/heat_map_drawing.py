@@ -1,4 +1,4 @@
-"""Draw heat maps over images."""
+"""Render heat maps over images."""
 
 import math
 from typing import Any
@@ -32,10 +32,10 @@ VIRIDIS = np.array(
 
 
 def draw_heat_map(image: Image.Image, similarity: Array, *, crop_mode: str) -> Image.Image:
-    """Draw a heat map over the part of an image that the patches cover.
+    """Render a heat map over the part of an image that the patches cover.
 
-    Colours are scaled to the minimum and maximum of each map, so maps of different images cannot
-    be compared.
+    Colours are scaled to the minimum and maximum of each map, so the colours of different maps
+    cannot be compared.
 
     Args:
         image: RGB image.
@@ -61,11 +61,12 @@ def crop_image_for_heat_map_drawing(
     Args:
         image: RGB image.
         patches: Value of each patch, ``(rows, columns)``.
-        crop_mode: Part of the image that the patches cover, ``squash``, ``center`` or ``border``.
+        crop_mode: Part of the image that the patches cover, ``squash``, ``center`` or ``border``;
+            see `draw_heat_map`.
 
     Returns:
         The cropped image, the patches that overlap the cropped image, and the left, top, right and
-        bottom edge of the cropped image in units of patches.
+        bottom edge of the cropped image, in units of patches from the first returned patch.
     """
     down, across = patches.shape
     if crop_mode == "center":
@@ -108,11 +109,12 @@ def remove_padding_for_heat_map_drawing(
 
     Args:
         patches: Value of each patch, ``(rows, columns)``.
-        size: Width and height of the image in pixels. The image fills the grid in one dimension.
+        size: Width and height of the image in pixels. The image fills the width or the height of
+            the grid.
 
     Returns:
-        Remaining patches, and the left, top, right and bottom edge of the image in units of
-        patches.
+        Remaining patches, and the left, top, right and bottom edge of the image, in units of
+        patches from the first remaining patch.
     """
     down, across = patches.shape
     width, height = min(across, down * size[0] / size[1]), min(down, across * size[1] / size[0])
@@ -152,6 +154,6 @@ def upsample_heat_map_patches(patches: Array, size: tuple[int, int], box: Box) -
 
 
 def viridis_heat_map_colours(values: Array) -> Pixels:
-    """Return viridis RGB colours in [0, 255], ``(height, width, 3)``, of values in [0, 1]."""
+    """Map values in [0, 1] to RGB colours of viridis in [0, 255], ``(height, width, 3)``."""
     steps = np.linspace(0, 1, len(VIRIDIS))
     return np.stack([np.interp(values, steps, VIRIDIS[:, i]) for i in range(3)], axis=-1)

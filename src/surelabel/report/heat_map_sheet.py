@@ -1,4 +1,4 @@
-"""Heat maps of one image in one PNG file."""
+"""Heat map sheet: an image and its heat maps in one PNG file."""
 
 import textwrap
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ TEXT_WIDTH = 20  # characters of a line beside a row, and of a title above a pan
 MIN_PANELS = 3  # panels in a row: the image, its strongest labels, the region weights
 NOTE = (
     "The colours of each map run from its lowest value (purple) to its highest value (yellow). "
-    "The map of a negative label has a highest value too."
+    "Therefore even the map of a negative label has a yellow region."
 )
 Panel = tuple[str, Image.Image]
 
@@ -41,7 +41,7 @@ def render_heat_map_sheet(path: str, regions: RegionMaps) -> bytes:
 
     Args:
         path: Path of the image.
-        regions: Region maps of the image. The sheet contains the first six labels.
+        regions: Region maps of the image. The sheet contains the first six labels of ``maps``.
 
     Returns:
         Content of a PNG file.
@@ -98,6 +98,6 @@ def _draw_heat_map_sheet(
 
 
 def _write_heat_map_sheet_row_title(axes: Axes, text: str) -> None:
-    """Write the title of a row at the upper left of empty axes."""
+    """Write the title of a row in the upper left corner of empty axes."""
     lines = "\n".join(textwrap.wrap(text, TEXT_WIDTH))
     axes.text(0, 1, lines, color=TEXT, fontsize=9.5, va="top", transform=axes.transAxes)

@@ -52,21 +52,22 @@ from surelabel.report.zero_shot_baseline import (
 
 CONTENT_SECURITY_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 HEAT_MAP_NOTE = (
-    "Below each image: heat maps of the labels with the highest scores. The colours of each map "
-    "run from its lowest to its highest value, so maps of different images cannot be compared. "
-    "The map of a negative label has a highest value too. If the method computes its own maps, "
-    "these come first, followed by the similarity of each region to the label in the frozen "
-    "encoder; otherwise the heat map is this similarity. In the map of all labels, a region is "
-    "grey if its strongest label is not listed. The maps show the part of the image that the "
-    "encoder processed."
+    "The heat maps below each image are those of the labels with the highest scores. The colours "
+    "of each map run from its lowest to its highest value. Therefore the colours of different maps "
+    "cannot be compared, and even the map of a negative label has a yellow region. The heat maps "
+    "of the method come first, then the similarity of each region to the label in the frozen "
+    "encoder. If the method has no heat maps, only this similarity is shown. In the map of all "
+    "labels, a region is grey if its strongest label is not listed. The maps cover the part of the "
+    "image that the encoder processed."
 )
 BINNING_NOTE = (
-    "The calibration error depends on the number of bins. A metric that changes much with the "
-    "bins, or without the bins that contain few decisions, is not a reliable estimate."
+    "The calibration error depends on the number of bins. If a metric changes much with another "
+    "number of bins, or without the bins that contain few decisions, it is not a reliable estimate."
 )
 SEARCH_NOTE = (
-    "Below each image: the probability that the image matches the whole query, with labels "
-    "taken as independent, and the probability of each label. ! marks an unwanted label."
+    "Each card shows the probability that the image matches the whole query, computed as if the "
+    "labels were independent, and the probability of each label. In a query, ! marks an unwanted "
+    "label."
 )
 
 
@@ -78,7 +79,7 @@ class HtmlPagePlots:
         calibration: Plots of probabilities, pooled over labels.
         unseen: Plots of seen and unseen classes.
         label_counts: Plots of labels per image and of co-occurrence.
-        per_label: Plots of single labels. The first plot is placed beside the table of labels.
+        per_label: Plots of metrics by label. The first plot is placed beside the table of labels.
         retrieval: Plots of retrieval metrics.
     """
 

@@ -1,4 +1,4 @@
-"""Cards with images: examples of an evaluation, and hits of searches."""
+"""HTML cards with images: examples of an evaluation, and hits of searches."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -182,7 +182,7 @@ def render_image_gallery_image(path: str, **size: int) -> Markup:
 
     Args:
         path: Path of the image.
-        size: ``side``, the maximum number of pixels of the longer side.
+        size: Keyword argument ``side``, the maximum length of the longer side in pixels.
     """
     image = load_thumbnail(path, **size)
     if image is None:
@@ -197,7 +197,7 @@ def render_image_gallery_image(path: str, **size: int) -> Markup:
 
 
 def render_image_gallery_relevance(is_relevant: bool) -> Markup:
-    """Return an HTML line that states whether an image matches a query."""
+    """Return an HTML paragraph that states whether an image matches a query."""
     symbol, outcome, description = RELEVANCE[is_relevant]
     return markup_element("p", markup_element("i", f"{symbol} "), description, class_=outcome)
 
@@ -226,7 +226,7 @@ def _render_image_gallery_of_one_search(search: QueryHits, max_hits: int) -> Mar
 
 
 def _image_gallery_precision_line(search: QueryHits) -> list[Markup]:
-    """Return a sentence on the precision of the hits, if the targets are known."""
+    """Return a paragraph on the precision of the hits, or no element if targets are unknown."""
     if not search.is_relevant or search.prevalence is None:
         return []
     n_hits, n_relevant = len(search.is_relevant), sum(search.is_relevant)

@@ -1,4 +1,4 @@
-"""Statistics of each label, and their table."""
+"""Statistics of each label, and an HTML table of the statistics."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from surelabel.report.markup import Markup, markup_element, markup_table_region
 from surelabel.report.metric_descriptions import format_described_metric_value
 
 COLUMNS = (
-    ("label", "Label."),
+    ("label", "Name of the label."),
     ("images", "Number of positive images."),
     ("prevalence", "Fraction of positive images; the average precision of a random ranking."),
-    ("average precision", "Average precision of ranking the images by this label."),
+    ("average precision", "Average precision of ranking the images by the score of this label."),
     ("Brier skill", "If the Brier skill is below 0 %, predicting the prevalence would be better."),
     ("ECE", "Expected calibration error in points. With few images, the ECE is mostly noise."),
     (
@@ -34,7 +34,7 @@ class LabelStatistics:
         mean_probability: Mean probability of decisions with known targets, ``(c,)``. If the
             recognizer is not calibrated, the mean is NaN.
         average_precision: Average precision in [0, 1], ``(c,)``.
-        brier_skill: Brier skill, at most 1, ``(c,)``.
+        brier_skill: Brier skill, at most 1, ``(c,)``. The skill may be negative.
         ece: Expected calibration error in [0, 1], ``(c,)``.
     """
 
@@ -89,7 +89,7 @@ def _label_table_mean_of_known_targets(values: Array, known: Flags) -> Array:
 
 
 def render_label_table(labels: LabelStatistics) -> Markup:
-    """Return an HTML table of all labels by rising average precision, undefined values last."""
+    """Return an HTML table of all labels, sorted by increasing average precision, NaN last."""
     columns = zip(
         labels.names,
         labels.n_positives,

@@ -36,7 +36,7 @@ def plot_labels_per_image(labels_by_source: Mapping[str, ThresholdedLabels]) -> 
         labels_by_source: Mapping from source (recognizer or baseline) to predicted labels.
 
     Returns:
-        Plot of labels per image, or None if no source is calibrated.
+        Plot of labels per image, or None if the recognizer is not calibrated.
     """
     if not labels_by_source:
         return None
@@ -63,7 +63,7 @@ def plot_labels_per_image(labels_by_source: Mapping[str, ThresholdedLabels]) -> 
 
 
 def _round_labels_per_image_for_plot(counts: npt.ArrayLike | None) -> npt.NDArray[np.int64]:
-    """Round the number of labels per image, because sums of graded targets are not integers."""
+    """Round the number of labels per image, which is not an integer if targets are fractions."""
     assert counts is not None  # an evaluation has targets
     return np.rint(counts).astype(np.int64)
 
@@ -71,7 +71,7 @@ def _round_labels_per_image_for_plot(counts: npt.ArrayLike | None) -> npt.NDArra
 def _labels_per_image_plot_histograms(
     counts: Mapping[str, npt.NDArray[np.int64]],
 ) -> dict[str, Array]:
-    """Count the images with each number of labels, up to ``MAX_COUNT`` or more labels."""
+    """Count images by number of labels; ``MAX_COUNT`` also counts images with more labels."""
     greatest = min(MAX_COUNT, max(int(of.max()) for of in counts.values()))
     return {
         source: np.bincount(np.minimum(of, greatest), minlength=greatest + 1).astype(np.float64)
@@ -83,8 +83,8 @@ def _labels_per_image_plot_caption(
     labels_by_source: Mapping[str, ThresholdedLabels], mean_positives: float
 ) -> str:
     expected = [
-        f"{labels.counts.means['expected']:.2f} for {WITH_ARTICLE[source]}, which predicts as "
-        f"many at a threshold of {format_described_probability(labels.threshold)}"
+        f"{labels.counts.means['expected']:.2f} for {WITH_ARTICLE[source]}, which predicts about "
+        f"as many labels at a threshold of {format_described_probability(labels.threshold)}"
         for source, labels in labels_by_source.items()
     ]
     return (

@@ -7,7 +7,7 @@ VOID_ELEMENTS = frozenset({"img", "meta"})  # elements without content
 
 
 class Markup(str):
-    """HTML string that is not escaped again."""
+    """String of valid HTML, which the functions of this module do not escape."""
 
     __slots__ = ()
 

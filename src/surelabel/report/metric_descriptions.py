@@ -15,7 +15,7 @@ class MetricDescription:
 
     Attributes:
         title: Usual name of the metric.
-        unit: Unit of the metric, ``%``, ``points`` (hundredths) or ``nats``.
+        unit: Unit of the metric: ``%``, ``points`` (one point is 0.01) or ``nats``.
         better: Direction of improvement, ``higher`` or ``lower``.
         text: Definition of the metric in one or two sentences.
     """
@@ -51,13 +51,14 @@ METRIC_DESCRIPTIONS = {
         "Precision at k",
         "%",
         "higher",
-        "Fraction of positive labels among the k highest scores of each image.",
+        "Fraction of positive labels among the k labels with the highest scores of each image.",
     ),
     "recall_at_k": MetricDescription(
         "Recall at k",
         "%",
         "higher",
-        "Fraction of the positive labels that are among the k highest scores of their image.",
+        "Fraction of the positive labels that are among the k labels with the highest scores of "
+        "their image.",
     ),
     "f1_at_k": MetricDescription(
         "F1 at k", "%", "higher", "Harmonic mean of precision at k and recall at k."
@@ -66,8 +67,8 @@ METRIC_DESCRIPTIONS = {
         "Brier skill",
         "%",
         "higher",
-        "Reduction of the Brier score relative to predicting the prevalence of each label. 0 % is "
-        "no better than the prevalence; 100 % is perfect.",
+        "Reduction of the Brier score relative to predicting the prevalence of each label. 0 % "
+        "equals predicting the prevalence; 100 % is perfect.",
     ),
     "brier": MetricDescription(
         "Brier score",
@@ -79,7 +80,8 @@ METRIC_DESCRIPTIONS = {
         "Log loss",
         "nats",
         "lower",
-        "Mean binary cross-entropy; confident errors cost most.",
+        "Mean binary cross-entropy. Confident errors, such as a probability of 1 % for a positive "
+        "label, have the largest loss.",
     ),
     "ece": MetricDescription(
         "ECE",
@@ -92,52 +94,56 @@ METRIC_DESCRIPTIONS = {
         "ECE of candidates",
         "points",
         "lower",
-        "ECE without the many decisions whose probability is close to 0.",
+        "ECE of the decisions whose probability reaches the threshold. Decisions with a "
+        "probability close to 0 are excluded.",
     ),
     "ace": MetricDescription(
         "ACE",
         "points",
         "lower",
-        "Average calibration error: ECE with the same weight for each bin.",
+        "Average calibration error: ECE with equal weight for each bin that is not empty.",
     ),
     "mce": MetricDescription(
         "MCE",
         "points",
         "lower",
-        "Maximum calibration error: largest difference between the mean probability and the share "
-        "of positives in any bin.",
+        "Maximum calibration error: largest absolute difference between the mean probability and "
+        "the fraction of positives in any bin.",
     ),
     "adaptive_ece": MetricDescription(
         "Adaptive ECE",
         "points",
         "lower",
-        "ECE in bins with equal numbers of decisions; most of these bins are close to 0.",
+        "ECE in bins with equal numbers of decisions. Most of these bins contain probabilities "
+        "close to 0.",
     ),
     "mce_weighted": MetricDescription(
         "MCE, weighted by counts",
         "points",
         "lower",
-        "Largest term of the ECE. Some papers report this term as MCE, but the term is not "
-        "a maximum error.",
+        "Largest term of the ECE: the difference in a bin times the fraction of decisions in the "
+        "bin. Some papers report this term as MCE, but it is not a maximum error.",
     ),
     "ece_of_predictions": MetricDescription(
         "ECE of predictions",
         "points",
         "lower",
-        "ECE of the probability of the predicted class, positive or negative.",
+        "ECE of the predictions at a threshold of 50 %, with the probability of the predicted "
+        "class, positive or negative, as confidence.",
     ),
     "squared_calibration_error": MetricDescription(
         "Squared calibration error",
         "points",
         "lower",
-        "Calibration term of the Brier score. Few decisions per bin bias this term upwards.",
+        "Calibration term of the Brier score: mean squared calibration error of the bins. With "
+        "few decisions per bin, noise increases this term.",
     ),
     "accuracy": MetricDescription(
         "Accuracy",
         "%",
         "higher",
         "Fraction of correct decisions at a threshold of 50 %. If most targets are negative, "
-        "predicting no label at all is nearly as accurate.",
+        "predicting no label at all has a high accuracy too.",
     ),
     "balanced_accuracy": MetricDescription(
         "Balanced accuracy",

@@ -1,4 +1,4 @@
-"""Summary section: the dataset, headline metrics, the table of all metrics, and notes."""
+"""Summary section of a report: dataset, headline metrics, table of all metrics, and notes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,14 +24,14 @@ from surelabel.report.metric_descriptions import (
 )
 from surelabel.tables import table_entry_settings
 
-CONFIDENT = 0.8  # least probability of a confident prediction
+CONFIDENT = 0.8  # lowest probability of a confident prediction
 MAX_SKIPPED_IMAGES = 50
 CONVENTIONS = (
     "A decision is one label of one image. ECE, ACE, MCE, Brier score and log loss are computed "
-    "over the decisions of all labels and images. The noise floor is the value of a perfectly "
-    "calibrated recognizer with the same probabilities; it is above 0 because the number of "
-    f"images is finite. {NOT_MEASURED} means not measured. The 95 % intervals are bootstrap "
-    "intervals over images."
+    "over the decisions of all labels and images. The noise floor is the expected value of a "
+    "perfectly calibrated recognizer with the same probabilities; it is above 0 because the number "
+    f"of decisions is finite. The sign {NOT_MEASURED} means that a value was not measured. The "
+    "95 % intervals are bootstrap intervals over images."
 )
 UNCALIBRATED = (
     "These scores are not calibrated, so they are not probabilities. Ranking metrics are "
@@ -73,7 +73,7 @@ def render_dataset_overview(
         targets: Targets in [0, 1], ``(n, c)``.
         known: True where the target is known, ``(n, c)``.
         calibration: Description of the calibration. If None, the recognizer is not calibrated.
-        model: Name of the recognizer. If the name is empty, the name is omitted.
+        model: Fingerprint of the recognizer. If the string is empty, the recognizer is omitted.
     """
     n_images, n_labels = targets.shape
     n_positives = int((targets * known >= 0.5).sum())
@@ -100,7 +100,7 @@ def render_overview_headline_metrics(
     """Return HTML cards of mAP, Brier skill, ECE and the precision of confident predictions.
 
     Args:
-        summary: Pooled value of each metric. If a metric is missing, the card is omitted.
+        summary: Pooled value of each metric. If a metric is missing, its card is omitted.
         noise_floor: Pooled value of each metric for perfectly calibrated probabilities.
         targets: Targets in [0, 1], ``(n, c)``.
         known: True where the target is known, ``(n, c)``.
@@ -157,8 +157,8 @@ def _overview_confident_predictions_card(
         return _overview_headline_card(NOT_MEASURED, title, text)
     precision, mean = targets[is_confident].mean(), probabilities[is_confident].mean()
     text = (
-        f"Fraction of correct labels among the {count:,} predictions with {100 * CONFIDENT:.0f} % "
-        f"or more. Their mean probability is {100 * mean:.1f} %."
+        f"Fraction of positive labels among the {count:,} decisions with a probability of "
+        f"{100 * CONFIDENT:.0f} % or more. Their mean probability is {100 * mean:.1f} %."
     )
     return _overview_headline_card(f"{100 * precision:.1f} %", title, text)
 
@@ -257,14 +257,14 @@ def render_overview_undefined_labels(undefined_classes: Mapping[str, int], n_lab
         return Markup("")
     text = (
         f"Some metrics are undefined for some of the {n_labels:,} labels: {', '.join(counts)}. "
-        "Such a label has no known positive or no known negative image, or is never among the "
-        "first k labels or above the threshold. Means over labels omit such labels."
+        "These labels have no known positive image or no known negative image, or are never "
+        "predicted. Means over labels exclude undefined values."
     )
     return markup_element("p", text)
 
 
 def render_overview_skipped_images(skipped: Sequence[SkippedImage]) -> Markup:
-    """Return a collapsed HTML list of the images that could not be read, with the reason."""
+    """Return a collapsed HTML list of the images that could not be read, each with the reason."""
     if not skipped:
         return Markup("")
     items = [
@@ -275,7 +275,7 @@ def render_overview_skipped_images(skipped: Sequence[SkippedImage]) -> Markup:
     if n_more > 0:
         items.append(markup_element("li", f"and {n_more:,} more, see evaluation.json"))
     count = f"{len(skipped):,} {_overview_plural_noun('image', len(skipped))} could not be read"
-    title = markup_element("summary", f"{count} and are not evaluated")
+    title = markup_element("summary", f"{count} or evaluated")
     return markup_element("details", title, markup_element("ul", *items), class_="note")
 
 

@@ -46,7 +46,7 @@ class Plot:
 
 
 def new_figure_in_plot_style(height: float) -> Figure:
-    """Return an empty figure of the standard width.
+    """Return an empty figure with the width of all report plots.
 
     Args:
         height: Height of the figure in inches.
@@ -117,10 +117,10 @@ def plot_style_figure_to_png(
 
     Args:
         figure: Figure to render.
-        left: Left end of the axes, as a fraction of the figure width.
-        bottom: Lower end of the axes without the note, as a fraction of the figure height.
-        top: Upper end of the axes, as a fraction of the figure height.
-        note: Text in a small font along the lower edge.
+        left: Left edge of the axes, as a fraction of the figure width.
+        bottom: Lower edge of the axes if there is no note, as a fraction of the figure height.
+        top: Upper edge of the axes, as a fraction of the figure height.
+        note: Text in a small font at the lower edge of the figure.
 
     Returns:
         Content of the PNG file.

@@ -57,7 +57,7 @@ PLOT_FILE_NAMES_0_1_0 = (
 
 
 def calibration_section_plots(evaluation: Evaluation, before: Evaluation | None) -> list[Plot]:
-    """Return the calibration plots. If the recognizer is not calibrated, return an empty list.
+    """Return the calibration plots, or an empty list if the recognizer is not calibrated.
 
     Args:
         evaluation: Evaluation to plot.

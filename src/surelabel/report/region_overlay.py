@@ -1,4 +1,4 @@
-"""Heat maps and strongest labels of the regions of an image, for the cards of a page."""
+"""Heat maps and strongest labels of image regions, for the cards of the HTML page."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -32,10 +32,11 @@ def draw_region_overlay_of_strongest_labels(image: Image.Image, regions: RegionM
     Args:
         image: RGB image.
         regions: Region maps of the image. The first six labels of ``maps`` have one colour each,
-            in the order of ``COLOURS``. Regions with less than the average weight are fainter.
+            in the order of ``COLOURS``. Regions below the average weight have a lower opacity.
 
     Returns:
-        Image cropped to the part that the regions cover. Regions of other labels are grey.
+        Image cropped to the part that the regions cover. Regions whose strongest label has no
+        colour are grey.
     """
     names = list(regions.maps)[: len(COLOURS)]
     cropped, labels, box = crop_image_for_heat_map_drawing(
@@ -66,7 +67,7 @@ def _region_overlay_opacity(image: Image.Image, regions: RegionMaps) -> Array | 
 def region_overlay_heat_map_groups(
     regions: RegionMaps,
 ) -> Iterator[tuple[str, Mapping[str, Array]]]:
-    """Return the title and the heat maps (by label) of each available kind of heat map."""
+    """Iterate over the available kinds of heat maps: title, and mapping from label to heat map."""
     groups = (
         (HEAT_MAPS, regions.maps),
         (FROZEN, regions.frozen_similarities),
@@ -78,12 +79,12 @@ def region_overlay_heat_map_groups(
 def render_region_overlay_maps(
     image: Image.Image, path: str, regions: RegionMaps, symbols: Mapping[str, Sequence[str]]
 ) -> Markup:
-    """Return all maps of the regions of an image as HTML.
+    """Return all heat maps of an image as HTML.
 
     Args:
         image: Thumbnail of the image.
         path: Path of the image, for the alternative text.
-        regions: Region maps of the image. Each row contains the first three labels.
+        regions: Region maps of the image. Each row contains the maps of the first three labels.
         symbols: Mapping from label to the HTML in front of the label in a caption.
     """
 

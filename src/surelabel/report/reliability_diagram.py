@@ -25,22 +25,22 @@ from surelabel.report.plot_style import (
 BINS = 15
 BAND_QUANTILES = (0.025, 0.975)  # the band contains 95 % of the points of calibrated probabilities
 CAPTION = (
-    "On the dashed line, 30 % of the labels with a probability of 30 % are positive. Below the "
-    "line, probabilities are too high; above the line, probabilities are too low. A "
-    "deviation within the band may be noise."
+    "On the dashed line, probabilities are perfectly calibrated: 30 % of the decisions with a "
+    "probability of 30 % are positive. Below the line, probabilities are too high; above the line, "
+    "probabilities are too low. A deviation within the band may be noise."
 )
 
 
 def reliability_diagram_consistency_band(bins: ReliabilityBins) -> tuple[Array, Array]:
-    """Return the 95 % band of the fraction of positives in each bin of calibrated probabilities.
+    """Return a 95 % interval for the fraction of positives in each bin of a calibrated model.
 
-        count · accuracy ~ Binomial(count, confidence), decisions taken as independent
+        count · accuracy ~ Binomial(count, confidence)
 
     Here, count is the number of decisions in a bin, accuracy is the fraction of positives, and
-    confidence is the mean probability.
+    confidence is the mean probability. Decisions are treated as independent.
 
     Args:
-        bins: Bins with their counts and mean probabilities (confidence).
+        bins: Reliability bins. Only their counts and mean probabilities are used.
 
     Returns:
         Lower and upper bound of the fraction of positives in each bin. If a bin is empty, the
@@ -59,10 +59,10 @@ def reliability_diagram_consistency_band(bins: ReliabilityBins) -> tuple[Array, 
 def plot_pooled_reliability_diagram(
     bins: ReliabilityBins, note: str, *, name: str = "reliability", title: str
 ) -> Plot:
-    """Plot the reliability diagram of all decisions, with the count of each bin below.
+    """Plot the reliability diagram of all decisions, above a histogram of the bin counts.
 
     Args:
-        bins: Reliability bins of all known decisions.
+        bins: Reliability bins of all decisions with known targets.
         note: Description of the bins, printed below the diagram.
         name: File name of the plot without suffix.
         title: Title of the plot.
@@ -78,7 +78,7 @@ def plot_pooled_reliability_diagram(
 
 
 def describe_reliability_diagram_bins(n_images: int, n_labels: int, n_known: int) -> str:
-    """Describe the bins and the decisions in the note below a reliability diagram.
+    """Return the note below a reliability diagram, which describes the bins and the decisions.
 
     Args:
         n_images: Number of images.
@@ -86,15 +86,15 @@ def describe_reliability_diagram_bins(n_images: int, n_labels: int, n_known: int
         n_known: Number of decisions with a known target.
     """
     return (
-        f"{BINS} equal-width bins [k/{BINS}, (k+1)/{BINS}), the last one closed; probability that "
-        f"the label is positive, pooled over {n_known:,} known decisions of {n_images:,} images x "
-        f"{n_labels:,} labels; points at the mean of their bin; band: 95 % of the points of "
-        "calibrated probabilities, decisions taken as independent; counts on a logarithmic scale"
+        f"{BINS} equal-width bins; probability that the label is positive, pooled over {n_known:,} "
+        f"decisions with known targets, of {n_images:,} images x {n_labels:,} labels; x value of a "
+        "point: mean probability in the bin; band: contains 95 % of the points if the "
+        "probabilities are calibrated and the decisions independent; counts on a logarithmic scale"
     )
 
 
 def draw_reliability_diagram(curves: Sequence[tuple[str, ReliabilityBins]], note: str) -> bytes:
-    """Draw one or two reliability curves, with the consistency band of the first, as a PNG file.
+    """Plot one or two reliability curves, with the consistency band of the first curve, as PNG.
 
     Args:
         curves: Title and bins of each curve. The second curve is dashed, with squares.
@@ -130,7 +130,7 @@ def draw_reliability_diagram(curves: Sequence[tuple[str, ReliabilityBins]], note
 
 
 def draw_reliability_diagram_diagonal(axes: Axes) -> None:
-    """Draw the diagonal of perfect calibration."""
+    """Plot the diagonal, which is perfect calibration."""
     dashes = (0, (4, 3))
     axes.plot(
         [0, 1], [0, 1], color=TEXT, linewidth=1, linestyle=dashes, label="perfect calibration"

@@ -31,11 +31,11 @@ LABEL_LENGTH = 16  # characters of a label above a panel
 
 
 def plot_reliability_per_label(labels: LabelStatistics, bins: ReliabilityBins) -> Plot | None:
-    """Plot a reliability diagram of each label, for the labels with the most positives.
+    """Plot one reliability diagram for each of the labels with the most positives.
 
     Args:
         labels: Statistics of the labels.
-        bins: Reliability bins of the known decisions of each label, ``(c, bins)``.
+        bins: Reliability bins of each label, with arrays of shape ``(c, bins)``.
 
     Returns:
         Plot of up to ``MAX_LABELS`` labels, or None if no target is positive.
@@ -60,9 +60,10 @@ def plot_reliability_per_label(labels: LabelStatistics, bins: ReliabilityBins) -
         "reliability_per_label",
         f"Calibration of each label: the {n_shown} with the most positives",
         f"{n_shown} small reliability diagrams. {'; '.join(descriptions)}.",
-        "The number after a label is its number of positive images. With few images the band is "
-        "wide. A hollow point is inside the band and may be noise; a filled point is outside. The "
-        f"bars show the number of decisions in each bin, on a logarithmic scale.{omitted}",
+        "The number after a label is its number of positive images. With few images, the band is "
+        "wide. A hollow point is inside the band, and its deviation may be noise. A filled point "
+        "is outside the band. The bars show the number of decisions in each bin, on a logarithmic "
+        f"scale.{omitted}",
         _draw_reliability_per_label_grid(
             titles, [_bins_for_reliability_per_label(bins, c) for c in order], n_omitted
         ),
@@ -89,9 +90,10 @@ def _draw_reliability_per_label_grid(
     for axes in panels[len(bins_of_labels) :]:
         axes.set_axis_off()
     note = (
-        f"{BINS} equal-width bins; x axis: probability that the label is positive; y axis: share "
-        "of positives; vertical bands: 95 % of the points of calibrated probabilities, filled "
-        f"points are outside; bars: decisions on a logarithmic scale, at most {greatest:,.0f}; "
+        f"{BINS} equal-width bins; x axis: probability that the label is positive; y axis: "
+        "fraction of positives; vertical bands: 95 % of the points of calibrated probabilities, "
+        "filled points are outside; bars: decisions on a logarithmic scale, at most "
+        f"{greatest:,.0f}; "
         f"{n_omitted:,} labels omitted"
     )
     return plot_style_figure_to_png(

@@ -40,23 +40,23 @@ def report(
 ) -> Path:
     """Write an evaluation report: an HTML page, plots and a JSON file.
 
-    ``index.html`` needs no other file and no network. ``plots/`` contains the plots as PNG
-    files, and ``evaluation.json`` contains all metrics. An existing report in
-    the folder is replaced.
+    ``index.html`` needs no other file and no network. ``plots/`` contains the plots as PNG files,
+    and ``evaluation.json`` contains all metrics. An existing report in the folder is replaced.
 
     Args:
         evaluation: Evaluation to report.
         folder: Folder of the report, which must be new, empty or an existing report.
         before: Earlier evaluation of the same images for comparison, such as before fitting.
         searches: Queries to an index with their hits.
-        retrieval: Retrieval metrics by query length, with example queries.
-        unseen: Unseen classes and their metrics.
+        retrieval: Retrieval metrics by query length, with example queries. If None, the report has
+            no such section.
+        unseen: Unseen classes and their metrics. If None, the report has no such section.
 
     Returns:
         Path of ``index.html``.
 
     Raises:
-        DataError: If the folder contains other files, or cannot be written.
+        DataError: If the folder contains files that are not part of a report, or cannot be written.
         InputError: If ``before`` and ``evaluation`` have different images or labels, or if
             ``unseen`` contains a label that was not evaluated.
     """
@@ -94,14 +94,16 @@ def check_report_folder(folder: str | Path) -> None:
     """Check that a folder is new, empty or an existing report.
 
     Raises:
-        DataError: If the folder contains other files, or is a file.
+        DataError: If the folder contains files that are not part of a report, or the path is a
+            file.
     """
     path = Path(folder)
     if not path.exists():
         return
     if not path.is_dir():
         raise DataError(
-            f"A report is a folder, but {path} is a file and was not changed; give another path."
+            f"A report is a folder, but {path} is a file. The file was not changed; give another "
+            "path."
         )
     contents = {p.relative_to(path).as_posix() for p in path.rglob("*")}
     other_files = sorted(contents - REPORT_FILES)
@@ -123,15 +125,15 @@ def _check_report_before_has_same_data(evaluation: Evaluation, before: Evaluatio
         earlier.names
     ):
         raise InputError(
-            "before must evaluate the same images and labels in the same order; got "
-            f"{len(earlier)} images and {len(earlier.names)} labels in before, and "
-            f"{len(predictions)} images and {len(predictions.names)} labels in evaluation. "
+            "before and evaluation must have the same images and labels in the same order. before "
+            f"has {len(earlier)} images and {len(earlier.names)} labels; evaluation has "
+            f"{len(predictions)} images and {len(predictions.names)} labels. "
             "Compute both evaluations on the same dataset."
         )
 
 
 def _is_metrics_file_of_report(path: Path) -> bool:
-    """Return True if a file starts like the JSON file of a report."""
+    """Return whether a file starts with the first bytes of the JSON file of a report."""
     starts = [f'{{\n "format": "{name}"'.encode() for name in (FORMAT, FORMAT_0_1_0)]
     if not path.is_file():
         return False

@@ -135,7 +135,7 @@ def _report_json_decision_bins(
 def _report_json_bins(bins: ReliabilityBins) -> dict[str, Any]:
     low, high = reliability_diagram_consistency_band(bins)
     return {
-        "bins": f"{BINS} of equal width, [k/{BINS}, (k+1)/{BINS}), the last one closed",
+        "bins": f"{BINS} of equal width on [0, 1], closed on the left; the last bin includes 1",
         "counts": bins.counts,
         "confidence": bins.confidence,
         "accuracy": bins.accuracy,
@@ -145,7 +145,7 @@ def _report_json_bins(bins: ReliabilityBins) -> dict[str, Any]:
 
 
 def _report_json_calibration(evaluation: Evaluation) -> dict[str, Any]:
-    """Return the metrics of calibrated predictions, or None values if there is no calibration."""
+    """Return the metrics of calibrated predictions, with None for metrics that do not apply."""
     predictions, uncalibrated = evaluation.predictions, evaluation.uncalibrated
     targets, known = evaluation.targets, evaluation.known
     values: dict[str, Any] = {

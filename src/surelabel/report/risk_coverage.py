@@ -1,4 +1,4 @@
-"""Plot of the risk-coverage curve: error rate of the least uncertain images."""
+"""Plot of the risk-coverage curve: error rate against the fraction of images that are kept."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from surelabel.report.plot_style import (
 
 
 def plot_risk_coverage(curve: RiskCoverageCurve) -> Plot:
-    """Plot the error rate by the fraction of images that are not rejected as uncertain."""
+    """Plot the error rate against the fraction of images that are kept, least uncertain first."""
     overall = curve.risk[-1]
     half = curve.risk[np.searchsorted(curve.coverage, 0.5)]
     error_rates = (
@@ -23,15 +23,15 @@ def plot_risk_coverage(curve: RiskCoverageCurve) -> Plot:
         f"{100 * overall:.2f} % on all images"
     )
     areas = (
-        f"The mean over all coverages is {100 * curve.area:.2f} %, and "
-        f"{100 * curve.optimal_area:.2f} % for images sorted by their true error"
+        f"The mean error rate over all coverages is {100 * curve.area:.2f} %, and "
+        f"{100 * curve.optimal_area:.2f} % if images are sorted by their true error"
     )
     return Plot(
         "risk_coverage",
         "Risk-coverage curve: does uncertainty predict errors?",
-        f"Error rate by the fraction of images kept. {error_rates}. {areas}.",
+        f"Error rate against the fraction of images kept. {error_rates}. {areas}.",
         f"{error_rates}. {areas}. The further the solid line is below the dashed line, the better "
-        "the uncertainty selects the images to review.",
+        "the uncertainty predicts errors.",
         _draw_risk_coverage_curve(curve),
     )
 
@@ -49,6 +49,6 @@ def _draw_risk_coverage_curve(curve: RiskCoverageCurve) -> bytes:
     set_plot_style_percent_ticks(axes.xaxis)
     note = (
         "uncertainty of an image: mean entropy of the probabilities of its known labels; error: a "
-        "negative label at 50 % or more, or a positive label below 50 %"
+        "negative label with a probability of 50 % or more, or a positive label below 50 %"
     )
     return plot_style_figure_to_png(figure, left=0.13, bottom=0.13, top=0.97, note=note)

@@ -34,13 +34,13 @@ def plot_score_histograms(probabilities: Array, targets: Array, known: Flags) ->
         f"Two histograms: {len(positive):,} probabilities of positive labels, {len(negative):,} "
         "of negative labels; counts on a logarithmic scale.",
         "A good recognizer has high probabilities for positive labels (upper histogram) and low "
-        "probabilities for negative labels (lower histogram). Each grid line is a factor of ten.",
+        "probabilities for negative labels (lower histogram). The grid lines are at powers of ten.",
         draw_score_histograms(positive, negative),
     )
 
 
 def draw_score_histograms(positive: Array, negative: Array) -> bytes:
-    """Draw two histograms with logarithmic counts as a PNG file.
+    """Plot two histograms with logarithmic counts and return a PNG file.
 
     Args:
         positive: Probabilities of positive labels, one-dimensional.

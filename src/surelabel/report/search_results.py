@@ -1,4 +1,4 @@
-"""Retrieval results: mAP by query length, and example queries with their images."""
+"""Retrieval results in a report: mAP by query length, and example queries with their images."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,15 +58,16 @@ class RetrievalResults:
     """Mean average precision of conjunctive queries by query length.
 
     Attributes:
-        lengths: Numbers of labels in a query, in rising order.
+        lengths: Query lengths (numbers of labels in a query), in increasing order.
         mean_average_precision: Mean average precision of the queries of each length, in [0, 1].
             Undefined values are NaN.
         queries: Number of evaluated queries of each length.
         unmatched_queries: Number of queries of each length that no image matches. These queries
             are not evaluated.
-        examples: Some queries with their highest-ranked images.
+        examples: Example queries with their highest-ranked images.
         standard_error: Standard error of the mean average precision of each length. If all queries
-            were evaluated, the error is 0. If the errors are unknown, the sequence is empty.
+            were evaluated, the value is 0. If the standard errors are unknown, the sequence is
+            empty.
     """
 
     lengths: Sequence[int]
@@ -82,12 +83,13 @@ def summarize_search_results(
     example_queries: Sequence[ExampleQuery] = (),
     paths: Sequence[str] = (),
 ) -> RetrievalResults:
-    """Arrange retrieval metrics and example queries for a report.
+    """Convert retrieval metrics and example queries to the form that a report needs.
 
     Args:
         precision: Result of ``mean_average_precision_of_conjunctions``.
         example_queries: Result of ``select_example_queries``.
-        paths: Paths of the images, in the order of the rows of the example queries.
+        paths: Paths of all images, length n. The rows of the example queries are indices of this
+            sequence.
     """
     examples = [
         QueryRanking(
@@ -111,7 +113,7 @@ def summarize_search_results(
 
 
 def plot_search_results_by_query_length(results: RetrievalResults) -> Plot:
-    """Plot the mean average precision of queries by the number of their labels."""
+    """Plot the mean average precision of queries against the number of labels in a query."""
     rows = zip(
         results.lengths,
         results.mean_average_precision,

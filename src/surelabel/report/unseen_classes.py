@@ -1,4 +1,4 @@
-"""Tables and reliability diagram of seen and unseen classes (generalized zero-shot)."""
+"""Tables and reliability diagrams of seen and unseen classes (generalized zero-shot)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,14 +27,15 @@ RANKING_COLUMNS = (
 )
 SEEN_UNSEEN_COLUMNS = ("", "seen", "noise floor", "unseen", "noise floor", "unit")
 RANKING_NOTE = (
-    "Seen classes may have had labels during fitting. Zero-shot: only the unseen classes are "
-    "ranked, in the {images} images with a positive unseen class. Generalized zero-shot: seen and "
-    "unseen classes are ranked together, in all images. Perfect ranking: the value of a ranking "
-    "without errors, which is below 100 % if images have more or fewer than k positive labels."
+    "Seen classes may have training annotations; unseen classes have none. Zero-shot: only the "
+    "unseen classes are ranked, in the {images} images with a positive unseen class. Generalized "
+    "zero-shot: seen and unseen classes are ranked together, in all images. Perfect ranking: the "
+    "value of a ranking without errors. For metrics at k, this value is below 100 % if images have "
+    "more or fewer than k positive labels."
 )
 CALIBRATION_NOTE = (
-    "All values are computed on all images. The noise floor is the value of perfectly calibrated "
-    "probabilities; it rises as the number of decisions falls."
+    "All values are computed on all images. The noise floor is the expected value for perfectly "
+    "calibrated probabilities; it is higher if there are fewer decisions."
 )
 
 
@@ -52,11 +53,11 @@ class UnseenClasses:
 
 
 def check_unseen_classes_of_report(names: Sequence[str], unseen: UnseenClasses | None) -> None:
-    """Check that the unseen classes are some of the evaluated labels, but not all.
+    """Check that at least one evaluated label, but not every evaluated label, is an unseen class.
 
     Args:
         names: Labels of the evaluation.
-        unseen: Unseen classes. If None, nothing is checked.
+        unseen: Unseen classes. If None, the check is skipped.
 
     Raises:
         InputError: If an unseen class was not evaluated, or if no class or every class is unseen.
@@ -67,16 +68,17 @@ def check_unseen_classes_of_report(names: Sequence[str], unseen: UnseenClasses |
     not_evaluated = [name for name in unseen.names if name not in evaluated]
     if not_evaluated or not 0 < len(unseen_names) < len(evaluated):
         raise InputError(
-            f"unseen.names must be at least one and not all of the {len(evaluated)} evaluated "
-            f"labels; got {len(unseen_names)}"
+            f"unseen.names must contain at least one, but not all, of the {len(evaluated)} "
+            f"evaluated labels; got {len(unseen_names)}"
             + (f", of which {not_evaluated[0]!r} was not evaluated." if not_evaluated else ".")
+            + " Pass only evaluated labels as unseen classes."
         )
 
 
 def unseen_classes_report_reliability(
     probabilities: Array, targets: Array, known: Flags, is_unseen: Flags
 ) -> dict[str, ReliabilityBins]:
-    """Bin the decisions of seen and of unseen classes.
+    """Compute the reliability bins of seen and of unseen classes.
 
     Args:
         probabilities: Probabilities in [0, 1], ``(n, c)``.
@@ -96,11 +98,11 @@ def unseen_classes_report_reliability(
 def plot_unseen_classes_reliability(
     bins: Mapping[str, ReliabilityBins], ece: Mapping[str, float], n_images: int
 ) -> Plot:
-    """Plot the reliability diagrams of seen and unseen classes.
+    """Plot the reliability diagrams of seen and unseen classes in one figure.
 
     Args:
         bins: Mapping from ``seen`` and ``unseen`` to the reliability bins of these classes.
-        ece: Mapping from ``seen`` and ``unseen`` to the expected calibration error.
+        ece: Mapping from ``seen`` and ``unseen`` to the expected calibration error, in [0, 1].
         n_images: Number of images.
     """
     errors = [
@@ -109,10 +111,10 @@ def plot_unseen_classes_reliability(
     ]
     counts = [f"{group_bins.counts.sum():,.0f} of {group}" for group, group_bins in bins.items()]
     note = (
-        f"{BINS} equal-width bins, probability that the label is positive; {' and '.join(counts)} "
-        f"classes, known decisions of {n_images:,} images; band: 95 % of the points of calibrated "
-        "probabilities of unseen classes, decisions taken as independent; counts on a logarithmic "
-        "scale"
+        f"{BINS} equal-width bins; probability that the label is positive; decisions with known "
+        f"targets: {' and '.join(counts)} classes, in {n_images:,} images; band: contains 95 % of "
+        "the points of unseen classes if their probabilities are calibrated and the decisions "
+        "independent; counts on a logarithmic scale"
     )
     curves = [(f"{group} classes", bins[group]) for group in ("unseen", "seen")]
     return Plot(
@@ -149,14 +151,14 @@ def render_unseen_classes_metric_table(results: UnseenClassResults) -> Markup:
 
 
 def unseen_classes_ranking_table_rows(*rankings: RankingResults) -> list[list[str]]:
-    """Return a row for each ranking metric, with two columns for each ranking.
+    """Return a table row for each ranking metric, with two cells for each ranking.
 
     Args:
-        rankings: Results of rankings of different classes or images.
+        rankings: Ranking results, such as those of zero-shot and generalized zero-shot rankings.
 
     Returns:
-        Rows with the title of a metric and, for each ranking, the achieved value and the value of a
-        perfect ranking.
+        Rows with the title of a metric, and the achieved value and the value of a perfect ranking
+        for each element of ``rankings``.
     """
     rows = []
     for k in rankings[0].achieved.micro:
@@ -186,7 +188,7 @@ def unseen_classes_ranking_table_rows(*rankings: RankingResults) -> list[list[st
 
 
 def unseen_classes_metric_table_rows(results: UnseenClassResults) -> list[list[str]]:
-    """Return a row for each metric with values of seen and unseen classes, noise floor and unit."""
+    """Return a table row for each metric: values and noise floors of both groups, and the unit."""
     rows = []
     for metric in sort_by_metric_descriptions(results.metrics_by_group):
         description, noise_floor = describe_metric(metric), results.noise_floor.get(metric, {})

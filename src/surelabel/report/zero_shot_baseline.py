@@ -28,20 +28,21 @@ BASELINE_NOTE = (
     "view of each image."
 )
 COUNTS_NOTE = (
-    "The expected number of labels is the sum of all probabilities. The predicted labels are the "
-    "labels with the highest probabilities in all images, as many as expected; this needs no "
-    "targets. Two labels of one image are a pair. Decisions with unknown targets are not counted."
+    "The expected number of labels is the sum of all probabilities. A label is predicted if its "
+    "probability reaches a threshold. The threshold is set without targets, so that the number of "
+    "predicted labels is closest to the expected number. Two labels of one image are a pair. "
+    "Decisions with unknown targets are not counted."
 )
 UNCALIBRATED_NOTE = (
-    "These scores are not calibrated. Uncalibrated scores have no threshold, so labels cannot "
-    "be counted. To count labels, calibrate (surelabel calibrate, without labels with "
-    "--unlabelled), evaluate again and write the report again."
+    "These scores are not calibrated. Uncalibrated scores have no threshold, so predicted labels "
+    "cannot be counted. To count labels, calibrate (surelabel calibrate; without annotations, "
+    "surelabel calibrate --unlabelled), evaluate again and write the report again."
 )
 UNCALIBRATED_BASELINE_NOTE = "The baseline is not calibrated, so its labels are not counted."
 
 
 def describe_zero_shot_baseline_in_report(sources: Mapping[str, Predictions]) -> Markup:
-    """Return an HTML note on the comparison with the zero-shot baseline and on missing values.
+    """Return an HTML note that describes the baseline, its label counts and missing values.
 
     Args:
         sources: Mapping from source (recognizer or baseline) to predictions.

@@ -1,9 +1,11 @@
 """Mean average precision of image retrieval by conjunctions of labels.
 
-A query has at least one wanted label and any number of unwanted labels. An image is relevant if the
-whole query holds. All images are ranked; queries that no image fulfils are counted and excluded.
-Short queries are all evaluated. Long queries are too many, so a sample of queries of each shape is
-evaluated.
+A query has at least one wanted label and any number of unwanted labels. An image is relevant if all
+wanted labels are positive and all unwanted labels are negative. A query is fulfilled if at least
+one image is relevant. The other queries are excluded, and their number is returned.
+
+The shape of a query is its number of wanted and of unwanted labels. All short queries are
+evaluated. There are too many long queries, so a sample of the queries of each shape is evaluated.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,11 +44,11 @@ PROGRESS_INTERVAL = 1000  # queries between two progress calls
 
 
 def number_of_queries_in_conjunction_map(c: int, length: int) -> int:
-    """Return the number of queries of ``length`` out of ``c`` labels, at least one of them wanted.
+    """Return the number of queries with ``length`` of ``c`` labels, at least one of them wanted.
 
         C(c, n) · (2^n - 1)
 
-    Here n is the length, and C(c, n) is the number of sets of n out of c labels.
+    Here n is the length, and C(c, n) is the binomial coefficient.
 
     Example:
         >>> number_of_queries_in_conjunction_map(80, 2)
@@ -72,9 +74,11 @@ def mean_average_precision_of_conjunctions(
         mAP = mean over queries of Σ_i (R_i - R_{i-1}) · P_i     over distinct s, highest first
 
     Here s is the score of an image, p_j is the probability of label j, and P_i and R_i are
-    precision and recall at the i-th distinct score. If the queries of a shape are sampled, the mean
-    over ``sample_size`` fulfilled queries estimates the mean over all fulfilled queries. The weight
-    of a shape is its estimated number of fulfilled queries.
+    precision and recall at the i-th distinct score. A query is fulfilled if at least one image is
+    relevant; only fulfilled queries have an average precision. The shape of a query is its number
+    of wanted and of unwanted labels. If the queries of a shape are sampled, the mean over
+    ``sample_size`` fulfilled queries estimates the mean over all fulfilled queries of the shape.
+    The weight of a shape is its estimated number of fulfilled queries.
 
     Args:
         logits: Finite log-odds, ``(n, c)``.
@@ -83,18 +87,19 @@ def mean_average_precision_of_conjunctions(
             known. A query ranks only the images in which all its labels are known.
         max_literals: Largest number of labels in a query, >= 1.
         max_exact_literals: Largest number of labels for which all queries are evaluated, >= 0.
-        sample_size: Number of queries sampled for each shape of longer queries, >= 2. If a shape
-            has no more queries, all queries of the shape are evaluated.
+        sample_size: Number of fulfilled queries sampled for each shape of longer queries, >= 2. If
+            a shape has at most ``sample_size`` queries, all queries of the shape are evaluated.
         seed: Seed of the query sample.
-        progress: Function called regularly with the number of evaluated queries and an upper bound
-            of the number to evaluate.
+        progress: Function that is called after every 1000 queries and at the end. The arguments are
+            the number of evaluated queries and an upper bound of the final number.
 
     Returns:
-        Means, standard errors and counts over all queries, for each length and for each shape.
+        Mean, standard error and counts for all queries, for each length and for each shape.
 
     Raises:
-        InputError: If shapes differ, a log-odds is not finite, or a known target is not 0 or 1.
-        ConfigError: If a setting is not a whole number or too small.
+        InputError: If shapes differ, a logit is not finite, or a known target is not 0 or 1.
+        ConfigError: If ``max_literals``, ``max_exact_literals`` or ``sample_size`` is not a whole
+            number, or is below its minimum.
 
     Source:
         Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks, CVPR 2024,
@@ -103,8 +108,8 @@ def mean_average_precision_of_conjunctions(
     Differs:
         The paper does not define the precision of queries without a relevant image; we exclude and
         count these queries. The paper evaluates all queries, 770 million for 80 labels; we sample
-        long queries. We compute scores from log-odds in float32, because products of probabilities
-        saturate.
+        long queries. We compute scores from log-odds, because float32 probabilities close to 1 are
+        rounded to 1.
 
     Example:
         >>> logits = [[2, -1], [-1, 1], [0, -3]]
@@ -152,7 +157,7 @@ def _conjunction_map_of_all_queries(
     shapes: Sequence[QueryShape],
     count_query: Callable[[], None],
 ) -> dict[QueryShape, ShapePrecision]:
-    """Return the precision of all fulfilled queries of some shapes, in one enumeration."""
+    """Return the mAP of each of several shapes, from an enumeration of all fulfilled queries."""
     precisions: dict[QueryShape, list[float]] = {shape: [] for shape in shapes}
     for query, scores, is_relevant in walk_fulfilled_queries_without_sampling(
         literal_scores, precisions
@@ -175,7 +180,7 @@ def _conjunction_map_of_sampled_queries(
     generator: np.random.Generator,
     count_query: Callable[[], None],
 ) -> ShapePrecision:
-    """Return the precision of one shape, from all candidates if they are few, or from a sample."""
+    """Return the mAP of one shape, from a sample or, if there are few queries, from all queries."""
     candidates = len(sets) * comb(literal_scores.n_labels - shape[0], shape[1])
     if candidates <= sample_size:
         queries, draws = fulfilled_queries_without_sampling(literal_scores, sets, shape[1]), 0

@@ -1,12 +1,16 @@
-"""Exact top-k search for a conjunction of labels, by a threshold from sorted lists.
+"""Exact top-k search for a conjunction of labels, with a score threshold from sorted lists.
 
-Every term of the score is a log probability and therefore at most 0, so the score of a row is at
-most its smallest term. A few rows from the top of each label's sorted list determine a *floor*: a
-score that ``k`` rows reach. Only rows whose every term reaches the floor can be among the best
-``k``. If one label has few such rows, all of these rows are scored. Otherwise all rows are scanned
-in blocks, with an upper bound that needs no exponential. The floor rises as better rows are scored.
+A row is an image of the index. The score of a row is the sum of the log probabilities of the query
+terms. Each term is at most 0, so the score is at most the smallest term.
 
-Axes: ``n`` rows, ``c`` labels. Arrays are label-major, ``(c, n)``: a query reads only its labels.
+The first rows of each label's sorted list determine a *floor*: a score that at least ``k`` rows
+reach. A row can be among the best ``k`` only if each of its terms reaches the floor. If the term of
+one label reaches the floor in only a few rows, only these rows are scored. Otherwise all rows are
+scanned in blocks, and only rows whose upper bound of the score reaches the floor are scored. The
+upper bound needs no exponential. The floor increases when better rows are found.
+
+Axes: ``n`` rows, ``c`` labels. Arrays have the shape ``(c, n)``, so that a query reads only the
+data of its labels.
 """
 
 from bisect import bisect_left
@@ -33,7 +37,7 @@ class ConjunctionSearchLogits:
     Attributes:
         logits: Log-odds, float32 in [-40, 40], ``(c, n)``.
         scores: Raw scores that break ties, float32, ``(c, n)``.
-        order: Rows of each label by falling logit, int32, ``(c, n)``.
+        order: Row numbers for each label, sorted by decreasing logit, int32, ``(c, n)``.
         is_active: True for rows that were not removed, ``(n,)``. If None, no row was removed.
     """
 
@@ -43,7 +47,7 @@ class ConjunctionSearchLogits:
     is_active: npt.NDArray[np.bool_] | None = None
 
     def rows_by_probability(self, literal: Literal) -> npt.NDArray[np.int32]:
-        """Return all rows by falling probability of a literal, ``(n,)``."""
+        """Return all row numbers, sorted by decreasing probability of a literal, ``(n,)``."""
         column, sign = literal
         rows: npt.NDArray[np.int32] = self.order[column]
         return rows if sign > 0 else rows[::-1]
@@ -51,12 +55,13 @@ class ConjunctionSearchLogits:
 
 @dataclass(frozen=True)
 class ConjunctionSearchRows:
-    """Rows that a search returns, by falling score, as arrays of shape ``(k,)``.
+    """Result of a search: row numbers and their scores, as arrays of length ``k``.
 
     Attributes:
         rows: Row numbers.
         scores: Sum of the log probabilities of the terms in nats, at most 0.
-        ties: Sum of the signed raw scores, which orders rows of equal ``scores``.
+        ties: Sum of the raw scores, negated for unwanted labels, which sorts rows of equal
+            ``scores``.
     """
 
     rows: RowNumbers
@@ -72,16 +77,16 @@ class ConjunctionSearchRows:
 def descending_order_for_conjunction_search(
     logits: npt.NDArray[np.float32],
 ) -> npt.NDArray[np.int32]:
-    """Return the row numbers of one label by falling logit, ``(n,)``."""
+    """Return the row numbers of one label, sorted by decreasing logit, ``(n,)``."""
     return np.argsort(-logits).astype(np.int32)
 
 
 def conjunction_search_log_sigmoid(logits: npt.ArrayLike) -> Floats:
-    """Return log probabilities from log-odds, in float64 and precise for logits of any size.
+    """Compute log probabilities from log-odds in float64, accurate for very small and large logits.
 
         log p = min(z, 0) - log(1 + exp(-|z|))
 
-    Here z are the log-odds and p the probabilities.
+    Here z is the log-odds and p is the probability.
 
     Example:
         >>> conjunction_search_log_sigmoid([-40.0, 0.0, 40.0])
@@ -95,7 +100,7 @@ def conjunction_search_log_sigmoid(logits: npt.ArrayLike) -> Floats:
 def conjunction_search_log_probability(
     logits: npt.NDArray[np.floating], literals: Sequence[Literal], rows: RowNumbers | slice
 ) -> Floats:
-    """Return the log probability that all terms of a query hold, for each row.
+    """Return the log probability that each image matches a query.
 
         s = Σ_{j wanted} log p_j + Σ_{k unwanted} log(1 - p_k)
 
@@ -104,18 +109,18 @@ def conjunction_search_log_probability(
     Args:
         logits: Log-odds, ``(c, n)``.
         literals: ``(column, sign)`` of each term.
-        rows: Rows to score.
+        rows: Row numbers of the images to score.
 
     Returns:
-        Log probability of each row in nats, at most 0.
+        Log probability of each image in nats, at most 0.
 
     Source:
         Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks, CVPR 2024,
         eq. 23, in logarithms.
 
     Differs:
-        The score is computed from log-odds, because all float32 probabilities are 1 above a
-        log-odds of 17.
+        The score is computed from log-odds, because float32 probabilities above a log-odds of 17
+        are rounded to 1.
     """
     terms = (
         conjunction_search_log_sigmoid(sign * logits[column, rows]) for column, sign in literals
@@ -126,19 +131,19 @@ def conjunction_search_log_probability(
 def conjunction_search_top_k(
     table: ConjunctionSearchLogits, literals: Sequence[Literal], k: int
 ) -> ConjunctionSearchRows:
-    """Return the ``k`` best rows of a conjunction, exactly, without scoring every row.
+    """Find the ``k`` rows with the highest score of a conjunction, by an exact search.
 
     Args:
         table: Sorted log-odds of all rows.
         literals: ``(column, sign)`` of each term; at least one term, without repeated columns.
-        k: Number of rows, >= 1. If there are fewer rows, all rows are returned.
+        k: Number of rows, >= 1. If the table has fewer rows, all rows are returned.
 
     Returns:
-        The best rows, sorted by score, then by raw score, then by row number.
+        The ``k`` rows, sorted by score, then by raw score, then by row number.
 
     Source:
-        The floor from sorted lists follows Fagin, Lotem and Naor, Optimal Aggregation Algorithms
-        for Middleware, JCSS 66 (2003) 614-656; the scan is ours.
+        The score threshold from sorted lists follows Fagin, Lotem and Naor, Optimal Aggregation
+        Algorithms for Middleware, JCSS 66 (2003) 614-656; the scan in blocks is ours.
     """
     floor = _initial_conjunction_search_floor(table, literals, k)
     rows, scores = _conjunction_search_candidates(table, literals, k, floor)
@@ -149,7 +154,7 @@ def conjunction_search_top_k(
 def merge_conjunction_search_rows(
     parts: Sequence[ConjunctionSearchRows], starts: Sequence[int]
 ) -> ConjunctionSearchRows:
-    """Concatenate the rows of several tables, with row numbers shifted by the start of a table."""
+    """Concatenate the results of several tables, and add the start of each to its row numbers."""
     empty = np.empty(0)
     rows = [part.rows + start for part, start in zip(parts, starts, strict=False)]
     return ConjunctionSearchRows(
@@ -162,10 +167,10 @@ def merge_conjunction_search_rows(
 def _initial_conjunction_search_floor(
     table: ConjunctionSearchLogits, literals: Sequence[Literal], k: int
 ) -> float:
-    """Return a score that ``k`` rows from the tops of the sorted lists reach.
+    """Return a score that at least ``k`` of the first rows of the sorted lists reach.
 
-    Most images lack most labels, so the lists of unwanted labels discriminate little. Lists of
-    unwanted labels are used only if the query has no wanted label.
+    Most labels are negative in most images, so unwanted labels exclude few rows. Lists of unwanted
+    labels are used only if the query has no wanted label.
     """
     used_literals = [literal for literal in literals if literal[1] > 0] or literals
     heads = [
@@ -196,7 +201,7 @@ def _conjunction_search_candidates(
 def _count_conjunction_search_rows_at_floor(
     table: ConjunctionSearchLogits, literal: Literal, floor: float
 ) -> int:
-    """Count the rows at the top of one sorted list whose term reaches the floor."""
+    """Count the rows whose term for one literal reaches the floor, in the sorted list."""
     column, sign = literal
     rows, logits = table.rows_by_probability(literal), table.logits[column]
     lowest_logit = _conjunction_search_lowest_logit(floor)
@@ -206,8 +211,8 @@ def _count_conjunction_search_rows_at_floor(
 def _conjunction_search_lowest_logit(floor: float) -> float:
     """Return the log-odds below which a term cannot reach ``floor``, with a rounding margin.
 
-    For a term with probability p and log-odds z, log p >= floor means z >= floor - log(1 -
-    exp(floor)).
+    For a term with probability p and log-odds z, log p >= floor is equivalent to
+    z >= floor - log(1 - exp(floor)).
     """
     if floor >= 0 or floor == -np.inf:
         return -np.inf

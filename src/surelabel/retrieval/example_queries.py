@@ -1,4 +1,4 @@
-"""Example conjunctions with their rankings, for the report."""
+"""Example queries with their highest-ranked images, for a report."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,10 +31,11 @@ class ExampleQuery:
 
     Attributes:
         query: Query in the language of `parse`.
-        rows: Row numbers of the images, by falling probability, ``(k,)``.
-        probabilities: Probability that the query holds if the labels are independent, ``(k,)``.
-        is_relevant: True for images for which the query holds, boolean, ``(k,)``.
-        n_relevant: Number of images in the whole ranking for which the query holds.
+        rows: Row numbers of the images, sorted by decreasing probability, ``(k,)``.
+        probabilities: Probability that each image matches the query, computed as if the labels were
+            independent, ``(k,)``.
+        is_relevant: True for images that match the query, boolean, ``(k,)``.
+        n_relevant: Number of all ranked images that match the query.
         average_precision: Average precision of the ranking of all images.
     """
 
@@ -58,8 +59,8 @@ def select_example_queries(
 ) -> list[ExampleQuery]:
     """Select one query of each shape and rank the images.
 
-    Queries that some image fulfils are sampled. The example of a shape is the sampled query with
-    the most relevant images.
+    For each shape, queries that at least one image matches are sampled. The example is the sampled
+    query with the most relevant images.
 
     Args:
         logits: Finite log-odds, ``(n, c)``.
@@ -67,16 +68,17 @@ def select_example_queries(
         names: Label names, length c.
         known: True for known targets, boolean, ``(n, c)``. If None, all targets except NaN are
             known.
-        shapes: Number of wanted labels (at least 1) and number of unwanted labels of each example.
+        shapes: Pairs (number of wanted labels, number of unwanted labels), with at least one wanted
+            label. One example is selected for each pair.
         k: Number of images for each example.
         seed: Seed of the query sample.
 
     Returns:
-        One example for each shape with a fulfilled query.
+        One example for each shape. Shapes whose sampled queries match no image are omitted.
 
     Raises:
-        InputError: If shapes differ, a log-odds is not finite, a known target is not 0 or 1, or
-            the number of names is not the number of labels.
+        InputError: If the shapes of the arrays differ, a logit is not finite, a known target is not
+            0 or 1, or the number of names differs from the number of labels.
 
     Example:
         >>> logits, targets = [[2, -1], [-1, 1]], [[1, 0], [0, 1]]
@@ -87,8 +89,8 @@ def select_example_queries(
     literal_scores = compute_literal_scores(logits, targets, known)
     if len(names) != literal_scores.n_labels:
         raise InputError(
-            f"There must be one name for each of {literal_scores.n_labels} labels; got "
-            f"{len(names)}. Give the names of the columns, in their order."
+            f"names must contain one name for each of {literal_scores.n_labels} labels; got "
+            f"{len(names)}. Pass the label names in the order of the columns."
         )
     queries = (_most_fulfilled_example_query(literal_scores, shape, seed) for shape in shapes)
     return [

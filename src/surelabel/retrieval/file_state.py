@@ -1,4 +1,4 @@
-"""Size, time and content hash of indexed files, to detect files that changed."""
+"""Size, modification time and content hash of indexed files, to detect changed files."""
 
 import hashlib
 import os
@@ -33,12 +33,12 @@ class FileState:
 
 
 def absolute_file_state_paths(paths: Iterable[str]) -> list[str]:
-    """Return absolute paths, which do not depend on the current folder."""
+    """Convert paths to absolute paths, which do not depend on the working directory."""
     return [os.path.abspath(path) for path in paths]
 
 
 def is_valid_file_state_path(path: str) -> bool:
-    """Return whether a path is valid Unicode, which Unix does not require of file names."""
+    """Return whether a path is valid Unicode; Unix also permits other file names."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -60,12 +60,13 @@ def read_file_state(path: str) -> FileState | None:
 def file_state_table(paths: Sequence[str], hashes: Sequence[str] | None = None) -> pa.Table:
     """Return a table with the absolute path and file state of each image.
 
-    The state columns are null if the file cannot be read.
+    If a file cannot be read, its size and modification time are null. Its hash is also null, unless
+    ``hashes`` is given.
 
     Args:
         paths: Paths of the images, length n.
-        hashes: Content hashes at prediction time, length n. If the current file has another hash,
-            only the given hash is recorded. If None, the current hashes are recorded.
+        hashes: Content hashes at prediction time, length n. If the hash of the current file is
+            different, only the given hash is recorded. If None, the current hashes are recorded.
 
     Raises:
         InputError: If a path occurs twice or is not valid Unicode.
@@ -94,10 +95,10 @@ def file_state_table(paths: Sequence[str], hashes: Sequence[str] | None = None) 
 
 
 def describe_file_state_change(path: str, recorded: FileState | None) -> str | None:
-    """Return the reason why a file counts as changed, or None if the file is unchanged.
+    """Return the reason why a file is considered changed, or None if the file is unchanged.
 
-    A file of the same size and modification time counts as unchanged. Otherwise the content is
-    compared, so that a touched or copied file counts as unchanged.
+    If size and modification time equal the recorded values, the file is unchanged. Otherwise the
+    content hashes are compared. A file with a new modification time but equal content is unchanged.
 
     Args:
         path: Path of the file.
@@ -116,5 +117,5 @@ def describe_file_state_change(path: str, recorded: FileState | None) -> str | N
 
 
 def _file_state_with_hash(current: FileState | None, hash: str) -> FileState:
-    """Return the current state if the content hash is equal, else a state with only the hash."""
+    """Return the current state if its content hash is ``hash``, else a state with only ``hash``."""
     return current if current and current.hash == hash else FileState(None, None, hash)

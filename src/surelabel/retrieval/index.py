@@ -1,4 +1,4 @@
-"""Image index: calibrated log-odds in a folder, searched without reading the images."""
+"""Image index: calibrated log-odds in a folder, which are searched without reading the images."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -43,9 +43,10 @@ class Hit:
 
     Attributes:
         path: Absolute path of the image.
-        probability: Probability that all terms of the query hold, which is the product of the
-            probabilities of the terms. The terms are treated as independent given the image.
-        terms: Probability of each label of the query, wanted or unwanted, by label name.
+        probability: Probability that the image matches the query: the product of the probabilities
+            of the terms. The terms are treated as independent given the image.
+        terms: Probability that each label of the query, wanted or unwanted, is positive in the
+            image, by label name.
     """
 
     path: str
@@ -56,9 +57,9 @@ class Hit:
 class Index:
     """Searchable index of images, opened by `create` or `open`.
 
-    A lock allows one writer at a time. New files are written first and ``index.json`` is replaced
-    last, so an interrupted writer leaves the index unchanged. The next writer deletes the files of
-    an interrupted writer. Paths are stored as absolute paths.
+    A lock allows one process to write at a time. New files are written first and ``index.json`` is
+    replaced last, so an interrupted process leaves the index unchanged. The next process that
+    writes deletes the files of an interrupted process. Paths are stored as absolute paths.
     """
 
     def __init__(self, folder: Path, manifest: IndexManifest) -> None:
@@ -67,7 +68,7 @@ class Index:
 
     @classmethod
     def create(cls, folder: str | Path, predictions: Predictions) -> "Index":
-        """Write a new index, which replaces an existing index when the new index is complete.
+        """Write a new index. An existing index is replaced when the new index is complete.
 
         Args:
             folder: Folder of the index, which must be new, empty or an older index.
@@ -75,9 +76,10 @@ class Index:
 
         Raises:
             NotFitted: If the predictions are not calibrated.
-            InputError: If a name or path occurs twice, or a log-odds is outside [-40, 40].
-            DataError: If the folder contains other files, cannot be written, or another process is
-                writing the folder.
+            InputError: If there is no label, a label name is empty, a name or path occurs twice, a
+                path is not valid Unicode, a logit is outside [-40, 40], or a score is not finite.
+            DataError: If the folder contains other files, cannot be written, or is being written by
+                another process.
         """
         check_index_manifest_folder(Path(folder))
         index = cls(Path(folder), empty_manifest_for_ingestion(predictions))
@@ -88,14 +90,14 @@ class Index:
 
     @classmethod
     def open(cls, folder: str | Path) -> "Index":
-        """Open an index, whose arrays stay on disk and are mapped into memory.
+        """Open an index. The arrays stay on disk and are mapped into memory.
 
         Args:
             folder: Folder of the index.
 
         Raises:
-            DataError: If the folder is not an index, a newer version wrote the index, or a file is
-                missing or damaged.
+            DataError: If the folder is not an index, a newer version of the package wrote the
+                index, or a file is missing or damaged.
         """
         manifest = load_index_manifest(Path(folder))
         while True:
@@ -115,7 +117,7 @@ class Index:
 
     @property
     def names(self) -> list[str]:
-        """Names of the labels that can be searched, length c."""
+        """Label names of the index, length c."""
         return list(self._manifest.names)
 
     @property
@@ -135,23 +137,26 @@ class Index:
         return [path for shard in shards for path in shard.active_file_states["path"].to_pylist()]
 
     def search(self, query: str | Query, k: int = 20) -> list[Hit]:
-        """Return the ``k`` images with the highest probability of the query, exactly.
+        """Return the ``k`` images that match a query with the highest probability, by exact search.
 
         Args:
             query: Query such as ``"fork & apple & !knife"``; see `parse`.
             k: Number of images, >= 1. If the index has fewer images, all images are returned.
 
         Returns:
-            Images by falling probability. Images of equal probability are sorted by raw score, then
-            by row.
+            Images, sorted by decreasing probability. Images of equal probability are sorted by raw
+            score, then by row number.
 
         Raises:
-            InputError: If the query breaks the grammar, or ``k`` is below 1.
+            InputError: If the query violates the grammar of `parse`, or ``k`` is not a whole number
+                of at least 1.
             UnknownName: If a label of the query is not in the index.
             DataError: If the data of a queried label is damaged on disk.
         """
         if not isinstance(k, int | np.integer) or k < 1:
-            raise InputError(f"k, the number of images, must be at least 1; got {k}.")
+            raise InputError(
+                f"k, the number of images, must be a whole number of at least 1; got {k}."
+            )
         query = parse(query) if isinstance(query, str) else query
         literals = query_to_columns(query, self._manifest.names)
         shards = self._manifest.shards
@@ -174,11 +179,11 @@ class Index:
         An indexed image that the predictions list as unreadable is removed from the index.
 
         Args:
-            predictions: Predictions of the recognizer that made the index.
+            predictions: Predictions of the recognizer that created the index.
 
         Raises:
-            InputError: If recognizer, calibration or names differ from the index, or the
-                predictions are invalid as in `create`.
+            InputError: If recognizer, calibration, label names or feature width differ from those
+                of the index, or the predictions violate a condition of `create`.
             NotFitted: If the predictions are not calibrated.
             DataError: If another process changed or is changing the index, or the index is damaged
                 or cannot be written.
@@ -226,15 +231,15 @@ class Index:
             self._write(shards, None, self._manifest.skipped)
 
     def changed_paths(self) -> list[str]:
-        """Return the paths of images whose file changed after the prediction."""
+        """Return the paths of indexed images whose file changed after the prediction."""
         return list(self.status().changed)
 
     def status(self, images: Iterable[str] | None = None) -> IndexStatus:
         """Compare the index with the files on disk.
 
         Args:
-            images: Paths of the images that should be in the index. If omitted, only images that
-                could not be read at prediction time count as not indexed.
+            images: Paths of the images that should be in the index. If None, only images that could
+                not be read at prediction time are reported as not indexed.
         """
         return compute_index_status(self._manifest.shards, self._manifest.skipped, images or ())
 
@@ -255,7 +260,7 @@ class Index:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Hold the lock after checking that the index on disk is the opened revision."""
+        """Lock the index and check that the index on disk is the opened revision."""
         load_index_manifest(
             self.folder
         )  # raises before a lock file is created in a folder without index
@@ -288,8 +293,8 @@ def _select_index_shards_to_rewrite(
 ) -> tuple[list[Shard], list[ShardRows]]:
     """Return the shards that stay unchanged, and the rows to write as one new shard.
 
-    The last shard is rewritten if most of its rows were removed, or if the shard has no more rows
-    than are written after it. Therefore n small additions leave log n shards.
+    The last shard is rewritten if most of its rows were removed, or if it has at most as many rows
+    as the new shard. Therefore the number of shards is logarithmic in the number of additions.
     """
     unchanged = [shard for shard in shards if len(shard)]
     batches = [] if new_rows is None or not new_rows.file_states.num_rows else [new_rows]

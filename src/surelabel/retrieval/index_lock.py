@@ -1,4 +1,4 @@
-"""Write lock of an index, which the system releases if the process ends."""
+"""Write lock of an index. The operating system releases the lock when the process ends."""
 
 import sys
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ else:
 
 @contextmanager
 def lock_index(folder: Path) -> Iterator[None]:
-    """Hold the write lock of an index, whose folder is created if necessary.
+    """Lock an index for writing. If the folder does not exist, create the folder.
 
     Args:
         folder: Folder of the index.
@@ -35,13 +35,16 @@ def lock_index(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / LOCK_FILE).open("a")
     except OSError as error:
-        raise DataError(f"{folder} cannot be written: {error.strerror}.") from error
+        raise DataError(
+            f"{folder} cannot be written: {error.strerror}. Check the path and its permissions."
+        ) from error
     with file:
         try:
             _lock_index_file(file.fileno())
         except (BlockingIOError, PermissionError) as error:
             raise DataError(
-                f"Another process is writing {folder}. Run the command again when it has finished."
+                f"Another process is writing {folder}. Run the command again when that process has "
+                f"finished."
             ) from error
         except OSError as error:
             raise DataError(

@@ -1,4 +1,4 @@
-"""``index.json``: the manifest that lists the shards of an index, replaced atomically."""
+"""``index.json``: the manifest, which lists the shards of an index and is replaced atomically."""
 
 import json
 import re
@@ -29,9 +29,9 @@ class IndexManifest:
         names: Label names, length c.
         model: Fingerprint of the recognizer.
         calibration: Description of the calibration of the log-odds.
-        shards: Shards with the rows, in order.
+        shards: Shards of the index, in row order.
         skipped: Reason for each image that could not be read, by path.
-        revision: Random identifier, new after every change.
+        revision: Random identifier, which changes whenever the index changes.
     """
 
     names: tuple[str, ...]
@@ -84,9 +84,8 @@ def load_index_manifest(folder: Path) -> IndexManifest:
     file = folder / "index.json"
     if not file.is_file():
         raise DataError(
-            f"{folder} must be an index, a folder with an index.json; got a folder without one. "
-            f"Build the index with "
-            f"`surelabel index`, or check the path."
+            f"{folder} must be an index, a folder with an index.json; index.json was not found. "
+            f"Check the path, or build the index with `surelabel index`."
         )
     try:
         fields = json.loads(file.read_text(encoding="ascii"))
@@ -149,13 +148,13 @@ def check_index_manifest_folder(folder: Path) -> None:
         other_files = [folder]
     if other_files:
         raise DataError(
-            f"The folder of a new index must be new, empty or an older index; {folder} contains "
-            f"{other_files[0].name}. Choose another folder."
+            f"The folder of a new index must be new, empty or an older index; found "
+            f"{other_files[0]}. Choose another folder."
         )
 
 
 def next_shard_number_in_index_manifest(folder: Path) -> int:
-    """Return a shard number that no file in the folder has, unlisted files included."""
+    """Return a new shard number, above the numbers of all shard files in the folder."""
     matches = [_INDEX_FILE_NAME.fullmatch(file.name) for file in _index_manifest_files(folder)]
     return 1 + max((int(match[1]) for match in matches if match and match[1]), default=-1)
 

@@ -1,4 +1,4 @@
-"""Comparison of an index with the files on disk: images not indexed, changed or deleted."""
+"""Comparison of an index with the files on disk: images that are new, changed or deleted."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence

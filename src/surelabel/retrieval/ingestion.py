@@ -13,7 +13,7 @@ from surelabel.retrieval.shards import ShardRows
 
 
 def empty_manifest_for_ingestion(predictions: Predictions) -> IndexManifest:
-    """Return the manifest of an index without rows for the given predictions.
+    """Return the manifest of a new, empty index for the given predictions.
 
     Raises:
         NotFitted: If the predictions are not calibrated.
@@ -38,8 +38,8 @@ def predictions_to_ingestion_rows(predictions: Predictions) -> ShardRows:
     """Convert predictions to index rows, with the file state of each image at prediction time.
 
     Raises:
-        InputError: If a log-odds is outside [-40, 40], a score is not finite, or a path occurs
-            twice.
+        InputError: If a logit is outside [-40, 40], a score is not finite, or a path occurs twice
+            or is not valid Unicode.
     """
     logits = np.asarray(predictions.logits, dtype=np.float32)
     scores = np.asarray(predictions.scores, dtype=np.float32)
@@ -70,7 +70,7 @@ def check_recognizer_of_ingestion(manifest: IndexManifest, predictions: Predicti
 
     Raises:
         NotFitted: If the predictions are not calibrated.
-        InputError: If model, calibration, names or feature width differ.
+        InputError: If model, calibration, names or feature width differ from those of the index.
     """
     other = empty_manifest_for_ingestion(predictions)
     pairs = {
@@ -99,7 +99,7 @@ def _feature_width_of_ingestion(features: npt.NDArray[np.float16] | None) -> int
 
 
 def _abbreviate_ingestion_value(value: str | Sequence[str]) -> str:
-    """Return a quoted string, or the first five strings of a list with its length."""
+    """Quote a string, or the first five strings of a list followed by the length of the list."""
     if isinstance(value, str):
         return repr(value)
     return f"{', '.join(map(repr, value[:5]))}{', …' if len(value) > 5 else ''} ({len(value)})"

@@ -1,8 +1,8 @@
-"""Log probability and truth of every literal of every annotated image, to rank conjunctions.
+"""Log probability and truth value of every literal in every annotated image, to rank queries.
 
-A literal is a wanted or unwanted label. A query is a tuple of literals by rising column. The score
-of a query is the float32 sum of log probabilities in the order of the literals, so equal queries
-have equal scores.
+A literal is a label with a sign: wanted or unwanted. A query is a tuple of literals, sorted by
+column. The score of an image is the float32 sum of the log probabilities in the order of the
+literals, so equal queries have equal scores.
 """
 
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ LogProbabilities = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class LiteralScores:
-    """Log probability and truth of each literal in each image.
+    """Log probability and truth value of each literal in each image.
 
     Attributes:
-        log_probabilities: Log probability of the literals by sign (+1 wanted, -1 unwanted), ``(c,
-            n)`` each. If the target is unknown, the log probability is minus infinity.
-        is_true: Whether the literal holds, by sign, boolean, ``(c, n)`` each. If the target is
-            unknown, the value is False.
+        log_probabilities: Mapping from sign (+1 wanted, -1 unwanted) to the log probabilities of
+            the literals, ``(c, n)``. If the target is unknown, the value is minus infinity.
+        is_true: Mapping from sign to the truth values of the literals, boolean, ``(c, n)``. If the
+            target is unknown, the value is False.
     """
 
     log_probabilities: dict[int, LogProbabilities]
@@ -43,14 +43,14 @@ class LiteralScores:
         return len(self.is_true[1].T)
 
     def query_scores(self, query: Literals) -> LogProbabilities:
-        """Return the log probability that all literals of a query hold, ``(n,)``."""
+        """Return the log probability that each image matches a query, ``(n,)``."""
         scores = np.zeros(self.n_images, np.float32)
         for column, sign in query:
             scores += self.log_probabilities[sign][column]
         return scores
 
     def relevant_images(self, query: Literals) -> Flags:
-        """Return True for the images that fulfil all literals of a query, ``(n,)``."""
+        """Return a mask of the images that match a query, ``(n,)``."""
         is_relevant = np.ones(self.n_images, bool)
         for column, sign in query:
             is_relevant &= self.is_true[sign][column]
@@ -60,7 +60,7 @@ class LiteralScores:
 def compute_literal_scores(
     logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
 ) -> LiteralScores:
-    """Compute log probability and truth of both literals of every label.
+    """Compute log probabilities and truth values of the wanted and unwanted literal of each label.
 
     Args:
         logits: Finite log-odds, ``(n, c)``.
@@ -69,7 +69,7 @@ def compute_literal_scores(
             known.
 
     Raises:
-        InputError: If shapes differ, a log-odds is not finite, or a known target is not 0 or 1.
+        InputError: If shapes differ, a logit is not finite, or a known target is not 0 or 1.
     """
     logits, is_positive, known = validate_ranking_metric_inputs(logits, targets, known)
     log_probabilities = {
@@ -83,13 +83,14 @@ def compute_literal_scores(
 
 
 def average_precision_of_literal_scores(scores: LogProbabilities, is_relevant: Flags) -> float:
-    """Return the average precision of the ranking of one query with a relevant image.
+    """Return the average precision of the image ranking of one query.
 
-    Only scores that are at least the lowest relevant score are sorted. Ties count as one threshold.
+    Images below the lowest-ranked relevant image are not sorted, because they have no effect.
+    Images with equal scores share one threshold.
 
     Args:
-        scores: Scores, higher is ranked first, ``(n,)``.
-        is_relevant: True for relevant images, ``(n,)``.
+        scores: Scores, ``(n,)``. Images with higher scores are ranked first.
+        is_relevant: True for relevant images, ``(n,)``. At least one image must be relevant.
 
     Returns:
         Average precision in (0, 1], equal to ``metrics.average_precision``.

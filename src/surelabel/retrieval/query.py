@@ -1,12 +1,14 @@
 """Query language for wanted and unwanted labels: ``fork & apple & !knife``.
 
     query = term { ("&" | "and") term }
-    term  = { no sign | "!" | "not" } name
+    term  = [ "!" | "not" ] name
     name  = words | "words in quotes"
 
+Here { } encloses a part that may be repeated or omitted, and [ ] encloses an optional part.
+
 A name may contain spaces without quotes: ``hot dog & !coffee``. A name that contains an operator
-(``&``, ``!``, a quote, the words *and* or *not* in any case) is written in double quotes, with each
-quote inside them doubled: ``"black and white" & !"12"" record"``. A repeated term counts once.
+(``&``, ``!``, a quote, the words *and* or *not* in any case) is written in double quotes. A quote
+inside the name is doubled: ``"black and white" & !"12"" record"``. Repeated terms are removed.
 """
 
 import re
@@ -24,7 +26,7 @@ _SIGNS = {"and": "&", "not": "!"}
 
 @dataclass(frozen=True)
 class Query:
-    """Labels that must be positive in an image and labels that must be negative.
+    """Query for images in which some labels are positive and other labels are negative.
 
     Attributes:
         wanted: Distinct names of the labels that must be positive.
@@ -61,7 +63,7 @@ class Query:
             )
 
     def __str__(self) -> str:
-        """Return the query in the language that `parse` reads."""
+        """Return the query as a string that `parse` accepts."""
         signed = [_quote_query_label(term) for term in self.wanted]
         return " & ".join(signed + ["!" + _quote_query_label(term) for term in self.unwanted])
 
@@ -73,7 +75,7 @@ def parse(text: str) -> Query:
         text: Query such as ``fork & apple & !knife`` or ``fork and apple and not knife``.
 
     Returns:
-        The query, with distinct labels in the order of the text.
+        The query, with distinct labels in the order of their first occurrence.
 
     Raises:
         InputError: If the text is empty or too long, a quote is not closed, a name is missing, or a
@@ -99,9 +101,10 @@ def parse(text: str) -> Query:
 
 
 def query_to_columns(query: Query, names: Sequence[str]) -> list[tuple[int, int]]:
-    """Convert the labels of a query to columns with signs.
+    """Convert the labels of a query to column numbers with signs.
 
-    A name matches exactly, or after Unicode normalization (NFC).
+    A label of the query is searched in ``names`` without changes, then after Unicode normalization
+    (NFC).
 
     Args:
         query: Query to convert.
@@ -111,7 +114,7 @@ def query_to_columns(query: Query, names: Sequence[str]) -> list[tuple[int, int]
         ``(column, sign)`` of each term, wanted (+1) before unwanted (-1).
 
     Raises:
-        UnknownName: If a label is not among the names. The message suggests similar names.
+        UnknownName: If a label is not in ``names``. The message suggests similar names.
         InputError: If two terms are different spellings of one name.
 
     Example:
@@ -155,8 +158,8 @@ def _query_terms(text: str) -> Iterator[tuple[bool, str]]:
             )
         if kind == "!" and (is_negated or name):
             raise InputError(
-                "A ! (or the word not) must occur once, before a label name. Quote names that "
-                "contain them."
+                "! (or the word not) must occur once, before a label name. Put a label name that "
+                "contains ! or not in double quotes."
             )
         if kind == "&" and not name:
             raise InputError(
@@ -203,7 +206,7 @@ def _query_tokens(text: str) -> Iterator[tuple[str, str]]:
         elif (quoted := match["quoted"]) is not None:
             if not quoted:
                 raise InputError(
-                    "Quotes must contain a label name; got an empty pair of quotes. Write the name."
+                    "Quotes must contain a label name; got an empty pair of quotes. Add the name."
                 )
             yield "name", quoted.replace('""', '"')
         elif (word := match["word"]) is not None:
@@ -220,5 +223,5 @@ def _quote_query_label(name: str) -> str:
 
 
 def _shorten_query_text(text: str) -> str:
-    """Return a quoted string of at most 60 characters."""
+    """Quote a string and truncate it to at most 60 characters."""
     return repr(text if len(text) <= 60 else text[:57] + "...")

@@ -1,4 +1,4 @@
-"""Average precision of queries by shape, by length and over all queries."""
+"""Mean average precision of queries by query shape, by query length and over all queries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,20 +12,23 @@ from surelabel.retrieval.literal_scores import Literals
 class ShapePrecision:
     """Mean average precision of the queries of one shape.
 
+    The shape of a query is its number of wanted and of unwanted labels. A query is fulfilled if at
+    least one image matches the query.
+
     Attributes:
         wanted: Number of wanted labels in each query.
         unwanted: Number of unwanted labels in each query.
         queries: Number of queries of the shape.
-        fulfilled: Number of queries that some image fulfils. If queries were sampled, the number is
-            an estimate.
+        fulfilled: Number of fulfilled queries. If queries were sampled, the number is an estimate.
         evaluated: Number of fulfilled queries whose average precision was computed.
         mean: Mean average precision of the fulfilled queries, in [0, 1]. If no query is fulfilled,
             the mean is NaN.
         standard_error: Standard error of ``mean``. If all queries were evaluated, the value is 0.
             If fewer than two sampled queries were evaluated, the value is NaN.
-        draws: Number of sampled queries. If all queries were evaluated, the number is 0.
-        sampled_queries: Fulfilled queries of the sample, with literals ``(column, sign)``. If all
-            queries were evaluated, the tuple is empty.
+        draws: Number of sampled queries, including queries that are not fulfilled. If all queries
+            were evaluated, the number is 0.
+        sampled_queries: Fulfilled queries of the sample, each a tuple of literals
+            ``(column, sign)``. If all queries were evaluated, ``sampled_queries`` is empty.
     """
 
     wanted: int
@@ -45,9 +48,10 @@ class LengthPrecision:
 
     Attributes:
         length: Number of labels in each query.
-        mean: Mean over the fulfilled queries with equal weights, in [0, 1]. If no query is
-            fulfilled, the mean is NaN.
+        mean: Mean average precision of the queries that at least one image matches, in [0, 1]. All
+            queries have equal weights. If there are no such queries, the mean is NaN.
         standard_error: Standard error of ``mean``. If all queries were evaluated, the value is 0.
+            If no query is fulfilled, the value is NaN.
     """
 
     length: int
@@ -57,14 +61,17 @@ class LengthPrecision:
 
 @dataclass(frozen=True)
 class QueryAveragePrecision:
-    """Mean average precision over queries.
+    """Mean average precision over all queries, by query shape and by query length.
+
+    A query is fulfilled if at least one image matches the query.
 
     Attributes:
-        mean: Mean over all fulfilled queries with equal weights, in [0, 1]. If no query is
-            fulfilled, the mean is NaN.
+        mean: Mean average precision of all fulfilled queries, with equal weights, in [0, 1]. If no
+            query is fulfilled, the mean is NaN.
         standard_error: Standard error of ``mean``. If all queries were evaluated, the value is 0.
+            If no query is fulfilled, the value is NaN.
         by_shape: Mean average precision of each query shape, short queries first.
-        curve: Mean average precision of each query length, by rising length.
+        curve: Mean average precision of each query length, in increasing order of length.
         seed: Seed of the query sample.
     """
 
@@ -89,7 +96,7 @@ class QueryAveragePrecision:
 
     @property
     def skipped(self) -> dict[int, int]:
-        """Number of queries that no image fulfils, by query length.
+        """Number of queries that no image matches, by query length.
 
         If the queries of a length are sampled, the number is an estimate.
         """
@@ -107,10 +114,10 @@ class QueryAveragePrecision:
 def query_average_precision_of_shapes(
     shapes: Sequence[ShapePrecision], seed: int
 ) -> QueryAveragePrecision:
-    """Average query shapes, each weighted by its number of fulfilled queries.
+    """Average the results of query shapes, weighted by the number of fulfilled queries.
 
     Args:
-        shapes: Mean average precision of each shape.
+        shapes: Results of each shape.
         seed: Seed of the query sample.
     """
     curve = []
@@ -124,9 +131,10 @@ def query_average_precision_of_shapes(
 
 
 def _mean_query_average_precision(shapes: Sequence[ShapePrecision]) -> tuple[float, float]:
-    """Return the mean over the fulfilled queries of all shapes, and the standard error of the mean.
+    """Return the mean average precision over several shapes, and the standard error of the mean.
 
-    The standard error includes the error of the number of fulfilled queries of sampled shapes.
+    Shapes are weighted by their number of fulfilled queries. The standard error includes the error
+    of this number if queries were sampled.
     """
     shapes = [shape for shape in shapes if shape.evaluated]
     if not shapes:

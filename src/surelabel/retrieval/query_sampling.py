@@ -1,4 +1,4 @@
-"""Enumeration and uniform sampling of the conjunctions that some image fulfils."""
+"""Enumeration and uniform sampling of fulfilled queries, which at least one image matches."""
 
 from collections.abc import Collection, Iterator
 from itertools import combinations
@@ -17,9 +17,9 @@ MAX_DRAWS_PER_QUERY = 100  # sampling stops after this many draws for each reque
 
 
 def query_sampling_shapes(length: int) -> list[QueryShape]:
-    """Return the pairs (number of wanted labels, number of unwanted labels) of one query length.
+    """Return the shapes of all queries of one length that have at least one wanted label.
 
-    Each pair has at least one wanted label.
+    A shape is a pair (number of wanted labels, number of unwanted labels).
 
     Example:
         >>> query_sampling_shapes(3)
@@ -29,12 +29,12 @@ def query_sampling_shapes(length: int) -> list[QueryShape]:
 
 
 def number_of_queries_for_query_sampling(c: int, shape: QueryShape) -> int:
-    """Return the number of queries with given numbers of wanted and unwanted labels, out of ``c``.
+    """Return the number of queries of one shape that can be formed from ``c`` labels.
 
         C(c, a) · C(c - a, b)
 
-    Here a is the number of wanted labels and b the number of unwanted labels in ``shape``, and
-    C(c, a) is the number of sets of a out of c labels.
+    Here a is the number of wanted labels and b is the number of unwanted labels in ``shape``, and
+    C(c, a) is the binomial coefficient.
 
     Example:
         >>> number_of_queries_for_query_sampling(80, (2, 3))
@@ -45,7 +45,7 @@ def number_of_queries_for_query_sampling(c: int, shape: QueryShape) -> int:
 
 
 def query_sampling_shape(literals: Literals) -> QueryShape:
-    """Return the number of wanted and of unwanted labels of a query."""
+    """Return the number of wanted labels and the number of unwanted labels of a query."""
     wanted = sum(sign > 0 for _, sign in literals)
     return wanted, len(literals) - wanted
 
@@ -55,11 +55,11 @@ def walk_fulfilled_queries_without_sampling(
 ) -> Iterator[tuple[Literals, LogProbabilities, Flags]]:
     """Iterate over the fulfilled queries of given ``shapes``, with scores and relevant images.
 
-    The walk is depth first: a longer query starts from the sums of a shorter query, and a query
-    without relevant images is not extended.
+    The enumeration is depth-first. The scores of a longer query are computed from the scores of a
+    shorter query, and a query without relevant images is not extended.
 
     Args:
-        literal_scores: Scores and truth of every literal.
+        literal_scores: Log probabilities and truth values of all literals.
         shapes: Pairs (number of wanted labels, number of unwanted labels) of the queries.
     """
     visited_shapes = {(w, u) for a, b in shapes for w in range(a + 1) for u in range(b + 1)}
@@ -86,14 +86,14 @@ def walk_fulfilled_queries_without_sampling(
 
 
 def query_sampling_label_sets(is_positive: Flags, size: int) -> LabelSets:
-    """Return all sets of labels that co-occur in some image.
+    """Return all sets of ``size`` labels that are positive together in at least one image.
 
     Args:
         is_positive: True for positive targets, ``(c, n)``.
         size: Number of labels in a set, >= 1.
 
     Returns:
-        Columns of each set in rising order, ``(sets, size)``.
+        Columns of the labels of each set in increasing order, ``(sets, size)``.
     """
     padded = np.pad(is_positive, ((0, 0), (0, -is_positive.shape[1] % 64)))
     bits = np.ascontiguousarray(np.packbits(padded, axis=1)).view(np.uint64)
@@ -119,7 +119,7 @@ def fulfilled_queries_without_sampling(
     """Return all fulfilled queries that combine a set of wanted labels with unwanted labels.
 
     Args:
-        literal_scores: Scores and truth of every literal.
+        literal_scores: Log probabilities and truth values of all literals.
         sets: Sets of wanted labels, ``(sets, size)``.
         unwanted: Number of unwanted labels in each query.
     """
@@ -142,19 +142,22 @@ def sample_queries(
 ) -> tuple[list[Literals], int]:
     """Sample fulfilled queries uniformly with replacement.
 
-    A label set and other labels are sampled uniformly, and queries that no image fulfils are
-    rejected. The acceptance rate estimates the number of fulfilled queries.
+    A set of wanted labels and a set of unwanted labels are sampled uniformly, and queries that no
+    image matches are rejected. The acceptance rate yields an estimate of the number of fulfilled
+    queries.
 
     Args:
-        literal_scores: Scores and truth of every literal.
-        sets: All sets of wanted labels that co-occur, ``(sets, size)``.
+        literal_scores: Log probabilities and truth values of all literals.
+        sets: All sets of wanted labels that are positive together in at least one image,
+            ``(sets, size)``.
         unwanted: Number of unwanted labels in each query.
         sample_size: Number of fulfilled queries to sample.
         generator: Random generator.
 
     Returns:
-        The fulfilled queries and the number of draws. There are fewer than ``sample_size`` queries
-        only if ``MAX_DRAWS_PER_QUERY`` draws for each query did not suffice.
+        The fulfilled queries, and the number of sampled queries including rejected queries.
+        Sampling stops after ``MAX_DRAWS_PER_QUERY * sample_size`` sampled queries, so there may be
+        fewer than ``sample_size`` fulfilled queries.
     """
     queries: list[Literals] = []
     draws = 0
@@ -170,5 +173,5 @@ def sample_queries(
 
 
 def _sorted_query_sampling_literals(wanted: Collection[int], unwanted: Collection[int]) -> Literals:
-    """Return the literals of wanted and unwanted columns, by rising column."""
+    """Return the literals of wanted and unwanted columns, sorted by column."""
     return tuple(sorted([(j, 1) for j in wanted] + [(j, -1) for j in unwanted]))

@@ -1,13 +1,16 @@
-"""Index shards: files with the same rows, written once and never modified.
+"""Index shards: groups of files for a part of the indexed images.
+
+A row is an image, and all files of a shard have the same rows. Files are never modified.
 
     rows-000.parquet     path, bytes, mtime_ns, hash of each image
-    logits-000.npy       log-odds, float32, label-major (c, n)
+    logits-000.npy       log-odds, float32, (c, n)
     scores-000.npy       raw scores that break ties, float32, (c, n)
-    order-000.npy        rows of each label by falling logit, int32, (c, n)
-    checksums-000.npy    of the lines of logits and of order, uint32, (2, c)
+    order-000.npy        rows for each label, sorted by decreasing logit, int32, (c, n)
+    checksums-000.npy    checksums of the logits and of the order of each label, uint32, (2, c)
     features-000.npy     image features, float16, (n, d); optional
 
-Log-odds are float32: float16 has steps of 0.03 near 40 and would tie distinct values.
+Log-odds are float32, because float16 rounds values near 40 to multiples of 0.03 and makes distinct
+values equal.
 """
 
 import zlib
@@ -44,7 +47,7 @@ ARRAY_DTYPES = {
 
 @dataclass(frozen=True)
 class ShardRows:
-    """Rows in memory that are to be written as a shard.
+    """Rows in memory, to be written to a shard.
 
     Attributes:
         file_states: Path and file state of each image, ``n`` rows.
@@ -61,7 +64,7 @@ class ShardRows:
 
 @dataclass(frozen=True)
 class Shard:
-    """Shard on disk, mapped into memory, whose length is the number of rows not removed.
+    """Shard on disk, mapped into memory; ``len`` returns the number of rows that were not removed.
 
     Attributes:
         folder: Folder of the index.
@@ -85,7 +88,7 @@ class Shard:
         """Create a shard from an entry of ``index.json``, as the inverse of `entry`.
 
         Raises:
-            ValueError, KeyError, TypeError: If the entry is malformed.
+            ValueError, KeyError, TypeError: If a field of the entry is missing or invalid.
         """
         number, n_rows, files, removed = (entry[k] for k in ("number", "rows", "files", "removed"))
         if not all(type(i) is int and i >= 0 for i in (number, n_rows, *files.values())):
@@ -113,7 +116,7 @@ class Shard:
 
     @cached_property
     def is_active(self) -> npt.NDArray[np.bool_] | None:
-        """Flags that are False for removed rows, ``(n,)``, or None if no row was removed."""
+        """Mask that is False for removed rows, ``(n,)``, or None if no row was removed."""
         if not self.removed:
             return None
         is_active = np.ones(self.n_rows, bool)
@@ -138,7 +141,7 @@ class Shard:
 
     @cached_property
     def sorted_logits(self) -> ConjunctionSearchLogits:
-        """Log-odds, raw scores and sorted rows that a search reads."""
+        """Log-odds, raw scores and sorted row numbers, the input of a search."""
         logits, scores, order = map(self._array, ("logits", "scores", "order"))
         return ConjunctionSearchLogits(logits, scores, order, self.is_active)
 
@@ -165,7 +168,8 @@ class Shard:
             c: Number of labels of the index.
 
         Raises:
-            DataError: If a file is missing, or its size or shape differs from the manifest.
+            DataError: If a file is missing or cannot be read, or its size or shape differs from the
+                manifest.
         """
         for name, size in self.files.items():
             file = self.folder / name
@@ -190,13 +194,13 @@ class Shard:
             )
 
     def verify_checksums(self, columns: Iterable[int]) -> None:
-        """Compare the arrays of some labels with their checksums, once per open shard.
+        """Compare the arrays of some labels with their checksums, once for each label.
 
         Args:
             columns: Columns of the labels.
 
         Raises:
-            DataError: If the content of an array differs from the written content.
+            DataError: If a checksum does not match, which means that a file is damaged.
         """
         for column in set(columns) - self._verified_columns:
             for name, checksums in zip(CHECKSUMMED_ARRAYS, self._checksums, strict=True):
@@ -207,20 +211,21 @@ class Shard:
             self._verified_columns.add(column)
 
     def find_rows(self, paths: Sequence[str]) -> npt.NDArray[np.int64]:
-        """Return the rows, except removed rows, whose path is one of the given absolute paths."""
+        """Return the numbers of the rows with the given absolute paths, except removed rows."""
         valid_paths = pa.array(filter(is_valid_file_state_path, paths), pa.string())
         is_match = pc.is_in(self.file_states["path"], value_set=valid_paths).to_numpy()
         return np.flatnonzero(is_match if self.is_active is None else is_match & self.is_active)
 
     def with_removed_rows(self, rows: Iterable[int]) -> "Shard":
-        """Return a copy of the shard in which the given rows are also removed."""
+        """Return a copy of the shard in which the given rows are also marked as removed."""
         return replace(self, removed=tuple(sorted({*self.removed, *map(int, rows)})))
 
     def read_active_rows(self) -> ShardRows:
         """Read the rows that were not removed.
 
         Raises:
-            DataError: If a checksum does not match; rewriting the rows would hide the damage.
+            DataError: If a checksum does not match. Writing damaged rows to a new shard would give
+                them valid checksums.
         """
         self.verify_checksums(range(len(self.sorted_logits.logits)))
         rows = slice(None) if self.is_active is None else np.flatnonzero(self.is_active)
@@ -244,10 +249,10 @@ class Shard:
 
 
 def write_shard(folder: Path, number: int, batches: Sequence[ShardRows]) -> Shard:
-    """Write the rows of all batches, in this order, as one new shard.
+    """Write the rows of all batches, in the given order, to one new shard.
 
-    One label is in memory at a time. The shard is not part of the index until ``index.json`` lists
-    the shard.
+    Arrays are written label by label to save memory. The shard is not part of the index until
+    ``index.json`` lists the shard.
 
     Args:
         folder: Folder of the index.
@@ -304,13 +309,14 @@ def write_shard(folder: Path, number: int, batches: Sequence[ShardRows]) -> Shar
 def write_shard_array(file: Path, shape: tuple[int, int], dtype: Any, parts: Iterable[Any]) -> None:
     """Write a ``.npy`` file part by part.
 
-    Without a memory map, a full disk raises an error instead of a crash.
+    The file is not written through a memory map, because a full disk would then crash the process
+    instead of raising an error.
 
     Args:
         file: Path of the new file.
         shape: Shape of the complete array.
         dtype: Data type of the array.
-        parts: Rows, or blocks of rows, in order.
+        parts: Rows of the array, or blocks of rows, in order.
 
     Raises:
         DataError: If the file cannot be written.
@@ -324,10 +330,10 @@ def write_shard_array(file: Path, shape: tuple[int, int], dtype: Any, parts: Ite
 
 
 def shard_checksum(line: npt.NDArray[Any]) -> int:
-    """Return the CRC-32 of a line of 4-byte numbers, with pieces of 8 KiB combined by XOR.
+    """Return the CRC-32 of an array of 4-byte numbers, after combining pieces of 8 KiB by XOR.
 
-    Any damage within 8 KiB changes the checksum. Larger damage stays undetected only if the changed
-    bits cancel.
+    The probability that damage within 8 KiB remains undetected is about 2^-32. Larger damage also
+    remains undetected if the changed bits of different pieces cancel.
     """
     words = np.ascontiguousarray(line).view(np.uint32)
     end = len(words) // FOLD_WORDS * FOLD_WORDS

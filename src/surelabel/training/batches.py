@@ -16,8 +16,8 @@ class Batch:
     """Batch of images with features and targets.
 
     Attributes:
-        features: Features of ``n`` images.
-        targets: Targets in [0, 1], ``(n, c)``.
+        features: Features of n images.
+        targets: Targets in [0, 1], ``(n, c)``, for c labels.
         known: True where the target is known, ``(n, c)``.
         weights: Weight of each image in an elementwise loss, ``(n,)``. If None, all weights are
             equal.
@@ -30,16 +30,16 @@ class Batch:
 
 
 class BatchSource(Protocol):
-    """Source of training batches, which may have trainable parameters."""
+    """Source of training batches. A source may have trainable parameters."""
 
     def parameters(self) -> list[nn.Parameter]:
-        """Return the parameters that are trained together with the parameters of the method."""
+        """Return the parameters of the source, which are trained together with the method."""
 
     def batches(self, generator: torch.Generator, skip: int = 0) -> Iterator[Batch]:
         """Yield the batches of one epoch, except the first ``skip`` batches.
 
         Skipped batches are not computed. All random numbers are sampled from ``generator`` before
-        the first batch.
+        the first batch is computed.
         """
 
     def __len__(self) -> int:
@@ -48,10 +48,13 @@ class BatchSource(Protocol):
 
 @runtime_checkable
 class TargetUpdatingBatchSource(BatchSource, Protocol):
-    """Batch source whose targets are updated with the scores of the method."""
+    """Batch source that updates its targets during training, with the scores of the method."""
 
     def update_targets(self, batch: Any, scores: Tensor) -> None:
-        """Update the targets with the scores ``(n, c)`` of a batch, after the optimizer step."""
+        """Update the targets of a batch after the optimizer step.
+
+        The update uses the scores ``(n, c)`` of n images and c labels.
+        """
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the targets for a checkpoint."""

@@ -21,19 +21,20 @@ class Checkpoint:
 
     Args:
         path: Path of the checkpoint file, which is replaced atomically.
-        run_id: Identifier of the run and the training data. A checkpoint file with another
-            identifier raises an error.
+        run_id: Identifier of the run and the training data. ``resume`` raises an error if the file
+            has another identifier.
     """
 
     def __init__(self, path: str | Path, *, run_id: str):
         self.path, self.run_id = Path(path), run_id
 
     def save(self, state: Mapping[str, Any], history: Sequence[Sequence[float]]) -> None:
-        """Write the state of a run.
+        """Write the state of a training run to the checkpoint file.
 
         Args:
-            state: Objects with a method ``state_dict``, and random generators, by name.
-            history: Losses of the finished epochs.
+            state: Mapping from names to objects with a method ``state_dict``, or to random
+                generators.
+            history: Loss and penalty of each finished epoch.
         """
         tensors: dict[str, Tensor] = {}
         tree = {
@@ -52,12 +53,13 @@ class Checkpoint:
             save_file(tensors, new_file, metadata={"run": json.dumps(header)})
 
     def resume(self, state: Mapping[str, Any]) -> list[list[float]]:
-        """Restore the state of a run and return the losses of the finished epochs.
+        """Restore the state of a training run and return the losses of the finished epochs.
 
-        If there is no file, change nothing and return an empty list.
+        If there is no checkpoint file, change nothing and return an empty list.
 
         Raises:
-            DataError: If the file is damaged, or was written by another version or by another run.
+            DataError: If the file is damaged, has another format version, or belongs to another
+                run.
         """
         if not self.path.exists():
             return []
@@ -109,7 +111,7 @@ def _set_training_checkpoint_state(item: Any, state: Any) -> None:
 
 
 def _extract_training_checkpoint_tensors(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
-    """Return the state as a JSON tree; copy the tensors of the state to ``tensors``, by path."""
+    """Return the state as a JSON tree; copy each tensor to ``tensors``, with its path as key."""
     if isinstance(value, Tensor):
         tensors[path] = value.detach().clone().contiguous()
         return {"tensor": path}

@@ -32,7 +32,7 @@ class CutAndSewBatch(Batch):
     """Batch of sewn images: first the weak views of all canvases, then the strong views.
 
     Attributes:
-        estimator_batch: Rows of the label estimator for the images on the canvases.
+        estimator_batch: Pseudo-labels of the images on the canvases, from the label estimator.
     """
 
     estimator_batch: EstimatorBatch
@@ -41,20 +41,21 @@ class CutAndSewBatch(Batch):
 class CutAndSewSource:
     """Batch source of unlabelled images that are sewn together and encoded in two views.
 
-    In each epoch, every image is a canvas once, with newly sampled overlays. The weak view has
-    the preprocessing of the encoder. The strong view is flipped horizontally with probability 1/2
-    and augmented by RandAugment.
+    A canvas is an image onto which resized copies of other images (overlays) are pasted. In each
+    epoch, every image is a canvas once, with newly sampled overlays. The weak view has the
+    preprocessing of the encoder. The strong view is flipped horizontally with probability 1/2 and
+    augmented by RandAugment.
 
     Args:
         paths: Paths of the image files, length n.
-        log_odds: Pseudo-labels of the images as log-odds, ``(n, c)``.
-        overlay_candidates: Rows of the images that may be sewn onto other images.
-        encoder: Frozen encoder at the image size of the student. The trunk of the encoder encodes
-            the canvases.
+        log_odds: Pseudo-labels of the images as log-odds, ``(n, c)``, for c labels.
+        overlay_candidates: Row numbers of the images that may be overlays.
+        encoder: Frozen encoder with the image size of the student. Canvases are encoded by
+            ``encode_trunk_tokens``.
         sewing: Settings of cut-and-sew.
         batch_size: Number of canvases per batch.
-        workers: Number of worker processes that decode and sew. If None, there is one process per
-            CPU core, at most 8.
+        workers: Number of worker processes that decode and sew images. If None, there is one
+            process per CPU core, at most 8.
         progress: Function called with the number of finished canvases of the epoch and the total
             number of canvases.
 
@@ -69,12 +70,12 @@ class CutAndSewSource:
 
     Differs:
         The strong view and the weight of the strong view come from the authors' code, not from the
-        paper. Large JPEG files are decoded at 1/2, 1/4 or 1/8 of the original size. Canvas and
-        overlays keep the proportions of the images, but not the pixels. An image larger than the
-        input of the encoder is reduced before strong augmentation. A pseudo-label changes only in
-        steps that contain the image of the pseudo-label (``LabelEstimator``). The learning rate has
-        a cosine decay; in the authors' code, the learning rate is constant. After four epochs over
-        1,000 images the student of tiny-rn has 55.0 mAP, and 54.7 mAP with a constant learning
+        paper. Large JPEG files are decoded at 1/2, 1/4 or 1/8 of the original size, so canvases and
+        overlays have fewer pixels than in the paper. A canvas larger than the input of the encoder
+        is reduced before strong augmentation. A pseudo-label changes only in optimizer steps whose
+        batch contains the image (``LabelEstimator``). The learning rate has a cosine decay; in the
+        authors' code, the learning rate is constant. After four epochs over 1,000 images, the
+        student of tiny-rn has 55.0 mAP with cosine decay, and 54.7 mAP with a constant learning
         rate.
     """
 
@@ -134,8 +135,8 @@ class CutAndSewSource:
     def update_targets(self, batch: CutAndSewBatch, scores: Tensor) -> None:
         """Move the pseudo-labels of a batch towards the student's scores of the weak views.
 
-        The scores are log-odds. On a canvas, a pseudo-label changes only for the image that
-        contributes the label.
+        The scores are log-odds. For each label of a canvas, the gradient changes only the
+        pseudo-label of the image with the highest log-odds.
         """
         if not self._sewing.label_learning_rate:
             return
@@ -153,7 +154,10 @@ class CutAndSewSource:
         self.estimator.load_state_dict(state)
 
     def make_canvas(self, row: int, seed: int) -> Canvas:
-        """Return the rows of the images on one canvas, ``row`` first, and preprocessed views."""
+        """Return the row numbers of the images on one canvas, and the preprocessed views.
+
+        The first row number is ``row``, the image of the canvas.
+        """
         generator = torch.Generator().manual_seed(seed)
         rows = [row, *self._sample_overlay_rows(generator)]
         main, *overlays = [

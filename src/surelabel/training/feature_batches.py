@@ -15,8 +15,8 @@ class FeatureBatches:
     """Batch source of frozen features with targets, shuffled in each epoch.
 
     Args:
-        features: Features of ``n`` images.
-        targets: Targets in [0, 1], ``(n, c)``.
+        features: Features of n images.
+        targets: Targets in [0, 1], ``(n, c)``, for c labels.
         known: True where the target is known, ``(n, c)``.
         batch_size: Number of images per batch.
 
@@ -48,13 +48,13 @@ class FeatureBatches:
 
 
 def feature_batch_tensors(*arrays: Any) -> list[Tensor]:
-    """Return arrays as float32 tensors; boolean arrays stay boolean."""
+    """Convert arrays to float32 tensors, and boolean arrays to boolean tensors."""
     tensors = [torch.as_tensor(array) for array in arrays]
     return [tensor if tensor.dtype == torch.bool else tensor.float() for tensor in tensors]
 
 
 def select_feature_batch_rows(features: Features, rows: Tensor) -> Features:
-    """Return all features of the images in ``rows``."""
+    """Return the features of all kinds for the images in ``rows``."""
 
     def select(tensor: Tensor | None) -> Tensor | None:
         return None if tensor is None else tensor[rows]

@@ -22,8 +22,8 @@ class RandomCropFlip:
     """Random augmentation of an image by a resized crop and a horizontal flip.
 
     Attributes:
-        min_area: Smallest area of the crop, relative to the image, in (0, 1]. If 1, images are not
-            cropped.
+        min_area: Minimum area of the crop as a fraction of the image area, in (0, 1]. If 1, images
+            are not cropped.
         flip: Whether the image is flipped horizontally with probability 1/2.
     """
 
@@ -31,7 +31,7 @@ class RandomCropFlip:
     flip: bool = True
 
     def __call__(self, image: Image.Image, seed: int) -> Image.Image:
-        """Return a crop of ``image``, which may be flipped; the result depends only on the seed."""
+        """Return a random crop of ``image``, possibly flipped; equal seeds give equal crops."""
         random = np.random.default_rng(seed)
         width, height = image.size
         area = random.uniform(self.min_area, 1) * width * height
@@ -52,10 +52,11 @@ class ImageBatches:
 
     Args:
         paths: Paths of the image files, length n.
-        targets: Targets in [0, 1], ``(n, c)``.
+        targets: Targets in [0, 1], ``(n, c)``, for c labels.
         known: True where the target is known, ``(n, c)``.
-        preprocess: Function from an upright image to pixels ``(3, h, w)``.
-        min_side: Smallest side in pixels to which images may be reduced during decoding.
+        preprocess: Function from an upright image to pixels ``(3, h, w)`` of height h and width w.
+        min_side: Minimum length of the shorter side, in pixels, if an image is reduced during
+            decoding.
         batch_size: Number of images per batch.
         augmentation: Random augmentation of images. If None, ``RandomCropFlip()`` is used.
         workers: Number of worker processes that decode images. If None, there is one process per
@@ -114,6 +115,6 @@ class ImageBatches:
         return math.ceil(len(self._paths) / self._batch_size)
 
     def load_item(self, row: int, seed: int) -> tuple[int, Tensor]:
-        """Return the row and the augmented, preprocessed pixels of one image."""
+        """Return the row number and the augmented, preprocessed pixels of one image."""
         image = open_image(self._paths[row], min_side=self._min_side)
         return row, self._preprocess(self._augmentation(image, seed))

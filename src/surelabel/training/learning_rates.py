@@ -36,13 +36,13 @@ def learning_rate_schedule(
 ) -> LRScheduler:
     """Return a schedule with linear warm-up and cosine decay to zero.
 
-    In step k of r warm-up steps, the learning rate is k / (r + 1) of the peak learning rate. Step r
-    + 1 has the peak learning rate.
+    With r warm-up steps, the learning rate in step k <= r is the peak learning rate multiplied by
+    k / (r + 1). The first step after the warm-up has the peak learning rate.
 
     Args:
         optimizer: Optimizer with the peak learning rates.
-        steps: Number of all optimizer steps.
-        warm_up: Fraction of the warm-up steps, in [0, 1).
+        steps: Total number of optimizer steps.
+        warm_up: Fraction of the steps that are warm-up steps, in [0, 1).
 
     Raises:
         ConfigError: If ``warm_up`` is out of range.
@@ -58,6 +58,6 @@ def learning_rate_schedule(
 
 
 def _learning_rate_scale(scales: Mapping[str, float], name: str) -> float:
-    """Return the learning rate scale of the longest matching module path; 1 if none matches."""
+    """Return the scale of the longest module path that contains ``name``; otherwise, return 1."""
     prefixes = [prefix for prefix in scales if f"{name}.".startswith(f"{prefix}.")]
     return scales[max(prefixes, key=len)] if prefixes else 1.0

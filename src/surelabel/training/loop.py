@@ -23,8 +23,8 @@ class EpochResult(NamedTuple):
     """Training loss of one epoch, averaged over the known targets.
 
     Attributes:
-        loss: Loss without the regularizer. Elementwise losses are in nats per target.
-        penalty: Value of the weighted regularizer. If there is no regularizer, the penalty is 0.
+        loss: Loss without the regularizer. For binary cross-entropy, the unit is nats per target.
+        penalty: Regularizer multiplied by its weight. If there is no regularizer, the penalty is 0.
     """
 
     loss: float
@@ -53,33 +53,37 @@ def run_training_loop(
 
     Args:
         method: Module that computes scores from features. The optional attribute
-            ``learning_rate_scales`` contains factors of the learning rate by module path. The
-            optional method ``training_scores(features, targets, known) -> (h, n, c)`` returns
-            scores of h heads, over which the objective is averaged.
+            ``learning_rate_scales`` maps module paths to factors of the learning rate. The optional
+            method ``training_scores(features, targets, known)`` returns scores ``(h, n, c)`` of h
+            heads, n images and c labels; the objective is averaged over the heads.
         source: Source of the batches. A ``TargetUpdatingBatchSource`` receives the scores after
             each step, averaged over heads. The state of such a source is part of the checkpoint.
-        objective: Training objective; unknown targets have no influence on it.
+        objective: Loss and regularizer; unknown targets have no influence.
         epochs: Number of epochs.
         learning_rate: Peak learning rate.
         weight_decay: Weight decay of parameters with two or more axes.
-        optimizer: Function ``optimizer(groups, lr=…)`` that returns an optimizer.
-        accumulation_steps: Number of batches per optimizer step, whose gradients are accumulated.
-            Losses and regularizers that compare images are computed for each batch separately.
+        optimizer: Function ``optimizer(groups, lr=…)`` that returns a PyTorch optimizer for groups
+            of parameters.
+        accumulation_steps: Number of batches whose gradients are accumulated for one optimizer
+            step. Losses and regularizers that compare images are computed for each batch
+            separately.
         warm_up: Fraction of the steps with linear warm-up of the learning rate, in [0, 1).
         ema_decay: Decay of the exponential moving average of the weights (``WeightAverage``), in
             [0, 1). At the end, the average replaces the weights. If 0, the weights of the last step
             are kept. Parameters of the source are not averaged.
-        seed: Seed of the order of the images.
+        seed: Seed of the random numbers of ``source``: the image order and, if any, the
+            augmentation.
         checkpoint: Checkpoint from which an interrupted run resumes. The checkpoint is saved after
             each epoch and after every hundredth step of an epoch.
         progress: Function called after each epoch with the number of finished epochs and the total
             number of epochs.
 
     Returns:
-        List with one result per epoch.
+        Loss and penalty of each epoch.
 
     Raises:
-        ConfigError: If the loss becomes infinite or NaN, or a setting is out of range.
+        ConfigError: If the loss or the regularizer becomes infinite or NaN, or if ``warm_up`` or
+            ``ema_decay`` is out of range.
     """
     generator = torch.Generator().manual_seed(seed)
     updating_source = source if isinstance(source, TargetUpdatingBatchSource) else None
@@ -128,7 +132,7 @@ def run_training_loop(
 
 
 class _TrainingLoopEpoch:
-    """Position and losses within an epoch.
+    """Number of steps and sums of losses within an unfinished epoch.
 
     Attributes:
         generator_state: State of the generator that shuffles images, at the start of the epoch.
@@ -191,10 +195,10 @@ def _update_targets_in_training_loop(
 def _accumulate_training_loop_gradients(
     method: nn.Module, batches: list[Batch], objective: Objective
 ) -> tuple[Tensor, list[Tensor]]:
-    """Add the gradients of the batches of one optimizer step.
+    """Accumulate the gradients of the batches of one optimizer step.
 
-    Batches are weighted by the number of known targets. For an elementwise loss, the sum of the
-    gradients equals the gradient of all batches joined into one batch.
+    Batches are weighted by the number of known targets. For an elementwise loss, the accumulated
+    gradient equals the gradient of one batch with all images.
 
     Returns:
         Sums of loss and penalty over known targets with the number of known targets, and the scores
@@ -214,7 +218,10 @@ def _accumulate_training_loop_gradients(
 
 
 def _training_loop_scores(method: nn.Module, batch: Batch) -> Tensor:
-    """Return the scores of all h training heads, ``(h, n, c)``; most methods have one head."""
+    """Return the scores ``(h, n, c)`` of all h training heads, for n images and c labels.
+
+    Most methods have one head.
+    """
     training_scores = getattr(method, "training_scores", None)
     if training_scores is None:
         scores: Tensor = method(batch.features)

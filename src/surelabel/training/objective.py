@@ -19,7 +19,7 @@ MIN_DENOMINATOR = 1e-12  # the loss is 0 if no target is known
 def objective_mean_over_known(loss: ElementLoss) -> SetLoss:
     """Return a function that computes the mean of an elementwise loss over known targets.
 
-    If ``known`` contains weights, the mean is weighted.
+    If ``known`` contains weights instead of booleans, the mean is weighted.
 
     Example:
         >>> import torch
@@ -43,13 +43,15 @@ class Objective:
     """Loss and optional regularizer of a training run.
 
     Attributes:
-        loss: Loss of a batch, ``(scores, targets, known) -> ()``: an entry of ``SET_LOSSES``, or
-            ``objective_mean_over_known`` of an entry of ``LOSSES``.
+        loss: Function of scores, targets and ``known`` that returns the scalar loss of a batch. It
+            is an entry of ``SET_LOSSES``, or ``objective_mean_over_known`` of an entry of
+            ``LOSSES``.
         regularizer: Entry of ``REGULARIZERS``. If None, there is no regularizer.
         weight: Weight of the regularizer (lambda).
         link: Link of the loss. If the link is strictly increasing, the regularizer receives
             log-odds as well as scores.
-        texts: Unit vectors of the label texts, ``(c, d)``, for regularizers that use label texts.
+        texts: Unit vectors of length d of the c label texts, ``(c, d)``, for regularizers that use
+            label texts.
     """
 
     loss: SetLoss
@@ -59,7 +61,7 @@ class Objective:
     texts: Tensor | None = None
 
     def __call__(self, scores: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
-        """Return two scalars: the loss of a batch and the weighted regularizer.
+        """Return two scalars: the loss of a batch, and the regularizer multiplied by its weight.
 
         If the objective has no regularizer, the second value is None.
         """
@@ -81,7 +83,7 @@ class Objective:
         return loss, self.weight * self.regularizer(step)
 
     def mean_over_heads(self, heads: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
-        """Return loss and regularizer, averaged over the scores of h heads, ``(h, n, c)``."""
+        """Return loss and weighted regularizer, averaged over h heads with scores ``(h, n, c)``."""
         losses, penalties = zip(*(self(scores, batch) for scores in heads), strict=True)
         if self.regularizer is None:
             return _objective_mean_scalar(losses), None

@@ -28,8 +28,8 @@ def shuffled_seeded_loader(
         load_item: Function of a row number and a seed that returns one item.
         n_items: Number of items of an epoch.
         batch_size: Number of items per batch. The last batch may be smaller.
-        generator: Generator of the order and of the seeds.
-        skip: Number of leading batches that are neither computed nor returned.
+        generator: Random generator from which the order and the seeds are sampled.
+        skip: Number of batches at the start of the epoch that are neither computed nor returned.
         workers: Number of worker processes. If 0, the items are computed in the main process.
         collate: Function from a list of items to a batch. If None, the default collation of PyTorch
             is used.

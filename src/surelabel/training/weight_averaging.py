@@ -13,14 +13,15 @@ class WeightAverage:
         mean after t steps: Σ over s <= t of decay^(t - s) · weights after step s, divided by
                             Σ over s <= t of decay^(t - s)
 
-    Here s and t count optimizer steps from 1. The initial weights have no influence, so that short
-    runs do not stay close to the initial weights. Running statistics (buffers of batch
-    normalization) are averaged as well. Integer buffers and frozen parameters are not averaged.
+    Here s and t are numbers of optimizer steps, starting at 1. The initial weights are not part of
+    the average; otherwise, they would dominate the average of a short run. Floating-point buffers,
+    such as the running statistics of batch normalization, are averaged as well. Integer buffers and
+    frozen parameters are not averaged.
 
     Args:
         method: Method before the first optimizer step.
-        decay: Factor by which each step reduces the weight of earlier steps, in [0, 1). If 0, only
-            the last step counts.
+        decay: Factor in [0, 1) by which each step multiplies the contribution of all earlier steps.
+            If 0, the average equals the weights after the last step.
 
     Raises:
         ConfigError: If ``decay`` is out of range.
@@ -42,7 +43,7 @@ class WeightAverage:
         }
 
     def update(self) -> None:
-        """Add the weights after an optimizer step to the average."""
+        """Update the average with the weights after an optimizer step."""
         self._steps += 1
         share = (1 - self._decay) / (1 - self._decay**self._steps)
         current = _weight_averaging_tensors(self._method)

@@ -3,7 +3,7 @@
 A transport plan contains the weight of each region of an image for each label. The cost has the
 shape ``(n, p, c)`` for n images, p regions and c labels. The marginals are the weights of the
 regions, ``rows`` ``(n, p)``, and of the labels, ``columns`` ``(n, c)``. Each marginal sums to 1 in
-an image. To add a transport, add one line to ``TRANSPORTS``.
+each image. To add a solver, add one line to ``TRANSPORTS``.
 """
 
 from collections.abc import Callable

@@ -11,12 +11,12 @@ def average(cost: Tensor, rows: Tensor, columns: Tensor) -> TransportPlan:
 
         P_ij = u_i · v_j
 
-    where u_i is the weight of region i and v_j is the weight of label j. If all regions have equal
-    weights, the plan is average pooling over the regions.
+    where P is the transport plan, u_i is the weight of region i and v_j is the weight of label j.
+    If all regions have equal weights, the plan is average pooling over the regions.
 
     Args:
-        cost: Cost of each region for each label, ``(n, p, c)``, finite. Only the shape of the cost
-            is used.
+        cost: Cost of each region for each label, ``(n, p, c)`` for n images, p regions and c
+            labels, finite. The values have no effect on the plan.
         rows: Weights of the regions (u), ``(n, p)``, sum 1 in each image.
         columns: Weights of the labels (v), ``(n, c)``, sum 1 in each image.
 
@@ -24,15 +24,16 @@ def average(cost: Tensor, rows: Tensor, columns: Tensor) -> TransportPlan:
         Transport plan, with exact marginals of regions and labels.
 
     Raises:
-        InputError: If the shapes differ, a cost is not finite, or weights do not sum to 1.
+        InputError: If the shapes differ, if a cost is not finite, or if weights are negative or do
+            not sum to 1.
 
     Source:
         Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through
         Knowledge-Constrained Optimal Transport, CVPR 2025, arXiv:2503.15337, Table 5 (c) and A.4.
 
     Differs:
-        Regions may have unequal weights, such as ``knowledge_constrained_region_weights``; in the
-        paper they are equal.
+        Regions may have unequal weights, such as the output of
+        ``knowledge_constrained_region_weights``; the authors use equal weights.
 
     Example:
         >>> import torch

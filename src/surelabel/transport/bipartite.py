@@ -18,7 +18,8 @@ def bipartite(cost: Tensor, rows: Tensor, columns: Tensor) -> TransportPlan:
     than regions (p), each region is assigned to at most ``ceil(c / p)`` labels.
 
     Args:
-        cost: Cost of each region for each label, ``(n, p, c)``, finite.
+        cost: Cost of each region for each label, ``(n, p, c)`` for n images, p regions and c
+            labels, finite.
         rows: Weights of the regions, ``(n, p)``, sum 1 in each image. Regions of weight 0 are
             excluded; the other weights have no effect.
         columns: Weights of the labels (v), ``(n, c)``, sum 1 in each image.
@@ -28,16 +29,17 @@ def bipartite(cost: Tensor, rows: Tensor, columns: Tensor) -> TransportPlan:
         assignment is solved on the CPU, one image at a time.
 
     Raises:
-        InputError: If the shapes differ, a cost is not finite, or weights do not sum to 1.
+        InputError: If the shapes differ, if a cost is not finite, or if weights are negative or do
+            not sum to 1.
 
     Source:
         Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through
         Knowledge-Constrained Optimal Transport, CVPR 2025, arXiv:2503.15337, Table 5 (b) and A.4.
 
     Differs:
-        The paper has no results for more labels than regions; the assignment of a region to
-        several labels is ours. Costs are multiplied by the weight of their label; in the paper
-        the weights are equal.
+        The authors have no results for more labels than regions; the assignment of a region to
+        several labels is ours. The costs of a label are multiplied by the weight of the label; the
+        authors use equal weights.
 
     Example:
         >>> half = torch.tensor([[0.5, 0.5]])
@@ -56,7 +58,7 @@ def bipartite(cost: Tensor, rows: Tensor, columns: Tensor) -> TransportPlan:
 
 
 def _bipartite_region_assignment(cost: np.ndarray) -> np.ndarray:
-    """Return the region of each label in the cheapest assignment, ``(c,)``.
+    """Return the region of each label in the assignment of minimum total cost, ``(c,)``.
 
     Each region is assigned to at most ``ceil(c / p)`` labels.
     """

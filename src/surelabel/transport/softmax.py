@@ -17,13 +17,15 @@ def softmax(
 
         P_ij = v_j · u_i exp(-C_ij / temperature) / Σ_k u_k exp(-C_kj / temperature)
 
-    where C is the cost, u_i is the prior weight of region i and v_j is the weight of label j.
-    Among all plans with the given label marginal, the plan P minimizes
-    ``<C, P> + temperature · KL(P || u v)``. In contrast to ``sinkhorn``, the region marginal is not
+    where P is the transport plan, C is the cost, u_i is the prior weight of region i and v_j is the
+    weight of label j. Among all plans with the given label weights, P minimizes
+    ``Σ_ij C_ij · P_ij + temperature · KL(P || Q)``, where Q_ij = u_i · v_j and KL is the
+    Kullback-Leibler divergence. In contrast to ``sinkhorn``, the region marginal is not
     constrained, so a single region may receive the whole weight of all labels.
 
     Args:
-        cost: Cost of each region for each label (C), ``(n, p, c)``, finite.
+        cost: Cost of each region for each label (C), ``(n, p, c)`` for n images, p regions and c
+            labels, finite.
         rows: Prior weights of the regions (u), ``(n, p)``, sum 1 in each image.
         columns: Weights of the labels (v), ``(n, c)``, sum 1 in each image.
         temperature: Temperature of the softmax, > 0, in units of cost.
@@ -32,7 +34,8 @@ def softmax(
         Transport plan. The label marginal is exact, and the region marginal is not constrained.
 
     Raises:
-        InputError: If the shapes differ, a cost is not finite, or weights do not sum to 1.
+        InputError: If the shapes differ, if a cost is not finite, or if weights are negative or do
+            not sum to 1.
         ConfigError: If ``temperature`` is not above 0.
 
     Source:
@@ -40,9 +43,9 @@ def softmax(
         Knowledge-Constrained Optimal Transport, CVPR 2025, arXiv:2503.15337, Table 5 (d) and A.4.
 
     Differs:
-        The paper applies the softmax to similarities and states no temperature. Here it is
-        applied to the cost, with the regularization of Sinkhorn as temperature. Regions may have
-        unequal prior weights.
+        The authors apply the softmax to similarities and state no temperature. Here the softmax is
+        applied to the negative cost, and the default temperature equals the default regularization
+        of ``sinkhorn``. Regions may have unequal prior weights.
 
     Example:
         >>> half = torch.tensor([[0.5, 0.5]])

@@ -1,8 +1,9 @@
 """Views: parts of an image that are encoded separately, and fusion of their scores.
 
-``FUSIONS``: ``fusion(global_scores (n c), view_scores (n t c), *, settings) -> (n c)``. To add a
-fusion, add one line to ``fusions.py``. The two maxima expect log-odds; the two means of relative
-scores expect cosines.
+``FUSIONS``: ``fusion(global_scores (n c), view_scores (n t c), *, settings) -> (n c)`` for n
+images, t views of each image and c labels. To add a fusion, write its function in ``fusions.py``
+and add one line to ``FUSIONS``. The two fusions with a maximum expect log-odds;
+``mean_of_centred`` and ``mean_of_standardized`` expect cosines.
 """
 
 from surelabel.views.boxes import Box, crop_and_resize_box

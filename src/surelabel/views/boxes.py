@@ -33,10 +33,12 @@ def crop_and_resize_box(image: Image.Image, box: Box, *, size: tuple[int, int]) 
     Args:
         image: Upright image in RGB.
         box: Box in pixels of the image.
-        size: Width and height of the result in pixels. The aspect ratio of the box may change.
+        size: Width and height of the result in pixels. If its aspect ratio differs from the aspect
+            ratio of the box, the result is distorted.
 
     Returns:
-        A new image, resized with bicubic interpolation and antialiasing.
+        A new image, resized with bicubic interpolation and antialiasing, and mirrored horizontally
+        if ``box.flipped`` is True.
 
     Raises:
         InputError: If the box is empty or extends beyond the image.

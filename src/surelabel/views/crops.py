@@ -1,4 +1,4 @@
-"""Random crops: small parts of an image, which also contain objects other than the main object."""
+"""Random crops: small parts of an image, used to recognize objects beside the main object."""
 
 import math
 
@@ -17,35 +17,39 @@ def random_crop_boxes(
     aspect: tuple[float, float] = (3 / 4, 4 / 3),
     flip: float = 0.5,
 ) -> list[Box]:
-    """Sample boxes of random position, area, aspect ratio and orientation.
+    """Sample boxes with random position, area and aspect ratio, and mirror some of them.
 
     The area, the logarithm of the aspect ratio, and the position inside the image are sampled
-    uniformly. In a grid of cells, the boxes are sub-grids.
+    uniformly. If ``size`` is the size of a grid of cells, the boxes are sub-grids.
 
     Args:
-        size: Width and height of the image in pixels, or columns and rows of a grid of cells.
-        count: Number of boxes (M in the paper), >= 0.
+        size: Width and height of the image in pixels, or numbers of columns and rows of a grid of
+            cells.
+        count: Number of boxes (M in TailorCLIP), >= 0.
         generator: Random number generator.
-        area: Smallest and largest fraction of the image area that a box covers (rho), in (0, 1].
-        aspect: Smallest and largest width divided by height, > 0.
-        flip: Probability that a box is mirrored, in [0, 1].
+        area: Smallest and largest fraction of the image area that a box covers (rho in
+            TailorCLIP), in (0, 1].
+        aspect: Smallest and largest ratio of width to height, > 0.
+        flip: Probability that a box is mirrored horizontally, in [0, 1].
 
     Returns:
         ``count`` boxes inside the image or grid.
 
     Raises:
-        InputError: If ``size`` is empty, ``count`` is negative, or a setting is out of range.
+        InputError: If a width or height is below 1, ``count`` is negative, or a setting is out of
+            range.
 
     Source:
         Adapting Vision-Language Models from Iconic to Inclusive (TailorCLIP), arXiv:2606.11626,
         section 3.2, eq. 5; M = 20 by section 4.3.
 
     Differs:
-        The paper only states that rho lies in (0, 1); area, aspect and flip are those of the
-        authors' code, which samples 30 crops. With equal random numbers the boxes are those of
-        torchvision's RandomResizedCrop, except in very oblong or tiny images, where no such box
-        fits. There a side that is too long or empty is set to that of the image or to 1, and the
-        position stays random; torchvision always takes the center.
+        The paper only states that rho is in (0, 1). The defaults of ``area``, ``aspect`` and
+        ``flip`` are from the authors' code, which samples 30 crops. If a sampled box fits into the
+        image, it equals the box of torchvision's RandomResizedCrop for equal random numbers. In a
+        very elongated or tiny image, a sampled box may not fit. Its sides are then clipped to the
+        range from 1 to the image side, and its position is random. In contrast, torchvision samples
+        up to ten boxes and then uses the center of the image.
 
     Example:
         >>> random_crop_boxes((100, 80), 1, generator=torch.Generator().manual_seed(0))
@@ -55,7 +59,7 @@ def random_crop_boxes(
     if count < 0:
         raise InputError(f"count must be 0 or more; got {count}.")
     if not 0 < area[0] <= area[1] <= 1:
-        raise InputError(f"area must be two shares in (0, 1], the smaller first; got {area}.")
+        raise InputError(f"area must be two fractions in (0, 1], the smaller first; got {area}.")
     if not 0 < aspect[0] <= aspect[1] < math.inf:
         raise InputError(f"aspect must be two ratios above 0, the smaller first; got {aspect}.")
     if not 0 <= flip <= 1:

@@ -1,4 +1,4 @@
-"""Vectors of views that are pooled from the feature map of one encoder pass."""
+"""Vectors of sub-grids of an image, pooled from the feature map of a single forward pass."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,20 +18,20 @@ def mean_pool_subgrids(patches: Tensor, grid: tuple[int, int], boxes: Sequence[B
     """Return the normalized mean of the patch vectors inside each sub-grid.
 
     Args:
-        patches: Unit vectors of patches, row by row, ``(n, p, d)``.
-        grid: Number of patches down and across.
-        boxes: ``t`` sub-grids in cells, shared by all images.
+        patches: Unit vectors of the ``p`` patches of each image, row by row, ``(n, p, d)``.
+        grid: Numbers of rows and columns of the grid of patches.
+        boxes: ``t`` sub-grids, measured in patches; every image has the same sub-grids.
 
     Returns:
-        Unit vectors, ``(n, t, d)``.
+        Unit vectors of the sub-grids of each image, ``(n, t, d)``.
 
     Raises:
         InputError: If ``grid`` does not contain ``p`` patches, a box extends beyond the grid, or
             there is no box.
 
     Source:
-        none; ours. After the dense regions of CLIP by Zhou et al., Extract Free Dense Labels from
-        CLIP, arXiv:2112.01071.
+        none; ours. The patch vectors follow Zhou et al., Extract Free Dense Labels from CLIP,
+        arXiv:2112.01071.
 
     Example:
         >>> patches = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
@@ -43,7 +43,7 @@ def mean_pool_subgrids(patches: Tensor, grid: tuple[int, int], boxes: Sequence[B
     down, across = grid
     if down * across != patches.shape[1]:
         raise InputError(
-            f"grid must contain {patches.shape[1]} patches, down times across; got {grid}."
+            f"grid must contain {patches.shape[1]} patches (rows times columns); got {grid}."
         )
     _check_subgrids(boxes, grid)
     cells = patches.unflatten(1, grid)
@@ -57,10 +57,11 @@ def last_feature_map_for_subgrids(visual: Any, pixels: Tensor) -> Tensor:
 
     Args:
         visual: Image tower of an open_clip model.
-        pixels: Preprocessed images, ``(n, 3, h, w)``.
+        pixels: Preprocessed images, ``(n, 3, height, width)``.
 
     Returns:
-        Feature map with one cell for 32 by 32 pixels, ``(n, w, down, across)``.
+        Feature map with one cell for each 32 by 32 pixels, ``(n, w, down, across)``: n images, w
+        channels, and the numbers of rows and columns.
 
     Raises:
         ConfigError: If the tower is not a CLIP ResNet.
@@ -78,19 +79,20 @@ def last_feature_map_for_subgrids(visual: Any, pixels: Tensor) -> Tensor:
 def attention_pool_subgrids(pool: Any, last_map: Tensor, boxes: Sequence[Box]) -> Tensor:
     """Return vectors of sub-grids, computed by the attention pooling of a CLIP ResNet.
 
-    A sub-grid is pooled like a whole image: the mean of the cells is the query, and the position
-    embeddings are interpolated to the size of the sub-grid. Keys and values are linear in the sum
-    of cell and position, so keys and values of cells are computed once per image, not once per
-    view.
+    A sub-grid is pooled like a whole image. The query is computed from the mean of its cells, and
+    the position embeddings are interpolated to the size of the sub-grid. Keys and values are
+    linear in the sum of cell and position embedding. The contribution of the cells is therefore
+    computed once per image, not once per sub-grid.
 
     Args:
-        pool: Attention pooling of the tower (``visual.attnpool``).
+        pool: Attention pooling module of the image tower (``visual.attnpool``).
         last_map: Last feature map, ``(n, w, down, across)``; see
             :func:`last_feature_map_for_subgrids`.
-        boxes: ``t`` sub-grids in cells, shared by all images.
+        boxes: ``t`` sub-grids, measured in cells; every image has the same sub-grids.
 
     Returns:
-        Unit vectors, ``(n, t, d)``. The vector of the whole grid is the image vector.
+        Unit vectors of the sub-grids of each image, ``(n, t, d)``. The vector of a sub-grid with
+        all cells is the image vector that the encoder returns.
 
     Raises:
         InputError: If a box extends beyond the grid, or there is no box.
@@ -100,8 +102,8 @@ def attention_pool_subgrids(pool: Any, last_map: Tensor, boxes: Sequence[Box]) -
         eq. 5, which are encoded one by one.
 
     Differs:
-        A separately encoded crop is enlarged and contains no information on its surroundings. A
-        cell of the feature map depends on its surroundings and is not enlarged.
+        TailorCLIP enlarges and encodes each crop, so the vector depends on the pixels of the crop
+        only. Cells of a feature map also depend on the pixels around them, and are not enlarged.
     """
     check_shapes(last_map=(last_map, "n w down across"))
     down, across = last_map.shape[2:]

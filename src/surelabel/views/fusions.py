@@ -1,6 +1,7 @@
-"""Fusions: rules that combine the scores of a whole image and of its views per label.
+"""Fusions: rules that combine image scores and view scores, separately for each label.
 
-Views are tiles, crops, sub-grids or single patches; view scores have the shape ``(n, t, c)``.
+Views are tiles, crops, sub-grids or single patches. Image scores have the shape ``(n, c)`` and view
+scores ``(n, t, c)``, for n images, t views of each image and c labels.
 """
 
 from collections.abc import Callable
@@ -20,17 +21,17 @@ from surelabel.views.relative_scores import (
 def max_fusion_with_margin(
     global_scores: Tensor, view_scores: Tensor, *, margin: float = 0.1
 ) -> Tensor:
-    """Return the maximum of the image score and of the view scores reduced by a margin.
+    """Return the maximum of the image score and the largest view score minus a margin.
 
         z_j = max(z0_j, max_k z^k_j - margin)
 
-    z0_j is the log-odds of label j for the whole image, and z^k_j the log-odds for view k.
+    In this formula, z_j is the fused log-odds of label j, z0_j the log-odds for the whole image,
+    and z^k_j the log-odds for view k.
 
     Args:
         global_scores: Log-odds of whole images, ``(n, c)``.
         view_scores: Log-odds of views, ``(n, t, c)``.
-        margin: Value that is subtracted from view scores (alpha in the paper), in the unit of the
-            scores.
+        margin: Value that is subtracted from the log-odds of views (alpha in TailorCLIP).
 
     Returns:
         Fused log-odds ``(n, c)``, in float32 or wider.
@@ -42,8 +43,9 @@ def max_fusion_with_margin(
         TailorCLIP, arXiv:2606.11626, section 3.2, eq. 7.
 
     Differs:
-        The log-odds of a softmax have a range of 27, so a margin of 0.1 has little effect: on
-        VOC2012 train with RN50x64 and 3 by 3 tiles the mAP is 0.02 lower than without it.
+        The log-odds of a clipped softmax have a range of 27, so a margin of 0.1 has little effect.
+        On VOC2012 train with RN50x64 and 3 by 3 tiles, the mAP in percent is 0.02 lower than
+        without a margin.
 
     Example:
         >>> image, view = torch.tensor([[2.0, -3.0, -1.0]]), torch.tensor([[[1.0, 0.0, -0.95]]])
@@ -57,18 +59,18 @@ def max_fusion_with_margin(
 def max_fusion_with_dead_band(
     global_scores: Tensor, view_scores: Tensor, *, dead_band: float = 0.01
 ) -> Tensor:
-    """Return the running maximum over views, without changes that are small in probability.
+    """Return the running maximum over views, ignoring small changes of the probability.
 
         z_j <- max(z_j, z^k_j)    if |sigmoid(z_j) - sigmoid(z^k_j)| >= dead_band,    k = 1, 2, …
 
-    z_j is the fused log-odds of label j, at first of the whole image, and z^k_j the log-odds for
-    view k. Changes between very small probabilities are ignored. The order of the views has a small
-    effect on the result.
+    In this formula, z_j is the fused log-odds of label j, and z^k_j the log-odds for view k. The
+    initial value of z_j is the log-odds for the whole image. An increase from one very small
+    probability to another is ignored. The order of the views has a small effect on the result.
 
     Args:
         global_scores: Log-odds of whole images, ``(n, c)``.
-        view_scores: Log-odds of views, in the order of encoding, ``(n, t, c)``.
-        dead_band: Smallest change of the probability that is applied, in [0, 1].
+        view_scores: Log-odds of views, in the order k = 1, 2, …, ``(n, t, c)``.
+        dead_band: Smallest change of the probability that is not ignored, in [0, 1].
 
     Returns:
         Fused log-odds ``(n, c)``, in float32 or wider.
@@ -78,10 +80,11 @@ def max_fusion_with_dead_band(
             ``dead_band`` is outside [0, 1].
 
     Source:
-        TailorCLIP, arXiv:2606.11626, section 3.2, eq. 7, as the authors' code has it.
+        TailorCLIP, arXiv:2606.11626, section 3.2, eq. 7, as implemented in the authors' code.
 
     Differs:
-        The paper has a margin in log-odds instead; see :func:`max_fusion_with_margin`.
+        The paper subtracts a margin from the log-odds of views instead; see
+        :func:`max_fusion_with_margin`.
 
     Example:
         >>> image, view = torch.tensor([[0.0, -9.0, 1.0]]), torch.tensor([[[1.0, -6.0, -1.0]]])
@@ -102,13 +105,15 @@ def mean_fusion(global_scores: Tensor, view_scores: Tensor, *, image_weight: flo
 
         image_weight · s0 + (1 - image_weight) · max_k s^k
 
-    s0 is the score of the whole image, and s^k the score of view k. Scores must be comparable
-    between images, such as scores against a reference list. One or two labels are enough.
+    In this formula, s0 is the score of a label for the whole image, and s^k its score for view k.
+    Scores must be comparable between images, such as scores against a reference list. This fusion
+    also works for fewer than three labels.
 
     Args:
         global_scores: Scores of whole images, ``(n, c)``.
         view_scores: Scores of views, ``(n, t, c)``.
-        image_weight: Weight of the whole image, in [0, 1]. The best view has the remaining weight.
+        image_weight: Weight of the image score, in [0, 1]. The largest view score has the weight
+            ``1 - image_weight``.
 
     Returns:
         Fused scores ``(n, c)``, in float32 or wider.
@@ -133,16 +138,18 @@ def mean_fusion(global_scores: Tensor, view_scores: Tensor, *, image_weight: flo
 def mean_fusion_of_centred(
     global_scores: Tensor, view_scores: Tensor, *, image_weight: float = 0.5
 ) -> Tensor:
-    """Return the weighted mean of image score and largest view score, centred over the labels.
+    """Return the weighted mean of the centred image score and the largest centred view score.
 
-        image_weight · c(s0) + (1 - image_weight) · max_k c(s^k)    c(s) = s - mean over the labels
+        image_weight · c(s0) + (1 - image_weight) · max_k c(s^k)
 
-    s0 are the scores of the whole image, and s^k the scores of view k.
+    In this formula, s0 is the vector of scores of all labels for the whole image, and s^k the
+    vector of scores for view k. The function c subtracts the mean over the labels.
 
     Args:
         global_scores: Cosines of whole images, ``(n, c)``.
         view_scores: Cosines of views, ``(n, t, c)``.
-        image_weight: Weight of the whole image, in [0, 1]. The best view has the remaining weight.
+        image_weight: Weight of the image score, in [0, 1]. The largest view score has the weight
+            ``1 - image_weight``.
 
     Returns:
         Fused scores ``(n, c)``, in float32 or wider.
@@ -152,9 +159,9 @@ def mean_fusion_of_centred(
             a score is not finite, or ``image_weight`` is outside [0, 1].
 
     Source:
-        none; ours. On VOC2012 train with RN50x64 and 3 by 3 tiles it has 90.08 mAP; the rule of
-        TailorCLIP has 88.33. The maximum over views is not centred again: with it the mAP is 0.12
-        lower.
+        none; ours. On VOC2012 train with RN50x64 and 3 by 3 tiles, the mAP is 90.08 %; with the
+        fusion of TailorCLIP, it is 88.33 %. The maximum over views is not centred again, because
+        the mAP in percent would be 0.12 lower.
 
     Example:
         >>> image = torch.tensor([[0.3, 0.1, 0.2]])
@@ -170,17 +177,19 @@ def mean_fusion_of_centred(
 def mean_fusion_of_standardized(
     global_scores: Tensor, view_scores: Tensor, *, image_weight: float = 0.5
 ) -> Tensor:
-    """Return the weighted mean of image score and largest view score, both standardized.
+    """Return the weighted mean of the image score and the largest view score, standardized.
 
-        image_weight · r(s0) + (1 - image_weight) · max_k r(s^k)    r(s) = c(s) / deviation of s
+        image_weight · r(s0) + (1 - image_weight) · max_k r(s^k)
 
-    s0 are the scores of the whole image, s^k the scores of view k, and c(s) the scores s minus
-    their mean over the labels.
+    In this formula, s0 is the vector of scores of all labels for the whole image, and s^k the
+    vector of scores for view k. The function r standardizes a vector: it subtracts the mean over
+    the labels and divides by the standard deviation over the labels.
 
     Args:
         global_scores: Cosines of whole images, or linear functions of the cosines, ``(n, c)``.
         view_scores: Cosines of views, or linear functions of the cosines, ``(n, t, c)``.
-        image_weight: Weight of the whole image, in [0, 1]. The best view has the remaining weight.
+        image_weight: Weight of the image score, in [0, 1]. The largest view score has the weight
+            ``1 - image_weight``.
 
     Returns:
         Fused scores ``(n, c)``, in float32 or wider.
@@ -191,7 +200,7 @@ def mean_fusion_of_standardized(
 
     Source:
         none; ours, with the row standardization of SPARC (Miller et al., CVPR 2025). On VOC2012
-        train with RN50x64 and 3 by 3 tiles: 90.18 mAP.
+        train with RN50x64 and 3 by 3 tiles, the mAP is 90.18 %.
 
     Example:
         >>> image = torch.tensor([[0.3, 0.1, 0.2]])
@@ -207,10 +216,14 @@ def mean_fusion_of_standardized(
 
 
 def _validate_fusion_scores(whole: Tensor, views: Tensor) -> tuple[Tensor, Tensor]:
-    """Return both arrays in one dtype, float32 or wider, or raise InputError."""
+    """Return both score arrays in one dtype, float32 or wider.
+
+    Raises:
+        InputError: If the shapes do not match, there is no view, or a score is not finite.
+    """
     sizes = check_shapes(global_scores=(whole, "n c"), view_scores=(views, "n t c"))
     if not sizes["t"]:
-        raise InputError("view_scores must contain one view or more of every image; got none.")
+        raise InputError("view_scores must contain one view or more of each image; got none.")
     dtype = torch.promote_types(torch.promote_types(whole.dtype, views.dtype), torch.float32)
     whole, views = whole.to(dtype), views.to(dtype)
     check_finite_relative_scores(whole)

@@ -1,4 +1,4 @@
-"""Scores of an image relative to its scores for the other labels of the list."""
+"""Relative scores: scores of a label, relative to the scores of all labels for the same image."""
 
 import math
 
@@ -11,19 +11,20 @@ MIN_LABELS = 3  # with two labels, relative scores contain only which of them is
 
 
 def center_relative_scores(scores: Tensor) -> Tensor:
-    """Subtract from each row its mean over the labels.
+    """Subtract from each row of scores its mean over the labels.
 
     Args:
         scores: Finite scores with labels in the last axis, ``(…, c)``.
 
     Returns:
-        Centred scores of the same shape, in float32 or wider.
+        Centred scores of the shape of ``scores``, in float32 or wider.
 
     Raises:
         InputError: If there are fewer than three labels, or a score is not finite.
 
     Source:
-        none; ours. It is the limit of a softmax at a high temperature, up to a constant factor.
+        none; ours. At a high temperature, the log-odds of a softmax approach these scores, up to a
+        constant factor and a constant offset.
 
     Example:
         >>> center_relative_scores(torch.tensor([[0.1, 0.2, 0.6]])).round(decimals=4)
@@ -35,20 +36,21 @@ def center_relative_scores(scores: Tensor) -> Tensor:
 
 
 def standardize_relative_scores(scores: Tensor) -> Tensor:
-    """Centre each row and divide it by its standard deviation over the labels.
+    """Centre each row of scores and divide it by its standard deviation over the labels.
 
     Args:
         scores: Finite scores with labels in the last axis, ``(…, c)``.
 
     Returns:
-        Standardized scores of the same shape, in float32 or wider. If all scores of a row are
-        equal, the result is 0.
+        Standardized scores of the shape of ``scores``, in float32 or wider. If all scores of a row
+        are equal, its standardized scores are 0.
 
     Raises:
         InputError: If there are fewer than three labels, or a score is not finite.
 
     Source:
-        Row standardization of SPARC (Miller et al., CVPR 2025), with its divisor c - 1.
+        Row standardization of SPARC (Miller et al., CVPR 2025), where the variance of c scores has
+        the divisor c - 1.
 
     Example:
         >>> scores = torch.tensor([[0.1, 0.2, 0.6], [0.5, 0.5, 0.5]])
@@ -71,31 +73,35 @@ def standardize_relative_scores(scores: Tensor) -> Tensor:
 def relative_log_odds_of_softmax(
     scores: Tensor, *, scale: float = 100.0, min_probability: float = 1e-6
 ) -> Tensor:
-    """Return the log-odds of the softmax over the labels, one value per label.
+    """Return the log-odds of the softmax probability of each label.
 
         p_j = exp(scale · s_j) / Σ_k exp(scale · s_k)        z_j = log p_j - log(1 - p_j)
 
-    s_j is the score of label j, p_j the probability and z_j the log-odds.
+    In these formulas, s_j is the score of label j, p_j its probability and z_j its log-odds. The
+    sum is over all labels k.
 
     Args:
         scores: Cosines with labels in the last axis, ``(…, c)``. A constant added to a row has no
             effect.
         scale: Factor of the scores before the softmax, the inverse of the temperature, > 0.
         min_probability: Lower clipping limit of the probabilities, in [0, 0.5); the upper limit is
-            ``1 - min_probability``. If 0, probabilities are not clipped, as required for rankings.
+            ``1 - min_probability``. If 0, probabilities are not clipped; rankings need the value 0,
+            because clipping makes scores equal.
 
     Returns:
-        Log-odds of the same shape, in float32 or wider.
+        Log-odds of the shape of ``scores``, in float32 or wider.
 
     Raises:
-        InputError: If there are fewer than three labels, or a setting is out of range.
+        InputError: If there are fewer than three labels, a score is not finite, or a setting is out
+            of range.
 
     Source:
         TailorCLIP, arXiv:2606.11626, section 3.2, eq. 4.
 
     Differs:
-        Computed in log space. The authors' code takes the log-odds of the rounded probability,
-        whose upper limit in float32 is 13.8023; the exact limit for 1 - 1e-6 is 13.8155.
+        The log-odds are computed in log space. The authors' code computes them from probabilities
+        in float32, and rounding reduces the upper limit to 13.8023. The exact log-odds of 1 - 1e-6
+        are 13.8155.
 
     Example:
         >>> relative_log_odds_of_softmax(torch.tensor([[0.20, 0.22, 0.25]])).round(decimals=4)
@@ -142,10 +148,10 @@ def check_finite_relative_scores(scores: Tensor) -> None:
     if not scores.isfinite().all():
         raise InputError(
             f"scores must be finite; got {int((~scores.isfinite()).sum())} that are not. "
-            "Remove these rows."
+            "Remove the rows with NaN or infinity."
         )
 
 
 def _relative_scores_to_float32(scores: Tensor) -> Tensor:
-    """Return the scores in float32, or in float64 if they are."""
+    """Return the scores in float32, or in their own dtype if it is wider."""
     return scores.to(torch.promote_types(scores.dtype, torch.float32))

@@ -1,9 +1,12 @@
-"""Sewing of TailorCLIP: paste reduced images onto another image, and merge their labels.
+"""Sewing of TailorCLIP: paste resized images onto another image, and merge the labels of all.
 
-Sewing has four steps: sample the number of overlays and their images
-(:func:`sample_sewing_overlays`), sample their positions (:func:`sample_sewing_overlay_boxes`),
-paste them (:func:`paste_sewing_overlays`), and compute the labels of the result, the canvas
-(:func:`blend_labels_of_sewing`).
+The *canvas* is the image onto which other images, the *overlays*, are pasted. Sewing has four
+steps:
+
+- :func:`sample_sewing_overlays` samples the number of overlays and their images.
+- :func:`sample_sewing_overlay_boxes` samples the positions of the overlays.
+- :func:`paste_sewing_overlays` pastes the overlays onto the canvas.
+- :func:`blend_labels_of_sewing` computes the labels of the canvas with its overlays.
 """
 
 import math
@@ -26,17 +29,17 @@ def sewing_overlay_count_probabilities(
 ) -> list[float]:
     """Return the probabilities of 0, 1, … ``max_overlays`` overlays on a canvas.
 
-        code:  P(n) = p · (1 - p)^(n - 1) for n = 1 … L
-        paper: P(n) = (1 - p) · p^n       for n = 0 … L
+        code:  P(n) = p · (1 - p)^(n - 1) for n = 1 … L - 1
+        paper: P(n) = (1 - p) · p^n       for n = 0 … L - 1
 
-    p is ``overlay_probability``, and L is ``max_overlays``. In both variants the largest number n =
-    L has the remaining probability.
+    In these formulas, n is the number of overlays, p is ``overlay_probability``, and L is
+    ``max_overlays``. In both variants, n = L has the remaining probability.
 
     Args:
         max_overlays: Largest number of overlays (L), >= 1.
         overlay_probability: Probability p in [0, 1]. In the variant "code", p is the probability
-            that an overlay is the last overlay; in "paper", that there is another overlay.
-        variant: Rule of the authors' code or of the paper.
+            that no further overlay follows; in the variant "paper", that a further overlay follows.
+        variant: "code" for the rule of the authors' code, "paper" for the rule of the paper.
 
     Returns:
         Probabilities of 0 to ``max_overlays`` overlays. In the variant "code", the probability of
@@ -49,9 +52,10 @@ def sewing_overlay_count_probabilities(
         TailorCLIP, arXiv:2606.11626, section 3.5, algorithm 1.
 
     Differs:
-        The default is the authors' code, in which a larger p means fewer overlays, with its
-        defaults L = 1 and p = 0.6. The paper does not state its L. The condition of algorithm 1,
-        "at most L", literally admits L + 1 overlays; the text calls L the maximum, as here.
+        The default rule and the values L = 1 and p = 0.6 are those of the authors' code, in which a
+        larger p gives fewer overlays. The paper does not state a value of L. The condition "at most
+        L" in algorithm 1 permits L + 1 overlays. Here, L is the maximum, as in the text of the
+        paper.
 
     Example:
         >>> sewing_overlay_count_probabilities(max_overlays=2)
@@ -82,24 +86,25 @@ def sample_sewing_overlays(
     overlay_probability: float = 0.6,
     variant: SewingVariant = "code",
 ) -> list[int]:
-    """Sample the images of the patch set that are pasted onto a canvas.
+    """Sample the overlays of a canvas: their number, and the images that are pasted.
 
     Args:
-        n_candidates: Number of images in the patch set, at least 1.
+        n_candidates: Number of images from which overlays are sampled (the patch set of
+            TailorCLIP), at least 1.
         generator: Random number generator.
         max_overlays: Largest number of overlays (L); see
             :func:`sewing_overlay_count_probabilities`.
         overlay_probability: Probability p in [0, 1]; see
             :func:`sewing_overlay_count_probabilities`.
-        variant: Rule of the authors' code or of the paper; see
+        variant: "code" for the rule of the authors' code, "paper" for the rule of the paper; see
             :func:`sewing_overlay_count_probabilities`.
 
     Returns:
-        Row numbers in the patch set, sampled with replacement. The image of the canvas may also be
-        sampled.
+        Indices of the sampled images, from 0 to ``n_candidates - 1``, sampled with replacement. The
+        image of the canvas may also be sampled.
 
     Raises:
-        InputError: If the patch set is empty, or a setting is out of range.
+        InputError: If ``n_candidates`` is below 1, or a setting is out of range.
 
     Source:
         TailorCLIP, arXiv:2606.11626, section 3.3.2, eq. 11-12.
@@ -109,7 +114,10 @@ def sample_sewing_overlays(
         [59]
     """
     if n_candidates < 1:
-        raise InputError("n_candidates must be 1 or more; got 0. Select an image for the overlays.")
+        raise InputError(
+            f"n_candidates must be 1 or more; got {n_candidates}. Select at least one image for "
+            "the overlays."
+        )
     probabilities = torch.tensor(
         sewing_overlay_count_probabilities(
             max_overlays=max_overlays, overlay_probability=overlay_probability, variant=variant
@@ -123,26 +131,27 @@ def sample_sewing_overlays(
 def sewing_overlay_size(
     canvas: tuple[int, int], overlay: tuple[int, int], scale: float
 ) -> tuple[int, int]:
-    """Return width and height of an overlay that fits into ``scale`` times the canvas.
+    """Return the largest width and height of an overlay inside ``scale`` times the canvas.
 
-    The aspect ratio of the overlay is kept.
+    The aspect ratio of the overlay does not change, except by rounding.
 
     Args:
         canvas: Width and height of the canvas in pixels.
-        overlay: Width and height of the overlay in pixels, before the overlay is reduced.
-        scale: Fraction of width and height of the canvas, in (0, 1].
+        overlay: Width and height of the overlay in pixels, before resizing.
+        scale: Largest width of the resized overlay as a fraction of the canvas width, and largest
+            height as a fraction of the canvas height, in (0, 1].
 
     Returns:
-        Width and height in whole pixels, rounded down, at least 1.
+        Width and height of the resized overlay in whole pixels, rounded down, at least 1.
 
     Raises:
-        InputError: If a size is empty, or ``scale`` is outside (0, 1].
+        InputError: If a width or height is below 1, or ``scale`` is outside (0, 1].
 
     Source:
-        TailorCLIP, arXiv:2606.11626, section 3.5, algorithm 1, as the authors' code has it.
+        TailorCLIP, arXiv:2606.11626, section 3.5, algorithm 1, as implemented in the authors' code.
 
     Differs:
-        The result is at least one pixel; the authors' code fails if a side is rounded to 0.
+        Each side is at least one pixel; the authors' code fails if a side is rounded to 0.
 
     Example:
         >>> sewing_overlay_size((50, 40), (101, 67), 0.65)
@@ -165,33 +174,37 @@ def sample_sewing_overlay_boxes(
     max_overlays: int = 1,
     variant: SewingVariant = "code",
 ) -> list[Box]:
-    """Sample the positions of overlays on a canvas, where overlays may cover each other.
+    """Sample the boxes of overlays on a canvas; the boxes may overlap.
 
-    The sides of the n overlays are at most ``scale`` times the sides of the canvas:
+    Width and height of an overlay are at most ``scale`` times width and height of the canvas:
 
         code:  scale = sqrt(overlay_scale² / n)
         paper: scale = sqrt(overlay_scale² / max_overlays)
 
+    In these formulas, n is the number of overlays.
+
     Args:
         canvas: Width and height of the canvas in pixels.
-        overlays: Width and height of each overlay in pixels, before the overlay is reduced.
+        overlays: Width and height of each overlay in pixels, before resizing.
         generator: Random number generator.
-        overlay_scale: Fraction of width and height of the canvas (q), in (0, 1].
-        max_overlays: Largest number of overlays (L), used by the variant "paper" only.
-        variant: Rule of the authors' code or of the paper.
+        overlay_scale: Upper limit of ``scale`` (q in TailorCLIP), in (0, 1].
+        max_overlays: Largest number of overlays (L in TailorCLIP), >= 1. Only the variant "paper"
+            uses it.
+        variant: "code" for the rule of the authors' code, "paper" for the rule of the paper.
 
     Returns:
         One box inside the canvas for each overlay, in the order of ``overlays``.
 
     Raises:
-        InputError: If a size is empty, or ``overlay_scale`` or ``max_overlays`` is out of range.
+        InputError: If a width or height is below 1, or ``overlay_scale`` or ``max_overlays`` is out
+            of range.
 
     Source:
         TailorCLIP, arXiv:2606.11626, section 3.5, algorithm 1.
 
     Differs:
-        The default is the authors' code. Section 3.3.2 calls q a ratio of areas; algorithm 1 and
-        the code square it, so it is a ratio of sides. The paper's value is 0.6.
+        The defaults are those of the authors' code. Section 3.3.2 calls q a ratio of areas;
+        algorithm 1 and the code square q, so here q is a ratio of sides. The paper uses q = 0.6.
 
     Example:
         >>> generator = torch.Generator().manual_seed(0)
@@ -212,11 +225,11 @@ def sample_sewing_overlay_boxes(
 def paste_sewing_overlays(
     image: Image.Image, overlays: Sequence[Image.Image], boxes: Sequence[Box]
 ) -> Image.Image:
-    """Return an image with each overlay resized to its box and pasted, in the given order.
+    """Paste overlays, each resized to its box, onto a copy of an image, in the given order.
 
     Args:
-        image: Image of the canvas, upright, in RGB, at its original size.
-        overlays: Images that are pasted, upright, in RGB.
+        image: Canvas, an upright RGB image at its original size.
+        overlays: Upright RGB images that are pasted.
         boxes: One box for each overlay, in pixels of ``image``.
 
     Returns:
@@ -224,8 +237,8 @@ def paste_sewing_overlays(
         ``image``.
 
     Raises:
-        InputError: If the number of boxes differs from the number of overlays, or a box extends
-            beyond the image.
+        InputError: If the number of boxes differs from the number of overlays, or a box is empty or
+            extends beyond the image.
 
     Source:
         TailorCLIP, arXiv:2606.11626, section 3.3.2, eq. 12.
@@ -248,17 +261,18 @@ def paste_sewing_overlays(
 
 
 def blend_labels_of_sewing(logits: Tensor, rows: Sequence[Sequence[int]]) -> Tensor:
-    """Return the log-odds of canvases: per label the maximum over the images on the canvas.
+    """Return, for each canvas and label, the maximum log-odds over the images on the canvas.
 
-    The gradient of an element flows to the image with the maximum. Images with equal maximal
-    log-odds receive equal parts of the gradient.
+    The gradient flows to the image with the maximum. If several images share the maximum, each
+    receives an equal part of the gradient.
 
     Args:
-        logits: Log-odds of all images, ``(n, c)``.
-        rows: For each of ``b`` canvases, the row numbers of its image and of its overlays.
+        logits: Log-odds of all images, ``(n, c)``, for n images and c labels.
+        rows: For each of ``b`` canvases, the row numbers in ``logits`` of the canvas image and of
+            its overlays.
 
     Returns:
-        Log-odds of the canvases, ``(b, c)``.
+        Log-odds of the canvases with their overlays, ``(b, c)``.
 
     Raises:
         InputError: If there is no canvas, a canvas has no image, or a row number is out of range.
@@ -267,9 +281,9 @@ def blend_labels_of_sewing(logits: Tensor, rows: Sequence[Sequence[int]]) -> Ten
         TailorCLIP, arXiv:2606.11626, section 3.3.2, eq. 13, and section 3.5, eq. 18.
 
     Differs:
-        The image of the canvas is part of the maximum, as in the authors' code. The equations
-        contain the overlays only, so that the labels of this image would be lost. The code gives
-        the whole gradient to one of several tied overlays.
+        The maximum includes the canvas image, as in the authors' code. The equations of the paper
+        contain the overlays only, so that the labels of the canvas image would be lost. If several
+        images share the maximum, the authors' code assigns the whole gradient to one of them.
 
     Example:
         >>> logits = torch.tensor([[2.0, -3.0], [-1.0, 4.0], [0.0, 0.0]])

@@ -9,10 +9,11 @@ from surelabel.views.boxes import Box
 def tile_grid_boxes(size: tuple[int, int], *, rows: int = 3, columns: int = 3) -> list[Box]:
     """Return boxes that partition an image, or a grid of cells, into a grid of tiles.
 
-    The sizes of the tiles differ by at most one pixel or cell.
+    The widths of two tiles differ by at most one pixel or cell, and so do their heights.
 
     Args:
-        size: Width and height of the image in pixels, or columns and rows of a grid of cells.
+        size: Width and height of the image in pixels, or numbers of columns and rows of a grid of
+            cells.
         rows: Number of tile rows, at least 1.
         columns: Number of tile columns, at least 1.
 
@@ -20,11 +21,12 @@ def tile_grid_boxes(size: tuple[int, int], *, rows: int = 3, columns: int = 3) -
         ``rows · columns`` boxes, row by row. With one row and one column, the tile is the image.
 
     Raises:
-        InputError: If there are fewer pixels or cells than tiles in a row or a column.
+        InputError: If ``rows`` or ``columns`` is below 1, or if a side of the image has fewer
+            pixels or cells than tiles.
 
     Source:
-        CDUL (ICCV 2023), 3 by 3 snippets of an image, as the reproduction arXiv:2405.11574 cuts
-        them.
+        The 3 by 3 snippets of an image in CDUL (ICCV 2023), with the boxes of the reproduction,
+        arXiv:2405.11574.
 
     Example:
         >>> [(box.left, box.width) for box in tile_grid_boxes((10, 9), rows=1)]
@@ -34,8 +36,8 @@ def tile_grid_boxes(size: tuple[int, int], *, rows: int = 3, columns: int = 3) -
         raise InputError(f"rows and columns must be 1 or more; got {rows} and {columns}.")
     if size[0] < columns or size[1] < rows:
         raise InputError(
-            f"An image of {rows} by {columns} tiles must have {columns} pixels in width and {rows} "
-            f"in height or more; got {size[0]} and {size[1]}. Use fewer tiles."
+            f"An image with {rows} by {columns} tiles must be at least {columns} pixels wide and "
+            f"{rows} pixels high; got {size[0]} by {size[1]}. Use fewer tiles."
         )
     column_edges, row_edges = _tile_grid_edges(size[0], columns), _tile_grid_edges(size[1], rows)
     return [

@@ -1,4 +1,4 @@
-"""View layouts: rules for the parts of an image that are cropped and encoded separately."""
+"""View layouts: rules that select the parts of an image to crop and encode separately."""
 
 import hashlib
 import math
@@ -17,13 +17,14 @@ MIN_ASPECT = 3 / 4  # smallest width divided by height of a random crop
 
 
 class ViewLayout(Protocol):
-    """Layout of the views of an image, determined by the content of the image.
+    """Interface of a rule that selects the views of an image.
 
     Attributes:
-        name: Key of the cache. Layouts with equal names have equal boxes for equal images.
+        name: Part of the key in the feature cache. Layouts with equal names return equal boxes for
+            equal images.
         min_side_share: Smallest side of a view as a fraction of the shorter side of the image, in
-            (0, 1]. The image is decoded at a resolution at which views of this size are not
-            enlarged.
+            (0, 1]. The image is decoded at a resolution at which a view of this size is not
+            enlarged before it is encoded.
     """
 
     @property
@@ -66,16 +67,16 @@ class TileLayout:
 
     @property
     def name(self) -> str:
-        """Return the key of the cache, which contains both numbers."""
+        """Return a part of the cache key that contains the numbers of rows and columns."""
         return f"tiles {self.rows} by {self.columns}"
 
     @property
     def min_side_share(self) -> float:
-        """Return the side of a tile as a fraction of the shorter side of the image."""
+        """Return the minimum side of a tile as a fraction of the shorter side of the image."""
         return 1 / max(self.rows, self.columns)
 
     def boxes(self, size: tuple[int, int], image_hash: str) -> list[Box]:
-        """Return the tiles row by row; tiles repeat if the image has fewer pixels than tiles."""
+        """Return the tiles row by row; tiles are repeated if a side has fewer pixels than tiles."""
         n_rows, n_columns = min(self.rows, size[1]), min(self.columns, size[0])
         tiles = tile_grid_boxes(size, rows=n_rows, columns=n_columns)
         rows = [i * n_rows // self.rows for i in range(self.rows)]
@@ -87,12 +88,12 @@ class TileLayout:
 class CropLayout:
     """Random crops, with equal boxes for equal images; see :func:`random_crop_boxes`.
 
-    Each box depends only on the image, the settings and the number of the crop, so that crops 5 to
-    9 can be added to crops 0 to 4.
+    Each box depends only on the image, ``seed``, ``area`` and the index of the crop, so that crops
+    5 to 9 can be added to crops 0 to 4.
 
     Attributes:
         count: Number of crops, at least 1.
-        first: Number of the first crop, at least 0.
+        first: Index of the first crop, at least 0.
         seed: Seed of the random numbers.
         area: Smallest and largest fraction of the image area that a crop covers, in (0, 1].
 
@@ -118,25 +119,25 @@ class CropLayout:
             )
         if not isinstance(self.area, Sequence) or len(self.area) != 2:
             raise InputError(
-                f"area must be two shares in (0, 1], the smaller first; got {self.area!r}."
+                f"area must be two fractions in (0, 1], the smaller first; got {self.area!r}."
             )
         object.__setattr__(self, "area", tuple(self.area))
         random_crop_boxes((1, 1), 0, generator=torch.Generator(), area=self.area)  # checks area
 
     @property
     def name(self) -> str:
-        """Return the key of the cache, which contains all settings."""
+        """Return a part of the cache key that contains all settings."""
         min_area, max_area = self.area
         last = self.first + self.count - 1
         return f"crops {self.first} to {last}, seed {self.seed}, area {min_area} to {max_area}"
 
     @property
     def min_side_share(self) -> float:
-        """Return the width of the smallest and narrowest crop as a fraction of the shorter side."""
+        """Return the minimum side of a crop as a fraction of the shorter side of the image."""
         return math.sqrt(self.area[0] * MIN_ASPECT)
 
     def boxes(self, size: tuple[int, int], image_hash: str) -> list[Box]:
-        """Return one box for each crop number."""
+        """Return one box for each crop."""
         return [
             random_crop_boxes(
                 size, 1, generator=self._generator(image_hash, number), area=self.area
@@ -152,11 +153,10 @@ class CropLayout:
 
 @dataclass(frozen=True)
 class RegionLayout:
-    """Layout with given regions of an image.
+    """Layout with given regions, measured as fractions of the width and height of the image.
 
     Attributes:
-        regions: Left, top, right and bottom of each region, as fractions of width and height, in
-            [0, 1].
+        regions: Left, top, right and bottom edge of each region, in [0, 1].
 
     Raises:
         InputError: If there is no region, or a region is empty or extends beyond the image.
@@ -170,7 +170,10 @@ class RegionLayout:
 
     def __post_init__(self) -> None:
         if not self.regions:
-            raise InputError("regions must not be empty; use None instead of a layout.")
+            raise InputError(
+                "regions must contain at least one region; got none. For an image without views, "
+                "use None instead of a layout."
+            )
         regions = tuple((float(a), float(b), float(c), float(d)) for a, b, c, d in self.regions)
         for left, top, right, bottom in regions:
             if not (0 <= left < right <= 1 and 0 <= top < bottom <= 1):
@@ -182,17 +185,17 @@ class RegionLayout:
 
     @property
     def name(self) -> str:
-        """Return the key of the cache, which contains a hash of all regions."""
+        """Return a part of the cache key that contains a hash of all regions."""
         digest = hashlib.blake2b(repr(self.regions).encode(), digest_size=16).hexdigest()
         return f"regions {digest}"
 
     @property
     def min_side_share(self) -> float:
-        """Return the smallest width or height of a region."""
+        """Return the smallest width or height of a region, in the unit of ``regions``."""
         return min(min(right - left, bottom - top) for left, top, right, bottom in self.regions)
 
     def boxes(self, size: tuple[int, int], image_hash: str) -> list[Box]:
-        """Return the regions in whole pixels, at least one pixel wide and high."""
+        """Return the regions rounded to whole pixels, at least one pixel wide and high."""
         boxes = []
         for left, top, right, bottom in self.regions:
             x, width = _layout_interval_to_pixels(left, right, size[0])

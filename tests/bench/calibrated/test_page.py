@@ -80,8 +80,8 @@ def test_differences_of_shares_are_points_not_percent(page):
 def test_the_goal_is_computed(results):
     first = next(iter(calibration_conclusions(results)))
     spa, asy = (results.row(title).mean("ace") for title in ("SPA", "ASY"))
-    assert f"The ACE of SPA is {asy / spa:.1f} × lower than" in first
-    values = f"{markdown_table_value(spa, 'ace')} and {markdown_table_value(asy, 'ace')}"
+    assert f"The ACE of ASY with a sigmoid is {asy / spa:.1f} times the ACE of SPA" in first
+    values = f"{markdown_table_value(asy, 'ace')} and {markdown_table_value(spa, 'ace')}"
     assert f"({values} points)" in first
 
 
@@ -116,12 +116,12 @@ def test_a_difference_is_told_only_where_an_interval_leaves_out_0(results):
             for c in results.comparisons
         ]
         found = calibration_conclusions(replace(results, comparisons=tuple(changed)))
-        return next(s for s in found if s.startswith("SPA against BCE"))
+        return next(s for s in found if s.startswith("SPA compared with BCE"))
 
     wide, low = ConfidenceInterval(-0.01, -0.03, 0.01), ConfidenceInterval(-0.01, -0.02, -0.005)
     assert "ACE does not differ significantly" in sentence(wide, wide)
     assert "ACE is 1.00 points lower (both intervals exclude 0)" in sentence(low, low)
-    assert "(one of two intervals excludes 0)" in sentence(low, wide)
+    assert "(only one of the two intervals excludes 0)" in sentence(low, wide)
 
 
 def test_signs_unlike_the_papers_are_named(results):
@@ -135,7 +135,8 @@ def test_signs_unlike_the_papers_are_named(results):
         return next(s for s in found if "opposite sign" in s)
 
     assert sentence(0.02).endswith(": SPA − BCE (published -2.9 to -1.2, measured +2.0).")
-    assert sentence(-0.02) == "No difference in ACE has the opposite sign of the paper."
+    expected = "No significant difference in ACE has the opposite sign in the SPA paper."
+    assert sentence(-0.02) == expected
 
 
 def test_json_is_plain_and_has_no_undefined_numbers(results):

@@ -225,5 +225,5 @@ def test_costs_are_shares_of_prompts_everywhere(archive, found, small):
         for title, memory in (("with ladder and matching", 30.0), (plans.ALL_LAYER_PROMPTS, 100.0))
     ]
     page = open_vocabulary_page(replace(found, costs=rows))
-    assert "Training takes 30 MiB, 30 % of prompts in all layers" in page
-    assert "within the goal of 60 %" in page
+    assert "Training with ladder and matching takes 30 MiB. This is 30 % of the memory" in page
+    assert "the goal of at most 60 % is reached" in page

@@ -58,7 +58,7 @@ def test_broken_json_contradictions_and_empty_files_are_refused(folder):
     with pytest.raises(DataError, match=r"line 1: expected one JSON object; got '\{\"path\":'"):
         read(folder, '{"path": ')
     with pytest.raises(
-        DataError, match=r"line 1: a label must be either positive or absent; got 'dog'"
+        DataError, match=r"line 1: a label must be either in labels or in absent; got 'dog'"
     ):
         read(folder, '{"path": "a.jpg", "labels": ["dog"], "absent": ["dog"]}')
     with pytest.raises(DataError, match=r"labels\.jsonl must have at least one image"):

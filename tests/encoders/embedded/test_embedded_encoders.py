@@ -27,7 +27,7 @@ def test_the_words_of_scenes_are_trained_and_rare_ones_are_named(towers):
 def test_their_images_are_squashed_to_96_pixels(towers):
     assert towers.preprocess_cfg["resize_mode"] == "squash"
     assert towers.preprocess_cfg["size"] == [96, 96]
-    assert towers.training_domain == "emoji scenes (generated images of 299 things)"
+    assert towers.training_domain == "emoji scenes (generated images of 299 emoji)"
     assert len(all_scene_words()) == 299
 
 
@@ -40,7 +40,7 @@ def test_a_saved_one_is_a_name_a_size_and_a_fingerprint(towers, tmp_path):
     assert about["fingerprint"] == again.fingerprint != towers.fingerprint
     file.write_text(json.dumps({**about, "fingerprint": "0"}))
     with pytest.raises(
-        DataError, match=f"this version of surelabel loads for {towers.name}; got weights 0"
+        DataError, match=f"this version of surelabel loads for {towers.name}; got the fingerprint 0"
     ):
         load_encoder(f"local-dir:{file.parent}")
     file.write_text(json.dumps({**about, "embedded": "large-vit"}))

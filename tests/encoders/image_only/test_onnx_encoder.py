@@ -54,17 +54,17 @@ def test_a_layout_that_the_graph_leaves_open_has_to_be_stated(onnx_file):
 
 def test_a_size_that_the_graph_leaves_open_has_to_be_stated(onnx_file):
     file = onnx_file(shape=("n", 3, "down", "across"))
-    with pytest.raises(ConfigError, match=r"fit \[None, None\] .* got None\. Set encoder\.size"):
+    with pytest.raises(ConfigError, match=r"size \[None, None\] .* got None\. Set encoder\.size"):
         load_encoder(f"onnx:{file}")
     assert load_encoder(f"onnx:{file}", size=8).preprocess_cfg["size"] == [8, 8]
     assert load_encoder(f"onnx:{file}", size=[16, 4]).preprocess_cfg["size"] == [16, 4]
-    with pytest.raises(DataError, match=r"fails on images of shape \(1, 3, 24, 24\)"):
+    with pytest.raises(DataError, match=r"cannot process images of shape \(1, 3, 24, 24\)"):
         load_encoder(f"onnx:{file}", size=24)
 
 
 @pytest.mark.parametrize("size", [9, 0, -8, 8.0, True, "8", [8], [8, 8, 8], [8, 9], {}, 10**9])
 def test_a_size_that_does_not_fit_is_refused(onnx_file, size):
-    with pytest.raises(ConfigError, match=r"size must be the side .* fit \[8, 8\]"):
+    with pytest.raises(ConfigError, match=r"size must be the side .* input size \[8, 8\]"):
         load_encoder(f"onnx:{onnx_file()}", size=size)
 
 
@@ -143,7 +143,7 @@ def test_a_saved_one_that_was_changed_is_refused(onnx_file, tmp_path):
     kept = tmp_path / "saved" / "onnx" / "tiny.onnx"
     whole = kept.read_bytes()
     kept.write_bytes(onnx_file(matrix=np.ones((48, 6))).read_bytes())
-    with pytest.raises(DataError, match=rf"for onnx:.*; got weights {encoder.fingerprint}"):
+    with pytest.raises(DataError, match=rf"for onnx:.*; got the fingerprint {encoder.fingerprint}"):
         load_encoder(load)
     kept.write_bytes(whole[:200])
     with pytest.raises(DataError, match=r"tiny\.onnx (must be an ONNX file|cannot be loaded)"):
@@ -170,7 +170,7 @@ def test_a_saved_one_that_was_changed_is_refused(onnx_file, tmp_path):
             "an ONNX file as onnx; got '../../tiny.onnx'",
         ),
         ({"onnx": 3}, DataError, "the name of an ONNX file as onnx; got 3"),
-        ({"fingerprint": None}, DataError, "got weights None"),
+        ({"fingerprint": None}, DataError, "got the fingerprint None"),
         ({"timm": "test_vit"}, DataError, "one of the keys embedded, features, onnx"),
     ],
 )

@@ -29,7 +29,7 @@ def test_images_and_texts_are_refused_in_one_sentence_each():
             call()
     with pytest.raises(ConfigError, match="features:3 has no text tower"):
         stand_in.encode_labels(["dog"], TEMPLATES["one"])
-    with pytest.raises(ConfigError, match="features:3 computes one vector per image and no trunk"):
+    with pytest.raises(ConfigError, match="features:3 computes one vector per image, but no trunk"):
         stand_in.encode_trunk_tokens(torch.zeros(1, 3, 8, 8))
     with pytest.raises(ConfigError, match="features:3 cannot be trained"):
         stand_in.trainable_network()
@@ -50,5 +50,5 @@ def test_a_saved_width_that_is_no_number_is_refused(tmp_path):
         with pytest.raises(DataError, match="an integer width as features"):
             load_encoder(f"local-dir:{file.parent}")
     file.write_text(json.dumps({**about, "features": 9}))
-    with pytest.raises(DataError, match="got weights"):
+    with pytest.raises(DataError, match="got the fingerprint"):
         load_encoder(f"local-dir:{file.parent}")

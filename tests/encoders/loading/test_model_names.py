@@ -11,7 +11,7 @@ def test_an_unknown_name_is_answered_with_the_nearest():
         load_encoder("tiny-vti")
     with pytest.raises(UnknownName, match=r"Nearest: .*ViT-B-16"):
         load_encoder("ViT-B16/openai")
-    with pytest.raises(UnknownName, match=r"got 'ViT-B-16'.* Known: openai"):
+    with pytest.raises(UnknownName, match=r"got 'ViT-B-16'.* Available weights: openai"):
         load_encoder("ViT-B-16")
     with pytest.raises(UnknownName, match="Did you mean ViT-B-16/openai"):
         load_encoder("ViT-B-16/openia")

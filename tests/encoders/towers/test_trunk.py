@@ -83,7 +83,9 @@ def test_a_timm_encoder_has_the_trunk_of_its_network(name, grid):
 
 
 def test_a_tower_without_tokens_says_so():
-    with pytest.raises(ConfigError, match=r"a feature map or a grid of tokens; Linear has neither"):
+    with pytest.raises(
+        ConfigError, match=r"a feature map or a grid of patch tokens; Linear has neither"
+    ):
         trunk_features(torch.nn.Linear(2, 2), images(32))
     encoder = load_encoder("timm:test_mambaout", pretrained=False)
     with pytest.raises(ConfigError, match=r"MambaOut has neither\. Use a ViT"):

@@ -16,8 +16,8 @@ from surelabel.losses.properties.loss_properties import (
 PAGE = (Path(__file__).parents[3] / "docs/losses.md").read_text(encoding="utf-8")
 SHOWN = {
     "`binary`": ("binary", {}),
-    "`focal`, powers 1 and 4": ("focal", {"gamma_pos": 1.0, "gamma_neg": 4.0}),
-    "`focal`, powers 2 and 2": ("focal", {}),
+    "`focal`, focusing parameters 1 and 4": ("focal", {"gamma_pos": 1.0, "gamma_neg": 4.0}),
+    "`focal`, focusing parameters 2 and 2": ("focal", {}),
     "`asymmetric`": ("asymmetric", {}),
     "`asymmetric`, no clip": ("asymmetric", {"clip": 0.0}),
     "`spa`": ("spa", {}),

@@ -154,7 +154,7 @@ def test_learning_a_few_images_at_a_time_is_the_same(encoder, texts, monkeypatch
 def test_names_at_no_patch_keep_their_texts_and_one_warning_counts_them(encoder, texts):
     few = images(texts[:2], 10)
     with pytest.warns(
-        UserWarning, match=r"2 of 4 labels have no patch in the 10 .*: pizza"
+        UserWarning, match=r"2 of 4 labels have no selected patch in the 10 .*: pizza"
     ) as caught:
         it = learnt(encoder, few, prior_strength=0.0)
     assert [Path(one.filename) for one in caught] == [Path(__file__)], "it names whoever asked"

@@ -68,7 +68,7 @@ def test_a_whole_number_counts_names_and_a_float_is_refused(case):
     top_k, names = literal_eval(case)
     scores = torch.linspace(-3, 2, names)[None]
     if isinstance(top_k, float):
-        with pytest.raises(ConfigError, match=r"top_k must be a whole number.*never a share"):
+        with pytest.raises(ConfigError, match=r"top_k must be a whole number.*not a fraction"):
             square_root_correction(scores, top_k=top_k)
     else:
         raised = (square_root_correction(scores, top_k=top_k) > scores).sum().item()

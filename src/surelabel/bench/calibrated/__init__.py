@@ -1,4 +1,4 @@
-"""Comparison of the calibration of losses, links, label-pair regularization and calibrators."""
+"""Calibration comparison of losses, links, label-pair regularization and calibrators."""
 
 from surelabel.bench.calibrated.comparison import write_calibration_comparison
 from surelabel.bench.calibrated.plan import FULL, QUICK, CalibrationPlan

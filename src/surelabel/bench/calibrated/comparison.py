@@ -26,15 +26,15 @@ def write_calibration_comparison(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> tuple[str, dict[str, Any]]:
-    """Measure every dataset and write ``calibrated.md``, ``calibrated.json`` and ``curves.png``.
+    """Run the comparison and write ``calibrated.md``, ``calibrated.json`` and ``curves.png``.
 
     Args:
-        datasets: Features and targets of each dataset, at least one dataset.
+        datasets: Features and targets of one or more datasets.
         plan: Sizes, seeds and settings of the comparison.
         folder: Output folder. An interrupted comparison resumes from the subfolder ``cache``.
-        seed: Seed of all random choices.
-        progress: Function called with the number of finished steps of a dataset and their total
-            number.
+        seed: Seed of the first fit and of the candidate settings.
+        progress: Function called with the number of finished steps and the total number of steps
+            of the current dataset. A step is one fit or one row of the retrieval table.
 
     Returns:
         Content of the Markdown file as a string, and content of the JSON file as a dictionary.

@@ -1,4 +1,4 @@
-"""Conclusions of the calibration comparison, as sentences generated from the numbers."""
+"""Conclusions of the calibration comparison, as sentences generated from the results."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from surelabel.bench.markdown_tables import (
 from surelabel.metrics import ConfidenceInterval
 from surelabel.report.metric_descriptions import describe_metric, format_described_metric_with_unit
 
-# Target for SPA relative to ASY: factor by which its ACE is lower, and largest difference of mAP.
+# Target for SPA: ratio of the ACE of ASY to that of SPA, and largest difference in mAP.
 TARGET_FACTOR, TARGET_POINT = 2.5, 0.01
 REPORTED_DIFFERENCES = (
     ("SPA", "ASY + detached map"),
@@ -27,14 +27,14 @@ REPORTED_DIFFERENCES = (
 
 
 def calibration_conclusions(results: CalibrationResults) -> Iterator[str]:
-    """Iterate over the sentences of the conclusions, starting with the main target."""
+    """Iterate over the conclusions; the first one states whether SPA reaches its target."""
     yield _calibrated_target_conclusion(results)
     yield _calibrated_best_rows_conclusion(results)
     for first, second in REPORTED_DIFFERENCES:
         yield _calibrated_difference_conclusion(results.comparison(first, second))
     yield _calibrated_sign_conclusion(results)
     weight = results.row("SPA + LPR").settings["regularizer_weight"]
-    yield f"Validation selects the label-pair weight λ = {weight:g} for SPA."
+    yield f"The weight of label-pair regularization selected for SPA on validation is {weight:g}."
     yield from _calibrated_learning_rate_conclusions(results)
     if results.retrieval:
         yield _calibrated_retrieval_conclusion(results)
@@ -46,12 +46,12 @@ def _calibrated_target_conclusion(results: CalibrationResults) -> str:
     map_gain = spa.mean("mean_average_precision") - asy.mean("mean_average_precision")
     is_reached = asy_ace >= TARGET_FACTOR * spa_ace and abs(map_gain) <= TARGET_POINT
     return (
-        f"The ACE of SPA is {asy_ace / spa_ace:.1f} × lower than that of ASY with a sigmoid "
-        f"({markdown_table_value(spa_ace, 'ace')} and {markdown_table_value(asy_ace, 'ace')} "
-        f"points). Its mAP@y is {abs(100 * map_gain):.1f} points "
+        f"The ACE of ASY with a sigmoid is {asy_ace / spa_ace:.1f} times the ACE of SPA "
+        f"({markdown_table_value(asy_ace, 'ace')} and {markdown_table_value(spa_ace, 'ace')} "
+        f"points). The mAP@y of SPA is {abs(100 * map_gain):.1f} points "
         f"{'higher' if map_gain >= 0 else 'lower'}. "
-        f"The target is {TARGET_FACTOR:g} × lower within one point of mAP@y: "
-        f"{'reached' if is_reached else 'not reached'}."
+        f"The target is a factor of at least {TARGET_FACTOR:g} with a difference in mAP@y of at "
+        f"most one point: {'reached' if is_reached else 'not reached'}."
     )
 
 
@@ -74,7 +74,7 @@ def _calibrated_difference_conclusion(comparison: RowComparison) -> str:
         )
         for metric in ("log_loss", "ace")
     ]
-    return f"{comparison.first} against {comparison.second}: {'; '.join(clauses)}."
+    return f"{comparison.first} compared with {comparison.second}: {'; '.join(clauses)}."
 
 
 def _calibrated_conclusion_clause(
@@ -89,13 +89,15 @@ def _calibrated_conclusion_clause(
         return f"{name} does not differ significantly"
     amount = format_described_metric_with_unit(abs(value), describe_metric(metric).unit)
     which = (
-        "both intervals exclude 0" if all(are_significant) else "one of two intervals excludes 0"
+        "both intervals exclude 0"
+        if all(are_significant)
+        else "only one of the two intervals excludes 0"
     )
     return f"{name} is {amount} {'higher' if value > 0 else 'lower'} ({which})"
 
 
 def _calibrated_sign_conclusion(results: CalibrationResults) -> str:
-    """Return a sentence with the differences in ACE whose sign all published tables contradict."""
+    """Return a sentence with the differences in ACE whose sign is opposite in the SPA paper."""
     column, contradictions = COLUMNS.index("ACE"), []
     for comparison in results.comparisons:
         first, second = comparison.first, comparison.second
@@ -116,29 +118,30 @@ def _calibrated_sign_conclusion(results: CalibrationResults) -> str:
             )
     if contradictions:
         return (
-            f"Differences in ACE with the opposite sign of the paper: {', '.join(contradictions)}."
+            "Differences in ACE that have the opposite sign in the SPA paper: "
+            f"{', '.join(contradictions)}."
         )
-    return "No difference in ACE has the opposite sign of the paper."
+    return "No significant difference in ACE has the opposite sign in the SPA paper."
 
 
 def _calibrated_learning_rate_conclusions(results: CalibrationResults) -> Iterator[str]:
-    """Name the heads for which the largest learning rate of the grid was selected."""
+    """Yield a sentence that lists the heads with the largest learning rate, if there are any."""
     rates = {row.head: row.settings["learning_rate"] for row in results.rows}
     heads = [HEADS[key].title for key, rate in rates.items() if rate >= max(LEARNING_RATES)]
     if heads:
         yield (
-            f"The largest learning rate of the grid was selected for {', '.join(heads)}; a larger "
-            "one might be better."
+            f"The largest learning rate of the grid was selected for {', '.join(heads)}. A larger "
+            "learning rate might be better for these heads."
         )
 
 
 def _calibrated_retrieval_conclusion(results: CalibrationResults) -> str:
     spa, asy = results.retrieval["SPA"], results.retrieval["ASY"]
     differences = [
-        f"{100 * (spa_map - asy_map):+.2f} for length {length}"
+        f"{100 * (spa_map - asy_map):+.2f} for query length {length}"
         for length, spa_map, asy_map in zip(spa["length"], spa["map"], asy["map"], strict=True)
     ]
     return (
-        f"Retrieval mAP of SPA minus ASY with a sigmoid, in points by query length: "
+        "The retrieval mAP of SPA minus that of ASY with a sigmoid, in points, is "
         f"{', '.join(differences)}."
     )

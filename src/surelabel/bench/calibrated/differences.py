@@ -1,4 +1,4 @@
-"""Differences of table rows, with intervals over fits and over test images."""
+"""Differences between table rows, with 95 % intervals over fits and over test images."""
 
 from collections.abc import Mapping
 
@@ -14,12 +14,12 @@ from surelabel.records import Array, LabelledFeatures
 def calibrated_row_differences(
     rows: Mapping[str, CalibrationRow], logits: Mapping[str, Array], test: LabelledFeatures
 ) -> tuple[RowComparison, ...]:
-    """Compute the differences of all pairs of rows in ``COMPARED_ROWS``.
+    """Compute the differences in metrics for all pairs of rows in ``COMPARED_ROWS``.
 
     Args:
-        rows: Rows by title.
-        logits: Test log-odds of the first fit by title, ``(n, c)`` each.
-        test: Test split that the rows were measured on.
+        rows: Rows of the metrics table, by title.
+        logits: Test log-odds of the first fit of each row, ``(n, c)``, by title.
+        test: Test split on which the rows were measured.
     """
     bootstrap = BenchResampling(test.targets, test.known)
     titles = {title for pair in COMPARED_ROWS for title in pair}

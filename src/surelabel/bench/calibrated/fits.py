@@ -20,16 +20,17 @@ TRAIN_SHARE = 0.8  # of the training images, sampled anew for each seed
 def calibrated_fit_scores(
     cache: ResultCache, dataset: FeatureSplits, run: Run, *, seed: int
 ) -> tuple[Array, Array]:
-    """Fit a head on a sample of the training images and return validation and test scores.
+    """Fit a linear head on 80 % of the training images and return validation and test scores.
 
     Args:
         cache: Cache of the scores.
         dataset: Features and targets.
         run: Configuration of the head.
-        seed: Seed of the sample of training images.
+        seed: Seed with which the training images are sampled.
 
     Returns:
-        Scores of the validation images and of the test images, ``(n, c)`` each.
+        Scores of the validation images and of the test images, each ``(n, c)`` for n images and c
+        labels.
 
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.

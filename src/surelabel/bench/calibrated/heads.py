@@ -1,4 +1,4 @@
-"""Heads of the calibration comparison: losses with and without label pairs, and their readouts."""
+"""Linear heads of the calibration comparison: losses, and readouts from scores to log-odds."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -22,16 +22,16 @@ ScoresToLogits = Callable[[Array], Array]
 
 @dataclass(frozen=True)
 class Head:
-    """Loss of a linear head, with the ways to convert its scores to log-odds.
+    """Loss of a linear head, and the functions that convert scores of the head to log-odds.
 
     Attributes:
         title: Title of the head in tables.
         loss: Loss with its settings.
-        has_label_pairs: Whether the label-pair regularizer is added. If True, the key of the head
-            ends in ``-lpr``.
+        has_label_pairs: Whether label-pair regularization is added to the loss. If True, the key of
+            the head ends in ``-lpr``.
         readouts: Functions that convert scores to log-odds, by the suffix of the row title. The
-            first function follows from the theory of the loss. If only a calibrator can convert the
-            scores, the function is None.
+            first function is the link of the loss. If the loss has no link, the function is None,
+            and only a calibrator can convert the scores.
     """
 
     title: str
@@ -86,19 +86,21 @@ HEADS: dict[str, Head] = _define_calibrated_heads()
 def candidate_head_runs(
     head: Head, run: Run, *, count: int, seed: int, selected_without_pairs: Run | None = None
 ) -> list[Run]:
-    """Return the candidate runs of a head: learning rate, weight decay and label-pair weight.
+    """Return the candidate runs of a head, from which validation selects one.
 
-    Every head has the same number of candidates. Without label pairs, the candidates are the recipe
-    of the method and other grid points. With label pairs, the candidates are the settings selected
-    without pairs, with each pair weight, and other grid points.
+    The runs differ in learning rate, weight decay and the weight of label-pair regularization.
+    Every head has the same number of candidates. Without label-pair regularization, the first
+    candidate has the default learning rate and weight decay, and the others are sampled from the
+    grid. With label-pair regularization, the first candidates combine each weight with the settings
+    selected without it, and the others are sampled from the grid.
 
     Args:
         head: Head to fit.
         run: Run with the settings that all heads share.
-        count: Number of runs.
-        seed: Seed of the order in which grid points are sampled.
-        selected_without_pairs: Run selected for the loss without label pairs. If None, the shared
-            settings are used. Heads without label pairs ignore this run.
+        count: Number of candidate runs.
+        seed: Seed of the random order of the grid points.
+        selected_without_pairs: Run selected for the same loss without label-pair regularization. If
+            None, the shared settings are used. Heads without this regularization ignore the run.
     """
     base = replace(run, loss=head.loss)
     generator = np.random.default_rng(seed)

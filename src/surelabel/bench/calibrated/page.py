@@ -19,32 +19,38 @@ from surelabel.bench.calibrated.tables import (
 )
 
 ROWS = (
-    "Mean ± standard deviation over fits; in brackets the noise floor, which is the value of a "
-    "perfectly calibrated recognizer with the same probabilities. **Bold**: within one point of "
-    "the best mAP@y. Ranking metrics use the raw scores. A head with several readouts was tuned "
-    "for its map, not for the plain sigmoid."
+    "Each value is the mean ± standard deviation over fits. The noise floor in brackets is the "
+    "expected value for a perfectly calibrated model with the same probabilities. **Bold**: the "
+    "mAP@y is within one point of the highest mAP@y. Ranking metrics use the raw scores. A map is "
+    "the link of a loss. The settings of a head with a map were selected with the map, not with "
+    "the plain sigmoid."
 )
 SELECTED_SETTINGS = (
-    "Settings selected on validation log loss, from the same number of candidates for each head. "
-    "Candidates with LPR: each λ with the settings selected for the loss without LPR, and others "
+    "The settings of each head are those with the lowest validation log loss among the candidates. "
+    "All heads have the same number of candidates. With label-pair regularization (LPR), the first "
+    "candidates combine each weight λ with the settings selected without LPR; the others are "
     "sampled from the grid."
 )
 COMPARISONS = (
-    "Differences with 95 % intervals over fits (paired t) / over test images (paired bootstrap, "
-    "first fit). **Bold**: the interval excludes 0. The fits share most of their training images, "
-    "so the first interval is about repeated training, not about other training data. Among so "
-    "many differences, some intervals exclude 0 by chance."
+    "Differences between rows with 95 % intervals. Before the slash: mean over fits, with a paired "
+    "t interval. After the slash: first fit, with a paired bootstrap interval over test images. "
+    "**Bold**: the interval excludes 0. The fits share most of their training images, so the first "
+    "interval shows the variation between repeated fits, not between independent training sets. "
+    "With this many differences, some intervals exclude 0 by chance."
 )
 SENSITIVITY = (
-    "SPA with one setting changed, first fit. The other settings are those selected for the "
-    "paper's setting (zeta_neg 5, k_neg 3, b_neg 1). The last rows add label-pair regularization "
-    "with each weight."
+    "Metrics of the first fit of SPA with one setting changed. The other settings of the loss are "
+    "those of the SPA paper (zeta_neg 5, k_neg 3, b_neg 1). Learning rate and weight decay were "
+    "selected for the settings of the paper. The last rows add label-pair regularization, one row "
+    "for each weight."
 )
 RETRIEVAL = (
-    "Retrieval, first fit: mean average precision of all queries for wanted and unwanted labels, "
-    "by number of labels. Queries of up to {exact} labels are all evaluated; longer ones are "
-    "sampled for each shape, with the standard error of the sample. Other images would change all "
-    "rows together. Ties of the detached map are broken by the raw score."
+    "Retrieval with the first fit: mean average precision (mAP) of queries with wanted and "
+    "unwanted labels, by number of labels. All queries of up to {exact} labels are evaluated. "
+    "Longer queries are sampled for each combination of the numbers of wanted and unwanted labels; "
+    "± is the standard error of the sample. The standard error does not include the variation "
+    "between test sets, which affects all rows alike. Images with equal log-odds at the lower "
+    "limit are sorted by the raw score."
 )
 
 
@@ -68,11 +74,12 @@ def _calibration_page_paragraphs(results: CalibrationResults) -> Iterator[str]:
     plan = results.plan
     yield f"## {results.dataset}"
     yield (
-        f"Linear heads on frozen features, {results.labels} labels: {train:,} training images, "
-        f"{validation:,} validation images to select settings and calibrate, {test:,} test images. "
-        f"{plan.settings_per_head} candidate settings for each head, selected on validation log "
-        f"loss; {plan.seeds} fits, each on another 80 % of the training images. 15 bins of equal "
-        "width, pooled over labels."
+        f"Linear heads on frozen features with {results.labels} labels are fitted on {train:,} "
+        f"training images. {validation:,} validation images are used to select settings and to "
+        f"calibrate, {test:,} test images to evaluate. Each head has {plan.settings_per_head} "
+        "candidate settings, of which one is selected by validation log loss. Each head is fitted "
+        f"{plan.seeds} times, each time on another 80 % of the training images. Calibration errors "
+        "use 15 bins of equal width, pooled over labels."
     )
     yield "\n".join(f"- {sentence}" for sentence in calibration_conclusions(results))
     yield ROWS
@@ -88,7 +95,7 @@ def _calibration_page_paragraphs(results: CalibrationResults) -> Iterator[str]:
 
 
 def _calibration_page_json_value(value: Any) -> Any:
-    """Return a JSON value without arrays, tuples and non-finite numbers."""
+    """Return a JSON value: lists for arrays and tuples, null for non-finite numbers."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, dict):

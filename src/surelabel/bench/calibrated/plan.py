@@ -65,9 +65,10 @@ class CalibrationPlan:
         settings_per_head: Number of candidate settings of each head.
         seeds: Number of fits of each head with the selected settings.
         max_query_length: Number of labels in the longest query.
-        max_exact_length: Largest query length for which all queries are evaluated. Large datasets
-            use a smaller length.
-        queries_per_shape: Number of queries sampled for each shape of longer queries.
+        max_exact_length: Largest query length for which all queries are evaluated. For large
+            datasets, a smaller length is used.
+        queries_per_shape: Number of longer queries sampled for each shape, which is a combination
+            of the numbers of wanted and unwanted labels.
     """
 
     epochs: int = 20
@@ -80,10 +81,11 @@ class CalibrationPlan:
     queries_per_shape: int = 2000
 
     def shared_run(self, n_images: int) -> Run:
-        """Return the run settings that all heads share.
+        """Return the run with the settings that all heads share.
 
-        On few images, 20 epochs are too few steps: heads with a steep loss converge faster, and the
-        comparison would measure speed. The calibrator is not used, but is part of a cache key.
+        On few images, 20 epochs are too few optimizer steps for convergence, and heads whose loss
+        has larger gradients would have an advantage. Therefore the number of epochs is increased to
+        reach ``min_steps``. The calibrator of the run is not used, but is part of a cache key.
 
         Args:
             n_images: Number of training images.

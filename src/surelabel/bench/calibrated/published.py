@@ -1,9 +1,10 @@
-"""Published tables 3 and 4 of "Towards Calibrated Multi-label Deep Neural Networks".
+"""Tables 3 and 4 as published in "Towards Calibrated Multi-label Deep Neural Networks".
 
-Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks, CVPR 2024: mAP@y, mAP@x,
-ACE and MCE in percent. The paper does not state the binning, whether labels are pooled, or lambda.
-In the printed Table 4, the headers of the first two columns are exchanged, according to the BCE
-row. All columns of this module are in the order of Table 3.
+Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks, CVPR 2024. The values
+are mAP@y, mAP@x, ACE and MCE in percent. The paper does not state the bins, whether labels are
+pooled, or the weight lambda of label-pair regularization. In the printed Table 4, the headers of
+the first two columns are exchanged, as its BCE row shows. All columns of this module are in the
+order of Table 3.
 """
 
 COLUMNS = ("mAP@y", "mAP@x", "ACE", "MCE")

@@ -16,12 +16,12 @@ HeadScores = tuple[Array, Array]  # of validation and test images
 
 @dataclass(frozen=True)
 class HeadReadout:
-    """Log-odds of all fits of one head, converted from the scores in one way.
+    """Log-odds of all fits of one head, converted from the scores by one readout.
 
     Attributes:
         title: Title of the table row.
-        head: Key of the head.
-        run: Run with the settings selected on validation.
+        head: Key of the head in ``HEADS``.
+        run: Run with the settings selected on the validation split.
         scores: Test scores, one array ``(n, c)`` for each fit.
         logits: Test log-odds of the readout, one array ``(n, c)`` for each fit.
     """
@@ -36,15 +36,16 @@ class HeadReadout:
 def head_readouts(
     key: str, head: Head, run: Run, fits: Sequence[HeadScores], validation: LabelledFeatures
 ) -> Iterator[HeadReadout]:
-    """Iterate over all readouts of a head.
+    """Iterate over the readouts of a head, each one without and with Platt scaling.
+
+    If the loss has no link, the readouts are temperature scaling and Platt scaling of the scores.
 
     Args:
-        key: Key of the head.
+        key: Key of the head in ``HEADS``.
         head: Head that was fitted.
         run: Run with the selected settings.
         fits: Validation and test scores of each fit.
-        validation: Validation split. One calibrator is fitted on this split for each fit of the
-            head.
+        validation: Validation split, on which a calibrator is fitted for each fit of the head.
     """
     scores = tuple(test for _, test in fits)
     for title, to_logits in _readout_conversions(head, validation):
@@ -54,7 +55,8 @@ def head_readouts(
 def readout_validation_log_loss(head: Head, scores: Array, validation: LabelledFeatures) -> float:
     """Return the validation log loss of the first readout of a head.
 
-    If only a calibrator can convert the scores, the log-odds of the calibrator are cross-fitted.
+    If only a calibrator can convert the scores, the log-odds are from Platt scaling, which is
+    cross-fitted on the validation split.
 
     Args:
         head: Head that was fitted.
@@ -70,7 +72,7 @@ def readout_validation_log_loss(head: Head, scores: Array, validation: LabelledF
 def _readout_conversions(
     head: Head, validation: LabelledFeatures
 ) -> Iterator[tuple[str, Callable[[Array, Array], Array]]]:
-    """Iterate over row titles and functions from validation and test scores to test log-odds."""
+    """Yield row titles and functions that return test log-odds from validation and test scores."""
     for suffix, readout in head.readouts.items():
         title = head.title + suffix
         if readout is None:

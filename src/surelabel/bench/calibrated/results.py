@@ -16,10 +16,10 @@ class CalibrationRow:
 
     Attributes:
         title: Title of the row: loss, readout and calibrator.
-        head: Key of the fitted head.
-        settings: Settings selected on validation.
-        metrics: Values of each metric, one for each fit. The key ``METRIC_noise_floor`` contains
-            the noise floor of a metric.
+        head: Key of the fitted head in ``HEADS``.
+        settings: Settings selected on the validation split, by name.
+        metrics: Values of each metric, one value for each fit. The key of the noise floor of METRIC
+            is ``METRIC_noise_floor``.
     """
 
     title: str
@@ -39,8 +39,10 @@ class RowComparison:
     Attributes:
         first: Title of the first row.
         second: Title of the second row.
-        over_seeds: Mean difference with its interval over fits on the same test images, by metric.
-        over_images: Difference with its interval over test images for the first fit, by metric.
+        over_seeds: Mean difference with its 95 % interval over fits, by metric. All fits are
+            evaluated on the same test images.
+        over_images: Difference of the first fits with its 95 % interval over test images, by
+            metric.
     """
 
     first: str
@@ -55,14 +57,14 @@ class CalibrationResults:
 
     Attributes:
         dataset: Title of the dataset.
-        images: Number of training, validation and test images.
+        images: Numbers of training, validation and test images.
         labels: Number of labels.
         plan: Sizes, seeds and settings of the comparison.
         rows: Rows of the metrics table.
         comparisons: Differences of pairs of rows, with confidence intervals.
-        sensitivity: Metrics of SPA with one setting changed, one entry for each value.
+        sensitivity: Metrics of SPA with one setting changed, one entry for each changed value.
         retrieval: Retrieval results of `measure_calibrated_retrieval`, by row title.
-        reliability: Bins of the first fit on the test images, by row title.
+        reliability: Reliability bins of the first fit on the test images, by row title.
     """
 
     dataset: str
@@ -80,7 +82,7 @@ class CalibrationResults:
         return next(row for row in self.rows if row.title == title)
 
     def comparison(self, first: str, second: str) -> RowComparison:
-        """Return the difference of the rows with the given titles."""
+        """Return the difference between the rows with the given titles."""
         return next(c for c in self.comparisons if (c.first, c.second) == (first, second))
 
     @property

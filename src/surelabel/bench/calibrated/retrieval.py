@@ -20,7 +20,7 @@ TIE_RANGE = 0.1  # nats below the common limit over which tied images are spread
 def measure_calibrated_retrieval(
     readout: HeadReadout, test: LabelledFeatures, plan: CalibrationPlan, cache: ResultCache
 ) -> dict[str, Any]:
-    """Return the mean average precision of conjunctive queries by length, for the first fit.
+    """Return the mean average precision of conjunctive queries by query length, for the first fit.
 
     Args:
         readout: Scores and log-odds of a row.
@@ -29,9 +29,10 @@ def measure_calibrated_retrieval(
         cache: Cache of the result.
 
     Returns:
-        ``length``, ``map``, ``standard_error`` (0 if all queries were evaluated), ``evaluated`` and
-        ``unfulfilled`` queries, with one entry for each length; and ``max_exact_length``, the
-        largest length for which all queries were evaluated.
+        Lists with one entry for each query length: ``length``, ``map``, ``standard_error`` (0 if
+        all queries were evaluated), ``evaluated`` (number of evaluated queries) and ``unfulfilled``
+        (number of queries without a relevant image). In addition, ``max_exact_length``, the largest
+        length for which all queries were evaluated.
     """
     logits = break_calibrated_retrieval_ties(readout.logits[0], readout.scores[0])
     max_exact_length = calibrated_retrieval_exact_length(len(test), len(test.names), plan)
@@ -61,14 +62,15 @@ def measure_calibrated_retrieval(
 
 
 def calibrated_retrieval_exact_length(n: int, c: int, plan: CalibrationPlan) -> int:
-    """Return the largest query length for which all queries can be scored within the budget.
+    """Return the largest query length up to which all queries are evaluated.
 
-    The number of queries times the number of images is at most ``MAX_SCORED_PAIRS``.
+    The number of queries of all lengths up to this one, times the number of images, is at most
+    ``MAX_SCORED_PAIRS``.
 
     Args:
         n: Number of images.
         c: Number of labels.
-        plan: Plan with the largest query length.
+        plan: Plan with the upper limits ``max_exact_length`` and ``max_query_length``.
 
     Example:
         >>> plan = CalibrationPlan()
@@ -87,12 +89,13 @@ def calibrated_retrieval_exact_length(n: int, c: int, plan: CalibrationPlan) -> 
 
 
 def break_calibrated_retrieval_ties(logits: Array, scores: Array) -> Array:
-    """Return logits with ties at the lower limit replaced by values in the order of the scores.
+    """Break the ties of logits at the lower limit by the order of the raw scores.
 
-        -40 - 0.1 · (1 - (s - lowest tied s) / (highest tied s - lowest tied s))
+        logit = -40 - 0.1 · (1 - (s - low) / (high - low))     for each logit at the limit of -40
 
-    Here s is the raw score. A map with a margin assigns the same probability to all low scores. A
-    ranking with these ties would attribute an effect of the map to the head.
+    Here s is the raw score, and low and high are the lowest and the highest raw score among the
+    ties. A link with a margin maps all low scores to the same probability. Without this step, the
+    ties would reduce the mAP of the row, although the head ranks these images.
 
     Args:
         logits: Log-odds, ``(n, c)``.

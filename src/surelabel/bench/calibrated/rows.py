@@ -20,7 +20,7 @@ NOISE_FLOOR_RESAMPLES = 5  # simulated targets for each noise floor
 def calibration_row(
     readout: HeadReadout, dataset: FeatureSplits, cache: ResultCache
 ) -> CalibrationRow:
-    """Measure all fits of a readout on the test images.
+    """Compute the metrics of all fits of a readout on the test images.
 
     Args:
         readout: Scores and log-odds of the row.
@@ -51,14 +51,13 @@ def calibration_row_metrics(
 ) -> dict[str, float]:
     """Return the metrics of one fit of a head, by name.
 
-    Ranking metrics use the raw scores, because a map may convert different scores to equal
-    log-odds.
+    Ranking metrics use the raw scores, because a link may map different scores to equal log-odds.
 
     Args:
         logits: Test log-odds, ``(n, c)``.
         scores: Raw test scores, ``(n, c)``.
         test: Test split.
-        names: Names of the metrics.
+        names: Names of the metrics to compute, from the table ``POOLED``.
     """
     p = expit(logits)
     return {

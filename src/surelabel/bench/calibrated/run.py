@@ -1,8 +1,9 @@
 """Measurements of ``surelabel bench calibrated`` on one dataset.
 
-Every head is linear on frozen features. The settings of a head are selected from the same number of
-candidates, by the validation log loss of the first readout. The head is then fitted once for each
-seed, on another 80 % of the training images, and measured on the test images.
+Every head is a linear layer on frozen features. All heads have the same number of candidate
+settings. The candidate with the lowest validation log loss of the first readout is selected. With
+the selected settings, the head is fitted once for each seed, each time on another 80 % of the
+training images, and evaluated on the test images.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -48,15 +49,15 @@ def run_calibrated_measurements(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> CalibrationResults:
-    """Measure all rows on one dataset, with comparisons, sensitivity of SPA and reliability.
+    """Measure all rows on one dataset: metrics, differences, sensitivity, retrieval, reliability.
 
     Args:
         dataset: Features and targets.
         plan: Sizes, seeds and settings of the comparison.
         cache: Cache of fitted heads and metrics, from which an interrupted run resumes.
         seed: Seed of the first fit and of the candidate settings.
-        progress: Function called with the number of finished fits and query rows, and their total
-            number.
+        progress: Function called with the number of finished steps and the total number of steps.
+            A step is one fit or one row of the retrieval table.
 
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.
@@ -183,7 +184,7 @@ def _best_platt_row_of_calibrated_run(rows: Mapping[str, CalibrationRow]) -> str
 def _calibrated_run_step_counter(
     progress: Progress | None, plan: CalibrationPlan
 ) -> Callable[[], None]:
-    """Return a function to call after each fit and each row of queries."""
+    """Return a function that reports progress, to call after each fit and each retrieval row."""
     total = len(HEADS) * (plan.settings_per_head + plan.seeds)
     total += sum(len(values) for values in SENSITIVITY_SETTINGS.values())
     total += len(RETRIEVAL_ROWS) + len(PAIR_WEIGHTS)

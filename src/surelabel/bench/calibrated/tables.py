@@ -42,7 +42,7 @@ def calibrated_settings_table(results: CalibrationResults) -> str:
 
 
 def calibrated_comparisons_table(comparisons: Sequence[RowComparison]) -> str:
-    """Return a table of differences over fits and, for some metrics, over test images."""
+    """Return a table of differences with intervals over fits and, if present, over test images."""
     lines = []
     for comparison in comparisons:
         cells = []
@@ -84,7 +84,7 @@ def calibrated_retrieval_table(results: CalibrationResults) -> str:
     ]
     lines.append(["queries evaluated", *(f"{n:,}" for n in first_curve["evaluated"])])
     lines.append(
-        ["queries without a relevant image, left out"]
+        ["queries without a relevant image (excluded)"]
         + [f"{n:,}" for n in first_curve["unfulfilled"]]
     )
     header = ["mAP (%) of queries of length", *map(str, first_curve["length"])]

@@ -1,4 +1,4 @@
-"""Comparison of methods without labels: training-free methods, and students of pseudo-labels."""
+"""Comparison of label-free methods: untrained methods, and students trained on pseudo-labels."""
 
 from surelabel.bench.label_free.comparison import write_label_free_comparison
 from surelabel.bench.label_free.plan import FULL, QUICK, LabelFreePlan

@@ -35,9 +35,9 @@ def measure_label_free_comparison(
         images: Train, validation and test images.
         plan: Sizes, seeds and settings of the comparison.
         cache: Cache of scores and metrics, from which an interrupted run resumes.
-        seed: First seed.
-        progress: Function called with the number of finished recognizers and their total number,
-            first for the table rows, then for the student variants.
+        seed: Seed of the recognizers. Rows with several seeds use consecutive seeds from this one.
+        progress: Function called with the number of finished recognizers and the total number of
+            recognizers, first for the table rows, then for the student variants.
 
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.
@@ -77,15 +77,15 @@ def write_label_free_comparison(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> tuple[str, dict[str, Any]]:
-    """Measure every image collection and write ``label-free.md`` and ``label-free.json``.
+    """Run the comparison and write ``label-free.md`` and ``label-free.json``.
 
     Args:
-        collections: Train, validation and test images of each collection, at least one collection.
+        collections: One or more image collections, each with train, validation and test images.
         plan: Sizes, seeds and settings of the comparison.
         folder: Output folder. An interrupted comparison resumes from the subfolder ``cache``.
-        seed: Seed of all random choices.
-        progress: Function called with the number of finished recognizers of a collection and their
-            total number.
+        seed: Seed of the recognizers. Rows with several seeds use consecutive seeds from this one.
+        progress: Function called with the number of finished recognizers and the total number of
+            recognizers of the current collection.
 
     Returns:
         Content of the Markdown file as a string, and content of the JSON file as a dictionary.

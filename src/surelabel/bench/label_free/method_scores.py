@@ -25,12 +25,12 @@ class MethodScores:
     Attributes:
         validation: Scores of the validation images, ``(n, c)``.
         test: Scores of the test images, ``(n, c)``.
-        logits: Test log-odds, ``(n, c)``. The linear probe is calibrated on annotated images, other
-            methods on unlabelled images.
+        logits: Test log-odds, ``(n, c)``. The linear probe is calibrated on annotated images, all
+            other methods on unlabelled images.
         parameters: Number of trained parameters.
-        passes: Encoder passes per image.
-        flops: Floating-point operations per image, as counted by torch.
-        seconds: Processor seconds per image on one core, including decoding.
+        passes: Number of encoder passes per image.
+        flops: Number of floating-point operations per image, as counted by torch.
+        seconds: Processor time per image in seconds, including image decoding.
     """
 
     validation: Array
@@ -53,7 +53,7 @@ def label_free_method_scores(
         cache: Cache of the scores.
         images: Train, validation and test images.
         run: Configuration of the recognizer.
-        n_unlabelled: Number of training images for unlabelled fitting and calibration.
+        n_unlabelled: Number of training images for fitting and calibration without labels.
 
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.
@@ -100,7 +100,7 @@ def label_free_method_scores(
 
 
 def _cost_of_method_scores(recognizer: Recognizer, images: LabelledImages) -> Array:
-    """Return trained parameters, and passes, FLOPs and seconds per image, as an array ``(4,)``."""
+    """Return the number of trained parameters; passes, FLOPs and seconds per image; ``(4,)``."""
     timed, original_cache = images.take(range(min(TIMED_IMAGES, len(images)))), recognizer.cache
     parameters = sum(p.numel() for p in recognizer.method.parameters() if p.requires_grad)
     recognizer.method.requires_grad_(False)  # otherwise the FLOP counter follows gradients

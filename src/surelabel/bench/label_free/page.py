@@ -12,30 +12,34 @@ from surelabel.bench.label_free.students import StudentVariant
 from surelabel.bench.markdown_tables import markdown_table
 
 RANKING = (
-    "Mean average precision over labels (mAP@y) with the 95 % interval over test images, and its "
-    "gain over **{best}**, the one-pass row with the best validation mAP. mAP@x: per image. Main "
-    "and others: recall of the main objects and of all other objects, if each image gets as many "
-    "labels as it has positive targets. ± is the standard deviation over seeds: samples of crops, "
-    "or students."
+    "mAP@y is the mean average precision over labels, with the 95 % interval over test images. "
+    "The gain is the difference from **{best}**, the row with one encoder pass and the highest "
+    "validation mAP. mAP@x is the mean over images of the average precision of labels. Main and "
+    "others are the recall of the main objects and of all other objects, if each image receives as "
+    "many labels as it has positive targets. ± is the standard deviation over seeds, which change "
+    "the random crops or the training of the student."
 )
 CALIBRATION = (
-    "Probabilities without labels: each recognizer is calibrated on the unlabelled images and "
-    "evaluated with the targets of the test images. Platt: Platt scaling of the same scores on 100 "
-    "annotated images, mean of 5 samples. In brackets: noise floor of the ECE. Labels: expected "
-    "and true number of labels per image. F1: with as many labels as expected, and with the best "
-    "single threshold."
+    "Calibration without labels: each recognizer except the linear probe is calibrated on "
+    "unlabelled images; all are evaluated with the targets of the test images. Brackets have the "
+    "noise floor of the ECE. Platt: Platt scaling of the same scores on 100 annotated images, mean "
+    "over 5 samples of images. Labels: expected and true number of labels per image. F1: "
+    "micro-averaged F1 if the expected number of labels is predicted, and with the best single "
+    "threshold."
 )
 COST = (
-    "Cost per image: encoder passes, multiplications and additions, and processor time on one core."
+    "Cost per image: number of encoder passes, floating-point operations, and processor time on "
+    "one core."
 )
 STAGES = (
-    "Pseudo-labels of {count:,} unlabelled images, evaluated with their hidden targets. "
-    "Inversions: pairs of a positive and a negative target in the wrong order, within an image or "
-    "within a label."
+    "Pseudo-labels of {count:,} training images are evaluated with the targets of these images, "
+    "which the teacher does not use. An inversion is a negative target with a higher score than a "
+    "positive target of the same image or of the same label."
 )
 VARIANTS = (
-    "Students trained on {count:,} unlabelled images, evaluated on the test images; {seeds} seeds, "
-    "differences with 95 % intervals over seeds."
+    "Students are trained on {count:,} unlabelled images and evaluated on the test images. Values "
+    "are means over {seeds} seeds. Differences from the default student have 95 % intervals over "
+    "seeds."
 )
 
 
@@ -53,8 +57,8 @@ def _label_free_page_paragraphs(results: LabelFreeResults) -> Iterator[str]:
     plan = results.plan
     yield f"## {results.dataset}"
     yield (
-        f"{plan.unlabelled:,} unlabelled images for fitting and calibration, {plan.test:,} test "
-        f"images, {results.labels} labels."
+        f"{plan.unlabelled:,} unlabelled images are used for fitting and calibration, and "
+        f"{plan.test:,} test images with {results.labels} labels for evaluation."
     )
     yield "\n".join(f"- {sentence}" for sentence in label_free_page_conclusions(results))
     yield RANKING.format(best=results.best_one_pass)
@@ -96,22 +100,23 @@ def label_free_page_conclusions(results: LabelFreeResults) -> Iterator[str]:
     closed_share = (best.mean(metric) - one_pass.mean(metric)) / gap
     yield (
         f"The best mAP@y without training is {_label_free_page_percent(best, metric)} % "
-        f"({best.title}). {one_pass.title} reaches {_label_free_page_percent(one_pass, metric)} % "
-        f"and a linear probe with all labels {_label_free_page_percent(probe, metric)} %: "
-        f"{100 * closed_share:.0f} % of this gap is closed."
+        f"({best.title}). The mAP@y is {_label_free_page_percent(one_pass, metric)} % for "
+        f"{one_pass.title} and {_label_free_page_percent(probe, metric)} % for a linear probe "
+        f"trained with all labels; {best.title} closes {100 * closed_share:.0f} % of this gap."
     )
     yield (
-        f"With the true number of labels per image, {one_pass.title} finds "
-        f"{_label_free_page_percent(one_pass, 'recall_of_main')} % of the main objects and "
-        f"{_label_free_page_percent(one_pass, 'recall_of_others')} % of the others; "
-        f"{best.title} finds {_label_free_page_percent(best, 'recall_of_main')} % and "
+        f"If each image receives its true number of labels, the recall of {one_pass.title} is "
+        f"{_label_free_page_percent(one_pass, 'recall_of_main')} % for main objects and "
+        f"{_label_free_page_percent(one_pass, 'recall_of_others')} % for other objects. The recall "
+        f"of {best.title} is {_label_free_page_percent(best, 'recall_of_main')} % and "
         f"{_label_free_page_percent(best, 'recall_of_others')} %."
     )
     default = results.variants[0]
     yield (
-        f"The student trained on {results.plan.student_images:,} images reaches "
-        f"{_label_free_page_mean_percent(default)} % mAP on the test images in one pass; the "
-        f"pseudo-labels of its teacher reach {100 * default.pseudolabel_map:.1f} %."
+        f"The student trained on {results.plan.student_images:,} images has an mAP of "
+        f"{_label_free_page_mean_percent(default)} % on the test images with one encoder pass. The "
+        f"pseudo-labels of its teacher have an mAP of {100 * default.pseudolabel_map:.1f} % on the "
+        "test images."
     )
 
 
@@ -185,7 +190,7 @@ def _label_free_page_deviation(row: LabelFreeRow) -> str:
 
 
 def _label_free_page_json_value(value: Any) -> Any:
-    """Return a JSON value without tuples and non-finite numbers."""
+    """Return a JSON value: lists for tuples, null for non-finite numbers."""
     if isinstance(value, dict):
         return {str(key): _label_free_page_json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

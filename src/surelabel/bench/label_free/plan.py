@@ -15,18 +15,21 @@ class LabelFreePlan:
 
     Attributes:
         unlabelled: Number of unlabelled images for fitting and calibration.
-        validation: Number of annotated images on which the best one-pass row is selected.
+        validation: Number of annotated validation images, on which the best row with one encoder
+            pass is selected and Platt scaling is fitted.
         test: Number of annotated test images.
-        probe_images: Number of annotated training images of the linear probe, which is the upper
-            bound.
+        probe_images: Number of annotated training images of the linear probe, which is a supervised
+            reference.
         student_images: Number of unlabelled images that train each student.
         student_epochs: Number of training epochs of each student.
         student_seeds: Number of random seeds for each student variant.
-        crop_seeds: Number of seeds of the random crops.
-        crop_counts: Numbers of random crops (M).
-        reseeded_crop_count: Number of crops that is measured with several seeds.
-        correction_top_k: Numbers of labels per image whose scores a correction raises (beta).
-        fusion_margins: Margins of the fusion by a maximum (alpha).
+        crop_seeds: Number of seeds of the random crops, for the row ``reseeded_crop_count`` only.
+        crop_counts: Numbers of random crops per image (M), one row each.
+        reseeded_crop_count: Number of crops per image of the row that is measured with several
+            seeds, one of ``crop_counts``.
+        correction_top_k: Numbers of labels per image whose scores a correction of pseudo-labels
+            raises (beta in TailorCLIP), one stage each.
+        fusion_margins: Margins of ``max_fusion_with_margin`` (alpha in TailorCLIP), one stage each.
     """
 
     unlabelled: int = 1000
@@ -95,7 +98,7 @@ STUDENT_VARIANTS: dict[str, dict[str, Any]] = {  # changed settings by run secti
 
 
 def label_free_plan_crops(count: int, seed: int = 0) -> Choice:
-    """Return the method with a fixed number of random crops, and therefore a fixed cost.
+    """Return the method ``crops`` with a fixed number of random crops per image.
 
     Args:
         count: Number of crops per image.

@@ -29,7 +29,7 @@ TEACHERS = {
 def measure_pseudolabel_stages(
     images: LabelFreeSplits, plan: LabelFreePlan, cache: ResultCache
 ) -> list[dict[str, Any]]:
-    """Evaluate the pseudo-labels of each teacher and stage with the hidden training targets.
+    """Evaluate the pseudo-labels of each teacher and stage with the targets of the training images.
 
     Args:
         images: Train, validation and test images.
@@ -37,8 +37,9 @@ def measure_pseudolabel_stages(
         cache: Cache of the results.
 
     Returns:
-        One entry for each stage with ``teacher``, ``stage`` and ``map``. Entries of corrections
-        also contain the numbers of inverted pairs, ``within_images`` and ``within_labels``.
+        One entry for each stage with ``teacher``, ``stage`` and ``map``. Entries before and after a
+        correction also contain the numbers of inverted pairs, ``within_images`` and
+        ``within_labels``.
 
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.
@@ -94,7 +95,7 @@ def _pseudolabel_stages_of_teacher(
 def _view_scores_of_pseudolabel_stages(
     images: LabelFreeSplits, teacher: Choice, paths: Any
 ) -> Tensor:
-    """Return the teacher's log-odds of the whole image and of each part, ``(n, 1 + t, c)``."""
+    """Return the teacher's log-odds for the whole image and for each view, ``(n, 1 + t, c)``."""
     run = Run(encoder=Choice(images.encoder), method=teacher)
     recognizer = Recognizer(run, images.train.names)
     encoded = encode_recognizer_input(
@@ -105,7 +106,7 @@ def _view_scores_of_pseudolabel_stages(
 
 
 def _count_pseudolabel_stage_inversions(scores: Tensor, targets: Tensor) -> dict[str, float]:
-    """Count pairs of a positive and a negative target in the wrong order, in images and labels."""
+    """Return the numbers of rank inversions within images and within labels, over all images."""
     return {
         "within_images": float(rank_inversions_within_images(scores, targets).double().sum()),
         "within_labels": float(rank_inversions_within_labels(scores, targets).double().sum()),

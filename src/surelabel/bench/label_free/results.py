@@ -16,10 +16,10 @@ class LabelFreeResults:
         dataset: Title of the image collection.
         labels: Number of labels.
         plan: Sizes, seeds and settings of the comparison.
-        best_one_pass: Title of the one-pass row that is the reference of all gains.
+        best_one_pass: Title of the reference row of all gains, the best row with one encoder pass.
         rows: Rows of the tables.
-        stages: Pseudo-label stages, from `measure_pseudolabel_stages`.
-        variants: Variants of the student.
+        stages: Metrics of the pseudo-labels by stage, from `measure_pseudolabel_stages`.
+        variants: Measurements of the student variants.
     """
 
     dataset: str
@@ -36,7 +36,7 @@ class LabelFreeResults:
 
     @property
     def best_untrained(self) -> LabelFreeRow:
-        """Row with the best mean average precision among methods without labels and training."""
+        """Row with the best mean average precision among methods that are not trained."""
         trained = ("cut and sew", "linear probe, all labels")
         rows = [row for row in self.rows if row.title not in trained]
         return max(rows, key=lambda row: row.mean("mean_average_precision"))

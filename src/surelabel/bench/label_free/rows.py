@@ -40,12 +40,12 @@ class LabelFreeRow:
 
     Attributes:
         title: Title of the method.
-        metrics: Values of each metric, one for each seed.
-        interval: Lower and upper end of the interval of the mean average precision over test
-            images, for the first seed.
-        gain: Difference in mean average precision from the best row with one encoder
-            pass, and the bounds of the confidence interval. If the row is that best row, the
-            gain is None.
+        metrics: Values of each metric, one value for each seed.
+        interval: Bounds of the 95 % interval of the mean average precision over test images, for
+            the first seed.
+        gain: Difference in mean average precision from the best row with one encoder pass, and the
+            bounds of the 95 % interval over test images, for the first seed. For the best row
+            itself, the gain is None.
     """
 
     title: str
@@ -61,12 +61,12 @@ class LabelFreeRow:
 def label_free_row_runs(
     images: LabelFreeSplits, plan: LabelFreePlan, seed: int
 ) -> dict[str, list[Run]]:
-    """Return the runs of each row, one for each seed, by title.
+    """Return the runs of each row, one for each seed, by row title.
 
     Args:
         images: Train, validation and test images.
         plan: Sizes, seeds and settings of the comparison.
-        seed: First seed.
+        seed: Seed of the runs. Rows with several seeds use consecutive seeds from this one.
     """
     encoder_scale = load_encoder(images.encoder).scale
     methods = ONE_PASS_METHODS | MULTI_PASS_METHODS
@@ -94,7 +94,7 @@ def label_free_row_runs(
 def best_one_pass_label_free_row(
     scores: Mapping[str, list[MethodScores]], images: LabelFreeSplits
 ) -> str:
-    """Return the title of the one-pass row with the best validation mean average precision.
+    """Return the title of the row with one encoder pass and the best validation mAP.
 
     Args:
         scores: Scores of each seed, by title.
@@ -117,12 +117,12 @@ def label_free_row(
     images: LabelFreeSplits,
     cache: ResultCache,
 ) -> LabelFreeRow:
-    """Measure one row on the test images.
+    """Compute the metrics of one row on the test images, with its gain over the reference.
 
     Args:
         title: Title of the row.
         scores: Scores of each seed.
-        reference: Title and test scores of the best one-pass row.
+        reference: Title and test scores of the best row with one encoder pass.
         images: Images whose test targets are used.
         cache: Cache of the metrics.
     """
@@ -195,7 +195,7 @@ def label_free_row_metrics(scores: MethodScores, images: LabelFreeSplits) -> dic
 
 
 def label_free_row_platt_metrics(scores: MethodScores, images: LabelFreeSplits) -> dict[str, float]:
-    """Return Brier skill and ECE with Platt scaling on 100 annotated images, averaged over samples.
+    """Return Brier skill and ECE after Platt scaling on 100 annotated images, mean of 5 samples.
 
     Args:
         scores: Scores of the recognizer.
@@ -217,7 +217,10 @@ def label_free_row_platt_metrics(scores: MethodScores, images: LabelFreeSplits) 
 
 
 def label_free_row_expected_count_metrics(p: Array, targets: Array) -> dict[str, float]:
-    """Return micro-F1 with as many labels as expected, the best F1, and labels per image.
+    """Return micro-F1 at the expected number of labels, best micro-F1, and labels per image.
+
+    The expected number of labels is the sum of all probabilities. The decisions with the highest
+    probabilities are predicted as positive. The best F1 is the maximum over all thresholds.
 
     Args:
         p: Probabilities, ``(n, c)``.

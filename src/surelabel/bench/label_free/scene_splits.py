@@ -19,16 +19,18 @@ from surelabel.records import LabelledImages
 
 @dataclass(frozen=True)
 class LabelFreeSplits:
-    """One image collection with annotations for the evaluation of methods without labels.
+    """One image collection with annotations for the evaluation of label-free methods.
 
     Attributes:
         name: Title of the image collection in tables.
         encoder: Name of the encoder of all methods.
-        train: Training images, whose targets are used only by the linear probe.
-        validation: Images on which the best one-pass row is selected.
+        train: Training images. Their targets are used only to fit the linear probe and to evaluate
+            pseudo-labels.
+        validation: Images on which the best row with one encoder pass is selected, and on which
+            Platt scaling and the calibrator of the linear probe are fitted.
         test: Test images, used for the measurements.
-        main_columns: Column of the most prominent label of each test image, ``(n,)``. If an image
-            has no such label, the column index is -1.
+        main_columns: Column index of the label of the main object in each test image, ``(n,)``. If
+            the collection does not have this label, the index is -1.
     """
 
     name: str
@@ -51,10 +53,10 @@ class LabelFreeSplits:
 def load_label_free_scene_splits(
     encoder: str, plan: LabelFreePlan, *, quick: bool = False
 ) -> LabelFreeSplits:
-    """Load scenes of 80 labels for an embedded encoder.
+    """Load generated images (scenes) with 80 labels for an embedded encoder.
 
     Args:
-        encoder: ``tiny-vit`` or ``tiny-rn``.
+        encoder: Name of an embedded encoder: ``tiny-vit`` or ``tiny-rn``.
         plan: Plan with the number of images of each split.
         quick: If True, use the images inside the package instead of images rendered into the cache
             folder.

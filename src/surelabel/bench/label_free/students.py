@@ -1,4 +1,4 @@
-"""Students trained with pseudo-labels (cut and sew), each variant with one setting changed."""
+"""Variants of the student of cut and sew, which is trained on pseudo-labels."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,16 +19,16 @@ from surelabel.records import LabelledImages
 
 @dataclass(frozen=True)
 class StudentVariant:
-    """Students with the same settings and different seeds.
+    """Measurements of students that differ only in their seed.
 
     Attributes:
-        title: Title of the variant: the setting that differs from the default student.
+        title: Title of the variant, which describes the settings that differ from the defaults.
         student_map: Mean average precision of the students on the test images, one value for each
             seed.
         pseudolabel_map: Mean average precision of the teacher's pseudo-labels of the test images,
             which is equal for all seeds.
-        difference: Mean difference to the default students, with its interval over seeds. If the
-            students are the default students, the difference is None.
+        difference: Mean difference in mean average precision from the default variant, with its
+            95 % interval over seeds. For the default variant, the difference is None.
     """
 
     title: str
@@ -45,14 +45,15 @@ def measure_student_variants(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> list[StudentVariant]:
-    """Train and measure all ``STUDENT_VARIANTS`` on the same unlabelled images.
+    """Train students of all ``STUDENT_VARIANTS`` on the same images and evaluate them.
 
     Args:
         images: Train, validation and test images.
         plan: Sizes, seeds and settings of the comparison.
         cache: Cache of scores and metrics.
-        seed: First seed.
-        progress: Function called with the number of finished students and their total number.
+        seed: Seed of the first student of each variant. The others use the next seeds.
+        progress: Function called with the number of finished students and the total number of
+            students.
 
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.
@@ -81,11 +82,11 @@ def measure_student_variants(
 def student_run(
     images: LabelFreeSplits, changes: dict[str, dict[str, Any]], plan: LabelFreePlan, seed: int
 ) -> Run:
-    """Return the run of a student with some sections of the settings changed.
+    """Return the run of a student with changed settings.
 
     Args:
         images: Image splits with the name of the encoder.
-        changes: Changed settings, by section of the run.
+        changes: Changed settings, by section of the run, such as ``sewing``.
         plan: Sizes, seeds and settings of the comparison.
         seed: Seed of the run.
     """
@@ -105,7 +106,7 @@ def student_run(
 
 
 def _pseudolabel_map_of_student(images: LabelFreeSplits, run: Run, cache: ResultCache) -> float:
-    """Return the mean average precision of the pseudo-labels of the test images."""
+    """Return the mean average precision of the teacher's pseudo-labels on the test images."""
 
     def compute() -> float:
         recognizer, test = Recognizer(run, images.test.names), images.test

@@ -1,4 +1,4 @@
-"""Comparison of open-vocabulary methods on unseen classes: the parts of "Recover and Match"."""
+"""Comparison of open-vocabulary methods on unseen classes, with ablations of Recover and Match."""
 
 from surelabel.bench.open_vocabulary.comparison import (
     open_vocabulary_comparison_workload,

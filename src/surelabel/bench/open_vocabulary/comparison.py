@@ -46,9 +46,9 @@ def open_vocabulary_comparison_runs(
     """Return the runs of all tables without duplicates.
 
     Args:
-        domain: Domain of the scenes.
+        domain: Domain of the scenes: ``photo``, ``sketch`` or ``night``.
         plan: Sizes, seeds and settings of the comparison.
-        seed: First seed.
+        seed: Seed of the first recognizer of each row. The others use the next seeds.
     """
     runs = [
         run
@@ -62,7 +62,7 @@ def open_vocabulary_comparison_workload(domain: str, plan: OpenVocabularyPlan) -
     """Return a sentence with the number of recognizers and the expected processor time.
 
     Args:
-        domain: Domain of the scenes.
+        domain: Domain of the scenes: ``photo``, ``sketch`` or ``night``.
         plan: Sizes, seeds and settings of the comparison.
     """
     runs = open_vocabulary_comparison_runs(domain, plan)
@@ -72,7 +72,7 @@ def open_vocabulary_comparison_workload(domain: str, plan: OpenVocabularyPlan) -
     return (
         f"{len(runs)} recognizers, {len(trained_runs)} of them trained on {plan.train:,} images: "
         f"about {(train_seconds + n_encoded * ENCODE_SECONDS) / 60:.0f} minutes on one core. "
-        f"An interrupted comparison resumes."
+        "To resume an interrupted comparison, run the command again."
     )
 
 
@@ -84,13 +84,13 @@ def measure_open_vocabulary_comparison(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> OpenVocabularyResults:
-    """Measure all tables, the vocabulary change and the costs.
+    """Measure the rows of all tables, the effect of added labels, and speed and memory.
 
     Args:
         images: Train, validation and test images.
         plan: Sizes, seeds and settings of the comparison.
         cache: Cache of predictions and metrics, from which an interrupted run resumes.
-        seed: First seed.
+        seed: Seed of the first recognizer of each row. The others use the next seeds.
         progress: Function called with the number of finished recognizers and their total number.
 
     Raises:
@@ -102,7 +102,7 @@ def measure_open_vocabulary_comparison(
     )
 
     def measure(changes: RunChanges) -> SeedMetrics:
-        """Return the metrics of a row, which are computed once for equal rows of several tables."""
+        """Return the metrics of a row; a row that is in several tables is computed only once."""
         runs = runs_of_fitted_row(images.domain, changes, plan, seed)
         if repr(runs) not in metrics_by_runs:
             predictions = [predictions_of_fitted_row(cache, images, run) for run in runs]
@@ -144,13 +144,13 @@ def write_open_vocabulary_comparison(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> tuple[str, dict[str, Any]]:
-    """Measure all tables and write ``open-vocabulary.md`` and ``open-vocabulary.json``.
+    """Run the comparison and write ``open-vocabulary.md`` and ``open-vocabulary.json``.
 
     Args:
         images: Train, validation and test images.
         plan: Sizes, seeds and settings of the comparison.
         folder: Output folder. An interrupted comparison resumes from the subfolder ``cache``.
-        seed: First seed.
+        seed: Seed of the first recognizer of each row. The others use the next seeds.
         progress: Function called with the number of finished recognizers and their total number.
 
     Returns:

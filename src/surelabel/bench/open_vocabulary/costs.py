@@ -36,7 +36,7 @@ def measure_open_vocabulary_costs(
         cache: Cache of the measurements.
 
     Returns:
-        One entry for each row, with the ``title`` of the row and the values of `measure_run_cost`.
+        One entry for each row, with the row's ``title`` and the values from `measure_run_cost`.
 
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.
@@ -58,13 +58,13 @@ def measure_run_cost(run: Run, images: LabelledImages) -> dict[str, float]:
 
     Args:
         run: Configuration of the recognizer.
-        images: Images to train on and to predict.
+        images: Images for training and prediction.
 
     Returns:
         Dictionary with ``train_images_per_second`` (from cached features),
-        ``predict_images_per_second`` (with the encoder, without decoding), ``train_memory_mib`` and
-        ``predict_memory_mib`` (peak above the memory in use before), and ``parameters`` (number of
-        trained parameters).
+        ``predict_images_per_second`` (with the encoder, without image decoding),
+        ``train_memory_mib`` and ``predict_memory_mib`` (peak memory minus the memory in use at the
+        start, in MiB), and ``parameters`` (number of trained parameters).
     """
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
@@ -99,7 +99,7 @@ def peak_memory_cost_mib(*, reset: bool = False) -> float:
     """Return the peak memory of this process since the last reset, in MiB, or NaN outside Linux.
 
     Args:
-        reset: If True, the peak is first reset to the memory in use.
+        reset: If True, the peak is first reset to the memory currently in use.
     """
     if not STATUS_FILE.exists():
         return float("nan")

@@ -26,9 +26,10 @@ class FittedPredictions:
 
     Attributes:
         scores: Test scores, seen classes first, ``(n, c)``.
-        logits: Test log-odds from one Platt scaling of all classes, ``(n, c)``.
+        logits: Test log-odds after Platt scaling with one slope and intercept for all classes, seen
+            classes first, ``(n, c)``.
         parameters: Number of trained parameters.
-        seconds: Processor seconds of fitting and prediction.
+        seconds: Processor time of fitting, calibration and prediction, in seconds.
     """
 
     scores: Array
@@ -40,14 +41,14 @@ class FittedPredictions:
 def run_of_fitted_row(domain: str, changes: RunChanges, plan: OpenVocabularyPlan, seed: int) -> Run:
     """Return the run of a row: recover and match with changed settings, or another method.
 
-    Settings that equal the default of the method are left out, so that equal runs compare equal. A
-    method without training has the same run for all seeds.
+    Settings with the default value of the method are omitted, so that rows with the same effective
+    settings have equal runs. A method without training has the same run for all seeds.
 
     Args:
-        domain: Domain of the scenes, which sets the weight of the frozen encoder's knowledge.
-        changes: Changed settings of the row.
+        domain: Domain of the scenes, which determines the weight of the knowledge constraint.
+        changes: Changed settings of the row, by section of the run.
         plan: Sizes, seeds and settings of the comparison.
-        seed: Seed of a method that learns from labels.
+        seed: Seed of the run. Methods that do not learn from labels ignore the seed.
     """
     method_settings = {"name": METHOD_NAME} | changes.get("method", {})
     name = method_settings.pop("name")
@@ -75,10 +76,10 @@ def runs_of_fitted_row(
     """Return the runs of a row: one for each seed, or a single run if the method is not trained.
 
     Args:
-        domain: Domain of the scenes.
-        changes: Changed settings of the row.
+        domain: Domain of the scenes: ``photo``, ``sketch`` or ``night``.
+        changes: Changed settings of the row, by section of the run.
         plan: Sizes, seeds and settings of the comparison.
-        seed: First seed.
+        seed: Seed of the first run. The other runs use the next seeds.
     """
     seeds = range(seed, seed + plan.seeds)
     runs = [run_of_fitted_row(domain, changes, plan, run_seed) for run_seed in seeds]

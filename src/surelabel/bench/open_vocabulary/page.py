@@ -18,35 +18,39 @@ from surelabel.bench.open_vocabulary.results import OpenVocabularyResults
 from surelabel.bench.open_vocabulary.rows import OpenVocabularyRow
 
 INTRODUCTION = (
-    "{train:,} training images, annotated with {seen} seen classes; {removed:,} others were "
-    "removed because they contain an unseen class. One Platt scaling of all classes is fitted on "
-    "the seen classes of {validation:,} images. {test:,} test images are evaluated with all "
-    "classes. Zero-shot (ZSL): {unseen} unseen classes in the {zsl:,} images that contain one. "
-    "Generalized zero-shot (GZSL): all classes, {gzsl:,} images. Every image is scored for all "
-    "classes at once. Classes without a positive image: {zsl_labels_without_positives} (ZSL) and "
-    "{gzsl_labels_without_positives} (GZSL), so mAP with these as 0 and mAP without them {same}."
+    "The {train:,} training images are annotated with {seen} seen classes; {removed:,} others were "
+    "removed because they contain an unseen class. Platt scaling with one slope and intercept for "
+    "all classes is fitted on the seen classes of {validation:,} images. {test:,} test images are "
+    "evaluated with all classes. Zero-shot (ZSL) metrics use the {unseen} unseen classes and the "
+    "{zsl:,} images with an unseen class. Generalized zero-shot (GZSL) metrics use all classes and "
+    "{gzsl:,} images. Every image is scored for all classes at once. Classes without a positive "
+    "image: {zsl_labels_without_positives} (ZSL) and {gzsl_labels_without_positives} (GZSL). The "
+    "mAP that counts these classes as 0 and the mAP that excludes them {same}."
 )
 RANKING = (
-    "Means of {seeds} seeds, ± their standard deviation. The header shows the F1 of a perfect "
-    "ranking; its mAP is 100. The last column is F1@3 as published, from one run: ZSL and GZSL on "
-    "NUS-WIDE, then on COCO."
+    "Values are means over {seeds} seeds ± standard deviation. The header of the first table of "
+    "each section shows the F1 of a perfect ranking, which has an mAP of 100 %. The last column is "
+    "F1@3 as published, from one run: ZSL and GZSL on NUS-WIDE, then ZSL and GZSL on COCO."
 )
 CALIBRATION = (
-    "Probabilities: ECE, with its noise floor in brackets, and Brier skill, of unseen and of seen "
-    "classes."
+    "The second table of each section has the ECE, with its noise floor in brackets, and the Brier "
+    "skill of unseen and of seen classes."
 )
 DIFFERENCES = (
-    "Differences to **{reference}**, in points, with 95 % intervals over seeds and over test "
-    "images, both paired. **Bold**: both intervals exclude 0."
+    "The third table has the differences from **{reference}** (row minus reference) in points, "
+    "with paired 95 % intervals over seeds and over test images. **Bold**: both intervals exclude "
+    "0."
 )
 COSTS = (
-    "Cost (table 12): images per second on one core, for training from cached features and for "
-    "prediction with the encoder; peak memory above the memory in use before, each row in a "
-    "separate process; {timed} images."
+    "These measurements correspond to table 12 of the paper and use {timed} images. Speed is in "
+    "images per second on one core, for training from cached features and for prediction with the "
+    "encoder. Memory is the peak minus the memory in use at the start. Each row is measured in a "
+    "separate process."
 )
 VOCABULARY_CHANGE = (
-    "Labels are added to the {seen} seen classes after training, without retraining. Measured: the "
-    "effect on the seen classes on {n_images:,} test images, with the calibration from before."
+    "After training and calibration, labels are added to the {seen} seen classes, without another "
+    "training or calibration. The table has the effect on the seen classes on {n_images:,} test "
+    "images."
 )
 METRIC_TITLES = ("F1@3", "F1@5", "mAP")
 COMPARED = ("zsl_map", "zsl_f1_at_3", "gzsl_map", "gzsl_f1_at_3", "unseen_ece", "seen_ece")
@@ -68,7 +72,7 @@ def _open_vocabulary_page_paragraphs(results: OpenVocabularyResults) -> Iterator
     zero_filled = [reference.mean(f"{protocol}_map_zero_filled") for protocol in protocols]
     defined = [reference.mean(f"{protocol}_map") for protocol in protocols]
     yield f"## {results.dataset}"
-    same = "are equal" if zero_filled == defined else "differ; the tables show it without them"
+    same = "are equal" if zero_filled == defined else "differ; the tables show the latter"
     yield INTRODUCTION.format(**results.counts, same=same)
     yield "\n".join(f"- {sentence}" for sentence in open_vocabulary_conclusions(results))
     ranking = RANKING.format(seeds=results.plan.seeds)
@@ -92,7 +96,7 @@ def _open_vocabulary_page_paragraphs(results: OpenVocabularyResults) -> Iterator
     yield markdown_table(
         [
             *("", "trained parameters", "training (images/s)", "prediction (images/s)"),
-            *("training (MiB)", "share", "prediction (MiB)"),
+            *("training (MiB)", "relative to prompts in all layers", "prediction (MiB)"),
         ],
         [_open_vocabulary_page_cost_cells(cost, results.costs) for cost in results.costs],
     )
@@ -102,13 +106,13 @@ def _open_vocabulary_page_paragraphs(results: OpenVocabularyResults) -> Iterator
     )
     yield markdown_table(
         [
-            *("labels added", "trained tokens", "ECE before (%)", "largest change (points)"),
+            *("labels added", "with trained tokens", "ECE before (%)", "largest change (points)"),
             *("log-odds change, median", "95th percentile", "mAP before, after (%)"),
         ],
         [_page_cells_of_vocabulary_change(entry) for entry in results.vocabulary_change],
     )
     seconds = sum(sum(row.seconds) for row in _distinct_open_vocabulary_page_rows(results))
-    yield f"The recognizers took {seconds / 60:.1f} minutes on one core."
+    yield f"All recognizers together took {seconds / 60:.1f} minutes of processor time."
 
 
 def _open_vocabulary_page_ranking_header(results: OpenVocabularyResults) -> list[str]:
@@ -192,7 +196,7 @@ def _page_cells_of_vocabulary_change(entry: dict[str, Any]) -> list[str]:
 
 
 def _distinct_open_vocabulary_page_rows(results: OpenVocabularyResults) -> list[OpenVocabularyRow]:
-    """Return the rows of all tables without duplicates, which are rows with equal seconds."""
+    """Return the rows of all tables; rows with equal processor times are returned only once."""
     rows = [row for rows in results.tables.values() for row in rows]
     seconds = [row.seconds for row in rows]
     return [row for position, row in enumerate(rows) if row.seconds not in seconds[:position]]
@@ -204,7 +208,7 @@ def _open_vocabulary_page_deviation(row: OpenVocabularyRow, metric: str, decimal
 
 
 def _open_vocabulary_page_json_value(value: Any) -> Any:
-    """Return a JSON value without tuples and non-finite numbers."""
+    """Return a JSON value: lists for tuples, null for non-finite numbers."""
     if isinstance(value, dict):
         return {str(key): _open_vocabulary_page_json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

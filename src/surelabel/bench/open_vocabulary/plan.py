@@ -14,12 +14,14 @@ class OpenVocabularyPlan:
 
     Attributes:
         train_candidates: Number of training images before those with an unseen class are removed.
-        train: Largest number of training images after those with an unseen class are removed.
-        validation: Number of images for calibration, with the seen classes only.
+        train: Maximum number of training images after those with an unseen class are removed.
+        validation: Number of images for calibration, annotated with the seen classes only.
         test: Number of test images.
-        seeds: Number of recognizers of each row.
-        epochs: Number of epochs of recover and match. Other methods use the epochs of their recipe.
-        vocabulary_change_images: Number of test images to measure the effect of added labels.
+        seeds: Number of recognizers of each row, one for each seed. Untrained methods have one
+            recognizer.
+        epochs: Number of epochs of recover and match. Other methods use their default.
+        vocabulary_change_images: Number of test images on which the effect of added labels is
+            measured.
         added_names: Number of labels added to the vocabulary.
         timed_images: Number of training images for the measurement of speed and memory.
         resamples: Number of resamples of the test images for each interval.
@@ -156,6 +158,6 @@ MEMORY_GOAL = 0.6  # fraction of the training memory of prompts in all layers
 
 
 def open_vocabulary_plan_changes() -> Iterator[RunChanges]:
-    """Iterate over the changed settings of the rows of all tables."""
+    """Iterate over the changed settings of each row, table by table."""
     for rows in TABLES.values():
         yield from rows.values()

@@ -38,7 +38,10 @@ def evaluate_prediction_metrics(
 
 
 def prediction_metric_values(results: UnseenClassResults) -> dict[str, float]:
-    """Return all metrics by name, with the prefix ``zsl_`` or ``gzsl_`` for ranking metrics.
+    """Return all metrics by name.
+
+    Names of ranking metrics start with ``zsl_`` (zero-shot) or ``gzsl_`` (generalized zero-shot).
+    Names of calibration metrics start with the group of classes, such as ``seen_`` or ``unseen_``.
 
     Args:
         results: Metrics of seen and unseen classes.
@@ -56,7 +59,7 @@ def prediction_metric_values(results: UnseenClassResults) -> dict[str, float]:
 
 
 def prediction_metrics_of_perfect_ranking(results: UnseenClassResults) -> dict[str, float]:
-    """Return the F1 at k of a perfect ranking, which does not depend on the predictions."""
+    """Return the micro-F1 at k of a perfect ranking, which depends only on the targets."""
     return {
         f"{protocol}_f1_at_{k}": ranking.perfect_ranking.micro[k].f1
         for protocol, ranking in (("zsl", results.zsl), ("gzsl", results.gzsl))
@@ -97,7 +100,7 @@ def bootstrap_prediction_metrics(
 def targets_of_prediction_metrics(
     images: OpenVocabularySplits,
 ) -> tuple[Array, Flags, npt.NDArray[np.intp]]:
-    """Return test targets, known flags and seen columns; seen classes have the first columns."""
+    """Return test targets, known flags and column indices of the seen classes, which come first."""
     vocabulary, test = images.vocabulary, images.test
     columns = [list(test.names).index(name) for name in vocabulary.names]
     return test.targets[:, columns], test.known[:, columns], np.arange(len(vocabulary.seen))
@@ -114,7 +117,7 @@ def _ranking_prediction_metrics(protocol: str, results: RankingResults) -> dict[
 def _resampled_prediction_metrics(
     protocol: str, scores: Array, is_positive: Flags, weights: Array
 ) -> dict[str, Array]:
-    """Return F1 at k and mean average precision by resample, for scores without ties."""
+    """Return F1 at k and mean average precision on each resample, for scores without ties."""
     order = np.argsort(-scores, axis=1, kind="stable")
     n_positives = weights @ is_positive.sum(axis=1)
     values = {}
@@ -136,7 +139,7 @@ def _resampled_prediction_metrics(
 def _resampled_prediction_average_precision(
     scores: Array, is_positive: Flags, weights: Array
 ) -> Array:
-    """Return the average precision of one label by resample, or NaN if no image is positive."""
+    """Return the average precision of one label on each resample, NaN if no image is positive."""
     order = np.argsort(-scores, kind="stable")
     counts, is_positive = weights[:, order], is_positive[order]
     true_positives = (counts * is_positive).cumsum(axis=1)[:, is_positive]

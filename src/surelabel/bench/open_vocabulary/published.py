@@ -1,9 +1,9 @@
-"""Published tables 5, 6, 9, 10 and 11 of "Recover and Match" (arXiv:2503.15337).
+"""Tables 5, 6, 9, 10 and 11 as published in "Recover and Match" (arXiv:2503.15337).
 
 Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through Knowledge-Constrained
 Optimal Transport, CVPR 2025, arXiv:2503.15337. The values are F1@3 in percent from one run each,
-without intervals: zero-shot and generalized zero-shot on NUS-WIDE, then both on COCO. The paper
-does not print the values of figure 11.
+without intervals, in this order: zero-shot and generalized zero-shot on NUS-WIDE, zero-shot and
+generalized zero-shot on COCO. The paper does not print the values of figure 11.
 """
 
 from surelabel.bench.open_vocabulary.plan import LOSSES, MATCHING, OTHER_METHODS, PARTS, PROMPTS

@@ -14,8 +14,8 @@ class OpenVocabularyResults:
     Attributes:
         dataset: Title of the dataset.
         plan: Sizes, seeds and settings of the comparison.
-        counts: Numbers of images and labels of each split and protocol, and of removed images.
-        perfect_ranking: F1 of a perfect ranking, by metric.
+        counts: Numbers of images and of classes, by name, such as ``train`` or ``unseen``.
+        perfect_ranking: F1 of a perfect ranking, by metric name, such as ``zsl_f1_at_3``.
         tables: Rows of each table, by heading.
         vocabulary_change: Effect of added labels, from `measure_vocabulary_change`.
         costs: Speed and memory, from `measure_open_vocabulary_costs`.

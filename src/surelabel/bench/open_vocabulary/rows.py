@@ -1,4 +1,4 @@
-"""Rows of the open-vocabulary tables, with their differences to the reference row."""
+"""Rows of the open-vocabulary tables, with their differences from the reference row."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ from surelabel.records import Array
 
 @dataclass(frozen=True)
 class OpenVocabularyRowDifference:
-    """Mean difference over seeds between a row and the reference row in one metric.
+    """Difference in one metric between a row and the reference row, averaged over seeds.
 
     Attributes:
-        value: Mean difference on the test images.
+        value: Metric of the row minus that of the reference row.
         over_seeds: 95 % interval over seeds, for fixed test images.
-        over_images: 95 % interval over test images, for fixed trained recognizers.
+        over_images: 95 % interval over test images, for fixed recognizers.
     """
 
     value: float
@@ -37,7 +37,7 @@ class OpenVocabularyRowDifference:
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether both intervals are on the same side of 0."""
+        """Whether both intervals exclude 0 on the same side."""
         lows = (self.over_seeds.low, self.over_images.low)
         highs = (self.over_seeds.high, self.over_images.high)
         return min(lows) > 0 or max(highs) < 0
@@ -49,11 +49,12 @@ class OpenVocabularyRow:
 
     Attributes:
         title: Title of the method or variant.
-        metrics: Values of each metric, one for each seed.
+        metrics: Values of each metric, one value for each seed.
         parameters: Number of trained parameters.
-        seconds: Processor seconds of fitting and prediction, one value for each seed.
-        differences: Difference to the reference row, by metric. If the row is the reference row,
-            the dictionary is empty.
+        seconds: Processor time of fitting, calibration and prediction in seconds, one value for
+            each seed.
+        differences: Difference from the reference row, by metric. For the reference row, the
+            dictionary is empty.
     """
 
     title: str
@@ -72,8 +73,8 @@ class SeedMetrics:
     """Predictions and metrics of recognizers that differ only in their seed.
 
     Attributes:
-        predictions: Test predictions, one for each seed.
-        metrics: Values of each metric, one for each seed.
+        predictions: Test predictions, one entry for each seed.
+        metrics: Values of each metric, one value for each seed.
         bootstrap_metrics: Mean of each metric over seeds, on the test images and on each resample,
             ``(1 + resamples,)``.
     """
@@ -117,7 +118,7 @@ def measure_open_vocabulary_row_seeds(
 def open_vocabulary_row(
     title: str, metrics: SeedMetrics, reference: SeedMetrics
 ) -> OpenVocabularyRow:
-    """Create a table row with the differences to the reference row.
+    """Create a table row with the differences from the reference row.
 
     Args:
         title: Title of the row.

@@ -25,7 +25,7 @@ class OpenVocabularySplits:
 
     Attributes:
         name: Title of the dataset in tables.
-        domain: Domain of the scenes, which sets the weight of the frozen encoder's knowledge.
+        domain: Domain of the scenes, which determines the weight of the knowledge constraint.
         vocabulary: Names of seen, unseen and unused classes.
         train: Training images without unseen classes.
         removed: Number of training images removed because they contain an unseen class.
@@ -65,7 +65,7 @@ def load_open_vocabulary_scene_splits(
         plan: Plan with the number of images of each split.
         domain: Domain of the scenes, such as ``photo``, ``sketch`` or ``night``.
         quick: If True and the domain is ``photo``, use the images inside the package. Otherwise,
-            images are rendered into the cache folder.
+            render images into the cache folder.
     """
     counts = {"train": plan.train_candidates, "validation": plan.validation, "test": plan.test}
     images = {

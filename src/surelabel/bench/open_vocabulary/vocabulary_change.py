@@ -1,4 +1,4 @@
-"""Effect of labels that are added to a fitted recognizer on the seen classes."""
+"""Change in the metrics of the seen classes if labels are added to a fitted recognizer."""
 
 import warnings
 from collections.abc import Sequence
@@ -28,18 +28,19 @@ def measure_vocabulary_change(
     """Measure the effect of added labels on the seen classes, averaged over the recognizers.
 
     Args:
-        images: Image splits, of which the first test images are used.
-        runs: Runs of the recognizers.
+        images: Train, validation and test images. The metrics use the first
+            ``plan.vocabulary_change_images`` test images.
+        runs: Runs of the recognizers, one for each seed.
         plan: Sizes, seeds and settings of the comparison.
         cache: Cache of the results.
 
     Returns:
-        One entry for each list of added labels. ``names`` is the number of added labels, and
-        ``names_with_trained_tokens`` is the number of added labels whose tokens the encoder was
-        trained on. The other values are metrics of the seen classes: ``ece_before``, ``ece_after``,
-        ``map_before``, ``map_after``, the largest ECE change of a recognizer (``ece_change``), and
-        two quantiles of the absolute change of log-odds (``logit_change_median``,
-        ``logit_change_95th_percentile``).
+        One entry for each list of added labels. ``names`` is the number of added labels.
+        ``names_with_trained_tokens`` is the number of added labels whose tokens occurred in the
+        training of the encoder. The other values are for the seen classes: ``ece_before``,
+        ``ece_after``, ``map_before``, ``map_after``, the largest ECE change of any recognizer
+        (``ece_change``), and two quantiles of the absolute change of log-odds
+        (``logit_change_median``, ``logit_change_95th_percentile``).
 
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.
@@ -58,10 +59,10 @@ def measure_vocabulary_change(
 
 
 def added_names_of_vocabulary_change(images: OpenVocabularySplits, count: int) -> list[str]:
-    """Return label names that the images do not use, starting with the words of the scenes.
+    """Return names that are not labels of the images, object names of the scene generator first.
 
     Args:
-        images: Images whose label names are excluded.
+        images: Images whose labels are excluded.
         count: Number of names.
     """
     nus = VOCABULARIES["nus-925-81"].names
@@ -74,7 +75,7 @@ def added_names_of_vocabulary_change(images: OpenVocabularySplits, count: int) -
 def _vocabulary_change_of_run(
     images: OpenVocabularySplits, run: Run, name_lists: Sequence[Sequence[str]], n_images: int
 ) -> list[dict[str, Any]]:
-    """Return one entry for each list of added labels, for one recognizer."""
+    """Return the metrics of one recognizer, one entry for each list of added labels."""
     recognizer = fit_row_on_seen_classes(images, run)
     test = images.test.take(range(min(n_images, len(images.test))))
     aligned = recognizer.align_labels(test)

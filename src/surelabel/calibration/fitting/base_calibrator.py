@@ -18,11 +18,12 @@ class BaseCalibrator(Calibrator):
     """Base class that validates the input, clips the output and implements scikit-learn methods.
 
     A subclass implements ``fit``, ``state``, ``restore`` and ``_calibrated_log_odds``. The
-    keyword-only arguments of a calibrator are its settings. Fitted attributes end in an underscore.
+    keyword-only arguments of a calibrator are its settings. The names of fitted attributes end in
+    an underscore.
     """
 
     def logits(self, logits: npt.ArrayLike) -> Array:
-        """Return the calibrated log-odds of ``logits`` ``(n, c)``, clipped to [-40, 40]."""
+        """Return the calibrated log-odds of ``logits``, ``(n, c)``, clipped to [-40, 40]."""
         self._check_fitted()
         return np.clip(
             self._calibrated_log_odds(validate_calibrator_input(logits)), -LOGIT_LIMIT, LOGIT_LIMIT
@@ -63,7 +64,7 @@ class BaseCalibrator(Calibrator):
         """Return the calibrated log-odds of validated logits ``(n, c)``, not clipped."""
 
     def _check_settings(self) -> None:
-        """Check the settings. A calibrator without settings inherits this empty method."""
+        """Check the settings; a calibrator with settings overrides this empty method."""
 
     def _check_fitted(self) -> None:
         if not any(name.endswith("_") for name in vars(self)):

@@ -1,4 +1,4 @@
-"""Cross-fitting: out-of-fold calibrated logits of the images that a calibrator is fitted on."""
+"""Cross-fitting: calibrate the logits of each image after a fit on other images."""
 
 from collections.abc import Callable
 
@@ -23,36 +23,38 @@ def cross_fitted_logits(
 ) -> Array:
     """Return out-of-fold logits, each calibrated by a calibrator that was fitted on other images.
 
-    The images are split into folds that are stratified by label. Each fold is calibrated by a
-    calibrator that was fitted on all other folds. Metrics of the result are unbiased estimates for
-    the out-of-fold calibrators, and slightly pessimistic for the calibrator fitted on all images.
+    The images are split into folds that are stratified by label. The logits of each fold are
+    calibrated by a calibrator that was fitted on all other folds. Metrics of the returned logits
+    are unbiased estimates for these calibrators. For a calibrator that is fitted on all images, the
+    estimates are slightly pessimistic.
 
     Args:
         make_calibrator: Function that returns an unfitted calibrator, such as an entry of
             ``CALIBRATORS``.
-        logits: Log-odds or raw scores, ``(n, c)``, finite.
+        logits: Finite log-odds or raw scores of n images and c labels, ``(n, c)``.
         targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
-        known: True where the target is known, ``(n, c)``. If None, all targets are known.
-        folds: Number of folds, >= 2 and at most the number of images with a known label.
+        known: True where the target is known, ``(n, c)``. If None, all targets except
+            NaN are known.
+        folds: Number of folds, >= 2 and at most the number of images with a known target.
         seed: Seed of the random order in which images are assigned to folds.
 
     Returns:
-        Calibrated log-odds in [-40, 40], ``(n, c)``, also for images without a known label.
+        Calibrated log-odds in [-40, 40], ``(n, c)``, also for images without a known target.
 
     Raises:
-        InputError: If a value is out of range, if there are fewer images with a known label than
-            folds, or if the training images of a fold have no known positive or no known negative
-            target.
+        InputError: If the shapes differ, if a logit is not finite, if a known target is outside [0,
+            1], if there are fewer images with a known target than folds, or if the images outside a
+            fold have no known positive or no known negative target.
         ConfigError: If ``folds`` is not a whole number of at least 2.
 
     Source:
         Stacked or cross-validated calibration: Platt, Probabilistic Outputs for Support Vector
-        Machines, 1999; folds as in Sechidis, Tsoumakas and Vlahavas, On the
-        Stratification of Multi-label Data, ECML PKDD 2011.
+        Machines, 1999; folds as in Sechidis, Tsoumakas and Vlahavas, On the Stratification of
+        Multi-label Data, ECML PKDD 2011.
 
     Differs:
         As in the source, images with the rarest label are assigned first, each to the fold with the
-        fewest images of that label. Here the labels are sorted by frequency only once, not after
+        fewest images with this label. Here the labels are sorted by frequency only once, not after
         every image.
 
     Example:
@@ -79,7 +81,7 @@ def cross_fitted_logits(
 def assign_folds(
     y: Array, known: Flags, folds: int, rng: np.random.Generator
 ) -> npt.NDArray[np.int64]:
-    """Return the fold of each image, ``(n,)``, stratified so that rare labels are spread evenly.
+    """Return the fold index of each image, ``(n,)``, so that rare labels are spread evenly.
 
     Args:
         y: Targets in [0, 1], ``(n, c)``. Unknown targets are 0.
@@ -88,7 +90,7 @@ def assign_folds(
         rng: Random generator that shuffles the images before the assignment.
 
     Raises:
-        InputError: If there are fewer images with a known label than folds.
+        InputError: If there are fewer images with a known target than folds.
         ConfigError: If ``folds`` is not a whole number of at least 2.
     """
     if not float(folds).is_integer() or folds < 2:
@@ -96,7 +98,7 @@ def assign_folds(
     is_labelled = known.sum(axis=1) > 0
     if is_labelled.sum() < folds:
         raise InputError(
-            f"folds must be at most the number of images with a known label; got {folds} folds "
+            f"folds must be at most the number of images with a known target; got {folds} folds "
             f"and {is_labelled.sum()} such images. Use fewer folds or label more images."
         )
     positive = y > 0.5

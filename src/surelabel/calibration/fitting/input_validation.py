@@ -21,7 +21,7 @@ def validate_calibrator_input(logits: npt.ArrayLike) -> Array:
     if not np.isfinite(logits).all():
         raise InputError(
             f"logits must be finite numbers; got {(~np.isfinite(logits)).sum()} values that are "
-            "not finite. Remove their images."
+            "not finite. Remove the images with these values."
         )
     return logits
 
@@ -29,11 +29,11 @@ def validate_calibrator_input(logits: npt.ArrayLike) -> Array:
 def validate_calibration_data(
     logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None
 ) -> tuple[Array, Array, Flags]:
-    """Return logits, targets (0 where unknown) and known flags, each ``(n, c)``.
+    """Return logits, targets (0 where unknown) and a mask of known targets, each ``(n, c)``.
 
     Raises:
-        InputError: If the shapes differ, if a value is out of range, or if the known targets
-            contain no positive or no negative target.
+        InputError: If the shapes differ, if a logit is not finite, if a known target is outside [0,
+            1], or if the known targets contain no positive or no negative target.
     """
     logits = validate_calibrator_input(logits)
     targets, known = validate_record_targets(targets, known)
@@ -51,10 +51,10 @@ def validate_calibration_data(
 def validate_and_flatten_calibration_data(
     logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None
 ) -> tuple[Array, Array]:
-    """Return the logits and the targets of all known decisions of all labels, each flat.
+    """Return the logits and targets of all images and labels with a known target, as flat arrays.
 
     Raises:
-        InputError: If ``validate_calibration_data`` rejects the input.
+        InputError: If ``validate_calibration_data`` raises an InputError.
     """
     logits, targets, known = validate_calibration_data(logits, targets, known)
     return logits[known], targets[known]
@@ -105,7 +105,7 @@ def check_positive_calibrator_setting(name: str, value: float) -> None:
 
 
 def check_calibrated_label_count(x: Array, count: int) -> None:
-    """Check that scores ``(n, c)`` have as many labels as the calibrator was fitted on.
+    """Check that ``x`` has one column for each of the ``count`` labels of the fitted calibrator.
 
     Raises:
         InputError: If the number of columns of ``x`` is not ``count``.
@@ -113,5 +113,5 @@ def check_calibrated_label_count(x: Array, count: int) -> None:
     if x.shape[1] != count:
         raise InputError(
             f"logits must have the {count} labels that the calibrator was fitted on; got "
-            f"{x.shape[1]}. Calibrate again, or use shared_calibrator() for other labels."
+            f"{x.shape[1]} labels. Calibrate again, or use shared_calibrator() for other labels."
         )

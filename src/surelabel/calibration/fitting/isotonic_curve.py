@@ -10,10 +10,10 @@ from surelabel.records import Array
 
 @dataclass(frozen=True)
 class IsotonicCurve:
-    """Non-decreasing curve that maps scores to log-odds, linear between knots, constant outside.
+    """Non-decreasing curve that maps scores to log-odds, linear between knots, otherwise constant.
 
     Attributes:
-        knots: Scores, strictly increasing, ``(k,)``.
+        knots: Scores of the k knots, strictly increasing, ``(k,)``.
         levels: Log-odds at the knots, non-decreasing, ``(k,)``.
     """
 
@@ -34,8 +34,8 @@ class IsotonicCurve:
 def fit_isotonic_curve(x: Array, y: Array, pseudo_count: float) -> IsotonicCurve:
     """Return the isotonic regression of targets ``y`` in [0, 1] on scores ``x``, both ``(n,)``.
 
-    Every step of the isotonic fit includes ``pseudo_count`` additional decisions, half of them
-    positive, so that no probability is 0 or 1. If the additional decisions break the order of the
+    Every step of the isotonic fit includes ``pseudo_count`` additional targets, half of them
+    positive, so that no probability is 0 or 1. If the additional targets break the order of the
     steps, a second isotonic regression restores the order.
     """
     scores, score_index = np.unique(x, return_inverse=True)  # equal scores share a probability

@@ -6,8 +6,8 @@ from surelabel.records import Array
 def smooth_targets(y: Array) -> Array:
     """Return targets smoothed as in Platt scaling, which avoids probabilities of 0 and 1.
 
-    With P positive and N negative decisions, a positive target becomes (P + 1) / (P + 2)
-    and a negative target 1 / (N + 2). Graded targets are interpolated linearly.
+    With P positive and N negative targets, a target of 1 becomes (P + 1) / (P + 2), and a target of
+    0 becomes 1 / (N + 2). Targets between 0 and 1 are interpolated linearly.
     """
     positives = y.sum()
     high, low = (positives + 1) / (positives + 2), 1 / (y.size - positives + 2)

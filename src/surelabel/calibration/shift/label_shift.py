@@ -23,8 +23,8 @@ class LabelShift:
     Attributes:
         priors: Estimated fraction of the new images with each label, inside (0, 1), ``(c,)``.
         logit_shift: Shift to add to the calibrated logits, ``(c,)``.
-        steps: Number of iterations of the estimate.
-        converged: Whether the estimated priors converged.
+        steps: Number of iterations of the estimation.
+        converged: Whether the shifts of all labels converged.
     """
 
     priors: Array
@@ -42,7 +42,7 @@ class LabelShift:
         if x.shape[1] != len(self.logit_shift):
             raise InputError(
                 f"logits must have the {len(self.logit_shift)} labels whose shift was estimated; "
-                f"got {x.shape[1]}. Estimate the shift of these labels."
+                f"got {x.shape[1]} labels. Estimate the shift again with these logits."
             )
         return np.clip(x + self.logit_shift, -LOGIT_LIMIT, LOGIT_LIMIT)
 
@@ -59,27 +59,28 @@ def estimate_label_shift(
         shift = logit(q) - logit(prior)
         q = (Σ sigmoid(logits + shift) + m · prior) / (n + m)
 
-    Here q is the estimated fraction of the n new images with the label, and m is ``pseudo_count``.
-    Both equations are iterated until q converges, independently for each label
-    (expectation-maximization). The estimate assumes that only the label frequencies changed. The
-    distribution of the images with a label, and of the images without that label, must be
-    unchanged. If the images also changed, for example because of a new camera or season, calibrate
-    on new labelled images.
+    Here q is the estimated fraction of the n new images with the label, m is ``pseudo_count``, and
+    the sum is over the new images. Both equations are iterated until the shift converges,
+    independently for each label (expectation-maximization). The estimate assumes that only the
+    label frequencies changed. The distribution of the images with a label, and of the images
+    without that label, must be unchanged. If the images also changed, for example because of a new
+    camera or season, calibrate on new labelled images.
 
     Args:
-        logits: Calibrated log-odds of the new images, ``(n, c)``, finite.
+        logits: Finite calibrated log-odds of n new images and c labels, ``(n, c)``.
         prior: Fraction of the calibration images with each label, inside (0, 1), ``(c,)``.
-        pseudo_count: Weight of ``prior``, in images, above 0. If there are few new images, the
-            shift is small.
+        pseudo_count: Weight of ``prior``, as a number of images, above 0. If there are few new
+            images, the shift is small.
         steps: Maximum number of iterations, >= 1.
 
     Returns:
-        The estimated shares, the shift of the logits, and whether the estimate converged.
+        The label frequencies, the shift of the logits, and whether the estimate converged.
 
     Raises:
         InputError: If there is no image, if a logit is not finite, or if ``prior`` is not one
             number inside (0, 1) for each label.
-        ConfigError: If a setting is out of range.
+        ConfigError: If ``pseudo_count`` is not above 0, or if ``steps`` is not a whole number of at
+            least 1.
 
     Source:
         Saerens, Latinne and Decaestecker, Adjusting the Outputs of a Classifier to New a Priori
@@ -88,8 +89,8 @@ def estimate_label_shift(
         Calibration is Hard-To-Beat at Label Shift Adaptation, ICML 2020, arXiv:1901.06852.
 
     Differs:
-        Each label is a binary problem. The pseudo-count is ours. Without a pseudo-count, the share
-        of a label with low probabilities in all images would converge to 0.
+        Each label is a binary problem. The pseudo-count is ours. Without a pseudo-count, the
+        estimated frequency of a label with low probabilities in all images would converge to 0.
 
     Example:
         >>> estimate = estimate_label_shift([[2.0], [2.0], [2.0], [-2.0]], [0.5], pseudo_count=1)
@@ -126,7 +127,7 @@ def _validate_label_shift_prior(prior: npt.ArrayLike, count: int) -> Array:
     if invalid.any():
         raise InputError(
             f"prior must lie inside (0, 1); got {prior[invalid][0]} for label {invalid.argmax()}. "
-            "Leave out labels that all or none of the calibration images have; the shift of such "
-            "labels is undefined."
+            "Leave out labels that are positive in all or in none of the calibration images; their "
+            "shift is undefined."
         )
     return prior

@@ -20,20 +20,20 @@ def read(
 ) -> LabelledImages:
     """Read annotated images; a category with at least one instance is a positive label.
 
-    Crowd annotations count as instances. Categories without instances are negative, since COCO is
-    annotated exhaustively.
+    Crowd annotations are treated as instances. Categories without an instance in an image are
+    negative, since COCO is annotated exhaustively.
 
     Args:
         path: Path of the JSON file.
-        images_root: Folder of the image paths in ``file_name``. If None, the folder of the JSON
-            file is used.
+        images_root: Folder to which the paths in ``file_name`` are relative. If None, the folder of
+            the JSON file is used.
         names: Labels to return, in the order of the columns. If None, the categories are returned
-            in the order of the file. If a label is not a category, the targets of the label are
-            unknown.
+            in the order of the file. If a label is not a category, its targets are unknown.
 
     Raises:
-        DataError: If the file is not a COCO file, if an id is repeated, if an annotation refers
-            to an unknown id, if an image does not exist, or if a category is not in ``names``.
+        DataError: If the file is not a COCO file, if an id or a category name is repeated, or if an
+            annotation refers to an unknown id. If an image does not exist, or if a category is not
+            in ``names``.
     """
     path = Path(path)
     content = _read_coco_json(path)
@@ -45,7 +45,7 @@ def read(
     except (KeyError, TypeError) as error:
         raise DataError(
             f"{path} must be a COCO file with images (id, file_name), categories (id, name) and "
-            f"annotations (image_id, category_id); missing or of another type: {error}."
+            f"annotations (image_id, category_id); got a missing or invalid entry: {error}."
         ) from error
     columns = list(categories.values())
     if len(set(columns)) < len(columns):
@@ -63,7 +63,9 @@ def _read_coco_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path} must be a COCO file in JSON; got: {error}.") from error
     if not isinstance(content, dict):
-        raise DataError(f"{path} must be a COCO file: one JSON object; got a {type(content)}.")
+        raise DataError(
+            f"{path} must be a COCO file: one JSON object; got type {type(content).__name__}."
+        )
     return content
 
 

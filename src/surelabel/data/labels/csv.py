@@ -32,18 +32,20 @@ def read(
 ) -> LabelledImages:
     """Read annotated images from a CSV file in UTF-8, with or without BOM, quotes and CRLF.
 
-    - Wide form, ``path,dog,cat``: the value 1 is a positive target, 0 is a negative target, a
+    - Wide form, ``path,dog,cat``: the value 1 is a positive target, and 0 is a negative target. A
       number between 0 and 1 is a soft target, and an empty cell is an unknown target.
-    - Long form, ``path,label``: a cell contains labels separated by ``;``, or is empty if there is
-      no label. An image can have several lines. All labels that are not in the lines of an image
-      are negative.
+    - Long form, ``path,label``: the second cell contains labels separated by ``;``, or is empty if
+      the image has no label. An image can have several lines. Labels that are in no line of an
+      image are negative for this image.
 
     Args:
         path: Path of the CSV file.
-        images_root: Folder of relative image paths. If None, the folder of the CSV file is used.
-        names: Labels to return, in the order of the columns. If None, the columns are returned in
-            the order of the file, or the labels of a long form are returned sorted. A label without
-            a column is unknown. In the long form, a label that is in no line is negative.
+        images_root: Folder to which image paths are relative. If None, the folder of the CSV file
+            is used.
+        names: Labels to return, in the order of the columns. If None, the labels of the wide form
+            are returned in the order of the file, and the labels of the long form in sorted order.
+            A label without a column in the wide form is unknown. A label that is in no line of the
+            long form is negative.
 
     Raises:
         DataError: If a line is invalid, if an image does not exist, or if a label is not in
@@ -66,8 +68,8 @@ def write(labelled: LabelledImages, path: str | Path) -> None:
 
     Args:
         labelled: Annotated images to write.
-        path: Path of the CSV file. Image paths inside the folder of the file are written relative
-            to this folder.
+        path: Path of the CSV file. Paths of images inside the folder of this file are written
+            relative to the folder.
 
     Raises:
         InputError: If a label is ``path``, or if the only label is ``label`` or ``labels``.
@@ -77,8 +79,9 @@ def write(labelled: LabelledImages, path: str | Path) -> None:
     header = ["path", *labelled.names]
     if "path" in labelled.names or header in LONG_HEADERS:
         raise InputError(
-            f"A CSV file must have other label columns than {header[1:]}: path is the column of "
-            "the images, and path,label is the long form. Write JSON lines (.jsonl) instead."
+            f"A CSV file cannot have the label columns {header[1:]}: path is the column of image "
+            "paths, and path,label is the header of the long form. Write JSON lines (.jsonl) "
+            "instead."
         )
     images = [unresolved_image_path(image, path.parent) for image in labelled.paths]
     columns = [
@@ -99,8 +102,8 @@ def _read_csv_header(path: Path) -> list[str]:
     labels = header[1:]
     if "path" in labels:
         raise DataError(
-            f"{path}: 'path' must not be a label in a CSV file, the column of the images. "
-            "Rename the label, or use JSON lines (.jsonl)."
+            f"{path}: 'path' must not be a label in a CSV file, where path is the column of the "
+            "image paths. Rename the label, or use JSON lines (.jsonl)."
         )
     if "" in labels or len(set(labels)) < len(labels):
         invalid = next(label for label in labels if not label or labels.count(label) > 1)
@@ -133,7 +136,7 @@ def _read_wide_csv(path: Path, columns: list[str]) -> tuple[list[str], Array]:
     images = table["0"].to_pylist()
     if targets is None or "" in images:
         raise _find_invalid_csv_line(path, columns) or DataError(
-            f"{path}: every value must be in [0, 1] or empty. Correct the other values."
+            f"{path}: every target must be in [0, 1] or empty; got other values. Correct them."
         )
     return images, targets
 
@@ -170,8 +173,8 @@ def _find_invalid_csv_line(path: Path, columns: list[str]) -> DataError | None:
         for label, value in zip(columns, row[1:], strict=True):
             if value and not _is_csv_target_value(value):
                 return DataError(
-                    f"{path}, line {line}: {label!r} must be in [0, 1] (1 is positive) or empty "
-                    f"(unknown); got {value[:40]!r}. Correct that line."
+                    f"{path}, line {line}: the target of {label!r} must be in [0, 1] (1 is "
+                    f"positive) or empty (unknown); got {value[:40]!r}. Correct that line."
                 )
     return None
 
@@ -197,8 +200,8 @@ def _read_long_csv(path: Path, names: Sequence[str] | None) -> tuple[list[str], 
         labels = {label.strip() for label in row[1].split(SEPARATOR)} - {""}
         if reserved := labels & {"path", "nan", "NaN"}:
             raise DataError(
-                f"{path}, line {line}: {reserved.pop()!r} must not be a label in a CSV file. Leave "
-                "the cell empty if there is no label; use JSON lines (.jsonl) for such a label."
+                f"{path}, line {line}: {reserved.pop()!r} must not be a label in a CSV file. If "
+                "the image has no label, leave the cell empty; otherwise, use JSON lines (.jsonl)."
             )
         labels_of.setdefault(row[0], set()).update(labels)
     columns = resolve_label_columns(path, set().union(*labels_of.values()), names)

@@ -38,11 +38,13 @@ def read(
     """Read annotated images from a JSON lines file with one image per line.
 
     Labels in ``labels`` are positive, and labels in ``absent`` are negative. If a line has the key
-    ``absent``, all other labels are unknown; otherwise all other labels are negative.
+    ``absent``, labels in neither list are unknown. Otherwise, labels that are not in ``labels`` are
+    negative.
 
     Args:
         path: Path of a JSON lines file in UTF-8.
-        images_root: Folder of relative image paths. If None, the folder of the file is used.
+        images_root: Folder to which image paths are relative. If None, the folder of the file is
+            used.
         names: Labels to return, in the order of the columns. If None, the sorted labels of the file
             are returned.
 
@@ -68,12 +70,12 @@ def read(
 
 
 def write(labelled: LabelledImages, path: str | Path) -> None:
-    """Write the positive and negative labels of annotated images; unknown labels are left out.
+    """Write the positive and negative labels of annotated images; unknown labels are omitted.
 
     Args:
         labelled: Images with targets 0, 1 or unknown.
-        path: Path of the file. Image paths inside the folder of the file are written relative to
-            this folder.
+        path: Path of the file. Paths of images inside the folder of this file are written relative
+            to the folder.
 
     Raises:
         InputError: If a target is between 0 and 1.
@@ -126,7 +128,7 @@ def _parse_jsonl_line(path: Path, number: int, text: str) -> _ImageLine:
     line = _ImageLine(entry["path"], entry["labels"], entry.get("absent"))
     if both := sorted(set(line.labels) & set(line.absent or ())):
         raise DataError(
-            f"{path}, line {number}: a label must be either positive or absent; got "
+            f"{path}, line {number}: a label must be either in labels or in absent; got "
             f"{quote_first_unresolved(both)} in both lists. Correct that line."
         )
     return line

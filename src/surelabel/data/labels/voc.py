@@ -27,9 +27,9 @@ def read(
     Args:
         path: Path of a folder of XML files, or of a folder whose subfolder ``Annotations`` contains
             the XML files.
-        images_root: Folder of the image paths in ``filename``. If None, the folder ``JPEGImages``
-            next to the annotations is used if this folder exists, and otherwise the folder of the
-            XML files.
+        images_root: Folder to which the paths in ``filename`` are relative. If None, the folder
+            ``JPEGImages`` next to the folder of the XML files is used if it exists, and otherwise
+            the folder of the XML files.
         names: Labels to return, in the order of the columns. If None, the sorted labels of the
             objects are returned.
 
@@ -42,7 +42,7 @@ def read(
         folder = folder / "Annotations"
     files = sorted(folder.glob("*.xml"))
     if not files:
-        raise DataError(f"{path} must be a folder of VOC annotations (*.xml); got no such file.")
+        raise DataError(f"{path} must be a folder of VOC annotations (*.xml); got no XML file.")
     entries = [_read_voc_annotation(file) for file in files]
     columns = resolve_label_columns(
         folder, {label for _, objects in entries for label in objects}, names
@@ -81,7 +81,10 @@ def _read_voc_annotation(file: Path) -> tuple[str, dict[str, bool]]:
         is_certain = (element.findtext("difficult") or "0").strip() != "1"
         objects[label] = objects.get(label, False) or is_certain
     if root.tag != "annotation" or not image:
-        raise DataError(f"{file} must be a VOC annotation with a filename; got <{root.tag}>.")
+        raise DataError(
+            f"{file} must be a VOC annotation with a filename: the element <annotation> with the "
+            f"element <filename>; got <{root.tag}>."
+        )
     return image, objects
 
 

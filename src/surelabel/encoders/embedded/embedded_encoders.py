@@ -1,4 +1,4 @@
-"""Table of the encoders in the package, and calibration of the zero-shot scores of an encoder."""
+"""Table of embedded encoders, whose weights are in the package, and their zero-shot calibration."""
 
 import json
 from collections.abc import Sequence
@@ -18,18 +18,20 @@ ENCODERS = {"tiny-rn": tiny_rn, "tiny-vit": tiny_vit}
 def embedded_calibration(
     encoder: Encoder, *, templates: str | Sequence[str] = "one"
 ) -> dict[str, Any] | None:
-    """Return the calibration of the zero-shot scores of an embedded encoder.
+    """Return the calibration of zero-shot scores that the package contains for an encoder.
 
     Args:
-        encoder: Encoder of the package, or any other encoder.
+        encoder: Any encoder. Only embedded encoders have a calibration.
         templates: Name of the prompt templates of the zero-shot scores, ``one`` or ``ensemble``.
+            Other templates have no calibration.
 
     Returns:
-        Dict with ``calibrator``, ``state`` and ``about``. If the package contains no calibration
-        for the encoder and the templates, None is returned.
+        Dict with the name of the ``calibrator``, its fitted parameters (``state``), and a
+        description of the fit (``about``). If the package contains no calibration for the encoder
+        and the templates, None is returned.
 
     Raises:
-        DataError: If the calibration was fitted for weights of another fingerprint.
+        DataError: If the calibration was fitted for weights with another fingerprint.
     """
     if encoder.name not in ENCODERS or not isinstance(templates, str):
         return None
@@ -37,8 +39,8 @@ def embedded_calibration(
     stored = json.loads(file.read_text(encoding="utf-8"))
     if stored["fingerprint"] != encoder.fingerprint:
         raise DataError(
-            f"{encoder.name}.calibration.json must be fitted for the weights "
-            f"{encoder.fingerprint} of this encoder, not for {stored['fingerprint']}. "
+            f"{encoder.name}.calibration.json must be fitted for weights with the fingerprint "
+            f"{encoder.fingerprint}; got {stored['fingerprint']}. "
             f"Run python training/default_calibration.py {encoder.name}."
         )
     calibration: dict[str, Any] | None = stored["templates"].get(templates)
@@ -48,7 +50,7 @@ def embedded_calibration(
 def load_saved_embedded_encoder(
     folder: Path, manifest: dict[str, Any], device: str
 ) -> OpenClipEncoder:
-    """Load the embedded encoder with the name and the image size in a manifest.
+    """Load the embedded encoder whose name and image size are in a manifest.
 
     Args:
         folder: Folder of the manifest, for error messages.
@@ -56,13 +58,14 @@ def load_saved_embedded_encoder(
         device: Device of the encoder, such as ``cpu`` or ``cuda``.
 
     Raises:
-        DataError: If the package does not contain the encoder.
+        DataError: If the package contains no encoder with the name in the manifest.
     """
     name = manifest["embedded"]
     if name not in ENCODERS:
         raise DataError(
-            f"The manifest in {folder} must contain one of {', '.join(ENCODERS)} as embedded; "
-            f"got {manifest}. Install the version of surelabel that wrote the manifest."
+            f"The key embedded of the manifest in {folder} must contain one of "
+            f"{', '.join(ENCODERS)}; got {manifest}. Install the version of surelabel that wrote "
+            "the manifest."
         )
     encoder = ENCODERS[name](device=device)
     return encoder.with_image_size(manifest.get("size", encoder.input_side))

@@ -1,4 +1,4 @@
-"""Load the weights of the encoders in the package."""
+"""Load embedded encoders, whose weights are in the package."""
 
 import json
 from importlib.resources import as_file, files
@@ -14,14 +14,14 @@ from surelabel.encoders.image_inputs.out_of_distribution import load_ood_detecto
 from surelabel.encoders.image_inputs.preprocessing import check_preprocess_cfg
 from surelabel.encoders.open_clip.encoder import OpenClipEncoder, TrainingInfo
 
-TRAINING_DOMAIN = "emoji scenes (generated images of 299 things)"
+TRAINING_DOMAIN = "emoji scenes (generated images of 299 emoji)"
 
 
 def encoder_with_embedded_weights(name: str, device: str) -> OpenClipEncoder:
-    """Load an encoder of the package with its out-of-distribution detector.
+    """Load an embedded encoder with its out-of-distribution detector.
 
     Args:
-        name: Name of an encoder of the package, a key of ``ENCODERS``.
+        name: Name of an embedded encoder, a key of ``ENCODERS``.
         device: Device of the encoder, such as ``cpu`` or ``cuda``.
     """
     with as_file(files("surelabel.encoders").joinpath("weights")) as folder:
@@ -71,15 +71,17 @@ def encoder_from_embedded_weights_folder(
 
 
 def expand_embedded_token_weights(trained_rows: Tensor, ids: Tensor, n_tokens: int) -> Tensor:
-    """Return the embedding of all tokens, with the mean of trained rows for untrained tokens.
+    """Return the token embeddings of the whole vocabulary, ordered by token id.
+
+    The embedding of an untrained token is the mean of the embeddings of the trained tokens.
 
     Args:
-        trained_rows: Embeddings of the trained tokens, ``(k, w)``.
+        trained_rows: Embeddings of the ``k`` trained tokens, each with ``w`` values, ``(k, w)``.
         ids: Ids of the trained tokens, ``(k,)``.
-        n_tokens: Number of all tokens.
+        n_tokens: Number of all tokens in the vocabulary.
 
     Returns:
-        The embedding of all tokens, ``(n_tokens, w)``.
+        The embeddings of all tokens, ``(n_tokens, w)``.
 
     Example:
         >>> import torch

@@ -1,4 +1,4 @@
-"""Out-of-distribution detection by the Mahalanobis distance to the training images."""
+"""Detect out-of-distribution images by their Mahalanobis distance to the training images."""
 
 import math
 from collections.abc import Sequence
@@ -21,13 +21,14 @@ QUANTILE, N_SETS = 0.99, 1000
 
 @dataclass(frozen=True)
 class OODDetector:
-    """Detector of sets of images that are out of distribution, by the Mahalanobis distance.
+    """Detector of out-of-distribution sets of images, based on the Mahalanobis distance.
 
     Attributes:
         mean: Mean of the unit vectors of in-distribution images, ``(d,)``.
-        precision: Inverse of the covariance matrix of in-distribution unit vectors, ``(d, d)``.
-        limits: Distance threshold for each set size in ``SET_SIZES``. A limit is the 99th
-            percentile over in-distribution sets whose images have one theme.
+        precision: Inverse of the shrunk covariance matrix of these unit vectors, ``(d, d)``.
+        limits: Distance threshold for each number of images in ``SET_SIZES``. A limit is the 99th
+            percentile of the distances of in-distribution sets. All images of such a set have one
+            theme, such as wild animals.
     """
 
     mean: Tensor
@@ -39,11 +40,11 @@ class OODDetector:
 
             sqrt((m - mean)' precision (m - mean))
 
-        with m the mean vector of the set, ``mean`` the training mean, and ``precision`` the
-        inverse covariance matrix.
+        where m is the mean vector of the set, ``mean`` is the mean vector of the training images,
+        and ``precision`` is the inverse of the covariance matrix of the training vectors.
 
         Args:
-            pooled: Unit vectors of the images of the set, ``(n, d)``.
+            pooled: Unit vectors of the ``n`` images of the set, ``(n, d)``.
         """
         check_shapes(pooled=(pooled, "n d"), mean=(self.mean, "d"))
         offset = pooled.cpu().double().mean(dim=0) - self.mean.double()
@@ -52,23 +53,25 @@ class OODDetector:
     def ood_score(self, pooled: Tensor) -> float:
         """Return the out-of-distribution score of a set of images.
 
-        The score is the Mahalanobis distance of the set, divided by the limit for the number of
-        images. A set with a score above 1 is out of distribution. Detection is more reliable for
-        sets of eight images or more than for single images.
+        The score is the Mahalanobis distance of the set, divided by the limit for sets with this
+        number of images. A set with a score above 1 is out of distribution. The detection is more
+        reliable for sets of eight or more images than for single images.
 
         Args:
-            pooled: Unit vectors of the images of the set, ``(n, d)``.
+            pooled: Unit vectors of the ``n`` images of the set, ``(n, d)``.
 
         Returns:
             The out-of-distribution score, >= 0. If the set is empty, the score is NaN.
 
         Source:
             Hotelling, The Generalization of Student's Ratio, Annals of Mathematical Statistics
-            2(3), 1931. The squared distance is T squared divided by the number of images.
+            2(3), 1931. The squared distance is the statistic T squared of this paper, divided by
+            the number of images.
 
         Differs:
-            The limits are measured on sets with one theme. The mean of a set with one theme
-            deviates more from the training mean than the mean of a random set.
+            The covariance matrix is shrunk. The limits are not quantiles of the distribution of T
+            squared, but percentiles measured on sets of images with one theme. The mean of such a
+            set deviates more from the training mean than the mean of a random set.
         """
         if len(pooled) == 0:
             return math.nan
@@ -80,9 +83,11 @@ def fit_ood_detector(pooled: Tensor, themes: Sequence[Tensor]) -> OODDetector:
     """Fit an out-of-distribution detector to the vectors of in-distribution images.
 
     Args:
-        pooled: Unit vectors for the mean and the covariance, ``(n, d)``.
-        themes: Unit vectors ``(k, d)`` of the images of each theme. The images must be
-            in-distribution images that are not in ``pooled``, and k should be 64 or more.
+        pooled: Unit vectors of ``n`` in-distribution images, ``(n, d)``, from which the mean and
+            the covariance matrix are computed.
+        themes: For each theme, the unit vectors of ``k`` images with this theme, ``(k, d)``. The
+            images must be in-distribution images that are not in ``pooled``, and ``k`` should be
+            64 or more.
     """
     covariance = torch.cov(pooled.double().T)
     ridge = SHRINKAGE * covariance.diagonal().mean()
@@ -103,7 +108,7 @@ def fit_ood_detector(pooled: Tensor, themes: Sequence[Tensor]) -> OODDetector:
 
 
 def save_ood_detector(detector: OODDetector, fingerprint: str, file: Path) -> None:
-    """Write a detector and the fingerprint of the encoder to a safetensors file."""
+    """Write a detector and the fingerprint of its encoder to a safetensors file."""
     tensors = {
         "mean": detector.mean,
         "precision": detector.precision,
@@ -113,7 +118,11 @@ def save_ood_detector(detector: OODDetector, fingerprint: str, file: Path) -> No
 
 
 def load_ood_detector(file: Path, fingerprint: str) -> OODDetector:
-    """Read an out-of-distribution detector, and check the fingerprint of the encoder.
+    """Read an out-of-distribution detector, and check that it was fitted for the encoder.
+
+    Args:
+        file: Safetensors file that was written by ``save_ood_detector``.
+        fingerprint: Fingerprint of the encoder.
 
     Raises:
         DataError: If the detector was fitted for an encoder with another fingerprint.
@@ -123,7 +132,7 @@ def load_ood_detector(file: Path, fingerprint: str) -> OODDetector:
         mean, precision, limits = (stored.get_tensor(k) for k in ("mean", "precision", "limits"))
     if stored_fingerprint != fingerprint:
         raise DataError(
-            f"{file.name} must be fitted for the weights {fingerprint} of this encoder, "
-            f"not for {stored_fingerprint}. Run python training/out_of_distribution.py."
+            f"{file.name} must be fitted for weights with the fingerprint {fingerprint}; "
+            f"got {stored_fingerprint}. Run python training/out_of_distribution.py."
         )
     return OODDetector(mean, precision, limits.tolist())

@@ -27,18 +27,18 @@ OPENAI_CLIP_EXAMPLE = (
 
 
 class ImagePreprocessor:
-    """Image preprocessing of a checkpoint, which can be pickled for data workers.
+    """Image preprocessing of a checkpoint. The object can be pickled for data workers.
 
     Args:
-        settings: Preprocessing settings with the keys ``size`` (height and width, or the side of
-            square images), ``mean``, ``std``, ``interpolation``, ``resize_mode`` and
-            ``fill_color``, as in the ``preprocess_cfg`` of open_clip.
+        settings: Preprocessing settings as in the ``preprocess_cfg`` of open_clip. The keys are
+            ``size`` (height and width in pixels, or the side of square images), ``mean``, ``std``,
+            ``interpolation``, ``resize_mode`` and ``fill_color`` (color of the padding).
 
     Differs:
         If ``resize_mode`` is ``shortest``, open_clip resizes the whole image before the center
-        crop, which needs gigabytes of memory for an image of 20,000 by 2 pixels. Here, an image
-        whose resized long side would exceed 8 times the input size is cropped before resizing. All
-        other images are preprocessed as in open_clip.
+        crop, which needs gigabytes of memory for an image of 20,000 by 2 pixels. Here, if a side of
+        the resized image would exceed 8 times the input size, the image is cropped before resizing.
+        All other images are preprocessed as in open_clip.
 
     Example:
         >>> settings = {"size": 8, "mean": [0.5] * 3, "std": [0.25] * 3,
@@ -76,7 +76,7 @@ class ImagePreprocessor:
 
     @property
     def crop_mode(self) -> str:
-        """Return the crop mode of the preprocessing, as named in timm.
+        """Return the crop mode of the preprocessing by its name in timm.
 
         Returns:
             ``squash`` if both sides are resized independently, ``center`` if the image is
@@ -88,13 +88,14 @@ class ImagePreprocessor:
         """Check the shape of preprocessed images ``(n, 3, h, w)``, and return the images.
 
         Raises:
-            InputError: If the images do not have the shape of images preprocessed for this encoder.
+            InputError: If the shape is not ``(n, 3, h, w)``, with the height ``h`` and the width
+                ``w`` in the preprocessing settings.
         """
         check_shapes(pixels=(pixels, "n rgb h w"))
         expected = (3, *self.settings["size"])
         if tuple(pixels.shape[1:]) != expected:
             raise InputError(
-                f"pixels must be images preprocessed for this encoder, (n, {expected[0]}, "
+                f"pixels for this encoder must be preprocessed images of shape (n, {expected[0]}, "
                 f"{expected[1]}, {expected[2]}); got {tuple(pixels.shape)}. Use preprocess() of "
                 "the encoder."
             )
@@ -104,7 +105,7 @@ class ImagePreprocessor:
 def _crop_long_image_before_preprocessing(
     image: Image.Image, height: int, width: int
 ) -> Image.Image:
-    """Crop the ends of an image whose aspect ratio exceeds ``MAX_ASPECT_RATIO``."""
+    """Crop the ends of an image whose resized side would exceed 8 times the input size."""
     scale = max(width / image.width, height / image.height)
     left = max(0, int(image.width - MAX_ASPECT_RATIO * width / scale) // 2)
     top = max(0, int(image.height - MAX_ASPECT_RATIO * height / scale) // 2)
@@ -117,11 +118,12 @@ def check_preprocess_cfg(settings: Any, source: str) -> None:
     """Check that the preprocessing settings of a checkpoint are complete and valid.
 
     Args:
-        settings: Preprocessing settings of the checkpoint, the ``preprocess_cfg`` of open_clip.
+        settings: Preprocessing settings of the checkpoint, with the keys of the ``preprocess_cfg``
+            of open_clip.
         source: Name of the file or encoder that contains the settings, for error messages.
 
     Raises:
-        ConfigError: If there are no settings, or if a setting is missing or invalid.
+        ConfigError: If ``settings`` is not a mapping, or if a setting is missing or invalid.
     """
     if not isinstance(settings, Mapping):
         raise ConfigError(

@@ -15,13 +15,13 @@ from surelabel.records import Features
 
 
 def image_only_encoder_trunk_error(name: str) -> ConfigError:
-    """Return the error for an image-only encoder that computes no trunk tokens.
+    """Return the error of an encoder that computes no trunk tokens.
 
     Args:
         name: Name of the encoder, for the error message.
     """
     return ConfigError(
-        f"{name} computes one vector per image and no trunk tokens. Use timm:NAME or an encoder "
+        f"{name} computes one vector per image, but no trunk tokens. Use timm:NAME or an encoder "
         "of open_clip, such as ViT-B-16/openai."
     )
 
@@ -62,11 +62,11 @@ class BaseImageOnlyEncoder:
         raise image_only_encoder_trunk_error(self.name)
 
     def encode_ladder_features(self, pixels: Tensor, *, first_block: int, depth: int) -> Features:
-        """Raise ConfigError, because the encoder has no ViT blocks with a joint space."""
+        """Raise ConfigError, because the encoder has no joint space of images and texts."""
         self._raise_no_blocks()
 
     def last_blocks(self, depth: int) -> LastBlocks:
-        """Raise ConfigError, because the encoder has no ViT blocks with a joint space."""
+        """Raise ConfigError, because the encoder has no joint space of images and texts."""
         self._raise_no_blocks()
 
     @property
@@ -79,7 +79,7 @@ class BaseImageOnlyEncoder:
         return False
 
     def with_image_size(self, size: int) -> Self:
-        """Return this encoder after a check that the image size is ``size`` by ``size`` pixels.
+        """Return this encoder, whose image size must be ``size`` by ``size`` pixels.
 
         Raises:
             ConfigError: If the encoder has another image size.
@@ -107,7 +107,7 @@ class BaseImageOnlyEncoder:
         self._raise_no_text_tower()
 
     def labels_with_untrained_tokens(self, names: Sequence[str]) -> list[str]:
-        """Return an empty list, because an encoder without a text tower has no tokens."""
+        """Return an empty list, because an encoder without a text tower has no text tokens."""
         return []
 
     def ood_score(self, pooled: Tensor) -> float:
@@ -124,7 +124,7 @@ class BaseImageOnlyEncoder:
 
     def _raise_no_patches(self) -> NoReturn:
         raise ConfigError(
-            f"{self.name} computes one vector per image and no patch vectors. Use a method that "
+            f"{self.name} computes one vector per image, but no patch vectors. Use a method that "
             "needs only the pooled vector, such as method.name=linear."
         )
 
@@ -149,11 +149,11 @@ class BaseImageOnlyEncoder:
 
 
 class ImageOnlyEncoder(BaseImageOnlyEncoder):
-    """Base class of image encoders without a text tower.
+    """Base class of encoders without a text tower that preprocess and encode images.
 
     Args:
         name: Model name that was used to load the encoder.
-        preprocess: Preprocessing of an upright RGB image to a tensor ``(3, h, w)``.
+        preprocess: Function that converts an upright RGB image to a tensor ``(3, h, w)``.
     """
 
     def __init__(self, name: str, preprocess: ImagePreprocessor):

@@ -37,7 +37,7 @@ class OnnxEncoder(ImageOnlyEncoder):
         graph: ONNX graph that computes vectors from images.
         name: Model name that was used to load the encoder.
         layout: Order of the axes of the graph input, ``nchw`` or ``nhwc``.
-        preprocess: Preprocessing of an upright RGB image to a tensor ``(3, h, w)``.
+        preprocess: Function that converts an upright RGB image to a tensor ``(3, h, w)``.
     """
 
     def __init__(self, graph: OnnxGraph, *, name: str, layout: str, preprocess: ImagePreprocessor):
@@ -48,7 +48,7 @@ class OnnxEncoder(ImageOnlyEncoder):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return the settings with which ``onnx_encoder`` loads this encoder again."""
+        """Return the settings that ``onnx_encoder`` needs to load this encoder again."""
         cfg = {k: v for k, v in self.preprocess_cfg.items() if k != "fill_color"}
         return {"output": self.graph.output, "layout": self.layout, **cfg}
 
@@ -56,14 +56,17 @@ class OnnxEncoder(ImageOnlyEncoder):
         """Return ``pooled`` unit vectors of preprocessed images ``(n, 3, h, w)``.
 
         Raises:
-            DataError: If the graph fails, or the output of the graph contains NaN or infinity.
+            DataError: If onnxruntime cannot run the graph, or the output of the graph contains NaN
+                or infinity.
         """
         return Features(
             pooled=F.normalize(self._run_graph(self.preprocess.check_pixels(pixels)), dim=-1)
         )
 
     def save(self, folder: Path) -> None:
-        """Write the graph, the weights and all settings to a folder for ``local-dir:FOLDER``.
+        """Write the graph, the weights and all settings to a folder.
+
+        The model name ``local-dir:FOLDER`` loads the encoder from this folder.
 
         Raises:
             DataError: If the folder cannot be written.
@@ -103,17 +106,18 @@ def onnx_encoder(
             read from the graph.
         size: Side of the images in pixels, or height and width. If None, the size is read from the
             graph.
-        mean: Mean of red, green and blue, which is subtracted from pixel values in [0, 1]. The
+        mean: Means of red, green and blue, which are subtracted from pixel values in [0, 1]. The
             defaults of ``mean`` and ``std`` scale pixel values to [-1, 1].
-        std: Divisor of red, green and blue after ``mean`` is subtracted. If the graph expects
-            ``scale · v + offset`` for pixel values v from 0 to 255, set ``std`` to
-            1 / (255 · scale) and ``mean`` to -offset · std.
+        std: Standard deviations of red, green and blue, by which the differences are divided. If
+            the graph expects ``scale · v + offset`` for pixel values v from 0 to 255, set ``std``
+            to 1 / (255 · scale) and ``mean`` to -offset · std.
         interpolation: Interpolation of the resized images, ``bicubic`` or ``bilinear``.
         resize_mode: Resize mode ``shortest`` (center crop), ``longest`` (padding) or ``squash``.
 
     Raises:
         DataError: If the file is missing or damaged, or the graph is not an image encoder.
-        ConfigError: If a setting does not fit the graph, or the device is not the CPU.
+        ConfigError: If a setting is invalid or incompatible with the graph, or the device is not
+            the CPU.
         MissingPart: If onnx or onnxruntime is not installed.
     """
     if torch.device(device).type != "cpu":
@@ -140,11 +144,12 @@ def load_saved_onnx_encoder(folder: Path, manifest: dict[str, Any], device: str)
 
     Raises:
         DataError: If the manifest is invalid, or the ONNX file is missing or damaged.
+        ConfigError: If a setting in the manifest is invalid, or the device is not the CPU.
     """
     file = manifest["onnx"]
     if not isinstance(file, str) or Path(file).name != file:
         raise DataError(
-            f"{folder} must contain a manifest with the name of an ONNX file as onnx; "
+            f"The manifest in {folder} must contain the name of an ONNX file as onnx; "
             f"got {file!r}. Save the encoder again."
         )
     settings = encoder_manifest_settings(onnx_encoder, manifest, folder)
@@ -163,11 +168,11 @@ def _onnx_encoder_fingerprint(graph: OnnxGraph, settings: dict[str, Any]) -> str
 
 
 def _resolve_onnx_encoder_layout(stated: str, graph: OnnxGraph) -> str:
-    """Return the stated layout, or else the only layout with three channels.
+    """Return the stated layout, or, if the layout is empty, the only layout with three channels.
 
     Raises:
-        ConfigError: If the stated layout does not fit the graph, or if both layouts fit and none is
-            stated.
+        ConfigError: If the graph input cannot have three channels in the stated layout, or if no
+            layout is stated and the graph input does not determine the layout.
         DataError: If neither the first nor the last axis of an image can have three channels.
     """
     if stated not in ("", *LAYOUTS):
@@ -182,25 +187,26 @@ def _resolve_onnx_encoder_layout(stated: str, graph: OnnxGraph) -> str:
     if not possible:
         raise DataError(
             f"The input of {graph.file} must be RGB images with three channels, first or last; "
-            f"got the shape {graph.shape}. Export the image encoder alone."
+            f"got the shape {graph.shape}. Export only the image encoder."
         )
     raise ConfigError(
-        f"The layout of {graph.file} must be stated for the input shape {graph.shape}; "
-        f"got {stated!r}. Set encoder.layout={' or '.join(possible)}."
+        f"layout must be stated and have three channels in the input shape {graph.shape} of "
+        f"{graph.file}; got {stated!r}. Set encoder.layout={' or '.join(possible)}."
     )
 
 
 def _resolve_onnx_encoder_image_size(
     stated: Any, sides: list[int | None], graph: OnnxGraph
 ) -> list[int]:
-    """Return the stated height and width, or else the height and width of the graph input."""
+    """Return the stated height and width, or, if None, the height and width of the graph input."""
     wanted = list(stated) if isinstance(stated, list | tuple) else [stated, stated]
     resolved = [w if w is not None else s for w, s in zip(wanted, sides, strict=False)]
     is_valid = all(type(side) is int and 1 <= side <= MAX_SIDE for side in resolved)
     fits_graph = all(s in (None, r) for s, r in zip(sides, resolved, strict=False))
     if len(wanted) != 2 or not is_valid or not fits_graph:
         raise ConfigError(
-            "size must be the side of the images in pixels, or height and width, and fit "
-            f"{sides} (None: any) of {graph.file}; got {stated!r}. Set encoder.size, such as 224."
+            f"size must be the side or [height, width], 1 to {MAX_SIDE} pixels, as in the input "
+            f"size {sides} of {graph.file} (None: any); got {stated!r}. Set encoder.size, such as "
+            "224."
         )
     return [int(side) for side in resolved if side is not None]

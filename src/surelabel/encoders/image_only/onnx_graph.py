@@ -19,7 +19,7 @@ Vectors = npt.NDArray[np.float32]
 
 
 class OnnxGraph:
-    """Graph of an ONNX file, which computes one vector per image on the CPU.
+    """Graph in an ONNX file that computes one vector per image on the CPU.
 
     Args:
         file: Path of the ONNX file. External weights must be in the folder of this file, or in a
@@ -28,7 +28,7 @@ class OnnxGraph:
 
     Attributes:
         files: Paths of the ONNX file and of the files with external weights.
-        shape: Shape of the graph input, with four axes. If an axis can have any size, the entry is
+        shape: Sizes of the four axes of the graph input. If an axis can have any size, its entry is
             None.
 
     Raises:
@@ -50,8 +50,8 @@ class OnnxGraph:
         if len(inputs) != 1 or len(inputs[0].shape) != 4 or inputs[0].type not in DTYPES:
             raise DataError(
                 f"{file} must have one input, float images with four axes; "
-                f"got {_describe_onnx_graph_values(inputs)}. Export the image encoder of the model "
-                "alone."
+                f"got {_describe_onnx_graph_values(inputs)}. Export only the image encoder of the "
+                "model."
             )
         self._input, self._dtype = inputs[0].name, DTYPES[inputs[0].type]
         self.shape = [d if isinstance(d, int) and d > 0 else None for d in inputs[0].shape]
@@ -64,12 +64,16 @@ class OnnxGraph:
             )
 
     def __call__(self, images: npt.NDArray[Any]) -> Vectors:
-        """Return vectors ``(n, d)`` of images whose axes are in the order of the graph input.
+        """Return one vector for each of ``n`` images, ``(n, d)``.
 
         If the graph has a fixed batch size, the last batch is padded with zeros.
 
+        Args:
+            images: Preprocessed images, with the axes in the order of the graph input.
+
         Raises:
-            DataError: If the graph fails, or does not return one finite vector per image.
+            DataError: If onnxruntime cannot run the graph, or the graph does not return one finite
+                vector per image.
         """
         inputs = images.astype(self._dtype)
         size = self.shape[0] or max(len(inputs), 1)
@@ -83,14 +87,14 @@ class OnnxGraph:
             (output,) = self._session.run([self.output], {self._input: batch})
         except self._errors as error:
             raise DataError(
-                f"{self.file} fails on images of shape {batch.shape}: "
+                f"{self.file} cannot process images of shape {batch.shape}: "
                 f"{_onnx_graph_error_line(error)}. Set encoder.size to the input size of the "
                 "model, or export the model again."
             ) from error
         return self._check_output(output, len(batch))[: len(images)]
 
     def _check_output(self, output: Any, n_images: int) -> Vectors:
-        """Check the shape and the values of the graph output, and return float32 ``(n, d)``."""
+        """Check the graph output, and return one float32 vector per image, ``(n, d)``."""
         shape: tuple[int, ...] = getattr(output, "shape", ())
         dtype = getattr(output, "dtype", type(output))
         is_vectors = len(shape) >= 2 and shape[0] == n_images and math.prod(shape[2:]) == 1
@@ -121,7 +125,7 @@ class OnnxGraph:
             raise DataError(
                 f"{self.file} cannot be loaded by onnxruntime {runtime.__version__}: "
                 f"{_onnx_graph_error_line(error)}. Copy the file again, or export the model for "
-                "this version."
+                "this version of onnxruntime."
             ) from error
 
 
@@ -136,7 +140,7 @@ def _import_onnx_graph_package(package: str) -> Any:
 
 
 def _onnx_graph_runtime_errors() -> tuple[type[Exception], ...]:
-    """Return all error classes that onnxruntime raises, which have no common base class."""
+    """Return all exception classes that onnxruntime raises. They have no common base class."""
     state = vars(import_module("onnxruntime.capi.onnxruntime_pybind11_state"))
     error_classes = [v for v in state.values() if isinstance(v, type) and issubclass(v, Exception)]
     return (*error_classes, RuntimeError, ValueError)

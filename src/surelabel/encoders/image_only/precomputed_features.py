@@ -17,10 +17,10 @@ MAX_WIDTH = 2**20
 
 
 class PrecomputedFeatures(BaseImageOnlyEncoder):
-    """Placeholder for the encoder of precomputed image features, with the width only.
+    """Placeholder for the encoder of precomputed image features. It stores only their width.
 
     Args:
-        width: Number of values ``d`` of each feature vector.
+        width: Number of values of each feature vector.
 
     Example:
         >>> PrecomputedFeatures(1280).name
@@ -36,23 +36,25 @@ class PrecomputedFeatures(BaseImageOnlyEncoder):
 
     @property
     def input_side(self) -> int:
-        """Raise ConfigError, because precomputed features have no image encoder."""
+        """Raise ConfigError, because the placeholder cannot encode images."""
         raise self._no_images_error()
 
     def preprocess(self, image: Image.Image) -> Tensor:
-        """Raise ConfigError, because precomputed features have no image encoder."""
+        """Raise ConfigError, because the placeholder cannot encode images."""
         raise self._no_images_error()
 
     def encode_images(self, pixels: Tensor) -> Features:
-        """Raise ConfigError, because precomputed features have no image encoder."""
+        """Raise ConfigError, because the placeholder cannot encode images."""
         raise self._no_images_error()
 
     def with_image_size(self, size: int) -> Self:
-        """Raise ConfigError, because precomputed features have no image encoder."""
+        """Raise ConfigError, because the placeholder cannot encode images."""
         raise self._no_images_error()
 
     def save(self, folder: Path) -> None:
-        """Write the width to a manifest in a folder for ``local-dir:FOLDER``.
+        """Write a manifest with the width of the features to a folder.
+
+        The model name ``local-dir:FOLDER`` loads the placeholder from this folder.
 
         Raises:
             DataError: If the folder cannot be written.
@@ -68,11 +70,11 @@ class PrecomputedFeatures(BaseImageOnlyEncoder):
 
 
 def precomputed_features_of_width(width: str, device: str) -> PrecomputedFeatures:
-    """Return the placeholder for an encoder of precomputed features of width ``width``.
+    """Return the placeholder for the encoder of precomputed features of width ``width``.
 
     Args:
-        width: Number of values of each feature vector, in decimal digits.
-        device: Device, which has no effect.
+        width: Number of values of each feature vector, as a string of decimal digits.
+        device: Name of a device. This argument has no effect.
 
     Raises:
         ConfigError: If ``width`` is not an integer from 1 to 1,048,576.
@@ -93,20 +95,21 @@ def precomputed_features_of_width(width: str, device: str) -> PrecomputedFeature
 def load_saved_precomputed_features(
     folder: Path, manifest: dict[str, Any], device: str
 ) -> PrecomputedFeatures:
-    """Return the placeholder in a folder that was written by ``save``.
+    """Return the placeholder that is described in the manifest of a saved encoder.
 
     Args:
         folder: Folder of the manifest, for error messages.
-        manifest: Content of the manifest, with the key ``features``.
-        device: Device, which has no effect.
+        manifest: Content of the manifest. The value of the key ``features`` is the width.
+        device: Name of a device. This argument has no effect.
 
     Raises:
         DataError: If the width in the manifest is not an integer.
+        ConfigError: If the width is not in the range from 1 to 1,048,576.
     """
     width = manifest["features"]
     if type(width) is not int:
         raise DataError(
-            f"{folder} must contain a manifest with an integer width as features; got {width!r}. "
+            f"The manifest in {folder} must contain an integer width as features; got {width!r}. "
             "Save the encoder again."
         )
     return precomputed_features_of_width(str(width), device)

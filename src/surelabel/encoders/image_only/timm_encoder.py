@@ -1,4 +1,4 @@
-"""Load networks of timm as image encoders, which can be fine-tuned."""
+"""Load networks of timm as image encoders that can be fine-tuned."""
 
 import copy
 from collections.abc import Mapping
@@ -50,13 +50,15 @@ from surelabel.records import Features
 
 
 class TimmEncoder(ImageOnlyEncoder):
-    """A frozen timm network without a classifier, whose pooled vectors are the image features.
+    """A frozen timm network without a classifier, which computes one vector per image.
 
     Args:
-        model: Network of timm, which is set to evaluation mode and frozen.
+        model: Network of timm without a classifier. The constructor sets it to evaluation mode and
+            freezes its parameters.
         name: Model name that was used to load the encoder.
-        architecture: Name of the architecture in timm, with or without the tag of the weights.
-        preprocess: Preprocessing of an upright RGB image to a tensor ``(3, h, w)``.
+        architecture: Name of the architecture in timm, with or without the tag of the weights, such
+            as ``resnet50`` or ``resnet50.a1_in1k``.
+        preprocess: Function that converts an upright RGB image to a tensor ``(3, h, w)``.
     """
 
     def __init__(
@@ -81,11 +83,11 @@ class TimmEncoder(ImageOnlyEncoder):
     def encode_trunk_tokens(self, pixels: Tensor) -> Features:
         """Return ``pooled``, and trunk tokens in ``layers[-1]``, ``(n, p, w)``.
 
-        The trunk tokens are the last feature map of a convolutional network, or the output of the
-        final norm of a transformer.
+        The trunk tokens are the last feature map of a convolutional network, or the patch tokens
+        after the final norm of a transformer. Each of ``n`` images has ``p`` tokens of width ``w``.
 
         Raises:
-            ConfigError: If the network has no grid of tokens.
+            ConfigError: If the network has neither a feature map nor a grid of patch tokens.
         """
         network: Any = self.model
         last = network.forward_features(self.preprocess.check_pixels(pixels).to(self.device))
@@ -98,14 +100,14 @@ class TimmEncoder(ImageOnlyEncoder):
         """Return the number of values of each trunk token, measured with one blank image.
 
         Raises:
-            ConfigError: If the network has no grid of tokens.
+            ConfigError: If the network has neither a feature map nor a grid of patch tokens.
         """
         return trunk_token_width(
             self.encode_trunk_tokens(torch.zeros(1, 3, *self.preprocess_cfg["size"]))
         )
 
     def supports(self, kind: str) -> bool:
-        """Return whether the network computes a kind of features, which must be ``trunk``."""
+        """Return True if ``kind`` is ``trunk`` and the network computes trunk tokens."""
         try:
             return kind == "trunk" and self.trunk_width > 0
         except ConfigError:
@@ -120,7 +122,10 @@ class TimmEncoder(ImageOnlyEncoder):
         return copy.deepcopy(self.model).requires_grad_(True)
 
     def with_network(self, network: nn.Module) -> Encoder:
-        """Return a frozen encoder with the weights of a trained ``trainable_network()``.
+        """Return a frozen encoder with the weights of ``network``.
+
+        Args:
+            network: Module that ``trainable_network()`` returned, after training.
 
         Raises:
             InputError: If ``network`` has another architecture.
@@ -133,7 +138,9 @@ class TimmEncoder(ImageOnlyEncoder):
         )
 
     def save(self, folder: Path) -> None:
-        """Write weights and settings to a folder for ``local-dir:FOLDER``.
+        """Write weights and settings to a folder.
+
+        The model name ``local-dir:FOLDER`` loads the encoder from this folder.
 
         Raises:
             DataError: If the folder cannot be written.
@@ -168,21 +175,22 @@ def timm_encoder(
             that the network must be trained.
         weights: Path of a ``.safetensors`` file with weights of ``architecture``, with or without
             a classifier. If empty, pretrained weights are loaded from the Hugging Face hub.
-        size: Side of the images in pixels. If 0, the image size of the pretraining is used.
+        size: Side of the images in pixels. If 0, the image size of the pretraining configuration
+            is used.
         resize_mode: Resize mode ``shortest`` (center crop), ``longest`` (padding) or ``squash``.
         seed: Seed of the random weights if ``pretrained`` is False and ``weights`` is empty.
 
     Raises:
         UnknownName: If timm does not contain the architecture or the tag of the weights.
-        DataError: If the weights cannot be downloaded, or belong to another network.
-        ConfigError: If the network does not support the image size.
+        DataError: If the weights cannot be downloaded or read, or belong to another network.
+        ConfigError: If ``resize_mode`` is invalid, or the network does not support the image size.
 
     Source:
         Wightman, PyTorch Image Models, https://github.com/huggingface/pytorch-image-models.
 
     Differs:
-        The shorter side of an image is not cropped. The evaluation transform of timm crops 5 to
-        12 % of the shorter side, although the cropped part may contain small objects.
+        The shorter side of an image is not cropped. The evaluation transform of timm removes 5 to
+        12 % of the shorter side, although the removed part may contain small objects.
     """
     name = f"timm:{architecture}"
     check_timm_network_architecture(architecture)
@@ -208,7 +216,8 @@ def load_saved_timm_encoder(folder: Path, manifest: Mapping[str, Any], device: s
 
     Raises:
         DataError: If the weights are missing or damaged, or belong to another network.
-        UnknownName: If the installed version of timm does not have the architecture.
+        UnknownName: If the installed version of timm does not contain the architecture.
+        ConfigError: If a setting in the manifest is invalid.
     """
     architecture, name = str(manifest["timm"]), f"timm:{manifest['timm']}"
     check_timm_network_architecture(architecture)
@@ -246,15 +255,15 @@ def _build_timm_encoder(
 def _resolve_timm_encoder_preprocess_cfg(
     network: nn.Module, name: str, size: Any, resize_mode: str
 ) -> dict[str, Any]:
-    """Return the preprocessing settings of timm, with the stated size and resize mode."""
+    """Return the preprocessing settings of timm with the stated ``size`` and ``resize_mode``."""
     data_config = timm_network_data_config(network)
     sides = (
         size if isinstance(size, list) else [size, size] if size else data_config["input_size"][1:]
     )
     if len(sides) != 2 or not all(type(s) is int and 1 <= s <= MAX_SIDE for s in sides):
         raise ConfigError(
-            f"size must be the side of the images in pixels, 1 to {MAX_SIDE}, or 0 for the size "
-            f"of the pretraining of {name}; got {size!r}."
+            f"size must be the side of the images, 1 to {MAX_SIDE} pixels; got {size!r}. Use 0 for "
+            f"the image size of the pretraining of {name}."
         )
     use_bicubic = data_config["interpolation"] not in ALLOWED_VALUES["interpolation"]
     preprocess_cfg = {

@@ -26,16 +26,23 @@ TIMM_ERRORS = (  # for weights or image sizes that do not fit
 
 
 def timm_network_pretrained_cfg(architecture: str) -> Any:
-    """Return the pretrained configuration of timm, with weights URL and preprocessing."""
+    """Return the pretrained configuration of an architecture in timm.
+
+    The configuration contains the URL of the weights and the preprocessing settings.
+    """
     return get_pretrained_cfg(architecture, allow_unregistered=False)
 
 
 def check_timm_network_architecture(architecture: str) -> None:
-    """Check that timm contains an architecture, and the weights tag in the architecture name.
+    """Check that timm contains an architecture and the tag of its weights.
+
+    Args:
+        architecture: Name of the architecture, with or without a tag, such as ``resnet50`` or
+            ``resnet50.a1_in1k``.
 
     Raises:
         UnknownName: If timm does not contain the architecture or the tag. The message contains the
-            nearest names.
+            most similar names.
     """
     try:
         timm_network_pretrained_cfg(architecture)
@@ -52,7 +59,7 @@ def check_timm_network_architecture(architecture: str) -> None:
 def random_timm_network(architecture: str, seed: int) -> nn.Module:
     """Return a timm network without a classifier, with random weights.
 
-    The state of the global random generator does not change.
+    The state of the global random number generator does not change.
 
     Args:
         architecture: Name of the architecture in timm.
@@ -106,7 +113,7 @@ def timm_network_hub_weights_file(architecture: str, name: str) -> Path:
     file = cfg.hf_hub_filename or WEIGHTS_FILE
     remedy = (
         "Copy a downloaded file and set encoder.weights=FILE, or set encoder.pretrained=false "
-        "to train random weights."
+        "to start with random weights."
     )
     if not cfg.hf_hub_id or Path(file).suffix != ".safetensors":
         raise DataError(
@@ -116,7 +123,7 @@ def timm_network_hub_weights_file(architecture: str, name: str) -> Path:
 
 
 def timm_network_data_config(network: nn.Module) -> dict[str, Any]:
-    """Return the preprocessing settings of timm, such as ``input_size``, ``mean`` and ``std``."""
+    """Return the preprocessing settings of a timm network, such as ``input_size`` and ``mean``."""
     config: dict[str, Any] = resolve_model_data_config(network)  # type: ignore[no-untyped-call]
     return config
 
@@ -148,16 +155,18 @@ def read_timm_network_weights(weights: Path, name: str) -> dict[str, Tensor]:
 
 
 def timm_network_weights_mismatch_error(weights: Path, name: str, error: Exception) -> DataError:
-    """Return the error for weights that do not fit the architecture of a timm network."""
+    """Return the error for a weights file that belongs to another architecture."""
     reason = " ".join(str(error).split())[:300]
     return DataError(
-        f"{weights} must contain all weights of {name}; the weights do not fit "
+        f"{weights} must contain all weights of {name}; the weights do not match "
         f"({type(error).__name__}: {reason}). Use the architecture of these weights."
     )
 
 
 def set_timm_network_input_size(network: Any, size: list[int], name: str) -> None:
-    """Set the image size of a timm network in place. Convolutional networks do not change.
+    """Set the image size of a timm network in place.
+
+    Networks without a fixed image size, such as convolutional networks, do not change.
 
     Args:
         network: Network of timm, which is modified.
@@ -183,7 +192,8 @@ def timm_network_output_width(network: nn.Module, size: list[int], name: str) ->
         name: Name of the encoder, for error messages.
 
     Raises:
-        ConfigError: If the network does not support the image size, or does not return vectors.
+        ConfigError: If the network does not support the image size, or does not return one vector
+            per image.
     """
     device = next(network.parameters()).device
     try:

@@ -21,7 +21,8 @@ def write_encoder_manifest(
         kind: Kind of encoder: ``embedded``, ``features``, ``onnx`` or ``timm``.
         source: Name of the embedded encoder, width of the features, file name of the ONNX graph,
             or timm architecture.
-        fingerprint: Fingerprint of the encoder, which is checked when the encoder is loaded.
+        fingerprint: Fingerprint of the encoder. ``load_encoder`` compares it with the fingerprint
+            of the loaded encoder.
         fields: Other values that are needed to load the encoder, such as ``settings``.
     """
     manifest = {kind: source, **fields, "fingerprint": fingerprint}
@@ -31,15 +32,16 @@ def write_encoder_manifest(
 def encoder_manifest_settings(
     loader: Callable[..., Any], manifest: Mapping[str, Any], folder: Path
 ) -> dict[str, Any]:
-    """Return the settings in an encoder manifest, and check that the loader has these settings.
+    """Return the settings in an encoder manifest, and check that the loader accepts them.
 
     Args:
-        loader: Function that builds an encoder from the settings.
+        loader: Function that loads an encoder with the settings.
         manifest: Content of the manifest.
         folder: Folder of the saved encoder, for error messages.
 
     Raises:
-        DataError: If the manifest has no settings, or the loader does not have one of the settings.
+        DataError: If the manifest contains no settings, or a setting that the loader does not
+            accept.
     """
     stored = manifest.get("settings")
     if not isinstance(stored, dict) or not stored.keys() <= table_entry_settings(loader).keys():

@@ -22,25 +22,26 @@ HUB_ERRORS: tuple[type[Exception], ...] = (
     HFValidationError,
 )
 OFFLINE_REMEDY = (
-    "Offline, copy the files open_clip_config.json and open_clip_model.safetensors of the "
-    "repository into a folder and use local-dir:FOLDER."
+    "If you are offline, copy the files open_clip_config.json and open_clip_model.safetensors of "
+    "the repository into a folder, and use local-dir:FOLDER."
 )
 
 
 def cached_or_downloaded_hub_file(
     repository: str, file: str, *, encoder_name: str, remedy: str = OFFLINE_REMEDY
 ) -> Path:
-    """Return the local path of a hub file. Files that are not cached are downloaded.
+    """Return the local path of a hub file. If the file is not cached, it is downloaded.
 
     Args:
         repository: Name of the repository on the hub, ``owner/name``.
         file: Name of the file in the repository.
-        encoder_name: Name of the encoder as passed by the user, for error messages.
-        remedy: Last sentences of the error messages, which describe how to load the encoder
-            offline.
+        encoder_name: Model name of the encoder, for error messages.
+        remedy: Last sentences of the error messages. They describe how to load the encoder without
+            a download.
 
     Raises:
-        DataError: If the file does not exist, or is not cached and cannot be downloaded.
+        DataError: If the repository does not contain the file, or if the file is not cached and
+            cannot be downloaded.
     """
     try:
         cached = try_to_load_from_cache(repository, file)
@@ -70,10 +71,9 @@ def _first_line_of_hub_error(error: Exception) -> str:
 
 
 def _hub_unreachable_reason() -> str | None:
-    """Return the reason why the hub cannot be reached.
+    """Return the reason why the hub cannot be reached, or None if the hub can be reached.
 
-    If the hub can be reached, None is returned. The hub client itself would retry
-    for about a minute.
+    The connection times out after 5 seconds, but the hub client would retry for about a minute.
     """
     if constants.HF_HUB_OFFLINE:
         return "HF_HUB_OFFLINE is set"

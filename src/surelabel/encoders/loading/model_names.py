@@ -32,11 +32,14 @@ def load_encoder(name: str, *, device: str = "cpu", **options: Any) -> Encoder:
 
     Args:
         name: Model name in one of these forms:
-            ``tiny-vit``, ``tiny-rn``: encoder of the package, trained on emoji scenes only.
-            ``ARCHITECTURE/PRETRAINED``: names of open_clip, such as ``ViT-B-16/openai``.
-            ``ARCHITECTURE/FILE``: weights in a ``.safetensors`` or ``.pt`` file. A ``.json`` file
-            of the same name in the same folder contains the ``preprocess_cfg`` of the weights.
-            ``hf-hub:OWNER/NAME``: open_clip model on the Hugging Face hub, with safetensors.
+            ``tiny-vit``, ``tiny-rn``: embedded encoder, trained on emoji scenes only.
+            ``ARCHITECTURE/PRETRAINED``: architecture and name of pretrained weights in open_clip,
+            such as ``ViT-B-16/openai``.
+            ``ARCHITECTURE/FILE``: architecture of open_clip with the weights in a ``.safetensors``
+            or ``.pt`` file. A ``.json`` file with the name of the weights file, in the same folder,
+            must contain the ``preprocess_cfg`` of the weights.
+            ``hf-hub:OWNER/NAME``: open_clip model on the Hugging Face hub, with safetensors
+            weights.
             ``local-dir:FOLDER``: folder of a saved encoder, or folder with
             ``open_clip_config.json`` and ``open_clip_model.safetensors``.
             ``onnx:FILE``: image encoder with the settings of :func:`onnx_encoder`.
@@ -47,7 +50,7 @@ def load_encoder(name: str, *, device: str = "cpu", **options: Any) -> Encoder:
 
     Raises:
         UnknownName: If the architecture or the name of the weights does not exist. The message
-            contains the nearest names.
+            contains the most similar names.
         DataError: If a file is missing or damaged, belongs to another model, or cannot be
             downloaded.
         ConfigError: If a setting or the preprocessing is missing or invalid, or the device is
@@ -63,8 +66,8 @@ def load_encoder(name: str, *, device: str = "cpu", **options: Any) -> Encoder:
     loader = PREFIX_LOADERS.get(prefix) if colon else None
     if options and not (loader and table_entry_settings(loader)):
         raise ConfigError(
-            f"{name} has no settings, only onnx:FILE and timm:NAME have settings; got {options}. "
-            "Remove the settings."
+            f"{name} has no settings, only onnx:FILE and timm:NAME have settings; got the settings "
+            f"{options}. Remove the settings."
         )
     if loader:
         encoder: Encoder = configure_table_entry({name: loader}, name, **options)(source, device)
@@ -110,10 +113,10 @@ def _load_encoder_by_folder_name(path: str, device: str) -> Encoder:
     encoder = SAVED_LOADERS[kinds[0]](folder, manifest, device)
     if encoder.fingerprint != manifest.get("fingerprint"):
         raise DataError(
-            f"{file} must belong to the weights {encoder.fingerprint} that this "
-            f"version of surelabel loads for {encoder.name}; got weights "
-            f"{manifest.get('fingerprint')}. Copy the whole folder again, install the version "
-            "that wrote the folder, or save the encoder again."
+            f"{file} must contain the fingerprint {encoder.fingerprint} of the weights that this "
+            f"version of surelabel loads for {encoder.name}; got the "
+            f"fingerprint {manifest.get('fingerprint')}. Copy the whole folder again, install the "
+            "version that wrote the folder, or save the encoder again."
         )
     return encoder
 

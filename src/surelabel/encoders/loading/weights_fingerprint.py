@@ -15,14 +15,15 @@ def weights_fingerprint(
 ) -> str:
     """Return a hash of weights, architecture and preprocessing, with 16 hexadecimal digits.
 
-    If a tensor has fewer than 131,072 values, all values are hashed. In a larger tensor, a regular
-    sample of 65,536 to 131,072 values is hashed, which takes a fraction of a second. Training
-    changes all values, so two checkpoints have different fingerprints. A manual change of values
-    that are not in the sample is not detected.
+    If a tensor has fewer than 131,072 values, all values are hashed. Of a larger tensor, only every
+    k-th value is hashed, so that 65,536 to 131,072 values are hashed. Training usually changes all
+    values of a tensor, so different checkpoints have different fingerprints. However, a change that
+    affects only the other values is not detected.
 
     Args:
         weights: State dict of the model.
-        config: Settings of the architecture, such as the activation, which is not in the weights.
+        config: Settings of the architecture that the weights do not contain, such as the
+            activation function.
         preprocess_cfg: Preprocessing settings of the images.
 
     Example:

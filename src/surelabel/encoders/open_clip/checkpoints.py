@@ -33,7 +33,7 @@ LOADING_ERRORS = (  # of open_clip, for damaged weights or another architecture
 
 
 def load_open_clip_checkpoint_folder(folder: Path, device: str) -> OpenClipEncoder:
-    """Load an open_clip model from a folder that was written by open_clip.
+    """Load an open_clip model from a folder in the format of open_clip.
 
     Args:
         folder: Folder with ``open_clip_config.json`` and ``open_clip_model.safetensors``.
@@ -42,14 +42,15 @@ def load_open_clip_checkpoint_folder(folder: Path, device: str) -> OpenClipEncod
     Raises:
         DataError: If a file is missing or damaged, or belongs to another model.
         ConfigError: If a preprocessing setting is missing or invalid.
+        MissingPart: If the text tower needs transformers, which is not installed.
     """
     config, weights = folder / CONFIG_FILE, folder / WEIGHTS_FILE
     missing = [file.name for file in (config, weights) if not file.is_file()]
     if missing:
         raise DataError(
             f"{folder} must contain {CONFIG_FILE} and {WEIGHTS_FILE}. Missing: "
-            f"{', '.join(missing)}. Pickle files (.bin, .pth) are not read: convert the "
-            "weights to safetensors."
+            f"{', '.join(missing)}. Pickle files (.bin, .pth) are not read. Convert the weights to "
+            "safetensors."
         )
     name = f"{FOLDER}{folder}"
     return _build_open_clip_checkpoint_encoder(
@@ -67,6 +68,7 @@ def load_open_clip_checkpoint_from_hub(repository: str, device: str) -> OpenClip
     Raises:
         DataError: If a file is missing or damaged, or cannot be downloaded.
         ConfigError: If a preprocessing setting is missing or invalid.
+        MissingPart: If the text tower needs transformers, which is not installed.
     """
     name = f"{HUB}{repository}"
     config = _read_open_clip_checkpoint_cfg(
@@ -89,11 +91,12 @@ def load_open_clip_checkpoint_by_name(name: str, device: str) -> OpenClipEncoder
         device: Device of the encoder, such as ``cpu`` or ``cuda``.
 
     Raises:
-        UnknownName: If open_clip has no pretrained weights with the name ``PRETRAINED``. The
-            message contains the nearest name.
+        UnknownName: If open_clip has no pretrained weights with the name ``PRETRAINED`` for the
+            architecture. The message contains the most similar name.
         DataError: If a file is missing or damaged, belongs to another model, or cannot be
             downloaded.
         ConfigError: If a preprocessing setting is missing or invalid.
+        MissingPart: If the text tower needs transformers, which is not installed.
     """
     architecture, _, weights = name.partition("/")
     if Path(weights).suffix in SAFE_SUFFIXES + OTHER_SUFFIXES:
@@ -113,14 +116,14 @@ def _load_pretrained_open_clip_checkpoint(
         hint = f" Did you mean {architecture}/{nearest[0]}?" if nearest else ""
         raise UnknownName(
             f"{architecture} needs the name of pretrained weights or a file, "
-            f"{architecture}/PRETRAINED or {architecture}/FILE; got {name!r}.{hint} Known: "
-            f"{', '.join(tags) or 'none; use a file'}."
+            f"{architecture}/PRETRAINED or {architecture}/FILE; got {name!r}.{hint} Available "
+            f"weights: {', '.join(tags) or 'none; use a file'}."
         )
     repository, _, file = cfg["hf_hub"].rpartition("/")
     if file and Path(file).suffix != ".safetensors":
         raise DataError(
             f"{name} must have safetensors weights; the hub has {file} of {repository}, a pickle. "
-            "Loading a pickle can run malicious code: convert the file to safetensors and use "
+            "Loading a pickle can run malicious code. Convert the file to safetensors, and use "
             f"{architecture}/FILE.safetensors."
         )
     weights = cached_or_downloaded_hub_file(repository, file or WEIGHTS_FILE, encoder_name=name)
@@ -137,7 +140,7 @@ def _load_open_clip_checkpoint_file(
 ) -> OpenClipEncoder:
     if weights.suffix not in SAFE_SUFFIXES:
         raise DataError(
-            "Weights must be a .safetensors file, or a .pt file of tensors only; "
+            "Weights must be a .safetensors file, or a .pt file that contains only tensors; "
             f"got {weights}. Convert the file to safetensors, because loading a pickle can run "
             "malicious code."
         )

@@ -43,10 +43,12 @@ CONFIG_FILE, WEIGHTS_FILE = "open_clip_config.json", "open_clip_model.safetensor
 
 @dataclass(frozen=True)
 class TrainingInfo:
-    """Information about the training data of an encoder that is part of the package.
+    """Information about the training data of an embedded encoder.
+
+    The weights of an embedded encoder are part of the package.
 
     Attributes:
-        name: Name of the encoder of the package.
+        name: Name of the embedded encoder.
         training_domain: Short description of the training images.
         token_ids: Ids of all tokens that occur in the training texts.
         ood_detector: Detector of out-of-distribution images. If None, out-of-distribution scores
@@ -71,7 +73,7 @@ class OpenClipImageTower(nn.Module):
         self.visual = visual
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """Return vectors ``(n, d)`` of preprocessed images ``(n, 3, h, w)``, not normalized."""
+        """Return unnormalized vectors ``(n, d)`` of preprocessed images ``(n, 3, h, w)``."""
         output = self.visual(pixels)
         pooled: Tensor = output[0] if isinstance(output, tuple) else output  # CoCa adds tokens
         return pooled
@@ -81,13 +83,15 @@ class OpenClipEncoder:
     """A frozen open_clip model with an image tower, a text tower and a joint space.
 
     Args:
-        model: Model of open_clip, which is set to evaluation mode and frozen.
-        tokenizer: Function that converts ``s`` sentences to token ids, ``(s, length)``.
+        model: Model of open_clip. The constructor sets it to evaluation mode and freezes its
+            parameters.
+        tokenizer: Function that converts ``s`` sentences to token ids ``(s, k)``, where ``k`` is
+            the context length.
         name: Model name that was used to load the encoder.
         config: Settings of the architecture, the ``model_cfg`` of open_clip.
         preprocess_cfg: Preprocessing settings, the ``preprocess_cfg`` of open_clip.
         training_info: Information about the training data of an embedded encoder. If None, the
-            encoder is not part of the package.
+            weights of the encoder are not part of the package.
     """
 
     def __init__(
@@ -121,7 +125,9 @@ class OpenClipEncoder:
 
     @torch.no_grad()
     def encode_patches(self, pixels: Tensor) -> Features:
-        """Return unit vectors ``pooled`` and plain ``patches`` of the last layer.
+        """Return unit vectors of images, ``pooled``, and plain patch vectors, ``patches``.
+
+        Plain patch vectors are defined in :func:`plain_patch_features`.
 
         Raises:
             ConfigError: If the image tower does not support patch vectors.
@@ -130,7 +136,10 @@ class OpenClipEncoder:
 
     @torch.no_grad()
     def encode_self_aware_patches(self, pixels: Tensor) -> Features:
-        """Return ``pooled``, and ``patches`` of value-to-value attention in the last layer.
+        """Return unit vectors of images, ``pooled``, and of patches, ``patches``.
+
+        The patch vectors are computed with value-to-value attention in the last layer, as defined
+        in :func:`self_aware_patch_features`.
 
         Raises:
             ConfigError: If the image tower does not support self-aware attention.
@@ -141,6 +150,8 @@ class OpenClipEncoder:
     def encode_patches_with_attention(self, pixels: Tensor) -> Features:
         """Return ``pooled``, self-aware ``patches``, and the ``attention`` between patches.
 
+        The attention weights are defined in :func:`patch_attention_features`.
+
         Raises:
             ConfigError: If the image tower does not support self-aware attention.
         """
@@ -150,19 +161,23 @@ class OpenClipEncoder:
     def encode_trunk_tokens(self, pixels: Tensor) -> Features:
         """Return ``pooled``, and trunk tokens in ``layers[-1]``, ``(n, p, w)``.
 
+        Trunk tokens are the outputs of the image tower before pooling, as defined in
+        :func:`trunk_features`.
+
         Raises:
-            ConfigError: If the image tower has no grid of tokens.
+            ConfigError: If the image tower has neither a feature map nor a grid of patch tokens.
         """
         return trunk_features(self.model.visual, self._check_pixels(pixels))
 
     @torch.no_grad()
     def encode_ladder_features(self, pixels: Tensor, *, first_block: int, depth: int) -> Features:
-        """Return the input of the last blocks and the self-aware attention of lower blocks.
+        """Return the input features of a ladder, a side network on the last ViT blocks.
 
         Args:
             pixels: Preprocessed images, ``(n, 3, h, w)``.
             first_block: Index of the first block in the sum of self-aware attention, 0-based.
-            depth: Number of last blocks that are run again later.
+            depth: Number of last blocks that the ladder runs again. These blocks are not in the
+                sum.
 
         Returns:
             Features with ``pooled``, ``layers[-depth - 1]`` and ``self_aware_sum``, as defined in
@@ -186,17 +201,19 @@ class OpenClipEncoder:
     def deep_prompt_text_encoder(
         self, names: Sequence[str], templates: Sequence[str], *, depth: int
     ) -> DeepPromptTextEncoder:
-        """Return an encoder of labels with prompts in the last ``depth`` text layers.
+        """Return an encoder of labels with learned prompts in the last ``depth`` text layers.
 
         Raises:
-            ConfigError: If the text tower is not causal, or a template does not contain exactly
-                one ``{}``.
+            ConfigError: If the text tower is not a causal text tower as in CLIP, ``depth`` is not
+                an integer >= 1, or a template does not contain exactly one ``{}``.
         """
         return DeepPromptTextEncoder(self.model, self.tokenizer, names, templates, depth=depth)
 
     @torch.no_grad()
     def encode_labels(self, names: Sequence[str], templates: Sequence[str]) -> Tensor:
-        """Return one unit vector per label, averaged over the prompt templates, ``(c, d)``.
+        """Return one unit vector for each of ``c`` labels, ``(c, d)``.
+
+        The vector of a label is the normalized mean of the unit vectors over the prompt templates.
 
         Args:
             names: The labels to encode.
@@ -212,7 +229,7 @@ class OpenClipEncoder:
 
     @torch.no_grad()
     def encode_sentences(self, sentences: Sequence[str]) -> Tensor:
-        """Return one unit vector per sentence, ``(s, d)``."""
+        """Return one unit vector for each of ``s`` sentences, ``(s, d)``."""
         vectors = [torch.zeros(0, self.width, device=self.device)]
         for start in range(0, len(sentences), TEXT_BATCH):
             tokens = self.tokenizer(list(sentences[start : start + TEXT_BATCH]))
@@ -220,10 +237,10 @@ class OpenClipEncoder:
         return torch.cat(vectors)
 
     def labels_with_untrained_tokens(self, names: Sequence[str]) -> list[str]:
-        """Return the labels with a token that does not occur in the training texts.
+        """Return the labels with at least one token that does not occur in the training texts.
 
-        If the encoder is not part of the package, the list is empty, because the training texts
-        are unknown.
+        If the encoder is not an embedded encoder, its training texts are unknown, and the list is
+        empty.
         """
         if self.training_info is None or not isinstance(self.tokenizer, SimpleTokenizer):
             return []
@@ -234,20 +251,24 @@ class OpenClipEncoder:
         """Return the out-of-distribution score of a set of images.
 
         A set with a score above 1 is out of distribution. For embedded encoders, about 1 % of the
-        sets of images from the training domain, and nearly all sets of 16 or more photographs, have
-        a score above 1.
+        sets of images from the training domain have a score above 1. Nearly all sets of 16 or more
+        photographs also have a score above 1.
 
         Args:
-            pooled: Unit vectors of the images, ``(n, d)``.
+            pooled: Unit vectors of the ``n`` images of the set, ``(n, d)``.
 
         Returns:
-            The out-of-distribution score, >= 0. If the encoder has no detector, the score is NaN.
+            The out-of-distribution score, >= 0. If the encoder has no detector, or the set is
+            empty, the score is NaN.
         """
         detector = self.training_info.ood_detector if self.training_info else None
         return math.nan if detector is None else detector.ood_score(pooled)
 
     def with_ood_detector(self, ood_detector: OODDetector | None) -> "OpenClipEncoder":
-        """Return a copy of this encoder with another out-of-distribution detector."""
+        """Return a copy of this encoder with another out-of-distribution detector.
+
+        Only embedded encoders can have a detector. The copy of another encoder has none.
+        """
         encoder = copy.copy(self)
         info = self.training_info
         encoder.training_info = info and replace(info, ood_detector=ood_detector)
@@ -256,8 +277,8 @@ class OpenClipEncoder:
     def with_image_size(self, size: int) -> "OpenClipEncoder":
         """Return an encoder for another image size, with interpolated position embeddings.
 
-        The out-of-distribution detector is valid only for the image size of the training. At other
-        image sizes, ``ood_score`` returns NaN.
+        The out-of-distribution detector is valid only for the original image size. Therefore, if
+        the image size changes, ``ood_score`` of the new encoder returns NaN.
 
         Args:
             size: Side of the images in pixels.
@@ -295,10 +316,9 @@ class OpenClipEncoder:
 
     @property
     def patch_kinds(self) -> tuple[str, ...]:
-        """Return the supported kinds of patch features, the recommended kind first.
+        """Return the supported kinds of patch features, from ``self_aware`` and ``patches``.
 
-        The kinds are ``self_aware`` and ``patches``. Each kind is tested by encoding one blank
-        image.
+        The first kind is the recommended one. Each kind is tested by encoding one blank image.
         """
         return tuple(kind for kind in ("self_aware", "patches") if self.supports(kind))
 
@@ -307,12 +327,12 @@ class OpenClipEncoder:
         """Return the number of values of each trunk token, measured with one blank image.
 
         Raises:
-            ConfigError: If the image tower has no grid of tokens.
+            ConfigError: If the image tower has neither a feature map nor a grid of patch tokens.
         """
         return trunk_token_width(self.encode_trunk_tokens(self._blank_image))
 
     def supports(self, kind: str) -> bool:
-        """Return whether the encoder computes a kind of features for one blank image.
+        """Return True if the encoder can compute the features ``kind``.
 
         Args:
             kind: Kind of features, a key of ``ENCODER_METHODS`` or ``ladder``.
@@ -327,10 +347,11 @@ class OpenClipEncoder:
         return True
 
     def with_dense_image_size(self) -> "OpenClipEncoder":
-        """Return an encoder with the weights of this encoder, at the image size for patches.
+        """Return a version of this encoder at the image size recommended for patch features.
 
-        A CLIP ResNet has one patch for 32 by 32 pixels. Therefore the image size of a CLIP ResNet
-        is increased to at least 256 pixels. The image size of a ViT is not changed.
+        A CLIP ResNet has one patch per 32 by 32 pixels. Therefore the image size of a CLIP ResNet
+        is increased to at least 256 by 256 pixels. For all other towers, the image size does not
+        change.
         """
         is_resnet = isinstance(self.model.visual, ModifiedResNet)
         return self.with_image_size(max(DENSE_SIDE, self.input_side)) if is_resnet else self
@@ -344,10 +365,13 @@ class OpenClipEncoder:
         return OpenClipImageTower(copy.deepcopy(self.model.visual)).requires_grad_(True)
 
     def with_network(self, network: nn.Module) -> "OpenClipEncoder":
-        """Return a frozen encoder whose image tower is a trained ``trainable_network()``.
+        """Return a frozen encoder with the image tower ``network``.
 
-        The attribute ``training_info`` of the new encoder is None, because the training data of an
-        embedded encoder does not describe the new weights.
+        The attribute ``training_info`` of the new encoder is None, because the information about an
+        embedded encoder is not valid for fine-tuned weights.
+
+        Args:
+            network: Module that ``trainable_network()`` returned, after training.
 
         Raises:
             InputError: If ``network`` has another architecture.
@@ -366,10 +390,10 @@ class OpenClipEncoder:
         )
 
     def save(self, folder: Path) -> None:
-        """Write the encoder to a folder for ``local-dir:FOLDER``.
+        """Write the encoder to a folder.
 
-        The saved encoder can be loaded without a network connection. If the encoder is part of the
-        package, only the name, image size and fingerprint are written.
+        The model name ``local-dir:FOLDER`` loads the encoder from this folder without a network
+        connection. For an embedded encoder, only the name, image size and fingerprint are written.
 
         Raises:
             DataError: If the folder cannot be written.

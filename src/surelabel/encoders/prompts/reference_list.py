@@ -1,8 +1,8 @@
-"""List of everyday nouns that zero-shot scores use as reference.
+"""Reference list of everyday nouns for zero-shot scores.
 
-The cosine similarities of some images are high for every text. Zero-shot scores therefore compare
-the similarity of a label with the similarities of everyday nouns. The list of nouns is fixed, so
-zero-shot scores do not depend on the other labels of the user.
+Some images have a high cosine similarity to every text. Zero-shot scores therefore compare the
+similarity of an image and a label with the similarities of the image and everyday nouns. The list
+of nouns is fixed, so the score of a label does not depend on the other requested labels.
 """
 
 from functools import cache

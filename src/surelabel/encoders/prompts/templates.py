@@ -17,9 +17,9 @@ def prompt_templates(choice: str | Path | Sequence[str]) -> tuple[str, ...]:
     """Return prompt templates that are selected by name, read from a file, or passed directly.
 
     Args:
-        choice: Name of a set of templates (``one``, or ``ensemble`` for the 80 templates of CLIP),
-            a sentence with one ``{}``, the path of a text file with one template per line, or a
-            sequence of sentences.
+        choice: Name of a set of templates, a template with one ``{}``, the path of a text file with
+            one template per line, or a sequence of templates. The set ``one`` contains only "a
+            photo of a {}.", and the set ``ensemble`` contains the 80 ImageNet templates of CLIP.
 
     Raises:
         ConfigError: If a template does not contain exactly one ``{}``, or if ``choice`` is
@@ -46,12 +46,15 @@ def check_prompt_templates(templates: tuple[str, ...]) -> tuple[str, ...]:
         ConfigError: If a template does not contain exactly one ``{}``, or if there is no template.
     """
     if not templates:
-        raise ConfigError("templates must contain at least one template; got none.")
+        raise ConfigError(
+            "templates must contain at least one template, such as 'a photo of a {}.'; got none."
+        )
     for template in templates:
         if template.count("{}") != 1:
             raise ConfigError(
                 "A template must contain {} exactly once, at the place of the label, such as "
-                f"'a photo of a {{}}.'; got {template!r} with {template.count('{}')}."
+                f"'a photo of a {{}}.'; got {template!r}, in which {{}} occurs "
+                f"{template.count('{}')} times."
             )
     return templates
 

@@ -18,13 +18,14 @@ TEXT_BATCH = 256
 class DeepPromptTextEncoder:
     """Encoder of a fixed set of labels with deep prompts in the layers of a frozen text tower.
 
-        [w_0, _, W_l] = layer_l([w_0, p_l, W_(l-1)])    for the last ``depth`` layers
+        [h_l, _, W_l] = layer_l([h_(l-1), P_l, W_(l-1)])    for the last ``depth`` layers
 
-    with w_0 the start token, p_l the prompts of layer l, and W_l the output of layer l at the other
-    tokens of a sentence. Prompts are inserted after the start token. Each layer has separate
-    prompts, and the outputs at the prompts are dropped. The positions of the other tokens do not
-    change. Attention is causal, so removing all tokens after the last end token has no effect. The
-    lower layers run once, in the constructor.
+    where h_l is the output of layer l at the start token, and P_l are the prompts of layer l. W_l
+    are the outputs of layer l at the other tokens of a sentence. Prompts are learned vectors, which
+    are inserted after the start token. Each layer has separate prompts, and the outputs at the
+    prompts are dropped. The position embeddings of the other tokens do not change. Attention is
+    causal, so removing all tokens after the last end token has no effect. The constructor runs the
+    lower layers once.
 
     The encoder is not an ``nn.Module``, so a module that contains the encoder does not save the
     weights of the tower. A deep copy returns the same object. Gradients are recorded only if the
@@ -32,24 +33,26 @@ class DeepPromptTextEncoder:
 
     Args:
         model: Model of open_clip with a causal text tower that pools the end token.
-        tokenizer: Function that converts ``s`` sentences to token ids, ``(s, length)``.
-        names: The labels. The label ``sofa|couch`` has two spellings.
+        tokenizer: Function that converts ``s`` sentences to token ids ``(s, k)``, where ``k`` is
+            the context length.
+        names: The labels. Different spellings of a label are separated by ``|``, such as
+            ``sofa|couch``.
         templates: Prompt templates, each with one ``{}``.
         depth: Number of last layers with prompts, 1 or more. If ``depth`` exceeds the number of
             layers, all layers have prompts.
 
     Raises:
-        ConfigError: If the text tower is not causal or does not pool the end token, if ``depth`` is
-            not an integer of 1 or more, or if a template does not contain exactly one ``{}``.
+        ConfigError: If the text tower is not a causal tower that pools the end token, ``depth`` is
+            not an integer >= 1, or a template does not contain exactly one ``{}``.
 
     Source:
         Recover and Match (CVPR 2025, arXiv:2503.15337), section 4.1. The position of the prompts
         is taken from the authors' code.
 
     Differs:
-        The authors truncate the input of a layer to the context length. In a sentence of full
-        length, the truncation drops the end token, so that the prompts have no effect. Here the
-        end token is never dropped.
+        The authors truncate the input of a layer to the context length. If the sentence has as many
+        tokens as the context length, the truncation drops the end token, so that the prompts have
+        no effect. Here the end token is never dropped.
     """
 
     def __init__(
@@ -82,7 +85,7 @@ class DeepPromptTextEncoder:
     def _run_lower_layers(
         self, tokens: Tensor, layers: Sequence[nn.Module]
     ) -> tuple[Tensor, Tensor]:
-        """Return the input of the first layer with prompts, and the end token positions."""
+        """Return the input of the first layer with prompts, and the positions of the end tokens."""
         ends = self._tower.end_positions(tokens)
         hidden = self._tower.embed_tokens(tokens[:, : int(ends.max()) + 1])
         for layer in layers:
@@ -90,14 +93,17 @@ class DeepPromptTextEncoder:
         return hidden, ends
 
     def encode(self, prompts: Tensor | None = None) -> Tensor:
-        """Return one vector per label, ``(c, d)``, without normalization.
+        """Return one vector for each of ``c`` labels, ``(c, d)``, without normalization.
 
-        If a label has one sentence, the label vector is equal to the sentence vector. If a
-        label has several sentences, the direction of the vector is the mean of unit vectors over
-        templates and then over spellings, and the length of the vector is the mean length.
+        A label has one sentence per spelling and template. If a label has only one sentence, the
+        label vector equals the sentence vector. Otherwise, the unit vectors of the sentences are
+        averaged over templates and normalized, and then averaged over spellings. This mean is the
+        direction of the label vector. The length of the label vector is the mean length of the
+        sentence vectors.
 
         Args:
-            prompts: Prompts of each layer, ``(depth, m, w)``. If None, no prompts are inserted.
+            prompts: The ``m`` prompts of each layer, ``(depth, m, w)``, where ``w`` is the width of
+                the tower. If None, no prompts are inserted.
 
         Raises:
             InputError: If ``prompts`` does not have the shape ``(depth, m, w)``.

@@ -15,28 +15,29 @@ from surelabel.records import Features
 
 
 def ladder_features(visual: Any, pixels: Tensor, *, first_block: int, depth: int) -> Features:
-    """Return the input of the last blocks, and the sum of self-aware attention in lower blocks.
+    """Return the input tokens of the last blocks, and a sum of self-aware attention outputs.
 
         self_aware_sum = sum of a_l for l = first_block .. L - depth - 1
 
-    with a_l the self-aware attention on the input of block l (0-based), as in
-    ``self_aware_patch_features``, and L the number of blocks. The tower runs once.
+    where a_l is the output of self-aware attention in block l (0-based), and L is the number of
+    blocks. ``self_aware_patch_features`` defines self-aware attention. The tower runs once.
 
     Args:
         visual: Image tower of an open_clip model.
         pixels: Preprocessed images, ``(n, 3, h, w)``.
         first_block: Index of the first block in the sum of self-aware attention, 0-based.
-        depth: Number of last blocks that are run again later.
+        depth: Number of last blocks that the ladder runs again. These blocks are not in the sum.
 
     Returns:
-        Features with the unit vectors ``pooled`` ``(n, d)``, the grid, the input tokens
-        ``layers[-depth - 1]`` of the last ``depth`` blocks ``(n, 1 + p, w)``, class token first,
-        and the sum ``self_aware_sum`` for the patch tokens ``(n, p, w)``. If the sum has no terms,
-        all values of ``self_aware_sum`` are zero.
+        Features with the unit vectors ``pooled`` ``(n, d)``, the numbers of rows and columns of
+        the patch grid, and two sets of tokens. ``layers[-depth - 1]`` ``(n, 1 + p, w)`` contains
+        the input tokens of the last ``depth`` blocks, class token first. ``self_aware_sum``
+        ``(n, p, w)`` contains the sum for the ``p`` patch tokens. If the sum has no terms, all
+        values of ``self_aware_sum`` are zero.
 
     Raises:
-        ConfigError: If the tower is not a ViT of plain blocks, or if ``depth`` or ``first_block``
-            is out of range.
+        ConfigError: If the tower is not a ViT with standard attention blocks, or if ``depth`` or
+            ``first_block`` is out of range.
 
     Source:
         Recover and Match (CVPR 2025, arXiv:2503.15337), section 4.2. The sum over blocks follows

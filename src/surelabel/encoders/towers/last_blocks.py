@@ -1,7 +1,7 @@
 """Run the last blocks of a frozen ViT again from cached tokens.
 
-A side network of the last blocks, or prompts in the last blocks, can be trained without running
-the lower blocks.
+With cached input tokens of the last blocks, a side network on these blocks, or prompts in these
+blocks, can be trained without running the lower blocks.
 """
 
 from collections.abc import Iterator
@@ -24,8 +24,11 @@ class LastBlocks:
     save the weights of the tower. A deep copy returns the same object. Gradients are recorded only
     if the tokens or the prompts require gradients.
 
+    In shapes, ``n`` is the number of images, and ``p`` is the number of patches. ``w`` is the width
+    of the tower, and ``d`` is the dimension of the joint space.
+
     Args:
-        visual: Image tower of an open_clip model.
+        visual: Image tower of an open_clip model, which must be a plain ViT.
         depth: Number of last blocks, 1 or more.
 
     Raises:
@@ -58,16 +61,17 @@ class LastBlocks:
         Args:
             tokens: Input tokens of the first of the last blocks, class token first,
                 ``(n, 1 + p, w)``.
-            prompts: Prompts of each block, ``(depth, m, w)``, which are appended to the input
-                tokens of the block. The outputs at the prompts are dropped. If None, no prompts
-                are appended.
+            prompts: The ``m`` prompts of each block, ``(depth, m, w)``, which are appended to the
+                input tokens of the block. The outputs at the prompts are dropped. If None, no
+                prompts are appended.
 
         Yields:
-            The self-aware attention and the output tokens of each block, both
+            The output of self-aware attention and the output tokens of each block, both of shape
             ``(n, 1 + p, w)``.
 
         Raises:
-            InputError: If ``tokens`` or ``prompts`` has another shape.
+            InputError: If ``tokens`` is not a three-dimensional tensor, or if ``prompts`` does not
+                have the shape ``(depth, m, w)``.
         """
         check_shapes(tokens=(tokens, "n p w"))
         layer_prompts = prompt_tokens_per_layer(prompts, depth=self.depth, width=self.width)
@@ -84,8 +88,8 @@ class LastBlocks:
     def pool(self, tokens: Tensor) -> Tensor:
         """Pool the output tokens, and project the pooled vectors to the joint space, ``(n, d)``.
 
-        The vectors are not normalized. If the tower pools the class token, the vectors are equal
-        to ``project(tokens[:, 0])``.
+        The vectors are not normalized. If the tower pools the class token, the result equals
+        ``project(tokens[:, 0])``.
 
         Args:
             tokens: Output tokens of the last block, ``(n, 1 + p, w)``.
@@ -100,15 +104,18 @@ class LastBlocks:
 def plain_vit_blocks(visual: Any) -> Any:
     """Return the blocks of a plain ViT, which can be run one by one.
 
+    In a plain ViT, each block has standard multi-head attention, and the pooling has no learned
+    queries.
+
     Raises:
-        ConfigError: If the tower is not a ViT of plain blocks, or pools with learned queries.
+        ConfigError: If the tower is not a plain ViT.
     """
     blocks = visual.transformer.resblocks if isinstance(visual, VisionTransformer) else []
     is_plain = all(isinstance(block.attn, nn.MultiheadAttention) for block in blocks)
     if not len(blocks) or not is_plain or visual.attn_pool is not None:
         raise ConfigError(
-            "Running single blocks needs a plain ViT without attentional pooling; got "
-            f"{type(visual).__name__}. Use tiny-vit or ViT-B-16/openai."
+            "Running single blocks needs a plain ViT (standard attention blocks, no attentional "
+            f"pooling); got {type(visual).__name__}. Use tiny-vit or ViT-B-16/openai."
         )
     return blocks
 
@@ -130,7 +137,7 @@ def check_vit_block_index(blocks: Any, first_block: int) -> None:
     """Check that the tower has a block with the index ``first_block``.
 
     Raises:
-        ConfigError: If there is no block with this index, or ``first_block`` is not an integer.
+        ConfigError: If ``first_block`` is not an integer from 0 to the number of blocks - 1.
     """
     if not isinstance(first_block, int) or not 0 <= first_block < len(blocks):
         raise ConfigError(
@@ -140,7 +147,7 @@ def check_vit_block_index(blocks: Any, first_block: int) -> None:
 
 
 def _run_last_block_with_prompts(block: Any, tokens: Tensor, prompt: Tensor | None) -> Tensor:
-    """Return the output of a block at ``tokens``, with prompts ``(m, w)`` in the input."""
+    """Return the output of a block at ``tokens``, with prompts ``(m, w)`` appended to the input."""
     if prompt is None:
         output: Tensor = block(tokens)
         return output

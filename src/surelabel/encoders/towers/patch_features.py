@@ -16,25 +16,28 @@ from surelabel.records import Features
 def plain_patch_features(visual: Any, pixels: Tensor) -> Features:
     """Return the pooled vectors and the plain patch vectors of an image tower.
 
-    In a ViT, the final norm and the projection are applied to each token of the last layer. In a
-    CLIP ResNet, the value and output projections of attention pooling are applied to each position
-    of the feature map. In a timm tower, pooling and projection are applied to each position
-    separately.
+    Plain patch vectors are the last outputs of the tower at each patch, projected to the joint
+    space. In a ViT, the final norm and the projection are applied to each patch token of the last
+    layer. In a CLIP ResNet, the value and output projections of attention pooling are applied to
+    each position of the feature map. In a timm tower, pooling and projection are applied to each
+    position separately.
 
     Args:
         visual: Image tower of an open_clip model.
         pixels: Preprocessed images, ``(n, 3, h, w)``.
 
     Returns:
-        Features with the unit vectors ``pooled`` ``(n, d)`` and ``patches`` ``(n, p, d)``, and the
-        grid.
+        Features with the unit vectors ``pooled`` ``(n, d)``, and the unit vectors ``patches``
+        ``(n, p, d)`` of ``p`` patches of each image. ``grid`` contains the numbers of rows and
+        columns of the patch grid.
 
     Raises:
-        ConfigError: If the pooling of the tower is not defined for a single patch.
+        ConfigError: If the pooling of the tower is not defined for a single patch, or the tower is
+            not a ViT, CLIP ResNet or timm tower.
 
     Source:
-        Zhou et al., Extract Free Dense Labels from CLIP, ECCV 2022, arXiv:2112.01071: values of
-        attention pooling as dense features.
+        Zhou et al., Extract Free Dense Labels from CLIP, ECCV 2022, arXiv:2112.01071: the values of
+        attention pooling are used as dense features.
 
     Differs:
         Position embeddings are added before the value projection, as in attention pooling.
@@ -59,33 +62,37 @@ def plain_patch_features(visual: Any, pixels: Tensor) -> Features:
 
 
 def self_aware_patch_features(visual: Any, pixels: Tensor) -> Features:
-    """Return patch vectors of value-to-value attention in the last layer.
+    """Return patch vectors that are computed with value-to-value attention in the last layer.
 
         a = W_o [ softmax(v v' / sqrt(head width)) v ] + b_o        v = W_v LN(x) + b_v
 
-    with v the values of attention, W_v, b_v, W_o and b_o the value and output projections, LN the
-    layer norm, and x the input of the last block. In a ViT, the final norm and the projection are
-    applied to a, without the residual x. In a CLIP ResNet, a is the output of attention pooling.
+    where x is the input of the last block, LN is the layer norm, and v are the attention values.
+    W_v and b_v are the parameters of the value projection, and W_o and b_o are the parameters of
+    the output projection. In a ViT, the final norm and the projection are applied to a, without the
+    residual x. In a CLIP ResNet, x is the input of attention pooling, LN is omitted, and a is the
+    patch vector.
 
     Args:
         visual: Image tower of an open_clip model.
         pixels: Preprocessed images, ``(n, 3, h, w)``.
 
     Returns:
-        Features with the unit vectors ``pooled`` ``(n, d)`` of the unmodified tower, the unit
-        vectors ``patches`` ``(n, p, d)``, and the grid.
+        Features with the unit vectors ``pooled`` ``(n, d)`` of the unmodified tower, and the unit
+        vectors ``patches`` ``(n, p, d)`` of ``p`` patches of each image. ``grid`` contains the
+        numbers of rows and columns of the patch grid.
 
     Raises:
-        ConfigError: If the tower is neither a ViT of plain blocks nor a CLIP ResNet.
+        ConfigError: If the tower is neither a ViT with standard attention blocks nor a CLIP ResNet.
 
     Source:
-        Recover and Match (CVPR 2025), section 4.2: self-aware attention. Li et al., CLIP Surgery,
-        arXiv:2304.05653: value-to-value attention without MLP.
+        Recover and Match (CVPR 2025, arXiv:2503.15337), section 4.2: self-aware attention. Li et
+        al., CLIP Surgery, arXiv:2304.05653: value-to-value attention without MLP.
 
     Differs:
-        Only the last layer is used, but both papers sum the attention output over several layers.
-        The residual x of Recover and Match is omitted, because with the residual the
-        highest-scoring patches of the labels of Scenes are outside the object (docs/models.md).
+        Recover and Match and CLIP Surgery sum the attention output over several layers. Here, only
+        the last layer is used. The residual x of Recover and Match is omitted, because with the
+        residual the highest-scoring patch of a label is outside the object in images of Scenes
+        (docs/models.md).
     """
     if isinstance(visual, ModifiedResNet):
         pooled, tokens, grid = resnet_tokens_for_patch_features(visual, pixels)
@@ -108,14 +115,14 @@ def blocks_for_patch_features(visual: Any) -> Any:
     """Return the blocks of a ViT that supports self-aware attention.
 
     Raises:
-        ConfigError: If the tower is not a ViT of two or more plain blocks, or pools with learned
-            queries.
+        ConfigError: If the tower is not a ViT with two or more standard attention blocks, or pools
+            with learned queries.
     """
     blocks = visual.transformer.resblocks if isinstance(visual, VisionTransformer) else []
     if len(blocks) < 2 or not all(isinstance(b.attn, nn.MultiheadAttention) for b in blocks):
         raise ConfigError(
-            "Self-aware patches need a ViT of two or more plain blocks or a CLIP ResNet; "
-            f"got {type(visual).__name__}. Use plain patches."
+            "Self-aware patches need a ViT with two or more standard attention blocks or a CLIP "
+            f"ResNet; got {type(visual).__name__}. Use plain patches."
         )
     check_pooling_for_patch_features(visual)
     return blocks
@@ -125,7 +132,7 @@ def self_aware_features_of_block(block: Any, tokens: Tensor) -> Tensor:
     """Return the output ``(n, 1 + p, w)`` of value-to-value attention in a ViT block.
 
     Args:
-        block: Block of a ViT with plain multi-head attention.
+        block: Block of a ViT with standard multi-head attention.
         tokens: Input tokens of the block, ``(n, 1 + p, w)``.
     """
     weight = block.attn.in_proj_weight.chunk(3)[2]
@@ -138,7 +145,7 @@ def self_aware_features_of_block(block: Any, tokens: Tensor) -> Tensor:
 
 
 def value_to_value_patch_features(values: Tensor, heads: int) -> Tensor:
-    """Compute attention with the values as queries and keys, before the output projection.
+    """Compute attention with the values as queries and keys, without the output projection.
 
     Args:
         values: Attention values of all heads, ``(n, p, w)``.
@@ -155,10 +162,10 @@ def value_to_value_patch_features(values: Tensor, heads: int) -> Tensor:
 def resnet_tokens_for_patch_features(
     visual: ModifiedResNet, pixels: Tensor
 ) -> tuple[Tensor, Tensor, tuple[int, int]]:
-    """Return pooled vectors, the input tokens of attention pooling, and the grid.
+    """Return pooled vectors, the input tokens of attention pooling, and the grid of a CLIP ResNet.
 
-    The first input token is the mean over all positions of the last feature map. Position
-    embeddings are added to the tokens.
+    The first input token is the mean over all positions of the last feature map. The other tokens
+    are the positions of this feature map. Position embeddings are added to all tokens.
     """
     outputs = visual.forward_intermediates(pixels, indices=1)
     last: Tensor = outputs["image_intermediates"][-1]

@@ -20,13 +20,13 @@ def interpolate_position_embeddings(
     """Interpolate position embeddings to another grid by bicubic interpolation.
 
     Args:
-        positions: Position embeddings, ``(1 + p, w)``, class token first.
-        old: Numbers of rows and columns of the current grid.
-        new: Numbers of rows and columns of the new grid.
+        positions: Position embeddings of the class token and ``p`` patches, ``(1 + p, w)``.
+        old: Numbers of rows and columns of the current grid, with the product ``p``.
+        new: Numbers of rows and columns of the new grid, with the product ``q``.
 
     Returns:
-        Position embeddings of the new grid, ``(1 + q, w)``. The embedding of the class token is
-        unchanged.
+        Position embeddings of the class token and ``q`` patches, ``(1 + q, w)``. The embedding of
+        the class token is unchanged.
 
     Example:
         >>> table = torch.arange(5.0)[:, None]
@@ -40,9 +40,9 @@ def interpolate_position_embeddings(
 
 
 def model_with_resized_position_embeddings(model: nn.Module, size: int) -> nn.Module:
-    """Return a model with position embeddings for another image size.
+    """Return a copy of a model with position embeddings for another image size.
 
-    All other weights are shared with the original model.
+    The copy shares all other weights with the original model.
 
     Args:
         model: Model of open_clip.
@@ -72,7 +72,7 @@ def model_with_resized_position_embeddings(model: nn.Module, size: int) -> nn.Mo
         _resize_timm_position_embeddings(visual, size)
     else:
         raise ConfigError(
-            "Another input size needs a ViT, CLIP ResNet or timm tower; "
+            "A change of the image size needs a ViT, CLIP ResNet or timm tower; "
             f"got {type(visual).__name__}. Use the image size of the pretraining."
         )
     result: nn.Module = resized
@@ -83,14 +83,14 @@ def _position_embedding_grid(size: int, patch: tuple[int, int]) -> tuple[int, in
     if size < max(patch) or size % patch[0] or size % patch[1]:
         nearest = max(round(size / patch[0]), 1) * patch[0]
         raise ConfigError(
-            f"The input size must be a multiple of {patch[0]} pixels for this tower; "
+            f"The image size must be a multiple of {patch[0]} pixels for this tower; "
             f"got {size}. The nearest multiple is {nearest}."
         )
     return size // patch[0], size // patch[1]
 
 
 def _resize_timm_position_embeddings(visual: TimmModel, size: int) -> None:
-    """Set the image size of a timm tower, whose position embeddings timm interpolates."""
+    """Set the image size of a timm tower in place. The position embeddings are interpolated."""
     stride = getattr(getattr(visual.trunk, "patch_embed", None), "patch_size", None)
     if stride is not None:
         _position_embedding_grid(size, tuple(stride))
@@ -98,8 +98,8 @@ def _resize_timm_position_embeddings(visual: TimmModel, size: int) -> None:
         visual.set_input_size(size)
     except (ValueError, AssertionError, TypeError) as error:
         raise ConfigError(
-            f"The input size must fit the timm trunk {type(visual.trunk).__name__}; got {size} "
-            f"pixels ({error}). Use the image size of the pretraining."
+            f"The image size must be supported by the timm trunk {type(visual.trunk).__name__}; "
+            f"got {size} pixels ({error}). Use the image size of the pretraining."
         ) from error
     for parameter in visual.parameters():
         parameter.requires_grad_(False)

@@ -1,4 +1,4 @@
-"""Split prompt tokens, learned vectors in the layers of a frozen tower, by layer."""
+"""Split prompt tokens by layer. Prompt tokens are learned inputs of layers of a frozen tower."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,9 @@ from surelabel.errors import InputError
 def prompt_tokens_per_layer(
     prompts: Tensor | None, *, depth: int, width: int
 ) -> Sequence[Tensor | None]:
-    """Return the prompt tokens ``(m, w)`` of each layer.
+    """Return a list with the ``m`` prompt tokens of each layer, ``(m, w)``.
 
-    If there are no prompt tokens, the list contains None for each layer.
+    If ``prompts`` is None, the list contains None for each layer.
 
     Args:
         prompts: Prompt tokens of all layers, ``(depth, m, w)``. If None, there are no prompts.
@@ -20,7 +20,7 @@ def prompt_tokens_per_layer(
         width: Number of values ``w`` of each token.
 
     Raises:
-        InputError: If the shape of ``prompts`` does not fit ``depth`` and ``width``.
+        InputError: If the shape of ``prompts`` is not ``(depth, m, width)``.
 
     Example:
         >>> prompt_tokens_per_layer(None, depth=2, width=8)
@@ -30,7 +30,7 @@ def prompt_tokens_per_layer(
         return [None] * depth
     if prompts.ndim != 3 or (prompts.shape[0], prompts.shape[2]) != (depth, width):
         raise InputError(
-            f"prompts must have shape ({depth}, m, {width}), m tokens for each layer; "
+            f"prompts must have shape ({depth}, m, {width}), with m tokens for each layer; "
             f"got {tuple(prompts.shape)}."
         )
     return list(prompts)

@@ -16,9 +16,10 @@ TokenGrid = tuple[Tensor, tuple[int, int]]  # tokens (n, p, w), rows and columns
 def trunk_features(visual: Any, pixels: Tensor) -> Features:
     """Return the tokens of an image tower before pooling, without normalization.
 
-    In a CLIP ResNet, the tokens are the last feature map before attention pooling. In a ViT, the
-    tokens are the patch tokens of the last layer after the final norm and the projection. In a timm
-    tower, the tokens are the last feature map, or the output of the final norm.
+    In a CLIP ResNet, the tokens are the positions of the last feature map before attention pooling.
+    In a ViT, the tokens are the patch tokens of the last layer after the final norm and the
+    projection. In a timm tower, the tokens are the positions of the last feature map, or the patch
+    tokens after the final norm.
 
     Args:
         visual: Image tower of an open_clip model.
@@ -26,13 +27,15 @@ def trunk_features(visual: Any, pixels: Tensor) -> Features:
 
     Returns:
         Features with the unit vectors ``pooled`` ``(n, d)``, the tokens ``layers[-1]``
-        ``(n, p, w)``, ordered by row, and the grid.
+        ``(n, p, w)``, and the numbers of rows and columns of the grid. Each of ``n`` images has
+        ``p`` tokens of width ``w`` in row-major order.
 
     Raises:
-        ConfigError: If the tower has no grid of tokens.
+        ConfigError: If the tower has neither a feature map nor a grid of patch tokens.
 
     Source:
-        TailorCLIP, arXiv:2606.11626: input of the student network in the authors' code.
+        TailorCLIP, arXiv:2606.11626: the tokens are the input of the student network in the
+        authors' code.
     """
     if isinstance(visual, ModifiedResNet):
         outputs = visual.forward_intermediates(pixels, indices=1)
@@ -63,8 +66,8 @@ def timm_trunk_tokens(network: Any, last: Tensor) -> TokenGrid | None:
         last: Output of ``forward_features`` of the network.
 
     Returns:
-        Tokens and grid. If the output is a feature map with channels last, or the tokens have no
-        grid, None is returned.
+        Tokens ``(n, p, w)``, and the numbers of rows and columns of the grid. If ``last`` is a
+        feature map with channels last, or its tokens do not form a grid, None is returned.
     """
     if last.ndim == 4:
         return feature_map_to_trunk_tokens(last) if last.shape[1] == network.num_features else None
@@ -84,11 +87,11 @@ def trunk_features_from_tokens(
 
     Args:
         pooled: Pooled vectors, ``(n, d)``.
-        tokens: Trunk tokens and grid. If None, ConfigError is raised.
+        tokens: Trunk tokens, and the numbers of rows and columns of their grid.
         network: Network that computed the tokens, for the error message.
 
     Raises:
-        ConfigError: If ``tokens`` is None.
+        ConfigError: If ``tokens`` is None, because the network has no grid of tokens.
     """
     if tokens is None:
         raise no_trunk_token_grid_error(network)
@@ -102,13 +105,16 @@ def trunk_token_width(features: Features) -> int:
 
 
 def feature_map_to_trunk_tokens(last: Tensor) -> TokenGrid:
-    """Convert a feature map ``(n, w, rows, columns)`` to tokens ``(n, p, w)`` with a grid."""
+    """Convert a feature map ``(n, w, rows, columns)`` to tokens ``(n, rows · columns, w)``.
+
+    The numbers of rows and columns are also returned.
+    """
     return last.flatten(2).transpose(1, 2), (last.shape[2], last.shape[3])
 
 
 def no_trunk_token_grid_error(network: Any) -> ConfigError:
     """Return the error for a network without a grid of tokens."""
     return ConfigError(
-        "A head on the trunk needs a feature map or a grid of tokens; "
+        "Trunk tokens need a network with a feature map or a grid of patch tokens; "
         f"{type(network).__name__} has neither. Use a ViT, a CLIP ResNet, or another timm network."
     )

@@ -1,4 +1,4 @@
-"""Append a link to a head, for serving stacks that apply a sigmoid to the model output."""
+"""Append a link to a head, for serving software that applies a sigmoid to the model output."""
 
 from typing import Any
 
@@ -33,15 +33,16 @@ class HeadWithLink(nn.Module):
 def fold_link(head: nn.Module, link: Link) -> HeadWithLink:
     """Append a link to a head, so that the sigmoid of the output is the probability.
 
-    The head is not copied. The ranking of the images for each label does not change. The names of
-    the parameters of the head get the prefix ``head.``.
+    The head is not copied. For each label, the order of the images does not change, but different
+    scores whose logits are clipped or rounded to one value become ties. The names of the parameters
+    of the head get the prefix ``head.``.
 
     Args:
         head: Module that computes scores.
         link: Link that converts the scores of the head to logits.
 
     Raises:
-        ConfigError: If the head, or a submodule of the head, contains a folded link.
+        ConfigError: If the head or one of its submodules is a ``HeadWithLink``.
 
     Example:
         >>> import torch
@@ -80,9 +81,9 @@ def score_threshold(link: Link, probability: float) -> float:
 
 
 def sigmoid_threshold(link: Link, probability: float) -> float:
-    """Return the threshold on the sigmoid of a score, for a threshold on the probability.
+    """Return the threshold on sigmoid(score) that is equivalent to a threshold on the probability.
 
-    Use this threshold in serving stacks that apply a sigmoid to scores that are not log-odds.
+    Use this threshold in serving software that applies a sigmoid to scores that are not log-odds.
 
     Args:
         link: Link of the scores.

@@ -27,10 +27,12 @@ class LossProperties:
         asymmetric: True if the loss treats positives and negatives differently: the minimal
             expected loss at a fraction of positives differs from the minimal expected loss at the
             same fraction of negatives.
-        strictly_proper: True if the link of the loss converts the minimizing scores to the true
-            probabilities. If the loss has no strictly increasing link, the sigmoid is used.
-        recoverable: True if the link converts all minimizing scores to the true probabilities, and
-            different scores to different probabilities.
+        strictly_proper: True if the link of the loss converts the scores that minimize the expected
+            loss to the true probabilities. If the link is not strictly increasing, or the loss has
+            no link, the sigmoid is used instead of the link.
+        recoverable: True if the link converts the scores that minimize the expected loss to the
+            true probabilities, and different scores to different probabilities. If the loss has no
+            link, the sigmoid is used.
     """
 
     asymmetric: bool
@@ -44,20 +46,23 @@ class LossProperties:
 
 
 def measure_loss_properties(name: str, **settings: Any) -> LossProperties:
-    """Measure the properties of a loss from the minimizers at many fractions of positives.
+    """Measure the properties of a loss from the scores that minimize the expected loss.
+
+    The expected loss is minimized for 11 fractions of positives from 0.001 to 0.999.
 
     Args:
         name: Entry of ``LOSSES``.
         settings: Settings of the loss.
 
     Raises:
-        UnknownName: If ``name`` is not an entry of ``LOSSES``.
-        ConfigError: If the loss does not have a setting, or if the loss compares labels, so that a
-            single score has no optimal value.
+        UnknownName: If ``name`` is not an entry of ``LOSSES`` or ``SET_LOSSES``.
+        ConfigError: If the loss does not accept one of the settings, or if ``name`` is an entry of
+            ``SET_LOSSES``. Such a loss compares labels, so a single score has no optimal value.
 
     Source:
         Cheng and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks, CVPR 2024,
-        table 1; their focal loss has two different powers.
+        table 1. The focal loss in this table has different focusing parameters for positives and
+        negatives.
 
     Example:
         >>> measure_loss_properties("focal", gamma_pos=1.0, gamma_neg=4.0)
@@ -66,7 +71,7 @@ def measure_loss_properties(name: str, **settings: Any) -> LossProperties:
     if name in SET_LOSSES:
         raise ConfigError(
             f"The loss must be a loss of single labels, {', '.join(LOSSES)}; got {name!r}, which "
-            f"compares labels and determines no probability. Fit a calibrator to the scores."
+            f"compares labels. Fit a calibrator to the scores to obtain probabilities."
         )
     loss, make_link = configure_table_entry(LOSSES, name, **settings), LINK_OF_LOSS[name]
     shares = torch.tensor([POSITIVE_SHARES], dtype=torch.float64)
@@ -86,8 +91,10 @@ def minimizers_for_loss_properties(loss: Callable[..., Tensor], shares: Tensor) 
     """Return the scores that minimize the expected loss, by bisection on the gradient.
 
     Args:
-        loss: Loss of single labels. The expected loss is the loss at graded targets.
-        shares: Fractions of positives, between 0 and 1, ``(n, c)``, float64.
+        loss: Function in ``LOSSES``, called as ``loss(scores, targets)``. With fractions of
+            positives as targets, the function returns the expected loss.
+        shares: Fractions of positives, between 0 and 1, of ``n`` images and ``c`` labels,
+            ``(n, c)``, float64.
 
     Returns:
         Score that minimizes the expected loss for each fraction of positives, in [-60, 60],

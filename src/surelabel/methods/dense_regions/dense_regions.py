@@ -24,18 +24,18 @@ class DenseRegions(nn.Module):
 
         score = w · max over patches of R + (1 - w) · max(s(image), s(window 1), …)
 
-    with w = patch_weight, s the score of ``zero_shot`` and R the patch scores after
-    ``refine_by_attention``. Each window is around the highest-scoring patch of another label; see
-    ``select_windows``. An image needs one encoder pass at ``image_size``, and one encoder pass at
-    the default size for each window.
+    w is ``patch_weight``, s the score of ``zero_shot``, and R the patch scores after
+    ``refine_by_attention``. The windows contain the highest-scoring patches of different labels;
+    see ``select_windows``. An image needs one encoder pass at ``image_size``, and one encoder pass
+    at the default size for each window.
 
     Args:
         encoder: Encoder of images and texts; ``encoder.scale`` is the default of ``scale``.
         names: Labels. Synonyms of one label are separated by ``|``, as in ``sofa|couch``.
         templates, domain, background, scale: Settings of the text scores; see ``TextScorer``.
         image_size: Height and width in pixels at which the whole image is encoded, a multiple of
-            the patch size of the encoder. If None, the default size of the encoder is used, or a
-            larger size with at least 4 by 4 patches.
+            the patch size of the encoder. If None, the default size of the encoder is used, or the
+            size with 4 by 4 patches if this is larger.
         windows: Largest number of windows per image, >= 0. If 0, no windows are encoded.
         window_size: Width and height of a window as fractions of the image, in [0.01, 1].
         patch_weight: Weight of the patch scores (w), in [0, 1]. The scores of the image and its
@@ -45,20 +45,26 @@ class DenseRegions(nn.Module):
         ConfigError: If a setting is out of range, or the encoder does not support ``image_size``.
 
     Source:
-        TagCLIP (Lin et al., AAAI 2024), arXiv:2312.12828: self-aware patches in the softmax with
-        background words, refinement by attention, and a second pass on candidate regions.
+        TagCLIP (Lin et al., AAAI 2024), arXiv:2312.12828: patches from self-aware attention, a
+        softmax with background words, refinement by attention, and a second encoder pass for
+        candidate regions.
 
     Differs:
-        Settings were chosen on 200 validation scenes unless stated otherwise. For each label above
-        the middle of its range, the paper crops the box of values above half of its map. Five such
-        boxes, of maps refined as in the paper, had 53.8 mAP (`tiny-vit`, 300 scenes); five windows
-        had 77.2, both with the maximum score. Boxes of maps that are refined as here were not
-        tried. In the authors' code an empty box ends the search; windows are never empty. The
-        window scores count for all labels, without a mask on the class token, and the whole image
-        counts. The paper has equal weights: 76.5 instead of 78.9, but for `tiny-rn` 67.6 instead of
-        67.1. It encodes photographs at their original resolution; with the maximum score `tiny-rn`
-        has 59.2 at 192 px and 65.9 at 128. Windows are selected before the refinement, which is 0.8
-        better (`tiny-vit`).
+        The settings were chosen, and the mAP was measured, on 200 validation images of Scenes with
+        `tiny-vit`, unless stated otherwise. The paper crops one box for each label whose score is
+        above the middle of the score range of the image. The box contains the patches whose values
+        are above half of the range of the label's map. On 300 images, five boxes from maps that
+        were refined as in the paper had an mAP of 53.8, and five windows had 77.2. In both cases,
+        the score was a maximum instead of the weighted mean. Boxes from maps that are refined as
+        here were not tested. An empty box ends the search in the authors' code, but windows are
+        never empty.
+
+        Window scores are used for all labels, without an attention mask on the class token, and the
+        score of the whole image is also used. The paper uses equal weights (``patch_weight=0.5``).
+        With equal weights, the mAP is 76.5 instead of 78.9, but for `tiny-rn` 67.6 instead of 67.1.
+        The paper encodes photographs at their original resolution. With a maximum instead of the
+        weighted mean, the mAP of `tiny-rn` is 59.2 at 192 pixels and 65.9 at 128 pixels. Windows
+        are selected before the refinement, which raises the mAP by 0.8.
     """
 
     learns_from = "nothing"
@@ -114,7 +120,7 @@ class DenseRegions(nn.Module):
 
     @torch.no_grad()
     def next_views(self, features: Features) -> list[ViewLayout | None] | None:
-        """Return the windows around the highest-scoring patches, or None after they are encoded."""
+        """Return windows around the highest-scoring patches, or None if no windows are needed."""
         if features.views is not None or not self.windows:
             return None
         return [
@@ -145,7 +151,7 @@ class DenseRegions(nn.Module):
 
 
 def _dense_regions_image_size(encoder: Encoder) -> int:
-    """Return the default size of the encoder, or a larger one with enough patches."""
+    """Return the default size of the encoder, or the size with 4 by 4 patches if it is larger."""
     size = encoder.input_side
     features = encoder.with_image_size(size).encode_patches_with_attention(
         torch.zeros(1, 3, size, size)

@@ -13,13 +13,14 @@ def refine_by_attention(scores: Tensor, attention: Tensor, grid: tuple[int, int]
 
         P = sigmoid(scores)        R = A P        R'_j = A (P_j inside the box of R_j)
 
-    A is the attention, and j is a label. The box of label j is the smallest rectangle around the
-    patches at which R_j is at or above the mean of R_j.
+    A is the attention, and P_j, R_j and R'_j are the maps of label j. The box of label j is the
+    smallest rectangle around the patches at which R_j is at or above its mean. Outside the box, P_j
+    is set to 0. The function returns the log-odds of R'.
 
     Args:
         scores: Log-odds of patches, row by row of the grid, ``(n, p, c)``.
         attention: Attention of each patch to each patch, with rows of sum 1, ``(n, p, p)``.
-        grid: Number of patches down and across.
+        grid: Numbers of rows and columns of the patch grid.
 
     Returns:
         Finite log-odds, ``(n, p, c)``. A constant map does not change.
@@ -28,14 +29,14 @@ def refine_by_attention(scores: Tensor, attention: Tensor, grid: tuple[int, int]
         InputError: If the shapes do not match, or ``grid`` does not contain ``p`` patches.
 
     Source:
-        TagCLIP (Lin et al., AAAI 2024), arXiv:2312.12828, as the authors' code has it.
+        TagCLIP (Lin et al., AAAI 2024), arXiv:2312.12828, as in the authors' code.
 
     Differs:
-        There is one box per label; the code has one for each connected component above the mean
-        and cuts off the last row and column. On Scenes the box has no effect. Rows of the
-        attention have sum 1, and entries that are high in few layers are not set to zero. All is
-        computed in logarithms relative to the strongest patch of each label, so that no probability
-        becomes 0.
+        There is one box per label; the authors' code has one box for each connected component above
+        the mean, and excludes the last row and column. On Scenes, the restriction to the box has no
+        effect. The rows of the attention are normalized to sum 1, and weights that are high in only
+        a few layers are not set to zero. The computation uses logarithms relative to the highest
+        probability of each label, so that no probability is rounded to 0.
 
     Example:
         >>> equal = torch.full((1, 2, 2), 0.5)
@@ -47,7 +48,7 @@ def refine_by_attention(scores: Tensor, attention: Tensor, grid: tuple[int, int]
     check_shapes(scores=(scores, "n p c"), attention=(attention, "n p p"))
     if grid[0] * grid[1] != scores.shape[1]:
         raise InputError(
-            f"grid must contain {scores.shape[1]} patches, down times across; got {grid}."
+            f"grid must contain {scores.shape[1]} patches (rows times columns); got {grid}."
         )
     log_p = F.logsigmoid(scores.to(torch.promote_types(scores.dtype, torch.float32)))
     strongest = log_p.amax(dim=1, keepdim=True)
@@ -65,7 +66,7 @@ def mask_refinement_box(maps: Tensor, grid: tuple[int, int]) -> Tensor:
 
     Args:
         maps: Values of patches, row by row of the grid, ``(n, p, c)``.
-        grid: Number of patches down and across.
+        grid: Numbers of rows and columns of the patch grid.
 
     Returns:
         Boolean mask, ``(n, p, c)``. If a map is constant, the mask is True everywhere.

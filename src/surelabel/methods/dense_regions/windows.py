@@ -12,8 +12,8 @@ def select_windows(maps: Tensor, *, count: int, window_size: float) -> list[list
     """Return windows around the highest-scoring patches of different labels.
 
     The first window is centered on the patch with the highest score of all labels, and is shifted
-    into the image if necessary. Each further window is centered on the highest score among the
-    labels without a window and the patches outside all windows.
+    into the image if necessary. Each further window is centered on the patch with the highest
+    score, among the labels without a window and the patches outside all windows.
 
     Args:
         maps: Score of each label at each patch, ``(n, c, down, across)``.
@@ -21,11 +21,12 @@ def select_windows(maps: Tensor, *, count: int, window_size: float) -> list[list
         window_size: Width and height of a window as fractions of the image, in (0, 1].
 
     Returns:
-        For each image, left, top, right and bottom of the windows, as fractions in [0, 1]. There
-        are fewer than ``count`` windows if no label or no patch is left.
+        For each image, the left, top, right and bottom edges of the windows, as fractions of the
+        image in [0, 1]. There are fewer than ``count`` windows if no label or no patch is left.
 
     Source:
-        none; ours, in place of one box for each strong label as in TagCLIP (Lin et al., AAAI 2024).
+        none; ours. TagCLIP (Lin et al., AAAI 2024) crops one box for each high-scoring label
+        instead.
 
     Example:
         >>> maps = torch.tensor([[[[0.0, 0.0, 1.0, 2.0]], [[0.0, 1.0, 0.0, 0.0]]]])
@@ -51,16 +52,16 @@ def select_windows(maps: Tensor, *, count: int, window_size: float) -> list[list
 
 
 def _window_start(center: Tensor, window_size: float) -> Tensor:
-    """Return the left or top of a window around a center, moved inside the image."""
+    """Return the left or top edge of a window around a center, shifted into the image."""
     return (center - window_size / 2).clamp(0, 1 - window_size)
 
 
 def _is_inside_window(centers: Tensor, start: Tensor, window_size: float) -> Tensor:
-    """Return which patch centers are inside the windows along one axis, ``(n, p)``."""
+    """Return a mask of the patch centers inside the windows along one axis, ``(n, p)``."""
     return (centers >= start[:, None]) & (centers <= start[:, None] + window_size)
 
 
 def _rounded_window(left: float, top: float, window_size: float) -> RelativeBox:
-    """Return the window, rounded so that rounding errors do not change the cache key."""
+    """Return the box of a window, rounded so that rounding errors do not change the cache key."""
     left, top = round(left, 4), round(top, 4)
     return left, top, min(round(left + window_size, 4), 1.0), min(round(top + window_size, 4), 1.0)

@@ -21,8 +21,9 @@ class LadderLocalAdapter(nn.Module):
 
         x_local = sum over blocks of (self-aware attention + selection(tokens after the block))
 
-    The tower is not trained: no gradient flows into the tower, and its lower blocks are not run
-    again.
+    Self-aware attention is the value-to-value attention of a block, and selection is
+    ``LadderTextGuidedSelection``. The weights of the tower are not trained, and its lower blocks
+    are not run again.
 
     Args:
         encoder: Encoder with a ViT, which stays frozen.
@@ -32,8 +33,10 @@ class LadderLocalAdapter(nn.Module):
         text_guided_selection: Whether text-guided selections are added.
         prompts: Number of learned tokens in each of the last ``depth`` blocks. The learned tokens
             change the vector of the whole image.
-        variant: Blocks of the self-aware attention: with ``"code"``, from block ``first`` of the
-            features on, as in the released code; with ``"paper"``, the last ``depth`` blocks only.
+        variant: Blocks in the sum of self-aware attention. With ``"code"``, the sum starts at the
+            first block of the ladder features, as in the released code. With ``"paper"``, the sum
+            contains only the last ``depth`` blocks. The masks also differ; see
+            ``LadderTextGuidedSelection``.
 
     Source:
         Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through
@@ -41,13 +44,17 @@ class LadderLocalAdapter(nn.Module):
         to 5).
 
     Differs:
-        The sums of paper and code begin with the input tokens of the first block; this sum begins
-        with zero. It was compared on 500 validation scenes, with frozen `tiny-vit`, by how often
-        the strongest patch of a label lies in a box of it. With sums from the first block on, this
-        is 75.2 %, and 74.8 % with the input tokens. With sums from the fourth block on, it is
-        73.7 %, and 66.3 % with its input tokens. Patches of the tower have 12.6 %; chance is 11 %.
-        The paper takes the mean of both parts, the code their sum; without other terms the final
-        normalization makes them equal.
+        In the paper and in the released code, the sum begins with the input tokens of its first
+        block; here the sum begins with zero. These variants were compared on 500 validation images
+        of Scenes with the frozen `tiny-vit`. The percentage of labels whose highest-scoring patch
+        is inside a box of the label was measured. With sums from the first block on, the percentage
+        is 75.2 % without the input tokens, and 74.8 % with the input tokens. With sums from the
+        fourth block on, it is 73.7 % without and 66.3 % with the input tokens. For the patches of
+        the unchanged tower it is 12.6 %; the chance level is 11 %.
+
+        The paper averages the self-aware attention and the selection of a block, and the released
+        code adds them. If the sum has no other terms, the results are equal after the final layer
+        norm.
     """
 
     def __init__(
@@ -77,7 +84,7 @@ class LadderLocalAdapter(nn.Module):
         return list(self._last_blocks.run_blocks(self._block_input(features), self.prompts))
 
     def image_vectors(self, features: Features, outputs: list[BlockOutput]) -> Tensor:
-        """Return the vectors of whole images, not normalized, ``(n, d)``."""
+        """Return image vectors ``(n, d)``, which are normalized only if there are no prompts."""
         return features.pooled if self.prompts is None else self._last_blocks.pool(outputs[-1][1])
 
     def region_vectors(
@@ -114,7 +121,7 @@ class LadderLocalAdapter(nn.Module):
         return self._last_blocks.project(torch.stack(terms).sum(dim=0))
 
     def _self_aware_terms(self, features: Features, outputs: list[BlockOutput]) -> list[Tensor]:
-        """Return the sum over the lower blocks, then one term per last block, ``(n, p, w)``."""
+        """Return self-aware attention: the sum over lower blocks, then one term per last block."""
         assert features.self_aware_sum is not None
         return [features.self_aware_sum, *(attended[:, 1:] for attended, _ in outputs)]
 
@@ -125,28 +132,30 @@ class LadderLocalAdapter(nn.Module):
             raise InputError(
                 f"recover_match needs features.grid, features.layers[{layer}] and "
                 "features.self_aware_sum; got features without them. Encode images with "
-                f"kind='ladder/FIRST/{self._last_blocks.depth}'."
+                f"kind='ladder/FIRST/{self._last_blocks.depth}', where FIRST is method.first_block."
             )
         return layers[layer]
 
 
 class LadderTextGuidedSelection(nn.Module):
-    """Text-guided spatial selection: cross-attention to labels, then spatial masks.
+    """Apply text-guided spatial selection: cross-attention to labels, then spatial masks.
 
-        A_i = gelu(norm(conv_i(x)))                          i = 1: a patch, 2: three by three
+        A_i = gelu(norm(conv_i(x)))                          i = 1: 1 by 1, i = 2: 3 by 3
         A_i <- A_i + softmax over labels (LN_i(A_i) · LN(t)' / sqrt(d)) LN(t)
-        m   = sigmoid(conv3x3(mean and max over the channels of both))
+        m   = sigmoid(conv3x3(mean and max over the channels of A_1 and A_2))
         out = W (A_1 · m_1 + A_2 · m_2)
 
-    x are the patch tokens as maps, t the label vectors, d the width of A_i and t, m the masks m_1
-    and m_2, LN_i and LN layer norms, and W a 1 by 1 convolution.
+    x are the patch tokens as maps, t the label vectors, and d the width of A_i and t. conv_1 and
+    conv_2 are convolutions of 1 by 1 and 3 by 3 patches, norm is a batch norm, and LN_i and LN are
+    layer norms. LN(t)' is the transpose of LN(t), m are the two masks m_1 and m_2, and W is a 1 by
+    1 convolution.
 
     Args:
         width: Width of the tokens (w).
-        joint: Width of the label vectors and of both streams (d).
-        variant: Variant of the convolution that computes the two masks. With ``"code"``, each
-            mask is computed from both streams, as in the released code. With ``"paper"``, each mask
-            is computed from one stream.
+        joint: Width of the label vectors, and of the maps A_1 and A_2 (d).
+        variant: Variant of the convolution that computes the two masks. With ``"code"``, each mask
+            is computed from the mean and the maximum over the channels, as in the released code.
+            With ``"paper"``, m_1 is computed from the mean, and m_2 from the maximum.
 
     Source:
         Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through
@@ -154,8 +163,9 @@ class LadderTextGuidedSelection(nn.Module):
         (eq. 4).
 
     Differs:
-        The mask convolution is depth-wise in the paper and full in the released code. Class tokens
-        are not passed in; the code passes them on and drops them.
+        The mask convolution is depth-wise in the paper and full in the released code. The input
+        contains no class token; in the released code, the class token is passed through unchanged
+        and dropped later.
     """
 
     def __init__(self, width: int, joint: int, *, variant: Literal["paper", "code"] = "code"):
@@ -177,7 +187,7 @@ class LadderTextGuidedSelection(nn.Module):
         Args:
             patches: Output tokens of a block without the class token, row by row of the grid,
                 ``(n, p, w)``.
-            grid: Number of patches down and across.
+            grid: Numbers of rows and columns of the patch grid.
             texts: Vectors of the labels, not normalized, ``(c, d)``.
         """
         check_shapes(patches=(patches, "n p w"), texts=(texts, "c d"))
@@ -200,7 +210,7 @@ class LadderTextGuidedSelection(nn.Module):
 
 
 def _ladder_batch_norm(norm: Any, maps: Tensor) -> Tensor:
-    """Apply a batch norm, in evaluation mode if the batch has a single cell without variance."""
+    """Apply a batch norm; if the batch has a single patch, use the running statistics."""
     if norm.training and maps[:, 0].numel() == 1:
         return F.batch_norm(maps, norm.running_mean, norm.running_var, norm.weight, norm.bias)
     normalized: Tensor = norm(maps)
@@ -208,7 +218,7 @@ def _ladder_batch_norm(norm: Any, maps: Tensor) -> Tensor:
 
 
 def _add_ladder_attention_to_labels(maps: Tensor, query_norm: nn.Module, keys: Tensor) -> Tensor:
-    """Add the attention over labels ``(c, d)`` to each cell of ``(n, d, down, across)``."""
+    """Add the attention over labels ``(c, d)`` to each cell of maps ``(n, d, down, across)``."""
     cells = maps.movedim(1, -1)
     shares: Tensor = (query_norm(cells) @ keys.T / keys.shape[1] ** 0.5).softmax(dim=-1)
     return (cells + shares @ keys).movedim(-1, 1)

@@ -21,7 +21,7 @@ class PromptedLabels(nn.Module):
     Args:
         encoder: Encoder with a text tower, which stays frozen.
         names: Labels.
-        templates: Prompt templates with one ``{}``.
+        templates: Prompt templates, each with one ``{}``.
         prompts: Number of learned tokens per layer, >= 0. If 0, the vectors of the text tower are
             unchanged.
         layers: Number of last layers with prompts, limited by the depth of the tower. If None, the

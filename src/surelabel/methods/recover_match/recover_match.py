@@ -31,8 +31,8 @@ class CosineSimilarities(NamedTuple):
     Attributes:
         local: Cosines of regions, ``(n, p, c)``.
         whole: Cosines of whole images, ``(n, c)``.
-        frozen: Cosines of the regions of the frozen encoder, ``(n, p, c)``. The value is None if
-            these cosines are not needed.
+        frozen: Cosines of the regions of the frozen encoder, ``(n, p, c)``. If these cosines are
+            not needed, the value is None.
     """
 
     local: Tensor
@@ -43,16 +43,17 @@ class CosineSimilarities(NamedTuple):
 class RecoverMatch(nn.Module):
     """Score labels by the cosine of the whole image and the mean cosine of matched regions.
 
-        local  = mean cosine of the regions matched to a label
-        whole  = cosine of the image
-        score  = mean of a_i · (local, whole)_i + b_i
+        local = mean cosine of the regions that are matched to a label
+        whole = cosine of the whole image
+        score = ((a_1 · local + b_1) + (a_2 · whole + b_2)) / 2
 
-    a_i and b_i are a learned scale and a learned bias of each of the two cosines.
+    a_1 and a_2 are learned scales, and b_1 and b_2 are learned biases.
 
     A ladder, a side network beside the frozen blocks, computes region vectors from value-to-value
-    attention and from text-guided selections. Prompts in the text tower are trained. Regions and
-    labels are matched by optimal transport. In training, the transport plan of the positive labels
-    is constrained towards the plan of the frozen encoder.
+    attention and from text-guided selections. If ``text_prompts`` is above 0, prompt tokens in the
+    text tower are also trained. Regions and labels are matched by optimal transport. In training, a
+    penalty pulls the transport plan of the positive labels towards the teacher plan, which is
+    computed with the frozen encoder.
 
     Args:
         encoder: Encoder with a ViT and a text tower.
@@ -67,17 +68,18 @@ class RecoverMatch(nn.Module):
         text_guided_selection: Whether text-guided selections are added.
         text_prompts: Number of learned tokens in each of the last text layers, >= 0.
         text_prompt_layers: Number of last text layers with prompts, limited by the depth of the
-            tower. If None, a quarter of the layers has prompts, such as 3 of 12.
+            tower. If None, the last quarter of the layers has prompts, for example 3 of 12 layers.
         visual_prompts: Number of learned tokens in each of the last ``depth`` blocks, >= 0.
         transport: Entry of ``TRANSPORTS`` that matches regions to labels.
-        regularization: Entropic regularization of the plan (lambda1), > 0.
-        knowledge_weight: Weight of the plan of the frozen encoder in training (lambda2), >= 0.
-        presence_scale: Inverse temperature of the softmax over regions that computes the weights of
-            regions from their largest cosines, >= 0. If 0, all regions have equal weights. The
-            paper's temperature of 0.1 corresponds to 10.
+        regularization: Entropic regularization of the transport plan (lambda1 in the paper), > 0.
+        knowledge_weight: Weight of the teacher plan in training (lambda2 in the paper), >= 0.
+        presence_scale: Inverse temperature, >= 0, of the softmax over regions. This softmax
+            computes the weight of each region from its highest cosine with any label. If 0, all
+            regions have equal weights. The temperature of 0.1 in the released code corresponds to
+            10.
         variant: Version of the method: ``"code"`` for the released code, ``"paper"`` for the paper.
-            The code sums self-aware attention from ``first_block`` on, the paper only in the last
-            ``depth`` blocks. The masks also differ; see ``LadderTextGuidedSelection``.
+            The code sums self-aware attention from ``first_block`` on, but the paper sums it only
+            in the last ``depth`` blocks. The masks also differ; see ``LadderTextGuidedSelection``.
 
     Raises:
         ConfigError, UnknownName: If a setting is unknown or out of range, or the encoder has no
@@ -88,24 +90,31 @@ class RecoverMatch(nn.Module):
         Knowledge-Constrained Optimal Transport, CVPR 2025, arXiv:2503.15337, eq. 2 to 14.
 
     Differs:
-        In the released code the number of labels is a factor of the local temperature, which
-        therefore changes with the list; here local scores are means. Temperatures are learned as
-        logarithms, and are initialized by Platt scaling of the cosines. Both heads have a bias, so
-        that a proper loss can train them. The loss is their mean, as in the paper; the code has
-        their sum. The stopping rule of a plan is its error, per image. The paper ranks by
-        ``ranking_scores``. ``forward`` ranks images better (53.7 against 50.5 mAP, see below);
-        ``ranking_scores`` ranks the labels of an image better (45.0 against 42.7 F1 at 3).
+        In the released code, the number of labels is a factor of the temperature of the local
+        scores, which therefore changes with the list of labels. Here local scores are means, which
+        do not contain this factor. Temperatures are learned as logarithms, and are initialized by
+        Platt scaling of the cosines. Local and global scores each have a bias, as proper losses
+        require. The loss is the mean of the losses of local and global scores, as in the paper; the
+        released code uses the sum. The iteration of a transport plan stops when the error of the
+        plan is small enough, independently for each image.
 
-        Settings were chosen on 500 validation images of scenes-80 with `tiny-vit`, after fitting on
-        the 853 training images without any of 17 unseen labels. Each pair is the mAP of these 17
-        and of all 65 labels. Zero-shot has 50.0 and 52.5, and 51.6 and 53.9 with the strongest
-        frozen patch added. This recipe has 53.7 and 58.6; with the paper's loss,
-        ``multi_matching``, it is 53.5 and 58.5. After half the epochs, in the mean of three seeds,
-        both losses have 53.1 and 56.9; only this one gives log-odds. With four prompts per text
-        layer it is 52.5 and 56.4: prompts improve the results of the paper, but not those of a text
-        tower with two layers. With averaged instead of matched regions it is 48.5 and 52.4; without
-        the teacher plan 53.0 and 56.6. With selections initialized to zero it is 52.3 and 55.8;
-        with temperatures initialized to the scale of the encoder 49.9 and 53.5.
+        The paper ranks by ``ranking_scores``. ``forward`` ranks images better (53.7 instead of 50.5
+        mAP, as described below), and ``ranking_scores`` ranks the labels of an image better (45.0
+        instead of 42.7 F1 at 3).
+
+        Settings were chosen on 500 validation images of scenes-80 with `tiny-vit`, after a fit on
+        the 853 training images in which all 17 unseen labels are negative. Each pair of numbers is
+        the mAP of the 17 unseen labels and the mAP of all 65 labels. Zero-shot scores have 50.0 and
+        52.5; with the score of the highest-scoring frozen patch added, they have 51.6 and 53.9. The
+        default recipe has 53.7 and 58.6. With ``multi_matching``, the loss of the paper, the pair
+        is 53.5 and 58.5. After half the epochs, both losses have 53.1 and 56.9 in the mean of three
+        seeds, but only the scores of the default loss are log-odds.
+
+        With four prompts per text layer, the pair is 52.5 and 56.4. Prompts improve the results in
+        the paper, but not here, where the text tower has two layers. With averaged instead of
+        matched regions, the pair is 48.5 and 52.4; without the teacher plan, it is 53.0 and 56.6.
+        With selections initialized to zero, it is 52.3 and 55.8; with temperatures initialized to
+        the scale of the encoder, it is 49.9 and 53.5.
     """
 
     learns_from = "labels"
@@ -180,7 +189,7 @@ class RecoverMatch(nn.Module):
 
     @torch.no_grad()
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Initialize scales and biases by Platt scaling of the cosines, as scores of ``link``."""
+        """Initialize scales and biases by Platt scaling of the cosines, converted by ``link``."""
         head_cosines = self._map_batches(
             features, lambda cosines: self._head_cosines(cosines).transpose(0, 1)
         )
@@ -206,8 +215,8 @@ class RecoverMatch(nn.Module):
     def training_scores(self, features: Features, targets: Tensor, known: Tensor) -> Tensor:
         """Return local and global scores ``(2, n, c)``, computed with the teacher plan.
 
-        Transport plans that did not converge are used unchanged. At the end of training, a warning
-        states the number of plans that did not converge.
+        If a transport plan does not converge, its last values are used. At the end of training, a
+        warning states the number of plans that did not converge.
 
         Raises:
             ConfigError: If training diverged, so that cosines are not finite.
@@ -229,7 +238,7 @@ class RecoverMatch(nn.Module):
 
     @torch.no_grad()
     def ranking_scores(self, features: Features) -> Tensor:
-        """Return the ranking score of the RAM paper: the mean of two softmaxes, ``(n, c)``.
+        """Return the ranking scores of Recover and Match: the mean of two softmaxes, ``(n, c)``.
 
         The first softmax is computed over the local scores of the labels, the second over the
         global scores.
@@ -245,12 +254,16 @@ class RecoverMatch(nn.Module):
     def heat_maps(self, features: Features) -> Tensor:
         """Return the contribution of each region to each local cosine, ``(n, c, down, across)``.
 
-        The contribution of a region is its share in the plan of the label (shares have sum 1) times
-        its cosine. For cosines below 0 the shares are equal, because otherwise the region with the
-        smallest share would have the highest contribution. After a fit on 48 labels of scenes-80,
-        the highest region of 17 other labels is inside a box of the label in 75.6 % of 500
-        validation images. The share is 72.1 % if maps contain the plan only, and 77.9 % if maps
-        contain the cosine only.
+        The contribution of a region to a label is the cosine, multiplied by the fraction of the
+        region in the transport plan of the label. If the cosine is not above 0, the fraction is
+        replaced by 1 / p, where p is the number of regions. Without this replacement, the region
+        with the smallest fraction would have the highest contribution to a label with negative
+        cosines.
+
+        Maps of 17 unseen labels were measured on 500 validation images, after a fit on 48 other
+        labels of scenes-80. The region with the highest contribution is inside a box of the label
+        in 75.6 % of the cases. If maps contain only the plan, the percentage is 72.1 %; if maps
+        contain only the cosine, it is 77.9 %.
         """
         contributions = self._map_batches(features, self._region_contributions)
         maps: Tensor = contributions.transpose(1, 2).unflatten(2, features.grid or ())
@@ -265,7 +278,7 @@ class RecoverMatch(nn.Module):
 
     @torch.no_grad()
     def presence_maps(self, features: Features) -> Tensor:
-        """Return the weight of each region in the plan, ``(n, down, across)``, with sum 1."""
+        """Return the weights of regions in the plan, ``(n, down, across)``; each map sums to 1."""
         weights = self._map_batches(
             features, lambda cosines: self.matching.region_weights(cosines.local)
         )
@@ -273,11 +286,11 @@ class RecoverMatch(nn.Module):
         return maps
 
     def train(self, mode: bool = True) -> Self:
-        """Set training or evaluation mode, and warn of unconverged plans at the end of training."""
+        """Set training or evaluation mode, and warn about unconverged plans after training."""
         if self._n_unconverged and not mode:
             warnings.warn(
                 f"{self._n_unconverged} transport plans of regions and labels did not converge in "
-                "training and were used as they were. Raise method.regularization.",
+                "training; their last values were used. Raise method.regularization.",
                 stacklevel=2,
             )
             self._n_unconverged = 0
@@ -286,7 +299,7 @@ class RecoverMatch(nn.Module):
     def _map_batches(
         self, features: Features, compute: Callable[[CosineSimilarities], Tensor]
     ) -> Tensor:
-        """Apply a function to the cosines of all images, outside training in small batches."""
+        """Apply a function to the cosines of all images; outside training, use small batches."""
         rows = torch.arange(len(features.pooled))
         batches = [rows] if self.training else rows.split(IMAGES_PER_BATCH)
         results = [
@@ -338,7 +351,7 @@ class RecoverMatch(nn.Module):
 
 
 def _recover_match_cosines(vectors: Tensor, texts: Tensor) -> Tensor:
-    """Return the cosines of ``(…, d)`` and ``(c, d)``, in float32 or wider for exact plans."""
+    """Return the cosines of vectors ``(…, d)`` and texts ``(c, d)``, in float32 or wider."""
     dtype = torch.promote_types(vectors.dtype, torch.float32)
     with torch.autocast(vectors.device.type, enabled=False):
         return F.normalize(vectors.to(dtype), dim=-1) @ F.normalize(texts.to(dtype), dim=-1).T

@@ -25,12 +25,12 @@ class RegionMatching:
 
     Attributes:
         transport: Entry of ``TRANSPORTS``.
-        regularization: Entropic regularization (lambda1), > 0. The transport ``softmax`` uses this
-            value as temperature.
-        knowledge_weight: Weight of the teacher plan (lambda2), >= 0.
-        presence_scale: Inverse temperature of the softmax over regions that computes the weights of
-            regions from their largest cosines, >= 0. If 0, all regions have equal weights. The
-            paper's temperature of 0.1 corresponds to 10.
+        regularization: Entropic regularization of the transport plan, > 0. The transport
+            ``softmax`` uses this value as its temperature.
+        knowledge_weight: Weight of the teacher plan, >= 0.
+        presence_scale: Inverse temperature, >= 0, of the softmax over regions. This softmax
+            computes the weight of each region from its highest cosine with any label. If 0, all
+            regions have equal weights.
         logit_scale: Factor of the cosines in the softmax over labels, > 0.
 
     Raises:
@@ -69,8 +69,8 @@ class RegionMatching:
 
         Args:
             similarities: Cosines of regions and labels, ``(n, p, c)``.
-            frozen: Cosines of the frozen encoder, from which the teacher plan is computed. If None,
-                no teacher plan is used.
+            frozen: Cosines of regions and labels of the frozen encoder, ``(n, p, c)``, from which
+                the teacher plan is computed. If None, no teacher plan is used.
             positive: Boolean mask of the positive labels of each image, ``(n, c)``, required with
                 ``frozen``.
             max_steps: Largest number of steps of iterative transports.
@@ -116,7 +116,9 @@ class RegionMatching:
         return plan.apply(similarities) * similarities.shape[2]
 
     def region_shares(self, similarities: Tensor) -> Tensor:
-        """Return the fraction of each region in the plan of each label, ``(n, p, c)``, with sum 1.
+        """Return the fraction of each region in the plan of each label, ``(n, p, c)``.
+
+        The fractions of a label sum to 1 over the regions.
 
         Raises:
             NotConverged: If the plan did not converge.
@@ -124,7 +126,7 @@ class RegionMatching:
         return self._converged_plan(similarities).matrix * similarities.shape[2]
 
     def _converged_plan(self, similarities: Tensor) -> TransportPlan:
-        """Return the plan, or raise an error that names the setting of the method."""
+        """Return the plan, or raise an error that names the setting ``regularization``."""
         plan = self.plan(similarities)
         n_failed = int((~plan.converged).sum())
         if n_failed:

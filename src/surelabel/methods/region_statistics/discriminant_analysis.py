@@ -12,13 +12,14 @@ MIN_RELATIVE_VARIANCE = 1e-6  # relative to the mean squared length of the vecto
 def linear_discriminant_analysis(
     vectors: Tensor, classes: Tensor, weights: Tensor, *, count: int
 ) -> tuple[Tensor, Tensor]:
-    """Compute weights and biases of linear scores of classes that share one covariance matrix.
+    """Return the weights and biases of linear discriminant analysis with a shrunk covariance.
 
         g_c(x) = x' S^-1 mu_c - mu_c' S^-1 mu_c / 2        mu_c: weighted mean
         S = (1 - a) Sigma + a · tr(Sigma) / d · I          a = d / (m - 1 + d)
 
-    Sigma is the covariance of the m vectors of width d around the means of their classes, and I is
-    the identity matrix.
+    g_c(x) is the score of class c for vector x, and x' is the transpose of x. mu_c is the weighted
+    mean of class c, S the shrunk covariance matrix, and a the shrinkage. Sigma is the covariance of
+    the m vectors of width d around the means of their classes, and I is the identity matrix.
 
     Args:
         vectors: Training vectors, ``(m, d)``.
@@ -27,20 +28,20 @@ def linear_discriminant_analysis(
         count: Number of classes (c).
 
     Returns:
-        Weights ``(c, d)`` and biases ``(c,)``, both centred over the classes with vectors. If a
-        class has no vectors, the weights and the bias of the class are 0. All results are finite if
-        the vectors are finite.
+        Weights ``(c, d)`` and biases ``(c,)``, both with mean 0 over the classes that have vectors.
+        If a class has no vectors, the weights and the bias of the class are 0. All results are
+        finite if the vectors are finite.
 
     Raises:
         InputError: If the shapes do not match, or there is no vector.
 
     Source:
-        PIAA (ICML 2026), as its authors' code has it, github.com/akang-wang/PIAA; for a Wang et
-        al., A Hard-to-Beat Baseline for Training-free CLIP-based Adaptation, ICLR 2024,
-        arXiv:2402.04087.
+        PIAA (ICML 2026), as in its authors' code, github.com/akang-wang/PIAA. The shrinkage a is
+        that of Wang et al., A Hard-to-Beat Baseline for Training-free CLIP-based Adaptation, ICLR
+        2024, arXiv:2402.04087.
 
     Differs:
-        Without the term log(1 / c), which is equal for all classes.
+        The term log(1 / c) of the biases is omitted, because it is equal for all c classes.
 
     Example:
         >>> x = torch.tensor([[0.0, 1.0], [0.0, 3.0], [4.0, 1.0], [4.0, 3.0]])

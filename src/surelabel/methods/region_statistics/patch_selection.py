@@ -11,20 +11,20 @@ def select_patches(classes: Tensor, entropy: Tensor, *, count: int) -> Tensor:
     """Return the row numbers of the patches with the lowest entropy of each class.
 
     Args:
-        classes: Most probable class of each patch, whole numbers, ``(r,)``.
+        classes: Most probable class of each of r patches, as a whole number, ``(r,)``.
         entropy: Entropy of the class probabilities of each patch, ``(r,)``. If values are equal,
             the earlier row is selected.
         count: Largest number of patches per class, >= 1.
 
     Returns:
-        Row numbers in ascending order, ``(m,)``.
+        Row numbers of the m selected patches, in ascending order, ``(m,)``.
 
     Raises:
         InputError: If the shapes differ.
         ConfigError: If ``count`` is below 1.
 
     Source:
-        PIAA (ICML 2026), as its authors' code has it, github.com/akang-wang/PIAA.
+        PIAA (ICML 2026), as in its authors' code, github.com/akang-wang/PIAA.
 
     Example:
         >>> entropy = torch.tensor([0.3, 0.1, 0.2, 0.9])
@@ -54,7 +54,7 @@ def select_high_scoring_patches(scores: Tensor, classes: Tensor, *, count: int) 
         Boolean mask, ``(m,)``. If all scores of a class are equal, the mask is True for the class.
 
     Source:
-        PIAA (ICML 2026), as its authors' code has it, github.com/akang-wang/PIAA.
+        PIAA (ICML 2026), as in its authors' code, github.com/akang-wang/PIAA.
 
     Example:
         >>> classes = torch.tensor([0, 0, 0, 1])

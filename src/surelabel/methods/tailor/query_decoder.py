@@ -22,15 +22,15 @@ class QueryDecoderTokenAdapter(nn.Module):
 
     Args:
         trunk: Width of the tokens.
-        width: Width of the output, even.
+        width: Width of the output, an even number.
         hidden: Width of the layer between W1 and W2.
 
     Source:
         TailorCLIP, arXiv:2606.11626, the adapter, as in its released code.
 
     Differs:
-        Scale and shift of the batch norm are trained; they are not in the optimizer of the released
-        code.
+        Scale and shift of the batch norm are trained; in the released code they are constant,
+        because the optimizer does not contain them.
     """
 
     def __init__(self, trunk: int, *, width: int, hidden: int):
@@ -51,7 +51,7 @@ class QueryDecoderTokenAdapter(nn.Module):
         return memory
 
     def position_embeddings(self, grid: tuple[int, int]) -> Tensor:
-        """Return position embeddings ``(p, width)``, each of a column part and a row part.
+        """Return position embeddings ``(p, width)``, each a column part followed by a row part.
 
         Raises:
             InputError: If the grid has more than 50 rows or columns.
@@ -68,7 +68,7 @@ class QueryDecoderTokenAdapter(nn.Module):
 
 
 class QueryDecoder(nn.Module):
-    """Transformer decoder with one learned query and one weight vector per label.
+    """Decode patch tokens with one learned query and one weight vector per label.
 
         score_c = w_c · decoder(queries, memory)_c + b_c
 
@@ -86,8 +86,8 @@ class QueryDecoder(nn.Module):
 
     Source:
         Liu et al., Query2Label: A Simple Transformer Way to Multi-Label Classification,
-        arXiv:2107.10834; the layers are those of Vaswani et al., Attention Is All You Need,
-        NeurIPS 2017, with a leaky rectifier, as in TailorCLIP's released code.
+        arXiv:2107.10834. The layers are those of Vaswani et al., Attention Is All You Need, NeurIPS
+        2017, with leaky ReLU as activation, as in TailorCLIP's released code.
     """
 
     def __init__(self, names: Sequence[str], *, width: int, layers: int, dropout: float):

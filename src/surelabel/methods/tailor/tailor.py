@@ -23,8 +23,9 @@ class Tailor(nn.Module):
     """Decode the last tokens of a frozen image tower with one query per label.
 
     The tower encodes the whole image once, at a larger size than the default size of the encoder.
-    The package ``training`` provides canvases with pseudo-labels to train on. A fitted student
-    needs neither texts nor a teacher.
+    This module is the student: it is trained on canvases, which are images with pasted overlays,
+    and their pseudo-labels. After the fit, scores are computed without label texts and without the
+    teacher that computed the pseudo-labels.
 
     Args:
         encoder: Encoder of the images, with ``trunk`` tokens.
@@ -44,19 +45,22 @@ class Tailor(nn.Module):
         ConfigError: If a setting is out of range.
 
     Source:
-        TailorCLIP, arXiv:2606.11626, section 3.4, the student, its adapter and its recipe as in
-        the released code (github.com/iCVTEAM/TailorCLIP).
+        TailorCLIP, arXiv:2606.11626, section 3.4, the student; the adapter is that of the released
+        code (github.com/iCVTEAM/TailorCLIP).
 
     Differs:
-        There is one weight vector per label; the released code multiplies all pairs of labels and
-        uses the diagonal. Scale and shift of the batch norm are trained; there they are constant.
-        The learning rate follows a cosine, and weight decay applies to matrices only.
+        The weight vector of a label is applied only to the query of the label; the released code
+        multiplies all pairs of weight vectors and queries, and uses the diagonal. Scale and shift
+        of the batch norm are trained; in the released code they are constant. The learning rate
+        decays along a cosine, and weight decay applies only to weight matrices.
 
-        The recipe is ours, chosen on the validation images of scenes-80 with tiny-rn. The code
-        trains one epoch, with a twentieth of the learning rate for the decoder: 357 steps on
-        VOC2012 and 5,130 on COCO. On 1,000 images that is 63 steps. The student then has 27 % mAP
-        and its pseudo-labels have 57. With equal learning rates it has 30, after four epochs 55,
-        and after ten 60 (without dropout). For tens of thousands of images set ``epochs=1``.
+        The default recipe was chosen on the validation images of scenes-80 with tiny-rn. The
+        released code trains for one epoch, which has 357 steps on VOC2012 and 5,130 steps on COCO.
+        Its learning rate of the decoder is a twentieth of that of the other parameters. On 1,000
+        images, one epoch has 63 steps. After this epoch, the mAP of the student is 27 %, and the
+        mAP of the pseudo-labels is 57 %. With equal learning rates, the mAP of the student is 30 %
+        after one epoch, 55 % after four epochs, and 60 % after ten epochs (without dropout). For
+        tens of thousands of images, set ``epochs=1``.
     """
 
     learns_from = "images"
@@ -99,7 +103,7 @@ class Tailor(nn.Module):
 
     @torch.no_grad()
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Set each bias to the log-odds of the label frequency, converted to scores of ``link``."""
+        """Set each bias to the log-odds of the label's prevalence, converted by ``link``."""
         n_positives = (targets * known).sum(dim=0) + 0.5
         log_odds = (n_positives / (known.sum(dim=0) + 0.5 - n_positives + 0.5)).log()
         self.decoder.bias.copy_(link.scores(log_odds))
@@ -112,10 +116,10 @@ class Tailor(nn.Module):
     def heat_maps(self, features: Features) -> Tensor:
         """Return the score of each label at each patch, ``(n, c, down, across)``.
 
-        Each value is the score that the decoder computes with the patch as its only memory. On 100
-        validation images of scenes-80, the patch with the highest score touches an object of the
-        label in 91 % of the cases. For maps of the attention of the last layer, the share is 67 %;
-        the chance level is 24 %.
+        Each value is the score that the decoder computes if the memory contains only this patch. On
+        100 validation images of scenes-80, the patch with the highest score overlaps an object of
+        the label in 91 % of the cases. For maps of the attention weights of the last layer, the
+        percentage is 67 %; the chance level is 24 %.
         """
         patch_scores = [
             self.decoder(memory[:, None])
@@ -126,7 +130,7 @@ class Tailor(nn.Module):
         return maps
 
     def _memory_batches(self, features: Features) -> Iterator[Tensor]:
-        """Yield the memory of all images in training, and of a few at a time otherwise."""
+        """Yield the memory of all images in training, and of a few images at a time otherwise."""
         if features.layers is None or features.grid is None:
             raise InputError(
                 "tailor needs features.grid and the last tokens in features.layers[-1]; "

@@ -14,7 +14,7 @@ def pool_neighbouring_patches(
 
     Args:
         patches: Unit vectors, row by row of the grid, ``(n, p, d)``.
-        grid: Number of patches down and across.
+        grid: Numbers of rows and columns of the patch grid.
         window: Height and width of the neighbourhood, as fractions of the image, in [0, 1]. Height
             and width are rounded to the nearest odd number of patches. If 0, the patches are
             unchanged.
@@ -38,7 +38,9 @@ def pool_neighbouring_patches(
     """
     sizes = check_shapes(patches=(patches, "n p d"))
     if grid[0] * grid[1] != sizes["p"]:
-        raise InputError(f"grid must contain {sizes['p']} patches, down times across; got {grid}.")
+        raise InputError(
+            f"grid must contain {sizes['p']} patches (rows times columns); got {grid}."
+        )
     down, across = (_odd_patch_pooling_size(window * cells) for cells in grid)
     if down == across == 1:
         return patches

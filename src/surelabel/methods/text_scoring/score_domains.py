@@ -1,9 +1,10 @@
-"""Score domains: rules that compare the cosine of a label with reference cosines.
+"""Score domains: functions that compare the cosine of a label with the cosines of other texts.
 
-To add a score domain, add one line to ``SCORE_DOMAINS``. A score domain receives similarities of
-vectors in nats (cosines times the scale): with the labels ``(…, c)``, with background words
-``(…, b)`` and with the reference list ``(…, r)``. A score domain returns the scores of the labels
-``(…, c)``. Background words compete with the labels in a softmax and are never predicted.
+To add a score domain, add one line to ``SCORE_DOMAINS``. The arguments of a score domain are
+similarities in nats, that is, cosines times the scale. They are the similarities of image vectors
+with the labels ``(…, c)``, with the background words ``(…, b)`` and with the reference list
+``(…, r)``. A score domain returns the scores of the labels ``(…, c)``. Background words compete
+with the labels and are never predicted.
 """
 
 import math
@@ -22,7 +23,9 @@ ScoreDomain = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def reference_score_domain(names: Tensor, background: Tensor, reference: Tensor) -> Tensor:
-    """Subtract the log-mean-exp over the reference list, so that labels do not affect each other.
+    """Subtract the log-mean-exp over the reference list and the background words.
+
+    The score of a label does not depend on the other labels.
 
     Source:
         none; ours (docs/decisions.md).
@@ -43,7 +46,7 @@ def softmax_score_domain(names: Tensor, background: Tensor, reference: Tensor) -
         TailorCLIP, arXiv:2606.11626, section 3.2, eq. 4.
 
     Differs:
-        Probabilities are not clipped at 1e-6, so that no two scores become equal.
+        Probabilities are not clipped at 1e-6, so that different scores do not become equal.
     """
     similarities = torch.cat([names, background], dim=-1)
     log_odds = relative_log_odds_of_softmax(similarities, scale=1.0, min_probability=0.0)
@@ -54,7 +57,8 @@ def centred_score_domain(names: Tensor, background: Tensor, reference: Tensor) -
     """Subtract the mean over the labels and the background words.
 
     Source:
-        none; ours. It is the limit of a softmax at a high temperature, up to a constant factor.
+        none; ours. The result is the limit of ``softmax`` at a high temperature, up to a constant
+        factor.
     """
     return center_relative_scores(torch.cat([names, background], dim=-1))[..., : names.shape[-1]]
 

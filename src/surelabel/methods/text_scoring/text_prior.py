@@ -22,14 +22,15 @@ def shrink_to_text_prior(
         h_c = (1 - k_c) · (cos(x, t_c) - mean) / sd + k_c · g_c(x) / sd(g)
         k_c = m_c / (m_c + prior_strength)
 
-    t_c is the text vector of class c, g_c the learned score, and m_c the number of images of class
-    c. Learned scores and cosines are both divided by their standard deviation over ``vectors``.
+    h_c is the result for class c, t_c the text vector, g_c the learned score, and m_c the number of
+    images of class c. The mean of the cosines is computed over the classes. sd and sd(g) are the
+    standard deviations of the centred cosines and of the learned scores over ``vectors``.
 
     Args:
         slopes: Weights of the learned scores g, centred over the classes with images, ``(c, d)``.
         biases: Biases of the learned scores, centred over the classes with images, ``(c,)``.
         texts: Unit vectors of the class texts, ``(c, d)``.
-        vectors: Vectors over which the deviations are computed, ``(m, d)``.
+        vectors: Vectors over which the standard deviations are computed, ``(m, d)``.
         image_counts: Number of images that each class was learned from (m_c), ``(c,)``.
         prior_strength: Weight of the text prior, as a number of images, >= 0.
 

@@ -23,15 +23,18 @@ BACKGROUNDS: dict[str, tuple[str, ...]] = {
 
 
 class TextScorer(nn.Module):
-    """Scale the cosines with label texts, and compare the scaled cosines in a score domain.
+    """Score image vectors by scaled cosines with label texts, compared in a score domain.
 
         score = domain(tau · cos(x, names), tau · cos(x, background), tau · cos(x, reference))
 
-    x is an image vector, and tau is the scale. All methods that are not trained on labels have
-    these settings. On the validation images of scenes-80, the mAP of each default is the best, or
-    within 0.2 of the best, with one encoder pass. With tiny-vit and tiny-rn, the mAP is 51.4 and
-    51.1 for ``domain=reference``, 51.4 and 51.1 for ``softmax`` (51.3 at half the scale), 49.9 and
-    50.0 for ``standardized``, and 49.8 and 49.8 for ``centred``. With ``domain=softmax``,
+    domain is the score domain, x an image vector, and tau the scale. The cosines are those with the
+    texts of the labels, of the background words and of the reference list. All methods that compute
+    text scores without gradient-based training have these settings.
+
+    On the validation images of scenes-80, with one encoder pass, each default has the highest mAP,
+    or an mAP within 0.2 of the highest. With tiny-vit and tiny-rn, the mAP is 51.4 and 51.1 for
+    ``domain=reference``, and also for ``softmax`` (51.3 at half the scale). It is 49.9 and 50.0 for
+    ``standardized``, and 49.8 and 49.8 for ``centred``. With ``domain=softmax``,
     ``templates=ensemble`` lowers the mAP by 2.9 and 1.6, and background words do not improve the
     mAP. On photographs (VOC2012 train, RN50x64), ``domain=softmax`` has 85.3 mAP at the scale of
     the encoder and 87.0 mAP at a quarter of this scale.
@@ -49,8 +52,8 @@ class TextScorer(nn.Module):
             the encoder is used.
 
     Raises:
-        ConfigError: If a setting is unknown or out of range, or if the domain compares labels
-            with each other and there are fewer than three.
+        ConfigError: If a setting is unknown or out of range, or if there are fewer than three
+            labels and the domain compares labels with each other.
 
     Example:
         >>> from surelabel.encoders import load_encoder

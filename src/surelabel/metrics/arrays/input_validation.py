@@ -1,4 +1,4 @@
-"""Validation of the arrays and integers that metrics take."""
+"""Validation of the arrays and integers that are passed to metrics."""
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ def validate_ranking_metric_inputs(
     """Validate the input of a ranking metric and convert it to arrays.
 
     Args:
-        scores: Finite scores, ``(n, c)``.
+        scores: Finite scores of n images and c classes, ``(n, c)``.
         targets: Targets, 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
@@ -22,8 +22,8 @@ def validate_ranking_metric_inputs(
         Scores, mask of the known positives and mask of the known targets, each ``(n, c)``.
 
     Raises:
-        InputError: If the shapes differ, a score is not finite, or a known target is neither 0
-            nor 1.
+        InputError: If the array shapes differ, a score is not finite, or a known target is neither
+            0 nor 1.
     """
     scores = np.asarray(scores, dtype=np.float64)
     target_values, known = validate_record_targets(targets, known)
@@ -31,9 +31,9 @@ def validate_ranking_metric_inputs(
     if not np.isfinite(scores).all():
         not_finite = scores[~np.isfinite(scores)]
         raise InputError(
-            f"scores must be finite; got {len(not_finite)} values that are NaN or infinite, the "
-            f"first is {not_finite[0]}. Replace these scores with 0 and set known=False for "
-            f"these labels."
+            f"scores must be finite; got {len(not_finite)} values that are NaN or infinite (the "
+            f"first is {not_finite[0]}). Replace these scores with 0 and set known=False for "
+            f"the same entries."
         )
     is_positive = target_values == 1
     if np.count_nonzero(target_values) != np.count_nonzero(is_positive):
@@ -50,15 +50,15 @@ def validate_probability_metric_inputs(
     """Validate the input of a metric of probabilities and convert it to arrays.
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
     Returns:
         Probabilities, targets (0 where unknown) and mask of the known targets, each ``(n, c)``.
 
     Raises:
-        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
             target is outside [0, 1].
     """
     probabilities = np.asarray(probabilities, dtype=np.float64)
@@ -73,12 +73,12 @@ def validate_probability_metric_inputs(
 
 
 def validate_metric_whole_number(name: str, value: float, *, minimum: int = 1) -> int:
-    """Return a setting as an integer.
+    """Check that a setting is a whole number and return it as an integer.
 
     Args:
         name: Name of the setting, for the error message.
         value: Value of the setting.
-        minimum: Smallest value that is allowed.
+        minimum: Smallest allowed value.
 
     Raises:
         ConfigError: If ``value`` is not a whole number or is less than ``minimum``.

@@ -15,7 +15,7 @@ def iterate_row_blocks(
 
     Args:
         arrays: Arrays of ``n`` rows each, ``(n, ...)``.
-        rows: Number of rows in a block; the last block may have fewer.
+        rows: Number of rows in a block; the last block may have fewer rows.
 
     Example:
         >>> import numpy as np

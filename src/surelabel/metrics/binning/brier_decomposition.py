@@ -23,14 +23,15 @@ class BrierDecomposition:
     Each term is one number, or an array with one number per class, ``(c,)``.
 
     Attributes:
-        reliability: Mean squared difference of accuracy and confidence of the bins, where 0 is
-            best. The reliability is equal to ``squared_calibration_error``.
-        resolution: Mean squared difference of the accuracy of a bin and the overall accuracy, where
-            a high value is best.
+        reliability: Squared difference between fraction of positives and mean probability of a bin,
+            averaged over bins with the bin counts as weights. The best value is 0. The reliability
+            is equal to ``squared_calibration_error``.
+        resolution: Squared difference between fraction of positives of a bin and overall fraction
+            of positives, averaged over bins with the bin counts as weights. A high value is best.
         uncertainty: Variance of the targets, which does not depend on the model.
-        within_bins: Variance of the probabilities within a bin minus twice the covariance of
-            probabilities and targets. The term is negative if the probabilities discriminate
-            positives from negatives within a bin.
+        within_bins: Variance of the probabilities within bins minus twice the covariance of
+            probabilities and targets within bins. The term is negative if the covariance is more
+            than half of the variance.
     """
 
     reliability: Array
@@ -45,7 +46,7 @@ class BrierDecomposition:
 
     @property
     def brier_score(self) -> Array:
-        """Brier score: the sum of reliability, refinement and the term within bins."""
+        """Brier score: the sum of reliability, refinement and within_bins."""
         return self.reliability + self.refinement + self.within_bins
 
 
@@ -56,27 +57,28 @@ def brier_decomposition(
     *,
     bins: int = 15,
 ) -> BrierDecomposition:
-    """Decompose the Brier score of all labels of all images, over bins of the probability.
+    """Decompose the Brier score of all labels of all images into terms over probability bins.
 
-        Brier = Σ_b n_b/n (accuracy_b - confidence_b)²  -  Σ_b n_b/n (accuracy_b - accuracy)²
+        Brier = Σ_b n_b/N (accuracy_b - confidence_b)²  -  Σ_b n_b/N (accuracy_b - accuracy)²
                 + variance of targets  +  within_bins
 
-    where bin b contains n_b of the n known targets, accuracy_b is the fraction of positives in the
-    bin, confidence_b is the mean probability and accuracy is the fraction of positives of all
-    targets. The term within_bins is the effect of different probabilities inside a bin.
+    where bin b contains n_b of the N known targets, accuracy_b is the fraction of positives in the
+    bin and confidence_b is the mean probability in the bin. The symbol accuracy without index is
+    the fraction of positives among all known targets. The term within_bins is the Brier score minus
+    the Brier score after each probability is replaced by the mean probability of its bin.
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
 
     Returns:
-        Four terms of ``brier``: reliability, resolution, uncertainty and within_bins. If no target
-        is known, the terms are NaN.
+        Four terms of the Brier score: reliability, resolution, uncertainty and within_bins. If no
+        target is known, the terms are NaN.
 
     Raises:
-        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
             target is outside [0, 1].
         ConfigError: If ``bins`` is not a whole number >= 1.
 
@@ -86,8 +88,9 @@ def brier_decomposition(
         Brier Score Decomposition, Weather and Forecasting, 2008.
 
     Differs:
-        Uncertainty is the variance of the targets, which equals accuracy (1 - accuracy) for
-        targets 0 and 1. The decomposition therefore also holds for graded targets.
+        Uncertainty is the variance of the targets, which equals accuracy · (1 - accuracy) for
+        targets 0 and 1. The decomposition therefore also holds for graded targets (between 0 and
+        1).
 
     Example:
         >>> parts = brier_decomposition([[0.1, 0.3, 0.8, 0.8]], [[0, 0, 1, 0]], bins=2)
@@ -109,12 +112,12 @@ def brier_decomposition_per_class(
     *,
     bins: int = 15,
 ) -> BrierDecomposition:
-    """Return ``brier_decomposition`` of each class, with terms of shape ``(c,)``.
+    """Return ``brier_decomposition`` for each of the c classes, with terms of shape ``(c,)``.
 
     If a class has no known target, the terms of the class are NaN.
 
     Source:
-        ``brier_decomposition`` of each column.
+        See ``brier_decomposition``, computed here for each column.
     """
     brier_score = brier_per_class(probabilities, targets, known)
     binned = reliability_bins_per_class(probabilities, targets, known, bins=bins)
@@ -125,7 +128,7 @@ def brier_decomposition_per_class(
 def _decompose_brier_score(
     brier_score: Array, bins: ReliabilityBins, uncertainty: Array
 ) -> BrierDecomposition:
-    """Compute the terms; the last is the difference of the score and the other three."""
+    """Compute the four terms; within_bins is the rest of the Brier score after the other terms."""
     total = bins.counts.sum(axis=-1)
     positives = np.where(bins.counts > 0, bins.counts * bins.accuracy, 0.0)
     overall_accuracy = divide_or_nan(positives.sum(axis=-1), total)

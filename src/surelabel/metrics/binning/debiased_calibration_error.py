@@ -1,9 +1,10 @@
 """Calibration errors corrected for the bias that sampling noise adds.
 
-The squared or absolute gap of a bin is never 0 for a finite sample, even if the probabilities are
-calibrated. The product of the errors of two labels is unbiased: if the probabilities are
-calibrated, the expected product is 0. Errors of labels of the same image are correlated, so each
-product combines the errors of two images.
+The gap of a bin is the absolute difference between fraction of positives and mean probability. In a
+finite sample, the gap of a bin is rarely 0, even if the probabilities are calibrated. The error of
+a label is the difference p - y between probability and target. If the probabilities are calibrated,
+the expected product of the errors of two independent labels is 0. Errors of labels of the same
+image are correlated, so each product combines labels of two different images.
 """
 
 import numpy as np
@@ -25,27 +26,28 @@ def squared_calibration_error_debiased(
     *,
     bins: int = 15,
 ) -> float:
-    """Return an unbiased estimate of ``squared_calibration_error``, which may be negative.
+    """Return an unbiased estimate of ``squared_calibration_error``; the estimate may be negative.
 
-        Σ_b  n_b / n · mean of (p - y)(p' - y') over pairs of labels of two images
+        Σ_b  n_b / N · mean of (p - y)(p' - y') over pairs of labels of two images
 
-    where bin b contains n_b of the n known targets, p is the probability and y is the target of a
-    label, and p' and y' are the probability and target of a label of another image in the same bin.
+    where bin b contains n_b of the N known targets, and p and y are the probability and the target
+    of a label in the bin. The symbols p' and y' are the probability and the target of a label of
+    another image in the same bin.
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1. Bins with labels
-            of a single image are left out.
+            of only one image are left out.
 
     Returns:
         Squared calibration error, at most 1. If the probabilities are calibrated, the expected
-        value is 0 and a single value may be negative. If no bin has labels of two images, the value
-        is NaN.
+        value is 0, so the value of a dataset may be negative. If no bin has labels of at least two
+        images, the value is NaN.
 
     Raises:
-        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
             target is outside [0, 1].
         ConfigError: If ``bins`` is not a whole number >= 1.
 
@@ -55,10 +57,11 @@ def squared_calibration_error_debiased(
         Quarterly Journal of the Royal Meteorological Society, 2012.
 
     Differs:
-        They subtract accuracy (1 - accuracy) / (n_b - 1) from each squared gap. Both are equal if
-        all probabilities of a bin are equal and each image occurs once in it; otherwise only the
-        pairs are unbiased. Repeated data reduces the estimated noise, so images must not be
-        duplicated.
+        Kumar et al. subtract accuracy_b · (1 - accuracy_b) / (n_b - 1) from the squared gap of each
+        bin, where accuracy_b is the fraction of positives in the bin. Both estimates are equal if
+        all probabilities in a bin are equal and each image has one label in the bin. Otherwise,
+        only the estimate from pairs is unbiased. Remove duplicate images, because duplicates reduce
+        the estimated noise.
 
     Example:
         >>> p, y = [[0.3], [0.3], [0.3], [0.3]], [[1], [0], [0], [0]]
@@ -78,10 +81,10 @@ def squared_calibration_error_debiased_per_class(
     *,
     bins: int = 15,
 ) -> Array:
-    """Return ``squared_calibration_error_debiased`` of each class, ``(c,)``.
+    """Return ``squared_calibration_error_debiased`` for each of the c classes, ``(c,)``.
 
     Source:
-        ``squared_calibration_error_debiased`` of each column.
+        See ``squared_calibration_error_debiased``, computed here for each column.
     """
     p, y, known = validate_probability_metric_inputs(probabilities, targets, known)
     bins = validate_metric_whole_number("bins", bins)
@@ -102,37 +105,39 @@ def ece_debiased(
     *,
     bins: int = 15,
 ) -> float:
-    """Return ``ece`` minus the estimated effect of sampling noise on the gap of each bin.
+    """Return ``ece`` minus the estimated bias that sampling noise adds to the gap of each bin.
 
-        Σ_b  n_b / n · (2 · gap_b - mean of |x_b|),   x_b ~ N(gap_b, variance of gap_b)
+        Σ_b  n_b / N · (2 · gap_b - mean of |x_b|),   x_b ~ Normal(gap_b, variance of gap_b)
 
-    where bin b contains n_b of the n known targets and gap_b is the absolute difference of accuracy
-    and confidence of the bin. The bias of an absolute gap cannot be removed completely. If a bin is
-    calibrated, 59 % of the bias remains; if the gap is at least one standard error, almost no bias
-    remains. Bins with labels of a single image are left out, because the noise of such bins cannot
-    be estimated.
+    where bin b contains n_b of the N known targets and gap_b is the absolute difference between the
+    fraction of positives and the mean probability in the bin. The bias of an absolute gap cannot be
+    removed completely. If a bin is calibrated, 59 % of the bias remains. If the true gap is at
+    least one standard error, the estimated gap is on average too low, by less than 0.1 standard
+    errors. Bins with labels of only one image are left out, because their noise cannot be
+    estimated.
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
 
     Returns:
-        Calibration error, at most 1 and possibly negative. If no bin has labels of two images, the
-        value is NaN.
+        Calibration error, at most 1 and possibly negative. If no bin has labels of at least
+        two images, the value is NaN.
 
     Raises:
-        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
             target is outside [0, 1].
         ConfigError: If ``bins`` is not a whole number >= 1.
 
     Source:
-        Kumar, Liang and Ma, Verified Uncertainty Calibration, NeurIPS 2019, arXiv:1909.10155. They
-        sample from the normal distribution; here its mean is computed in closed form.
+        Kumar, Liang and Ma, Verified Uncertainty Calibration, NeurIPS 2019, arXiv:1909.10155. The
+        paper estimates the mean of |x_b| from samples; here the mean is computed in closed form.
 
     Differs:
-        The variance of a gap is the variance between images, whose labels have correlated errors.
+        The variance of a gap is estimated from the variation between images, because the errors of
+        labels of the same image are correlated.
 
     Example:
         >>> p, y = [[0.3], [0.3], [0.3], [0.3]], [[1], [0], [0], [0]]
@@ -169,7 +174,7 @@ def _debiased_error_sums_per_image(
 
 
 def _debiased_squared_error(errors: Array, counts: Array) -> float:
-    """Return the mean product of two errors of different images, weighted by bin counts."""
+    """Return the mean product of the errors of two different images, weighted by bin counts."""
     size = counts.sum(axis=0)
     n_pairs = size**2 - (counts**2).sum(axis=0)
     products = errors.sum(axis=0) ** 2 - (errors**2).sum(axis=0)
@@ -179,7 +184,7 @@ def _debiased_squared_error(errors: Array, counts: Array) -> float:
 
 
 def _expected_noisy_gap_for_debiased_ece(mean: Array, deviation: Array) -> Array:
-    """Return the mean of |x| for a normally distributed x; ``mean`` if the deviation is 0."""
+    """Return the mean of |x| for a normally distributed x, or ``mean`` if the deviation is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where(deviation > 0, mean / deviation, np.inf)
     density_term = np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2)

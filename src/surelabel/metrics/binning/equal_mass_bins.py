@@ -10,11 +10,11 @@ def assign_equal_mass_bins(values: Array, bins: int) -> npt.NDArray[np.intp]:
     """Return the bin of each value, from 0 to bins - 1, ``(n,)``.
 
     The bin of a value is computed from the mean rank of all equal values, so the order of the
-    values has no effect. If all values are repeated, the bins do not change. If many values are
-    equal, some bins are empty.
+    values has no effect. If each value is repeated equally often, the bins of the values do not
+    change. If many values are equal, some bins are empty.
 
     Args:
-        values: Finite values, ``(n,)``.
+        values: Finite values, an array of length n.
         bins: Number of bins, >= 1.
 
     Example:
@@ -27,7 +27,7 @@ def assign_equal_mass_bins(values: Array, bins: int) -> npt.NDArray[np.intp]:
 
 
 def _equal_mass_bin_edges(values: Array, bins: int) -> Array:
-    """Return the smallest value of each bin except the first, infinity if no value is left."""
+    """Return the smallest value of each bin except the first, or infinity if no value is left."""
     edge_numbers = np.arange(1, bins)
     if not len(values) or bins == 1:
         return np.full(bins - 1, np.inf)
@@ -42,7 +42,7 @@ def _equal_mass_bin_edges(values: Array, bins: int) -> Array:
 
 
 def _equal_mass_bin_edge(values: Array, edge: int, at_edge: float, bins: int) -> float:
-    """Return the value at an edge, or the next higher value if its mean rank is below the edge."""
+    """Return the value at an edge, or the next higher value if the mean rank is below the edge."""
     rank_sum = np.count_nonzero(values < at_edge) + np.count_nonzero(values <= at_edge)
     if rank_sum * bins >= 2 * edge * len(values):
         return at_edge

@@ -16,12 +16,13 @@ from surelabel.records import Array, Flags
 
 @dataclass(frozen=True)
 class ReliabilityBins:
-    """Equal-width bins of probabilities; bin k is [k/bins, (k+1)/bins), the last bin includes 1.
+    """Equal-width bins of probabilities; bin k is [k/bins, (k+1)/bins); the last bin includes 1.
 
     Attributes:
-        counts: Number of known targets in each bin, ``(..., bins)``.
-        confidence: Mean probability of each bin, NaN if the bin is empty, ``(..., bins)``.
-        accuracy: Fraction of positives in each bin, NaN if the bin is empty, ``(..., bins)``.
+        counts: Number of known targets in each bin, ``(bins,)`` or, for c classes, ``(c, bins)``.
+        confidence: Mean probability in each bin, NaN if the bin is empty, same shape as ``counts``.
+        accuracy: Fraction of positives in each bin, NaN if the bin is empty, same shape as
+            ``counts``.
     """
 
     counts: Array
@@ -30,7 +31,7 @@ class ReliabilityBins:
 
     @property
     def gaps(self) -> Array:
-        """Absolute difference of accuracy and confidence of each bin, NaN if the bin is empty."""
+        """Absolute difference between accuracy and confidence of each bin, NaN for an empty bin."""
         return np.abs(self.accuracy - self.confidence)
 
     def gaps_with_min_count(self, min_count: int) -> Array:
@@ -53,22 +54,24 @@ def reliability_bins(
     """Bin all labels of all images by probability and return the reliability bins.
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
 
     Returns:
-        Count, confidence and accuracy of each bin, ``(bins,)`` each.
+        Count, confidence (mean probability) and accuracy (fraction of positives) of each bin,
+        ``(bins,)`` each.
 
     Raises:
-        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
             target is outside [0, 1].
         ConfigError: If ``bins`` is not a whole number >= 1.
 
     Source:
         Naeini, Cooper and Hauskrecht, Obtaining Well Calibrated Probabilities Using Bayesian
-        Binning, AAAI 2015; with the probability of each label, not of the top-1 prediction.
+        Binning, AAAI 2015; computed here from the probability of each label, not of the top-1
+        prediction.
 
     Example:
         >>> bins = reliability_bins([[0.1, 0.9]], [[0, 1]], bins=2)
@@ -90,10 +93,10 @@ def reliability_bins_per_class(
     *,
     bins: int = 15,
 ) -> ReliabilityBins:
-    """Return ``reliability_bins`` of each class, with arrays of shape ``(c, bins)``.
+    """Return ``reliability_bins`` for each of the c classes, with arrays of shape ``(c, bins)``.
 
     Source:
-        ``reliability_bins`` of each column.
+        See ``reliability_bins``, computed here for each column.
     """
     counts, confidence, accuracy = _reliability_bin_sums(probabilities, targets, known, bins)
     return ReliabilityBins(
@@ -114,7 +117,7 @@ def _reliability_bin_sums(
 
 
 def _reliability_bin_sums_of_block(p: Array, y: Array, known: Flags, *, bins: int) -> Array:
-    """Return counts, summed probabilities and summed targets of some images, ``(3, c, bins)``."""
+    """Return counts, summed probabilities and summed targets of a block, ``(3, c, bins)``."""
     n_classes = p.shape[1]
     cell = _assign_reliability_bins(p, bins)
     cell += np.arange(n_classes) * bins
@@ -127,7 +130,7 @@ def _reliability_bin_sums_of_block(p: Array, y: Array, known: Flags, *, bins: in
 
 
 def _assign_reliability_bins(p: Array, bins: int) -> npt.NDArray[np.intp]:
-    """Return the bin of each probability, exact also if rounding of p · bins crosses an edge."""
+    """Return the bin of each probability; rounding errors of p · bins at edges are corrected."""
     position = p * bins
     bin_index = position.astype(np.intp)
     position -= bin_index

@@ -16,26 +16,26 @@ ROWS_PER_BLOCK = 256  # images compared at a time, to bound the memory
 def neighbour_proximity(
     features: npt.ArrayLike, reference: npt.ArrayLike | None = None, *, neighbours: int = 10
 ) -> Array:
-    """Return the proximity of each image to its nearest neighbours, which is small for outliers.
+    """Return the proximity of each image to its nearest neighbours; outliers have a low value.
 
         proximity = exp(-mean distance to the nearest neighbours)
 
-    where the distance is the Euclidean distance of feature vectors, normalized to length 1.
+    where the distance is the Euclidean distance between feature vectors, normalized to length 1.
 
     Args:
-        features: Nonzero feature vectors of the images, ``(n, d)``.
-        reference: Feature vectors of held-out images, ``(r, d)``. If None, each image is compared
-            with the other rows of ``features``.
-        neighbours: Number of nearest neighbours, >= 1. If there are fewer other images, all other
-            images are used.
+        features: Nonzero feature vectors of n images, of width d, ``(n, d)``.
+        reference: Nonzero feature vectors of r held-out images, ``(r, d)``. If None, each
+            image is compared with the other rows of ``features``.
+        neighbours: Number of nearest neighbours, >= 1. If there are fewer images to compare with,
+            all of them are used.
 
     Returns:
         Proximity in (0, 1], ``(n,)``. If there is a single image and no reference, the value is
         NaN.
 
     Raises:
-        InputError: If a vector is zero or not finite, the widths differ, or the reference is
-            empty.
+        InputError: If a vector is zero or not finite, the widths of ``features`` and ``reference``
+            differ, or ``reference`` is empty.
         ConfigError: If ``neighbours`` is not a whole number >= 1.
 
     Source:
@@ -43,8 +43,9 @@ def neighbour_proximity(
         arXiv:2306.04590.
 
     Differs:
-        Their script uses squared distances and the mean of the exponentials. Their paper and this
-        function use distances and the exponential of the mean. Groups by rank hardly change.
+        The released script of Xiong et al. averages exp(-squared distance) over the neighbours. The
+        paper and this function use the formula above. The groups of ``piece`` depend only on the
+        order of the proximities, which hardly changes.
 
     Example:
         >>> neighbour_proximity([[1.0, 0.0], [0.0, 2.0]], [[3.0, 0.0], [0.0, 1.0]], neighbours=1)
@@ -68,16 +69,17 @@ def neighbour_proximity(
 def neighbour_proximity_cosine_blocks(
     features: npt.ArrayLike, reference: npt.ArrayLike | None = None
 ) -> Iterator[Array]:
-    """Yield the cosine similarities of features and reference, ``(rows, r)``, block by block.
+    """Yield blocks of rows of the cosine similarities of features and reference, ``(rows, r)``.
 
     Args:
-        features: Nonzero feature vectors of the images, ``(n, d)``.
-        reference: Feature vectors to compare with, ``(r, d)``. If None, ``features`` are compared
-            with each other, and the similarity of an image with itself is -inf.
+        features: Nonzero feature vectors of n images, of width d, ``(n, d)``.
+        reference: Nonzero feature vectors of r images to compare with, ``(r, d)``. If None,
+            ``features`` are compared with each other, and the similarity of an image with itself is
+            -inf.
 
     Raises:
-        InputError: If a vector is zero or not finite, the widths differ, or the reference is
-            empty.
+        InputError: If a vector is zero or not finite, the widths of ``features`` and ``reference``
+            differ, or ``reference`` is empty.
     """
     queries = normalize_for_neighbour_proximity("features", features)
     references = (
@@ -102,7 +104,7 @@ def normalize_for_neighbour_proximity(name: str, vectors: npt.ArrayLike) -> Arra
 
     Args:
         name: Name of the argument, for the error message.
-        vectors: Nonzero vectors, ``(n, d)``.
+        vectors: n nonzero vectors of width d, ``(n, d)``.
 
     Raises:
         InputError: If ``vectors`` does not have two axes, or a vector is zero or not finite.
@@ -113,7 +115,7 @@ def normalize_for_neighbour_proximity(name: str, vectors: npt.ArrayLike) -> Arra
     invalid = ~(np.isfinite(lengths[:, 0]) & (lengths[:, 0] > 0))
     if invalid.any():
         raise InputError(
-            f"{name} must be finite vectors other than zero; got {invalid.sum()} invalid vectors, "
-            f"the first in row {invalid.argmax()}. Remove those rows."
+            f"{name} must be finite and nonzero vectors; got {invalid.sum()} invalid vectors, "
+            f"the first in row {invalid.argmax()}. Remove these rows."
         )
     return np.asarray(array / lengths)

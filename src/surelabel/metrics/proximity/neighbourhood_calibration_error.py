@@ -21,21 +21,21 @@ def neighbourhood_calibration_error(
     *,
     neighbours: int = 10,
 ) -> float:
-    """Return the calibration gap of the nearest neighbours of an image, averaged over images.
+    """Return the calibration gap over the nearest neighbours of each image, averaged over images.
 
         mean over images i of  |accuracy(N(i)) - confidence(N(i))|
 
-    where N(i) are the nearest neighbours of image i, accuracy is the fraction of positives and
-    confidence is the mean probability. Accuracy and confidence are computed over all known targets
-    of the neighbours.
+    where N(i) are the nearest neighbours of image i without image i, accuracy is the fraction of
+    positives and confidence is the mean probability. Accuracy and confidence are computed over all
+    labels of the neighbours with a known target.
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
-        features: Nonzero feature vectors of the images, ``(n, d)``.
+        probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
+        features: Nonzero feature vectors of the images, of width d, ``(n, d)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         neighbours: Number of nearest neighbours by cosine similarity, >= 1. If there are fewer
-            other images, all other images are used; images that tie for the last rank are all
+            other images, all other images are used. All images that tie for the last rank are
             included. Images without a known target are left out.
 
     Returns:
@@ -43,14 +43,15 @@ def neighbourhood_calibration_error(
         target, the value is NaN.
 
     Raises:
-        InputError: If the shapes differ, a probability is NaN or outside [0, 1], a known target
-            is outside [0, 1], or a feature vector is zero or not finite.
+        InputError: If the array shapes do not match, a probability is NaN or outside [0, 1], a
+            known target is outside [0, 1], or a feature vector is zero or not finite.
         ConfigError: If ``neighbours`` is not a whole number >= 1.
 
     Source:
-        The supplement of Class-wise Covariance Regularization, section C, where it is called
-        PIECE. It specifies neither the number of neighbours nor the labels; ten neighbours and all
-        labels are our choice.
+        Zhou et al., Rethinking BCE Loss for Multi-Label Image Recognition with Fine-Tuning,
+        CVPR 2026, section C of the supplement, which calls this metric PIECE. The supplement
+        specifies neither the number of neighbours nor the labels. Ten neighbours and all labels are
+        our choice.
 
     Example:
         >>> features = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]

@@ -1,8 +1,8 @@
 """Proximity-informed expected calibration error (PIECE).
 
 A model may be overconfident on outliers and underconfident on typical images. If bins depend only
-on the probability, overconfidence and underconfidence cancel. PIECE also bins by proximity, so
-overconfidence and underconfidence do not cancel.
+on the probability, overconfidence and underconfidence in a bin cancel. PIECE also bins by
+proximity, so outliers and typical images are in different bins and their errors do not cancel.
 """
 
 import numpy as np
@@ -30,17 +30,17 @@ def piece(
 ) -> float:
     """Return the expected calibration error over cells of proximity and probability.
 
-        PIECE = Σ_g Σ_b  n_gb / n · |accuracy_gb - confidence_gb|
+        PIECE = Σ_g Σ_b  n_gb / N · |accuracy_gb - confidence_gb|
 
-    where cell gb contains the n_gb of the n known targets in proximity group g and probability bin
-    b, accuracy_gb is the fraction of positives and confidence_gb is the mean probability. PIECE is
-    never below ``ece`` with the same bins. Smaller cells have more sampling noise, so compare PIECE
-    with its noise floor:
+    where cell gb contains the n_gb of the N known targets in proximity group g and probability bin
+    b. The fraction of positives in the cell is accuracy_gb, and the mean probability in the cell is
+    confidence_gb. PIECE is never below ``ece`` with the same bins. Smaller cells have more sampling
+    noise, so compare PIECE with its noise floor:
     ``noise_floor(lambda p, y, known: piece(p, y, proximity, known), probabilities)``.
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         proximity: Result of ``neighbour_proximity``, or any other finite number per image,
             ``(n,)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
@@ -52,13 +52,13 @@ def piece(
         Calibration error in [0, 1], where 0 is best. If no target is known, the value is NaN.
 
     Raises:
-        InputError: If the shapes differ, a probability is NaN or outside [0, 1], a known target
-            is outside [0, 1], or a proximity is not finite.
+        InputError: If the array shapes do not match, a probability is NaN or outside [0, 1], a
+            known target is outside [0, 1], or a proximity is not finite.
         ConfigError: If ``bins`` or ``groups`` is not a whole number >= 1.
 
     Source:
         Xiong et al., Proximity-Informed Calibration for Deep Neural Networks, NeurIPS 2023,
-        arXiv:2306.04590; extended to several labels per image.
+        arXiv:2306.04590; extended here to several labels per image.
 
     Example:
         >>> round(piece([[0.5], [0.5]], [[0], [1]], [0.2, 0.9], groups=2), 4)

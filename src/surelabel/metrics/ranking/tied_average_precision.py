@@ -13,7 +13,7 @@ def tied_average_precision_of_ranking(scores: Array, is_positive: Flags) -> floa
     """Return the average precision of one ranking.
 
     Args:
-        scores: Finite scores, ``(m,)``.
+        scores: Finite scores of m labels, ``(m,)``.
         is_positive: True for positive targets, ``(m,)``.
 
     Returns:
@@ -30,12 +30,13 @@ def tied_average_precision_of_ranking(scores: Array, is_positive: Flags) -> floa
 
 
 def tied_average_precision_of_rows(scores: Array, is_positive: Flags, known: Flags) -> Array:
-    """Return the average precision of each row, by comparing each positive with the whole row.
+    """Return the average precision of each row.
 
-    If rows are short and have few positives, the comparison is faster than sorting each row.
+    Each positive is compared with all labels of its row. If rows are short and have few positives,
+    this comparison is faster than sorting each row.
 
     Args:
-        scores: Finite scores, ``(n, c)``.
+        scores: Finite scores of n images and c classes, ``(n, c)``.
         is_positive: True for known positive targets, ``(n, c)``.
         known: True where the target is known, ``(n, c)``.
 
@@ -56,8 +57,9 @@ def _count_tied_or_higher_scores(
 ) -> npt.NDArray[np.int64]:
     """Count, for each of the sorted positive scores, the scores that are at least as high.
 
-    Sorting all scores would take most of the time. Instead, all scores go into buckets by rough
-    size. Only scores that share a bucket with a positive are sorted; the others are counted.
+    Sorting all scores would take most of the computing time. Instead, all scores are assigned to
+    buckets by approximate size. Only scores that share a bucket with a positive are sorted; all
+    other scores are only counted.
     """
     bucket = _buckets_for_tied_average_precision(scores)
     counts = np.bincount(bucket)

@@ -1,7 +1,8 @@
 """Counts for precision, recall and F1 of the k highest-scored labels of each image.
 
-Labels that tie for the last of the k ranks share these ranks equally. The counts are means over all
-ways to break the tie, so the order of the classes has no effect on the counts.
+If labels tie for the last of the k ranks, the remaining ranks are divided equally among the tied
+labels. The counts are means over all orders of the tied labels, so the order of the classes has no
+effect.
 """
 
 import numpy as np
@@ -18,20 +19,21 @@ from surelabel.records import Array, Flags
 def count_top_k(
     scores: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None, k: int
 ) -> tuple[Array, Array, Array]:
-    """Count hits, selected labels and positives of each class.
+    """Count hits (selected positives), selected labels and known positives of each class.
 
     Args:
-        scores: Finite scores, ``(n, c)``. A higher score means a more likely label.
+        scores: Finite scores of n images and c classes, ``(n, c)``. A higher score means a more
+            likely label.
         targets: Targets, 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
-        k: Number of known labels selected in each image, >= 1.
+        k: Number of labels with a known target that are selected in each image, >= 1.
 
     Returns:
         Selected positives, selected labels and known positives of each class, each ``(c,)``.
 
     Raises:
-        InputError: If the shapes differ, a score is not finite, or a known target is neither 0
-            nor 1.
+        InputError: If the array shapes differ, a score is not finite, or a known target is neither
+            0 nor 1.
         ConfigError: If ``k`` is not a whole number >= 1.
     """
     k = validate_metric_whole_number("k", k)
@@ -44,7 +46,7 @@ def count_top_k(
 
 
 def _count_top_k_of_block(scores: Array, is_positive: Flags, known: Flags, *, k: int) -> Array:
-    """Return hits, selected labels and positives of some images, ``(3, c)``."""
+    """Count hits, selected labels and positives in a block of images, ``(3, c)``."""
     ranked_scores = scores if known.all() else np.where(known, scores, -np.inf)
     kth_score = np.partition(ranked_scores, -k, axis=1)[:, [-k]]
     is_selected = (ranked_scores >= kth_score) & known

@@ -19,8 +19,8 @@ class ConfidenceInterval:
 
     Attributes:
         value: Value on the original data, without resampling.
-        low: Lower end of the interval, NaN if the interval cannot be computed.
-        high: Upper end of the interval, NaN if the interval cannot be computed.
+        low: Lower end of the interval, or NaN if the interval cannot be computed.
+        high: Upper end of the interval, or NaN if the interval cannot be computed.
         undefined: Number of resamples for which the metric is NaN; such resamples are left out.
     """
 
@@ -43,13 +43,14 @@ def bootstrap_interval(
     """Compute the bootstrap interval of a metric by resampling images with replacement.
 
     The labels of an image are dependent, so whole images are resampled. The computing time is
-    ``resamples`` times that of the metric: 200 resamples of ``ece`` on 10,000 × 80 labels take some
-    seconds.
+    ``resamples`` times that of the metric. For example, 200 resamples of ``ece`` for 10,000 images
+    and 80 labels take some seconds.
 
     Args:
         metric: Metric of the table ``POOLED``, or a function with the same arguments.
-        probabilities: Probabilities or scores, as the metric requires, ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        probabilities: Probabilities or scores of n images and c classes, as the metric requires,
+            ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         resamples: Number of resamples, >= 2. A stable interval needs about 1,000 resamples.
         level: Confidence level, in (0, 1).
@@ -60,18 +61,19 @@ def bootstrap_interval(
         the interval are NaN.
 
     Raises:
-        InputError: If the shapes differ, or the metric raises an InputError.
-        ConfigError: If ``resamples`` or ``level`` is out of range.
+        InputError: If the array shapes differ, or the metric raises an InputError.
+        ConfigError: If ``resamples`` is not a whole number >= 2, or ``level`` is not in (0, 1).
 
     Source:
         Efron, Bootstrap Methods: Another Look at the Jackknife, Annals of Statistics, 1979;
         percentile interval.
 
     Differs:
-        The resampled values are shifted so that their mean is the value. For means over images
-        the shift is negligible. Binned errors are larger in each resample than in the data,
-        because repeated images add noise, and plain percentiles might exclude the value itself.
-        The interval measures the variation of the metric, not its bias: see ``noise_floor``.
+        The resampled values are shifted so that their mean is the value on the original data. If
+        the metric is a mean over images, the shift is negligible. Binned calibration errors are
+        usually larger on a resample, because repeated images add noise. Without the shift, the
+        interval might exclude the value on the original data. The interval measures the variation
+        of the metric, not its bias: see ``noise_floor``.
 
     Example:
         >>> from surelabel.metrics import brier
@@ -101,28 +103,30 @@ def paired_bootstrap_interval(
     level: float = 0.95,
     seed: int = 0,
 ) -> ConfidenceInterval:
-    """Compute the bootstrap interval of the difference of two models, first - second.
+    """Compute the bootstrap interval of the difference in a metric between two models.
 
-    Both models are evaluated on the same resampled images, so the interval is much narrower than
-    two separate intervals suggest. The computing time is twice that of ``bootstrap_interval``.
+    The difference is the metric of the first model minus the metric of the second model. Both
+    models are evaluated on the same resampled images, so the interval of the difference is usually
+    much narrower than two separate intervals suggest. The computing time is twice that of
+    ``bootstrap_interval``.
 
     Args:
         metric: Metric of the table ``POOLED``, or a function with the same arguments.
-        first: Probabilities or scores of the first model, ``(n, c)``.
+        first: Probabilities or scores of the first model, n images and c classes, ``(n, c)``.
         second: Probabilities or scores of the second model, ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         resamples: Number of resamples, >= 2. A stable interval needs about 1,000 resamples.
         level: Confidence level, in (0, 1).
         seed: Seed of the resampling.
 
     Returns:
-        Difference of the two models and confidence interval. The difference is significant if the
-        interval excludes 0.
+        Difference in the metric and confidence interval. The difference is significant at the
+        confidence level if the interval excludes 0.
 
     Raises:
-        InputError: If the shapes differ, or the metric raises an InputError.
-        ConfigError: If ``resamples`` or ``level`` is out of range.
+        InputError: If the array shapes differ, or the metric raises an InputError.
+        ConfigError: If ``resamples`` is not a whole number >= 2, or ``level`` is not in (0, 1).
 
     Source:
         Efron, Bootstrap Methods: Another Look at the Jackknife, Annals of Statistics, 1979;
@@ -151,15 +155,16 @@ def paired_bootstrap_interval(
 def paired_t_interval(
     differences: Sequence[float] | Array, *, level: float = 0.95
 ) -> ConfidenceInterval:
-    """Compute the t interval of the mean difference of two training methods over seeds.
+    """Compute the t interval of the mean difference between two training methods over seeds.
 
         mean ± t · standard deviation / √s
 
-    where s is the number of seeds and t is the quantile of Student's t distribution with s - 1
-    degrees of freedom.
+    where mean and standard deviation are those of the differences and s is the number of seeds. The
+    factor t is the (1 + level) / 2 quantile of Student's t distribution with s - 1 degrees of
+    freedom.
 
     Args:
-        differences: Difference of the two methods for each seed, finite, ``(s,)``.
+        differences: Finite difference between the two methods for each seed, ``(s,)``.
         level: Confidence level, in (0, 1).
 
     Returns:
@@ -168,7 +173,7 @@ def paired_t_interval(
 
     Raises:
         InputError: If ``differences`` is empty or contains a value that is not finite.
-        ConfigError: If ``level`` is out of range.
+        ConfigError: If ``level`` is not in (0, 1).
 
     Source:
         Student, The Probable Error of a Mean, Biometrika, 1908: the paired t interval.
@@ -195,7 +200,7 @@ def paired_t_interval(
 def _bootstrap_row_indices(
     n_images: int, resamples: int, seed: int
 ) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield row indices sampled with replacement; nothing for fewer than two images."""
+    """Yield row indices sampled with replacement, or nothing if there are fewer than two images."""
     resamples = validate_metric_whole_number("resamples", resamples, minimum=2)
     # spawned streams: the caller may have sampled the data with default_rng(seed)
     streams = np.random.default_rng(seed).spawn(resamples if n_images > 1 else 0)
@@ -214,7 +219,7 @@ def _shifted_bootstrap_interval(value: float, resampled: Array, level: float) ->
 
 
 def _bootstrap_tail_probability(level: float) -> float:
-    """Return the probability outside the interval at each end."""
+    """Return the probability of each tail outside the interval."""
     if not 0 < level < 1:
         raise ConfigError(f"level must be between 0 and 1; got {level}. Use 0.95 for 95 %.")
     return (1 - level) / 2

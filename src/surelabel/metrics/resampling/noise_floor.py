@@ -21,23 +21,23 @@ def noise_floor(
     resamples: int = 20,
     seed: int = 0,
 ) -> Value:
-    """Return the mean of a metric over targets sampled from the probabilities themselves.
+    """Return the mean of a metric over sets of targets that are sampled from the probabilities.
 
         y' ~ Bernoulli(p), ``resamples`` times
 
     where p is the probability of a label and y' is the sampled target. If a calibration error is
-    close to the noise floor, the error is not significant for the number of images.
+    close to the noise floor, the error cannot be distinguished from 0 with this number of images.
 
     Args:
         metric: Metric of the table ``METRICS``, or a function with the same arguments.
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
+        probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets are known.
         resamples: Number of sampled target matrices, >= 1.
         seed: Seed of the sampling.
 
     Returns:
-        Mean of the metric: one number, or one number per class, ``(c,)``, if the metric returns one
-        number per class.
+        Mean of the metric. If the metric returns one number per class, the mean has the shape
+        ``(c,)``, otherwise it is one number.
 
     Raises:
         InputError: If a probability is NaN or outside [0, 1], or the metric raises an InputError.

@@ -12,11 +12,11 @@ from surelabel.records import Array
 def squared_error_sums(
     probabilities: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None
 ) -> tuple[Array, Array, Array]:
-    """Sum the squared errors of each class, of the probabilities and of the class prevalence.
+    """Sum the squared errors of the probabilities and of the prevalence, for each class.
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
     Returns:
@@ -24,7 +24,7 @@ def squared_error_sums(
         known targets are equal) and number of known targets, each ``(c,)``.
 
     Raises:
-        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
             target is outside [0, 1].
     """
     p, y, known = validate_probability_metric_inputs(probabilities, targets, known)

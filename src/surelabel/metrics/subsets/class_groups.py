@@ -16,7 +16,7 @@ ColumnIndices = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class BaseAndNew:
-    """One metric of the base classes (trained with labelled images) and of the new classes.
+    """Values of one metric for base classes (with labelled training images) and for new classes.
 
     Attributes:
         base: Metric of the base classes.
@@ -43,16 +43,18 @@ def class_frequency_groups(
     """Group the classes into head, medium and tail by their number of positives in training.
 
     Args:
-        targets: Training targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        targets: Training targets in [0, 1] of n images and c classes, 1 = positive, 0 = negative,
+            NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         head: Smallest number of positives of a head class.
         tail: Number of positives below which a class is a tail class.
 
     Returns:
-        Column indices of the groups ``head``, ``medium`` and ``tail``; a group may be empty.
+        Column indices of the groups ``head``, ``medium`` and ``tail``; a group may be empty. The
+        group ``medium`` contains the classes that are neither in ``head`` nor in ``tail``.
 
     Raises:
-        InputError: If the shapes differ, or a known target is outside [0, 1].
+        InputError: If the array shapes differ, or a known target is outside [0, 1].
         ConfigError: If ``tail`` is greater than ``head``.
 
     Source:
@@ -84,7 +86,8 @@ def class_frequency_thirds(
     """Group the classes into head, medium and tail of about equal size by number of positives.
 
     Args:
-        targets: Training targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        targets: Training targets in [0, 1] of n images and c classes, 1 = positive, 0 = negative,
+            NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
 
     Returns:
@@ -92,10 +95,10 @@ def class_frequency_thirds(
         of positives share a group.
 
     Raises:
-        InputError: If the shapes differ, or a known target is outside [0, 1].
+        InputError: If the array shapes differ, or a known target is outside [0, 1].
 
     Source:
-        None; ours: thirds of the ranks of the numbers of positives.
+        None; ours: the classes are sorted by number of positives and split into thirds.
 
     Example:
         >>> groups = class_frequency_thirds([[1, 0, 1], [1, 0, 0], [1, 1, 1]])
@@ -120,21 +123,23 @@ def metric_per_class_group(
 
     Args:
         metric: Metric of the table ``POOLED``, or a function with the same arguments.
-        probabilities: Probabilities or scores, as the metric requires, ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        probabilities: Probabilities or scores of n images and c classes, as the metric requires,
+            ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         groups: Column indices of each group, with the group name as key; a class may belong to
             several groups.
 
     Returns:
-        Metric of each group, with the group name as key. The value of an empty group is NaN.
+        Dictionary from the name of each group to the metric of the group. The value
+        of an empty group is NaN.
 
     Raises:
         InputError: If a column does not exist, the shapes differ, or the metric raises an
             InputError.
 
     Source:
-        None; ours: the metric of some of the columns.
+        None; ours: the metric is computed on the columns of each group.
 
     Example:
         >>> from surelabel.metrics import brier
@@ -162,19 +167,20 @@ def base_and_new_metric(
     *,
     new: Sequence[int] | ColumnIndices,
 ) -> BaseAndNew:
-    """Compute a metric of the base classes and of the new classes, and the means of both values.
+    """Compute a metric for base classes and for new classes, and the means of the two values.
 
     Args:
         metric: Metric of the table ``POOLED``, or a function with the same arguments.
-        probabilities: Probabilities or scores, as the metric requires, ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``.
+        probabilities: Probabilities or scores of n images and c classes, as the metric requires,
+            ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         new: Column indices of the classes without labelled training images. The other columns are
             base classes.
 
     Returns:
-        Metric of the base classes, metric of the new classes and the means of both values. If a
-        group is empty or the metric is undefined, the value is NaN.
+        Metric of the base classes, metric of the new classes, and harmonic and arithmetic mean of
+        the two values. If a group is empty or the metric is undefined, the value is NaN.
 
     Raises:
         InputError: If a column does not exist, the shapes differ, or the metric raises an

@@ -34,18 +34,18 @@ def pair_ece(
     threshold: float = 0.0,
     seed: int = 0,
 ) -> float:
-    """Return the expected calibration error of p_i · p_j over all pairs of labels of all images.
+    """Return the expected calibration error of p_i · p_j over all label pairs of all images.
 
         for all labels i < j:   compare p_i · p_j with the target "i and j are positive"
 
     where p_i is the probability of label i. If the probabilities of single labels are calibrated,
     ``pair_ece`` measures the error of assuming independence. If the labels are also independent,
-    the expected value of ``pair_ece`` is ``noise_floor(pair_ece, probabilities)``.
+    ``noise_floor(pair_ece, probabilities)`` is an estimate of the expected value.
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``. A pair is known if
-            both labels are known.
+        probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``. A pair is
+            known if the targets of both labels are known.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
         max_pairs: Maximum number of label pairs, >= 1. If there are more label pairs, ``max_pairs``
@@ -59,14 +59,15 @@ def pair_ece(
         the value is NaN.
 
     Raises:
-        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
             target is outside [0, 1].
         ConfigError: If ``bins`` or ``max_pairs`` is not a whole number >= 1, or ``threshold`` is
             outside [0, 1].
 
     Source:
-        None; ours: ``ece`` of the products by which Cheng and Vasconcelos, Towards Calibrated
-        Multi-label Deep Neural Networks, CVPR 2024, section 5.3, rank images.
+        None; ours: ``ece`` of the products p_i · p_j. Images are ranked by these products in Cheng
+        and Vasconcelos, Towards Calibrated Multi-label Deep Neural Networks, CVPR 2024,
+        section 5.3.
 
     Example:
         >>> round(pair_ece([[0.5, 0.5], [0.5, 0.5]], [[1, 1], [0, 0]]), 4)
@@ -98,12 +99,13 @@ def pair_ece_first_without_second(
 
         for all labels i ≠ j:   compare p_i · (1 - p_j) with the target "i is positive, j negative"
 
-    where p_i is the probability of label i.
+    where p_i is the probability of label i. An ordered pair of labels corresponds to a search such
+    as "fork & !knife".
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
-        targets: Targets in [0, 1], 1 = positive, NaN = unknown, ``(n, c)``. A pair is known if
-            both labels are known.
+        probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``. A pair is
+            known if the targets of both labels are known.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
         bins: Number of equal-width bins on [0, 1], >= 1; the last bin includes 1.
         max_pairs: Maximum number of ordered label pairs, >= 1. If there are more label pairs,
@@ -116,13 +118,13 @@ def pair_ece_first_without_second(
         the value is NaN.
 
     Raises:
-        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
             target is outside [0, 1].
         ConfigError: If ``bins`` or ``max_pairs`` is not a whole number >= 1, or ``threshold`` is
             outside [0, 1].
 
     Source:
-        None; ours: ``pair_ece`` for one label without another.
+        None; ours: ``pair_ece`` for products p_i · (1 - p_j) instead of p_i · p_j.
 
     Example:
         >>> p, y = [[0.5, 0.5], [0.5, 0.5]], [[1, 1], [0, 0]]
@@ -151,7 +153,9 @@ def pair_reliability_bins(
     threshold: float = 0.0,
     seed: int = 0,
 ) -> ReliabilityBins:
-    """Return the reliability bins of the label pairs of ``pair_ece``, ``(bins,)``.
+    """Return the reliability bins of the products in ``pair_ece``, ``(bins,)`` each.
+
+    The arguments are those of ``pair_ece``.
 
     Source:
         None; ours: ``reliability_bins`` of the products of ``pair_ece``.
@@ -177,7 +181,9 @@ def pair_reliability_bins_first_without_second(
     threshold: float = 0.0,
     seed: int = 0,
 ) -> ReliabilityBins:
-    """Return the reliability bins of ``pair_ece_first_without_second``, ``(bins,)``.
+    """Return the reliability bins of ``pair_ece_first_without_second``, ``(bins,)`` each.
+
+    The arguments are those of ``pair_ece_first_without_second``.
 
     Source:
         None; ours: ``reliability_bins`` of the products of ``pair_ece_first_without_second``.
@@ -192,7 +198,7 @@ def pair_reliability_bins_first_without_second(
 
 
 def _sample_calibration_pairs(n_pairs: int, max_pairs: int, seed: int) -> ColumnIndices:
-    """Return the numbers of all pairs, or of ``max_pairs`` sampled ones, in ascending order."""
+    """Return the indices of all pairs, or of ``max_pairs`` sampled pairs, in ascending order."""
     if n_pairs <= validate_metric_whole_number("max_pairs", max_pairs):
         return np.arange(n_pairs)
     stream = np.random.default_rng(seed).spawn(1)[0]
@@ -206,7 +212,7 @@ def _calibration_pair_product_blocks(
     first: ColumnIndices,
     second: ColumnIndices,
 ) -> Iterator[tuple[Array, Array, Flags]]:
-    """Yield probability, target and known mask of some pairs at a time, (n, pairs) each."""
+    """Yield products, targets and known masks of blocks of label pairs, ``(n, pairs)`` each."""
     step = max(MAX_PRODUCTS // max(len(known), 1), 1)
     for start in range(0, max(len(first), 1), step):
         i, j = first[start : start + step], second[start : start + step]

@@ -17,16 +17,16 @@ def confusion_counts(
     """Count true positives, positives, true negatives and negatives of each class.
 
     Args:
-        probabilities: Probabilities in [0, 1], ``(n, c)``.
+        probabilities: Probabilities in [0, 1] of n images and c classes, ``(n, c)``.
         targets: Targets, 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``.
         known: Mask of the known targets, ``(n, c)``. If None, all targets except NaN are known.
-        threshold: Smallest probability that is predicted positive, in [0, 1].
+        threshold: Smallest probability at which a label is predicted positive, in [0, 1].
 
     Returns:
         True positives, positives, true negatives and negatives, each ``(c,)``.
 
     Raises:
-        InputError: If the shapes differ, a probability is NaN or outside [0, 1], or a known
+        InputError: If the array shapes differ, a probability is NaN or outside [0, 1], or a known
             target is neither 0 nor 1.
         ConfigError: If ``threshold`` is outside [0, 1].
     """
@@ -36,8 +36,8 @@ def confusion_counts(
     is_positive, predicted_positive = y == 1, p >= threshold
     if np.count_nonzero(is_positive) != np.count_nonzero(y):
         raise InputError(
-            f"targets of an accuracy must be 0 or 1; got {y[(y > 0) & ~is_positive][0]}. Round "
-            f"graded targets, or use brier or log_loss."
+            f"targets of an accuracy metric must be 0 or 1; got {y[(y > 0) & ~is_positive][0]}. "
+            f"Round graded targets, or use brier or log_loss."
         )
     is_negative = known & ~is_positive
     masks = (

@@ -1,6 +1,6 @@
 """Corrections of pseudo-labels: ``(scores (n c), *, settings) -> scores (n c)``, in log-odds.
 
-Add one line to ``CORRECTIONS`` for a new one.
+To add a correction, add one line to ``CORRECTIONS``.
 """
 
 from collections.abc import Callable

@@ -17,17 +17,18 @@ HARD_LOG_ODDS = math.log(0.95 / 0.05)  # log-odds of a probability of 0.95
 def hard_correction(scores: Tensor, *, top_k: int = 1, bottom_k: int = 1) -> Tensor:
     """Set the highest scores of each image to the log-odds of 0.95, the lowest to those of 0.05.
 
-        g(z) = log-odds of 0.95 for the highest, of 0.05 for the lowest, z for the others
+        g(z) = log(0.95 / 0.05) for the highest z, log(0.05 / 0.95) for the lowest z, otherwise z
 
-    All images with the same highest label receive equal scores for this label. On VOC2012 train,
-    with the whole-image scores of CLIP RN50x64, the mAP falls from 85.34 to 79.01, and to 77.57 if
-    the lowest label is changed too.
+    z is the log-odds of a label. All images with the same highest-scoring label receive equal
+    scores for this label. On VOC2012 train, with the whole-image scores of CLIP RN50x64, the mAP
+    falls from 85.34 to 79.01, and to 77.57 if the lowest label is changed too.
 
     Args:
         scores: Finite log-odds, ``(n, c)``.
-        top_k: Number of labels per image that are set to 0.95, >= 0. Labels with equal scores that
-            do not all fit are unchanged.
-        bottom_k: Number of labels per image that are set to 0.05, >= 0; ``top_k`` has priority.
+        top_k: Number of labels per image whose probability is set to 0.95, >= 0. If only some of
+            several equal scores would fit, none of them is changed.
+        bottom_k: Number of labels per image whose probability is set to 0.05, >= 0. If a label is
+            among the highest and the lowest labels, ``top_k`` has priority.
 
     Returns:
         Corrected log-odds ``(n, c)``, in float32 or wider.
@@ -40,9 +41,9 @@ def hard_correction(scores: Tensor, *, top_k: int = 1, bottom_k: int = 1) -> Ten
         TailorCLIP, arXiv:2606.11626, section 4.3.4, eq. 21.
 
     Differs:
-        The equation changes one highest and one lowest label. A row of equal scores stays
-        unchanged. The number of inversions grows by the lowest label only; without it, ties
-        replace them.
+        In the equation of the paper, one highest and one lowest label are changed. If all scores of
+        a row are equal, the row is unchanged. Only the change of the lowest label increases the
+        number of rank inversions; the change of the highest label replaces inversions by ties.
 
     Example:
         >>> hard_correction(torch.tensor([[0.0, -2.0, 3.0]])).round(decimals=4)

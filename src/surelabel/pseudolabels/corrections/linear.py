@@ -23,8 +23,8 @@ def linear_correction(scores: Tensor, *, top_k: int = 1, floor: float = 0.1) -> 
 
     Args:
         scores: Finite log-odds, ``(n, c)``.
-        top_k: Number of labels per image that are raised (beta), >= 0. Labels with equal scores
-            that do not all fit are unchanged.
+        top_k: Number of labels per image whose scores are raised (beta in the paper), >= 0. If only
+            some of several equal scores would fit, none of them is changed.
         floor: Result for a probability of 0 (alpha in the paper, a in the formula), in [0, 1). If
             0, the scores are unchanged.
 
@@ -38,8 +38,9 @@ def linear_correction(scores: Tensor, *, top_k: int = 1, floor: float = 0.1) -> 
     Source:
         TailorCLIP, arXiv:2606.11626, section 4.3.4, eq. 22.
 
-    Differs: A closed form without clipping; ``top_k`` is always a count: see
-    :func:`square_root_correction`.
+    Differs:
+        The result is computed in closed form, without clipping. ``top_k`` is always a count; see
+        :func:`square_root_correction`.
 
     Example:
         >>> linear_correction(torch.tensor([[0.0, -2.0, 3.0]])).round(decimals=4)

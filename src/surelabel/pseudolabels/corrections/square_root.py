@@ -22,10 +22,10 @@ def square_root_correction(scores: Tensor, *, top_k: int = 1, bottom_k: int = 0)
 
     Args:
         scores: Finite log-odds, ``(n, c)``.
-        top_k: Number of labels per image that are raised (beta), >= 0. Labels with equal scores
-            that do not all fit are unchanged.
-        bottom_k: Number of the lowest labels per image whose probability is squared, >= 0;
-            ``top_k`` has priority.
+        top_k: Number of labels per image whose scores are raised (beta in the paper), >= 0. If only
+            some of several equal scores would fit, none of them is changed.
+        bottom_k: Number of lowest-scoring labels per image whose probabilities are squared, >= 0.
+            If a label is among the highest and the lowest labels, ``top_k`` has priority.
 
     Returns:
         Corrected log-odds ``(n, c)``, in float32 or wider.
@@ -38,10 +38,11 @@ def square_root_correction(scores: Tensor, *, top_k: int = 1, bottom_k: int = 0)
         TailorCLIP, arXiv:2606.11626, section 3.3.1, eq. 9.
 
     Differs:
-        A closed form without clipping; the authors' code clips to [1e-6, 1 - 1e-6]. Their beta is
-        a count if it is an int and a share if it is a float. Their command line turns 1 into 1.0,
-        which means all labels. Here it is always a count. ``bottom_k`` is in their code, with the
-        value 0, and not in the paper.
+        The result is computed in closed form, without clipping; the authors' code clips
+        probabilities to [1e-6, 1 - 1e-6]. In the authors' code, beta is a count if it is an int,
+        and a fraction of the labels if it is a float. The command line of this code converts 1 to
+        1.0, which means all labels. Here ``top_k`` is always a count. ``bottom_k`` is in the
+        authors' code, with the value 0, but not in the paper.
 
     Example:
         >>> square_root_correction(torch.tensor([[0.0, -2.0, 0.5]])).round(decimals=4)

@@ -18,18 +18,19 @@ REFERENCE_IMAGES = 5000  # number of images from which images_per_label is not r
 
 @dataclass(frozen=True, kw_only=True)
 class CutAndSew:
-    """Settings of the training of a student on images with pasted overlays.
+    """Settings for training a student on images with pasted overlays.
 
     Args:
         max_overlays: Largest number of overlays on an image (L), >= 0. If 0, no overlays are
             pasted.
         overlay_probability: Probability p in [0, 1]. In the variant "code", p is the probability
-            that an overlay is the last overlay; in "paper", that there is another overlay.
+            that an overlay is the last overlay; in the variant "paper", the probability that there
+            is another overlay.
         overlay_scale: Fraction of width and height of the canvas that all overlays together may
             cover (q), in (0, 1].
         variant: Rule for number and size of the overlays, "paper" or "code".
-        images_per_label: Number of images per label that are used as overlays (k), >= 1, for 5,000
-            images or more. With fewer images, the number is reduced in proportion.
+        images_per_label: Number of images per label that are used as overlays (k), >= 1. If there
+            are fewer than 5,000 training images, the number is reduced in proportion.
         strong_view_weight: Weight of the loss of the strongly augmented view, >= 0. If 0, the view
             is not used.
         label_learning_rate: Learning rate of the labels, >= 0. If 0, the labels are not updated.
@@ -42,9 +43,9 @@ class CutAndSew:
         TailorCLIP, arXiv:2606.11626, section 3.3 and 3.5, with the settings of the authors' code.
 
     Differs:
-        L is 1 as in the code, so that p has no effect. In the paper p = q = 0.6, and L is not
-        stated. The paper selects 200 images per label, which is 3.5 % of VOC2012; of a small
-        dataset it would be all images.
+        The default of L is 1, as in the authors' code, so that p has no effect in the variant
+        "code". In the paper, p and q are 0.6, and L is not stated. The paper selects 200 images per
+        label, which is 3.5 % of the images of VOC2012, but could be all images of a small dataset.
 
     Example:
         >>> import torch
@@ -80,7 +81,7 @@ class CutAndSew:
             raise ConfigError(f'variant must be "paper" or "code"; got {self.variant!r}.')
 
     def select_overlay_images(self, scores: Tensor) -> Tensor:
-        """Return the row numbers of the images that are used as overlays, by scores ``(n, c)``."""
+        """Return the row numbers of overlay images, which have the highest scores ``(n, c)``."""
         share = min(1.0, len(scores) / REFERENCE_IMAGES)
         count = max(1, round(share * self.images_per_label))
         return overlay_candidates_of_top_images(mask_top_images(scores, count=count))

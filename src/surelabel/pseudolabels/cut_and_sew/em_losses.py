@@ -15,7 +15,7 @@ def em_expectation_loss(blended: Tensor, student: Tensor) -> Tensor:
 
     Args:
         blended: Log-odds z of the labels of canvases, ``(n, c)``. The gradient of the log-odds
-            flows back to the images on each canvas.
+            flows back to the labels of the images on each canvas.
         student: Scores u of the student for the same canvases, ``(n, c)``.
 
     Returns:
@@ -28,8 +28,8 @@ def em_expectation_loss(blended: Tensor, student: Tensor) -> Tensor:
         TailorCLIP, arXiv:2606.11626, section 3.5, eq. 19.
 
     Differs:
-        The weight of this loss is 1 in the paper and 0.5 in its code; Adam takes the same step for
-        either.
+        The weight of this loss is 1 in the paper and 0.5 in the authors' code. With Adam, the
+        weight has almost no effect on the size of the steps.
 
     Example:
         >>> import torch
@@ -62,8 +62,8 @@ def em_maximization_loss(student: Tensor, blended: Tensor) -> Tensor:
         TailorCLIP, arXiv:2606.11626, section 3.5, eq. 20.
 
     Differs:
-        The authors' code adds 0.7 times the same loss of a strongly augmented view, which is not in
-        the paper: call the function twice.
+        The authors' code adds 0.7 times the loss of a strongly augmented view, which is not in the
+        paper. To compute the sum, call this function once for each view.
 
     Example:
         >>> import torch

@@ -32,10 +32,11 @@ class EstimatorBatch:
 class LabelEstimator(nn.Module):
     """Store log-odds of every image and label, and update them with Adam during training.
 
-        z <- (1 - lr · weight_decay) · z - lr · m / (√v + 1e-8)     m, v: Adam's mean estimates
+        z <- (1 - lr · weight_decay) · z - lr · m / (√v + 1e-8)     m, v: Adam's moment estimates
 
-    z are the log-odds, lr is the learning rate, and m and v are the means of gradients and squared
-    gradients. Only the rows of a batch change, and steps are counted separately for each row.
+    z are the log-odds, lr is the learning rate, and m and v are the moving averages of gradients
+    and squared gradients. In the variant "paper", only the rows of a batch change, and steps are
+    counted separately for each row.
 
     Args:
         log_odds: Initial log-odds, ``(n, c)``, which are copied.
@@ -47,8 +48,8 @@ class LabelEstimator(nn.Module):
             "code", the mean gradients and the weight decay are applied to all rows at every step.
 
     Attributes:
-        log_odds: Current log-odds, ``(n, c)``, in float32 or wider, without correction and
-            blending.
+        log_odds: Current log-odds of the images, ``(n, c)``, in float32 or wider, before they are
+            blended on canvases.
 
     Raises:
         InputError: If ``log_odds`` are not of shape ``(n, c)``, or a value is not finite.
@@ -59,11 +60,13 @@ class LabelEstimator(nn.Module):
         Weight Decay Regularization, ICLR 2019.
 
     Differs:
-        The default is no weight decay. In the authors' code it is 0.01, and its effect grows with
-        the number of images. After one epoch of COCO it has shrunk all log-odds to 0.60 of their
-        values, more than the gradients changed them. Rows outside the batch do not change. In the
-        code (variant "code"), an element continues to change for ten times the size of its step,
-        0.13 in all on VOC2012; a ``learning_rate`` near 0.1 gives the same total change.
+        The default weight decay is 0. In the authors' code the weight decay is 0.01, and its effect
+        grows with the number of images. In one epoch of COCO, the weight decay multiplies all
+        log-odds by 0.60, which is a larger change than that by the gradients. In the variant
+        "paper", rows outside the batch do not change. In the variant "code", an element continues
+        to change in later steps, by about ten times the size of one step (0.13 in total on
+        VOC2012). In the variant "paper", a ``learning_rate`` near 0.1 leads to the same total
+        change.
 
     Example:
         >>> estimator = LabelEstimator(torch.zeros(3, 2))

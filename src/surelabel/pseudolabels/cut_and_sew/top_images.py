@@ -17,8 +17,8 @@ def mask_top_images(scores: Tensor, *, count: int = 200) -> Tensor:
     Args:
         scores: Scores of whole images or of fused views, ``(n, c)``. Only the order of the scores
             is used.
-        count: Number of images per label (k), >= 1. If there are fewer images, all images are
-            selected.
+        count: Number of selected images per label (k), >= 1. If there are fewer images, all images
+            are selected.
 
     Returns:
         Boolean mask of the selected images of each label, ``(n, c)``. If scores are equal, the
@@ -33,10 +33,11 @@ def mask_top_images(scores: Tensor, *, count: int = 200) -> Tensor:
         TailorCLIP, arXiv:2606.11626, section 3.3.2, eq. 10, with the authors' k = 200.
 
     Differs:
-        The paper selects by the whole-image scores, its code by the fused and corrected scores;
-        both are possible. On VOC2012 train with CLIP RN50x64, 89.4 % of the selected images are
-        positive by the whole-image scores, and 91.6 % by the fused scores. A label with fewer than
-        ``count`` positive images gets wrong ones: see :func:`mask_top_images_by_prevalence`.
+        The paper selects images by whole-image scores, and the authors' code by fused and corrected
+        scores; this function accepts both. On VOC2012 train with CLIP RN50x64, 89.4 % of the images
+        selected by whole-image scores are positive, and 91.6 % of the images selected by fused
+        scores. If a label has fewer than ``count`` positive images, negative images are also
+        selected; see :func:`mask_top_images_by_prevalence`.
 
     Example:
         >>> mask_top_images(torch.tensor([[3.0, 1.0], [2.0, 2.0], [1.0, 3.0]]), count=1)
@@ -74,10 +75,11 @@ def mask_top_images_by_prevalence(
         ConfigError: If ``share`` is outside (0, 1].
 
     Source:
-        none; ours, in place of the fixed k of TailorCLIP, arXiv:2606.11626, eq. 10, which is a
-        large fraction of a small dataset and a small fraction of a large one. On VOC2012 train
-        with CLIP RN50x64, half of the expected images by whole-image scores: 96.6 % of the
-        selected images are positive, and 75.5 % for the worst label (89.4 and 52.5 % with k = 200).
+        none; ours. TailorCLIP, arXiv:2606.11626, eq. 10, selects a fixed number k of images, which
+        is a large fraction of a small dataset and a small fraction of a large dataset. On VOC2012
+        train with CLIP RN50x64, half of the expected positive images were selected by whole-image
+        scores. Of the selected images, 96.6 % are positive, and 75.5 % for the label with the
+        lowest percentage (with k = 200, 89.4 % and 52.5 %).
 
     Example:
         >>> scores = torch.tensor([[4.0, 1.0], [3.0, 2.0], [2.0, 3.0], [1.0, 4.0]])
@@ -88,7 +90,10 @@ def mask_top_images_by_prevalence(
     if not 0 < share <= 1:
         raise ConfigError(f"share must be in (0, 1]; got {share!r}.")
     if not ((prevalence >= 0) & (prevalence <= 1)).all():
-        raise InputError("prevalence must be in [0, 1], a fraction of the images for each label.")
+        raise InputError(
+            "prevalence must be in [0, 1], the fraction of positive images of each label; got "
+            f"values from {float(prevalence.min()):g} to {float(prevalence.max()):g}."
+        )
     count = (share * sizes["n"] * prevalence.double()).round().clamp(min=1)
     return _top_image_ranks(validate_pseudolabel_image_scores(scores)) < count
 
@@ -116,7 +121,7 @@ def overlay_candidates_of_top_images(selected: Tensor) -> Tensor:
     check_shapes(selected=(selected, "n c"))
     if selected.dtype != torch.bool:
         raise InputError(
-            f"selected must be a boolean mask, as mask_top_images returns it; got {selected.dtype}."
+            f"selected must be a boolean mask, as from mask_top_images; got {selected.dtype}."
         )
     return selected.any(dim=1).nonzero()[:, 0]
 

@@ -61,8 +61,8 @@ def check_pseudolabel_count(name: str, count: int, minimum: int = 0) -> None:
     """
     if isinstance(count, bool) or not isinstance(count, Integral) or count < minimum:
         raise ConfigError(
-            f"{name} must be a whole number, {minimum} or more, such as {max(minimum, 1)}, never a "
-            f"share; got {count!r}."
+            f"{name} must be a whole number, {minimum} or more, such as {max(minimum, 1)}, not a "
+            f"fraction; got {count!r}."
         )
 
 

@@ -13,7 +13,7 @@ def rank_inversions_within_images(scores: Tensor, targets: Tensor) -> Tensor:
 
         Σ over positive j, negative k of [z_k > z_j]
 
-    z_j is the score of label j.
+    z_j is the score of label j, and [z_k > z_j] is 1 if the inequality is true and 0 otherwise.
 
     Args:
         scores: Scores, ``(n, c)``. Only the order of the scores is used.
@@ -29,8 +29,8 @@ def rank_inversions_within_images(scores: Tensor, targets: Tensor) -> Tensor:
         TailorCLIP, arXiv:2606.11626, section 4.3.4, table 6.
 
     Differs:
-        The paper does not state whether its pairs are labels of an image or images of a label; the
-        other case is :func:`rank_inversions_within_labels`.
+        The paper does not state whether the pairs are two labels of an image or two images of a
+        label. :func:`rank_inversions_within_labels` counts pairs of images.
 
     Example:
         >>> scores = torch.tensor([[3.0, 2.0, 1.0], [3.0, 2.0, 1.0]])
@@ -54,7 +54,7 @@ def rank_inversions_within_labels(scores: Tensor, targets: Tensor) -> Tensor:
 
         Σ over positive images i, negative images k of [z_k > z_i]
 
-    z_i is the score of image i.
+    z_i is the score of image i, and [z_k > z_i] is 1 if the inequality is true and 0 otherwise.
 
     Args:
         scores: Scores, ``(n, c)``. Only the order of the scores is used.

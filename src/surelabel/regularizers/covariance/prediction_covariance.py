@@ -19,14 +19,14 @@ class CovarianceBatch:
     """Tensors of one training step that the covariance regularizers need.
 
     Attributes:
-        scores: Log-odds, or scores if the step has no log-odds, float32 or wider, ``(n, c)``. If a
-            target is unknown, the score is 0.
+        scores: Log-odds of c labels for n images, or scores if the step has no log-odds, float32 or
+            wider, ``(n, c)``. If a target is unknown, the score is 0.
         negative_weights: Weight of each label as a negative, ``(n, c)``: 1 - target, or 0 if the
             target is unknown.
         known_weights: Weight of each known target, ``(n, c)``: 1 if the target is known, otherwise
             0.
         n_images: Number of images with a known target, >= 1, ``()``.
-        similarity: Similarity of the texts of two labels, ``(c, c)``.
+        similarity: Similarity of the texts of each label pair, ``(c, c)``.
     """
 
     scores: Tensor
@@ -44,7 +44,7 @@ def prediction_covariance_batch(step: TrainingStep, similarity: TextSimilarity) 
         similarity: Kind of text similarity: "cosine", "centered" or "minmax".
 
     Raises:
-        InputError: If the step has no texts, or the tensors of the step differ in shape.
+        InputError: If the step has no texts, or the shapes of its tensors do not match.
         ConfigError: If ``similarity`` is not "cosine", "centered" or "minmax".
     """
     if step.texts is None:
@@ -76,10 +76,10 @@ def prediction_covariance_text_similarity(texts: Tensor, similarity: TextSimilar
     """Return the similarity of each pair of texts, ``(c, c)``.
 
     Args:
-        texts: Text vectors of the labels, ``(c, d)``.
+        texts: Text vectors of c labels, of width d, ``(c, d)``.
         similarity: Kind of similarity: "cosine" for the cosine, "centered" for the cosine after the
-            mean vector is subtracted, "minmax" for the cosine scaled to [0, 1] over pairs of
-            different labels.
+            mean vector is subtracted, "minmax" for the cosine scaled linearly to [0, 1] over
+            pairs of different labels.
 
     Raises:
         ConfigError: If ``similarity`` is not "cosine", "centered" or "minmax".
@@ -102,10 +102,10 @@ def prediction_covariance_text_similarity(texts: Tensor, similarity: TextSimilar
 def prediction_correlation(
     columns: Tensor, weights: Tensor, n_images: Tensor, epsilon: float
 ) -> Tensor:
-    """Return the weighted correlation of the predictions of two labels, ``(c, c)``.
+    """Return the weighted correlation of the predictions of each label pair, ``(c, c)``.
 
     Args:
-        columns: Predictions of each label, ``(n, c)``.
+        columns: Predictions for n images and c labels, ``(n, c)``.
         weights: Weights of the predictions, ``(n, c)``.
         n_images: Number of images that the covariance is divided by, ``()``.
         epsilon: Number added to each variance, >= 0.
@@ -128,9 +128,9 @@ def prediction_covariance_difference(
     """Return the mean squared difference of correlation and similarity over label pairs, ``()``.
 
     Args:
-        correlation: Correlation of the predictions of two labels, ``(c, c)``.
-        similarity: Similarity of the texts of two labels, ``(c, c)``.
-        shared_images: Number of images that are used for both labels of a pair, ``(c, c)``.
+        correlation: Correlation of the predictions of each label pair, ``(c, c)``.
+        similarity: Similarity of the texts of each label pair, ``(c, c)``.
+        shared_images: Number of images that are used for both labels of each pair, ``(c, c)``.
         min_images: Smallest number of shared images. Label pairs with fewer shared images are left
             out.
     """

@@ -15,8 +15,8 @@ class LabelPairs:
     """Scores and weights of all pairs of a positive and a negative label of the same image.
 
     Attributes:
-        scores: Log-odds, or scores if the step has no log-odds, float32 or wider, ``(n, c)``. If a
-            target is unknown, the score is 0.
+        scores: Log-odds of c labels for n images, or scores if the step has no log-odds, float32 or
+            wider, ``(n, c)``. If a target is unknown, the score is 0.
         positive_weights: Weight of each label as a positive, ``(n, c)``: the target, or 0 if the
             target is unknown.
         negative_weights: Weight of each label as a negative, ``(n, c)``: 1 - target, or 0 if the
@@ -33,11 +33,11 @@ class LabelPairs:
     def from_step(cls, step: TrainingStep) -> Self:
         """Return the label pairs of a training step.
 
-        The weight of an image with T >= 2 known labels is 2 / (T · (T - 1)), divided by the number
-        of images with at least two known labels. Images with fewer known labels have the weight 0.
+        The weight of an image with T >= 2 known targets is 2 / (T · (T - 1)), divided by the number
+        of such images. Images with fewer known targets have weight 0.
 
         Raises:
-            InputError: If the tensors of the step differ in shape.
+            InputError: If the shapes of the tensors of the step do not match.
         """
         step_scores = step.scores if step.logits is None else step.logits
         check_shapes(

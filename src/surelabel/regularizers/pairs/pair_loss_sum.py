@@ -1,4 +1,4 @@
-"""Sum of the logistic loss over all label pairs, exact, with its gradient."""
+"""Exact sum of the logistic loss over all label pairs, and the gradient of the sum."""
 
 import math
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ def sum_pair_losses(pairs: LabelPairs) -> Tensor:
     """Return the weighted sum of log(1 + exp(z_s - z_t)) over all label pairs, ``()``.
 
     In the formula, z_t is the score of the positive label and z_s is the score of the negative
-    label. The sum can be differentiated once.
+    label. Only the first derivative of the sum is available.
     """
     total: Tensor = _PairLossSum.apply(
         pairs.scores, pairs.positive_weights, pairs.negative_weights, pairs.image_weights
@@ -27,7 +27,7 @@ def sum_pair_losses(pairs: LabelPairs) -> Tensor:
 
 
 class _PairLossSum(torch.autograd.Function):
-    """Weighted sum over all pairs; the forward pass saves only the gradient."""
+    """Weighted sum of the losses of all pairs; the forward pass saves only the gradient."""
 
     @staticmethod
     def forward(
@@ -49,8 +49,9 @@ def _pair_loss_sum_and_gradient(
 ) -> tuple[Tensor, Tensor]:
     """Return the weighted sum, ``()`` float64, and its gradient, ``(n, c)``.
 
-    The cost of an image is its number of labels times the smaller of its numbers of positives and
-    negatives. If positives outnumber negatives, both are exchanged and the scores change sign.
+    The computing time of an image is proportional to its number of labels times its number of
+    positives. If an image has more positives than negatives, positives and negatives are exchanged
+    and the scores change sign.
     """
     swap = ((positive > 0).sum(1) > (negative > 0).sum(1))[:, None]
     scores = torch.where(swap, -scores, scores)
@@ -75,9 +76,9 @@ def _pair_loss_sum_and_gradient(
 
 
 def _pair_loss_blocks(is_positive: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield rows with equal numbers of positives and the columns of these, ``(r,)`` and ``(r, k)``.
+    """Yield r rows with k positives each and the columns of the positives, ``(r,)`` and ``(r, k)``.
 
-    Together the blocks cover each positive once, with about ``PAIRS_PER_BLOCK`` pairs each.
+    Each positive is in exactly one block. A block has about ``PAIRS_PER_BLOCK`` pairs.
     """
     counts, columns = is_positive.sum(1), is_positive.nonzero()[:, 1]
     first = counts.cumsum(0) - counts

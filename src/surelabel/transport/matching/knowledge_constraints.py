@@ -2,8 +2,8 @@
 
 Cost, region weights and teacher plan are computed from the cosine similarities of regions and
 labels, ``(n, p, c)``. Compute the similarities in float32 or float64. In half precision, the
-rounding error of a cosine is up to 2e-4; with a sharpness of 100, the relative error of the softmax
-is 2 %. The functions of this module do not propagate gradients.
+rounding error of a cosine is up to 2e-4; if cosines are multiplied by 100 (``sharpness``), the
+relative error of the softmax is up to 2 %. The functions of this module do not propagate gradients.
 
     cost, regularization = add_knowledge_constraint_to_cost(
         knowledge_constrained_cost(similarities),
@@ -26,11 +26,12 @@ def knowledge_constrained_cost(similarities: Tensor, *, sharpness: float = 100.0
 
         C_ij = 1 - softmax over labels (sharpness · S_ij)
 
-    where S_ij is the cosine similarity of region i and label j.
+    where C_ij is the cost of region i for label j, and S_ij is the cosine similarity of region i
+    and label j.
 
     Args:
-        similarities: Cosines of regions and labels (S), ``(n, p, c)``.
-        sharpness: Factor of the cosines (tau), > 0. The factor of CLIP is 100.
+        similarities: Cosine similarities of n images, p regions and c labels (S), ``(n, p, c)``.
+        sharpness: Factor of the cosine similarities (tau), > 0. CLIP uses a factor of 100.
 
     Returns:
         Costs in [0, 1], ``(n, p, c)``, float32 or float64, without gradient. The costs of a region
@@ -64,7 +65,7 @@ def knowledge_constrained_region_weights(
     where u_i is the weight of region i and S_ij is the cosine similarity of region i and label j.
 
     Args:
-        similarities: Cosines of regions and labels (S), ``(n, p, c)``.
+        similarities: Cosine similarities of n images, p regions and c labels (S), ``(n, p, c)``.
         temperature: Temperature of the softmax, > 0.
 
     Returns:
@@ -79,7 +80,7 @@ def knowledge_constrained_region_weights(
         Knowledge-Constrained Optimal Transport, CVPR 2025, arXiv:2503.15337, eq. 8.
 
     Differs:
-        The temperature is that of the released code; the paper states none.
+        The authors state no temperature; the default is the value in their released code.
 
     Example:
         >>> similarities = torch.tensor([[[0.20, 0.21], [0.31, 0.22]]])
@@ -96,33 +97,36 @@ def knowledge_constrained_log_teacher_plan(
 ) -> Tensor:
     """Return the logarithm of the teacher plan, computed from a frozen model's similarities.
 
-        W = softmax over labels (sharpness · S)
+        W_ij = softmax over labels (sharpness · S_ij)
         log P~_ij = log softmax over regions (focus · W_ij) if label j is positive, otherwise 0
 
-    where P~ is the teacher plan and S are the cosine similarities of regions and labels.
+    where P~ is the teacher plan, S_ij is the cosine similarity of region i and label j, and W_ij is
+    the softmax probability of label j in region i.
 
     Args:
-        similarities: Cosines of regions and labels of the frozen model (S), ``(n, p, c)``.
+        similarities: Cosine similarities of n images, p regions and c labels, computed by the
+            frozen model (S), ``(n, p, c)``.
         positive: Mask of the positive labels, ``(n, c)``. If a label is negative or unknown, the
             teacher plan has no effect on the transport plan of the label.
-        sharpness: Factor of the cosines, > 0.
+        sharpness: Factor of the cosine similarities, > 0.
         focus: Factor of W before the softmax over regions, > 0.
 
     Returns:
         Logarithm of the teacher plan, <= 0, ``(n, p, c)``, float32 or float64, without gradient.
 
     Raises:
-        InputError: If the shapes of ``similarities`` and ``positive`` differ.
-        ConfigError: If a setting is not above 0.
+        InputError: If the axes of ``similarities`` and ``positive`` do not match.
+        ConfigError: If ``sharpness`` or ``focus`` is not above 0.
 
     Source:
         Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through
         Knowledge-Constrained Optimal Transport, CVPR 2025, arXiv:2503.15337, eq. 9.
 
     Differs:
-        The released code uses the smallest entry of the whole batch for labels that are not
-        positive. The transport plan is the same: its marginals are fixed, so such labels receive
-        as much mass as others. Both factors are those of the released code.
+        For labels that are not positive, the authors' code uses the smallest value of the whole
+        batch instead of 0. The transport plan is the same, because its marginals are fixed, and a
+        constant that is added to all costs of a label has no effect. The default factors are those
+        of the authors' code.
 
     Example:
         >>> similarities = torch.tensor([[[0.20, 0.21], [0.25, 0.22]]])
@@ -146,21 +150,21 @@ def add_knowledge_constraint_to_cost(
         min <C, P> - lambda1 · H(P) + lambda2 · KL(P || P~)
           = min <C - lambda2 · log P~, P> - (lambda1 + lambda2) · H(P)
 
-    where C is the cost, P is the transport plan, P~ is the teacher plan, H is the entropy and KL is
-    the Kullback-Leibler divergence.
+    where C is the cost, P is the transport plan, P~ is the teacher plan, <C, P> is the sum of all
+    C_ij · P_ij, H is the entropy and KL is the Kullback-Leibler divergence.
 
     Args:
-        cost: Cost of each region for each label (C), ``(n, p, c)``.
+        cost: Cost of p regions for c labels in n images (C), ``(n, p, c)``.
         log_teacher: Logarithm of the teacher plan (P~), ``(n, p, c)``, finite.
         entropy_weight: Weight of the entropy (lambda1), > 0.
         teacher_weight: Weight of the divergence from the teacher plan (lambda2), >= 0.
 
     Returns:
-        Cost and regularization for ``sinkhorn``, without gradient.
+        Arguments ``cost`` and ``regularization`` of ``sinkhorn``. The cost has no gradient.
 
     Raises:
         InputError: If the shapes of ``cost`` and ``log_teacher`` differ.
-        ConfigError: If a weight is out of range.
+        ConfigError: If ``entropy_weight`` is not above 0, or if ``teacher_weight`` is negative.
 
     Source:
         Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through

@@ -13,13 +13,14 @@ BYTES_PER_BLOCK = 2**26  # size of one product on an accelerator: 64 MiB, a few 
 
 @dataclass(frozen=True)
 class TransportPlan:
-    """Weight of each region of an image for each label: ``left · kernel · right``.
+    """Weight of each region i of an image for each label j: ``left_i · kernel_ij · right_j``.
 
     The factors are float32 or float64 and have no gradient. If a plan did not converge, ``apply``
-    and ``matrix`` raise ``NotConverged`` until ``accept_unconverged`` is called.
+    and ``matrix`` raise ``NotConverged``. To use the plan nevertheless,
+    call ``accept_unconverged``, which returns a copy that is marked as converged.
 
     Attributes:
-        kernel: Non-negative kernel, ``(n, p, c)``.
+        kernel: Non-negative kernel of n images, p regions and c labels, ``(n, p, c)``.
         left: Scaling factor of each region, ``(n, p)``.
         right: Scaling factor of each label, ``(n, c)``.
         steps: Number of iterations of each image, ``(n,)``. If the plan has a closed form, the
@@ -38,17 +39,18 @@ class TransportPlan:
 
     @classmethod
     def closed_form(cls, kernel: Tensor, left: Tensor, right: Tensor) -> "TransportPlan":
-        """Return a plan that was computed without iteration."""
+        """Return a plan with the given factors, which is marked as converged after 0 steps."""
         zeros = left.new_zeros(len(left))
         return cls(kernel, left, right, zeros.int(), zeros, zeros == 0)
 
     def apply(self, values: Tensor) -> Tensor:
         """Return the sum over regions of plan weight times value, for each label.
 
-        The matrix of the plan is not computed.
+        The sum is computed from the factors, without the matrix of the plan.
 
         Args:
-            values: Value of each region for each label, ``(n, p, c)``. Gradients are propagated.
+            values: Value of each region for each label, ``(n, p, c)``. Gradients are propagated
+                to the values.
 
         Returns:
             Weighted sums, ``(n, c)``, float32 or float64. For a weighted mean, divide the weighted
@@ -103,7 +105,8 @@ def sum_transport_plan_per_image(left: Tensor, kernel: Tensor, values: Tensor) -
 def sum_transport_plan_in_blocks(left: Tensor, kernel: Tensor, values: Tensor) -> Tensor:
     """Return ``Σ_i left_i · kernel_ij · value_ij`` over the regions i for each label j, ``(n, c)``.
 
-    The sum is computed in blocks of images of at most ``BYTES_PER_BLOCK``, for an accelerator.
+    For an accelerator, the sum is computed in blocks of images of at most ``BYTES_PER_BLOCK``
+    bytes.
     """
     bytes_per_image = values.element_size() * values.shape[1] * values.shape[2]
     images = max(1, BYTES_PER_BLOCK // bytes_per_image)

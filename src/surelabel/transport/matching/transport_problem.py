@@ -17,10 +17,10 @@ class TransportProblem:
     """Cost and marginals in float32 or float64, without gradient.
 
     Attributes:
-        cost: Cost of each region for each label, ``(n, p, c)``.
+        cost: Cost of p regions for c labels in n images, ``(n, p, c)``.
         rows: Weights of the regions, sum 1 in each image, ``(n, p)``.
         columns: Weights of the labels, sum 1 in each image, ``(n, c)``.
-        cost_range: Difference of the largest and the smallest cost of each image, ``(n,)``.
+        cost_range: Difference between the largest and the smallest cost of each image, ``(n,)``.
     """
 
     cost: Tensor
@@ -41,7 +41,7 @@ class TransportProblem:
         sizes = check_shapes(cost=(cost, "n p c"), rows=(rows, "n p"), columns=(columns, "n c"))
         if not sizes["p"] or not sizes["c"]:
             raise InputError(
-                f"cost must have at least one region and one label; got {tuple(cost.shape)}."
+                f"cost must have at least one region and one label; got shape {tuple(cost.shape)}."
             )
         dtypes = (cost.dtype, rows.dtype, columns.dtype, torch.float32)
         dtype = reduce(torch.promote_types, dtypes)
@@ -52,7 +52,7 @@ class TransportProblem:
         return cls(cost.contiguous(), rows, columns, cost_range)
 
     def select_images(self, mask: Tensor) -> "TransportProblem":
-        """Return the problem of the images where ``mask`` is True."""
+        """Return the transport problem of only the images where ``mask`` is True."""
         return TransportProblem(
             self.cost[mask], self.rows[mask], self.columns[mask], self.cost_range[mask]
         )
@@ -64,7 +64,7 @@ class SinkhornSettings:
 
     Attributes:
         regularization: Weight of the entropy, > 0.
-        tolerance: Error of the region marginal at which the iteration of an image stops, > 0.
+        tolerance: Total error of the region marginal at which the iteration of an image stops, > 0.
         max_steps: Maximum number of iterations, >= 1.
 
     Raises:

@@ -24,34 +24,40 @@ def sinkhorn(
 ) -> TransportPlan:
     """Compute the entropy-regularized optimal transport of regions to labels (Sinkhorn).
 
-        minimize  <C, P> - regularization · H(P)   with  P 1 = u,  P' 1 = v,  P >= 0
+        minimize  <C, P> - regularization · H(P)
+        with  Σ_j P_ij = u_i,  Σ_i P_ij = v_j,  P_ij >= 0
 
-    where C is the cost, P is the transport plan, H(P) is the entropy of the plan, and u and v are
-    the weights of regions and labels. The iteration of each image stops independently when the
-    total error of the region marginal is at most ``tolerance``. The label marginal is exact. The
-    iteration uses the kernel exp(-C / regularization) if the costs of an image differ by at most 40
-    times the regularization (300 times in float64). If the costs differ by more, the iteration uses
-    logarithms in float64. The precision is float32 or float64, also under autocast. In float32 the
-    smallest possible error of the region marginal is about 1e-6. The plan has no gradient.
+    where C is the cost, P is the transport plan, <C, P> is the sum of all C_ij · P_ij, H(P) is the
+    entropy of the plan, u_i is the weight of region i and v_j is the weight of label j.
+
+    The iteration of each image stops independently when the total error of the region marginal is
+    at most ``tolerance``. The label marginal is exact. The iteration uses the kernel
+    exp(-C / regularization) if the costs of an image differ by at most 40 times the regularization
+    (300 times in float64). If the costs differ by more, the iteration uses logarithms in float64.
+    The precision is float32 or float64, also under autocast. In float32, the smallest possible
+    error of the region marginal is about 1e-6. The plan has no gradient.
 
     Args:
-        cost: Cost of each region for each label (C), ``(n, p, c)``, finite.
+        cost: Cost of each region for each label (C), ``(n, p, c)`` for n images, p regions and c
+            labels, finite.
         rows: Weights of the regions (u), ``(n, p)``, sum 1 in each image.
         columns: Weights of the labels (v), ``(n, c)``, sum 1 in each image.
         regularization: Weight of the entropy (lambda), > 0, in units of cost.
         tolerance: Total error of the region marginal at which the iteration of an image stops, > 0.
-            The region weights of an image sum to 1.
+            The total weight of the regions is 1.
         max_steps: Maximum number of iterations, >= 1.
-        variant: Stopping rule: ``"paper"`` for the optimum, ``"code"`` for the rule of the
-            released code.
+        variant: Stopping rule: ``"paper"`` iterates until ``tolerance`` is reached, ``"code"`` uses
+            the rule of the authors' released code.
 
     Returns:
-        Transport plan. If the plan did not converge, the methods of the plan raise
+        Transport plan. If the plan did not converge, ``apply`` and ``matrix`` raise
         ``NotConverged``.
 
     Raises:
-        InputError: If the shapes differ, a cost is not finite, or weights do not sum to 1.
-        ConfigError: If a setting is out of range.
+        InputError: If the shapes differ, if a cost is not finite, or if weights are negative or do
+            not sum to 1.
+        ConfigError: If ``regularization``, ``tolerance`` or ``max_steps`` is not above 0, or if
+            ``variant`` is unknown.
         NotConverged: If the kernel underflows with ``variant="code"``.
 
     Source:
@@ -60,11 +66,12 @@ def sinkhorn(
         Sinkhorn Distances: Lightspeed Computation of Optimal Transport, NIPS 2013.
 
     Differs:
-        The released code stops a whole batch when its factors change by less than 1e-3, whatever
-        their size. The plan of an image then depends on its batch, and up to 5e-3 of the mass is
-        misplaced. ``variant="code"`` reproduces this rule; it ignores ``tolerance``, and
-        ``converged`` means that the rule was met. Under autocast the released code iterates in
-        half precision, where 3 to 4 % of the mass is lost; no variant reproduces that.
+        The authors' code stops the iteration of a whole batch when the scaling factors of the
+        regions change by less than 1e-3 on average, regardless of their size. Therefore the plan of
+        an image depends on the other images of the batch, and up to 0.5 % of the weight is assigned
+        to wrong regions. ``variant="code"`` reproduces this rule and ignores ``tolerance``;
+        ``converged`` is True if the rule was met. Under autocast, the authors' code iterates in
+        half precision and loses 3 to 4 % of the weight; no variant reproduces this loss.
 
     Example:
         >>> half = torch.tensor([[0.5, 0.5]])
@@ -83,7 +90,7 @@ def sinkhorn(
 
 
 def _solve_sinkhorn(problem: TransportProblem, settings: SinkhornSettings) -> TransportPlan:
-    """Return the plan, computed with the kernel or, where it underflows, with logarithms."""
+    """Return the plan, computed with the kernel, or with logarithms if the kernel underflows."""
     with_kernel = sinkhorn_kernel.sinkhorn_kernel_is_representable(problem, settings.regularization)
     if with_kernel.all():
         return sinkhorn_kernel.solve_with_sinkhorn_kernel(problem, settings)

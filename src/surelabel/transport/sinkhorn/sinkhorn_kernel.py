@@ -24,8 +24,8 @@ def solve_with_sinkhorn_kernel(
 ) -> TransportPlan:
     """Return the transport plan of Sinkhorn's iteration with the kernel K.
 
-    Each step computes ``left = u / (K right)`` and ``right = v / (K' left)``, where u and v are the
-    weights of regions and labels.
+    Each step computes the scaling factors ``left = u / (K right)`` and ``right = v / (K' left)``,
+    where u and v are the weights of regions and labels, and K' is the transpose of K.
     """
     cost, rows, columns = problem.cost, problem.rows, problem.columns
     kernel, results = torch.empty_like(cost), []
@@ -50,7 +50,7 @@ def _sinkhorn_kernel_blocks(cost: Tensor) -> list[slice]:
 def _solve_sinkhorn_kernel_block(
     kernel: Tensor, rows: Tensor, columns: Tensor, settings: SinkhornSettings
 ) -> list[Tensor]:
-    """Return factors, steps and error of a block; on a CPU by numpy, which is ten times faster."""
+    """Return factors, steps and error of a block; numpy on a CPU is ten times faster than torch."""
     if kernel.device.type != "cpu":
         return list(iterate_sinkhorn_kernel_scalings(torch, kernel, rows, columns, settings))
     arrays = iterate_sinkhorn_kernel_scalings(
@@ -64,7 +64,7 @@ def iterate_sinkhorn_kernel_scalings(
 ) -> tuple[Any, Any, Any, Any]:
     """Compute the scaling factors of the regions and labels, with arrays of numpy or torch.
 
-    The factors of a converged image are not changed, so no image depends on other images.
+    The factors of a converged image are not changed, so its plan is independent of other images.
 
     Args:
         library: The module ``numpy`` or ``torch``.

@@ -11,7 +11,8 @@ def solve_sinkhorn_in_log_domain(
 ) -> TransportPlan:
     """Return the plan of Sinkhorn's iteration with logarithms in float64.
 
-    In the returned plan, ``kernel`` is the matrix of the plan and both factors are 1.
+    In the returned plan, ``kernel`` is the matrix of the plan, and all elements of ``left`` and
+    ``right`` are 1.
     """
     log_kernel = problem.cost.double() / -settings.regularization
     rows, columns = problem.rows.double(), problem.columns.double()

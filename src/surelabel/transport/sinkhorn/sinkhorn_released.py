@@ -12,10 +12,10 @@ MAX_CHANGE = 1e-3  # fixed in the released code, which ignores its threshold arg
 def solve_sinkhorn_as_released(
     problem: TransportProblem, settings: SinkhornSettings
 ) -> TransportPlan:
-    """Return the transport plan, computed with the stopping rule of the released code.
+    """Return the transport plan, computed with the stopping rule of the authors' released code.
 
-    The iteration of all images stops when the mean change of the factors of the regions is below
-    1e-3 in every image.
+    The iteration of all images stops when the scaling factors of the regions change by less than
+    1e-3 on average in every image.
 
     Raises:
         NotConverged: If the kernel underflows.

@@ -23,11 +23,12 @@ def resolve_labelled_images(
     """Return annotated images with resolved paths and with columns in the order of ``names``.
 
     Args:
-        source: Path of the label file, for messages.
+        source: Path of the label file.
         images: Image paths in the file, length n.
         columns: Labels of the columns of ``targets``.
         targets: Targets with 1 = positive, 0 = negative, NaN = unknown, ``(n, len(columns))``.
-        images_root: Folder of relative image paths. If None, the folder of ``source`` is used.
+        images_root: Folder to which image paths are relative. If None, the folder of ``source`` is
+            used.
         names: Labels to return, in the order of the columns. If None, ``columns`` is used. If a
             label has no column, the label is unknown for all images.
 
@@ -47,7 +48,7 @@ def resolve_labelled_images(
 
 
 def resolve_label_columns(source: Path, labels: set[str], names: Sequence[str] | None) -> list[str]:
-    """Return the label columns for a file without a header: ``names``, or else the sorted labels.
+    """Return ``names`` as label columns, or the sorted labels of the file if ``names`` is None.
 
     Raises:
         DataError: If a label of the file is not in ``names``.
@@ -82,7 +83,7 @@ def quote_first_unresolved(items: Sequence[str]) -> str:
 
 
 def unresolved_image_path(path: str, folder: Path) -> str:
-    """Return an image path relative to ``folder``, or an absolute path for an image outside."""
+    """Return the path of an image relative to ``folder``, or its absolute path if it is outside."""
     absolute, root = os.path.abspath(path), os.path.abspath(folder)
     is_inside = os.path.commonpath([absolute, root]) == root
     return Path(os.path.relpath(absolute, root) if is_inside else absolute).as_posix()
@@ -93,7 +94,7 @@ def _check_resolved_images_unique(source: Path, images: Sequence[str]) -> None:
         return
     repeated = [path for path, count in Counter(images).items() for _ in range(count - 1)]
     raise DataError(
-        f"{source} must have each image once; got {len(repeated)} repeated entries: "
+        f"{source} must list each image once; got {len(repeated)} repeated entries: "
         f"{quote_first_unresolved(repeated)}. Remove the repeated entries."
     )
 
@@ -102,7 +103,7 @@ def _check_resolved_images_exist(source: Path, paths: Sequence[str], root: Path)
     if missing := [path for path in paths if not os.path.exists(path)]:
         raise DataError(
             f"All {len(paths)} images of {source} must exist; {len(missing)} do not: "
-            f"{quote_first_unresolved(missing)}. Relative paths start at {root}: give another "
+            f"{quote_first_unresolved(missing)}. Paths are relative to {root}: give another "
             "images_root, or remove these entries."
         )
 

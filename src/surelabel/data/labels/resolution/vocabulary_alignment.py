@@ -69,6 +69,7 @@ def label_spellings_to_align(*names: str) -> set[str]:
 def _check_single_alignment_match(label: str, first: str, name: str) -> None:
     if first != name:
         raise InputError(
-            f"A label must match one name; got {label!r}, which matches {first!r} and {name!r}. "
+            f"A label must match only one name; got {label!r}, which matches {first!r} and "
+            f"{name!r}. "
             "Remove a spelling from the label, or merge the two names."
         )
