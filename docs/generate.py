@@ -92,7 +92,7 @@ TABLES = {  # heading: module, table, description
         "Metrics over all images and labels; most have a version for each class, "
         "`NAME_per_class`. Undefined values are NaN.",
     ),
-    "Label formats": ("data.labels", "FORMATS", "Formats of label files."),
+    "Label formats": ("data.labels", "FORMATS", "Formats of annotation files."),
     "Domains of Scenes": ("data.domains", "DOMAINS", "Styles of rendered images: `--domain`."),
 }
 SECTIONS = ("Args", "Attributes", "Returns", "Raises", "Source", "Differs", "Example")

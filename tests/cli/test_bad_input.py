@@ -176,7 +176,10 @@ CASES = {
         label_file("path,path\nimages/00000.jpg,1\n"),
         "'path' must not be a label",
     ),
-    "a label file that is not there": (["evaluate", "tiny-vit", "gone.csv"], "gone.csv: no such"),
+    "an annotation file that is not there": (
+        ["evaluate", "tiny-vit", "gone.csv"],
+        "gone.csv: no such",
+    ),
     "a split that is not there": (
         ["evaluate", "tiny-vit", "scenes-80:tests"],
         "has no split 'tests'. It has: train",

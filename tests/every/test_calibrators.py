@@ -183,7 +183,9 @@ def test_what_belongs_to_single_labels_refuses_others(calibrator, overconfident)
     if calibrator.shares_parameters:
         assert it.logits(np.zeros((2, 5))).shape == (2, 5)
     else:
-        with pytest.raises(InputError, match=r"the 3 labels .* got 5 labels\. .* shared_calibrator"):
+        with pytest.raises(
+            InputError, match=r"the 3 labels .* got 5 labels\. .* shared_calibrator"
+        ):
             it.logits(np.zeros((2, 5)))
 
 

@@ -76,8 +76,8 @@ def calibrate(
     """Fit a calibrator on held-out annotated images.
 
     MODEL is a saved recognizer or an encoder. DATASET contains annotated images that were not
-    used for fitting: a label file, or a split of a collection such as scenes-80:validation. The
-    result includes the labels with the fewest positives, which need more annotated images.
+    used for fitting: an annotation file, or a split of a collection such as scenes-80:validation.
+    The result includes the labels with the fewest positives, which need more annotated images.
     """
     from surelabel.evaluation import measure_label_coverage
     from surelabel.recognizer import (

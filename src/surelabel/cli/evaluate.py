@@ -57,9 +57,9 @@ def evaluate(
 ) -> None:
     """Measure the accuracy and the calibration of a recognizer.
 
-    MODEL is a saved recognizer or an encoder. DATASET is a label file, a split of a collection such
-    as scenes-80:test, or a file of feature vectors (.npz). Its images are annotated and were used
-    neither for fitting nor for calibration.
+    MODEL is a saved recognizer or an encoder. DATASET contains annotated images that were used
+    neither for fitting nor for calibration. It is an annotation file (CSV, JSON lines, COCO), a
+    folder of VOC XML, a split of a collection such as scenes-80:test, or feature vectors (.npz).
     """
     from surelabel.recognizer import resolve_model
     from surelabel.report import check_report_folder, report

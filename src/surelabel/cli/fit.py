@@ -75,9 +75,11 @@ def fit(
 ) -> None:
     """Fit a recognizer on annotated images, or on unlabelled images.
 
-    DATASET contains annotated images. It is a label file (CSV, JSON lines, COCO, VOC), a split of a
-    collection such as scenes-80:train, or feature vectors (.npz with features, targets and
-    names). A method with self-training, such as tailor, requires unlabelled IMAGES, given as for
+    DATASET contains annotated images. It is an annotation file (CSV, JSON lines, COCO), a folder of
+    VOC XML, a split of a collection such as scenes-80:train, or feature vectors (.npz with
+    features, targets and names).
+
+    A method with self-training, such as tailor, requires unlabelled IMAGES, given as for
     `surelabel tag`, and --labels. Self-training uses no annotations for fitting or calibration. To
     resume an interrupted fit, run the same command again.
     """

@@ -55,11 +55,11 @@ def labels_input_option(function: Command) -> Command:
 
 
 def images_root_input_option(function: Command) -> Command:
-    """Add the option ``--images-root`` for the root of relative paths in a label file."""
+    """Add the option ``--images-root`` for the root of relative paths in an annotation file."""
     return click.option(
         "--images-root",
         metavar="FOLDER",
-        help="Root folder of relative image paths. [folder of the label file]",
+        help="Root folder of relative image paths. [folder of the annotation file]",
     )(function)
 
 
@@ -79,10 +79,10 @@ def load_dataset_from_input_options(source: str, images_root: str | None = None)
     """Load annotated images or feature vectors.
 
     Args:
-        source: Label file, split of a bundled collection (``scenes-80:test``), feature archive
+        source: Annotation file, split of a bundled collection (``scenes-80:test``), feature archive
             (``vectors.npz``), or split of a feature archive (``vectors.npz:train``).
-        images_root: Root of relative paths in a label file. If None, the folder of the label file
-            is used.
+        images_root: Root of relative paths in an annotation file. If None, the folder
+            of the annotation file is used.
 
     Raises:
         DataError: If the dataset does not exist or cannot be read.
@@ -152,8 +152,8 @@ def load_training_data_from_input_options(
     Args:
         method: Key of the method.
         sources: One annotated dataset, or images if the method is fitted on unlabelled images.
-        images_root: Root of relative paths in a label file. If None, the folder of the label file
-            is used.
+        images_root: Root of relative paths in an annotation file. If None, the folder
+            of the annotation file is used.
 
     Raises:
         DataError: If the method requires labels and the sources are unlabelled images, or if a
@@ -171,8 +171,8 @@ def load_training_data_from_input_options(
     if entry.learns_from == "labels" and (others or _is_unlabelled_input_option(first)):
         raise DataError(
             f"{method} requires an annotated dataset; got the unlabelled images "
-            f"{' '.join(sources)}. Give one label file, or use self-training on images: --method "
-            "tailor --labels LABELS."
+            f"{' '.join(sources)}. Give one annotation file, or use self-training on images: "
+            "--method tailor --labels LABELS."
         )
     return load_dataset_from_input_options(first, images_root)
 

@@ -61,12 +61,13 @@ def crop_image_for_heat_map_drawing(
     Args:
         image: RGB image.
         patches: Value of each patch, ``(rows, columns)``.
-        crop_mode: Part of the image that the patches cover, ``squash``, ``center`` or ``border``;
-            see `draw_heat_map`.
+        crop_mode: Crop mode, which determines the part of the image that the patches cover:
+            ``squash``, ``center`` or ``border``; see `draw_heat_map`.
 
     Returns:
-        The cropped image, the patches that overlap the cropped image, and the left, top, right and
-        bottom edge of the cropped image, in units of patches from the first returned patch.
+        The cropped image, the patches that overlap it, and the left, top, right and bottom edges of
+        the cropped image. The unit of the edges is one patch. Their origin is the top left corner
+        of the first returned patch.
     """
     down, across = patches.shape
     if crop_mode == "center":
@@ -113,8 +114,9 @@ def remove_padding_for_heat_map_drawing(
             the grid.
 
     Returns:
-        Remaining patches, and the left, top, right and bottom edge of the image, in units of
-        patches from the first remaining patch.
+        The patches that overlap the image, and the left, top, right and bottom edges of the image.
+        The unit of the edges is one patch. Their origin is the top left corner of the first
+        returned patch.
     """
     down, across = patches.shape
     width, height = min(across, down * size[0] / size[1]), min(down, across * size[1] / size[0])

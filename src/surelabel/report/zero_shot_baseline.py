@@ -68,7 +68,9 @@ def zero_shot_baseline_report_table(
     ranking_metrics: Mapping[str, Mapping[str, float]],
     labels_by_source: Mapping[str, ThresholdedLabels],
 ) -> Markup:
-    """Return an HTML table of ranking metrics and label counts of each source.
+    """Return an HTML table that compares the recognizer with the zero-shot baseline.
+
+    The rows are ranking metrics, numbers of labels, precision and co-occurrence.
 
     Args:
         sources: Mapping from source (recognizer or baseline) to predictions.

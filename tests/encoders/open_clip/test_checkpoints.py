@@ -79,7 +79,9 @@ def test_preprocessing_that_is_not_stated_is_demanded_and_never_guessed(folder):
     ],
 )
 def test_weights_of_another_architecture_are_refused(folder, damage):
-    with pytest.raises(DataError, match="must contain all weights of the architecture"):
+    with pytest.raises(
+        DataError, match="must contain a tokenizer and all weights of its architecture"
+    ):
         load_encoder(changed(folder, **damage))
 
 
@@ -110,7 +112,7 @@ def test_preprocessing_that_is_no_object_is_refused(folder, architecture, nothin
 def test_damaged_files_are_refused_by_name(folder):
     weights = folder / "open_clip_model.safetensors"
     weights.write_bytes(weights.read_bytes()[:10_000])
-    with pytest.raises(DataError, match=r"SafetensorError.*Copy the weights again"):
+    with pytest.raises(DataError, match=r"SafetensorError.*Copy the checkpoint again"):
         load_encoder(f"local-dir:{folder}")
     (folder / "open_clip_config.json").write_text("{")
     with pytest.raises(DataError, match=r"open_clip_config\.json must be a JSON file"):

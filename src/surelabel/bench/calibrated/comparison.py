@@ -30,7 +30,7 @@ def write_calibration_comparison(
 
     Args:
         datasets: Features and targets of one or more datasets.
-        plan: Sizes, seeds and settings of the comparison.
+        plan: Sizes and settings of the comparison.
         folder: Output folder. An interrupted comparison resumes from the subfolder ``cache``.
         seed: Seed of the first fit and of the candidate settings.
         progress: Function called with the number of finished steps and the total number of steps

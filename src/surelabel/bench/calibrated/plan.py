@@ -1,4 +1,4 @@
-"""Rows, metrics, sizes, seeds and settings of the calibration comparison."""
+"""Rows, metrics, sizes and settings of the calibration comparison."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class CalibrationPlan:
-    """Sizes, seeds and settings of the calibration comparison.
+    """Sizes and settings of the calibration comparison.
 
     Attributes:
         epochs: Number of epochs of each fit.

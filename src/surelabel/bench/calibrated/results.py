@@ -59,7 +59,7 @@ class CalibrationResults:
         dataset: Title of the dataset.
         images: Numbers of training, validation and test images.
         labels: Number of labels.
-        plan: Sizes, seeds and settings of the comparison.
+        plan: Sizes and settings of the comparison.
         rows: Rows of the metrics table.
         comparisons: Differences of pairs of rows, with confidence intervals.
         sensitivity: Metrics of SPA with one setting changed, one entry for each changed value.

@@ -25,7 +25,7 @@ def measure_calibrated_retrieval(
     Args:
         readout: Scores and log-odds of a row.
         test: Test split.
-        plan: Sizes, seeds and settings of the comparison.
+        plan: Sizes and settings of the comparison.
         cache: Cache of the result.
 
     Returns:

@@ -53,7 +53,7 @@ def run_calibrated_measurements(
 
     Args:
         dataset: Features and targets.
-        plan: Sizes, seeds and settings of the comparison.
+        plan: Sizes and settings of the comparison.
         cache: Cache of fitted heads and metrics, from which an interrupted run resumes.
         seed: Seed of the first fit and of the candidate settings.
         progress: Function called with the number of finished steps and the total number of steps.

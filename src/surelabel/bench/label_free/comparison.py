@@ -33,7 +33,7 @@ def measure_label_free_comparison(
 
     Args:
         images: Train, validation and test images.
-        plan: Sizes, seeds and settings of the comparison.
+        plan: Sizes and settings of the comparison.
         cache: Cache of scores and metrics, from which an interrupted run resumes.
         seed: Seed of the recognizers. Rows with several seeds use consecutive seeds from this one.
         progress: Function called with the number of finished recognizers and the total number of
@@ -81,7 +81,7 @@ def write_label_free_comparison(
 
     Args:
         collections: One or more image collections, each with train, validation and test images.
-        plan: Sizes, seeds and settings of the comparison.
+        plan: Sizes and settings of the comparison.
         folder: Output folder. An interrupted comparison resumes from the subfolder ``cache``.
         seed: Seed of the recognizers. Rows with several seeds use consecutive seeds from this one.
         progress: Function called with the number of finished recognizers and the total number of

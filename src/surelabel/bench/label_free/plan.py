@@ -1,4 +1,4 @@
-"""Methods, student variants, sizes, seeds and settings of the label-free comparison."""
+"""Methods, student variants, sizes and settings of the label-free comparison."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class LabelFreePlan:
-    """Sizes, seeds and settings of the label-free comparison.
+    """Sizes and settings of the label-free comparison.
 
     Attributes:
         unlabelled: Number of unlabelled images for fitting and calibration.

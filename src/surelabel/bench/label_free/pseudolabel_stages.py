@@ -33,7 +33,7 @@ def measure_pseudolabel_stages(
 
     Args:
         images: Train, validation and test images.
-        plan: Sizes, seeds and settings of the comparison.
+        plan: Sizes and settings of the comparison.
         cache: Cache of the results.
 
     Returns:

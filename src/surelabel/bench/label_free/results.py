@@ -15,7 +15,7 @@ class LabelFreeResults:
     Attributes:
         dataset: Title of the image collection.
         labels: Number of labels.
-        plan: Sizes, seeds and settings of the comparison.
+        plan: Sizes and settings of the comparison.
         best_one_pass: Title of the reference row of all gains, the best row with one encoder pass.
         rows: Rows of the tables.
         stages: Metrics of the pseudo-labels by stage, from `measure_pseudolabel_stages`.

@@ -65,7 +65,7 @@ def label_free_row_runs(
 
     Args:
         images: Train, validation and test images.
-        plan: Sizes, seeds and settings of the comparison.
+        plan: Sizes and settings of the comparison.
         seed: Seed of the runs. Rows with several seeds use consecutive seeds from this one.
     """
     encoder_scale = load_encoder(images.encoder).scale

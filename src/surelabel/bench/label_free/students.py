@@ -49,7 +49,7 @@ def measure_student_variants(
 
     Args:
         images: Train, validation and test images.
-        plan: Sizes, seeds and settings of the comparison.
+        plan: Sizes and settings of the comparison.
         cache: Cache of scores and metrics.
         seed: Seed of the first student of each variant. The others use the next seeds.
         progress: Function called with the number of finished students and the total number of
@@ -87,7 +87,7 @@ def student_run(
     Args:
         images: Image splits with the name of the encoder.
         changes: Changed settings, by section of the run, such as ``sewing``.
-        plan: Sizes, seeds and settings of the comparison.
+        plan: Sizes and settings of the comparison.
         seed: Seed of the run.
     """
     run = Run(

@@ -47,7 +47,7 @@ def open_vocabulary_comparison_runs(
 
     Args:
         domain: Domain of the scenes: ``photo``, ``sketch`` or ``night``.
-        plan: Sizes, seeds and settings of the comparison.
+        plan: Sizes and settings of the comparison.
         seed: Seed of the first recognizer of each row. The others use the next seeds.
     """
     runs = [
@@ -63,7 +63,7 @@ def open_vocabulary_comparison_workload(domain: str, plan: OpenVocabularyPlan) -
 
     Args:
         domain: Domain of the scenes: ``photo``, ``sketch`` or ``night``.
-        plan: Sizes, seeds and settings of the comparison.
+        plan: Sizes and settings of the comparison.
     """
     runs = open_vocabulary_comparison_runs(domain, plan)
     trained_runs = [run for run in runs if run.method.name == METHOD_NAME]
@@ -88,7 +88,7 @@ def measure_open_vocabulary_comparison(
 
     Args:
         images: Train, validation and test images.
-        plan: Sizes, seeds and settings of the comparison.
+        plan: Sizes and settings of the comparison.
         cache: Cache of predictions and metrics, from which an interrupted run resumes.
         seed: Seed of the first recognizer of each row. The others use the next seeds.
         progress: Function called with the number of finished recognizers and their total number.
@@ -148,7 +148,7 @@ def write_open_vocabulary_comparison(
 
     Args:
         images: Train, validation and test images.
-        plan: Sizes, seeds and settings of the comparison.
+        plan: Sizes and settings of the comparison.
         folder: Output folder. An interrupted comparison resumes from the subfolder ``cache``.
         seed: Seed of the first recognizer of each row. The others use the next seeds.
         progress: Function called with the number of finished recognizers and their total number.

@@ -32,7 +32,7 @@ def measure_open_vocabulary_costs(
 
     Args:
         images: Images whose training split is used.
-        plan: Sizes, seeds and settings of the comparison.
+        plan: Sizes and settings of the comparison.
         cache: Cache of the measurements.
 
     Returns:

@@ -47,7 +47,7 @@ def run_of_fitted_row(domain: str, changes: RunChanges, plan: OpenVocabularyPlan
     Args:
         domain: Domain of the scenes, which determines the weight of the knowledge constraint.
         changes: Changed settings of the row, by section of the run.
-        plan: Sizes, seeds and settings of the comparison.
+        plan: Sizes and settings of the comparison.
         seed: Seed of the run. Methods that do not learn from labels ignore the seed.
     """
     method_settings = {"name": METHOD_NAME} | changes.get("method", {})
@@ -78,7 +78,7 @@ def runs_of_fitted_row(
     Args:
         domain: Domain of the scenes: ``photo``, ``sketch`` or ``night``.
         changes: Changed settings of the row, by section of the run.
-        plan: Sizes, seeds and settings of the comparison.
+        plan: Sizes and settings of the comparison.
         seed: Seed of the first run. The other runs use the next seeds.
     """
     seeds = range(seed, seed + plan.seeds)

@@ -1,4 +1,4 @@
-"""Table rows, sizes, seeds and settings of the open-vocabulary comparison."""
+"""Table rows, sizes and settings of the open-vocabulary comparison."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ RunChanges = dict[str, dict[str, Any]]  # changed settings by run section
 
 @dataclass(frozen=True)
 class OpenVocabularyPlan:
-    """Sizes, seeds and settings of the open-vocabulary comparison.
+    """Sizes and settings of the open-vocabulary comparison.
 
     Attributes:
         train_candidates: Number of training images before those with an unseen class are removed.

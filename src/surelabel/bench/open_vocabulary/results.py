@@ -13,7 +13,7 @@ class OpenVocabularyResults:
 
     Attributes:
         dataset: Title of the dataset.
-        plan: Sizes, seeds and settings of the comparison.
+        plan: Sizes and settings of the comparison.
         counts: Numbers of images and of classes, by name, such as ``train`` or ``unseen``.
         perfect_ranking: F1 of a perfect ranking, by metric name, such as ``zsl_f1_at_3``.
         tables: Rows of each table, by heading.

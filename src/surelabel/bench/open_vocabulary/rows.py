@@ -95,7 +95,7 @@ def measure_open_vocabulary_row_seeds(
     Args:
         predictions: Test predictions, one for each seed.
         images: Images whose test targets are used.
-        plan: Sizes, seeds and settings of the comparison.
+        plan: Sizes and settings of the comparison.
         cache: Cache of the metrics.
     """
     values = [

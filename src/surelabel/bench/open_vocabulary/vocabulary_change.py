@@ -31,7 +31,7 @@ def measure_vocabulary_change(
         images: Train, validation and test images. The metrics use the first
             ``plan.vocabulary_change_images`` test images.
         runs: Runs of the recognizers, one for each seed.
-        plan: Sizes, seeds and settings of the comparison.
+        plan: Sizes and settings of the comparison.
         cache: Cache of the results.
 
     Returns:

@@ -24,9 +24,9 @@ def cross_fitted_logits(
     """Return out-of-fold logits, each calibrated by a calibrator that was fitted on other images.
 
     The images are split into folds that are stratified by label. The logits of each fold are
-    calibrated by a calibrator that was fitted on all other folds. Metrics of the returned logits
-    are unbiased estimates for these calibrators. For a calibrator that is fitted on all images, the
-    estimates are slightly pessimistic.
+    calibrated by a calibrator that was fitted on all other folds. Each calibrator is therefore
+    evaluated only on images that it was not fitted on. A calibrator that is fitted on all images is
+    on average slightly better than these calibrators.
 
     Args:
         make_calibrator: Function that returns an unfitted calibrator, such as an entry of

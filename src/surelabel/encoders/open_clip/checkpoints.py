@@ -181,9 +181,9 @@ def _build_open_clip_checkpoint_encoder(
     except LOADING_ERRORS as error:
         reason = " ".join(str(error).split())[:300]
         raise DataError(
-            f"{name} must contain all weights of the architecture; the weights cannot be loaded "
-            f"({type(error).__name__}: {reason}). Copy the weights again, or convert the weights "
-            "to safetensors of this architecture."
+            f"{name} must contain a tokenizer and all weights of its architecture; loading failed "
+            f"({type(error).__name__}: {reason}). Copy the checkpoint again, or convert its "
+            "weights to safetensors."
         ) from error
     return OpenClipEncoder(
         model.to(device),

@@ -34,9 +34,9 @@ class LabelEstimator(nn.Module):
 
         z <- (1 - lr · weight_decay) · z - lr · m / (√v + 1e-8)     m, v: Adam's moment estimates
 
-    z are the log-odds, lr is the learning rate, and m and v are the moving averages of gradients
-    and squared gradients. In the variant "paper", only the rows of a batch change, and steps are
-    counted separately for each row.
+    z are the log-odds, lr is the learning rate, and m and v are the bias-corrected moving averages
+    of gradients and squared gradients. In the variant "paper", only the rows of a batch change,
+    and steps are counted separately for each row.
 
     Args:
         log_odds: Initial log-odds, ``(n, c)``, which are copied.

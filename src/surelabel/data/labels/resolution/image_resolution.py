@@ -23,7 +23,7 @@ def resolve_labelled_images(
     """Return annotated images with resolved paths and with columns in the order of ``names``.
 
     Args:
-        source: Path of the label file.
+        source: Path of the annotation file.
         images: Image paths in the file, length n.
         columns: Labels of the columns of ``targets``.
         targets: Targets with 1 = positive, 0 = negative, NaN = unknown, ``(n, len(columns))``.

@@ -37,8 +37,8 @@ def read_labels(
     """Read annotated images from CSV, JSON lines, COCO instances or a folder of VOC XML.
 
     Args:
-        path: Path of a label file or folder. The suffix or the first line of the file determines
-            the format.
+        path: Path of an annotation file or folder. The suffix or the first line of the file
+            determines the format.
         images_root: Folder to which image paths are relative. If None, the default folder of the
             format is used.
         names: Labels to return, in the order of the columns. If None, the labels of the file are
