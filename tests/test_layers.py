@@ -1,6 +1,8 @@
 """Imports point down only. To move something, change this list on purpose."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "surelabel"
 LAYERS = [
     {"errors"},
     {"migration"},
-    {"shapes", "tables", "files"},
+    {"progress", "shapes", "tables", "files"},
+    {"arrays"},
     {"records"},
     {"transport", "links"},
     {"losses", "regularizers", "metrics", "calibration", "decisions", "optimizers"},
@@ -90,3 +93,39 @@ def test_an_import_that_does_not_point_down_is_seen(code, complaint):
 )
 def test_what_points_down_or_outside_or_home_is_allowed(code):
     assert not list(wrong_imports("losses", code))
+
+
+def defined_types():
+    """Return the files that define each class or type alias at module level, by name."""
+    files = {}
+    for file in FILES:
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                names = [node.name]
+            elif isinstance(node, ast.Assign):
+                names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            else:
+                continue
+            for name in names:
+                if name[:1].isupper() and not name.isupper():
+                    files.setdefault(name, []).append(str(file.relative_to(SOURCE)))
+    return files
+
+
+def test_no_two_modules_define_a_type_of_the_same_name():
+    assert not {name: files for name, files in defined_types().items() if len(files) > 1}
+
+
+def test_type_names_that_differ_only_in_spelling_do_not_exist():
+    by_spelling = {}
+    for name in defined_types():
+        by_spelling.setdefault(name.lower().removesuffix("s"), []).append(name)
+    assert not [names for names in by_spelling.values() if len(names) > 1]
+
+
+def test_the_metrics_import_neither_torch_nor_the_encoders():
+    code = "import sys, surelabel.metrics; print({'torch', 'open_clip'} & set(sys.modules))"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "set()"

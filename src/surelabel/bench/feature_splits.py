@@ -11,12 +11,8 @@ from surelabel.data import collection, read_feature_archive
 from surelabel.data.bundled_collections import benchmark_collection_scenes
 from surelabel.encoders import load_encoder
 from surelabel.errors import DataError
-from surelabel.features import (
-    FeatureCache,
-    Progress,
-    default_feature_cache_folder,
-    encode_image_files,
-)
+from surelabel.features import FeatureCache, default_feature_cache_folder, encode_image_files
+from surelabel.progress import Progress
 from surelabel.records import LabelledFeatures, LabelledImages
 
 SPLITS = ("train", "validation", "test")

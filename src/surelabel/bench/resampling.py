@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from surelabel.arrays import Array, validate_target_arrays
 from surelabel.metrics import ConfidenceInterval
 from surelabel.metrics.arrays.nan_division import divide_or_nan
-from surelabel.records import Array, validate_record_targets
 
 BINS = 15
 INTERVAL_QUANTILES = (0.025, 0.975)
@@ -57,7 +57,7 @@ class BenchResampling:
         resamples: int = 1000,
         seed: int = 0,
     ):
-        self._targets, self._known = validate_record_targets(targets, known)
+        self._targets, self._known = validate_target_arrays(targets, known)
         self._weights = bench_resampling_weights(len(self._targets), resamples=resamples, seed=seed)
         self._n_decisions = self._weights @ self._known.sum(axis=1, dtype=float)
         self._prevalence_error = self._squared_error_of_prevalences()

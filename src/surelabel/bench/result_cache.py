@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from surelabel.arrays import Array, Flags
 from surelabel.errors import DataError
 from surelabel.files import atomic_file
-from surelabel.records import Array, Flags
 
 READ_ERRORS = (OSError, EOFError, ValueError, KeyError, AttributeError, zipfile.BadZipFile)
 

@@ -7,6 +7,7 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from surelabel.arrays import LOGIT_LIMIT, Array
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
 from surelabel.calibration.fitting.input_validation import (
     validate_and_flatten_calibration_data,
@@ -16,7 +17,6 @@ from surelabel.calibration.fitting.target_smoothing import smooth_targets
 from surelabel.calibration.interface import OrderPreservation
 from surelabel.calibration.temperature import Temperature
 from surelabel.errors import DataError
-from surelabel.records import LOGIT_LIMIT, Array
 
 
 class EnsembleTemperature(BaseCalibrator):

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from surelabel.arrays import LOGIT_LIMIT, Array
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
 from surelabel.calibration.fitting.input_validation import (
     check_positive_calibrator_setting,
@@ -14,7 +15,6 @@ from surelabel.calibration.fitting.input_validation import (
 )
 from surelabel.calibration.interface import OrderPreservation
 from surelabel.errors import ConfigError, DataError
-from surelabel.records import LOGIT_LIMIT, Array
 
 
 class Histogram(BaseCalibrator):

@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy.typing as npt
 
-from surelabel.records import Array
+from surelabel.arrays import Array
 
 OrderPreservation = Literal["strictly", "with ties", "no"]
 

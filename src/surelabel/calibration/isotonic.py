@@ -4,6 +4,7 @@ from typing import Any, ClassVar, Self
 
 import numpy.typing as npt
 
+from surelabel.arrays import Array
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
 from surelabel.calibration.fitting.input_validation import (
     check_positive_calibrator_setting,
@@ -13,7 +14,6 @@ from surelabel.calibration.fitting.input_validation import (
 from surelabel.calibration.fitting.isotonic_curve import IsotonicCurve, fit_isotonic_curve
 from surelabel.calibration.interface import OrderPreservation
 from surelabel.errors import DataError
-from surelabel.records import Array
 
 
 class Isotonic(BaseCalibrator):

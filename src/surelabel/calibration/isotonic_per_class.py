@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from surelabel.arrays import Array, Flags
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
 from surelabel.calibration.fitting.input_validation import (
     check_calibrated_label_count,
@@ -18,7 +19,6 @@ from surelabel.calibration.fitting.isotonic_curve import IsotonicCurve, fit_isot
 from surelabel.calibration.interface import OrderPreservation
 from surelabel.calibration.isotonic import Isotonic
 from surelabel.errors import DataError
-from surelabel.records import Array, Flags
 
 ZERO_CURVE = IsotonicCurve(np.zeros(1), np.zeros(1))  # for a label without positives or negatives
 STEP_PSEUDO_COUNT = 1.0  # decisions added to every step, the default of ``Isotonic``

@@ -7,6 +7,7 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import expit
 
+from surelabel.arrays import Array
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
 from surelabel.calibration.fitting.input_validation import (
     validate_and_flatten_calibration_data,
@@ -15,7 +16,6 @@ from surelabel.calibration.fitting.input_validation import (
 from surelabel.calibration.fitting.target_smoothing import smooth_targets
 from surelabel.calibration.interface import OrderPreservation
 from surelabel.errors import DataError
-from surelabel.records import Array
 
 MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-3, 1e3
 

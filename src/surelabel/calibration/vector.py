@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from surelabel.arrays import Array
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
 from surelabel.calibration.fitting.input_validation import (
     check_calibrated_label_count,
@@ -16,7 +17,6 @@ from surelabel.calibration.fitting.input_validation import (
 from surelabel.calibration.interface import OrderPreservation
 from surelabel.calibration.platt import Platt
 from surelabel.errors import DataError
-from surelabel.records import Array
 
 MIN_SLOPE = 1e-3  # lower bound of the slope of a label, relative to the shared slope
 MAX_LOGIT_STEP = 1.5  # largest change of a logit in one Newton step; below 1.79 the loss decreases

@@ -2,20 +2,19 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from surelabel.cli.terminal import Terminal, validate_terminal_output_path
+from surelabel.cli.terminal import Command, Terminal, validate_terminal_output_path
 from surelabel.errors import DataError
 
 if TYPE_CHECKING:
     from surelabel.recognizer import Recognizer
     from surelabel.records import Predictions
 
-Command = Callable[..., None]
 DEFAULT_LABELS, MAX_LABELS = 3, 6  # labels of an image: without --top-k, and at most
 BATCH_SIZE = 32  # images between two updates of the progress
 MAX_NAME_BYTES = 200  # bytes of a file name without suffix; most file systems allow 255

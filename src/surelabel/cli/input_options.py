@@ -1,17 +1,18 @@
 """Options and arguments for models, labels, datasets and images."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from surelabel.cli.terminal import Command
 
 if TYPE_CHECKING:
     from surelabel.cli.terminal import Terminal
     from surelabel.recognizer import LabelledInput, Recognizer
     from surelabel.records import Images, SkippedImage
 
-Command = Callable[..., None]
 DATASET_SUFFIXES = (".csv", ".json", ".jsonl", ".xml", ".npz")
 
 

@@ -1,19 +1,16 @@
 """Options of ``tag`` that select thresholds by an operating point or a guarantee."""
 
-from collections.abc import Callable
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from surelabel.cli.terminal import Terminal
+from surelabel.cli.terminal import Command, Terminal
 
 if TYPE_CHECKING:
+    from surelabel.arrays import Array
     from surelabel.decisions import Thresholds
     from surelabel.recognizer import Recognizer
-    from surelabel.records import Array
-
-Command = Callable[..., None]
 
 
 class OperatingPointRange(click.FloatRange):

@@ -1,19 +1,18 @@
 """Options of ``evaluate`` for searches and retrieval metrics, and their output."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from surelabel.cli.terminal import Terminal, format_terminal_table
+from surelabel.cli.terminal import Command, Terminal, format_terminal_table
 
 if TYPE_CHECKING:
     from surelabel.evaluation import Evaluation, SearchEvaluation
     from surelabel.recognizer import Recognizer
     from surelabel.report import QueryHits, RetrievalResults
 
-Command = Callable[..., None]
 N_HITS = 10  # images of each search
 DEFAULT_MAX_LITERALS = 3  # longest queries that are all evaluated
 OPTIONS = (

@@ -23,7 +23,8 @@ from surelabel.cli.operating_point_options import (
 from surelabel.cli.terminal import Terminal, validate_terminal_output_path, with_terminal_options
 
 if TYPE_CHECKING:
-    from surelabel.records import Array, Predictions, SkippedImage
+    from surelabel.arrays import Array
+    from surelabel.records import Predictions, SkippedImage
 
 
 @click.command()

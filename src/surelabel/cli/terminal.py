@@ -17,9 +17,10 @@ import click
 
 from surelabel.errors import DataError
 from surelabel.files import check_folder_is_replaceable, escape_non_utf8_file_path
+from surelabel.progress import Progress
 
-Progress = Callable[[int, int], None]
 PACKAGE = Path(__file__).parents[1]
+Command = Callable[..., None]  # function of a command, before and after an option is added
 SECONDS = 5.0  # minimum time between two lines of progress
 
 

@@ -1,20 +1,18 @@
 """Option ``--unseen`` of ``evaluate`` for unseen classes, and its output."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from surelabel.cli.terminal import format_terminal_table
+from surelabel.cli.terminal import Command, format_terminal_table
 
 if TYPE_CHECKING:
     from surelabel.evaluation import Evaluation, UnseenClassResults
     from surelabel.recognizer import LabelledInput, Recognizer
     from surelabel.report import UnseenClasses
-
-Command = Callable[..., None]
 
 
 def unseen_labels_option(function: Command) -> Command:

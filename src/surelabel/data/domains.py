@@ -15,7 +15,7 @@ from torch import Tensor
 
 from surelabel.shapes import check_shapes
 
-Image = npt.NDArray[np.floating]  # (3, h, w)
+PixelArray = npt.NDArray[np.floating]  # (3, h, w)
 Seeds = Sequence[int] | npt.NDArray[np.int64]
 Domain = Callable[[Tensor, Seeds], Tensor]
 REFERENCE_SIDE = 128  # pixels; filter widths are for this side and scale with the side
@@ -29,13 +29,13 @@ def photo_domain(pixels: Tensor, seeds: Seeds) -> Tensor:
 def sketch_domain(pixels: Tensor, seeds: Seeds) -> Tensor:
     """Return the edges of the images as dark lines on a light background, without colours."""
 
-    def sketch_image(image: Image, rng: np.random.Generator) -> Image:
+    def sketch_image(image: PixelArray, rng: np.random.Generator) -> PixelArray:
         width = 0.7 * image.shape[-1] / REFERENCE_SIDE
         edges = np.max([gaussian_gradient_magnitude(channel, width) for channel in image], axis=0)
         lines = np.clip((edges - 0.04) / 0.10, 0, 1)
         paper = rng.uniform(0.85, 0.98) * np.array([1.0, 0.98, 0.94]).reshape(3, 1, 1)
         pencil, grain = rng.uniform(0.05, 0.3), rng.normal(0, 0.015, edges.shape)
-        page: Image = paper * (1 - lines) + pencil * lines + grain
+        page: PixelArray = paper * (1 - lines) + pencil * lines + grain
         return page
 
     return _apply_domain_to_each_image(pixels, seeds, sketch_image)
@@ -44,11 +44,11 @@ def sketch_domain(pixels: Tensor, seeds: Seeds) -> Tensor:
 def night_domain(pixels: Tensor, seeds: Seeds) -> Tensor:
     """Return darkened, bluish images with half the saturation and added sensor noise."""
 
-    def darken_image(image: Image, rng: np.random.Generator) -> Image:
+    def darken_image(image: PixelArray, rng: np.random.Generator) -> PixelArray:
         muted = (image + image.mean(axis=0, keepdims=True)) / 2
         moonlight = rng.uniform(0.25, 0.5) * np.array([0.75, 0.9, 1.3]).reshape(3, 1, 1)
         grain = rng.normal(0, rng.uniform(0.02, 0.05), image.shape)
-        dark: Image = muted * moonlight + grain
+        dark: PixelArray = muted * moonlight + grain
         return dark
 
     return _apply_domain_to_each_image(pixels, seeds, darken_image)
@@ -61,9 +61,9 @@ def blur_domain(pixels: Tensor, seeds: Seeds) -> Tensor:
     pixels, and proportional to the image side for other sizes.
     """
 
-    def blur_image(image: Image, rng: np.random.Generator) -> Image:
+    def blur_image(image: PixelArray, rng: np.random.Generator) -> PixelArray:
         width = rng.uniform(1.2, 3.0) * image.shape[-1] / REFERENCE_SIDE
-        soft: Image = gaussian_filter(image, (0, width, width))
+        soft: PixelArray = gaussian_filter(image, (0, width, width))
         return soft
 
     return _apply_domain_to_each_image(pixels, seeds, blur_image)
@@ -72,7 +72,7 @@ def blur_domain(pixels: Tensor, seeds: Seeds) -> Tensor:
 def noise_domain(pixels: Tensor, seeds: Seeds) -> Tensor:
     """Add Gaussian noise to all channels; its standard deviation is 0.12 to 0.3 for each image."""
 
-    def add_noise(image: Image, rng: np.random.Generator) -> Image:
+    def add_noise(image: PixelArray, rng: np.random.Generator) -> PixelArray:
         return image + rng.normal(0, rng.uniform(0.12, 0.3), image.shape)
 
     return _apply_domain_to_each_image(pixels, seeds, add_noise)
@@ -88,7 +88,7 @@ DOMAINS: dict[str, Domain] = {
 
 
 def _apply_domain_to_each_image(
-    pixels: Tensor, seeds: Seeds, transform: Callable[[Image, np.random.Generator], Image]
+    pixels: Tensor, seeds: Seeds, transform: Callable[[PixelArray, np.random.Generator], PixelArray]
 ) -> Tensor:
     check_shapes(pixels=(pixels, "n c h w"), seeds=(np.asarray(seeds), "n"))
     transformed = [

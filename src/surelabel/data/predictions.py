@@ -14,9 +14,10 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from scipy.special import logit
 
+from surelabel.arrays import LOGIT_LIMIT
 from surelabel.errors import DataError, InputError
 from surelabel.files import atomic_file, escape_non_utf8_file_path
-from surelabel.records import LOGIT_LIMIT, Predictions, SkippedImage
+from surelabel.records import Predictions, SkippedImage
 
 SCORE, LOGIT, PROBABILITY = "score:", "logit:", "probability:"  # prefixes of the columns of a label
 UNRECORDED_CALIBRATION = "calibrated (method not recorded in the file)"  # of CSV and JSON lines

@@ -24,6 +24,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from surelabel.arrays import Array
 from surelabel.data.captions import Caption, caption_relevance, caption_scene
 from surelabel.data.domains import DOMAINS
 from surelabel.data.emoji_sprites import draw_sprites, find_emoji_font
@@ -31,7 +32,7 @@ from surelabel.data.scene_words import Word, read_scene_vocabulary
 from surelabel.data.scenes import Scene, SceneSampler, render_scenes, visible_scene_labels
 from surelabel.errors import ConfigError, DataError, UnknownName
 from surelabel.files import atomic_file
-from surelabel.records import Array, LabelledImages
+from surelabel.records import LabelledImages
 
 VERSION = 1  # to be increased if a seed gives other images than before
 BATCH = 64

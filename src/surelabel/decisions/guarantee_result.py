@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.records import Flags
+from surelabel.arrays import Flags
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from math import ceil
 
 import numpy as np
 
+from surelabel.arrays import Flags
 from surelabel.decisions.guarantee_result import (
     Guarantee,
     RiskDescription,
@@ -19,7 +20,6 @@ from surelabel.decisions.hoeffding_bentkus import (
 )
 from surelabel.decisions.input_validation import check_decision_setting_fraction
 from surelabel.decisions.validation_record import ValidationRecord
-from surelabel.records import Flags
 
 WRONG = RiskDescription("the labels predicted for an image are wrong", "a predicted label")
 MISSED = RiskDescription("the positive labels of an image are missed", "a positive label")

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import rel_entr
 from scipy.stats import binom
 
-from surelabel.records import Array
+from surelabel.arrays import Array
 
 ROUNDING = 1e-6  # rounding error of sums of many shares
 

@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from surelabel.arrays import Array, Flags, validate_target_arrays
 from surelabel.errors import ConfigError, InputError
-from surelabel.records import Array, Flags, validate_record_targets
 from surelabel.shapes import check_shapes
 
 
@@ -19,7 +19,7 @@ def validate_decision_inputs(
             outside [0, 1], or if no target is known.
     """
     logits = np.asarray(logits, dtype=np.float64)
-    targets, known = validate_record_targets(targets, known)
+    targets, known = validate_target_arrays(targets, known)
     check_shapes(logits=(logits, "n c"), targets=(targets, "n c"))
     if not np.isfinite(logits).all():
         raise InputError(

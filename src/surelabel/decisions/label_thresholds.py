@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array, Flags
 from surelabel.decisions.validation_record import ValidationRecord
 from surelabel.errors import ConfigError, InputError
-from surelabel.records import Array, Flags
 
 
 @dataclass(frozen=True)

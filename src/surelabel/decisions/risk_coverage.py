@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import entr
 
+from surelabel.arrays import Array
 from surelabel.decisions.input_validation import validate_decision_inputs
-from surelabel.records import Array
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from surelabel.arrays import Array, Flags
 from surelabel.decisions.input_validation import validate_decision_inputs
 from surelabel.errors import DataError, InputError
-from surelabel.records import Array, Flags
 
 THRESHOLDS: Array = np.concatenate(([0.0], expit(np.arange(-80, 81) / 10), [1.0]))
 IMAGES_PER_BLOCK = 4096  # images processed at a time, which limits the memory

@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from surelabel.arrays import Array, Flags, validate_target_arrays
 from surelabel.calibration import Calibrator
 from surelabel.errors import ConfigError, InputError
 from surelabel.metrics import log_loss_of_logits, noise_floor
 from surelabel.metrics.ece import ece
-from surelabel.records import Array, Flags, validate_record_targets
 from surelabel.shapes import check_shapes
 
 MIN_LABELLED_IMAGES = 100  # labelled images below which no estimate is possible
@@ -122,7 +122,7 @@ def estimate_calibration_budget(
         ((25, 50, 100, 200), 200, (4, 10))
     """
     x = np.asarray(logits, dtype=np.float64)
-    y, known = validate_record_targets(targets, known)
+    y, known = validate_target_arrays(targets, known)
     check_shapes(logits=(x, "n c"), targets=(y, "n c"))
     labelled_rows = np.flatnonzero(known.any(axis=1))
     sizes = _validate_calibration_budget_sizes(sizes, len(labelled_rows))

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array
 from surelabel.evaluation.labels_per_image import (
     predict_labels_per_image,
     validate_labels_per_image_targets,
 )
 from surelabel.metrics.arrays.nan_division import divide_or_nan
-from surelabel.records import Array
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array, Flags
 from surelabel.errors import InputError
 from surelabel.evaluation.calibration_budget import CalibrationBudget
 from surelabel.evaluation.examples import Example, select_evaluation_examples
@@ -18,7 +19,7 @@ from surelabel.metrics import (
     ConfidenceInterval,
     noise_floor,
 )
-from surelabel.records import Array, Flags, LabelledImages, Predictions
+from surelabel.records import LabelledImages, Predictions
 
 NOISE_FLOOR_METRICS = (  # metrics that are above 0 even for perfectly calibrated probabilities
     "ece",

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from surelabel.arrays import Array, Flags
 from surelabel.evaluation.region_maps import RegionMaps
 from surelabel.metrics import average_precision_per_image
-from surelabel.records import Array, Flags, Predictions
+from surelabel.records import Predictions
 
 MAX_EXAMPLES = 6  # examples with the highest loss, and with the lowest loss
 LABELS_PER_EXAMPLE = 6

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array, Flags
 from surelabel.errors import ConfigError, InputError
 from surelabel.metrics.arrays.input_validation import validate_probability_metric_inputs
-from surelabel.records import Array, Flags
 
 Counts = npt.NDArray[np.int64]
 

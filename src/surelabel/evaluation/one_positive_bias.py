@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array, Flags
 from surelabel.errors import InputError
 from surelabel.metrics.arrays.input_validation import validate_ranking_metric_inputs
 from surelabel.metrics.arrays.nan_division import divide_or_nan
-from surelabel.records import Array, Flags
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array, Flags
 from surelabel.metrics.arrays.nan_division import mean_ignoring_nan
 from surelabel.metrics.average_precision import average_precision_per_class
 from surelabel.metrics.f1_at_k import f1_at_k
 from surelabel.metrics.precision_at_k import precision_at_k, precision_at_k_per_class
 from surelabel.metrics.recall_at_k import recall_at_k, recall_at_k_per_class
-from surelabel.records import Array, Flags
 
 Indices = npt.NDArray[np.intp]
 RANKING_CUTOFFS = (3, 5)  # numbers of top-ranked labels per image

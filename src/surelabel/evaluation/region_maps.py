@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.records import Array
+from surelabel.arrays import Array
 
 
 @dataclass(frozen=True)

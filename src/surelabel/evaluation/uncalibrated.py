@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from surelabel.arrays import LOGIT_LIMIT, Array, Flags
 from surelabel.errors import InputError
 from surelabel.metrics import PROBABILITY
-from surelabel.records import LOGIT_LIMIT, Array, Flags
 
 UNCALIBRATED_METRICS = ("brier_skill", "log_loss", "ece", "ace", "mce")
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Flags
 from surelabel.errors import InputError
 from surelabel.evaluation.ranking_results import RankingResults, compute_ranking_results
 from surelabel.metrics.arrays.input_validation import validate_ranking_metric_inputs
@@ -16,7 +17,6 @@ from surelabel.metrics.log_loss import log_loss
 from surelabel.metrics.mean_average_precision import mean_average_precision
 from surelabel.metrics.resampling.noise_floor import noise_floor
 from surelabel.metrics.subsets.class_groups import metric_per_class_group
-from surelabel.records import Flags
 
 Columns = npt.NDArray[np.intp]
 CALIBRATION_METRICS: dict[str, Callable[..., float]] = {

@@ -2,7 +2,7 @@
 
 from surelabel.features.cache import CacheStatus, FeatureCache, default_feature_cache_folder
 from surelabel.features.feature_kinds import ladder_feature_kind
-from surelabel.features.image_features import EncodedImages, Progress, encode_image_files
+from surelabel.features.image_features import EncodedImages, encode_image_files
 from surelabel.features.in_memory import encode_images_in_memory
 from surelabel.features.precomputed_vectors import normalize_precomputed_vectors
 from surelabel.features.text_features import add_text_feature_cache
@@ -13,7 +13,6 @@ __all__ = [
     "EncodedImages",
     "EncodedViews",
     "FeatureCache",
-    "Progress",
     "add_text_feature_cache",
     "default_feature_cache_folder",
     "encode_image_files",

@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,12 +18,11 @@ from surelabel.errors import DataError, InputError
 from surelabel.features.cache import FeatureCache, content_hash_for_cache
 from surelabel.features.feature_kinds import encode_feature_kind
 from surelabel.features.feature_packing import pack_features, unpack_features
+from surelabel.progress import Progress
 from surelabel.records import Features, SkippedImage
 
 MIN_IMAGES_FOR_WORKERS = 64  # for fewer images, starting worker processes takes longer
 CACHE_WRITE_INTERVAL = 1024  # images; limits the loss if the process is killed
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

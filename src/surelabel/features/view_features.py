@@ -20,10 +20,10 @@ from surelabel.errors import DataError, InputError
 from surelabel.features.cache import FeatureCache, Float16Array, content_hash_for_cache
 from surelabel.features.feature_packing import pack_features
 from surelabel.features.image_features import (
-    Progress,
     image_feature_worker_count,
     silence_image_feature_workers,
 )
+from surelabel.progress import Progress
 from surelabel.views import Box, ViewLayout, crop_and_resize_box
 
 KIND = "views"

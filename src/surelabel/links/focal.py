@@ -8,10 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from surelabel.arrays import LOGIT_LIMIT
 from surelabel.errors import ConfigError
 from surelabel.links.conversion.numpy_conversion import apply_with_numpy_conversion
 from surelabel.links.interface import ArrayOrTensor
-from surelabel.records import LOGIT_LIMIT
 
 SCORE_LIMIT = 60.0  # all logits are clipped beyond it; its exp does not overflow float32
 BISECTION_STEPS = 64  # 120 / 2^64 is below the spacing of float64 numbers

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from surelabel.arrays import LOGIT_LIMIT
 from surelabel.links.conversion.numpy_conversion import apply_with_numpy_conversion
 from surelabel.links.interface import ArrayOrTensor
-from surelabel.records import LOGIT_LIMIT
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from surelabel.arrays import LOGIT_LIMIT
 from surelabel.errors import ConfigError
 from surelabel.links.conversion.numpy_conversion import apply_with_numpy_conversion
 from surelabel.links.interface import ArrayOrTensor
-from surelabel.records import LOGIT_LIMIT
 
 SCORE_LIMIT = 1e30  # scores are clipped to it, so that log-odds do not overflow float32
 SETTING_LIMIT = 1e6  # largest setting; its inverse is the smallest scale and slope

@@ -14,6 +14,7 @@ return NaN if the metric is undefined. To add a metric, add one line to ``RANKIN
 
 from collections.abc import Callable
 
+from surelabel.arrays import Array
 from surelabel.metrics.accuracy import accuracy, accuracy_per_class
 from surelabel.metrics.ace import ace, ace_per_class
 from surelabel.metrics.adaptive_ece import adaptive_ece, adaptive_ece_per_class
@@ -80,7 +81,6 @@ from surelabel.metrics.subsets.pair_calibration import (
     pair_reliability_bins,
     pair_reliability_bins_first_without_second,
 )
-from surelabel.records import Array
 
 RANKING: dict[str, Callable[..., float]] = {
     "average_precision": average_precision,

@@ -2,9 +2,9 @@
 
 import numpy.typing as npt
 
+from surelabel.arrays import Array
 from surelabel.metrics.arrays.nan_division import divide_or_nan
 from surelabel.metrics.thresholding.confusion_counts import confusion_counts
-from surelabel.records import Array
 
 
 def accuracy(

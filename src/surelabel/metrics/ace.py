@@ -3,12 +3,12 @@
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array
 from surelabel.metrics.arrays.nan_division import divide_or_nan
 from surelabel.metrics.binning.reliability_bins import (
     reliability_bins,
     reliability_bins_per_class,
 )
-from surelabel.records import Array
 
 
 def ace(

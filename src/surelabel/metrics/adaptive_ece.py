@@ -3,12 +3,12 @@
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array
 from surelabel.metrics.arrays.input_validation import (
     validate_metric_whole_number,
     validate_probability_metric_inputs,
 )
 from surelabel.metrics.binning.equal_mass_bins import assign_equal_mass_bins
-from surelabel.records import Array
 
 
 def adaptive_ece(

@@ -9,13 +9,13 @@ the rows has no effect.
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array
 from surelabel.metrics.arrays.input_validation import validate_ranking_metric_inputs
 from surelabel.metrics.arrays.row_blocks import iterate_row_blocks
 from surelabel.metrics.ranking.tied_average_precision import (
     tied_average_precision_of_ranking,
     tied_average_precision_of_rows,
 )
-from surelabel.records import Array
 
 ROWS_PER_BLOCK = 1024  # a block of images fits into the processor's cache
 MAX_COMPARISONS = 1 << 22  # pairs of labels compared in one block, to bound the memory

@@ -2,9 +2,9 @@
 
 import numpy.typing as npt
 
+from surelabel.arrays import Array
 from surelabel.metrics.arrays.nan_division import divide_or_nan
 from surelabel.metrics.squared_error.squared_error_sums import squared_error_sums
-from surelabel.records import Array
 
 
 def brier_skill(

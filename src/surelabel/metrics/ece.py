@@ -8,13 +8,13 @@ the prevalence of each label has a small calibration error but no skill.
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array
 from surelabel.metrics.arrays.nan_division import divide_or_nan
 from surelabel.metrics.binning.reliability_bins import (
     ReliabilityBins,
     reliability_bins,
     reliability_bins_per_class,
 )
-from surelabel.records import Array
 
 
 def ece(

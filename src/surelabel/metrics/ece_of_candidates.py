@@ -2,10 +2,10 @@
 
 import numpy.typing as npt
 
+from surelabel.arrays import Array, Flags
 from surelabel.errors import ConfigError
 from surelabel.metrics.arrays.input_validation import validate_probability_metric_inputs
 from surelabel.metrics.ece import ece, ece_per_class
-from surelabel.records import Array, Flags
 
 
 def ece_of_candidates(

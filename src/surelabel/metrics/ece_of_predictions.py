@@ -8,9 +8,9 @@ prediction, at least 0.5, and the accuracy is the fraction of correct prediction
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array, Flags
 from surelabel.metrics.arrays.input_validation import validate_probability_metric_inputs
 from surelabel.metrics.ece import ece, ece_per_class
-from surelabel.records import Array, Flags
 
 
 def ece_of_predictions(

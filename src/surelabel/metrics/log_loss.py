@@ -3,11 +3,11 @@
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import LOGIT_LIMIT, Array, Flags, validate_target_arrays
 from surelabel.errors import InputError
 from surelabel.metrics.arrays.input_validation import validate_probability_metric_inputs
 from surelabel.metrics.arrays.nan_division import divide_or_nan
 from surelabel.metrics.arrays.row_blocks import iterate_row_blocks
-from surelabel.records import LOGIT_LIMIT, Array, Flags, validate_record_targets
 from surelabel.shapes import check_shapes
 
 
@@ -90,7 +90,7 @@ def log_loss_of_logits(
         20.3466
     """
     z = np.asarray(logits, dtype=np.float64)
-    y, known = validate_record_targets(targets, known)
+    y, known = validate_target_arrays(targets, known)
     check_shapes(logits=(z, "n c"), targets=(y, "n c"))
     if not np.isfinite(z).all():
         raise InputError(

@@ -2,9 +2,9 @@
 
 import numpy.typing as npt
 
+from surelabel.arrays import Array
 from surelabel.metrics.arrays.nan_division import divide_or_nan
 from surelabel.metrics.ranking.top_k_counts import count_top_k
-from surelabel.records import Array
 
 
 def recall_at_k(

@@ -7,16 +7,17 @@ import torch
 from scipy.special import expit
 from torch import Tensor
 
+from surelabel.arrays import Array, Flags
 from surelabel.calibration import cross_fitted_logits
 from surelabel.config import Run
 from surelabel.decisions import ValidationRecord, record_validation
 from surelabel.encoders import Encoder, prompt_templates, reference_names
 from surelabel.errors import ConfigError, DataError, InputError
-from surelabel.features import FeatureCache, Progress, encode_image_files, encode_views
+from surelabel.features import FeatureCache, encode_image_files, encode_views
 from surelabel.methods.text_scoring.text_scorer import BACKGROUNDS, encode_synonyms_for_text_scorer
+from surelabel.progress import Progress
 from surelabel.pseudolabels import part_presence_probabilities
 from surelabel.recognizer.calibration_record import CalibrationRecord
-from surelabel.records import Array, Flags
 from surelabel.shapes import check_shapes
 from surelabel.views import RegionLayout
 

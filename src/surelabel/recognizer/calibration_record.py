@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import LOGIT_LIMIT, Array
 from surelabel.calibration import CALIBRATORS, Calibrator, estimate_label_shift
 from surelabel.config import Run
 from surelabel.decisions import ValidationRecord
 from surelabel.encoders import Encoder, embedded_calibration
 from surelabel.errors import DataError, InputError, NotFitted
-from surelabel.records import LOGIT_LIMIT, Array
 
 PRIOR_PSEUDO_COUNT = 100.0  # weight of the previous label frequencies, in images
 SHIFT_SUFFIX = ", adapted to "

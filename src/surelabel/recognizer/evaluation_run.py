@@ -11,7 +11,7 @@ from surelabel.evaluation import (
     evaluation_confidence_intervals,
 )
 from surelabel.evaluation.calibration_budget import MIN_LABELLED_IMAGES
-from surelabel.features import Progress
+from surelabel.progress import Progress
 from surelabel.recognizer.inputs import LabelledInput
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.recognizer.region_localization import localize_labels

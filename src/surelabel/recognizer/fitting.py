@@ -14,12 +14,12 @@ from surelabel.calibration import assign_folds
 from surelabel.config import Choice, Run
 from surelabel.encoders import TEMPLATES, Encoder, prompt_templates
 from surelabel.errors import ConfigError
-from surelabel.features import Progress
 from surelabel.links import Link, Sigmoid
 from surelabel.losses import LINK_OF_LOSS, SET_LOSSES
 from surelabel.methods import TrainingRecipe
 from surelabel.methods.text_scoring.text_scorer import encode_synonyms_for_text_scorer
 from surelabel.optimizers import OPTIMIZERS
+from surelabel.progress import Progress
 from surelabel.records import Features
 from surelabel.training import (
     Batch,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from surelabel.errors import DataError, InputError
-from surelabel.features import Progress
+from surelabel.progress import Progress
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.records import Predictions, SkippedImage
 from surelabel.retrieval import Index, IndexStatus

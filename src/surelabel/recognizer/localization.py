@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from surelabel.arrays import Array
 from surelabel.encoders import Encoder, prompt_templates
 from surelabel.errors import ConfigError, InputError
 from surelabel.features import FeatureCache, encode_image_files
@@ -14,7 +15,7 @@ from surelabel.methods import score_patches_with_any_method
 from surelabel.methods.text_scoring.text_scorer import encode_synonyms_for_text_scorer
 from surelabel.recognizer.feature_extraction import feature_extraction_kinds_of_method
 from surelabel.recognizer.inputs import LabelledInput, encode_recognizer_input
-from surelabel.records import Array, Features, Images, LabelledFeatures
+from surelabel.records import Features, Images, LabelledFeatures
 
 
 @dataclass(frozen=True)

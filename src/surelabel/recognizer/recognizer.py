@@ -11,17 +11,14 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from surelabel.arrays import LOGIT_LIMIT, Array
 from surelabel.config import Choice, Run
 from surelabel.data import parse_label_names
 from surelabel.encoders import Encoder, load_encoder
 from surelabel.errors import ConfigError, InputError, NotFitted
-from surelabel.features import (
-    FeatureCache,
-    Progress,
-    add_text_feature_cache,
-    default_feature_cache_folder,
-)
+from surelabel.features import FeatureCache, add_text_feature_cache, default_feature_cache_folder
 from surelabel.migration import RECOGNIZER
+from surelabel.progress import Progress
 from surelabel.recognizer.calibrating import (
     check_recognizer_calibrator,
     fit_recognizer_calibration,
@@ -68,15 +65,7 @@ from surelabel.recognizer.user_warnings import (
     warn_untrained_labels,
     warn_unused_labels,
 )
-from surelabel.records import (
-    LOGIT_LIMIT,
-    Array,
-    EncodingStats,
-    Features,
-    Images,
-    LabelledImages,
-    Predictions,
-)
+from surelabel.records import EncodingStats, Features, Images, LabelledImages, Predictions
 from surelabel.training import Checkpoint, feature_batch_tensors
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from surelabel.arrays import Array
 from surelabel.errors import UnknownName
 from surelabel.evaluation import RegionMaps
 from surelabel.recognizer.localization import (
@@ -12,7 +13,7 @@ from surelabel.recognizer.localization import (
     localization_maps_of_frozen_encoder,
 )
 from surelabel.recognizer.recognizer import Recognizer
-from surelabel.records import Array, Images
+from surelabel.records import Images
 
 IMAGES_PER_BLOCK = 16  # images whose heat maps of all labels are in memory
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from surelabel.arrays import Array, Flags
 from surelabel.config import Choice, Run
 from surelabel.errors import InputError
 from surelabel.recognizer.recognizer import Recognizer
-from surelabel.records import Array, Flags, Predictions
+from surelabel.records import Predictions
 
 
 def tag(

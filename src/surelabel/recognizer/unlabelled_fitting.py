@@ -12,8 +12,9 @@ from torch import Tensor
 from surelabel.config import TEACHERS, Choice, Run, run_method_is_student
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError
-from surelabel.features import FeatureCache, Progress
+from surelabel.features import FeatureCache
 from surelabel.links import Sigmoid
+from surelabel.progress import Progress
 from surelabel.recognizer.fingerprints import run_fingerprint
 from surelabel.recognizer.fitting import (
     FittingData,

@@ -7,10 +7,11 @@ from typing import Any
 
 from torch import Tensor
 
+from surelabel.arrays import Flags
 from surelabel.config import Run
 from surelabel.encoders import Encoder
 from surelabel.features import EncodedImages
-from surelabel.records import Flags, LabelledFeatures, LabelledImages
+from surelabel.records import LabelledFeatures, LabelledImages
 
 MIN_STUDENT_STEPS = 30  # optimizer steps of a randomly initialized student
 OOD_LIMIT = 1.0

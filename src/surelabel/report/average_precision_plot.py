@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
-from surelabel.records import Array
+from surelabel.arrays import Array
 from surelabel.report.plot_style import (
     BLUE,
     ORANGE,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from surelabel.arrays import Array, Flags
 from surelabel.decisions import expected_count_operating_point, record_validation
 from surelabel.evaluation import (
     LabelCooccurrence,
@@ -13,7 +14,7 @@ from surelabel.evaluation import (
     measure_cooccurrence,
 )
 from surelabel.metrics import RANKING
-from surelabel.records import Array, Flags, Predictions
+from surelabel.records import Predictions
 
 HALF = 0.5  # probability threshold of a positive decision
 BASELINE, RECOGNIZER, GROUND_TRUTH = "zero-shot baseline", "this recognizer", "ground truth"

@@ -9,7 +9,7 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from surelabel.records import Array
+from surelabel.arrays import Array
 from surelabel.report.baseline_comparison import (
     GROUND_TRUTH,
     RECOGNIZER,

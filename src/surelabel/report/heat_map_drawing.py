@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from surelabel.records import Array
+from surelabel.arrays import Array
 
 MIN_OPACITY, MAX_OPACITY = 0.3, 0.7  # opacity of the colours at both ends of the scale
-Box = tuple[float, float, float, float]
+PatchEdges = tuple[float, float, float, float]  # left, top, right, bottom
 Pixels = npt.NDArray[np.float64]
 AnyArray = npt.NDArray[Any]
 
@@ -55,7 +55,7 @@ def draw_heat_map(image: Image.Image, similarity: Array, *, crop_mode: str) -> I
 
 def crop_image_for_heat_map_drawing(
     image: Image.Image, patches: AnyArray, crop_mode: str
-) -> tuple[Image.Image, AnyArray, Box]:
+) -> tuple[Image.Image, AnyArray, PatchEdges]:
     """Crop an image to the part that the patches cover, and remove the patches in the padding.
 
     Args:
@@ -105,7 +105,7 @@ def crop_center_for_heat_map_drawing(image: Image.Image, ratio: float) -> Image.
 
 def remove_padding_for_heat_map_drawing(
     patches: AnyArray, size: tuple[int, int]
-) -> tuple[AnyArray, Box]:
+) -> tuple[AnyArray, PatchEdges]:
     """Remove the patches that contain only padding around an image in the center of the grid.
 
     Args:
@@ -139,7 +139,7 @@ def min_max_scale_heat_map(values: Array) -> Array:
     return scaled
 
 
-def upsample_heat_map_patches(patches: Array, size: tuple[int, int], box: Box) -> Array:
+def upsample_heat_map_patches(patches: Array, size: tuple[int, int], box: PatchEdges) -> Array:
     """Upsample patch values to pixels with bilinear interpolation.
 
     Args:

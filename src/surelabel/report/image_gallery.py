@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from surelabel.arrays import Array
 from surelabel.evaluation import Example, ExampleLabel
-from surelabel.records import Array
 from surelabel.report.markup import Markup, join_markup, markup_element
 from surelabel.report.metric_descriptions import (
     format_described_metric_value,

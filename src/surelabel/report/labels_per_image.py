@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.ticker import PercentFormatter
 
-from surelabel.records import Array
+from surelabel.arrays import Array
 from surelabel.report.baseline_comparison import (
     BASELINE,
     GROUND_TRUTH,

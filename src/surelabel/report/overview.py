@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan
 
+from surelabel.arrays import Array, Flags
 from surelabel.metrics import POOLED, ConfidenceInterval
-from surelabel.records import Array, Flags, SkippedImage
+from surelabel.records import SkippedImage
 from surelabel.report.markup import (
     Markup,
     join_markup,

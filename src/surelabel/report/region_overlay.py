@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from PIL import Image, ImageColor
 
+from surelabel.arrays import Array
 from surelabel.evaluation import RegionMaps
-from surelabel.records import Array
 from surelabel.report.heat_map_drawing import (
     blend_heat_map_colours,
     crop_image_for_heat_map_drawing,

@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from scipy.stats import binom
 
+from surelabel.arrays import Array
 from surelabel.metrics import ReliabilityBins
-from surelabel.records import Array
 from surelabel.report.plot_style import (
     BAND,
     BLUE,

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from surelabel.arrays import Array, Flags
 from surelabel.decisions import compute_risk_coverage
 from surelabel.evaluation import CalibrationBudget, Evaluation, Example
 from surelabel.metrics import ReliabilityBins, reliability_bins, reliability_bins_per_class
-from surelabel.records import Array, Flags
 from surelabel.report.baseline_comparison import (
     BASELINE,
     ThresholdedLabels,

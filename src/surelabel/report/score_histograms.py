@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from surelabel.records import Array, Flags
+from surelabel.arrays import Array, Flags
 from surelabel.report.plot_style import (
     BLUE,
     ORANGE,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surelabel.records import Array
+from surelabel.arrays import Array
 from surelabel.report.image_gallery import (
     HIT_SIDE,
     render_image_gallery_image,

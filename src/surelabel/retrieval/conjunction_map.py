@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.errors import ConfigError
+from surelabel.progress import Progress
 from surelabel.retrieval.literal_scores import (
     LiteralScores,
     average_precision_of_literal_scores,
@@ -37,8 +38,6 @@ from surelabel.retrieval.query_sampling import (
     sample_queries,
     walk_fulfilled_queries_without_sampling,
 )
-
-Progress = Callable[[int, int], None]
 
 PROGRESS_INTERVAL = 1000  # queries between two progress calls
 

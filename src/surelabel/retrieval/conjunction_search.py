@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 RowNumbers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-Literal = tuple[int, int]  # column, and +1 for wanted or -1 for unwanted
+QueryLiteral = tuple[int, int]  # column, and +1 for wanted or -1 for unwanted
 
 HEAD_ROWS = 1000  # rows from the top of each list, or 4 k if more, that make the initial floor
 BLOCK_ROWS = 1 << 15  # rows per block: a few arrays of this size fit into the second-level cache
@@ -46,7 +46,7 @@ class ConjunctionSearchLogits:
     order: npt.NDArray[np.int32]
     is_active: npt.NDArray[np.bool_] | None = None
 
-    def rows_by_probability(self, literal: Literal) -> npt.NDArray[np.int32]:
+    def rows_by_probability(self, literal: QueryLiteral) -> npt.NDArray[np.int32]:
         """Return all row numbers, sorted by decreasing probability of a literal, ``(n,)``."""
         column, sign = literal
         rows: npt.NDArray[np.int32] = self.order[column]
@@ -98,7 +98,7 @@ def conjunction_search_log_sigmoid(logits: npt.ArrayLike) -> Floats:
 
 
 def conjunction_search_log_probability(
-    logits: npt.NDArray[np.floating], literals: Sequence[Literal], rows: RowNumbers | slice
+    logits: npt.NDArray[np.floating], literals: Sequence[QueryLiteral], rows: RowNumbers | slice
 ) -> Floats:
     """Return the log probability that each image matches a query.
 
@@ -129,7 +129,7 @@ def conjunction_search_log_probability(
 
 
 def conjunction_search_top_k(
-    table: ConjunctionSearchLogits, literals: Sequence[Literal], k: int
+    table: ConjunctionSearchLogits, literals: Sequence[QueryLiteral], k: int
 ) -> ConjunctionSearchRows:
     """Find the ``k`` rows with the highest score of a conjunction, by an exact search.
 
@@ -165,7 +165,7 @@ def merge_conjunction_search_rows(
 
 
 def _initial_conjunction_search_floor(
-    table: ConjunctionSearchLogits, literals: Sequence[Literal], k: int
+    table: ConjunctionSearchLogits, literals: Sequence[QueryLiteral], k: int
 ) -> float:
     """Return a score that at least ``k`` of the first rows of the sorted lists reach.
 
@@ -185,7 +185,7 @@ def _initial_conjunction_search_floor(
 
 
 def _conjunction_search_candidates(
-    table: ConjunctionSearchLogits, literals: Sequence[Literal], k: int, floor: float
+    table: ConjunctionSearchLogits, literals: Sequence[QueryLiteral], k: int, floor: float
 ) -> tuple[RowNumbers, Floats]:
     """Return candidate rows and their scores, including all rows that reach the final floor."""
     lengths = [
@@ -199,7 +199,7 @@ def _conjunction_search_candidates(
 
 
 def _count_conjunction_search_rows_at_floor(
-    table: ConjunctionSearchLogits, literal: Literal, floor: float
+    table: ConjunctionSearchLogits, literal: QueryLiteral, floor: float
 ) -> int:
     """Count the rows whose term for one literal reaches the floor, in the sorted list."""
     column, sign = literal
@@ -221,7 +221,7 @@ def _conjunction_search_lowest_logit(floor: float) -> float:
 
 
 def _scan_conjunction_search_blocks(
-    table: ConjunctionSearchLogits, literals: Sequence[Literal], k: int, floor: float
+    table: ConjunctionSearchLogits, literals: Sequence[QueryLiteral], k: int, floor: float
 ) -> tuple[RowNumbers, Floats]:
     """Scan all rows in blocks and score only rows whose upper bound reaches the floor."""
     rows, scores = np.empty(0, np.int64), np.empty(0)
@@ -243,7 +243,7 @@ def _scan_conjunction_search_blocks(
 
 def _conjunction_search_rows_by_bound(
     logits: npt.NDArray[np.float32],
-    literals: Sequence[Literal],
+    literals: Sequence[QueryLiteral],
     floor: float,
     buffers: npt.NDArray[np.float32],
 ) -> RowNumbers:
@@ -267,7 +267,7 @@ def _conjunction_search_rows_by_bound(
 
 
 def _conjunction_search_rows_at_floor(
-    table: ConjunctionSearchLogits, literals: Sequence[Literal], rows: RowNumbers, floor: float
+    table: ConjunctionSearchLogits, literals: Sequence[QueryLiteral], rows: RowNumbers, floor: float
 ) -> tuple[RowNumbers, Floats]:
     """Return the rows that were not removed and reach the floor, with their scores."""
     rows = _drop_removed_conjunction_search_rows(table, rows)

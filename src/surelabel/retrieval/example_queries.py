@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Flags
 from surelabel.errors import InputError
-from surelabel.records import Flags
 from surelabel.retrieval.literal_scores import (
-    Literals,
+    Conjunction,
     LiteralScores,
     average_precision_of_literal_scores,
     compute_literal_scores,
@@ -100,7 +100,7 @@ def select_example_queries(
 
 def _most_fulfilled_example_query(
     literal_scores: LiteralScores, shape: QueryShape, seed: int
-) -> Literals | None:
+) -> Conjunction | None:
     """Sample queries of one shape and return the query with the most relevant images, if any."""
     wanted, unwanted = shape
     sets = query_sampling_label_sets(literal_scores.is_true[1], wanted)
@@ -118,7 +118,7 @@ def _most_fulfilled_example_query(
 
 
 def _rank_images_of_example_query(
-    literal_scores: LiteralScores, query: Literals, names: Sequence[str], k: int
+    literal_scores: LiteralScores, query: Conjunction, names: Sequence[str], k: int
 ) -> ExampleQuery:
     scores = literal_scores.query_scores(query)
     is_relevant = literal_scores.relevant_images(query)

@@ -12,7 +12,7 @@ from surelabel.errors import DataError, InputError, UnknownName
 from surelabel.records import Predictions
 from surelabel.retrieval.conjunction_search import (
     Floats,
-    Literal,
+    QueryLiteral,
     RowNumbers,
     conjunction_search_top_k,
     merge_conjunction_search_rows,
@@ -273,7 +273,7 @@ class Index:
             yield
 
     def _hits(
-        self, shard: Shard, rows: RowNumbers, scores: Floats, literals: Sequence[Literal]
+        self, shard: Shard, rows: RowNumbers, scores: Floats, literals: Sequence[QueryLiteral]
     ) -> list[Hit]:
         columns = [column for column, _ in literals]
         names = [self._manifest.names[column] for column in columns]

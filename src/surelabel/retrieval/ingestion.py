@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import LOGIT_LIMIT
 from surelabel.errors import InputError, NotFitted
-from surelabel.records import LOGIT_LIMIT, Predictions
+from surelabel.records import Predictions
 from surelabel.retrieval.file_state import absolute_file_state_paths, file_state_table
 from surelabel.retrieval.index_manifest import IndexManifest
 from surelabel.retrieval.shards import ShardRows

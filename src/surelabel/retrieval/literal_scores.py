@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Flags
 from surelabel.metrics.arrays.input_validation import validate_ranking_metric_inputs
-from surelabel.records import Flags
-from surelabel.retrieval.conjunction_search import Literal, conjunction_search_log_sigmoid
+from surelabel.retrieval.conjunction_search import QueryLiteral, conjunction_search_log_sigmoid
 
-Literals = tuple[Literal, ...]
+Conjunction = tuple[QueryLiteral, ...]
 LogProbabilities = npt.NDArray[np.float32]
 
 
@@ -42,14 +42,14 @@ class LiteralScores:
         """Number of images, ``n``."""
         return len(self.is_true[1].T)
 
-    def query_scores(self, query: Literals) -> LogProbabilities:
+    def query_scores(self, query: Conjunction) -> LogProbabilities:
         """Return the log probability that each image matches a query, ``(n,)``."""
         scores = np.zeros(self.n_images, np.float32)
         for column, sign in query:
             scores += self.log_probabilities[sign][column]
         return scores
 
-    def relevant_images(self, query: Literals) -> Flags:
+    def relevant_images(self, query: Conjunction) -> Flags:
         """Return a mask of the images that match a query, ``(n,)``."""
         is_relevant = np.ones(self.n_images, bool)
         for column, sign in query:

@@ -7,8 +7,8 @@ from math import comb
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.records import Flags
-from surelabel.retrieval.literal_scores import Literals, LiteralScores, LogProbabilities
+from surelabel.arrays import Flags
+from surelabel.retrieval.literal_scores import Conjunction, LiteralScores, LogProbabilities
 
 QueryShape = tuple[int, int]  # number of wanted labels, number of unwanted labels
 LabelSets = npt.NDArray[np.intp]
@@ -44,7 +44,7 @@ def number_of_queries_for_query_sampling(c: int, shape: QueryShape) -> int:
     return comb(c, wanted) * comb(max(c - wanted, 0), unwanted)
 
 
-def query_sampling_shape(literals: Literals) -> QueryShape:
+def query_sampling_shape(literals: Conjunction) -> QueryShape:
     """Return the number of wanted labels and the number of unwanted labels of a query."""
     wanted = sum(sign > 0 for _, sign in literals)
     return wanted, len(literals) - wanted
@@ -52,7 +52,7 @@ def query_sampling_shape(literals: Literals) -> QueryShape:
 
 def walk_fulfilled_queries_without_sampling(
     literal_scores: LiteralScores, shapes: Collection[QueryShape]
-) -> Iterator[tuple[Literals, LogProbabilities, Flags]]:
+) -> Iterator[tuple[Conjunction, LogProbabilities, Flags]]:
     """Iterate over the fulfilled queries of given ``shapes``, with scores and relevant images.
 
     The enumeration is depth-first. The scores of a longer query are computed from the scores of a
@@ -65,8 +65,8 @@ def walk_fulfilled_queries_without_sampling(
     visited_shapes = {(w, u) for a, b in shapes for w in range(a + 1) for u in range(b + 1)}
 
     def extend(
-        literals: Literals, shape: QueryShape, scores: LogProbabilities, is_relevant: Flags
-    ) -> Iterator[tuple[Literals, LogProbabilities, Flags]]:
+        literals: Conjunction, shape: QueryShape, scores: LogProbabilities, is_relevant: Flags
+    ) -> Iterator[tuple[Conjunction, LogProbabilities, Flags]]:
         extended_shapes = ((1, (shape[0] + 1, shape[1])), (-1, (shape[0], shape[1] + 1)))
         for sign, extended_shape in extended_shapes:
             if extended_shape not in visited_shapes:
@@ -115,7 +115,7 @@ def query_sampling_label_sets(is_positive: Flags, size: int) -> LabelSets:
 
 def fulfilled_queries_without_sampling(
     literal_scores: LiteralScores, sets: LabelSets, unwanted: int
-) -> list[Literals]:
+) -> list[Conjunction]:
     """Return all fulfilled queries that combine a set of wanted labels with unwanted labels.
 
     Args:
@@ -139,7 +139,7 @@ def sample_queries(
     *,
     sample_size: int,
     generator: np.random.Generator,
-) -> tuple[list[Literals], int]:
+) -> tuple[list[Conjunction], int]:
     """Sample fulfilled queries uniformly with replacement.
 
     A set of wanted labels and a set of unwanted labels are sampled uniformly, and queries that no
@@ -159,7 +159,7 @@ def sample_queries(
         Sampling stops after ``MAX_DRAWS_PER_QUERY * sample_size`` sampled queries, so there may be
         fewer than ``sample_size`` fulfilled queries.
     """
-    queries: list[Literals] = []
+    queries: list[Conjunction] = []
     draws = 0
     while len(queries) < sample_size and draws < MAX_DRAWS_PER_QUERY * sample_size:
         draws += 1
@@ -172,6 +172,8 @@ def sample_queries(
     return queries, draws
 
 
-def _sorted_query_sampling_literals(wanted: Collection[int], unwanted: Collection[int]) -> Literals:
+def _sorted_query_sampling_literals(
+    wanted: Collection[int], unwanted: Collection[int]
+) -> Conjunction:
     """Return the literals of wanted and unwanted columns, sorted by column."""
     return tuple(sorted([(j, 1) for j in wanted] + [(j, -1) for j in unwanted]))

@@ -1,4 +1,4 @@
-"""Training batches of cut-and-sew images, whose pseudo-labels are updated by the student."""
+"""Training batches of images with pasted overlays (TailorCLIP's cut and sew) and pseudo-labels."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from surelabel.arrays import LOGIT_LIMIT
 from surelabel.bench.calibrated.plan import FULL, CalibrationPlan
 from surelabel.bench.calibrated.readouts import HeadReadout
 from surelabel.bench.calibrated.retrieval import (
@@ -11,7 +12,7 @@ from surelabel.bench.calibrated.retrieval import (
 )
 from surelabel.bench.result_cache import ResultCache
 from surelabel.config import Run
-from surelabel.records import LOGIT_LIMIT, LabelledFeatures
+from surelabel.records import LabelledFeatures
 from surelabel.retrieval.conjunction_map import (
     mean_average_precision_of_conjunctions,
     number_of_queries_in_conjunction_map,

@@ -11,11 +11,12 @@ from surelabel.bench.calibrated.page import (
     calibration_page_json,
     calibration_page_published_section,
 )
-from surelabel.bench.calibrated.plan import CalibrationPlan, Progress
+from surelabel.bench.calibrated.plan import CalibrationPlan
 from surelabel.bench.calibrated.run import run_calibrated_measurements
 from surelabel.bench.feature_splits import FeatureSplits
 from surelabel.bench.result_cache import ResultCache
 from surelabel.files import atomic_file
+from surelabel.progress import Progress
 
 
 def write_calibration_comparison(

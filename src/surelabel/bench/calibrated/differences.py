@@ -4,11 +4,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from surelabel.arrays import Array
 from surelabel.bench.calibrated.plan import COMPARED_ROWS, TABLE_METRICS
 from surelabel.bench.calibrated.results import CalibrationRow, RowComparison
 from surelabel.bench.resampling import BenchResampling, bench_resampling_difference_intervals
 from surelabel.metrics import ConfidenceInterval, paired_t_interval
-from surelabel.records import Array, LabelledFeatures
+from surelabel.records import LabelledFeatures
 
 
 def calibrated_row_differences(

@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from surelabel.arrays import Array
 from surelabel.bench.feature_splits import FeatureSplits
 from surelabel.bench.result_cache import ResultCache
 from surelabel.config import Run
 from surelabel.encoders import load_encoder
 from surelabel.features import normalize_precomputed_vectors
 from surelabel.recognizer.fitting import FittingData, fit_recognizer_method
-from surelabel.records import Array, LabelledFeatures
+from surelabel.records import LabelledFeatures
 from surelabel.training import feature_batch_tensors
 
 TRAIN_SHARE = 0.8  # of the training images, sampled anew for each seed

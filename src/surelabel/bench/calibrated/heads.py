@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from surelabel.arrays import Array
 from surelabel.config import Choice, Run
 from surelabel.links import Focal, Sigmoid
 from surelabel.losses import LINK_OF_LOSS
-from surelabel.records import Array
 
 LEARNING_RATES = (0.001, 0.003, 0.01, 0.03)
 WEIGHT_DECAYS = (0.01, 0.1, 1.0)

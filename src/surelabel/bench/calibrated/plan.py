@@ -1,6 +1,5 @@
 """Rows, metrics, sizes and settings of the calibration comparison."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
 
@@ -49,8 +48,6 @@ RETRIEVAL_ROWS = (
     "SPA + Platt",
 )
 PLOTTED_ROWS = ("BCE", "ASY", "SPA", "SPA + LPR")  # in reliability plots, with the best Platt row
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from surelabel.arrays import LOGIT_LIMIT, Array
 from surelabel.bench.calibrated.heads import Head, ScoresToLogits
 from surelabel.calibration import Calibrator, Platt, Temperature, cross_fitted_logits
 from surelabel.config import Run
 from surelabel.metrics import log_loss_of_logits
-from surelabel.records import LOGIT_LIMIT, Array, LabelledFeatures
+from surelabel.records import LabelledFeatures
 
 HeadScores = tuple[Array, Array]  # of validation and test images
 

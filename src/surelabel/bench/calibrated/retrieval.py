@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from surelabel.arrays import LOGIT_LIMIT, Array
 from surelabel.bench.calibrated.plan import CalibrationPlan
 from surelabel.bench.calibrated.readouts import HeadReadout
 from surelabel.bench.result_cache import ResultCache, result_cache_array_digest
-from surelabel.records import LOGIT_LIMIT, Array, LabelledFeatures
+from surelabel.records import LabelledFeatures
 from surelabel.retrieval.conjunction_map import (
     mean_average_precision_of_conjunctions,
     number_of_queries_in_conjunction_map,

@@ -4,6 +4,7 @@ from typing import Any
 
 from scipy.special import expit
 
+from surelabel.arrays import Array
 from surelabel.bench.calibrated.plan import TABLE_METRICS
 from surelabel.bench.calibrated.readouts import HeadReadout
 from surelabel.bench.calibrated.results import CalibrationRow
@@ -12,7 +13,7 @@ from surelabel.bench.result_cache import ResultCache, result_cache_array_digest
 from surelabel.config import Run
 from surelabel.evaluation import NOISE_FLOOR_METRICS
 from surelabel.metrics import POOLED, RANKING, noise_floor
-from surelabel.records import Array, LabelledFeatures
+from surelabel.records import LabelledFeatures
 
 NOISE_FLOOR_RESAMPLES = 5  # simulated targets for each noise floor
 

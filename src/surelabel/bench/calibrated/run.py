@@ -22,7 +22,6 @@ from surelabel.bench.calibrated.plan import (
     RETRIEVAL_ROWS,
     SENSITIVITY_SETTINGS,
     CalibrationPlan,
-    Progress,
 )
 from surelabel.bench.calibrated.readouts import (
     HeadReadout,
@@ -37,6 +36,7 @@ from surelabel.bench.result_cache import ResultCache
 from surelabel.config import Choice, Run
 from surelabel.links import SPA
 from surelabel.metrics import reliability_bins
+from surelabel.progress import Progress
 
 SENSITIVITY_METRICS = ("brier_skill", "log_loss", "mean_average_precision", "ace", "ece")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from surelabel.bench.label_free.method_scores import MethodScores, label_free_method_scores
 from surelabel.bench.label_free.page import label_free_page, label_free_page_json
-from surelabel.bench.label_free.plan import LabelFreePlan, Progress
+from surelabel.bench.label_free.plan import LabelFreePlan
 from surelabel.bench.label_free.pseudolabel_stages import measure_pseudolabel_stages
 from surelabel.bench.label_free.results import LabelFreeResults
 from surelabel.bench.label_free.rows import (
@@ -19,6 +19,7 @@ from surelabel.bench.label_free.scene_splits import LabelFreeSplits
 from surelabel.bench.label_free.students import measure_student_variants
 from surelabel.bench.result_cache import ResultCache
 from surelabel.files import atomic_file
+from surelabel.progress import Progress
 
 
 def measure_label_free_comparison(

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from torch.utils.flop_counter import FlopCounterMode
 
+from surelabel.arrays import Array
 from surelabel.bench.label_free.scene_splits import LabelFreeSplits
 from surelabel.bench.result_cache import ResultCache
 from surelabel.config import Run
 from surelabel.features import FeatureCache
 from surelabel.recognizer import Recognizer
-from surelabel.records import Array, Images, LabelledImages
+from surelabel.records import Images, LabelledImages
 
 TIMED_IMAGES = 32  # images for the cost measurement, in one process and without cached features
 

@@ -1,12 +1,9 @@
 """Methods, student variants, sizes and settings of the label-free comparison."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from surelabel.config import Choice
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

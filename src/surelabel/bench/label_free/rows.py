@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from surelabel.arrays import Array
 from surelabel.bench.label_free.method_scores import MethodScores
 from surelabel.bench.label_free.plan import (
     MULTI_PASS_METHODS,
@@ -23,7 +24,6 @@ from surelabel.config import Choice, Run
 from surelabel.encoders import load_encoder
 from surelabel.evaluation import measure_one_positive_bias
 from surelabel.metrics import POOLED, bootstrap_interval, noise_floor, paired_bootstrap_interval
-from surelabel.records import Array
 
 RESAMPLES = 200  # of the test images, for each interval
 RANKING_METRICS = ("mean_average_precision", "mean_average_precision_per_image")

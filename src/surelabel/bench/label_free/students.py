@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 
 from surelabel.bench.label_free.method_scores import label_free_method_scores
-from surelabel.bench.label_free.plan import STUDENT_VARIANTS, LabelFreePlan, Progress
+from surelabel.bench.label_free.plan import STUDENT_VARIANTS, LabelFreePlan
 from surelabel.bench.label_free.rows import mean_average_precision
 from surelabel.bench.label_free.scene_splits import LabelFreeSplits
 from surelabel.bench.result_cache import ResultCache
 from surelabel.config import STUDENT_DEFAULTS, Choice, Run
 from surelabel.metrics import ConfidenceInterval, paired_t_interval
+from surelabel.progress import Progress
 from surelabel.recognizer import Recognizer
 from surelabel.recognizer.unlabelled_fitting import make_pseudolabels_for_unlabelled_fitting
 from surelabel.records import LabelledImages

@@ -16,7 +16,6 @@ from surelabel.bench.open_vocabulary.plan import (
     REFERENCE,
     TABLES,
     OpenVocabularyPlan,
-    Progress,
     RunChanges,
     open_vocabulary_plan_changes,
 )
@@ -36,6 +35,7 @@ from surelabel.bench.result_cache import ResultCache
 from surelabel.config import Run
 from surelabel.evaluation import UnseenClassResults
 from surelabel.files import atomic_file
+from surelabel.progress import Progress
 
 TRAIN_SECONDS, ENCODE_SECONDS = 0.007, 0.006  # processor seconds per image, on one core
 

@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
+from surelabel.arrays import Array
 from surelabel.bench.open_vocabulary.plan import (
     KNOWLEDGE_WEIGHT,
     METHOD_NAME,
@@ -16,7 +17,6 @@ from surelabel.bench.result_cache import ResultCache
 from surelabel.config import Choice, Run
 from surelabel.methods import METHODS
 from surelabel.recognizer import Recognizer
-from surelabel.records import Array
 from surelabel.tables import table_entry_settings
 
 

@@ -1,10 +1,9 @@
 """Table rows, sizes and settings of the open-vocabulary comparison."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-Progress = Callable[[int, int], None]
 RunChanges = dict[str, dict[str, Any]]  # changed settings by run section
 
 

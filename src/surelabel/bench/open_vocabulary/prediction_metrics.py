@@ -4,13 +4,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from surelabel.arrays import Array, Flags
 from surelabel.bench.open_vocabulary.fitted_rows import FittedPredictions
 from surelabel.bench.open_vocabulary.scene_splits import OpenVocabularySplits
 from surelabel.bench.resampling import BenchResampling, bench_resampling_weights
 from surelabel.evaluation import UnseenClassResults, evaluate_unseen_classes
 from surelabel.evaluation.ranking_results import RANKING_CUTOFFS, RankingResults
 from surelabel.metrics.arrays.nan_division import divide_or_nan
-from surelabel.records import Array, Flags
 
 GROUPS = ("seen", "unseen")
 PROTOCOLS = ("zsl", "gzsl")

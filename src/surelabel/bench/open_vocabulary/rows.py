@@ -6,6 +6,7 @@ from statistics import mean
 
 import numpy as np
 
+from surelabel.arrays import Array
 from surelabel.bench.open_vocabulary.fitted_rows import FittedPredictions
 from surelabel.bench.open_vocabulary.plan import OpenVocabularyPlan
 from surelabel.bench.open_vocabulary.prediction_metrics import (
@@ -18,7 +19,6 @@ from surelabel.bench.open_vocabulary.scene_splits import OpenVocabularySplits
 from surelabel.bench.resampling import bench_resampling_difference_intervals
 from surelabel.bench.result_cache import ResultCache, result_cache_array_digest
 from surelabel.metrics import ConfidenceInterval, paired_t_interval
-from surelabel.records import Array
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from surelabel.arrays import Array
 from surelabel.bench.open_vocabulary.fitted_rows import fit_row_on_seen_classes
 from surelabel.bench.open_vocabulary.plan import OpenVocabularyPlan
 from surelabel.bench.open_vocabulary.scene_splits import OpenVocabularySplits
@@ -19,7 +20,7 @@ from surelabel.encoders.prompts.reference_list import reference_names
 from surelabel.metrics.ece import ece
 from surelabel.metrics.mean_average_precision import mean_average_precision
 from surelabel.recognizer import Recognizer
-from surelabel.records import Array, LabelledImages
+from surelabel.records import LabelledImages
 
 
 def measure_vocabulary_change(

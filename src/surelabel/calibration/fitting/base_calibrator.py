@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from surelabel.arrays import LOGIT_LIMIT, Array
 from surelabel.calibration.fitting.input_validation import validate_calibrator_input
 from surelabel.calibration.interface import Calibrator
 from surelabel.errors import ConfigError, NotFitted
-from surelabel.records import LOGIT_LIMIT, Array
 from surelabel.tables import table_entry_settings
 
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array, Flags, validate_target_arrays
 from surelabel.calibration.fitting.input_validation import validate_calibrator_input
 from surelabel.calibration.interface import Calibrator
 from surelabel.errors import ConfigError, InputError
-from surelabel.records import Array, Flags, validate_record_targets
 from surelabel.shapes import check_shapes
 
 
@@ -67,7 +67,7 @@ def cross_fitted_logits(
                [ 0.  ]])
     """
     x = validate_calibrator_input(logits)
-    y, known = validate_record_targets(targets, known)
+    y, known = validate_target_arrays(targets, known)
     check_shapes(logits=(x, "n c"), targets=(y, "n c"))
     fold = assign_folds(y, known, folds, np.random.default_rng(seed))
     calibrated = np.empty_like(x)

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array, Flags, validate_target_arrays
 from surelabel.errors import ConfigError, DataError, InputError
-from surelabel.records import Array, Flags, validate_record_targets
 from surelabel.shapes import check_shapes
 
 
@@ -36,7 +36,7 @@ def validate_calibration_data(
             1], or if the known targets contain no positive or no negative target.
     """
     logits = validate_calibrator_input(logits)
-    targets, known = validate_record_targets(targets, known)
+    targets, known = validate_target_arrays(targets, known)
     check_shapes(logits=(logits, "n c"), targets=(targets, "n c"))
     positives, count = targets.sum(), known.sum()  # an unknown target is 0
     if not 0 < positives < count:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from surelabel.records import Array
+from surelabel.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Target smoothing as in Platt scaling."""
 
-from surelabel.records import Array
+from surelabel.arrays import Array
 
 
 def smooth_targets(y: Array) -> Array:

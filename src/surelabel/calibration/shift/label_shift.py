@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit
 
+from surelabel.arrays import LOGIT_LIMIT, Array
 from surelabel.calibration.fitting.input_validation import (
     check_positive_calibrator_setting,
     validate_calibrator_input,
 )
 from surelabel.errors import ConfigError, InputError
-from surelabel.records import LOGIT_LIMIT, Array
 
 TOLERANCE = 1e-6  # change of the logit shift of a label at which its iteration has converged
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
+from surelabel.arrays import Array
 from surelabel.data.labels.resolution.image_resolution import (
     resolve_label_columns,
     resolve_labelled_images,
@@ -16,7 +17,7 @@ from surelabel.data.labels.resolution.image_resolution import (
 )
 from surelabel.errors import DataError, InputError
 from surelabel.files import atomic_file
-from surelabel.records import Array, LabelledImages
+from surelabel.records import LabelledImages
 
 LONG_HEADERS = (["path", "label"], ["path", "labels"])
 SEPARATOR = ";"

@@ -15,7 +15,7 @@ from surelabel.errors import ConfigError, DataError, MissingPart
 DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
 LOG_LEVEL = 4  # only fatal errors are logged; all errors are raised
 
-Vectors = npt.NDArray[np.float32]
+ImageVectors = npt.NDArray[np.float32]
 
 
 class OnnxGraph:
@@ -63,7 +63,7 @@ class OnnxGraph:
                 "output with one vector per image."
             )
 
-    def __call__(self, images: npt.NDArray[Any]) -> Vectors:
+    def __call__(self, images: npt.NDArray[Any]) -> ImageVectors:
         """Return one vector for each of ``n`` images, ``(n, d)``.
 
         If the graph has a fixed batch size, the last batch is padded with zeros.
@@ -81,7 +81,7 @@ class OnnxGraph:
         batches = [self._run_batch(inputs[start : start + size], size) for start in starts]
         return np.concatenate(batches)
 
-    def _run_batch(self, images: npt.NDArray[Any], size: int) -> Vectors:
+    def _run_batch(self, images: npt.NDArray[Any], size: int) -> ImageVectors:
         batch = np.pad(images, [(0, size - len(images)), (0, 0), (0, 0), (0, 0)])
         try:
             (output,) = self._session.run([self.output], {self._input: batch})
@@ -93,7 +93,7 @@ class OnnxGraph:
             ) from error
         return self._check_output(output, len(batch))[: len(images)]
 
-    def _check_output(self, output: Any, n_images: int) -> Vectors:
+    def _check_output(self, output: Any, n_images: int) -> ImageVectors:
         """Check the graph output, and return one float32 vector per image, ``(n, d)``."""
         shape: tuple[int, ...] = getattr(output, "shape", ())
         dtype = getattr(output, "dtype", type(output))
@@ -109,7 +109,7 @@ class OnnxGraph:
                 f"Output {self.output!r} of {self.file} must be finite; got NaN or infinity. "
                 "Export the model in float32, and check encoder.mean and encoder.std."
             )
-        vectors: Vectors = output.reshape(n_images, -1).astype(np.float32)
+        vectors: ImageVectors = output.reshape(n_images, -1).astype(np.float32)
         return vectors
 
     def _open_session(self, runtime: Any) -> Any:

@@ -3,8 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array, Flags, validate_target_arrays
 from surelabel.errors import ConfigError, InputError
-from surelabel.records import Array, Flags, validate_record_targets
 from surelabel.shapes import check_shapes
 
 
@@ -26,7 +26,7 @@ def validate_ranking_metric_inputs(
             0 nor 1.
     """
     scores = np.asarray(scores, dtype=np.float64)
-    target_values, known = validate_record_targets(targets, known)
+    target_values, known = validate_target_arrays(targets, known)
     check_shapes(scores=(scores, "n c"), targets=(target_values, "n c"))
     if not np.isfinite(scores).all():
         not_finite = scores[~np.isfinite(scores)]
@@ -62,7 +62,7 @@ def validate_probability_metric_inputs(
             target is outside [0, 1].
     """
     probabilities = np.asarray(probabilities, dtype=np.float64)
-    targets, known = validate_record_targets(targets, known)
+    targets, known = validate_target_arrays(targets, known)
     check_shapes(probabilities=(probabilities, "n c"), targets=(targets, "n c"))
     if probabilities.size and not (probabilities.min() >= 0 and probabilities.max() <= 1):
         raise InputError(

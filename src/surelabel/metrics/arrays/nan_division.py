@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.records import Array
+from surelabel.arrays import Array
 
 
 def divide_or_nan(numerator: npt.ArrayLike, denominator: npt.ArrayLike) -> Array:

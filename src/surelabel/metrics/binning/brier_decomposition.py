@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array, Flags
 from surelabel.metrics.arrays.input_validation import validate_probability_metric_inputs
 from surelabel.metrics.arrays.nan_division import divide_or_nan
 from surelabel.metrics.binning.reliability_bins import (
@@ -13,7 +14,6 @@ from surelabel.metrics.binning.reliability_bins import (
     reliability_bins_per_class,
 )
 from surelabel.metrics.brier import brier, brier_per_class
-from surelabel.records import Array, Flags
 
 
 @dataclass(frozen=True)

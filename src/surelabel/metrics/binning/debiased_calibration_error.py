@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
+from surelabel.arrays import Array, Flags
 from surelabel.metrics.arrays.input_validation import (
     validate_metric_whole_number,
     validate_probability_metric_inputs,
 )
 from surelabel.metrics.arrays.nan_division import divide_or_nan
-from surelabel.records import Array, Flags
 
 
 def squared_calibration_error_debiased(

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.records import Array
+from surelabel.arrays import Array
 
 
 def assign_equal_mass_bins(values: Array, bins: int) -> npt.NDArray[np.intp]:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array, Flags
 from surelabel.metrics.arrays.input_validation import (
     validate_metric_whole_number,
     validate_probability_metric_inputs,
 )
 from surelabel.metrics.arrays.nan_division import divide_or_nan
 from surelabel.metrics.arrays.row_blocks import iterate_row_blocks
-from surelabel.records import Array, Flags
 
 
 @dataclass(frozen=True)

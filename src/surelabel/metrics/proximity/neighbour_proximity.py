@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array
 from surelabel.errors import InputError
 from surelabel.metrics.arrays.input_validation import validate_metric_whole_number
-from surelabel.records import Array
 from surelabel.shapes import check_shapes
 
 ROWS_PER_BLOCK = 256  # images compared at a time, to bound the memory

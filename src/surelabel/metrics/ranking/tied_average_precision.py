@@ -3,8 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array, Flags
 from surelabel.metrics.arrays.nan_division import divide_or_nan
-from surelabel.records import Array, Flags
 
 BUCKET_BITS = 16  # the counts of 2**16 buckets fit into the second-level cache
 

@@ -8,12 +8,12 @@ effect.
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array, Flags
 from surelabel.metrics.arrays.input_validation import (
     validate_metric_whole_number,
     validate_ranking_metric_inputs,
 )
 from surelabel.metrics.arrays.row_blocks import iterate_row_blocks
-from surelabel.records import Array, Flags
 
 
 def count_top_k(

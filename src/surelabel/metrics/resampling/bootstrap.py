@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import t as student
 
+from surelabel.arrays import Array, validate_target_arrays
 from surelabel.errors import ConfigError, InputError
 from surelabel.metrics.arrays.input_validation import validate_metric_whole_number
-from surelabel.records import Array, validate_record_targets
 from surelabel.shapes import check_shapes
 
 
@@ -82,7 +82,7 @@ def bootstrap_interval(
         >>> round(interval.value, 4), interval.low < interval.value < interval.high
         (0.1367, True)
     """
-    y, known = validate_record_targets(targets, known)
+    y, known = validate_target_arrays(targets, known)
     p = np.asarray(probabilities, dtype=np.float64)
     check_shapes(probabilities=(p, "n c"), targets=(y, "n c"))
     resampled = [
@@ -141,7 +141,7 @@ def paired_bootstrap_interval(
         >>> paired_bootstrap_interval(brier, better, worse, targets).high < 0
         True
     """
-    y, known = validate_record_targets(targets, known)
+    y, known = validate_target_arrays(targets, known)
     p, q = (np.asarray(array, dtype=np.float64) for array in (first, second))
     check_shapes(first=(p, "n c"), second=(q, "n c"), targets=(y, "n c"))
     resampled = [

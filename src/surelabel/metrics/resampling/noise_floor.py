@@ -6,21 +6,21 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array
 from surelabel.errors import InputError
 from surelabel.metrics.arrays.input_validation import validate_metric_whole_number
-from surelabel.records import Array
 
-Value = TypeVar("Value", float, Array)
+FloatOrArray = TypeVar("FloatOrArray", float, Array)
 
 
 def noise_floor(
-    metric: Callable[..., Value],
+    metric: Callable[..., FloatOrArray],
     probabilities: npt.ArrayLike,
     known: npt.ArrayLike | None = None,
     *,
     resamples: int = 20,
     seed: int = 0,
-) -> Value:
+) -> FloatOrArray:
     """Return the mean of a metric over sets of targets that are sampled from the probabilities.
 
         y' ~ Bernoulli(p), ``resamples`` times
@@ -64,5 +64,5 @@ def noise_floor(
     # spawned streams: the caller may have sampled the probabilities with default_rng(seed)
     streams = np.random.default_rng(seed).spawn(resamples)
     metric_values = [metric(p, stream.random(p.shape) < p, known) for stream in streams]
-    mean: Value = np.mean(metric_values, axis=0)
+    mean: FloatOrArray = np.mean(metric_values, axis=0)
     return mean

@@ -3,10 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array
 from surelabel.metrics.arrays.input_validation import validate_probability_metric_inputs
 from surelabel.metrics.arrays.nan_division import divide_or_nan
 from surelabel.metrics.arrays.row_blocks import iterate_row_blocks
-from surelabel.records import Array
 
 
 def squared_error_sums(

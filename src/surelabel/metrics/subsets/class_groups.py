@@ -6,12 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import ColumnIndices, validate_target_arrays
 from surelabel.errors import ConfigError, InputError
 from surelabel.metrics.binning.equal_mass_bins import assign_equal_mass_bins
-from surelabel.records import validate_record_targets
 from surelabel.shapes import check_shapes
-
-ColumnIndices = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ def class_frequency_groups(
             f"tail must not be greater than head; got tail={tail} and head={head}. Lower tail or "
             f"raise head."
         )
-    n_positives = validate_record_targets(targets, known)[0].sum(axis=0)
+    n_positives = validate_target_arrays(targets, known)[0].sum(axis=0)
     return {
         "head": np.flatnonzero(n_positives >= head),
         "medium": np.flatnonzero((n_positives < head) & (n_positives >= tail)),
@@ -105,7 +103,7 @@ def class_frequency_thirds(
         >>> {name: columns.tolist() for name, columns in groups.items()}
         {'head': [0], 'medium': [2], 'tail': [1]}
     """
-    third = assign_equal_mass_bins(validate_record_targets(targets, known)[0].sum(axis=0), 3)
+    third = assign_equal_mass_bins(validate_target_arrays(targets, known)[0].sum(axis=0), 3)
     return {
         name: np.flatnonzero(third == number)
         for number, name in ((2, "head"), (1, "medium"), (0, "tail"))
@@ -148,7 +146,7 @@ def metric_per_class_group(
         {'base': 0.25, 'new': 0.0}
     """
     p = np.asarray(probabilities)
-    y, known = validate_record_targets(targets, known)
+    y, known = validate_target_arrays(targets, known)
     check_shapes(probabilities=(p, "n c"), targets=(y, "n c"))
     metric_values = {}
     for name, group in groups.items():
@@ -188,7 +186,8 @@ def base_and_new_metric(
 
     Source:
         Xian, Schiele and Akata, Zero-Shot Learning: The Good, the Bad and the Ugly, CVPR 2017,
-        arXiv:1703.04394, for the harmonic mean; the arithmetic mean of errors is ours.
+        arXiv:1703.04394, for the harmonic mean; the arithmetic mean, for metrics that are errors,
+        is ours.
 
     Example:
         >>> from surelabel.metrics import accuracy
@@ -196,7 +195,7 @@ def base_and_new_metric(
         >>> of.base, of.new, round(of.harmonic_mean, 4), of.arithmetic_mean
         (1.0, 0.5, 0.6667, 0.75)
     """
-    y, known = validate_record_targets(targets, known)
+    y, known = validate_target_arrays(targets, known)
     new_columns = _validate_class_group_columns("new", new, y.shape[1])
     groups = {"base": np.setdiff1d(np.arange(y.shape[1]), new_columns), "new": new_columns}
     of_group = metric_per_class_group(metric, probabilities, y, known, groups)

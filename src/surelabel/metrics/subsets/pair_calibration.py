@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array, ColumnIndices, Flags
 from surelabel.errors import ConfigError
 from surelabel.metrics.arrays.input_validation import (
     validate_metric_whole_number,
@@ -17,11 +18,8 @@ from surelabel.metrics.arrays.input_validation import (
 )
 from surelabel.metrics.arrays.nan_division import divide_or_nan
 from surelabel.metrics.binning.reliability_bins import ReliabilityBins, reliability_bins
-from surelabel.records import Array, Flags
 
 MAX_PRODUCTS = 1 << 20  # products held in memory at a time
-
-ColumnIndices = npt.NDArray[np.int64]
 
 
 def pair_ece(

@@ -3,9 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array
 from surelabel.errors import ConfigError, InputError
 from surelabel.metrics.arrays.input_validation import validate_probability_metric_inputs
-from surelabel.records import Array
 
 
 def confusion_counts(

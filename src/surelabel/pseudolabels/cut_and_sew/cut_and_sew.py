@@ -26,8 +26,8 @@ class CutAndSew:
         overlay_probability: Probability p in [0, 1]. In the variant "code", p is the probability
             that an overlay is the last overlay; in the variant "paper", the probability that there
             is another overlay.
-        overlay_scale: Fraction of width and height of the canvas that all overlays together may
-            cover (q), in (0, 1].
+        overlay_scale: Largest fraction of the canvas width, and of the canvas height, that all
+            overlays together may cover (q), in (0, 1].
         variant: Rule for number and size of the overlays, "paper" or "code".
         images_per_label: Number of images per label that are used as overlays (k), >= 1. If there
             are fewer than 5,000 training images, the number is reduced in proportion.

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from surelabel.arrays import Array
 from surelabel.errors import DataError
-from surelabel.records import Array, LabelledImages
+from surelabel.records import LabelledImages
 
 
 def resolve_labelled_images(

@@ -1,0 +1,49 @@
+"""Array types of NumPy, the limit of logits, and the validation of targets."""
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.errors import InputError
+from surelabel.shapes import check_shapes
+
+Array = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+ColumnIndices = npt.NDArray[np.intp]
+LOGIT_LIMIT = 40.0  # logits are clipped to [-40, 40], about the range of a float64 sigmoid
+
+
+def validate_target_arrays(
+    targets: npt.ArrayLike, known: npt.ArrayLike | None
+) -> tuple[Array, Flags]:
+    """Return targets as float64 in [0, 1] and a mask of the known targets.
+
+    Args:
+        targets: Targets in [0, 1], ``(n, c)``. If a target is NaN, the target is unknown.
+        known: Mask of known targets with values True (1) or False (0), ``(n, c)``. If None, all
+            targets except NaN are known.
+
+    Returns:
+        Targets ``(n, c)``, in which unknown targets are 0, and the Boolean mask of known targets
+        ``(n, c)``.
+
+    Raises:
+        InputError: If a known target is outside [0, 1], if a value of ``known`` is neither True
+            nor False, or if ``targets`` and ``known`` do not have one shape ``(n, c)``.
+    """
+    values = np.array(targets, dtype=np.float64)
+    is_known = ~np.isnan(values)
+    if known is not None:
+        flags = np.asarray(known)
+        if not np.isin(flags, (0, 1)).all():
+            raise InputError("known must be True or False for each target; got other values.")
+        is_known = is_known & flags.astype(bool)
+    check_shapes(targets=(values, "n c"), known=(is_known, "n c"))
+    if not is_known.all():
+        values[~is_known] = 0
+    if values.size and (values.min() < 0 or values.max() > 1):
+        outside = values[(values < 0) | (values > 1)][0]
+        raise InputError(
+            f"targets must be in [0, 1], 1 = positive; got {outside}. "
+            "Use NaN, or known=False, for unknown targets."
+        )
+    return values, is_known
