@@ -24,7 +24,7 @@ from torchmetrics.functional import classification
 from surelabel import metrics
 
 IMAGES, LABELS, BINS, K = 40_137, 80, 15, 3
-GOAL = 15
+GOAL, GOAL_OF_EACH_CLASS = 25, 20
 
 random = np.random.default_rng(0)
 P = expit(random.normal(random.normal(-4.6, 1.0, LABELS), 1.8, (IMAGES, LABELS)))
@@ -146,9 +146,9 @@ def main() -> None:
         )
     ratio = totals[1] / totals[0]
     print(
-        f"{'all':34} {totals[0]:8.3f} {totals[1]:8.3f} {ratio:7.1f}  "
-        f"{peaks[0]:.0f}, {peaks[1]:.0f}   (goal: {GOAL} × or more)"
+        f"{'all':34} {totals[0]:8.3f} {totals[1]:8.3f} {ratio:7.1f}  {peaks[0]:.0f}, {peaks[1]:.0f}"
     )
+    print(f"goal: all {GOAL} × or more, average precision {GOAL_OF_EACH_CLASS} × or more")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from surelabel.arrays import Array
 from surelabel.metrics.arrays.input_validation import validate_ranking_metric_inputs
-from surelabel.metrics.arrays.row_blocks import iterate_row_blocks
+from surelabel.metrics.arrays.row_blocks import iterate_row_blocks, transpose_in_row_blocks
 from surelabel.metrics.ranking.tied_average_precision import (
     tied_average_precision_of_ranking,
     tied_average_precision_of_rows,
@@ -83,8 +83,11 @@ def average_precision_per_class(
         array([0.8333])
     """
     scores, is_positive, known = validate_ranking_metric_inputs(scores, targets, known)
-    columns = zip(*(np.ascontiguousarray(a.T) for a in (scores, is_positive, known)), strict=True)
-    return np.array([tied_average_precision_of_ranking(s[k], p[k]) for s, p, k in columns])
+    columns = zip(*map(transpose_in_row_blocks, (scores, is_positive)), strict=True)
+    if known.all():
+        return np.array([tied_average_precision_of_ranking(s, p) for s, p in columns])
+    known_columns = zip(columns, transpose_in_row_blocks(known), strict=True)
+    return np.array([tied_average_precision_of_ranking(s[k], p[k]) for (s, p), k in known_columns])
 
 
 def average_precision_per_image(

@@ -110,7 +110,7 @@ def _sum_log_losses(
     losses = np.zeros(p.shape[1])
     for block in iterate_row_blocks(p, y, known):
         losses += _log_loss_of_each_label(*block).sum(axis=0)
-    return losses, known.sum(axis=0, dtype=float)
+    return losses, np.count_nonzero(known, axis=0).astype(float)
 
 
 def _log_loss_of_each_label(p: Array, y: Array, known: Flags) -> Array:

@@ -8,6 +8,7 @@ each image. To add a solver, add one line to ``TRANSPORTS``.
 
 from collections.abc import Callable
 
+from surelabel.transport.accelerated_sinkhorn import accelerated_sinkhorn
 from surelabel.transport.average import average
 from surelabel.transport.bipartite import bipartite
 from surelabel.transport.matching.knowledge_constraints import (
@@ -21,6 +22,7 @@ from surelabel.transport.sinkhorn.sinkhorn import sinkhorn
 from surelabel.transport.softmax import softmax
 
 TRANSPORTS: dict[str, Callable[..., TransportPlan]] = {
+    "accelerated_sinkhorn": accelerated_sinkhorn,
     "average": average,
     "bipartite": bipartite,
     "sinkhorn": sinkhorn,
@@ -30,6 +32,7 @@ TRANSPORTS: dict[str, Callable[..., TransportPlan]] = {
 __all__ = [
     "TRANSPORTS",
     "TransportPlan",
+    "accelerated_sinkhorn",
     "add_knowledge_constraint_to_cost",
     "average",
     "bipartite",

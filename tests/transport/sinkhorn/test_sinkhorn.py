@@ -18,7 +18,7 @@ from surelabel.transport import average, sinkhorn
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/transport.json").read_text())
 CASES = GOLDEN["sinkhorn"]["cases"]
 recorded = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['reg']}")
-kernel = import_module("surelabel.transport.sinkhorn.sinkhorn_kernel")
+kernel = import_module("surelabel.transport.sinkhorn_iteration.sinkhorn_kernel")
 
 
 def double(values):

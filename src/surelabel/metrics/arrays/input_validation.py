@@ -26,8 +26,8 @@ def validate_ranking_metric_inputs(
             0 nor 1.
     """
     scores = np.asarray(scores, dtype=np.float64)
-    target_values, known = validate_target_arrays(targets, known)
-    check_shapes(scores=(scores, "n c"), targets=(target_values, "n c"))
+    is_positive, known = _validate_binary_targets(targets, known)
+    check_shapes(scores=(scores, "n c"), targets=(is_positive, "n c"))
     if not np.isfinite(scores).all():
         not_finite = scores[~np.isfinite(scores)]
         raise InputError(
@@ -35,13 +35,26 @@ def validate_ranking_metric_inputs(
             f"first is {not_finite[0]}). Replace these scores with 0 and set known=False for "
             f"the same entries."
         )
-    is_positive = target_values == 1
-    if np.count_nonzero(target_values) != np.count_nonzero(is_positive):
+    return scores, is_positive, known
+
+
+def _validate_binary_targets(
+    targets: npt.ArrayLike, known: npt.ArrayLike | None
+) -> tuple[Flags, Flags]:
+    """Return masks of the positive and of the known targets, ``(n, c)`` each."""
+    values = np.asarray(targets)
+    is_positive = values == 1
+    n_binary = np.count_nonzero(is_positive) + np.count_nonzero(values == 0)
+    if known is None and n_binary == values.size and values.ndim == 2:  # without conversion
+        return is_positive, np.ones_like(is_positive)
+    values, known = validate_target_arrays(targets, known)
+    is_positive = values == 1
+    if np.count_nonzero(values) != np.count_nonzero(is_positive):
         raise InputError(
-            f"targets of a ranking metric must be 0 or 1; got {target_values[~is_positive].max()}. "
+            f"targets of a ranking metric must be 0 or 1; got {values[~is_positive].max()}. "
             f"Round graded targets, or use a metric of probabilities."
         )
-    return scores, is_positive, known
+    return is_positive, known
 
 
 def validate_probability_metric_inputs(

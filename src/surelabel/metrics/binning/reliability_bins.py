@@ -125,15 +125,23 @@ def _reliability_bin_sums_of_block(p: Array, y: Array, known: Flags, *, bins: in
         cell, p, y = cell.ravel(), p.ravel(), y.ravel()
     else:
         cell, p, y = cell[known], p[known], y[known]
-    sums = [np.bincount(cell, weights, n_classes * bins) for weights in (None, p, y)]
+    positive = np.flatnonzero(y > 0)  # few labels; the other targets add nothing to the sums
+    sums = [
+        np.bincount(cell, minlength=n_classes * bins),
+        np.bincount(cell, p, n_classes * bins),
+        np.bincount(cell.take(positive), y.take(positive), n_classes * bins),
+    ]
     return np.array(sums, dtype=float).reshape(3, n_classes, bins)
 
 
 def _assign_reliability_bins(p: Array, bins: int) -> npt.NDArray[np.intp]:
     """Return the bin of each probability; rounding errors of p · bins at edges are corrected."""
     position = p * bins
-    bin_index = position.astype(np.intp)
-    position -= bin_index
-    near_edge = (position < 1e-9) | (position > 1 - 1e-9)
-    bin_index[near_edge] = np.searchsorted(np.arange(1, bins) / bins, p[near_edge], side="right")
+    whole = np.floor(position)
+    bin_index = whole.astype(np.intp)
+    position -= whole
+    if position.min(initial=1) < 1e-9 or position.max(initial=0) > 1 - 1e-9:
+        near_edge = (position < 1e-9) | (position > 1 - 1e-9)
+        edges = np.arange(1, bins) / bins
+        bin_index[near_edge] = np.searchsorted(edges, p[near_edge], side="right")
     return bin_index

@@ -3,10 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.arrays import Array, Flags
+from surelabel.arrays import Array, ColumnIndices, Flags
 from surelabel.metrics.arrays.nan_division import divide_or_nan
 
-BUCKET_BITS = 16  # the counts of 2**16 buckets fit into the second-level cache
+BUCKET_BITS = 15  # the counts of 2**15 buckets fit into the second-level cache
 
 
 def tied_average_precision_of_ranking(scores: Array, is_positive: Flags) -> float:
@@ -19,14 +19,15 @@ def tied_average_precision_of_ranking(scores: Array, is_positive: Flags) -> floa
     Returns:
         Average precision in [0, 1]. If there is no positive, the value is NaN.
     """
-    if not is_positive.any():
+    positive = np.flatnonzero(is_positive)
+    if not len(positive):
         return float("nan")
-    positive_scores = np.sort(scores[is_positive])
-    n_positives_above = len(positive_scores) - np.searchsorted(
-        positive_scores, positive_scores, side="left"
-    )
-    n_above = _count_tied_or_higher_scores(scores, is_positive, positive_scores)
-    return float((n_positives_above / n_above).mean())
+    positive_scores = np.sort(scores.take(positive))
+    n_of_rank = _count_scores_of_each_rank(scores, positive, positive_scores)
+    n_above = n_of_rank[:0:-1].cumsum()[::-1]
+    is_new = np.append(True, positive_scores[1:] > positive_scores[:-1])
+    first_of_ties = np.maximum.accumulate(is_new * np.arange(len(positive)))
+    return float(((len(positive) - first_of_ties) / n_above).mean())
 
 
 def tied_average_precision_of_rows(scores: Array, is_positive: Flags, known: Flags) -> Array:
@@ -44,46 +45,66 @@ def tied_average_precision_of_rows(scores: Array, is_positive: Flags, known: Fla
         Average precision of each row in [0, 1], ``(n,)``. The value of a row without a positive is
         NaN.
     """
-    row, column = np.nonzero(is_positive)
-    above = scores[row] >= scores[row, column][:, None]
-    n_positives_above = np.count_nonzero(above & is_positive[row], axis=1)
-    n_above = np.count_nonzero(above if known.all() else above & known[row], axis=1)
+    positive = np.flatnonzero(is_positive)
+    row = positive // scores.shape[1]
+    above = scores.take(row, axis=0) >= scores.take(positive)[:, None]
+    if not known.all():
+        above &= known.take(row, axis=0)
+    above_as_float = above.astype(np.float32)  # its sums are exact up to 2**24 labels
+    positive_as_float = is_positive.astype(np.float32).take(row, axis=0)
+    n_above = (above_as_float @ np.ones(scores.shape[1], np.float32)).astype(np.float64)
+    n_positives_above = np.einsum("mc,mc->m", above_as_float, positive_as_float)
     precision_sums = np.bincount(row, n_positives_above / n_above, len(scores))
-    return divide_or_nan(precision_sums, is_positive.sum(axis=1))
+    return divide_or_nan(precision_sums, np.bincount(row, minlength=len(scores)))
 
 
-def _count_tied_or_higher_scores(
-    scores: Array, is_positive: Flags, positive_scores: Array
+def _count_scores_of_each_rank(
+    scores: Array, positive: ColumnIndices, positive_scores: Array
 ) -> npt.NDArray[np.int64]:
-    """Count, for each of the sorted positive scores, the scores that are at least as high.
+    """Count the scores of each rank: the number of positives with an equal or lower score.
 
     Sorting all scores would take most of the computing time. Instead, all scores are assigned to
-    buckets by approximate size. Only scores that share a bucket with a positive are sorted; all
-    other scores are only counted.
+    buckets by approximate size. The rank of a score is the number of positives in lower buckets, if
+    its bucket contains no positive. Only the other scores are compared with the positives.
+
+    Args:
+        scores: Scores of all labels, ``(m,)``.
+        positive: Indices of the positive labels.
+        positive_scores: Scores of the positive labels, ascending.
+
+    Returns:
+        Number of scores of each rank, from 0 to the number of positives.
     """
     bucket = _buckets_for_tied_average_precision(scores)
-    counts = np.bincount(bucket)
-    positive_buckets = np.sort(bucket[is_positive])
-    has_positive = np.zeros(len(counts), bool)
-    has_positive[positive_buckets] = True
-    close_scores = np.sort(scores[has_positive[bucket]])
-    counts[has_positive] = 0
-    n_in_higher_buckets = counts[::-1].cumsum()[::-1]
-    n_close = len(close_scores) - np.searchsorted(close_scores, positive_scores)
-    n_above: npt.NDArray[np.int64] = n_in_higher_buckets[positive_buckets] + n_close
-    return n_above
+    n_positives = np.bincount(bucket.take(positive), minlength=int(bucket.max()) + 1)
+    highest_rank = n_positives.cumsum()
+    code = (2 * (highest_rank - n_positives) + (n_positives > 0)).take(bucket)
+    close = np.flatnonzero((code & 1).astype(bool))
+    rank = code.take(close) >> 1
+    highest_rank = highest_rank.take(bucket.take(close))
+    close_scores = scores.take(close)
+    step = 1 << (int(n_positives.max()).bit_length() - 1)
+    while step:  # binary search among the positives of the bucket
+        next_rank = np.minimum(rank + step, highest_rank)
+        rank = np.where(positive_scores.take(next_rank - 1) <= close_scores, next_rank, rank)
+        step >>= 1
+    n_ranks = len(positive) + 1
+    return np.bincount(code, minlength=2 * n_ranks)[::2] + np.bincount(rank, minlength=n_ranks)
 
 
-def _buckets_for_tied_average_precision(scores: Array) -> npt.NDArray[np.int64]:
+def _buckets_for_tied_average_precision(scores: Array) -> ColumnIndices:
     """Return the bucket of each score, from 0; a higher score never has a lower bucket.
 
     The bits of a float, read as an integer, increase with the float once the bits of negative
     floats are inverted.
     """
     with np.errstate(over="ignore"):  # scores that overflow float32 share the bucket of infinity
-        bits = (scores.astype(np.float32) + np.float32(0)).view(np.int32)  # + 0 turns -0 into 0
-    bits ^= (bits >> 31) & 0x7FFFFFFF
-    bucket = bits.astype(np.int64)
-    bucket -= bucket.min()
-    bucket >>= max(0, int(bucket.max()).bit_length() - BUCKET_BITS)
-    return bucket
+        bits = scores.astype(np.float32).view(np.int32)
+    if bits.min() < 0:
+        bits = (bits.view(np.float32) + np.float32(0)).view(np.int32)  # turns -0 into 0
+        bits ^= (bits >> 31) & 0x7FFFFFFF
+    lowest, highest = int(bits.min()), int(bits.max())
+    shift = max(0, (highest - lowest).bit_length() - BUCKET_BITS)
+    bits >>= shift
+    bits -= lowest >> shift
+    return bits.astype(np.intp)

@@ -49,22 +49,28 @@ def _count_top_k_of_block(scores: Array, is_positive: Flags, known: Flags, *, k:
     """Count hits, selected labels and positives in a block of images, ``(3, c)``."""
     ranked_scores = scores if known.all() else np.where(known, scores, -np.inf)
     kth_score = np.partition(ranked_scores, -k, axis=1)[:, [-k]]
-    is_selected = (ranked_scores >= kth_score) & known
-    tied = np.count_nonzero(is_selected, axis=1) > k
-    selected, hits = _count_tied_top_k(
-        ranked_scores[tied], is_positive[tied], known[tied], kth_score[tied], k
-    )
-    is_selected[tied] = False
-    selected += np.count_nonzero(is_selected, axis=0)
-    hits += np.count_nonzero(is_selected & is_positive, axis=0)
-    return np.array([hits, selected, np.count_nonzero(is_positive, axis=0)])
+    is_selected = ranked_scores >= kth_score
+    if ranked_scores is not scores:
+        is_selected &= known
+    counts = np.zeros((3, scores.shape[1]))
+    if np.count_nonzero(is_selected) != k * len(is_selected):  # else no image has ties at rank k
+        tied = np.count_nonzero(is_selected, axis=1) > k
+        counts[:2] = _count_tied_top_k(
+            ranked_scores[tied], is_positive[tied], known[tied], kth_score[tied], k
+        )
+        is_selected[tied] = False
+    for count, mask in zip(
+        counts, (is_selected & is_positive, is_selected, is_positive), strict=True
+    ):
+        count += mask.sum(axis=0, dtype=np.uint16)  # a block has fewer than 2**16 images
+    return counts
 
 
 def _count_tied_top_k(
     scores: Array, is_positive: Flags, known: Flags, kth_score: Array, k: int
 ) -> tuple[Array, Array]:
-    """Count selected labels and hits, ``(c,)`` each, of images with ties at the k-th score."""
+    """Count hits and selected labels, ``(c,)`` each, of images with ties at the k-th score."""
     above, at_kth = scores > kth_score, (scores == kth_score) & known
     free_ranks, n_tied = k - np.count_nonzero(above, axis=1), np.count_nonzero(at_kth, axis=1)
     share = above + (free_ranks / n_tied)[:, None] * at_kth
-    return share.sum(axis=0), (share * is_positive).sum(axis=0)
+    return (share * is_positive).sum(axis=0), share.sum(axis=0)

@@ -29,9 +29,11 @@ def squared_error_sums(
     """
     p, y, known = validate_probability_metric_inputs(probabilities, targets, known)
     errors, target_sums, target_squares = np.zeros((3, p.shape[1]))
-    n_known = known.sum(axis=0, dtype=float)
+    n_known = np.count_nonzero(known, axis=0).astype(float)
     for block_p, block_y, block_known in iterate_row_blocks(p, y, known):
-        difference = (block_p - block_y) * block_known
+        difference = block_p - block_y
+        if not block_known.all():
+            difference *= block_known
         errors += np.einsum("nc,nc->c", difference, difference)
         target_squares += np.einsum("nc,nc->c", block_y, block_y)
         target_sums += block_y.sum(axis=0)

@@ -8,6 +8,7 @@ from torch import Tensor
 from surelabel.errors import NotConverged
 from surelabel.shapes import check_shapes
 
+CPU_BYTES_PER_BLOCK = 2**20  # size of one product on a CPU, so that it fits into the cache
 BYTES_PER_BLOCK = 2**26  # size of one product on an accelerator: 64 MiB, a few dozen images
 
 
@@ -63,10 +64,10 @@ class TransportPlan:
         check_shapes(kernel=(self.kernel, "n p c"), values=(values, "n p c"))
         self._check_converged()
         dtype = torch.promote_types(values.dtype, self.kernel.dtype)
-        is_cpu = values.device.type == "cpu"
-        sum_over_regions = sum_transport_plan_per_image if is_cpu else sum_transport_plan_in_blocks
         with torch.autocast(values.device.type, enabled=False):
-            return self.right * sum_over_regions(self.left.to(dtype), self.kernel, values.to(dtype))
+            return self.right * sum_transport_plan(
+                self.left.to(dtype), self.kernel, values.to(dtype)
+            )
 
     @property
     def matrix(self) -> Tensor:
@@ -93,22 +94,13 @@ class TransportPlan:
             )
 
 
-def sum_transport_plan_per_image(left: Tensor, kernel: Tensor, values: Tensor) -> Tensor:
+def sum_transport_plan(left: Tensor, kernel: Tensor, values: Tensor) -> Tensor:
     """Return ``Σ_i left_i · kernel_ij · value_ij`` over the regions i for each label j, ``(n, c)``.
 
-    The sum is computed for one image at a time, so that the product fits into the CPU cache.
+    The sum is computed in blocks of images. On a CPU, the product of a block fits into the cache.
     """
-    sums = [a @ (k * v) for a, k, v in zip(left, kernel, values, strict=True)]
-    return torch.stack(sums) if sums else values.sum(1)
-
-
-def sum_transport_plan_in_blocks(left: Tensor, kernel: Tensor, values: Tensor) -> Tensor:
-    """Return ``Σ_i left_i · kernel_ij · value_ij`` over the regions i for each label j, ``(n, c)``.
-
-    For an accelerator, the sum is computed in blocks of images of at most ``BYTES_PER_BLOCK``
-    bytes.
-    """
+    bytes_per_block = CPU_BYTES_PER_BLOCK if values.device.type == "cpu" else BYTES_PER_BLOCK
     bytes_per_image = values.element_size() * values.shape[1] * values.shape[2]
-    images = max(1, BYTES_PER_BLOCK // bytes_per_image)
+    images = max(1, bytes_per_block // max(1, bytes_per_image))
     blocks = zip(*(factor.split(images) for factor in (left, kernel, values)), strict=True)
     return torch.cat([(a[:, None] @ (k * v))[:, 0] for a, k, v in blocks])

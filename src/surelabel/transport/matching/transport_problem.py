@@ -1,5 +1,6 @@
 """Transport problem: validated cost and marginals in float32 or float64."""
 
+import math
 from dataclasses import dataclass
 from functools import reduce
 
@@ -66,6 +67,7 @@ class SinkhornSettings:
         regularization: Weight of the entropy, > 0.
         tolerance: Total error of the region marginal at which the iteration of an image stops, > 0.
         max_steps: Maximum number of iterations, >= 1.
+        is_accelerated: Whether Anderson acceleration extrapolates the scaling factors.
 
     Raises:
         ConfigError: If a setting is not above 0.
@@ -74,9 +76,12 @@ class SinkhornSettings:
     regularization: float
     tolerance: float
     max_steps: int
+    is_accelerated: bool = False
 
     def __post_init__(self) -> None:
-        check_positive_transport_settings(**vars(self))
+        check_positive_transport_settings(
+            regularization=self.regularization, tolerance=self.tolerance, max_steps=self.max_steps
+        )
 
 
 def _check_transport_problem(cost_range: Tensor, rows: Tensor, columns: Tensor) -> None:
@@ -106,11 +111,11 @@ def _are_transport_marginals(weights: Tensor) -> Tensor:
 
 
 def check_positive_transport_settings(**settings: float) -> None:
-    """Check that settings are greater than 0.
+    """Check that settings are greater than 0 and finite.
 
     Raises:
-        ConfigError: If a setting is not greater than 0.
+        ConfigError: If a setting is not greater than 0, or infinite.
     """
     for name, value in settings.items():
-        if not value > 0:
-            raise ConfigError(f"{name} must be greater than 0; got {value}.")
+        if not 0 < value < math.inf:
+            raise ConfigError(f"{name} must be greater than 0 and finite; got {value}.")

@@ -1,6 +1,5 @@
 """Entropy-regularized optimal transport by Sinkhorn's iteration."""
 
-from dataclasses import fields
 from typing import Literal
 
 import torch
@@ -9,7 +8,8 @@ from torch import Tensor
 from surelabel.errors import ConfigError
 from surelabel.transport.matching.transport_plan import TransportPlan
 from surelabel.transport.matching.transport_problem import SinkhornSettings, TransportProblem
-from surelabel.transport.sinkhorn import sinkhorn_kernel, sinkhorn_log, sinkhorn_released
+from surelabel.transport.sinkhorn import sinkhorn_released
+from surelabel.transport.sinkhorn_iteration.sinkhorn_solver import solve_sinkhorn
 
 
 def sinkhorn(
@@ -84,27 +84,6 @@ def sinkhorn(
     if variant not in ("paper", "code"):
         raise ConfigError(f'variant must be "paper" or "code"; got {variant!r}.')
     problem = TransportProblem.from_tensors(cost, rows, columns)
-    solve = sinkhorn_released.solve_sinkhorn_as_released if variant == "code" else _solve_sinkhorn
+    solve = sinkhorn_released.solve_sinkhorn_as_released if variant == "code" else solve_sinkhorn
     with torch.no_grad(), torch.autocast(cost.device.type, enabled=False):
         return solve(problem, settings)
-
-
-def _solve_sinkhorn(problem: TransportProblem, settings: SinkhornSettings) -> TransportPlan:
-    """Return the plan, computed with the kernel, or with logarithms if the kernel underflows."""
-    with_kernel = sinkhorn_kernel.sinkhorn_kernel_is_representable(problem, settings.regularization)
-    if with_kernel.all():
-        return sinkhorn_kernel.solve_with_sinkhorn_kernel(problem, settings)
-    if not with_kernel.any():
-        return sinkhorn_log.solve_sinkhorn_in_log_domain(problem, settings)
-    plans = (
-        sinkhorn_kernel.solve_with_sinkhorn_kernel(problem.select_images(with_kernel), settings),
-        sinkhorn_log.solve_sinkhorn_in_log_domain(problem.select_images(~with_kernel), settings),
-    )
-    order = torch.cat([with_kernel.nonzero(), (~with_kernel).nonzero()])[:, 0].argsort()
-    tensors = zip(*map(_sinkhorn_plan_tensors, plans), strict=True)
-    return TransportPlan(*(torch.cat(parts)[order] for parts in tensors))
-
-
-def _sinkhorn_plan_tensors(plan: TransportPlan) -> list[Tensor]:
-    """Return the tensors of a plan in the order of its fields."""
-    return [getattr(plan, field.name) for field in fields(plan)]

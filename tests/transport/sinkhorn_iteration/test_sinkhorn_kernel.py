@@ -5,15 +5,16 @@ import pytest
 import torch
 
 from surelabel.transport.matching.transport_problem import SinkhornSettings
-from surelabel.transport.sinkhorn.sinkhorn_kernel import iterate_sinkhorn_kernel_scalings
+from surelabel.transport.sinkhorn_iteration.sinkhorn_kernel import iterate_sinkhorn_kernel_scalings
 
 
+@pytest.mark.parametrize("is_accelerated", [False, True])
 @pytest.mark.parametrize("max_steps", [1, 7, 1000])
-def test_torch_and_numpy_give_the_same(max_steps):
+def test_torch_and_numpy_give_the_same(max_steps, is_accelerated):
     generator = np.random.default_rng(0)
     scores = -8 * generator.uniform(size=(6, 15, 4))
     rows, columns = generator.dirichlet(np.ones(15), 6), np.full((6, 4), 1 / 4)
-    goal = SinkhornSettings(1.0, 1e-6, max_steps)
+    goal = SinkhornSettings(1.0, 1e-6, max_steps, is_accelerated)
     in_torch = iterate_sinkhorn_kernel_scalings(
         torch, *map(torch.tensor, (scores, rows, columns)), goal
     )

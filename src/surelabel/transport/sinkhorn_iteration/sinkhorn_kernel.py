@@ -9,8 +9,9 @@ from torch import Tensor
 
 from surelabel.transport.matching.transport_plan import TransportPlan
 from surelabel.transport.matching.transport_problem import SinkhornSettings, TransportProblem
+from surelabel.transport.sinkhorn_iteration.anderson_acceleration import AndersonAcceleration
 
-BYTES_PER_BLOCK = 2**20  # size of the kernels of a block on a CPU, so that they fit into the cache
+BYTES_PER_BLOCK = 2**21  # size of the kernels of a block on a CPU, so that they fit into the cache
 MAX_EXPONENT = {torch.float32: 40.0, torch.float64: 300.0}  # nats; underflow near 87 and 708
 
 
@@ -25,7 +26,8 @@ def solve_with_sinkhorn_kernel(
     """Return the transport plan of Sinkhorn's iteration with the kernel K.
 
     Each step computes the scaling factors ``left = u / (K right)`` and ``right = v / (K' left)``,
-    where u and v are the weights of regions and labels, and K' is the transpose of K.
+    where u and v are the weights of regions and labels, and K' is the transpose of K. If the
+    iteration is accelerated, ``left`` is extrapolated before ``right`` is computed.
     """
     cost, rows, columns = problem.cost, problem.rows, problem.columns
     kernel, results = torch.empty_like(cost), []
@@ -78,16 +80,26 @@ def iterate_sinkhorn_kernel_scalings(
         ``(n,)``, and error of the region marginal, ``(n,)``.
     """
     library.exp(kernel, out=kernel)
-    left, row_sums = library.zeros_like(rows), kernel.sum(2)
+    acceleration = AndersonAcceleration(library, rows) if settings.is_accelerated else None
+    row_sums = base_row_sums = (kernel @ library.ones_like(columns)[:, :, None])[:, :, 0]
+    factors = 1 / row_sums  # left factors relative to the weights, which may be 0
     steps = library.zeros_like(rows[:, 0])
     active = steps == 0
     for _ in range(settings.max_steps):
-        left = library.where(active[:, None], rows / row_sums, left)
+        left = rows * factors
         right = columns / (left[:, None] @ kernel)[:, 0]  # unchanged if left is unchanged
         row_sums = (kernel @ right[:, :, None])[:, :, 0]
-        error = abs(left * row_sums - rows).sum(1)
+        ratios = factors * row_sums
+        error = (rows * abs(ratios - 1)).sum(1)
         steps = steps + active
         active = error > settings.tolerance
         if not active.any():
             break
+        next_factors = 1 / row_sums
+        if acceleration:
+            correction, is_discarded = acceleration.next_correction(library.log(ratios), error)
+            row_sums[is_discarded] = base_row_sums[is_discarded]
+            base_row_sums = row_sums
+            next_factors = library.exp(correction) / row_sums
+        factors = library.where(active[:, None], next_factors, factors)
     return left, right, steps, error

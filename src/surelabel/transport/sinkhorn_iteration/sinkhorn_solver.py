@@ -1,0 +1,31 @@
+"""Sinkhorn's iteration with the kernel, or with logarithms for kernels that underflow."""
+
+from dataclasses import fields
+
+import torch
+from torch import Tensor
+
+from surelabel.transport.matching.transport_plan import TransportPlan
+from surelabel.transport.matching.transport_problem import SinkhornSettings, TransportProblem
+from surelabel.transport.sinkhorn_iteration import sinkhorn_kernel, sinkhorn_log
+
+
+def solve_sinkhorn(problem: TransportProblem, settings: SinkhornSettings) -> TransportPlan:
+    """Return the plan, computed with the kernel, or with logarithms if the kernel underflows."""
+    with_kernel = sinkhorn_kernel.sinkhorn_kernel_is_representable(problem, settings.regularization)
+    if with_kernel.all():
+        return sinkhorn_kernel.solve_with_sinkhorn_kernel(problem, settings)
+    if not with_kernel.any():
+        return sinkhorn_log.solve_sinkhorn_in_log_domain(problem, settings)
+    plans = (
+        sinkhorn_kernel.solve_with_sinkhorn_kernel(problem.select_images(with_kernel), settings),
+        sinkhorn_log.solve_sinkhorn_in_log_domain(problem.select_images(~with_kernel), settings),
+    )
+    order = torch.cat([with_kernel.nonzero(), (~with_kernel).nonzero()])[:, 0].argsort()
+    tensors = zip(*map(_sinkhorn_plan_tensors, plans), strict=True)
+    return TransportPlan(*(torch.cat(parts)[order] for parts in tensors))
+
+
+def _sinkhorn_plan_tensors(plan: TransportPlan) -> list[Tensor]:
+    """Return the tensors of a plan in the order of its fields."""
+    return [getattr(plan, field.name) for field in fields(plan)]
