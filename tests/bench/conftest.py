@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from surelabel.bench import FeatureSplits
-from surelabel.bench.calibrated import CalibrationPlan, run_calibrated_measurements
+from surelabel.bench import ComparisonTask, FeatureSplits
+from surelabel.bench.calibrated import CALIBRATED, CalibrationPlan
 from surelabel.bench.result_cache import ResultCache
 from surelabel.records import LabelledFeatures
 
@@ -54,4 +54,4 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def results(dataset, folder):
     """Results that are measured once for all tests that only read them."""
-    return run_calibrated_measurements(dataset, PLAN, ResultCache(folder / "cache"))
+    return CALIBRATED.measure(ComparisonTask(dataset, PLAN, ResultCache(folder / "cache")))

@@ -6,7 +6,7 @@ import pytest
 
 from surelabel.bench import FeatureSplits
 from surelabel.bench.calibrated.fits import calibrated_fit_scores
-from surelabel.bench.result_cache import ResultCache, result_cache_array_digest
+from surelabel.bench.result_cache import ResultCache, result_cache_digest
 from surelabel.config import Choice, Run
 from surelabel.errors import DataError
 from surelabel.records import LabelledFeatures
@@ -112,5 +112,11 @@ def test_a_folder_that_is_a_file_is_refused(dataset, tmp_path):
 
 def test_a_digest_differs_between_arrays():
     one = np.arange(6.0)
-    assert result_cache_array_digest(one) != result_cache_array_digest(one + 1)
-    assert result_cache_array_digest(one, one) != result_cache_array_digest(one)
+    assert result_cache_digest(one) != result_cache_digest(one + 1)
+    assert result_cache_digest(one, one) != result_cache_digest(one)
+
+
+def test_a_digest_differs_between_texts():
+    arrays = np.arange(6.0)
+    assert result_cache_digest("tiny-vit", arrays) != result_cache_digest("tiny-rn", arrays)
+    assert result_cache_digest("tiny-vit", arrays) == result_cache_digest("tiny-vit", arrays)

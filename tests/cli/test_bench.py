@@ -11,8 +11,9 @@ import surelabel.bench.calibrated
 def vectors(tmp_path, monkeypatch):
     """The current folder, with an archive of vectors in three parts."""
     monkeypatch.chdir(tmp_path)
-    fast = replace(surelabel.bench.calibrated.QUICK, epochs=1, min_steps=0)
-    monkeypatch.setattr(surelabel.bench.calibrated, "QUICK", fast)
+    comparison = surelabel.bench.calibrated.CALIBRATED
+    fast = replace(comparison.quick, epochs=1, min_steps=0)
+    monkeypatch.setattr(surelabel.bench.calibrated, "CALIBRATED", replace(comparison, quick=fast))
     random = np.random.default_rng(0)
     features = random.normal(size=(150, 8)).astype(np.float32)
     targets = (features[:, :3] + random.normal(size=(150, 3)) > 0.5).astype(float)

@@ -1,14 +1,35 @@
 """Reproducible comparisons, with the tables of published papers beside our measurements.
 
-Each comparison is a subpackage. The modules of ``bench`` itself are shared by the comparisons:
-train, validation and test splits, a cache of results, resampling, and Markdown tables.
+Each comparison is a subpackage, whose ``__init__`` names its parts as a `Comparison`. What the
+comparisons share is in ``bench`` itself: running and writing, splits of datasets, a cache of
+results, rows with values for each seed, resampling, and Markdown of pages and of metric values.
+
+A new comparison consists of at most five files:
+
+- ``plan.py``: rows, sizes and settings of the complete and of the quick comparison;
+- ``results.py``: dataclass of the results, and the function that measures them for a
+  `ComparisonTask`;
+- ``page.py``: Markdown paragraphs, with the columns of the tables and the conclusions;
+- ``__init__.py``: the `Comparison` with these parts;
+- ``cli/bench.py``: the command, made with ``comparison_command``.
 """
 
+from surelabel.bench.comparison import Comparison, ComparisonTask, write_comparison
 from surelabel.bench.feature_splits import (
     FeatureSplits,
     load_feature_splits,
     load_scene_feature_splits,
 )
+from surelabel.bench.image_splits import ImageSplits
 from surelabel.bench.result_cache import ResultCache
 
-__all__ = ["FeatureSplits", "ResultCache", "load_feature_splits", "load_scene_feature_splits"]
+__all__ = [
+    "Comparison",
+    "ComparisonTask",
+    "FeatureSplits",
+    "ImageSplits",
+    "ResultCache",
+    "load_feature_splits",
+    "load_scene_feature_splits",
+    "write_comparison",
+]

@@ -1,21 +1,17 @@
 """Features and targets of a dataset in three splits: train, validation and test."""
 
-import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-
-from surelabel.data import collection, read_feature_archive
-from surelabel.data.bundled_collections import benchmark_collection_scenes
+from surelabel.bench.image_splits import SPLITS, load_benchmark_scenes
+from surelabel.bench.result_cache import result_cache_digest
+from surelabel.data import read_feature_archive
 from surelabel.encoders import load_encoder
 from surelabel.errors import DataError
 from surelabel.features import FeatureCache, default_feature_cache_folder, encode_image_files
 from surelabel.progress import Progress
-from surelabel.records import LabelledFeatures, LabelledImages
-
-SPLITS = ("train", "validation", "test")
+from surelabel.records import LabelledFeatures
 
 
 @dataclass(frozen=True)
@@ -40,11 +36,11 @@ class FeatureSplits:
     @cached_property
     def fingerprint(self) -> str:
         """Hash of the encoder name, the features, the targets and the masks of known targets."""
-        digest = hashlib.sha256(self.encoder.encode())
-        for split in (self.train, self.validation, self.test):
-            for array in (split.features, split.targets, split.known):
-                digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()
+        splits = (self.train, self.validation, self.test)
+        return result_cache_digest(
+            self.encoder,
+            *(array for s in splits for array in (s.features, s.targets, s.known)),
+        )
 
 
 def load_scene_feature_splits(
@@ -61,21 +57,13 @@ def load_scene_feature_splits(
     cache, loaded_encoder = FeatureCache(default_feature_cache_folder()), load_encoder(encoder)
     splits = []
     for split in SPLITS:
-        images = _load_images_of_feature_split(split, quick)
+        images = load_benchmark_scenes(split, quick=quick).images
         encoded = encode_image_files(
             loaded_encoder, images.paths, cache=cache, strict=True, progress=progress
         )
         features = encoded.features.pooled.numpy()
         splits.append(LabelledFeatures(features, images.names, images.targets, images.known))
     return FeatureSplits(f"scenes-80, {encoder}", encoder, *splits)
-
-
-def _load_images_of_feature_split(split: str, quick: bool) -> LabelledImages:
-    if quick:
-        return collection("scenes-80", split=split)
-    return benchmark_collection_scenes(
-        "scenes-80", split=split, cache_folder=default_feature_cache_folder() / "scenes"
-    ).images
 
 
 def load_feature_splits(path: str | Path) -> FeatureSplits:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from surelabel.arrays import Array, Flags
+from surelabel.arrays import Array
 from surelabel.errors import DataError
 from surelabel.files import atomic_file
 
@@ -85,11 +86,14 @@ class ResultCache:
         return value
 
 
-def result_cache_array_digest(*arrays: Array | Flags) -> str:
-    """Return a hash of the values of all arrays, for use in a cache key."""
+def result_cache_digest(*values: str | npt.NDArray[Any]) -> str:
+    """Return a hash of texts and of the values of arrays, for use in a cache key."""
     digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(np.ascontiguousarray(array).tobytes())
+    for value in values:
+        if isinstance(value, str):
+            digest.update(value.encode())
+        else:
+            digest.update(np.ascontiguousarray(value).tobytes())
     return digest.hexdigest()
 
 

@@ -1,8 +1,19 @@
 """``surelabel bench``: reproducible comparisons of methods."""
 
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
 import click
 
-from surelabel.cli.terminal import Terminal, validate_terminal_output_path, with_terminal_options
+from surelabel.cli.terminal import (
+    Command,
+    Terminal,
+    validate_terminal_output_path,
+    with_terminal_options,
+)
+
+if TYPE_CHECKING:
+    from surelabel.bench import Comparison
 
 
 @click.group()
@@ -10,36 +21,95 @@ def bench() -> None:
     """Reproduce comparisons from papers, with confidence intervals."""
 
 
-@bench.command(name="calibrated")
-@click.option(
-    "--quick",
-    is_flag=True,
-    help="Finish in a few minutes, with bundled images, two seeds and few settings.",
-)
-@click.option(
+encoder_option = click.option(
     "--encoder",
     "encoders",
     multiple=True,
     metavar="NAME",
     help="Encoder of the generated scenes; may be repeated. [tiny-vit and tiny-rn]",
 )
-@click.option(
-    "--features",
-    "files",
-    multiple=True,
-    metavar="FILE.npz",
-    help="File of feature vectors with the arrays features, targets, names and part (train, "
-    "validation or test); may be repeated.",
+
+
+def comparison_command(
+    name: str, *options: Callable[[Command], Command], quick: str
+) -> Callable[[Command], click.Command]:
+    """Return a decorator that makes a function the command of a comparison.
+
+    Args:
+        name: Name of the comparison.
+        options: Options of this comparison, which follow ``--quick``. ``--out`` and the options of
+            all commands follow them.
+        quick: What is reduced with ``--quick``, such as ``few images``.
+    """
+    quick_option = click.option(
+        "--quick", is_flag=True, help=f"Finish in a few minutes, with {quick}."
+    )
+    out_option = click.option(
+        "--out",
+        callback=validate_terminal_output_path,
+        default=f"bench-{name}",
+        show_default=True,
+        metavar="FOLDER",
+        help="Folder for tables and cached results; an interrupted run resumes from this folder.",
+    )
+
+    def make_command(function: Command) -> click.Command:
+        function = out_option(with_terminal_options(function))
+        for add_option in reversed(options):
+            function = add_option(function)
+        return bench.command(name=name)(quick_option(function))
+
+    return make_command
+
+
+def run_comparison(
+    terminal: Terminal,
+    comparison: "Comparison[Any, Any, Any]",
+    datasets: Sequence[Any],
+    plan: Any,
+    out: str,
+    *,
+    task: str = "Comparing",
+) -> None:
+    """Run a comparison with a progress bar, write its files and print its results.
+
+    Args:
+        terminal: Output and options of the command.
+        comparison: Comparison to run.
+        datasets: Datasets of the comparison.
+        plan: Sizes and settings of the comparison.
+        out: Output folder.
+        task: Name of the measurements, shown with their progress.
+    """
+    from surelabel.bench import write_comparison
+
+    with terminal.progress(task) as progress:
+        page, value = write_comparison(
+            comparison, datasets, plan, out, seed=terminal.seed or 0, progress=progress
+        )
+    terminal.print_result(value, page)
+    *files, last_file = comparison.files
+    terminal.print_status(f"Written: {out}/{', '.join(files)} and {last_file}")
+
+
+def _encoders_of_comparison(encoders: tuple[str, ...], quick: bool) -> tuple[str, ...]:
+    """Return the given encoders or, if none is given, the default encoders."""
+    return encoders or (("tiny-vit",) if quick else ("tiny-vit", "tiny-rn"))
+
+
+@comparison_command(
+    "calibrated",
+    encoder_option,
+    click.option(
+        "--features",
+        "files",
+        multiple=True,
+        metavar="FILE.npz",
+        help="File of feature vectors with the arrays features, targets, names and part (train, "
+        "validation or test); may be repeated.",
+    ),
+    quick="bundled images, two seeds and few settings",
 )
-@click.option(
-    "--out",
-    callback=validate_terminal_output_path,
-    default="bench-calibrated",
-    show_default=True,
-    metavar="FOLDER",
-    help="Folder for tables and cached results; an interrupted run resumes from this folder.",
-)
-@with_terminal_options
 def bench_calibrated_command(
     terminal: Terminal, quick: bool, encoders: tuple[str, ...], files: tuple[str, ...], out: str
 ) -> None:
@@ -50,43 +120,17 @@ def bench_calibrated_command(
     data are generated scenes, encoded with tiny-vit and, without --quick, with tiny-rn.
     """
     from surelabel.bench import load_feature_splits, load_scene_feature_splits
-    from surelabel.bench.calibrated import FULL, QUICK, write_calibration_comparison
+    from surelabel.bench.calibrated import CALIBRATED
 
     datasets = [load_feature_splits(path) for path in files]
-    default_encoders = ("tiny-vit",) if quick else ("tiny-vit", "tiny-rn")
-    for name in encoders or (() if files else default_encoders):
+    for name in encoders if files else _encoders_of_comparison(encoders, quick):
         with terminal.progress(f"Encoding with {name}") as progress:
             datasets.append(load_scene_feature_splits(name, quick=quick, progress=progress))
-    with terminal.progress("Fitting") as progress:
-        page, value = write_calibration_comparison(
-            datasets, QUICK if quick else FULL, out, seed=terminal.seed or 0, progress=progress
-        )
-    terminal.print_result(value, page)
-    terminal.print_status(f"Written: {out}/calibrated.md, calibrated.json and curves.png")
+    plan = CALIBRATED.quick if quick else CALIBRATED.full
+    run_comparison(terminal, CALIBRATED, datasets, plan, out, task="Fitting")
 
 
-@bench.command(name="label-free")
-@click.option(
-    "--quick",
-    is_flag=True,
-    help="Finish in a few minutes, with bundled images, two seeds and one encoder.",
-)
-@click.option(
-    "--encoder",
-    "encoders",
-    multiple=True,
-    metavar="NAME",
-    help="Encoder of the generated scenes; may be repeated. [tiny-vit and tiny-rn]",
-)
-@click.option(
-    "--out",
-    callback=validate_terminal_output_path,
-    default="bench-label-free",
-    show_default=True,
-    metavar="FOLDER",
-    help="Folder for tables and cached results; an interrupted run resumes from this folder.",
-)
-@with_terminal_options
+@comparison_command("label-free", encoder_option, quick="bundled images, two seeds and one encoder")
 def bench_label_free_command(
     terminal: Terminal, quick: bool, encoders: tuple[str, ...], out: str
 ) -> None:
@@ -96,49 +140,27 @@ def bench_label_free_command(
     contain ranking metrics, calibration metrics and computing costs. An ablation compares variants
     of cut-and-sew students, as in the paper "From Iconic to Inclusive".
     """
-    from surelabel.bench.label_free import (
-        FULL,
-        QUICK,
-        load_label_free_scene_splits,
-        write_label_free_comparison,
-    )
+    from surelabel.bench.label_free import LABEL_FREE, load_label_free_scene_splits
 
-    plan = QUICK if quick else FULL
-    default_encoders = ("tiny-vit",) if quick else ("tiny-vit", "tiny-rn")
+    plan = LABEL_FREE.quick if quick else LABEL_FREE.full
     scenes = [
         load_label_free_scene_splits(name, plan, quick=quick)
-        for name in encoders or default_encoders
+        for name in _encoders_of_comparison(encoders, quick)
     ]
-    with terminal.progress("Comparing") as progress:
-        page, value = write_label_free_comparison(
-            scenes, plan, out, seed=terminal.seed or 0, progress=progress
-        )
-    terminal.print_result(value, page)
-    terminal.print_status(f"Written: {out}/label-free.md and label-free.json")
+    run_comparison(terminal, LABEL_FREE, scenes, plan, out)
 
 
-@bench.command(name="open-vocabulary")
-@click.option(
-    "--quick",
-    is_flag=True,
-    help="Finish in a few minutes, with few images, two seeds and one epoch.",
+@comparison_command(
+    "open-vocabulary",
+    click.option(
+        "--domain",
+        type=click.Choice(["photo", "sketch", "night"]),
+        default="photo",
+        show_default=True,
+        help="Visual style of the scenes; sketch and night differ from the training images.",
+    ),
+    quick="few images, two seeds and one epoch",
 )
-@click.option(
-    "--domain",
-    type=click.Choice(["photo", "sketch", "night"]),
-    default="photo",
-    show_default=True,
-    help="Visual style of the scenes; sketch and night differ from the training images.",
-)
-@click.option(
-    "--out",
-    callback=validate_terminal_output_path,
-    default="bench-open-vocabulary",
-    show_default=True,
-    metavar="FOLDER",
-    help="Folder for tables and cached results; an interrupted run resumes from this folder.",
-)
-@with_terminal_options
 def bench_open_vocabulary_command(terminal: Terminal, quick: bool, domain: str, out: str) -> None:
     """Ablate recover_match on seen and unseen classes.
 
@@ -147,19 +169,12 @@ def bench_open_vocabulary_command(terminal: Terminal, quick: bool, domain: str, 
     Differences have confidence intervals over seeds and over images.
     """
     from surelabel.bench.open_vocabulary import (
-        FULL,
-        QUICK,
+        OPEN_VOCABULARY,
+        fitted_rows_workload,
         load_open_vocabulary_scene_splits,
-        open_vocabulary_comparison_workload,
-        write_open_vocabulary_comparison,
     )
 
-    plan = QUICK if quick else FULL
-    terminal.print_status(open_vocabulary_comparison_workload(domain, plan))
+    plan = OPEN_VOCABULARY.quick if quick else OPEN_VOCABULARY.full
+    terminal.print_status(fitted_rows_workload(domain, plan))
     scenes = load_open_vocabulary_scene_splits(plan, domain=domain, quick=quick)
-    with terminal.progress("Comparing") as progress:
-        page, value = write_open_vocabulary_comparison(
-            scenes, plan, out, seed=terminal.seed or 0, progress=progress
-        )
-    terminal.print_result(value, page)
-    terminal.print_status(f"Written: {out}/open-vocabulary.md and open-vocabulary.json")
+    run_comparison(terminal, OPEN_VOCABULARY, [scenes], plan, out)

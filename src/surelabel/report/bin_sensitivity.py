@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from surelabel.arrays import Array, Flags
+from surelabel.markup import Markup, markup_element, markup_header_cells, markup_table_region
 from surelabel.metrics import ReliabilityBins, reliability_bins
-from surelabel.report.markup import Markup, markup_element, markup_header_cells, markup_table_region
 from surelabel.report.metric_descriptions import describe_metric, format_described_metric_value
 from surelabel.report.reliability_diagram import BINS
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from surelabel.markup import Markup, markup_element, markup_header_cells, markup_table_region
 from surelabel.metrics import ReliabilityBins
-from surelabel.report.markup import Markup, markup_element, markup_header_cells, markup_table_region
 from surelabel.report.metric_descriptions import (
     describe_metric,
     format_described_metric_value,

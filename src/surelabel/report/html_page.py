@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from surelabel.evaluation import Evaluation
+from surelabel.markup import Markup, markup_element
 from surelabel.report.baseline_comparison import (
     baseline_comparison_ranking_metrics,
     predictions_for_baseline_comparison,
@@ -22,7 +23,6 @@ from surelabel.report.image_gallery import (
     render_image_gallery_of_search_hits,
 )
 from surelabel.report.label_table import compute_label_table_statistics, render_label_table
-from surelabel.report.markup import Markup, markup_element
 from surelabel.report.overview import (
     MetricColumns,
     render_dataset_overview,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from surelabel.arrays import Array
 from surelabel.evaluation import Example, ExampleLabel
-from surelabel.report.markup import Markup, join_markup, markup_element
+from surelabel.markup import Markup, join_markup, markup_element
 from surelabel.report.metric_descriptions import (
     format_described_metric_value,
     format_described_probability,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surelabel.arrays import Array, Flags
-from surelabel.report.markup import Markup, markup_element, markup_table_region
+from surelabel.markup import Markup, markup_element, markup_table_region
 from surelabel.report.metric_descriptions import format_described_metric_value
 
 COLUMNS = (

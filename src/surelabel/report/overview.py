@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from math import isnan
 
 from surelabel.arrays import Array, Flags
-from surelabel.metrics import POOLED, ConfidenceInterval
-from surelabel.records import SkippedImage
-from surelabel.report.markup import (
+from surelabel.markup import (
     Markup,
     join_markup,
     markup_element,
     markup_header_cells,
     markup_table_region,
 )
+from surelabel.metrics import POOLED, ConfidenceInterval
+from surelabel.records import SkippedImage
 from surelabel.report.metric_descriptions import (
     METRIC_DESCRIPTIONS,
     N_MAIN_METRICS,

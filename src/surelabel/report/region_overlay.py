@@ -7,13 +7,13 @@ from PIL import Image, ImageColor
 
 from surelabel.arrays import Array
 from surelabel.evaluation import RegionMaps
+from surelabel.markup import Markup, join_markup, markup_element
 from surelabel.report.heat_map_drawing import (
     blend_heat_map_colours,
     crop_image_for_heat_map_drawing,
     draw_heat_map,
     upsample_heat_map_patches,
 )
-from surelabel.report.markup import Markup, join_markup, markup_element
 from surelabel.report.thumbnails import thumbnail_jpeg_data_uri
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")  # Okabe and Ito

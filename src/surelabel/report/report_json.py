@@ -1,7 +1,6 @@
 """All metrics of a report as JSON."""
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -22,6 +21,7 @@ from surelabel.report.baseline_comparison import (
 )
 from surelabel.report.bin_sensitivity import calibration_errors_for_bin_sensitivity
 from surelabel.report.image_gallery import QueryHits
+from surelabel.report.json_values import strict_json_value
 from surelabel.report.label_table import compute_label_table_statistics
 from surelabel.report.reliability_diagram import BINS, reliability_diagram_consistency_band
 from surelabel.report.search_results import RetrievalResults
@@ -102,9 +102,7 @@ def report_as_json(
         "best": [_report_json_example(example) for example in evaluation.best_examples],
         "skipped": [{"path": s.path, "reason": s.reason} for s in predictions.skipped],
     }
-    text = json.dumps(
-        _to_strict_report_json_value(contents), indent=1, allow_nan=False, ensure_ascii=False
-    )
+    text = json.dumps(strict_json_value(contents), indent=1, allow_nan=False, ensure_ascii=False)
     return text + "\n"
 
 
@@ -215,18 +213,3 @@ def _report_json_example(example: Example) -> dict[str, Any]:
         ],
         "missed": list(example.missed_labels),
     }
-
-
-def _to_strict_report_json_value(value: Any) -> Any:
-    """Convert arrays to lists, and numbers that are not finite to None."""
-    if isinstance(value, dict):
-        return {str(key): _to_strict_report_json_value(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return _to_strict_report_json_value(value.tolist())
-    if isinstance(value, list | tuple):
-        return [_to_strict_report_json_value(item) for item in value]
-    if isinstance(value, np.generic):
-        return _to_strict_report_json_value(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from surelabel.arrays import Array
-from surelabel.report.image_gallery import (
-    HIT_SIDE,
-    render_image_gallery_image,
-    render_image_gallery_relevance,
-)
-from surelabel.report.markup import (
+from surelabel.markup import (
     Markup,
     join_markup,
     markup_element,
     markup_header_cells,
     markup_table_region,
+)
+from surelabel.report.image_gallery import (
+    HIT_SIDE,
+    render_image_gallery_image,
+    render_image_gallery_relevance,
 )
 from surelabel.report.metric_descriptions import format_described_metric_value
 from surelabel.report.plot_style import (

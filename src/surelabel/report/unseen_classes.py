@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from surelabel.arrays import Array, Flags
 from surelabel.errors import InputError
 from surelabel.evaluation import RankingResults, UnseenClassResults
+from surelabel.markup import Markup, markup_element, markup_header_cells, markup_table_region
 from surelabel.metrics import ReliabilityBins, reliability_bins
-from surelabel.report.markup import Markup, markup_element, markup_header_cells, markup_table_region
 from surelabel.report.metric_descriptions import (
     describe_metric,
     format_described_metric_value,

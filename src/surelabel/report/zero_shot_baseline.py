@@ -2,6 +2,13 @@
 
 from collections.abc import Mapping
 
+from surelabel.markup import (
+    Markup,
+    join_markup,
+    markup_element,
+    markup_header_cells,
+    markup_table_region,
+)
 from surelabel.records import Predictions
 from surelabel.report.baseline_comparison import (
     BASELINE,
@@ -9,13 +16,6 @@ from surelabel.report.baseline_comparison import (
     RECOGNIZER,
     ThresholdedLabels,
     baseline_comparison_pairs_per_image,
-)
-from surelabel.report.markup import (
-    Markup,
-    join_markup,
-    markup_element,
-    markup_header_cells,
-    markup_table_region,
 )
 from surelabel.report.metric_descriptions import (
     NOT_MEASURED,

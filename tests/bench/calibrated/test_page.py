@@ -6,13 +6,11 @@ import pytest
 
 from surelabel.bench.calibrated.conclusions import calibration_conclusions
 from surelabel.bench.calibrated.heads import HEADS, LEARNING_RATES, PAIR_WEIGHTS
-from surelabel.bench.calibrated.page import (
-    calibration_page,
-    calibration_page_json,
-    calibration_page_published_section,
-)
+from surelabel.bench.calibrated.page import calibrated_tables_as_published, calibration_paragraphs
 from surelabel.bench.calibrated.plan import COMPARED_ROWS, SENSITIVITY_SETTINGS
-from surelabel.bench.calibrated.tables import markdown_table, markdown_table_value
+from surelabel.bench.comparison import json_value_of_datasets
+from surelabel.bench.markdown_page import markdown_section
+from surelabel.bench.metric_cells import metric_column_value
 from surelabel.metrics import ConfidenceInterval
 
 NOTHING = ConfidenceInterval(0.0, -1.0, 1.0)
@@ -20,7 +18,7 @@ NOTHING = ConfidenceInterval(0.0, -1.0, 1.0)
 
 @pytest.fixture(scope="module")
 def page(results):
-    return calibration_page(results)
+    return markdown_section(calibration_paragraphs(results))
 
 
 def tables(page):
@@ -81,7 +79,7 @@ def test_the_goal_is_computed(results):
     first = next(iter(calibration_conclusions(results)))
     spa, asy = (results.row(title).mean("ace") for title in ("SPA", "ASY"))
     assert f"The ACE of ASY with a sigmoid is {asy / spa:.1f} times the ACE of SPA" in first
-    values = f"{markdown_table_value(asy, 'ace')} and {markdown_table_value(spa, 'ace')}"
+    values = f"{metric_column_value(asy, 'ace')} and {metric_column_value(spa, 'ace')}"
     assert f"({values} points)" in first
 
 
@@ -140,7 +138,7 @@ def test_signs_unlike_the_papers_are_named(results):
 
 
 def test_json_is_plain_and_has_no_undefined_numbers(results):
-    value = calibration_page_json(results)
+    (value,) = json_value_of_datasets([results])["results"]
     text = json.dumps(value, allow_nan=False)
     assert json.loads(text)["rows"][0]["title"] == "BCE"
     assert json.loads(text)["plan"]["seeds"] == 2
@@ -149,19 +147,14 @@ def test_json_is_plain_and_has_no_undefined_numbers(results):
 
 def test_undefined_becomes_null(results):
     one = replace(results.rows[0], metrics={"ace": [float("nan")]})
-    assert calibration_page_json(replace(results, rows=(one,)))["rows"][0]["metrics"]["ace"] == [
-        None
-    ]
+    (value,) = json_value_of_datasets([replace(results, rows=(one,))])["results"]
+    assert value["rows"][0]["metrics"]["ace"] == [None]
 
 
 def test_the_published_tables_are_there():
-    text = calibration_page_published_section()
+    text = calibrated_tables_as_published()
     assert text.count("### Published") == 4
     assert "| SPA + LPR | 76.6 | 88.1 | 2.1 | 5.3 |" in text
-
-
-def test_a_table_is_markdown():
-    assert markdown_table(["", "a"], [["x", "1"]]) == "|  | a |\n| --- | --- |\n| x | 1 |"
 
 
 def test_heads_at_the_end_of_the_step_sizes_are_named(results):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from surelabel.bench.label_free import LabelFreePlan, LabelFreeSplits
+from surelabel.bench import ComparisonTask
+from surelabel.bench.label_free import LABEL_FREE, LabelFreePlan, LabelFreeSplits
 from surelabel.bench.label_free import plan as plans
-from surelabel.bench.label_free.comparison import measure_label_free_comparison
 from surelabel.bench.result_cache import ResultCache
 from surelabel.data import collection
 from surelabel.records import LabelledImages
@@ -41,7 +41,7 @@ def few(part, count):
 def images():
     parts = {part: few(part, count) for part, count in SIZES.items()}
     mains = parts["test"].targets.argmax(axis=1)
-    return LabelFreeSplits("few", "tiny-rn", **parts, main_columns=mains)
+    return LabelFreeSplits(name="few", encoder="tiny-rn", **parts, main_columns=mains)
 
 
 @pytest.fixture(scope="module")
@@ -71,4 +71,4 @@ def fewer_rows():
 @pytest.fixture(scope="module")
 def measured(images, folder, fewer_rows):
     with pytest.warns(UserWarning, match="tailor makes only"):
-        return measure_label_free_comparison(images, PLAN, ResultCache(folder / "cache"))
+        return LABEL_FREE.measure(ComparisonTask(images, PLAN, ResultCache(folder / "cache")))

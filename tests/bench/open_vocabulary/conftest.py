@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 
-from surelabel.bench.open_vocabulary import OpenVocabularyPlan, OpenVocabularySplits
+from surelabel.bench import ComparisonTask
+from surelabel.bench.open_vocabulary import (
+    OPEN_VOCABULARY,
+    OpenVocabularyPlan,
+    OpenVocabularySplits,
+)
 from surelabel.bench.open_vocabulary import plan as plans
-from surelabel.bench.open_vocabulary.comparison import measure_open_vocabulary_comparison
 from surelabel.bench.result_cache import ResultCache
 from surelabel.data import collection
 from surelabel.data.vocabularies import Vocabulary, remove_unseen_vocabulary_classes
@@ -47,7 +51,14 @@ def archive():
     vocabulary = Vocabulary(seen=tuple(names[1:5]), unseen=(names[0], names[5]))
     train, removed = remove_unseen_vocabulary_classes(few("train", names), vocabulary)
     parts = {part: few(part, names) for part in ("validation", "test")}
-    return OpenVocabularySplits("few", "photo", vocabulary, train.take(range(12)), removed, **parts)
+    return OpenVocabularySplits(
+        name="few",
+        domain="photo",
+        vocabulary=vocabulary,
+        train=train.take(range(12)),
+        removed=removed,
+        **parts,
+    )
 
 
 @pytest.fixture(scope="session")
@@ -74,4 +85,4 @@ def fewer():
 
 @pytest.fixture(scope="session")
 def found(archive, place, fewer):
-    return measure_open_vocabulary_comparison(archive, PLAN, ResultCache(place / "cache"))
+    return OPEN_VOCABULARY.measure(ComparisonTask(archive, PLAN, ResultCache(place / "cache")))

@@ -4,12 +4,10 @@ from collections.abc import Iterator
 
 from surelabel.bench.calibrated.heads import HEADS, LEARNING_RATES
 from surelabel.bench.calibrated.published import COLUMNS, PUBLISHED
-from surelabel.bench.calibrated.results import CalibrationResults, RowComparison
-from surelabel.bench.markdown_tables import (
-    markdown_interval_excludes_zero,
-    markdown_table_metric_title,
-    markdown_table_value,
-)
+from surelabel.bench.calibrated.results import CalibrationResults
+from surelabel.bench.calibrated.rows import RowComparison
+from surelabel.bench.metric_cells import metric_column_title, metric_column_value
+from surelabel.bench.rows import intervals_exclude_zero
 from surelabel.metrics import ConfidenceInterval
 from surelabel.report.metric_descriptions import describe_metric, format_described_metric_with_unit
 
@@ -47,7 +45,7 @@ def _calibrated_target_conclusion(results: CalibrationResults) -> str:
     is_reached = asy_ace >= TARGET_FACTOR * spa_ace and abs(map_gain) <= TARGET_POINT
     return (
         f"The ACE of ASY with a sigmoid is {asy_ace / spa_ace:.1f} times the ACE of SPA "
-        f"({markdown_table_value(asy_ace, 'ace')} and {markdown_table_value(spa_ace, 'ace')} "
+        f"({metric_column_value(asy_ace, 'ace')} and {metric_column_value(spa_ace, 'ace')} "
         f"points). The mAP@y of SPA is {abs(100 * map_gain):.1f} points "
         f"{'higher' if map_gain >= 0 else 'lower'}. "
         f"The target is a factor of at least {TARGET_FACTOR:g} with a difference in mAP@y of at "
@@ -58,11 +56,11 @@ def _calibrated_target_conclusion(results: CalibrationResults) -> str:
 def _calibrated_best_rows_conclusion(results: CalibrationResults) -> str:
     by_log_loss = min(results.rows, key=lambda row: row.mean("log_loss"))
     by_ace = min(results.rows, key=lambda row: row.mean("ace"))
-    noise_floor = markdown_table_value(by_ace.mean("ace_noise_floor"), "ace")
-    log_loss = markdown_table_value(by_log_loss.mean("log_loss"), "log_loss")
+    noise_floor = metric_column_value(by_ace.mean("ace_noise_floor"), "ace")
+    log_loss = metric_column_value(by_log_loss.mean("log_loss"), "log_loss")
     return (
         f"{by_log_loss.title} has the lowest log loss of all rows ({log_loss} nats), and "
-        f"{by_ace.title} the lowest ACE ({markdown_table_value(by_ace.mean('ace'), 'ace')} points, "
+        f"{by_ace.title} the lowest ACE ({metric_column_value(by_ace.mean('ace'), 'ace')} points, "
         f"noise floor {noise_floor})."
     )
 
@@ -80,11 +78,8 @@ def _calibrated_difference_conclusion(comparison: RowComparison) -> str:
 def _calibrated_conclusion_clause(
     metric: str, over_seeds: ConfidenceInterval, over_images: ConfidenceInterval
 ) -> str:
-    name, value = markdown_table_metric_title(metric), over_seeds.value
-    are_significant = [
-        markdown_interval_excludes_zero(over_seeds),
-        markdown_interval_excludes_zero(over_images),
-    ]
+    name, value = metric_column_title(metric), over_seeds.value
+    are_significant = [intervals_exclude_zero(i) for i in (over_seeds, over_images)]
     if value * over_images.value <= 0 or not any(are_significant):
         return f"{name} does not differ significantly"
     amount = format_described_metric_with_unit(abs(value), describe_metric(metric).unit)
@@ -109,7 +104,7 @@ def _calibrated_sign_conclusion(results: CalibrationResults) -> str:
         interval = comparison.over_seeds["ace"]
         if (
             published
-            and markdown_interval_excludes_zero(interval)
+            and intervals_exclude_zero(interval)
             and all(interval.value * difference < 0 for difference in published)
         ):
             contradictions.append(

@@ -1,23 +1,33 @@
-"""Markdown and JSON of the calibration comparison."""
+"""Markdown of the calibration comparison."""
 
-from collections.abc import Iterator
-from dataclasses import asdict
-from math import isfinite
-from typing import Any
-
-import numpy as np
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from surelabel.bench.calibrated.conclusions import calibration_conclusions
+from surelabel.bench.calibrated.heads import HEADS
+from surelabel.bench.calibrated.plan import TABLE_METRICS
+from surelabel.bench.calibrated.published import COLUMNS, PUBLISHED
 from surelabel.bench.calibrated.results import CalibrationResults
-from surelabel.bench.calibrated.tables import (
-    calibrated_comparisons_table,
-    calibrated_metrics_table,
-    calibrated_retrieval_table,
-    calibrated_sensitivity_table,
-    calibrated_settings_table,
-    calibrated_tables_as_published,
+from surelabel.bench.calibrated.rows import CalibrationRow, RowComparison
+from surelabel.bench.markdown_page import (
+    bold_if,
+    markdown_list,
+    markdown_section,
+    markdown_table,
+    markdown_table_of_rows,
 )
+from surelabel.bench.metric_cells import (
+    interval_cell,
+    metric_column_title,
+    metric_column_value,
+    metric_mean_cell,
+    percent_text,
+)
+from surelabel.bench.rows import intervals_exclude_zero
+from surelabel.metrics import ConfidenceInterval
+from surelabel.report.metric_descriptions import describe_metric
 
+DIFFERENCE_METRICS = ("brier_skill", "log_loss", "mean_average_precision", "ace", "ece")
 ROWS = (
     "Each value is the mean ± standard deviation over fits. The noise floor in brackets is the "
     "expected value for a perfectly calibrated model with the same probabilities. **Bold**: the "
@@ -54,22 +64,8 @@ RETRIEVAL = (
 )
 
 
-def calibration_page(results: CalibrationResults) -> str:
-    """Return the Markdown section of one dataset."""
-    return "\n\n".join(_calibration_page_paragraphs(results)) + "\n"
-
-
-def calibration_page_published_section() -> str:
-    """Return the Markdown section with the published tables of the SPA paper."""
-    return calibrated_tables_as_published() + "\n"
-
-
-def calibration_page_json(results: CalibrationResults) -> dict[str, Any]:
-    """Return the results as a JSON value, with null for undefined numbers."""
-    return {key: _calibration_page_json_value(value) for key, value in asdict(results).items()}
-
-
-def _calibration_page_paragraphs(results: CalibrationResults) -> Iterator[str]:
+def calibration_paragraphs(results: CalibrationResults) -> Iterator[str]:
+    """Iterate over the Markdown paragraphs about one dataset."""
     train, validation, test = results.images
     plan = results.plan
     yield f"## {results.dataset}"
@@ -81,7 +77,7 @@ def _calibration_page_paragraphs(results: CalibrationResults) -> Iterator[str]:
         f"{plan.seeds} times, each time on another 80 % of the training images. Calibration errors "
         "use 15 bins of equal width, pooled over labels."
     )
-    yield "\n".join(f"- {sentence}" for sentence in calibration_conclusions(results))
+    yield markdown_list(calibration_conclusions(results))
     yield ROWS
     yield calibrated_metrics_table(results)
     yield COMPARISONS
@@ -94,14 +90,96 @@ def _calibration_page_paragraphs(results: CalibrationResults) -> Iterator[str]:
     yield calibrated_settings_table(results)
 
 
-def _calibration_page_json_value(value: Any) -> Any:
-    """Return a JSON value: lists for arrays and tuples, null for non-finite numbers."""
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, dict):
-        return {str(key): _calibration_page_json_value(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_calibration_page_json_value(item) for item in value]
-    if isinstance(value, float):
-        return float(value) if isfinite(value) else None
-    return value
+def calibrated_metrics_table(results: CalibrationResults) -> str:
+    """Return a table of mean ± standard deviation over fits, with noise floors in brackets."""
+    near_best = results.near_best
+    columns: dict[str, Callable[[CalibrationRow], str]] = {
+        "": lambda row: bold_if(row.title in near_best, row.title)
+    }
+    for metric in TABLE_METRICS:
+        value_text = partial(metric_column_value, metric=metric)
+        columns[_calibrated_table_title(metric)] = partial(
+            metric_mean_cell, metric=metric, format_value=value_text
+        )
+    return markdown_table_of_rows(results.rows, columns)
+
+
+def calibrated_settings_table(results: CalibrationResults) -> str:
+    """Return a table of the settings selected on validation for each head."""
+    lines = []
+    for key, head in HEADS.items():
+        settings = next(row.settings for row in results.rows if row.head == key)
+        pair_weight = settings.get("regularizer_weight")
+        values = (settings["learning_rate"], settings["weight_decay"], pair_weight)
+        lines.append([head.title, *("" if value is None else f"{value:g}" for value in values)])
+    return markdown_table(["", "Learning rate", "Weight decay", "λ of LPR"], lines)
+
+
+def calibrated_comparisons_table(comparisons: Sequence[RowComparison]) -> str:
+    """Return a table of differences with intervals over fits and, if present, over test images."""
+    columns: dict[str, Callable[[RowComparison], str]] = {
+        "": lambda comparison: f"{comparison.first} − {comparison.second}"
+    }
+    for metric in DIFFERENCE_METRICS:
+        title = _calibrated_table_title(metric).replace("%", "points")
+        columns[title] = partial(_calibrated_comparison_cell, metric=metric)
+    return markdown_table_of_rows(comparisons, columns)
+
+
+def calibrated_sensitivity_table(results: CalibrationResults) -> str:
+    """Return a table of metrics, one row for each changed setting of SPA."""
+    metrics = [name for name in results.sensitivity[0] if name not in ("setting", "value")]
+    lines = [
+        [
+            f"{entry['setting']} = {entry['value']:g}",
+            *(metric_column_value(entry[metric], metric) for metric in metrics),
+        ]
+        for entry in results.sensitivity
+    ]
+    return markdown_table(["", *(_calibrated_table_title(metric) for metric in metrics)], lines)
+
+
+def calibrated_retrieval_table(results: CalibrationResults) -> str:
+    """Return a table of retrieval mAP by query length, with standard errors of sampled queries."""
+    first_curve = next(iter(results.retrieval.values()))
+    lines = [
+        [title, *map(_calibrated_table_mean_with_error, curve["map"], curve["standard_error"])]
+        for title, curve in results.retrieval.items()
+    ]
+    lines.append(["queries evaluated", *(f"{n:,}" for n in first_curve["evaluated"])])
+    lines.append(
+        ["queries without a relevant image (excluded)"]
+        + [f"{n:,}" for n in first_curve["unfulfilled"]]
+    )
+    header = ["mAP (%) of queries of length", *map(str, first_curve["length"])]
+    return markdown_table(header, lines)
+
+
+def calibrated_tables_as_published() -> str:
+    """Return the published tables of the SPA paper as Markdown."""
+    sections = []
+    for title, rows in PUBLISHED.items():
+        lines = [[name, *(f"{value:.1f}" for value in values)] for name, values in rows.items()]
+        table = markdown_table(["", *COLUMNS], lines)
+        sections.append(f"### Published: {title}\n\n{table}")
+    return markdown_section(sections)
+
+
+def _calibrated_table_title(metric: str) -> str:
+    return f"{metric_column_title(metric)} ({describe_metric(metric).unit})"
+
+
+def _calibrated_comparison_cell(comparison: RowComparison, metric: str) -> str:
+    intervals = (comparison.over_seeds.get(metric), comparison.over_images.get(metric))
+    return " / ".join(_calibrated_table_interval(i, metric) for i in intervals if i)
+
+
+def _calibrated_table_interval(interval: ConfidenceInterval, metric: str) -> str:
+    value_text = partial(metric_column_value, metric=metric)
+    text = interval_cell(interval.value, interval, format_value=value_text)
+    return bold_if(intervals_exclude_zero(interval), text)
+
+
+def _calibrated_table_mean_with_error(mean: float, error: float) -> str:
+    text = percent_text(mean, ".2f")
+    return f"{text} ± {percent_text(error, '.2f')}" if error > 0 else text

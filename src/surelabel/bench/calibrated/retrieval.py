@@ -7,7 +7,7 @@ import numpy as np
 from surelabel.arrays import LOGIT_LIMIT, Array
 from surelabel.bench.calibrated.plan import CalibrationPlan
 from surelabel.bench.calibrated.readouts import HeadReadout
-from surelabel.bench.result_cache import ResultCache, result_cache_array_digest
+from surelabel.bench.result_cache import ResultCache, result_cache_digest
 from surelabel.records import LabelledFeatures
 from surelabel.retrieval.conjunction_map import (
     mean_average_precision_of_conjunctions,
@@ -58,7 +58,7 @@ def measure_calibrated_retrieval(
         }
 
     settings = (plan.max_query_length, max_exact_length, plan.queries_per_shape)
-    key = ("retrieval", result_cache_array_digest(logits, test.targets, test.known), *settings)
+    key = ("retrieval", result_cache_digest(logits, test.targets, test.known), *settings)
     return dict(cache.load_or_compute(*key, compute=compute))
 
 

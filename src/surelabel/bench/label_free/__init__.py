@@ -1,14 +1,13 @@
 """Comparison of label-free methods: untrained methods, and students trained on pseudo-labels."""
 
-from surelabel.bench.label_free.comparison import write_label_free_comparison
+from surelabel.bench.comparison import Comparison
+from surelabel.bench.label_free.page import label_free_paragraphs
 from surelabel.bench.label_free.plan import FULL, QUICK, LabelFreePlan
+from surelabel.bench.label_free.results import measure_label_free_results
 from surelabel.bench.label_free.scene_splits import LabelFreeSplits, load_label_free_scene_splits
 
-__all__ = [
-    "FULL",
-    "QUICK",
-    "LabelFreePlan",
-    "LabelFreeSplits",
-    "load_label_free_scene_splits",
-    "write_label_free_comparison",
-]
+LABEL_FREE = Comparison(
+    "label-free", FULL, QUICK, measure_label_free_results, label_free_paragraphs
+)
+
+__all__ = ["LABEL_FREE", "LabelFreePlan", "LabelFreeSplits", "load_label_free_scene_splits"]

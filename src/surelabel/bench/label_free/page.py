@@ -1,15 +1,23 @@
-"""Markdown, conclusions and JSON of the label-free comparison."""
+"""Markdown and conclusions of the label-free comparison."""
 
-from collections.abc import Iterator
-from dataclasses import asdict
-from math import isfinite
-from statistics import stdev
+from collections.abc import Callable, Iterator
+from functools import partial
+from operator import attrgetter, itemgetter
+from statistics import mean
 from typing import Any
 
 from surelabel.bench.label_free.results import LabelFreeResults
 from surelabel.bench.label_free.rows import LabelFreeRow
 from surelabel.bench.label_free.students import StudentVariant
-from surelabel.bench.markdown_tables import markdown_table
+from surelabel.bench.markdown_page import markdown_list, markdown_table_of_rows
+from surelabel.bench.metric_cells import (
+    interval_cell,
+    metric_mean_cell,
+    noise_floor_suffix,
+    percent_column,
+    percent_text,
+)
+from surelabel.metrics import ConfidenceInterval
 
 RANKING = (
     "mAP@y is the mean average precision over labels, with the 95 % interval over test images. "
@@ -43,158 +51,135 @@ VARIANTS = (
 )
 
 
-def label_free_page(results: LabelFreeResults) -> str:
-    """Return the Markdown section of one image collection."""
-    return "\n\n".join(_label_free_page_paragraphs(results)) + "\n"
+def _map_cell(row: LabelFreeRow) -> str:
+    low, high = map(percent_text, row.interval)
+    return f"{metric_mean_cell(row, 'mean_average_precision')} ({low} to {high})"
 
 
-def label_free_page_json(results: LabelFreeResults) -> dict[str, Any]:
-    """Return the results as a JSON value, with null for undefined numbers."""
-    return {key: _label_free_page_json_value(value) for key, value in asdict(results).items()}
+def _gain_cell(row: LabelFreeRow) -> str:
+    if row.gain is None:
+        return ""
+    gain = ConfidenceInterval(*row.gain)
+    return interval_cell(gain.value, gain, format_value=partial(percent_text, spec="+.1f"))
 
 
-def _label_free_page_paragraphs(results: LabelFreeResults) -> Iterator[str]:
+def _ece_cell(row: LabelFreeRow) -> str:
+    two_decimals = partial(percent_text, spec=".2f")
+    return two_decimals(row.mean("ece")) + noise_floor_suffix(row, "ece", two_decimals)
+
+
+def _pair_cell(*columns: Callable[[LabelFreeRow], str]) -> Callable[[LabelFreeRow], str]:
+    """Return a function that returns the texts of several columns, separated by commas."""
+    return lambda row: ", ".join(column(row) for column in columns)
+
+
+def _mean_cell(metric: str, spec: str, factor: float = 1) -> Callable[[LabelFreeRow], str]:
+    """Return a function that returns the mean of a metric over seeds, times a factor."""
+    return lambda row: f"{factor * row.mean(metric):{spec}}"
+
+
+def _inversions_cell(key: str) -> Callable[[dict[str, Any]], str]:
+    return lambda stage: f"{stage[key]:,.0f}" if key in stage else ""
+
+
+def _student_map_cell(variant: StudentVariant) -> str:
+    return percent_text(mean(variant.student_map))
+
+
+def _student_difference_cell(variant: StudentVariant) -> str:
+    difference = variant.difference
+    if difference is None:
+        return ""
+    two_decimals = partial(percent_text, spec="+.2f")
+    return interval_cell(difference.value, difference, format_value=two_decimals)
+
+
+RANKING_COLUMNS: dict[str, Callable[[LabelFreeRow], str]] = {
+    "": attrgetter("title"),
+    "mAP@y (%)": _map_cell,
+    "gain (points)": _gain_cell,
+    "mAP@x (%)": percent_column("mean_average_precision_per_image"),
+    "main (%)": percent_column("recall_of_main"),
+    "others (%)": percent_column("recall_of_others"),
+}
+CALIBRATION_COLUMNS: dict[str, Callable[[LabelFreeRow], str]] = {
+    "": attrgetter("title"),
+    "Brier skill (%)": percent_column("brier_skill"),
+    "ECE (%)": _ece_cell,
+    "log loss (nats)": _mean_cell("log_loss", ".4f"),
+    "Platt: Brier skill, ECE (%)": _pair_cell(
+        percent_column("brier_skill_of_platt"), percent_column("ece_of_platt", ".2f")
+    ),
+    "labels: expected, true": _pair_cell(
+        _mean_cell("expected_labels", ".2f"), _mean_cell("true_labels", ".2f")
+    ),
+    "F1: expected count, best (%)": _pair_cell(percent_column("f1"), percent_column("best_f1")),
+}
+COST_COLUMNS: dict[str, Callable[[LabelFreeRow], str]] = {
+    "": attrgetter("title"),
+    "trained parameters": _mean_cell("parameters", ",.0f"),
+    "passes": _mean_cell("passes", ".1f"),
+    "GFLOP": _mean_cell("flops", ".2f", 1e-9),
+    "milliseconds": _mean_cell("seconds", ".1f", 1000),
+}
+STAGE_COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "teacher": itemgetter("teacher"),
+    "stage": itemgetter("stage"),
+    "mAP (%)": lambda stage: percent_text(stage["map"], ".2f"),
+    "inversions within images": _inversions_cell("within_images"),
+    "within labels": _inversions_cell("within_labels"),
+}
+VARIANT_COLUMNS: dict[str, Callable[[StudentVariant], str]] = {
+    "": attrgetter("title"),
+    "mAP of the student (%)": _student_map_cell,
+    "mAP of the pseudo-labels (%)": lambda variant: percent_text(variant.pseudolabel_map),
+    "difference (points)": _student_difference_cell,
+}
+
+
+def label_free_paragraphs(results: LabelFreeResults) -> Iterator[str]:
+    """Iterate over the Markdown paragraphs about one image collection."""
     plan = results.plan
     yield f"## {results.dataset}"
     yield (
         f"{plan.unlabelled:,} unlabelled images are used for fitting and calibration, and "
         f"{plan.test:,} test images with {results.labels} labels for evaluation."
     )
-    yield "\n".join(f"- {sentence}" for sentence in label_free_page_conclusions(results))
+    yield markdown_list(label_free_conclusions(results))
     yield RANKING.format(best=results.best_one_pass)
-    yield markdown_table(
-        ["", "mAP@y (%)", "gain (points)", "mAP@x (%)", "main (%)", "others (%)"],
-        [_label_free_page_ranking_cells(row) for row in results.rows],
-    )
+    yield markdown_table_of_rows(results.rows, RANKING_COLUMNS)
     yield CALIBRATION
-    yield markdown_table(
-        [
-            *("", "Brier skill (%)", "ECE (%)", "log loss (nats)", "Platt: Brier skill, ECE (%)"),
-            *("labels: expected, true", "F1: expected count, best (%)"),
-        ],
-        [_label_free_page_calibration_cells(row) for row in results.rows],
-    )
+    yield markdown_table_of_rows(results.rows, CALIBRATION_COLUMNS)
     yield COST
-    yield markdown_table(
-        ["", "trained parameters", "passes", "GFLOP", "milliseconds"],
-        [_label_free_page_cost_cells(row) for row in results.rows],
-    )
+    yield markdown_table_of_rows(results.rows, COST_COLUMNS)
     yield STAGES.format(count=plan.student_images)
-    yield markdown_table(
-        ["teacher", "stage", "mAP (%)", "inversions within images", "within labels"],
-        [_label_free_page_stage_cells(stage) for stage in results.stages],
-    )
+    yield markdown_table_of_rows(results.stages, STAGE_COLUMNS)
     yield VARIANTS.format(count=plan.student_images, seeds=plan.student_seeds)
-    yield markdown_table(
-        ["", "mAP of the student (%)", "mAP of the pseudo-labels (%)", "difference (points)"],
-        [_label_free_page_variant_cells(variant) for variant in results.variants],
-    )
+    yield markdown_table_of_rows(results.variants, VARIANT_COLUMNS)
 
 
-def label_free_page_conclusions(results: LabelFreeResults) -> Iterator[str]:
+def label_free_conclusions(results: LabelFreeResults) -> Iterator[str]:
     """Iterate over the sentences of the conclusions."""
     metric = "mean_average_precision"
     one_pass, best = results.row(results.best_one_pass), results.best_untrained
     probe = results.row("linear probe, all labels")
     gap = probe.mean(metric) - one_pass.mean(metric)
     closed_share = (best.mean(metric) - one_pass.mean(metric)) / gap
+    map_text, main, others = map(percent_column, (metric, "recall_of_main", "recall_of_others"))
     yield (
-        f"The best mAP@y without training is {_label_free_page_percent(best, metric)} % "
-        f"({best.title}). The mAP@y is {_label_free_page_percent(one_pass, metric)} % for "
-        f"{one_pass.title} and {_label_free_page_percent(probe, metric)} % for a linear probe "
+        f"The best mAP@y without training is {map_text(best)} % ({best.title}). The mAP@y is "
+        f"{map_text(one_pass)} % for {one_pass.title} and {map_text(probe)} % for a linear probe "
         f"trained with all labels; {best.title} closes {100 * closed_share:.0f} % of this gap."
     )
     yield (
         f"If each image receives its true number of labels, the recall of {one_pass.title} is "
-        f"{_label_free_page_percent(one_pass, 'recall_of_main')} % for main objects and "
-        f"{_label_free_page_percent(one_pass, 'recall_of_others')} % for other objects. The recall "
-        f"of {best.title} is {_label_free_page_percent(best, 'recall_of_main')} % and "
-        f"{_label_free_page_percent(best, 'recall_of_others')} %."
+        f"{main(one_pass)} % for main objects and {others(one_pass)} % for other objects. The "
+        f"recall of {best.title} is {main(best)} % and {others(best)} %."
     )
     default = results.variants[0]
     yield (
         f"The student trained on {results.plan.student_images:,} images has an mAP of "
-        f"{_label_free_page_mean_percent(default)} % on the test images with one encoder pass. The "
-        f"pseudo-labels of its teacher have an mAP of {100 * default.pseudolabel_map:.1f} % on the "
-        "test images."
+        f"{_student_map_cell(default)} % on the test images with one encoder pass. The "
+        f"pseudo-labels of its teacher have an mAP of {percent_text(default.pseudolabel_map)} % on "
+        "the test images."
     )
-
-
-def _label_free_page_ranking_cells(row: LabelFreeRow) -> list[str]:
-    low, high = (f"{100 * end:.1f}" for end in row.interval)
-    gain = (
-        ""
-        if row.gain is None
-        else "{:+.1f} ({:+.1f} to {:+.1f})".format(*(100 * value for value in row.gain))
-    )
-    metrics = ("mean_average_precision_per_image", "recall_of_main", "recall_of_others")
-    percent = _label_free_page_percent(row, "mean_average_precision")
-    map_cell = f"{percent}{_label_free_page_deviation(row)} ({low} to {high})"
-    return [
-        row.title,
-        map_cell,
-        gain,
-        *(_label_free_page_percent(row, metric) for metric in metrics),
-    ]
-
-
-def _label_free_page_calibration_cells(row: LabelFreeRow) -> list[str]:
-    return [
-        row.title,
-        _label_free_page_percent(row, "brier_skill"),
-        f"{100 * row.mean('ece'):.2f} [{100 * row.mean('ece_noise_floor'):.2f}]",
-        f"{row.mean('log_loss'):.4f}",
-        f"{_label_free_page_percent(row, 'brier_skill_of_platt')}, "
-        f"{100 * row.mean('ece_of_platt'):.2f}",
-        f"{row.mean('expected_labels'):.2f}, {row.mean('true_labels'):.2f}",
-        f"{_label_free_page_percent(row, 'f1')}, {_label_free_page_percent(row, 'best_f1')}",
-    ]
-
-
-def _label_free_page_cost_cells(row: LabelFreeRow) -> list[str]:
-    return [
-        row.title,
-        f"{row.mean('parameters'):,.0f}",
-        f"{row.mean('passes'):.1f}",
-        f"{row.mean('flops') / 1e9:.2f}",
-        f"{1000 * row.mean('seconds'):.1f}",
-    ]
-
-
-def _label_free_page_stage_cells(stage: dict[str, Any]) -> list[str]:
-    inversions = [stage.get("within_images"), stage.get("within_labels")]
-    cells = ["" if count is None else f"{count:,.0f}" for count in inversions]
-    return [stage["teacher"], stage["stage"], f"{100 * stage['map']:.2f}", *cells]
-
-
-def _label_free_page_variant_cells(variant: StudentVariant) -> list[str]:
-    interval, difference = variant.difference, ""
-    if interval is not None:
-        low, high = 100 * interval.low, 100 * interval.high
-        difference = f"{100 * interval.value:+.2f} ({low:+.2f} to {high:+.2f})"
-    pseudolabels = f"{100 * variant.pseudolabel_map:.1f}"
-    return [variant.title, _label_free_page_mean_percent(variant), pseudolabels, difference]
-
-
-def _label_free_page_mean_percent(variant: StudentVariant) -> str:
-    return f"{100 * sum(variant.student_map) / len(variant.student_map):.1f}"
-
-
-def _label_free_page_percent(row: LabelFreeRow, metric: str) -> str:
-    return f"{100 * row.mean(metric):.1f}"
-
-
-def _label_free_page_deviation(row: LabelFreeRow) -> str:
-    values = row.metrics["mean_average_precision"]
-    return f" ± {100 * stdev(values):.1f}" if len(values) > 1 else ""
-
-
-def _label_free_page_json_value(value: Any) -> Any:
-    """Return a JSON value: lists for tuples, null for non-finite numbers."""
-    if isinstance(value, dict):
-        return {str(key): _label_free_page_json_value(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_label_free_page_json_value(item) for item in value]
-    if isinstance(value, float):
-        return value if isfinite(value) else None
-    return value

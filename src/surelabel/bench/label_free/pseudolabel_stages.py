@@ -7,9 +7,9 @@ from torch import Tensor
 
 from surelabel.bench.label_free.plan import LabelFreePlan
 from surelabel.bench.label_free.rows import mean_average_precision
-from surelabel.bench.label_free.scene_splits import LabelFreeSplits
-from surelabel.bench.result_cache import ResultCache
+from surelabel.bench.label_free.scene_splits import LabelFreeSplits, LabelFreeTask
 from surelabel.config import Choice, Run
+from surelabel.methods import UsesViews
 from surelabel.pseudolabels import (
     CORRECTIONS,
     rank_inversions_within_images,
@@ -26,15 +26,11 @@ TEACHERS = {
 }
 
 
-def measure_pseudolabel_stages(
-    images: LabelFreeSplits, plan: LabelFreePlan, cache: ResultCache
-) -> list[dict[str, Any]]:
+def measure_pseudolabel_stages(task: LabelFreeTask) -> list[dict[str, Any]]:
     """Evaluate the pseudo-labels of each teacher and stage with the targets of the training images.
 
     Args:
-        images: Train, validation and test images.
-        plan: Sizes and settings of the comparison.
-        cache: Cache of the results.
+        task: Images, plan and cache.
 
     Returns:
         One entry for each stage with ``teacher``, ``stage`` and ``map``. Entries before and after a
@@ -44,7 +40,7 @@ def measure_pseudolabel_stages(
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.
     """
-    stages = []
+    images, plan, stages = task.dataset, task.plan, []
     for title, teacher in TEACHERS.items():
 
         def compute(title: str = title, teacher: Choice = teacher) -> list[dict[str, Any]]:
@@ -54,7 +50,7 @@ def measure_pseudolabel_stages(
             ]
 
         key = ("stages", images.fingerprint, teacher, plan)
-        stages += cache.load_or_compute(*key, compute=compute)
+        stages += task.cache.load_or_compute(*key, compute=compute)
     return stages
 
 
@@ -101,8 +97,8 @@ def _view_scores_of_pseudolabel_stages(
     encoded = encode_recognizer_input(
         Images(paths), recognizer.method, recognizer.encoder, recognizer.cache
     )
-    scores: Tensor = recognizer.method.view_scores(encoded.features)
-    return scores
+    assert isinstance(recognizer.method, UsesViews)  # all teachers of this comparison
+    return recognizer.method.view_scores(encoded.features)
 
 
 def _count_pseudolabel_stage_inversions(scores: Tensor, targets: Tensor) -> dict[str, float]:

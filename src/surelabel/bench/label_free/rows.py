@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from statistics import mean
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,8 @@ from surelabel.bench.label_free.plan import (
     label_free_plan_crops,
 )
 from surelabel.bench.label_free.scene_splits import LabelFreeSplits
-from surelabel.bench.result_cache import ResultCache, result_cache_array_digest
+from surelabel.bench.result_cache import ResultCache, result_cache_digest
+from surelabel.bench.rows import ComparisonRow, metrics_by_seed
 from surelabel.calibration import Platt
 from surelabel.config import Choice, Run
 from surelabel.encoders import load_encoder
@@ -35,12 +35,10 @@ mean_average_precision: Callable[..., float] = POOLED["mean_average_precision"]
 
 
 @dataclass(frozen=True)
-class LabelFreeRow:
+class LabelFreeRow(ComparisonRow):
     """One row of the label-free tables.
 
     Attributes:
-        title: Title of the method.
-        metrics: Values of each metric, one value for each seed.
         interval: Bounds of the 95 % interval of the mean average precision over test images, for
             the first seed.
         gain: Difference in mean average precision from the best row with one encoder pass, and the
@@ -48,14 +46,8 @@ class LabelFreeRow:
             itself, the gain is None.
     """
 
-    title: str
-    metrics: dict[str, list[float]]
     interval: tuple[float, float]
     gain: tuple[float, float, float] | None = None
-
-    def mean(self, metric: str) -> float:
-        """Return the mean of a metric over seeds."""
-        return mean(self.metrics[metric])
 
 
 def label_free_row_runs(
@@ -130,9 +122,6 @@ def label_free_row(
     reference_title, reference_scores = reference
 
     def compute() -> dict[str, Any]:
-        metrics_of_seeds = [
-            label_free_row_metrics(scores_of_seed, images) for scores_of_seed in scores
-        ]
         interval = bootstrap_interval(
             mean_average_precision, scores[0].test, test.targets, test.known, resamples=RESAMPLES
         )
@@ -145,10 +134,9 @@ def label_free_row(
             resamples=RESAMPLES,
         )
         return {
-            "metrics": {
-                name: [metrics[name] for metrics in metrics_of_seeds]
-                for name in metrics_of_seeds[0]
-            },
+            "metrics": metrics_by_seed(
+                [label_free_row_metrics(scores_of_seed, images) for scores_of_seed in scores]
+            ),
             "interval": [interval.low, interval.high],
             "gain": None if is_reference else [gain.value, gain.low, gain.high],
         }
@@ -158,14 +146,10 @@ def label_free_row(
     costs = [
         (of_seed.parameters, of_seed.passes, of_seed.flops, of_seed.seconds) for of_seed in scores
     ]
-    key = (
-        "row",
-        images.fingerprint,
-        is_reference,
-        result_cache_array_digest(*arrays, reference_scores),
-        costs,
+    digest = result_cache_digest(*arrays, reference_scores)
+    row = cache.load_or_compute(
+        "row", images.fingerprint, is_reference, digest, costs, compute=compute
     )
-    row = cache.load_or_compute(*key, compute=compute)
     gain = row["gain"] and tuple(row["gain"])
     return LabelFreeRow(title, row["metrics"], tuple(row["interval"]), gain)
 

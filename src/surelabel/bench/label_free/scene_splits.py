@@ -1,53 +1,38 @@
 """Train, validation and test images of the label-free comparison."""
 
-import hashlib
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.bench.comparison import ComparisonTask
+from surelabel.bench.image_splits import SPLITS, ImageSplits, load_benchmark_scenes
 from surelabel.bench.label_free.plan import LabelFreePlan
-from surelabel.data.bundled_collections import (
-    benchmark_collection_scenes,
-    bundled_collection_folder,
-)
-from surelabel.data.scene_files import AnnotatedScenes, read_scenes
-from surelabel.features import default_feature_cache_folder
-from surelabel.records import LabelledImages
 
 
-@dataclass(frozen=True)
-class LabelFreeSplits:
+@dataclass(frozen=True, kw_only=True)
+class LabelFreeSplits(ImageSplits):
     """One image collection with annotations for the evaluation of label-free methods.
 
+    The targets of the training images are used only to fit the linear probe and to evaluate
+    pseudo-labels.
+
     Attributes:
-        name: Title of the image collection in tables.
         encoder: Name of the encoder of all methods.
-        train: Training images. Their targets are used only to fit the linear probe and to evaluate
-            pseudo-labels.
-        validation: Images on which the best row with one encoder pass is selected, and on which
-            Platt scaling and the calibrator of the linear probe are fitted.
-        test: Test images, used for the measurements.
         main_columns: Column index of the label of the main object in each test image, ``(n,)``. If
             the collection does not have this label, the index is -1.
     """
 
-    name: str
     encoder: str
-    train: LabelledImages
-    validation: LabelledImages
-    test: LabelledImages
     main_columns: npt.NDArray[np.int64]
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """Hash of the encoder name, the image paths and the targets."""
-        digest = hashlib.sha256(self.encoder.encode())
-        for split in (self.train, self.validation, self.test):
-            digest.update("\n".join(split.paths).encode())
-            digest.update(np.ascontiguousarray(split.targets).tobytes())
-        return digest.hexdigest()
+    @property
+    def hashed_settings(self) -> tuple[str, ...]:
+        """Name of the encoder."""
+        return (self.encoder,)
+
+
+LabelFreeTask = ComparisonTask[LabelFreeSplits, LabelFreePlan]
 
 
 def load_label_free_scene_splits(
@@ -61,10 +46,7 @@ def load_label_free_scene_splits(
         quick: If True, use the images inside the package instead of images rendered into the cache
             folder.
     """
-    scenes = {
-        split: _load_label_free_scene_split(split, quick)
-        for split in ("train", "validation", "test")
-    }
+    scenes = {split: load_benchmark_scenes(split, quick=quick) for split in SPLITS}
     images = {split: annotated.images for split, annotated in scenes.items()}
     columns = {name: column for column, name in enumerate(images["test"].names)}
     main_columns = np.array([columns.get(label, -1) for label in scenes["test"].main_labels])
@@ -75,12 +57,4 @@ def load_label_free_scene_splits(
         validation=images["validation"].take(range(plan.validation)),
         test=images["test"].take(range(plan.test)),
         main_columns=main_columns[: plan.test],
-    )
-
-
-def _load_label_free_scene_split(split: str, quick: bool) -> AnnotatedScenes:
-    if quick:
-        return read_scenes(bundled_collection_folder("scenes-80", split=split))
-    return benchmark_collection_scenes(
-        "scenes-80", split=split, cache_folder=default_feature_cache_folder() / "scenes"
     )

@@ -3,16 +3,14 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from surelabel.bench.label_free.method_scores import label_free_method_scores
 from surelabel.bench.label_free.plan import STUDENT_VARIANTS, LabelFreePlan
 from surelabel.bench.label_free.rows import mean_average_precision
-from surelabel.bench.label_free.scene_splits import LabelFreeSplits
+from surelabel.bench.label_free.scene_splits import LabelFreeSplits, LabelFreeTask
 from surelabel.bench.result_cache import ResultCache
+from surelabel.bench.rows import difference_over_seeds
 from surelabel.config import STUDENT_DEFAULTS, Choice, Run
-from surelabel.metrics import ConfidenceInterval, paired_t_interval
-from surelabel.progress import Progress
+from surelabel.metrics import ConfidenceInterval
 from surelabel.recognizer import Recognizer
 from surelabel.recognizer.unlabelled_fitting import make_pseudolabels_for_unlabelled_fitting
 from surelabel.records import LabelledImages
@@ -39,41 +37,29 @@ class StudentVariant:
 
 
 def measure_student_variants(
-    images: LabelFreeSplits,
-    plan: LabelFreePlan,
-    cache: ResultCache,
-    *,
-    seed: int = 0,
-    progress: Progress | None = None,
+    task: LabelFreeTask,
 ) -> list[StudentVariant]:
     """Train students of all ``STUDENT_VARIANTS`` on the same images and evaluate them.
 
     Args:
-        images: Train, validation and test images.
-        plan: Sizes and settings of the comparison.
-        cache: Cache of scores and metrics.
-        seed: Seed of the first student of each variant. The others use the next seeds.
-        progress: Function called with the number of finished students and the total number of
-            students.
+        task: Images, plan, cache and seed. A step of the progress is one student.
 
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.
     """
+    images, plan, cache = task.dataset, task.plan, task.cache
     variants: list[StudentVariant] = []
-    seeds = range(seed, seed + plan.student_seeds)
+    seeds = task.seeds(plan.student_seeds)
+    count_step = task.step_counter(len(STUDENT_VARIANTS) * len(seeds))
     for title, changes in STUDENT_VARIANTS.items():
         runs = [student_run(images, changes, plan, run_seed) for run_seed in seeds]
         student_map = []
         for run in runs:
             scores = label_free_method_scores(cache, images, run, plan.student_images)
             student_map.append(_student_map_on_images(scores.test, images.test))
-            if progress:
-                n_done = len(variants) * len(seeds) + len(student_map)
-                progress(n_done, len(STUDENT_VARIANTS) * len(seeds))
+            count_step()
         difference = (
-            paired_t_interval(np.subtract(student_map, variants[0].student_map))
-            if variants
-            else None
+            difference_over_seeds(student_map, variants[0].student_map) if variants else None
         )
         pseudolabel_map = _pseudolabel_map_of_student(images, runs[0], cache)
         variants.append(StudentVariant(title, student_map, pseudolabel_map, difference))

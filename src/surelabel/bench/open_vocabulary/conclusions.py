@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from surelabel.bench.metric_cells import percent_column, percent_text
 from surelabel.bench.open_vocabulary.plan import (
     ALL_LAYER_PROMPTS,
     MATCHING,
@@ -11,7 +12,7 @@ from surelabel.bench.open_vocabulary.plan import (
     REFERENCE,
 )
 from surelabel.bench.open_vocabulary.results import OpenVocabularyResults
-from surelabel.bench.open_vocabulary.rows import OpenVocabularyRow, OpenVocabularyRowDifference
+from surelabel.bench.open_vocabulary.rows import OpenVocabularyRow
 
 UNSEEN_MAP = "zsl_map"
 MAX_ECE_CHANGE = 0.01  # accepted change of the ECE of the seen classes
@@ -31,64 +32,47 @@ REPORTED_DIFFERENCES = (
 
 def open_vocabulary_conclusions(results: OpenVocabularyResults) -> Iterator[str]:
     """Iterate over the conclusions, each of one or more sentences."""
-    reference = results.reference
+    reference, unseen_map = results.reference, percent_column(UNSEEN_MAP)
+    seen_skill, unseen_skill = map(percent_column, ("seen_brier_skill", "unseen_brier_skill"))
+    seen_ece, unseen_ece = (percent_column(name, ".2f") for name in ("seen_ece", "unseen_ece"))
     for row in results.tables[OTHER_METHODS]:
         if row.differences:
             yield (
-                f"The mAP of unseen classes with {REFERENCE} is "
-                f"{open_vocabulary_conclusion_percent(reference, UNSEEN_MAP)} %, with {row.title} "
-                f"{open_vocabulary_conclusion_percent(row, UNSEEN_MAP)} %; "
-                f"{_reference_gain_conclusion(row)}."
+                f"The mAP of unseen classes with {REFERENCE} is {unseen_map(reference)} %, with "
+                f"{row.title} {unseen_map(row)} %; {_reference_gain_conclusion(row)}."
             )
     for heading, title, description in REPORTED_DIFFERENCES:
         for row in results.tables[heading]:
             if row.title == title:
                 yield f"Compared with {description}, {_reference_gain_conclusion(row)}."
     yield (
-        f"Probabilities of {REFERENCE}: the ECE is {100 * reference.mean('unseen_ece'):.2f} % on "
-        f"unseen classes and {100 * reference.mean('seen_ece'):.2f} % on seen classes. The Brier "
-        f"skill is {open_vocabulary_conclusion_percent(reference, 'unseen_brier_skill')} % on "
-        "unseen classes and "
-        f"{open_vocabulary_conclusion_percent(reference, 'seen_brier_skill')} % on seen classes."
+        f"Probabilities of {REFERENCE}: the ECE is {unseen_ece(reference)} % on unseen classes and "
+        f"{seen_ece(reference)} % on seen classes. The Brier skill is {unseen_skill(reference)} % "
+        f"on unseen classes and {seen_skill(reference)} % on seen classes."
     )
     for entry in results.vocabulary_change:
         is_small = abs(entry["ece_change"]) <= MAX_ECE_CHANGE
         yield (
             f"With {entry['names']:,} more labels, the ECE of the seen classes changes by "
-            f"{100 * entry['ece_change']:+.2f} points, which is "
+            f"{percent_text(entry['ece_change'], '+.2f')} points, which is "
             f"{'at most' if is_small else 'more than'} one point. The median change of the "
             f"log-odds of the seen classes is {entry['logit_change_median']:.2f}."
         )
     yield from _open_vocabulary_memory_conclusion(results)
 
 
-def open_vocabulary_conclusion_percent(row: OpenVocabularyRow, metric: str) -> str:
-    """Return the mean of a metric over seeds, formatted in percent."""
-    return f"{100 * row.mean(metric):.1f}"
-
-
-def open_vocabulary_conclusion_difference(
-    difference: OpenVocabularyRowDifference, *, decimals: int = 1
-) -> str:
-    """Return a difference in points with its intervals over seeds and over images, as a string."""
-    intervals = [
-        f"{100 * interval.low:+.{decimals}f} to {100 * interval.high:+.{decimals}f}"
-        for interval in (difference.over_seeds, difference.over_images)
-    ]
-    return f"{100 * difference.value:+.{decimals}f} ({'; '.join(intervals)})"
-
-
 def _reference_gain_conclusion(row: OpenVocabularyRow) -> str:
     """Return a clause with the gain in unseen mAP of the reference over a row."""
     difference = row.differences[UNSEEN_MAP]
     seeds, images = (
-        f"{-100 * interval.high:+.1f} to {-100 * interval.low:+.1f}"
+        f"{percent_text(-interval.high, '+.1f')} to {percent_text(-interval.low, '+.1f')}"
         for interval in (difference.over_seeds, difference.over_images)
     )
+    gain = percent_text(-difference.value, "+.1f")
     verdict = "significant" if difference.excludes_zero else "not significant"
     return (
-        f"the gain of {REFERENCE} in unseen mAP is {-100 * difference.value:+.1f} points ({seeds} "
-        f"over seeds, {images} over images) and is {verdict}"
+        f"the gain of {REFERENCE} in unseen mAP is {gain} points ({seeds} over seeds, {images} "
+        f"over images) and is {verdict}"
     )
 
 

@@ -13,9 +13,8 @@ import numpy as np
 import torch
 
 from surelabel.bench.open_vocabulary.fitted_rows import run_of_fitted_row
-from surelabel.bench.open_vocabulary.plan import COST_ROWS, OpenVocabularyPlan
-from surelabel.bench.open_vocabulary.scene_splits import OpenVocabularySplits
-from surelabel.bench.result_cache import ResultCache
+from surelabel.bench.open_vocabulary.plan import COST_ROWS
+from surelabel.bench.open_vocabulary.scene_splits import OpenVocabularyTask
 from surelabel.config import Run
 from surelabel.features import FeatureCache
 from surelabel.recognizer import Recognizer
@@ -25,15 +24,11 @@ EPOCHS = (1, 4)  # of two trainings; their time difference excludes set-up and e
 RESET_FILE, STATUS_FILE = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 
-def measure_open_vocabulary_costs(
-    images: OpenVocabularySplits, plan: OpenVocabularyPlan, cache: ResultCache
-) -> list[dict[str, Any]]:
+def measure_open_vocabulary_costs(task: OpenVocabularyTask) -> list[dict[str, Any]]:
     """Measure speed and memory of each row of ``COST_ROWS``.
 
     Args:
-        images: Images whose training split is used.
-        plan: Sizes and settings of the comparison.
-        cache: Cache of the measurements.
+        task: Images, whose training split is used, plan and cache.
 
     Returns:
         One entry for each row, with the row's ``title`` and the values from `measure_run_cost`.
@@ -41,11 +36,11 @@ def measure_open_vocabulary_costs(
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.
     """
-    costs = []
+    images, plan, costs = task.dataset, task.plan, []
     for title, changes in COST_ROWS.items():
         run = run_of_fitted_row(images.domain, changes, plan, 0)
         timed = images.train.take(range(min(plan.timed_images, len(images.train))))
-        cost = cache.load_or_compute(
+        cost = task.cache.load_or_compute(
             *("cost", images.fingerprint, run, plan.timed_images),
             compute=partial(_measure_cost_in_new_process, run, timed),
         )

@@ -11,6 +11,7 @@ from surelabel.bench.open_vocabulary.plan import (
     PAPER_SETTINGS,
     OpenVocabularyPlan,
     RunChanges,
+    open_vocabulary_plan_changes,
 )
 from surelabel.bench.open_vocabulary.scene_splits import ENCODER, OpenVocabularySplits
 from surelabel.bench.result_cache import ResultCache
@@ -18,6 +19,8 @@ from surelabel.config import Choice, Run
 from surelabel.methods import METHODS
 from surelabel.recognizer import Recognizer
 from surelabel.tables import table_entry_settings
+
+TRAIN_SECONDS, ENCODE_SECONDS = 0.007, 0.006  # processor seconds per image, on one core
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ def run_of_fitted_row(domain: str, changes: RunChanges, plan: OpenVocabularyPlan
     run = Run(
         encoder=Choice(ENCODER), method=Choice(name, method_settings), calibrator=Choice("platt")
     )
-    if getattr(METHODS[name], "learns_from", "") == "labels":
+    if METHODS[name].learns_from == "labels":
         run = replace(run, seed=seed)
     if name == METHOD_NAME:
         run = replace(run, epochs=plan.epochs)
@@ -84,6 +87,40 @@ def runs_of_fitted_row(
     seeds = range(seed, seed + plan.seeds)
     runs = [run_of_fitted_row(domain, changes, plan, run_seed) for run_seed in seeds]
     return runs[:1] if runs[0] == runs[-1] else runs
+
+
+def runs_of_all_fitted_rows(domain: str, plan: OpenVocabularyPlan, seed: int = 0) -> list[Run]:
+    """Return the runs of all tables without duplicates.
+
+    Args:
+        domain: Domain of the scenes: ``photo``, ``sketch`` or ``night``.
+        plan: Sizes and settings of the comparison.
+        seed: Seed of the first recognizer of each row. The others use the next seeds.
+    """
+    runs = [
+        run
+        for changes in open_vocabulary_plan_changes()
+        for run in runs_of_fitted_row(domain, changes, plan, seed)
+    ]
+    return [run for position, run in enumerate(runs) if run not in runs[:position]]
+
+
+def fitted_rows_workload(domain: str, plan: OpenVocabularyPlan) -> str:
+    """Return a sentence with the number of recognizers and the expected processor time.
+
+    Args:
+        domain: Domain of the scenes: ``photo``, ``sketch`` or ``night``.
+        plan: Sizes and settings of the comparison.
+    """
+    runs = runs_of_all_fitted_rows(domain, plan)
+    trained_runs = [run for run in runs if run.method.name == METHOD_NAME]
+    train_seconds = sum(run.epochs for run in trained_runs) * plan.train * TRAIN_SECONDS
+    n_encoded = len(runs) * (plan.validation + plan.test + plan.train)
+    return (
+        f"{len(runs)} recognizers, {len(trained_runs)} of them trained on {plan.train:,} images: "
+        f"about {(train_seconds + n_encoded * ENCODE_SECONDS) / 60:.0f} minutes on one core. "
+        "To resume an interrupted comparison, run the command again."
+    )
 
 
 def fit_row_on_seen_classes(images: OpenVocabularySplits, run: Run) -> Recognizer:

@@ -1,21 +1,21 @@
-"""Markdown and JSON of the open-vocabulary comparison."""
+"""Markdown of the open-vocabulary comparison."""
 
-from collections.abc import Iterator
-from dataclasses import asdict
-from math import isfinite, isnan
-from statistics import stdev
+from collections.abc import Callable, Iterator
+from functools import partial
+from math import isnan
+from operator import attrgetter, itemgetter
 from typing import Any
 
-from surelabel.bench.markdown_tables import markdown_table
-from surelabel.bench.open_vocabulary.conclusions import (
-    open_vocabulary_conclusion_difference,
-    open_vocabulary_conclusion_percent,
-    open_vocabulary_conclusions,
-)
+from surelabel.bench.markdown_page import bold_if, markdown_list, markdown_table_of_rows
+from surelabel.bench.metric_cells import interval_cell, metric_mean_cell, percent_text
+from surelabel.bench.open_vocabulary.conclusions import open_vocabulary_conclusions
 from surelabel.bench.open_vocabulary.plan import ALL_LAYER_PROMPTS, REFERENCE
 from surelabel.bench.open_vocabulary.published import PUBLISHED
 from surelabel.bench.open_vocabulary.results import OpenVocabularyResults
 from surelabel.bench.open_vocabulary.rows import OpenVocabularyRow
+
+RowCell = Callable[[OpenVocabularyRow], str]
+EntryCell = Callable[[dict[str, Any]], str]
 
 INTRODUCTION = (
     "The {train:,} training images are annotated with {seen} seen classes; {removed:,} others were "
@@ -52,167 +52,131 @@ VOCABULARY_CHANGE = (
     "training or calibration. The table has the effect on the seen classes on {n_images:,} test "
     "images."
 )
-METRIC_TITLES = ("F1@3", "F1@5", "mAP")
-COMPARED = ("zsl_map", "zsl_f1_at_3", "gzsl_map", "gzsl_f1_at_3", "unseen_ece", "seen_ece")
-COMPARED_TITLES = ("ZSL mAP", "ZSL F1@3", "GZSL mAP", "GZSL F1@3", "unseen ECE", "seen ECE")
+RANKING_TITLES = {"f1_at_3": "F1@3", "f1_at_5": "F1@5", "map": "mAP"}
+COMPARED = {
+    "zsl_map": "ZSL mAP",
+    "zsl_f1_at_3": "ZSL F1@3",
+    "gzsl_map": "GZSL mAP",
+    "gzsl_f1_at_3": "GZSL F1@3",
+    "unseen_ece": "unseen ECE",
+    "seen_ece": "seen ECE",
+}
 
 
-def open_vocabulary_page(results: OpenVocabularyResults) -> str:
-    """Return the Markdown page of the results."""
-    return "\n\n".join(_open_vocabulary_page_paragraphs(results)) + "\n"
-
-
-def open_vocabulary_page_json(results: OpenVocabularyResults) -> dict[str, Any]:
-    """Return the results as a JSON value, with null for undefined numbers."""
-    return {key: _open_vocabulary_page_json_value(value) for key, value in asdict(results).items()}
-
-
-def _open_vocabulary_page_paragraphs(results: OpenVocabularyResults) -> Iterator[str]:
+def open_vocabulary_paragraphs(results: OpenVocabularyResults) -> Iterator[str]:
+    """Iterate over the Markdown paragraphs of the results."""
     reference, protocols = results.reference, ("zsl", "gzsl")
     zero_filled = [reference.mean(f"{protocol}_map_zero_filled") for protocol in protocols]
     defined = [reference.mean(f"{protocol}_map") for protocol in protocols]
     yield f"## {results.dataset}"
     same = "are equal" if zero_filled == defined else "differ; the tables show the latter"
     yield INTRODUCTION.format(**results.counts, same=same)
-    yield "\n".join(f"- {sentence}" for sentence in open_vocabulary_conclusions(results))
+    yield markdown_list(open_vocabulary_conclusions(results))
     ranking = RANKING.format(seeds=results.plan.seeds)
     yield f"{ranking} {CALIBRATION} {DIFFERENCES.format(reference=REFERENCE)}"
     for heading, rows in results.tables.items():
         yield f"### {heading}"
-        yield markdown_table(
-            _open_vocabulary_page_ranking_header(results),
-            [_open_vocabulary_page_ranking_cells(r, heading) for r in rows],
-        )
-        yield markdown_table(
-            ["", "unseen ECE (%)", "seen ECE (%)", "unseen Brier skill (%)", "seen (%)"],
-            [_open_vocabulary_page_calibration_cells(row) for row in rows],
-        )
-        yield markdown_table(
-            ["", *COMPARED_TITLES],
-            [_open_vocabulary_page_difference_cells(row) for row in rows if row.differences],
-        )
+        yield markdown_table_of_rows(rows, _open_vocabulary_ranking_columns(results, heading))
+        yield markdown_table_of_rows(rows, CALIBRATION_COLUMNS)
+        yield markdown_table_of_rows([row for row in rows if row.differences], DIFFERENCE_COLUMNS)
     yield "### Speed and memory"
     yield COSTS.format(timed=results.plan.timed_images)
-    yield markdown_table(
-        [
-            *("", "trained parameters", "training (images/s)", "prediction (images/s)"),
-            *("training (MiB)", "relative to prompts in all layers", "prediction (MiB)"),
-        ],
-        [_open_vocabulary_page_cost_cells(cost, results.costs) for cost in results.costs],
-    )
+    yield markdown_table_of_rows(results.costs, _open_vocabulary_cost_columns(results))
     yield "### Change of the vocabulary"
     yield VOCABULARY_CHANGE.format(
         seen=results.counts["seen"], n_images=results.plan.vocabulary_change_images
     )
-    yield markdown_table(
-        [
-            *("labels added", "with trained tokens", "ECE before (%)", "largest change (points)"),
-            *("log-odds change, median", "95th percentile", "mAP before, after (%)"),
-        ],
-        [_page_cells_of_vocabulary_change(entry) for entry in results.vocabulary_change],
-    )
-    seconds = sum(sum(row.seconds) for row in _distinct_open_vocabulary_page_rows(results))
+    yield markdown_table_of_rows(results.vocabulary_change, VOCABULARY_CHANGE_COLUMNS)
+    seconds = sum(sum(row.seconds) for row in _distinct_open_vocabulary_rows(results))
     yield f"All recognizers together took {seconds / 60:.1f} minutes of processor time."
 
 
-def _open_vocabulary_page_ranking_header(results: OpenVocabularyResults) -> list[str]:
-    header = []
+def _open_vocabulary_ranking_columns(
+    results: OpenVocabularyResults, heading: str
+) -> dict[str, RowCell]:
+    """Return the columns of a ranking table; headers of F1 contain the F1 of a perfect ranking."""
+    columns: dict[str, RowCell] = {"": attrgetter("title")}
     for protocol in ("zsl", "gzsl"):
-        maxima = [results.perfect_ranking[f"{protocol}_f1_at_{k}"] for k in (3, 5)]
-        suffixes = [*(f" of {100 * maximum:.1f}" for maximum in maxima), ""]
-        for title, suffix in zip(METRIC_TITLES, suffixes, strict=True):
-            header.append(f"{protocol.upper()} {title}{suffix} (%)")
-    return ["", *header, "paper, F1@3 (%)"]
+        for name, title in RANKING_TITLES.items():
+            metric = f"{protocol}_{name}"
+            maximum = results.perfect_ranking.get(metric)
+            suffix = "" if maximum is None else f" of {percent_text(maximum)}"
+            columns[f"{protocol.upper()} {title}{suffix} (%)"] = _mean_cell(metric)
+    return columns | {"paper, F1@3 (%)": partial(_published_cell, heading)}
 
 
-def _open_vocabulary_page_ranking_cells(row: OpenVocabularyRow, heading: str) -> list[str]:
-    metrics = [
-        f"{protocol}_{name}"
-        for protocol in ("zsl", "gzsl")
-        for name in ("f1_at_3", "f1_at_5", "map")
-    ]
-    cells = [
-        open_vocabulary_conclusion_percent(row, metric)
-        + _open_vocabulary_page_deviation(row, metric)
-        for metric in metrics
-    ]
+def _published_cell(heading: str, row: OpenVocabularyRow) -> str:
     published = PUBLISHED.get(heading, {}).get(row.title, ())
-    paper_cell = ", ".join("–" if isnan(value) else f"{value:.1f}" for value in published)
-    return [row.title, *cells, paper_cell]
+    return ", ".join("–" if isnan(value) else f"{value:.1f}" for value in published)
 
 
-def _open_vocabulary_page_calibration_cells(row: OpenVocabularyRow) -> list[str]:
-    errors = [
-        f"{100 * row.mean(f'{group}_ece'):.2f}"
-        f"{_open_vocabulary_page_deviation(row, f'{group}_ece', 2)} "
-        f"[{100 * row.mean(f'{group}_ece_noise_floor'):.2f}]"
-        for group in ("unseen", "seen")
-    ]
-    skills = [
-        open_vocabulary_conclusion_percent(row, metric)
-        + _open_vocabulary_page_deviation(row, metric)
-        for metric in ("unseen_brier_skill", "seen_brier_skill")
-    ]
-    return [row.title, *errors, *skills]
+def _open_vocabulary_cost_columns(results: OpenVocabularyResults) -> dict[str, EntryCell]:
+    costs = {cost["title"]: cost for cost in results.costs}
+    reference = costs[ALL_LAYER_PROMPTS]["train_memory_mib"] if costs else float("nan")
+    return {
+        "": itemgetter("title"),
+        "trained parameters": _entry_cell("parameters", ",.0f"),
+        "training (images/s)": _entry_cell("train_images_per_second", ".0f"),
+        "prediction (images/s)": _entry_cell("predict_images_per_second", ".0f"),
+        "training (MiB)": _entry_cell("train_memory_mib", ".0f"),
+        "relative to prompts in all layers": lambda cost: (
+            f"{percent_text(cost['train_memory_mib'] / reference, '.0f')} %"
+        ),
+        "prediction (MiB)": _entry_cell("predict_memory_mib", ".0f"),
+    }
 
 
-def _open_vocabulary_page_difference_cells(row: OpenVocabularyRow) -> list[str]:
-    cells = [row.title]
-    for name in COMPARED:
-        difference = row.differences[name]
-        text = open_vocabulary_conclusion_difference(
-            difference, decimals=2 if name.endswith("ece") else 1
+def _mean_cell(metric: str, spec: str = ".1f") -> RowCell:
+    return partial(metric_mean_cell, metric=metric, format_value=partial(percent_text, spec=spec))
+
+
+def _difference_cell(metric: str) -> RowCell:
+    """Return a function that returns the difference of a row in points, with its intervals."""
+    spec = "+.2f" if metric.endswith("ece") else "+.1f"
+
+    def cell(row: OpenVocabularyRow) -> str:
+        difference = row.differences[metric]
+        intervals, format_value = (
+            (difference.over_seeds, difference.over_images),
+            partial(percent_text, spec=spec),
         )
-        cells.append(f"**{text}**" if difference.excludes_zero else text)
-    return cells
+        text = interval_cell(difference.value, *intervals, format_value=format_value)
+        return bold_if(difference.excludes_zero, text)
+
+    return cell
 
 
-def _open_vocabulary_page_cost_cells(
-    cost: dict[str, Any], costs: list[dict[str, Any]]
-) -> list[str]:
-    reference = next(other for other in costs if other["title"] == ALL_LAYER_PROMPTS)
-    share = cost["train_memory_mib"] / reference["train_memory_mib"]
-    return [
-        cost["title"],
-        f"{cost['parameters']:,.0f}",
-        f"{cost['train_images_per_second']:.0f}",
-        f"{cost['predict_images_per_second']:.0f}",
-        f"{cost['train_memory_mib']:.0f}",
-        f"{100 * share:.0f} %",
-        f"{cost['predict_memory_mib']:.0f}",
-    ]
+def _entry_cell(key: str, spec: str, factor: float = 1) -> EntryCell:
+    """Return a function that returns the value of a key, times a factor."""
+    return lambda entry: f"{factor * entry[key]:{spec}}"
 
 
-def _page_cells_of_vocabulary_change(entry: dict[str, Any]) -> list[str]:
-    return [
-        f"{entry['names']:,}",
-        f"{entry['names_with_trained_tokens']:.0f}",
-        f"{100 * entry['ece_before']:.2f}",
-        f"{100 * entry['ece_change']:+.2f}",
-        f"{entry['logit_change_median']:.2f}",
-        f"{entry['logit_change_95th_percentile']:.2f}",
-        f"{100 * entry['map_before']:.1f}, {100 * entry['map_after']:.1f}",
-    ]
-
-
-def _distinct_open_vocabulary_page_rows(results: OpenVocabularyResults) -> list[OpenVocabularyRow]:
+def _distinct_open_vocabulary_rows(results: OpenVocabularyResults) -> list[OpenVocabularyRow]:
     """Return the rows of all tables; rows with equal processor times are returned only once."""
     rows = [row for rows in results.tables.values() for row in rows]
     seconds = [row.seconds for row in rows]
     return [row for position, row in enumerate(rows) if row.seconds not in seconds[:position]]
 
 
-def _open_vocabulary_page_deviation(row: OpenVocabularyRow, metric: str, decimals: int = 1) -> str:
-    values = row.metrics[metric]
-    return f" ± {100 * stdev(values):.{decimals}f}" if len(values) > 1 else ""
-
-
-def _open_vocabulary_page_json_value(value: Any) -> Any:
-    """Return a JSON value: lists for tuples, null for non-finite numbers."""
-    if isinstance(value, dict):
-        return {str(key): _open_vocabulary_page_json_value(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_open_vocabulary_page_json_value(item) for item in value]
-    if isinstance(value, float):
-        return value if isfinite(value) else None
-    return value
+CALIBRATION_COLUMNS: dict[str, RowCell] = {
+    "": attrgetter("title"),
+    "unseen ECE (%)": _mean_cell("unseen_ece", ".2f"),
+    "seen ECE (%)": _mean_cell("seen_ece", ".2f"),
+    "unseen Brier skill (%)": _mean_cell("unseen_brier_skill"),
+    "seen (%)": _mean_cell("seen_brier_skill"),
+}
+DIFFERENCE_COLUMNS: dict[str, RowCell] = {
+    "": attrgetter("title"),
+    **{title: _difference_cell(metric) for metric, title in COMPARED.items()},
+}
+VOCABULARY_CHANGE_COLUMNS: dict[str, EntryCell] = {
+    "labels added": _entry_cell("names", ","),
+    "with trained tokens": _entry_cell("names_with_trained_tokens", ".0f"),
+    "ECE before (%)": _entry_cell("ece_before", ".2f", 100),
+    "largest change (points)": _entry_cell("ece_change", "+.2f", 100),
+    "log-odds change, median": _entry_cell("logit_change_median", ".2f"),
+    "95th percentile": _entry_cell("logit_change_95th_percentile", ".2f"),
+    "mAP before, after (%)": lambda entry: (
+        f"{percent_text(entry['map_before'])}, {percent_text(entry['map_after'])}"
+    ),
+}

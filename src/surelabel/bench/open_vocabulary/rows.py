@@ -1,24 +1,28 @@
 """Rows of the open-vocabulary tables, with their differences from the reference row."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import mean
 
 import numpy as np
 
 from surelabel.arrays import Array
 from surelabel.bench.open_vocabulary.fitted_rows import FittedPredictions
-from surelabel.bench.open_vocabulary.plan import OpenVocabularyPlan
 from surelabel.bench.open_vocabulary.prediction_metrics import (
     COMPARED_METRICS,
     bootstrap_prediction_metrics,
     evaluate_prediction_metrics,
     prediction_metric_values,
 )
-from surelabel.bench.open_vocabulary.scene_splits import OpenVocabularySplits
+from surelabel.bench.open_vocabulary.scene_splits import OpenVocabularyTask
 from surelabel.bench.resampling import bench_resampling_difference_intervals
-from surelabel.bench.result_cache import ResultCache, result_cache_array_digest
-from surelabel.metrics import ConfidenceInterval, paired_t_interval
+from surelabel.bench.result_cache import result_cache_digest
+from surelabel.bench.rows import (
+    ComparisonRow,
+    difference_over_seeds,
+    intervals_exclude_zero,
+    metrics_by_seed,
+)
+from surelabel.metrics import ConfidenceInterval
 
 
 @dataclass(frozen=True)
@@ -38,18 +42,14 @@ class OpenVocabularyRowDifference:
     @property
     def excludes_zero(self) -> bool:
         """Whether both intervals exclude 0 on the same side."""
-        lows = (self.over_seeds.low, self.over_images.low)
-        highs = (self.over_seeds.high, self.over_images.high)
-        return min(lows) > 0 or max(highs) < 0
+        return intervals_exclude_zero(self.over_seeds, self.over_images)
 
 
 @dataclass(frozen=True)
-class OpenVocabularyRow:
+class OpenVocabularyRow(ComparisonRow):
     """One row of an open-vocabulary table.
 
     Attributes:
-        title: Title of the method or variant.
-        metrics: Values of each metric, one value for each seed.
         parameters: Number of trained parameters.
         seconds: Processor time of fitting, calibration and prediction in seconds, one value for
             each seed.
@@ -57,15 +57,9 @@ class OpenVocabularyRow:
             dictionary is empty.
     """
 
-    title: str
-    metrics: dict[str, list[float]]
     parameters: int
     seconds: list[float]
     differences: dict[str, OpenVocabularyRowDifference]
-
-    def mean(self, metric: str) -> float:
-        """Return the mean of a metric over seeds."""
-        return mean(self.metrics[metric])
 
 
 @dataclass(frozen=True)
@@ -85,31 +79,23 @@ class SeedMetrics:
 
 
 def measure_open_vocabulary_row_seeds(
-    predictions: Sequence[FittedPredictions],
-    images: OpenVocabularySplits,
-    plan: OpenVocabularyPlan,
-    cache: ResultCache,
+    predictions: Sequence[FittedPredictions], task: OpenVocabularyTask
 ) -> SeedMetrics:
     """Compute all metrics of recognizers that differ only in their seed.
 
     Args:
         predictions: Test predictions, one for each seed.
-        images: Images whose test targets are used.
-        plan: Sizes and settings of the comparison.
-        cache: Cache of the metrics.
+        task: Images, plan and cache.
     """
-    values = [
-        _cached_open_vocabulary_row_metrics(of_seed, images, cache) for of_seed in predictions
-    ]
-    resampled = [
-        _cached_open_vocabulary_row_bootstrap(of_seed, images, plan, cache)
-        for of_seed in predictions
-    ]
+    values, bootstrap_values = zip(
+        *(_cached_open_vocabulary_row_metrics(of_seed, task) for of_seed in predictions),
+        strict=True,
+    )
     return SeedMetrics(
         predictions,
-        {name: [of_seed[name] for of_seed in values] for name in values[0]},
+        metrics_by_seed(values),
         {
-            name: np.mean([of_seed[name] for of_seed in resampled], axis=0)
+            name: np.mean([of_seed[name] for of_seed in bootstrap_values], axis=0)
             for name in COMPARED_METRICS
         },
     )
@@ -140,35 +126,29 @@ def _open_vocabulary_row_differences(
     over_images = bench_resampling_difference_intervals(
         metrics.bootstrap_metrics, reference.bootstrap_metrics
     )
-    differences: dict[str, OpenVocabularyRowDifference] = {}
-    for name in COMPARED_METRICS:
-        over_seeds = paired_t_interval(np.subtract(metrics.metrics[name], reference.metrics[name]))
-        differences[name] = OpenVocabularyRowDifference(
-            over_seeds.value, over_seeds, over_images[name]
-        )
-    return differences
+    over_seeds = {
+        name: difference_over_seeds(metrics.metrics[name], reference.metrics[name])
+        for name in COMPARED_METRICS
+    }
+    return {
+        name: OpenVocabularyRowDifference(over_seeds[name].value, over_seeds[name], interval)
+        for name, interval in over_images.items()
+    }
 
 
 def _cached_open_vocabulary_row_metrics(
-    predictions: FittedPredictions, images: OpenVocabularySplits, cache: ResultCache
-) -> Mapping[str, float]:
-    digest = result_cache_array_digest(predictions.scores, predictions.logits)
-    values: Mapping[str, float] = cache.load_or_compute(
+    predictions: FittedPredictions, task: OpenVocabularyTask
+) -> tuple[dict[str, float], dict[str, Array]]:
+    """Return the metrics of one recognizer, and those on each resample of the test images."""
+    images, cache, resamples = task.dataset, task.cache, task.plan.resamples
+    digest = result_cache_digest(predictions.scores, predictions.logits)
+    metrics = cache.load_or_compute(
         *("metrics", images.fingerprint, digest),
         compute=lambda: prediction_metric_values(evaluate_prediction_metrics(images, predictions)),
     )
-    return values
-
-
-def _cached_open_vocabulary_row_bootstrap(
-    predictions: FittedPredictions,
-    images: OpenVocabularySplits,
-    plan: OpenVocabularyPlan,
-    cache: ResultCache,
-) -> dict[str, Array]:
-    digest = result_cache_array_digest(predictions.scores, predictions.logits)
-    return cache.load_or_compute_arrays(
-        *("bootstrap", images.fingerprint, digest, plan.resamples),
-        shapes={name: (1 + plan.resamples,) for name in COMPARED_METRICS},
-        compute=lambda: bootstrap_prediction_metrics(images, predictions, resamples=plan.resamples),
+    bootstrap_metrics = cache.load_or_compute_arrays(
+        *("bootstrap", images.fingerprint, digest, resamples),
+        shapes={name: (1 + resamples,) for name in COMPARED_METRICS},
+        compute=lambda: bootstrap_prediction_metrics(images, predictions, resamples=resamples),
     )
+    return metrics, bootstrap_metrics

@@ -10,9 +10,7 @@ from scipy.special import expit
 
 from surelabel.arrays import Array
 from surelabel.bench.open_vocabulary.fitted_rows import fit_row_on_seen_classes
-from surelabel.bench.open_vocabulary.plan import OpenVocabularyPlan
-from surelabel.bench.open_vocabulary.scene_splits import OpenVocabularySplits
-from surelabel.bench.result_cache import ResultCache
+from surelabel.bench.open_vocabulary.scene_splits import OpenVocabularySplits, OpenVocabularyTask
 from surelabel.config import Run
 from surelabel.data.scene_words import all_scene_words
 from surelabel.data.vocabularies import VOCABULARIES
@@ -24,16 +22,14 @@ from surelabel.records import LabelledImages
 
 
 def measure_vocabulary_change(
-    images: OpenVocabularySplits, runs: Sequence[Run], plan: OpenVocabularyPlan, cache: ResultCache
+    runs: Sequence[Run], task: OpenVocabularyTask
 ) -> list[dict[str, Any]]:
     """Measure the effect of added labels on the seen classes, averaged over the recognizers.
 
     Args:
-        images: Train, validation and test images. The metrics use the first
-            ``plan.vocabulary_change_images`` test images.
         runs: Runs of the recognizers, one for each seed.
-        plan: Sizes and settings of the comparison.
-        cache: Cache of the results.
+        task: Images, plan and cache. The metrics use the first ``plan.vocabulary_change_images``
+            test images.
 
     Returns:
         One entry for each list of added labels. ``names`` is the number of added labels.
@@ -46,6 +42,7 @@ def measure_vocabulary_change(
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.
     """
+    images, plan = task.dataset, task.plan
     name_lists = [
         images.vocabulary.unseen,
         added_names_of_vocabulary_change(images, plan.added_names),
@@ -55,7 +52,7 @@ def measure_vocabulary_change(
     for run in runs:
         key = ("vocabulary change", images.fingerprint, run, n_images, plan.added_names)
         compute = partial(_vocabulary_change_of_run, images, run, name_lists, n_images)
-        entries_by_run.append(cache.load_or_compute(*key, compute=compute))
+        entries_by_run.append(task.cache.load_or_compute(*key, compute=compute))
     return [_mean_vocabulary_change(entries) for entries in zip(*entries_by_run, strict=True)]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from surelabel.bench.calibrated import run_calibrated_measurements
+from surelabel.bench import ComparisonTask
 from surelabel.bench.calibrated.fits import calibrated_fit_scores
 from surelabel.bench.calibrated.heads import (
     HEADS,
@@ -21,6 +21,7 @@ from surelabel.bench.calibrated.plan import (
     TABLE_METRICS,
 )
 from surelabel.bench.calibrated.published import PUBLISHED
+from surelabel.bench.calibrated.results import measure_calibration_results
 from surelabel.bench.result_cache import ResultCache
 from surelabel.metrics import METRICS
 
@@ -45,7 +46,7 @@ def test_every_row_stands_beside_itself_with_platt(results):
 def test_a_second_run_only_reads(dataset, folder, results, plan):
     cache = ResultCache(folder / "cache")
     before = sorted(folder.rglob("*"))
-    again = run_calibrated_measurements(dataset, plan, cache)
+    again = measure_calibration_results(ComparisonTask(dataset, plan, cache))
     assert cache.n_computed == 0
     assert sorted(folder.rglob("*")) == before
     assert [row.metrics for row in again.rows] == [row.metrics for row in results.rows]
@@ -63,10 +64,12 @@ def test_an_interrupted_run_resumes(dataset, plan, results, tmp_path):
             raise Stopped("by hand")
 
     with pytest.raises(Stopped, match="by hand"):
-        run_calibrated_measurements(dataset, plan, ResultCache(tmp_path), progress=stop)
+        measure_calibration_results(
+            ComparisonTask(dataset, plan, ResultCache(tmp_path), progress=stop)
+        )
     kept = len(list(tmp_path.iterdir()))
     cache = ResultCache(tmp_path)
-    again = run_calibrated_measurements(dataset, plan, cache)
+    again = measure_calibration_results(ComparisonTask(dataset, plan, cache))
     assert kept > 0
     assert cache.n_computed == len(list(tmp_path.glob("*.npz"))) - kept
     assert [row.metrics for row in again.rows] == [row.metrics for row in results.rows]
@@ -74,14 +77,17 @@ def test_an_interrupted_run_resumes(dataset, plan, results, tmp_path):
 
 def test_progress_ends_at_its_total(dataset, plan, folder, results):
     seen = []
-    run_calibrated_measurements(
-        dataset, plan, ResultCache(folder / "cache"), progress=lambda *both: seen.append(both)
+    cache = ResultCache(folder / "cache")
+    measure_calibration_results(
+        ComparisonTask(dataset, plan, cache, progress=lambda *both: seen.append(both))
     )
     assert seen[-1][0] == seen[-1][1] == len(seen)
 
 
 def test_another_seed_draws_other_images(dataset, plan, results, tmp_path):
-    other = run_calibrated_measurements(dataset, plan, ResultCache(tmp_path), seed=2)
+    other = measure_calibration_results(
+        ComparisonTask(dataset, plan, ResultCache(tmp_path), seed=2)
+    )
     assert other.row("BCE").metrics != results.row("BCE").metrics
 
 
@@ -101,9 +107,10 @@ def test_test_labels_choose_nothing(dataset, plan, results, tmp_path):
     test = dataset.test
     turned = replace(test, targets=np.where(test.known, 1 - test.targets, 0))
     budget = replace(plan, settings_per_head=3, seeds=1)
-    own = run_calibrated_measurements(dataset, budget, ResultCache(tmp_path))
-    other = run_calibrated_measurements(
-        replace(dataset, test=turned), budget, ResultCache(tmp_path)
+    cache = ResultCache(tmp_path)
+    own = measure_calibration_results(ComparisonTask(dataset, budget, cache))
+    other = measure_calibration_results(
+        ComparisonTask(replace(dataset, test=turned), budget, cache)
     )
     assert [row.settings for row in own.rows] == [row.settings for row in other.rows]
     assert own.row("SPA").metrics != other.row("SPA").metrics

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from surelabel.bench.label_free.comparison import (
-    measure_label_free_comparison,
-    write_label_free_comparison,
-)
+from surelabel.bench import ComparisonTask, write_comparison
+from surelabel.bench.label_free import LABEL_FREE
 from surelabel.bench.label_free.method_scores import label_free_method_scores
 from surelabel.bench.label_free.plan import STUDENT_VARIANTS
+from surelabel.bench.label_free.results import measure_label_free_results
 from surelabel.bench.label_free.rows import (
     label_free_row_expected_count_metrics,
     label_free_row_metrics,
@@ -28,13 +27,13 @@ EACH = dict(STUDENT_VARIANTS)  # before a fixture leaves some out
 
 def test_a_second_run_reads_what_the_first_computed(images, folder, measured, small):
     cache = ResultCache(folder / "cache")
-    again = measure_label_free_comparison(images, small, cache)
+    again = measure_label_free_results(ComparisonTask(images, small, cache))
     assert cache.n_computed == 0
     assert repr(again) == repr(measured)  # NaN equals nothing
 
 
 def test_the_files_say_what_is_returned(images, folder, measured, small):
-    page, value = write_label_free_comparison([images], small, folder)
+    page, value = write_comparison(LABEL_FREE, [images], small, folder)
     assert (folder / "label-free.md").read_text(encoding="utf-8") == page
     assert json.loads((folder / "label-free.json").read_text(encoding="utf-8")) == json.loads(
         json.dumps(value)

@@ -6,27 +6,27 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from surelabel.bench import ComparisonTask, write_comparison
+from surelabel.bench.markdown_page import markdown_section
+from surelabel.bench.open_vocabulary import OPEN_VOCABULARY
 from surelabel.bench.open_vocabulary import plan as plans
-from surelabel.bench.open_vocabulary.comparison import (
-    measure_open_vocabulary_comparison,
-    open_vocabulary_comparison_runs,
-    open_vocabulary_comparison_workload,
-    write_open_vocabulary_comparison,
-)
 from surelabel.bench.open_vocabulary.costs import measure_run_cost
 from surelabel.bench.open_vocabulary.fitted_rows import (
     FittedPredictions,
+    fitted_rows_workload,
     predictions_of_fitted_row,
     run_of_fitted_row,
+    runs_of_all_fitted_rows,
     runs_of_fitted_row,
 )
-from surelabel.bench.open_vocabulary.page import open_vocabulary_page
+from surelabel.bench.open_vocabulary.page import open_vocabulary_paragraphs
 from surelabel.bench.open_vocabulary.prediction_metrics import (
     COMPARED_METRICS,
     bootstrap_prediction_metrics,
     targets_of_prediction_metrics,
 )
 from surelabel.bench.open_vocabulary.published import PUBLISHED
+from surelabel.bench.open_vocabulary.results import measure_open_vocabulary_results
 from surelabel.bench.open_vocabulary.scene_splits import load_open_vocabulary_scene_splits
 from surelabel.bench.open_vocabulary.vocabulary_change import added_names_of_vocabulary_change
 from surelabel.bench.resampling import bench_resampling_weights
@@ -49,13 +49,13 @@ def an_answer(images, seed=0):
 
 def test_a_second_run_reads_what_the_first_computed(archive, place, found, small):
     cache = ResultCache(place / "cache")
-    again = measure_open_vocabulary_comparison(archive, small, cache)
+    again = measure_open_vocabulary_results(ComparisonTask(archive, small, cache))
     assert cache.n_computed == 0
     assert repr(again) == repr(found)  # NaN equals nothing
 
 
 def test_the_files_say_what_is_returned(archive, place, found, small):
-    page, value = write_open_vocabulary_comparison(archive, small, place)
+    page, value = write_comparison(OPEN_VOCABULARY, [archive], small, place)
     assert (place / "open-vocabulary.md").read_text(encoding="utf-8") == page
     written = json.loads((place / "open-vocabulary.json").read_text(encoding="utf-8"))
     assert written == json.loads(json.dumps(value))
@@ -198,9 +198,9 @@ def test_published_rows_are_rows_of_ours():
 
 
 def test_the_forecast_counts_each_run_once(small, fewer):
-    runs = open_vocabulary_comparison_runs("photo", small)
+    runs = runs_of_all_fitted_rows("photo", small)
     assert len(runs) == 2 + 1 + 2 + 2  # reference, zero-shot, adapter, average
-    assert open_vocabulary_comparison_workload("photo", small).startswith(
+    assert fitted_rows_workload("photo", small).startswith(
         "7 recognizers, 4 of them trained on 12 images"
     )
 
@@ -224,6 +224,6 @@ def test_costs_are_shares_of_prompts_everywhere(archive, found, small):
         {"title": title, **measured, "train_memory_mib": memory}
         for title, memory in (("with ladder and matching", 30.0), (plans.ALL_LAYER_PROMPTS, 100.0))
     ]
-    page = open_vocabulary_page(replace(found, costs=rows))
+    page = markdown_section(open_vocabulary_paragraphs(replace(found, costs=rows)))
     assert "Training with ladder and matching takes 30 MiB. This is 30 % of the memory" in page
     assert "the goal of at most 60 % is reached" in page

@@ -1,0 +1,61 @@
+"""Annotated images of a dataset in three splits, and generated scenes with 80 labels."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from surelabel.bench.result_cache import result_cache_digest
+from surelabel.data.bundled_collections import (
+    benchmark_collection_scenes,
+    bundled_collection_folder,
+)
+from surelabel.data.scene_files import AnnotatedScenes, read_scenes
+from surelabel.features import default_feature_cache_folder
+from surelabel.records import LabelledImages
+
+SPLITS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageSplits:
+    """Annotated images of one dataset, in three splits.
+
+    Attributes:
+        name: Title of the dataset in tables.
+        train: Training images.
+        validation: Images on which rows are selected and calibrators are fitted.
+        test: Test images, used only for the measurements.
+    """
+
+    name: str
+    train: LabelledImages
+    validation: LabelledImages
+    test: LabelledImages
+
+    @property
+    def hashed_settings(self) -> tuple[str, ...]:
+        """Settings of the dataset that are part of its fingerprint."""
+        return ()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the settings, the image paths and the targets."""
+        splits = (self.train, self.validation, self.test)
+        return result_cache_digest(
+            "\n".join(self.hashed_settings),
+            *(part for split in splits for part in ("\n".join(split.paths), split.targets)),
+        )
+
+
+def load_benchmark_scenes(split: str, *, quick: bool) -> AnnotatedScenes:
+    """Load one split of the generated images (scenes) with 80 labels.
+
+    Args:
+        split: ``train``, ``validation`` or ``test``.
+        quick: If True, read the images inside the package. If False, render the images of the
+            complete benchmark into the cache folder on first use.
+    """
+    if quick:
+        return read_scenes(bundled_collection_folder("scenes-80", split=split))
+    return benchmark_collection_scenes(
+        "scenes-80", split=split, cache_folder=default_feature_cache_folder() / "scenes"
+    )

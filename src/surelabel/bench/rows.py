@@ -1,0 +1,58 @@
+"""Rows of comparison tables: metrics for each seed, and their differences with intervals."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean
+
+import numpy as np
+
+from surelabel.metrics import ConfidenceInterval, paired_t_interval
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One row of the tables of a comparison.
+
+    Attributes:
+        title: Title of the row.
+        metrics: Values of each metric, one value for each seed. The key of the noise floor of
+            METRIC is ``METRIC_noise_floor``.
+    """
+
+    title: str
+    metrics: dict[str, list[float]]
+
+    def mean(self, metric: str) -> float:
+        """Return the mean of a metric over seeds."""
+        return mean(self.metrics[metric])
+
+
+def metrics_by_seed(values: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
+    """Return the values of each metric as a list over seeds.
+
+    Args:
+        values: Values by metric, one dictionary for each seed.
+
+    Example:
+        >>> metrics_by_seed([{"ece": 0.1, "log_loss": 0.5}, {"ece": 0.2, "log_loss": 0.4}])
+        {'ece': [0.1, 0.2], 'log_loss': [0.5, 0.4]}
+    """
+    return {name: [of_seed[name] for of_seed in values] for name in values[0]}
+
+
+def difference_over_seeds(first: Sequence[float], second: Sequence[float]) -> ConfidenceInterval:
+    """Return the mean of ``first`` - ``second`` with its 95 % interval over seeds.
+
+    Args:
+        first: Values of a metric, one for each seed.
+        second: Values of the same metric for the same seeds, or one value if the row does not
+            depend on the seed.
+    """
+    return paired_t_interval(np.subtract(first, second))
+
+
+def intervals_exclude_zero(*intervals: ConfidenceInterval) -> bool:
+    """Return whether all confidence intervals exclude 0, on the same side."""
+    return all(interval.low > 0 for interval in intervals) or all(
+        interval.high < 0 for interval in intervals
+    )
