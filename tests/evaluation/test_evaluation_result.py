@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from surelabel.errors import InputError
 from surelabel.evaluation import evaluate_predictions
+from surelabel.metrics import ConfidenceInterval
 from surelabel.records import LabelledImages, Predictions
 
 RNG = np.random.default_rng(0)
@@ -27,6 +30,26 @@ def test_a_perfect_recognizer_is_perfect(labelled):
     assert found.summary["mean_average_precision"] == 1
     assert found.summary["brier_skill"] == pytest.approx(1)
     assert found.summary["ece"] == pytest.approx(0, abs=1e-9)
+
+
+def test_the_repr_has_the_main_metrics_with_their_intervals(labelled):
+    found = evaluate_predictions(predictions(labelled, 4.0 * labelled.targets - 2), labelled)
+    found = replace(found, intervals={"ece": ConfidenceInterval(0.1, 0.0625, 0.125)})
+    lines = repr(found).splitlines()
+    assert lines[0] == "Evaluation(images=40, labels=3, calibration='platt')"
+    rows = {line.split()[0]: line.split()[1:] for line in lines[2:]}
+    assert list(rows) == ["mean_average_precision", "brier_skill", "log_loss", "ece"]
+    assert rows["mean_average_precision"] == ["1"]
+    ece, floor = found.summary["ece"], found.noise_floor["ece"]
+    assert rows["ece"] == [f"{ece:.4g}", "0.0625", "to", "0.125", f"{floor:.4g}"]
+    assert "<td>0.0625 to 0.125</td>" in found._repr_html_()
+
+
+def test_the_repr_of_an_uncalibrated_evaluation_has_ranking_metrics_only(labelled):
+    found = evaluate_predictions(predictions(labelled, RNG.normal(size=(40, 3)), None), labelled)
+    assert "calibration=None" in repr(found)
+    assert "ece" not in repr(found)
+    assert "mean_average_precision" in found._repr_html_()
 
 
 def test_without_calibration_there_are_rankings_only(labelled):

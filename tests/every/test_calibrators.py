@@ -1,6 +1,8 @@
 """What every calibrator must do. A new line in CALIBRATORS is tested here with no more work."""
 
 import json
+import re
+from inspect import Parameter, signature
 
 import hypothesis
 import hypothesis.extra.numpy as hnp
@@ -248,6 +250,13 @@ def test_says_both_shapes_when_they_differ(calibrator):
 
 
 @every
+def test_the_signature_shows_the_settings_as_keywords_with_their_defaults(calibrator):
+    parameters = signature(calibrator).parameters.values()
+    assert all(p.kind is Parameter.KEYWORD_ONLY for p in parameters)
+    assert {p.name: p.default for p in parameters} == calibrator().get_params()
+
+
+@every
 def test_speaks_scikit_learn(calibrator):
     it = calibrator()
     assert it.get_params().keys() == table_entry_settings(calibrator).keys()
@@ -255,6 +264,55 @@ def test_speaks_scikit_learn(calibrator):
     assert clone(it).get_params() == it.get_params()
     with pytest.raises(ConfigError, match="strange"):
         it.set_params(strange=1)
+
+
+@every
+def test_clones_keep_settings_and_lose_what_was_fitted(calibrator, overconfident):
+    settings = {name: 3 * value for name, value in calibrator().get_params().items()}
+    it = calibrator().set_params(**settings).fit(*overconfident)
+    assert it.get_params() == calibrator(**settings).get_params() == settings
+    copy = clone(it)
+    assert copy.get_params() == settings
+    with pytest.raises(NotFitted, match="fit"):
+        copy.state()
+
+
+@every
+def test_an_invalid_setting_changes_no_setting(calibrator):
+    for name, value in calibrator().get_params().items():
+        it = calibrator()
+        with pytest.raises(ConfigError, match=name):
+            it.set_params(**{name: -1.0})
+        assert it.get_params()[name] == value
+
+
+@every
+def test_the_repr_shows_changed_settings_and_what_was_fitted(calibrator, overconfident):
+    name = calibrator.__name__
+    assert repr(calibrator()) == f"{name}()"
+    settings = {key: 3 * value for key, value in calibrator().get_params().items()}
+    it = calibrator(**settings)
+    assert repr(it) == f"{name}({', '.join(f'{k}={v:g}' for k, v in settings.items())})"
+    it.fit(*overconfident)
+    shown = set(re.findall(r"(?:[(,] ?|^    )(\w+)=", repr(it), re.MULTILINE))
+    assert set(settings) | {key for key in vars(it) if key.endswith("_")} <= shown
+
+
+@every
+def test_the_repr_of_many_labels_is_short(calibrator):
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(100, 300))
+    it = calibrator().fit(logits, rng.random(logits.shape) < expit(logits))
+    assert len(repr(it)) < 300
+    assert len(it._repr_html_()) < 1500
+
+
+@every
+def test_html_shows_all_settings(calibrator):
+    page = calibrator()._repr_html_()
+    for name, value in calibrator().get_params().items():
+        assert f'<th scope="row">{name}</th><td>{value:g}</td>' in page
+    assert f"<strong>{calibrator.__name__}</strong>" in page
 
 
 @every

@@ -98,6 +98,19 @@ def test_each_hit_carries_the_probability_of_every_label_asked_for(tmp_path):
         assert hit.probability == pytest.approx(expit(z[0]) * expit(-z[3]))
 
 
+def test_the_repr_of_an_index_and_of_its_hits_needs_no_file(tmp_path):
+    index = Index.create(tmp_path / "<index>", predictions())
+    hits = index.search("apple & !fork", 2)
+    for file in index.folder.iterdir():
+        file.unlink()
+    expected = "images=30, labels=4, calibration='platt on 500 images', model='abc123'"
+    assert expected in " ".join(repr(index).split())
+    assert "&lt;index&gt;" in index._repr_html_()
+    assert "<index>" not in index._repr_html_()
+    assert repr(hits).startswith("HitList(query='apple & !fork', images=2)")
+    assert hits[0].path in repr(hits)
+
+
 def test_images_are_added_replaced_and_removed(tmp_path):
     index = Index.create(tmp_path / "index", predictions(30))
     more = predictions(10, seed=1, start=30)

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from surelabel.evaluation.evaluation_result import Evaluation
+from surelabel.evaluation.evaluation_result import HEADLINE_METRICS, Evaluation
 from surelabel.metrics import PROBABILITY, RANKING, ConfidenceInterval, bootstrap_interval
 
-INTERVAL_METRICS = ("mean_average_precision", "brier_skill", "log_loss", "ece")
 MAX_RESAMPLES, MIN_RESAMPLES = 200, 50
 MAX_RESAMPLED_DECISIONS = 20_000_000  # limit on all resamples, from which on there are fewer
 
@@ -33,7 +32,7 @@ def evaluation_confidence_intervals(
         np.clip(MAX_RESAMPLED_DECISIONS // max(targets.size, 1), MIN_RESAMPLES, MAX_RESAMPLES)
     )
     intervals = {}
-    for name in INTERVAL_METRICS:
+    for name in HEADLINE_METRICS:
         if name not in evaluation.summary:
             continue
         metric = (RANKING | PROBABILITY)[name]

@@ -20,7 +20,9 @@ from surelabel.metrics import (
     noise_floor,
 )
 from surelabel.records import LabelledImages, Predictions
+from surelabel.summaries import Summary, format_summary_value
 
+HEADLINE_METRICS = ("mean_average_precision", "brier_skill", "log_loss", "ece")
 NOISE_FLOOR_METRICS = (  # metrics that are above 0 even for perfectly calibrated probabilities
     "ece",
     "ece_of_candidates",
@@ -68,11 +70,38 @@ class Evaluation:
     intervals: Mapping[str, ConfidenceInterval] = field(default_factory=dict)
     zero_shot_baseline: Predictions | None = None
 
+    def __repr__(self) -> str:
+        """Return the main metrics with their intervals and noise floors, as far as computed."""
+        return self._summary().as_text()
+
+    def _repr_html_(self) -> str:
+        return self._summary().as_markup()
+
     @property
     def class_means(self) -> dict[str, float]:
         """Mean over the classes with a defined value, by metric name; NaN if there are none."""
         defined = {name: values[~np.isnan(values)] for name, values in self.per_class.items()}
         return {name: float(v.mean()) if v.size else np.nan for name, v in defined.items()}
+
+    def _summary(self) -> Summary:
+        properties = {
+            "images": len(self.predictions),
+            "labels": len(self.predictions.names),
+            "calibration": self.predictions.calibration,
+        }
+        header = ("metric", "value", "95 % interval", "noise floor")
+        rows = [self._summary_row(name) for name in HEADLINE_METRICS if name in self.summary]
+        return Summary("Evaluation", properties, header, rows, len(rows))
+
+    def _summary_row(self, metric: str) -> tuple[str, str, str, str]:
+        """Return the name, the value, the interval and the noise floor of a metric as texts."""
+        interval, floor = self.intervals.get(metric), self.noise_floor.get(metric)
+        return (
+            metric,
+            format_summary_value(self.summary[metric]),
+            "" if interval is None else f"{interval.low:.4g} to {interval.high:.4g}",
+            "" if floor is None else format_summary_value(floor),
+        )
 
 
 def find_label_rows_for_evaluation(

@@ -1,7 +1,8 @@
 """Exact image search by combinations of wanted and unwanted labels."""
 
-from surelabel.retrieval.index import Hit, Index
+from surelabel.retrieval.hits import Hit, HitList
+from surelabel.retrieval.index import Index
 from surelabel.retrieval.index_status import IndexStatus
 from surelabel.retrieval.query import Query, parse
 
-__all__ = ["Hit", "Index", "IndexStatus", "Query", "parse"]
+__all__ = ["Hit", "HitList", "Index", "IndexStatus", "Query", "parse"]

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from surelabel.retrieval.conjunction_search import (
     merge_conjunction_search_rows,
 )
 from surelabel.retrieval.file_state import absolute_file_state_paths
+from surelabel.retrieval.hits import Hit, HitList
 from surelabel.retrieval.index_lock import lock_index
 from surelabel.retrieval.index_manifest import (
     IndexManifest,
@@ -35,23 +35,7 @@ from surelabel.retrieval.ingestion import (
 )
 from surelabel.retrieval.query import Query, parse, query_to_columns
 from surelabel.retrieval.shards import Shard, ShardRows, write_shard
-
-
-@dataclass(frozen=True)
-class Hit:
-    """One image in a search result.
-
-    Attributes:
-        path: Absolute path of the image.
-        probability: Probability that the image matches the query: the product of the probabilities
-            of the terms. The terms are treated as independent given the image.
-        terms: Probability that each label of the query, wanted or unwanted, is positive in the
-            image, by label name.
-    """
-
-    path: str
-    probability: float
-    terms: dict[str, float]
+from surelabel.summaries import Summary
 
 
 class Index:
@@ -115,6 +99,13 @@ class Index:
     def __len__(self) -> int:
         return sum(len(shard) for shard in self._manifest.shards)
 
+    def __repr__(self) -> str:
+        """Return the folder, the numbers of images and labels, and the recognizer."""
+        return self._summary().as_text()
+
+    def _repr_html_(self) -> str:
+        return self._summary().as_markup()
+
     @property
     def names(self) -> list[str]:
         """Label names of the index, length c."""
@@ -136,7 +127,7 @@ class Index:
         shards = self._manifest.shards
         return [path for shard in shards for path in shard.active_file_states["path"].to_pylist()]
 
-    def search(self, query: str | Query, k: int = 20) -> list[Hit]:
+    def search(self, query: str | Query, k: int = 20) -> HitList:
         """Return the ``k`` images that match a query with the highest probability, by exact search.
 
         Args:
@@ -144,8 +135,8 @@ class Index:
             k: Number of images, >= 1. If the index has fewer images, all images are returned.
 
         Returns:
-            Images, sorted by decreasing probability. Images of equal probability are sorted by raw
-            score, then by row number.
+            Images, sorted by decreasing probability, as a list that a notebook shows as a table.
+            Images of equal probability are sorted by raw score, then by row number.
 
         Raises:
             InputError: If the query violates the grammar of `parse`, or ``k`` is not a whole number
@@ -171,7 +162,7 @@ class Index:
             rows = best.rows[in_shard]
             shard_hits = self._hits(shard, rows - start, best.scores[in_shard], literals)
             hits |= zip(rows.tolist(), shard_hits, strict=True)
-        return [hits[row] for row in best.rows.tolist()]
+        return HitList((hits[row] for row in best.rows.tolist()), query)
 
     def add(self, predictions: Predictions) -> None:
         """Add images; images that are already in the index are replaced.
@@ -242,6 +233,16 @@ class Index:
                 not be read at prediction time are reported as not indexed.
         """
         return compute_index_status(self._manifest.shards, self._manifest.skipped, images or ())
+
+    def _summary(self) -> Summary:
+        properties = {
+            "folder": str(self.folder),
+            "images": len(self),
+            "labels": len(self._manifest.names),
+            "calibration": self.calibration,
+            "model": self.model,
+        }
+        return Summary("Index", properties)
 
     def _write(
         self, shards: Sequence[Shard], new_rows: ShardRows | None, skipped: dict[str, str]

@@ -1,7 +1,10 @@
+from inspect import signature
+
 import numpy as np
 import pytest
 
 from surelabel.calibration import Beta, Histogram, Platt, Vector
+from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
 from surelabel.errors import ConfigError, NotFitted
 
 
@@ -36,3 +39,10 @@ def test_a_changed_setting_counts_from_the_next_fit():
 def test_what_all_labels_share_is_the_calibrator_itself():
     it = Beta()
     assert it.shared_calibrator() is it
+
+
+def test_a_class_without_settings_has_no_parameters_before_its_first_instance():
+    class WithoutSettings(BaseCalibrator):
+        """Calibrator of which there is no instance yet."""
+
+    assert not signature(WithoutSettings).parameters

@@ -11,6 +11,7 @@ from surelabel.arrays import LOGIT_LIMIT, Array
 from surelabel.calibration.fitting.input_validation import validate_calibrator_input
 from surelabel.calibration.interface import Calibrator
 from surelabel.errors import ConfigError, NotFitted
+from surelabel.summaries import Summary
 from surelabel.tables import table_entry_settings
 
 
@@ -21,6 +22,23 @@ class BaseCalibrator(Calibrator):
     keyword-only arguments of a calibrator are its settings. The names of fitted attributes end in
     an underscore.
     """
+
+    def __init__(self) -> None:
+        """Create a calibrator without settings; a calibrator with settings overrides this."""
+
+    def __repr__(self) -> str:
+        """Return the class, the settings that differ from the default, and the fitted values."""
+        defaults = table_entry_settings(type(self))
+        values = {
+            name: value
+            for name, value in vars(self).items()
+            if name not in defaults or repr(value) != repr(defaults[name])
+        }
+        return Summary(type(self).__name__, values).as_text()
+
+    def _repr_html_(self) -> str:
+        """Return all settings and the fitted values as an HTML table."""
+        return Summary(type(self).__name__, vars(self)).as_markup()
 
     def logits(self, logits: npt.ArrayLike) -> Array:
         """Return the calibrated log-odds of ``logits``, ``(n, c)``, clipped to [-40, 40]."""
@@ -43,7 +61,7 @@ class BaseCalibrator(Calibrator):
         return {name: getattr(self, name) for name in table_entry_settings(type(self))}
 
     def set_params(self, **params: Any) -> Self:
-        """Change settings of the calibrator.
+        """Change settings of the calibrator; if a setting is invalid, no setting is changed.
 
         Raises:
             ConfigError: If a setting does not exist or its value is out of range.
@@ -54,17 +72,14 @@ class BaseCalibrator(Calibrator):
             raise ConfigError(
                 f"{type(self).__name__} has no setting {', '.join(sorted(extra))}. {available}"
             )
-        for name, value in params.items():
+        settings = type(self)(**(self.get_params() | params)).get_params()
+        for name, value in settings.items():
             setattr(self, name, value)
-        self._check_settings()
         return self
 
     @abstractmethod
     def _calibrated_log_odds(self, x: Array) -> Array:
         """Return the calibrated log-odds of validated logits ``(n, c)``, not clipped."""
-
-    def _check_settings(self) -> None:
-        """Check the settings; a calibrator with settings overrides this empty method."""
 
     def _check_fitted(self) -> None:
         if not any(name.endswith("_") for name in vars(self)):

@@ -20,6 +20,10 @@ class IsotonicCurve:
     knots: Array
     levels: Array
 
+    def __repr__(self) -> str:
+        """Return the number of knots."""
+        return f"IsotonicCurve({len(self.knots)} knots)"
+
     def __call__(self, x: Array) -> Array:
         """Return the log-odds of scores of any shape."""
         log_odds: Array = np.interp(x, self.knots, self.levels)

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from surelabel.errors import InputError, NotFitted
-from surelabel.records import LabelledFeatures, LabelledImages, Predictions
+from surelabel.errors import InputError
+from surelabel.records import LabelledFeatures, LabelledImages
 
 
 def test_nan_and_known_false_both_mean_unknown():
@@ -24,13 +24,6 @@ def test_a_target_outside_its_range_is_refused(value):
 def test_a_target_matrix_of_the_wrong_shape_is_refused():
     with pytest.raises(InputError, match=r"\(1, 2\); got \(1, 1\)"):
         LabelledImages(["a"], ["x", "y"], [[1.0]])
-
-
-def test_probabilities_need_something_that_calibrated_them():
-    scores = np.zeros((1, 1), np.float32)
-    with pytest.raises(NotFitted, match="are uncalibrated"):
-        _ = Predictions(["a"], ["x"], scores, scores).probabilities
-    assert Predictions(["a"], ["x"], scores, scores, "platt").probabilities == [[0.5]]
 
 
 def test_rows_of_vectors_are_called_by_their_number():

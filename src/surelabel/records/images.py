@@ -1,0 +1,148 @@
+"""Images with and without labels, and precomputed features with labels."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.arrays import Array, Flags, validate_target_arrays
+from surelabel.errors import InputError
+from surelabel.shapes import check_shapes
+
+
+@dataclass(frozen=True)
+class Images:
+    """Images without labels.
+
+    Attributes:
+        paths: Paths of the images, length n.
+    """
+
+    paths: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+
+@dataclass(frozen=True)
+class LabelledImages:
+    """Images with labels (annotated images).
+
+    Attributes:
+        paths: Paths of the images, length n.
+        names: Labels of the c classes, length c.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``. Unknown
+            targets are stored as 0.
+        known: Boolean mask of known targets, ``(n, c)``. If None, all targets except NaN are
+            known.
+
+    Raises:
+        InputError: If the shapes of ``targets`` and ``known`` do not match the numbers of paths and
+            names, or if a known target is outside [0, 1].
+    """
+
+    paths: Sequence[str]
+    names: Sequence[str]
+    targets: Array
+    known: Flags = None  # type: ignore[assignment]  # set in __post_init__
+
+    def __post_init__(self) -> None:
+        targets, known = validate_target_arrays(self.targets, self.known)
+        if targets.shape != (len(self.paths), len(self.names)):
+            raise InputError(
+                f"targets must have one row per image and one column per label, "
+                f"({len(self.paths)}, {len(self.names)}); got {targets.shape}."
+            )
+        object.__setattr__(self, "targets", targets)
+        object.__setattr__(self, "known", known)
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def take(self, rows: Sequence[int] | npt.NDArray[np.int64]) -> "LabelledImages":
+        """Return the annotated images at the given row indices, in the order of the indices."""
+        rows = np.asarray(rows, dtype=int)
+        paths = [self.paths[r] for r in rows]
+        return LabelledImages(paths, self.names, self.targets[rows], self.known[rows])
+
+
+@dataclass(frozen=True)
+class LabelledFeatures:
+    """Precomputed image features with labels, in place of image files.
+
+    Attributes:
+        features: Finite, nonzero feature vectors of n images, ``(n, d)``.
+        names: Labels of the c classes, length c.
+        targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``. Unknown
+            targets are stored as 0.
+        known: Boolean mask of known targets, ``(n, c)``. If None, all targets except NaN are
+            known.
+        paths: Identifiers of the rows, length n. If empty, the identifiers are ``row 0``,
+            ``row 1`` and so on.
+
+    Raises:
+        InputError: If the shapes and lengths do not match, if a feature is not finite, or if a
+            known target is outside [0, 1].
+    """
+
+    features: npt.NDArray[np.float32]
+    names: Sequence[str]
+    targets: Array
+    known: Flags = None  # type: ignore[assignment]  # set in __post_init__
+    paths: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        with np.errstate(over="ignore"):  # overflow gives infinity, an error below
+            features = np.asarray(self.features, dtype=np.float32)
+        targets, known = validate_target_arrays(self.targets, self.known)
+        check_shapes(features=(features, "n d"), targets=(targets, "n c"))
+        if targets.shape[1] != len(self.names):
+            raise InputError(
+                f"targets must have one column per label, {len(self.names)}; "
+                f"got {targets.shape[1]}."
+            )
+        if not np.isfinite(features).all():
+            raise InputError(
+                f"features must be finite; got {(~np.isfinite(features)).sum()} values that are "
+                "not finite. Remove the rows with these values."
+            )
+        paths = list(self.paths) or [f"row {i}" for i in range(len(features))]
+        if len(paths) != len(features):
+            raise InputError(
+                f"paths must have one entry per row, {len(features)}; got {len(paths)}."
+            )
+        for name, value in (
+            ("features", features),
+            ("targets", targets),
+            ("known", known),
+            ("paths", paths),
+        ):
+            object.__setattr__(self, name, value)
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def take(self, rows: Sequence[int] | npt.NDArray[np.int64]) -> "LabelledFeatures":
+        """Return features and labels at the given row indices, in the order of the indices."""
+        rows = np.asarray(rows, dtype=int)
+        return LabelledFeatures(
+            self.features[rows],
+            self.names,
+            self.targets[rows],
+            self.known[rows],
+            [self.paths[r] for r in rows],
+        )
+
+
+@dataclass(frozen=True)
+class SkippedImage:
+    """Image that could not be read, with the reason.
+
+    Attributes:
+        path: Path of the image.
+        reason: Short description of the failure.
+    """
+
+    path: str
+    reason: str
