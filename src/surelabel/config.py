@@ -13,17 +13,24 @@ from surelabel.calibration import CALIBRATORS
 from surelabel.encoders import ENCODERS
 from surelabel.errors import ConfigError, DataError
 from surelabel.losses import LOSSES, SET_LOSSES
-from surelabel.methods import METHODS, TrainingRecipe
+from surelabel.methods import (
+    METHODS,
+    LearnsFromImages,
+    Method,
+    TrainingRecipe,
+    check_method_contract,
+    method_is_student,
+)
 from surelabel.migration import RUN, migrate_run
 from surelabel.optimizers import OPTIMIZERS
 from surelabel.pseudolabels import PSEUDOLABELS, SEWINGS
 from surelabel.regularizers import REGULARIZERS
 from surelabel.tables import configure_table_entry
 
-TEACHERS: dict[str, Callable[..., Any]] = {
+TEACHERS: dict[str, type[Method]] = {
     name: method
     for name, method in METHODS.items()
-    if getattr(method, "learns_from", "") == "nothing" or hasattr(method, "fit_unlabelled")
+    if method.learns_from == "nothing" or issubclass(method, LearnsFromImages)
 }
 TABLES: dict[str, Mapping[str, Callable[..., Any]]] = {
     "encoder": ENCODERS,
@@ -37,8 +44,17 @@ TABLES: dict[str, Mapping[str, Callable[..., Any]]] = {
     "sewing": SEWINGS,
 }
 UPPER_LIMIT = 2**31  # of every number of a run; a seed must fit into every generator
-MAY_BE_ZERO = {"seed", "weight_decay", "regularizer_weight", "warm_up", "ema_decay"}
-BELOW_ONE = {"warm_up", "ema_decay"}
+RUN_NUMBERS: dict[str, tuple[type[int] | type[float], float, float]] = {
+    "regularizer_weight": (float, 0, UPPER_LIMIT),  # setting: type, minimum, exclusive upper limit
+    "epochs": (int, 1, UPPER_LIMIT),
+    "batch_size": (int, 1, UPPER_LIMIT),
+    "micro_batch_size": (int, 1, UPPER_LIMIT),
+    "learning_rate": (float, 1e-12, UPPER_LIMIT),
+    "weight_decay": (float, 0, UPPER_LIMIT),
+    "warm_up": (float, 0, 1),
+    "ema_decay": (float, 0, 1),
+    "seed": (int, 0, UPPER_LIMIT),
+}
 
 
 @dataclass(frozen=True)
@@ -54,6 +70,9 @@ class Choice:
     settings: dict[str, Any] = field(default_factory=dict)
 
 
+DEFAULT_ENCODER = Choice("tiny-vit")
+DEFAULT_METHOD = Choice("clip_adapter")
+DEFAULT_CALIBRATOR = Choice("beta")
 STUDENT_DEFAULTS = {  # components of methods that are trained by self-training
     "teacher": Choice("tiles"),
     "pseudolabels": Choice("tailored"),
@@ -61,11 +80,12 @@ STUDENT_DEFAULTS = {  # components of methods that are trained by self-training
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Run:
     """Complete configuration of a run.
 
-    If a training setting is None, it is set to its value in the training recipe of the method.
+    A training setting that is not given, or None, is set to its value in the training recipe of the
+    method. These are ``loss``, ``optimizer``, and the settings from ``epochs`` to ``ema_decay``.
 
     Attributes:
         encoder: Encoder that computes features. Its name is the name of an embedded encoder, such
@@ -97,69 +117,145 @@ class Run:
         seed: Seed of all random numbers, >= 0.
 
     Raises:
-        ConfigError: If the settings of ``encoder`` contain a device or a name. If a component of
-            self-training is set for a method without self-training. If the teacher is a method
-            with gradient training.
+        ConfigError: If the settings of ``encoder`` contain a device or a name. If a number has
+            another type or is out of range. If a component of self-training is set for a method
+            without self-training. If the teacher is a method with gradient training. If the entry
+            of the method lacks a member that its use requires.
     """
 
-    encoder: Choice = Choice("tiny-vit")
-    method: Choice = Choice("clip_adapter")
-    loss: Choice = None  # type: ignore[assignment]  # None values are set in __post_init__
-    regularizer: Choice | None = None
-    calibrator: Choice = Choice("beta")
-    teacher: Choice | None = None
-    pseudolabels: Choice | None = None
-    sewing: Choice | None = None
-    optimizer: Choice = None  # type: ignore[assignment]
-    regularizer_weight: float = 1.0
-    epochs: int = None  # type: ignore[assignment]
-    batch_size: int = None  # type: ignore[assignment]
-    micro_batch_size: int = None  # type: ignore[assignment]
-    learning_rate: float = None  # type: ignore[assignment]
-    weight_decay: float = None  # type: ignore[assignment]
-    warm_up: float = None  # type: ignore[assignment]
-    ema_decay: float = None  # type: ignore[assignment]
-    seed: int = 0
+    encoder: Choice
+    method: Choice
+    loss: Choice
+    regularizer: Choice | None
+    calibrator: Choice
+    teacher: Choice | None
+    pseudolabels: Choice | None
+    sewing: Choice | None
+    optimizer: Choice
+    regularizer_weight: float
+    epochs: int
+    batch_size: int
+    micro_batch_size: int
+    learning_rate: float
+    weight_decay: float
+    warm_up: float
+    ema_decay: float
+    seed: int
 
-    def __post_init__(self) -> None:
-        reserved = sorted(self.encoder.settings.keys() & {"device", "name"})
-        if reserved:
-            raise ConfigError(
-                f"encoder.{reserved[0]} is not a setting of a run. Give the encoder as "
-                "encoder.name=…, and the device outside the run (--device, or device=…)."
-            )
-        recipe = getattr(METHODS.get(self.method.name), "recipe", TrainingRecipe())
-        for key, value in vars(recipe).items():
-            if getattr(self, key) is None:
-                object.__setattr__(self, key, Choice(value) if key in TABLES else value)
-        self._set_student_components()
+    def __init__(
+        self,
+        encoder: Choice = DEFAULT_ENCODER,
+        method: Choice = DEFAULT_METHOD,
+        loss: Choice | None = None,
+        regularizer: Choice | None = None,
+        calibrator: Choice = DEFAULT_CALIBRATOR,
+        teacher: Choice | None = None,
+        pseudolabels: Choice | None = None,
+        sewing: Choice | None = None,
+        optimizer: Choice | None = None,
+        regularizer_weight: float = 1.0,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        micro_batch_size: int | None = None,
+        learning_rate: float | None = None,
+        weight_decay: float | None = None,
+        warm_up: float | None = None,
+        ema_decay: float | None = None,
+        seed: int = 0,
+    ) -> None:
+        _check_run_encoder_settings(encoder)
+        entry = _find_run_method(method.name)
+        recipe = entry.recipe if entry else TrainingRecipe()
+        components = _run_student_components(
+            method.name, entry, teacher=teacher, pseudolabels=pseudolabels, sewing=sewing
+        )
+        vars(self).update(  # the dataclass is frozen
+            encoder=encoder,
+            method=method,
+            loss=loss or Choice(recipe.loss),
+            regularizer=regularizer,
+            calibrator=calibrator,
+            **components,
+            optimizer=optimizer or Choice(recipe.optimizer),
+            regularizer_weight=regularizer_weight,
+            epochs=recipe.epochs if epochs is None else epochs,
+            batch_size=recipe.batch_size if batch_size is None else batch_size,
+            micro_batch_size=recipe.micro_batch_size
+            if micro_batch_size is None
+            else micro_batch_size,
+            learning_rate=recipe.learning_rate if learning_rate is None else learning_rate,
+            weight_decay=recipe.weight_decay if weight_decay is None else weight_decay,
+            warm_up=recipe.warm_up if warm_up is None else warm_up,
+            ema_decay=recipe.ema_decay if ema_decay is None else ema_decay,
+            seed=seed,
+        )
+        for key in RUN_NUMBERS:
+            _check_run_number(key, getattr(self, key))
 
     def entry(self, part: str) -> Callable[..., Any]:
         """Return the table entry of a component, such as ``loss``, with the settings of the run."""
         choice = getattr(self, part)
         return configure_table_entry(TABLES[part], choice.name, **choice.settings)
 
-    def _set_student_components(self) -> None:
-        student = run_method_is_student(METHODS.get(self.method.name))
-        for part, default in STUDENT_DEFAULTS.items():
-            if student and getattr(self, part) is None:
-                object.__setattr__(self, part, default)
-            elif not student and getattr(self, part) is not None:
-                raise ConfigError(
-                    f"{part} needs a method that is trained without labels, such as tailor; "
-                    f"got method.name={self.method.name}. Leave {part} out."
-                )
-        if self.teacher and self.teacher.name in METHODS.keys() - TEACHERS.keys():
-            raise ConfigError(
-                f"teacher.name must be a method without gradient training, one of "
-                f"{', '.join(sorted(TEACHERS))}; got {self.teacher.name}. Choose one of "
-                "these methods."
-            )
+
+def _check_run_encoder_settings(encoder: Choice) -> None:
+    """Check that the settings of an encoder contain neither a device nor a name.
+
+    Raises:
+        ConfigError: If the settings contain a device or a name.
+    """
+    reserved = sorted(encoder.settings.keys() & {"device", "name"})
+    if reserved:
+        raise ConfigError(
+            f"encoder.{reserved[0]} is not a setting of a run. Give the encoder as "
+            "encoder.name=…, and the device outside the run (--device, or device=…)."
+        )
 
 
-def run_method_is_student(method: Any) -> bool:
-    """Return whether a method is trained on unlabelled images with targets from a teacher."""
-    return getattr(method, "learns_from", "") == "images" and not hasattr(method, "fit_unlabelled")
+def _find_run_method(name: str) -> type[Method] | None:
+    """Return the entry of a method, or None if the name is unknown.
+
+    ``load_run`` and ``Run.entry`` raise an error for an unknown name.
+
+    Raises:
+        ConfigError: If the entry lacks a member that its use requires.
+    """
+    entry = METHODS.get(name)
+    if entry is not None:
+        check_method_contract(name, entry)
+    return entry
+
+
+def _run_student_components(
+    name: str, entry: type[Method] | None, **components: Choice | None
+) -> dict[str, Choice | None]:
+    """Return the components of self-training; those of a student have default values.
+
+    Args:
+        name: Key of the method.
+        entry: Entry of the method. If None, the name is unknown.
+        components: Values of the keys of ``STUDENT_DEFAULTS``.
+
+    Raises:
+        ConfigError: If a component is set for a method without self-training. If the teacher is a
+            method with gradient training.
+    """
+    if entry is not None and method_is_student(entry):
+        components = {part: choice or STUDENT_DEFAULTS[part] for part, choice in components.items()}
+    given = [part for part, choice in components.items() if choice is not None]
+    if given and not (entry is not None and method_is_student(entry)):
+        raise ConfigError(
+            f"{given[0]} needs a method that is trained without labels, such as tailor; "
+            f"got method.name={name}. Leave {given[0]} out."
+        )
+    teacher = components["teacher"]
+    if teacher and teacher.name in METHODS.keys() - TEACHERS.keys():
+        raise ConfigError(
+            f"teacher.name must be a method without gradient training, one of "
+            f"{', '.join(sorted(TEACHERS))}; got {teacher.name}. Choose one of "
+            "these methods."
+        )
+    return components
 
 
 def load_run(path: str | Path | None = None, overrides: Sequence[str] = ()) -> Run:
@@ -240,16 +336,25 @@ def _parse_run_config_choice(part: str, section: Any, run: Run) -> Choice:
 
 
 def _parse_run_config_number(key: str, value: Any) -> int | float:
-    kind: type[int] | type[float] = type(getattr(Run(), key))
-    minimum = 0 if key in MAY_BE_ZERO else 1 if kind is int else 1e-12
-    limit = 1 if key in BELOW_ONE else UPPER_LIMIT
+    """Return a number of a run in the type of its setting: a float may be written as an integer."""
+    _check_run_number(key, value)
+    kind, _, _ = RUN_NUMBERS[key]
+    return kind(value)
+
+
+def _check_run_number(key: str, value: Any) -> None:
+    """Check the type and the range of a number of a run.
+
+    Raises:
+        ConfigError: If the number has another type, is not finite, or is out of range.
+    """
+    kind, minimum, limit = RUN_NUMBERS[key]
     allowed = (int,) if kind is int else (int, float)
     is_number = isinstance(value, allowed) and not isinstance(value, bool) and isfinite(value)
     if not is_number or not minimum <= value < limit:
         raise ConfigError(
             f"{key} must be of type {kind.__name__} in [{minimum}, {limit}); got {value!r}."
         )
-    return kind(value)
 
 
 def _apply_run_config_override(tree: dict[str, Any], text: str) -> None:

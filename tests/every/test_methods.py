@@ -13,7 +13,21 @@ from surelabel.errors import ConfigError, InputError, NotFitted
 from surelabel.features import FeatureCache, add_text_feature_cache
 from surelabel.links import Sigmoid
 from surelabel.losses import binary
-from surelabel.methods import METHODS, score_patches_with_any_method
+from surelabel.methods import (
+    METHODS,
+    LearnsFromImages,
+    LearnsFromTargets,
+    LocalizesLabels,
+    MatchesRegions,
+    Method,
+    ScalesLearningRates,
+    TrainsEncoder,
+    TrainsSeveralHeads,
+    UsesLadder,
+    UsesViews,
+    check_method_contract,
+    score_patches_with_any_method,
+)
 from surelabel.records import Features
 from surelabel.tables import table_entry_settings
 from surelabel.training import (
@@ -37,7 +51,8 @@ def those(condition):
 def relative(method):
     """Whether names are held against each other unless one asks for something else."""
     held = table_entry_settings(method).get("domain") not in (None, "reference")
-    return held or hasattr(method, "fit_unlabelled") or "transport" in table_entry_settings(method)
+    at_once = issubclass(method, LearnsFromImages)
+    return held or at_once or "transport" in table_entry_settings(method)
 
 
 every = those(lambda method: True)
@@ -46,7 +61,8 @@ with_views = those(lambda method: "views" in method.needs)
 of_vectors = those(lambda method: not set(method.needs) - {"views", "pixels"})
 of_open_vocabulary = those(lambda method: method.open_vocabulary and not relative(method))
 learning = those(lambda method: method.learns_from == "labels")
-learning_at_once = those(lambda method: hasattr(method, "fit_unlabelled"))
+learning_at_once = those(lambda method: issubclass(method, LearnsFromImages))
+with_heads = those(lambda method: issubclass(method, TrainsSeveralHeads))
 of_pixels = those(lambda method: "pixels" in method.needs)
 
 
@@ -131,7 +147,7 @@ def made(method, encoder, names=NAMES):
     """A method that has seen the images it learns from without labels, if it does."""
     torch.manual_seed(0)
     it = method(encoder, names).eval()
-    if hasattr(it, "fit_unlabelled"):
+    if isinstance(it, LearnsFromImages):
         it.fit_unlabelled(Images(encoder)(it, range(100, 130)))
     return it
 
@@ -165,6 +181,54 @@ def trained(method, encoder, images):
         learning_rate=0.03,
     )
     return it, targets
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_an_entry_has_every_member_that_its_use_requires(name):
+    assert check_method_contract(name, METHODS[name]) is None
+
+
+@every
+def test_abilities_are_those_that_needs_and_data_ask_for(method, encoder):
+    it = made(method, encoder)
+    assert isinstance(it, Method)
+    assert isinstance(it, UsesViews) == ("views" in it.needs)
+    assert isinstance(it, UsesLadder) == ("ladder" in it.needs)
+    assert isinstance(it, TrainsEncoder) == ("pixels" in it.needs)
+    learns = [isinstance(it, LearnsFromTargets), isinstance(it, LearnsFromImages)]
+    assert sum(learns) == (it.learns_from != "nothing")
+    assert it.learns_from != "labels" or isinstance(it, LearnsFromTargets)
+    assert not isinstance(it, MatchesRegions) or isinstance(it, LocalizesLabels)
+
+
+@every
+def test_scaled_learning_rates_name_modules_of_the_method(method, encoder):
+    it = made(method, encoder)
+    scales = it.learning_rate_scales if isinstance(it, ScalesLearningRates) else {}
+    assert scales.keys() <= dict(it.named_modules()).keys()
+
+
+@every
+def test_every_method_can_localize(method, encoder, images):
+    it = made(method, encoder)
+    if isinstance(it, LocalizesLabels):
+        maps = it.heat_maps(images(it, range(8)))
+        assert maps.shape == (8, len(NAMES), *GRID)
+    else:
+        pooled = images._units(range(8), "whole")
+        patches = Features(pooled[:2], pooled.view(2, 4, -1), (2, 2))
+        maps = score_patches_with_any_method(it, patches)
+        assert maps.shape == (2, 4, len(NAMES))
+    assert maps.isfinite().all()
+
+
+@with_heads
+def test_every_head_has_one_finite_score_an_image_and_name(method, encoder, images):
+    it = made(method, encoder)
+    features, targets = images(it, range(8)), torch.ones(8, len(NAMES))
+    heads = it.training_scores(features, targets, targets > 0)
+    assert heads.shape[1:] == targets.shape
+    assert heads.isfinite().all()
 
 
 @every

@@ -8,7 +8,11 @@ from hypothesis import strategies as st
 from torch import nn
 
 from surelabel.errors import ConfigError
-from surelabel.training.learning_rates import learning_rate_schedule
+from surelabel.optimizers import OPTIMIZERS
+from surelabel.training.learning_rates import (
+    learning_rate_parameter_groups,
+    learning_rate_schedule,
+)
 
 
 def sizes(steps, warm_up, rates=(1.0,)):
@@ -74,3 +78,58 @@ def test_a_share_out_of_range_is_refused(wrong):
     optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
     with pytest.raises(ConfigError, match=r"warm_up must be in \[0, 1\); got"):
         learning_rate_schedule(optimizer, 10, wrong)
+
+
+class Axes(nn.Module):
+    """One parameter of each number of axes, a frozen one, and a part that is slower."""
+
+    def __init__(self):
+        super().__init__()
+        self.learning_rate_scales = {"slow": 0.5}
+        self.scalar, self.bias = nn.Parameter(torch.tensor(2.0)), nn.Parameter(torch.ones(3))
+        self.matrix, self.filters = (nn.Parameter(torch.ones(s)) for s in ((3, 1), (2, 1, 1, 1)))
+        self.frozen = nn.Parameter(torch.ones(2, 2), requires_grad=False)
+        self.slow = nn.Linear(2, 2)
+
+
+class Source:
+    """A source with a bias and a matrix of its own."""
+
+    def __init__(self):
+        self.own = [nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(2, 2))]
+
+    def parameters(self):
+        return self.own
+
+
+def test_weight_decay_is_for_parameters_of_two_axes_or_more_only():
+    method, source = Axes(), Source()
+    groups = learning_rate_parameter_groups(method, source, 0.2, 0.1)
+    decay, rate = (
+        {id(p): group[key] for group in groups for p in group["params"]}
+        for key in ("weight_decay", "lr")
+    )
+    for parameter in (method.matrix, method.filters, method.slow.weight, source.own[1]):
+        assert decay.pop(id(parameter)) == 0.1
+    for parameter in (method.scalar, method.bias, method.slow.bias, source.own[0]):
+        assert decay.pop(id(parameter)) == 0.0
+    assert not decay  # the frozen parameter is in no group
+    slow = {id(parameter) for parameter in method.slow.parameters()}
+    assert all(value == (0.1 if one in slow else 0.2) for one, value in rate.items())
+    assert sum(len(group["params"]) for group in groups) == len(rate) == 8
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_step_without_gradient_shrinks_matrices_and_leaves_biases(name):
+    method, source = Axes(), Source()
+    optimizer = OPTIMIZERS[name](learning_rate_parameter_groups(method, source, 0.2, 0.1), lr=0.2)
+    parameters = [*method.parameters(), *source.own]
+    before = [parameter.detach().clone() for parameter in parameters]
+    for parameter in parameters:
+        parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
+    optimizer.step()
+    slow = [id(parameter) for parameter in method.slow.parameters()]
+    for parameter, was in zip(parameters, before, strict=True):
+        rate = 0.1 if id(parameter) in slow else 0.2
+        decays = parameter.ndim >= 2 and parameter.requires_grad
+        torch.testing.assert_close(parameter.detach(), was * (1 - rate * 0.1 * decays))

@@ -246,6 +246,30 @@ def test_parts_may_learn_at_rates_of_their_own():
     assert torch.equal(method.body["slow"].weight, torch.zeros(2, 4))
 
 
+class WithBias(Head):
+    def __init__(self):
+        super().__init__()
+        nn.init.ones_(self.weight)
+        self.bias = nn.Parameter(torch.ones(2))
+
+    def forward(self, features):
+        return super().forward(features) + self.bias
+
+
+def test_weight_decay_shrinks_weights_and_no_biases():
+    targets, method = torch.zeros(12, 2), WithBias()
+    run_training_loop(
+        method,
+        source(targets, targets == 0, size=12),
+        objective=Objective(lambda scores, targets, known: 0 * scores.sum()),
+        epochs=1,
+        learning_rate=0.1,
+        weight_decay=0.5,
+    )
+    torch.testing.assert_close(method.weight.detach(), torch.full((2, 4), 1 - 0.1 * 0.5))
+    assert torch.equal(method.bias.detach(), torch.ones(2))
+
+
 class Listening(FeatureBatches):
     """Notes what it is told of which of its batches."""
 

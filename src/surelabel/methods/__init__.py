@@ -9,7 +9,22 @@ from surelabel.methods.clip_adapter import ClipAdapter
 from surelabel.methods.crops import Crops
 from surelabel.methods.dense_regions.dense_regions import DenseRegions
 from surelabel.methods.finetune import FineTune
-from surelabel.methods.interface import Method, TrainingRecipe, score_patches_with_any_method
+from surelabel.methods.interface import (
+    LearnsFromImages,
+    LearnsFromTargets,
+    LocalizesLabels,
+    MatchesRegions,
+    Method,
+    ScalesLearningRates,
+    TrainingRecipe,
+    TrainsEncoder,
+    TrainsSeveralHeads,
+    UsesLadder,
+    UsesViews,
+    check_method_contract,
+    method_is_student,
+    score_patches_with_any_method,
+)
 from surelabel.methods.linear import Linear
 from surelabel.methods.recover_match.recover_match import RecoverMatch
 from surelabel.methods.region_statistics.region_statistics import RegionStatistics
@@ -28,20 +43,31 @@ __all__ = [
     "Crops",
     "DenseRegions",
     "FineTune",
+    "LearnsFromImages",
+    "LearnsFromTargets",
     "Linear",
+    "LocalizesLabels",
+    "MatchesRegions",
     "Method",
     "RecoverMatch",
     "RegionStatistics",
+    "ScalesLearningRates",
     "Standardized",
     "Tailor",
     "TextScorer",
     "Tiles",
     "TrainingRecipe",
+    "TrainsEncoder",
+    "TrainsSeveralHeads",
+    "UsesLadder",
+    "UsesViews",
     "ZeroShot",
+    "check_method_contract",
+    "method_is_student",
     "score_patches_with_any_method",
 ]
 
-METHODS = {
+METHODS: dict[str, type[Method]] = {
     "clip_adapter": ClipAdapter,
     "crops": Crops,
     "dense_regions": DenseRegions,

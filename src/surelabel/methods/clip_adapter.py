@@ -10,12 +10,12 @@ from surelabel.calibration import Platt
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError
 from surelabel.links import Link
-from surelabel.methods.interface import TrainingRecipe
+from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.zero_shot import ZeroShot
 from surelabel.records import Features
 
 
-class ClipAdapter(nn.Module):
+class ClipAdapter(Method):
     """Blend the image vector with the output of a two-layer network, and compute zero-shot scores.
 
         x' = unit(ratio · relu(W2 relu(W1 x)) + (1 - ratio) · x)
@@ -45,8 +45,7 @@ class ClipAdapter(nn.Module):
     """
 
     learns_from = "labels"
-    needs: tuple[str, ...] = ()
-    image_size: int | None = None
+    needs = ()
     open_vocabulary = True
     recipe = TrainingRecipe()
 
@@ -96,5 +95,5 @@ class ClipAdapter(nn.Module):
         """Return the scores ``(n, c)`` of ``features.pooled`` ``(n, d)``."""
         pooled = features.pooled
         blended = self.ratio * self.network(pooled) + (1 - self.ratio) * pooled
-        scores: Tensor = self.zero_shot(Features(F.normalize(blended, dim=-1)))
+        scores = self.zero_shot(Features(F.normalize(blended, dim=-1)))
         return self.log_slope.exp() * scores + self.bias

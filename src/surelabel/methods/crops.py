@@ -4,18 +4,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError
-from surelabel.methods.interface import TrainingRecipe
+from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.text_scoring.text_scorer import TextScorer
 from surelabel.methods.text_scoring.view_fusion import ViewFusion
 from surelabel.records import Features
 from surelabel.views import CropLayout, ViewLayout
 
 
-class Crops(nn.Module):
+class Crops(Method):
     """Score the whole image and random crops of the image, and fuse the scores.
 
         score = fusion(s(whole), s(crop 1), s(crop 2), …)        s: score of ``zero_shot``
@@ -64,8 +64,7 @@ class Crops(nn.Module):
     """
 
     learns_from = "nothing"
-    needs: tuple[str, ...] = ("views",)
-    image_size: int | None = None
+    needs = ("views",)
     open_vocabulary = True
     recipe = TrainingRecipe()
 

@@ -8,12 +8,12 @@ from torch import Tensor, nn
 from surelabel.encoders import Encoder
 from surelabel.errors import NotFitted
 from surelabel.links import Link
-from surelabel.methods.interface import TrainingRecipe
+from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.linear import Linear
 from surelabel.records import Features
 
 
-class FineTune(nn.Module):
+class FineTune(Method):
     """Train a copy of the encoder's image network together with a linear head.
 
         score = w_c · (128 / sqrt(d) · unit(network(pixels))) + b_c
@@ -50,8 +50,7 @@ class FineTune(nn.Module):
     """
 
     learns_from = "labels"
-    needs: tuple[str, ...] = ("pixels",)
-    image_size: int | None = None
+    needs = ("pixels",)
     open_vocabulary = False
     recipe = TrainingRecipe(
         optimizer="adamw",
@@ -80,7 +79,7 @@ class FineTune(nn.Module):
             NotFitted: If there are pixels and ``initialize`` was not called before.
         """
         if features.pixels is None:
-            return self.head(features)  # type: ignore[no-any-return]
+            return self.head(features)
         if self.network is None:
             raise NotFitted(
                 "FineTune has no image network to encode pixels with; call initialize(…) first."
@@ -88,7 +87,11 @@ class FineTune(nn.Module):
         device = next(self.network.parameters()).device
         vectors = self.network(features.pixels.to(device))
         pooled = F.normalize(vectors.to(self.head.weight.device), dim=-1)
-        return self.head(Features(pooled))  # type: ignore[no-any-return]
+        return self.head(Features(pooled))
+
+    def frozen_feature_head(self) -> Linear:
+        """Return the head, which is first fitted on vectors of the unchanged network."""
+        return self.head
 
     def finetuned_encoder(self) -> Encoder:
         """Return the encoder with the trained network, and remove the network from this module.

@@ -1,13 +1,20 @@
 """Interface of methods, which compute the scores of labels from the features of images."""
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
 from surelabel.encoders import Encoder
+from surelabel.errors import ConfigError
+from surelabel.links import Link
 from surelabel.records import Features
+from surelabel.views import ViewLayout
+
+LearnsFrom = Literal["labels", "images", "nothing"]
+CONTRACT_PAGE = "docs/extending.md"
 
 
 @dataclass(frozen=True)
@@ -39,54 +46,233 @@ class TrainingRecipe:
     ema_decay: float = 0.0
 
 
-class Method(Protocol):
-    """Constructor ``method(encoder, names, *, settings)`` of a module that computes scores.
+class Method(nn.Module, ABC):
+    """Module that computes the scores of labels; an entry of ``METHODS`` is a subclass.
+
+    An entry is constructed by ``method(encoder, names, *, settings)``. If a method has one of the
+    optional abilities below, such as ``LocalizesLabels``, it defines the members of the protocol;
+    the protocol is not a base class.
 
     Attributes:
         learns_from: Data that the method is fitted on: ``labels`` (annotated images), ``images``
             (unlabelled images), or ``nothing`` (no fit).
         needs: Parts of ``Features`` that the method reads in addition to ``pooled``. Parts are
             ``patches`` (plain patches), ``self_aware`` (patches from self-aware attention),
-            ``attention`` (between patches), ``trunk`` (``layers[-1]``), ``ladder`` (``layers`` and
-            ``self_aware_sum``) and ``views``. A method that needs ``pixels`` also trains the
-            encoder; see ``FineTune``.
-        image_size: Height and width in pixels at which the whole image is encoded. If None, the
-            default size of the encoder is used.
+            ``attention`` (between patches), ``trunk`` (``layers[-1]``), ``ladder`` (see
+            ``UsesLadder``) and ``views`` (see ``UsesViews``). A method that needs ``pixels`` also
+            trains the encoder (see ``TrainsEncoder``).
         open_vocabulary: Whether the method accepts new labels without another fit.
         recipe: Default training settings.
+        image_size: Height and width in pixels at which the whole image is encoded. If None, the
+            default size of the encoder is used.
     """
 
-    learns_from: str
-    needs: tuple[str, ...]
-    image_size: int | None
-    open_vocabulary: bool
-    recipe: TrainingRecipe
+    learns_from: ClassVar[LearnsFrom]
+    needs: ClassVar[tuple[str, ...]]
+    open_vocabulary: ClassVar[bool]
+    recipe: ClassVar[TrainingRecipe]
+    image_size: int | None = None
 
-    def __call__(self, encoder: Encoder, names: Sequence[str]) -> nn.Module:
-        """Return a module whose ``forward(features)`` computes scores ``(n, c)``.
+    @abstractmethod
+    def forward(self, features: Features) -> Tensor:
+        """Return the scores ``(n, c)`` of n images for c labels."""
 
-        A module that needs ``views`` has ``next_views(features)``. ``next_views`` returns one
-        ``ViewLayout`` for all images, one layout (or None) per image, or None if no further views
-        are needed. ``forward`` receives the vectors of the views in the order of the layouts,
-        encoded at the default size of the encoder.
+    if TYPE_CHECKING:  # the types of ``forward``; those of nn.Module are unspecified
 
-        A module that is fitted on unlabelled images without gradients has
-        ``fit_unlabelled(features)``.
+        def __call__(self, features: Features) -> Tensor: ...
 
-        A module that is trained on labels has ``initialize(features, targets, known, link)``.
-        ``initialize`` sets initial values of scales and biases, so that training starts with
-        approximately calibrated scores. ``link`` is the link of the loss; its method ``scores``
-        converts log-odds to scores.
 
-        A module that is trained on other scores than those of ``forward`` has
-        ``training_scores(features, targets, known)``, which returns the scores of ``h`` heads,
-        ``(h, n, c)``. The loss is the mean over the heads.
+@runtime_checkable
+class LearnsFromTargets(Protocol):
+    """Method that is trained by gradient descent on targets, labels or pseudo-labels."""
+
+    def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
+        """Set initial values, so that training starts with approximately calibrated scores.
+
+        ``Recognizer.fit`` calls ``initialize`` once, before the first training step.
+
+        Args:
+            features: Features of n training images.
+            targets: Targets in [0, 1], ``(n, c)``, for c labels.
+            known: True where the target is known, ``(n, c)``.
+            link: Link of the loss; its method ``scores`` converts log-odds to scores.
         """
 
 
-def score_patches_with_any_method(method: nn.Module, features: Features) -> Tensor:
+@runtime_checkable
+class LearnsFromImages(Protocol):
+    """Method that is fitted on unlabelled images at once, without gradients."""
+
+    def fit_unlabelled(self, features: Features) -> None:
+        """Fit the method on the features of unlabelled images.
+
+        ``Recognizer.fit`` calls ``fit_unlabelled``, and self-training calls it if the method is the
+        teacher.
+        """
+
+
+@runtime_checkable
+class UsesViews(Protocol):
+    """Method that also scores views of an image, such as tiles; its ``needs`` contain ``views``."""
+
+    def next_views(self, features: Features) -> ViewLayout | Sequence[ViewLayout | None] | None:
+        """Return the views that are encoded next, or None if no further views are needed.
+
+        Feature extraction calls ``next_views`` until the result is None.
+
+        Args:
+            features: Features of n images, with the vectors of all earlier views in ``views``, in
+                the order of the layouts, encoded at the default size of the encoder.
+
+        Returns:
+            One layout for all images, or one layout (or None) per image.
+        """
+
+    def view_scores(self, features: Features) -> Tensor:
+        """Return the scores of the whole image and of its views, ``(n, 1 + t, c)``.
+
+        Self-training calls ``view_scores`` if the method is the teacher.
+        """
+
+
+@runtime_checkable
+class LocalizesLabels(Protocol):
+    """Method with heat maps, as any method that needs patches or layers.
+
+    Methods without heat maps score the patches of the frozen encoder like images.
+    """
+
+    def heat_maps(self, features: Features) -> Tensor:
+        """Return the score of each label in each region, ``(n, c, down, across)``.
+
+        ``Recognizer.localize`` and ``localize_labels`` call ``heat_maps``.
+        """
+
+
+@runtime_checkable
+class MatchesRegions(Protocol):
+    """Method that matches regions to labels; localization returns its maps beside heat maps."""
+
+    def presence_maps(self, features: Features) -> Tensor:
+        """Return the weight of each region in the score of the image, ``(n, down, across)``."""
+
+    def similarity_maps(self, features: Features) -> Tensor:
+        """Return the cosines of regions with each label, ``(n, c, down, across)``."""
+
+
+@runtime_checkable
+class UsesLadder(Protocol):
+    """Method with a ladder beside the last blocks; its ``needs`` contain ``ladder``.
+
+    Feature extraction reads the attribute and passes it to ``Encoder.encode_ladder_features``.
+
+    Attributes:
+        ladder_blocks: Index of the first block in the sum of self-aware attention, and number of
+            blocks that the ladder runs again.
+    """
+
+    ladder_blocks: tuple[int, int]
+
+
+@runtime_checkable
+class TrainsEncoder(Protocol):
+    """Method that trains the image network on pixels; its ``needs`` contain ``pixels``.
+
+    ``Recognizer.fit`` calls both functions: ``frozen_feature_head`` before the network is trained,
+    and ``finetuned_encoder`` afterwards.
+    """
+
+    def frozen_feature_head(self) -> Method:
+        """Return the head, which is first fitted on features of the unchanged network."""
+
+    def finetuned_encoder(self) -> Encoder:
+        """Return the encoder with the trained network."""
+
+
+@runtime_checkable
+class TrainsSeveralHeads(Protocol):
+    """Method that is trained on other scores than those of ``forward``."""
+
+    def training_scores(self, features: Features, targets: Tensor, known: Tensor) -> Tensor:
+        """Return the scores of h heads, ``(h, n, c)``; the loss is the mean over the heads.
+
+        The training loop calls ``training_scores`` in each step.
+
+        Args:
+            features: Features of n images.
+            targets: Targets in [0, 1], ``(n, c)``, for c labels.
+            known: True where the target is known, ``(n, c)``.
+        """
+
+
+@runtime_checkable
+class ScalesLearningRates(Protocol):
+    """Method with different learning rates in its modules; the training loop reads the attribute.
+
+    Attributes:
+        learning_rate_scales: Factors of the learning rate by module path, such as
+            ``decoder.layers``. The factor of all other modules is 1.
+    """
+
+    learning_rate_scales: Mapping[str, float]
+
+
+REQUIRED_MEMBERS = ("learns_from", "needs", "open_vocabulary", "recipe")
+MEMBERS_OF_NEED: dict[str, tuple[str, ...]] = {  # members that a method with this need must define
+    "views": ("next_views", "view_scores"),
+    "pixels": ("frozen_feature_head", "finetuned_encoder"),
+    **dict.fromkeys(("patches", "self_aware", "attention", "trunk", "ladder"), ("heat_maps",)),
+}
+
+
+def method_is_student(method: type[Method]) -> bool:
+    """Return whether a method is trained on unlabelled images with targets from a teacher."""
+    return method.learns_from == "images" and not issubclass(method, LearnsFromImages)
+
+
+def check_method_contract(name: str, method: object) -> None:
+    """Check that an entry of ``METHODS`` has all members that its use requires.
+
+    Args:
+        name: Key of the entry.
+        method: The entry.
+
+    Raises:
+        ConfigError: If the entry is not a subclass of ``Method``, a member is missing, or
+            ``learns_from`` has an unknown value.
+    """
+    if not (isinstance(method, type) and issubclass(method, Method)):
+        raise ConfigError(
+            f"Method {name} must be a subclass of surelabel.methods.Method; got {method!r}. "
+            f"See {CONTRACT_PAGE}."
+        )
+    _check_method_members(name, method, REQUIRED_MEMBERS)
+    if method.learns_from not in ("labels", "images", "nothing"):
+        raise ConfigError(
+            f"learns_from of method {name} must be labels, images or nothing; got "
+            f"{method.learns_from!r}. See {CONTRACT_PAGE}."
+        )
+    members = {member for need in method.needs for member in MEMBERS_OF_NEED.get(need, ())}
+    if method.learns_from == "labels" or method_is_student(method):
+        members.add("initialize")
+    _check_method_members(name, method, ["forward", *sorted(members)])
+
+
+def _check_method_members(name: str, method: type[Method], members: Sequence[str]) -> None:
+    missing = [
+        member
+        for member in members
+        if member not in dir(method) or member in method.__abstractmethods__
+    ]
+    if missing:
+        raise ConfigError(
+            f"Method {name} must define {', '.join(missing)}; its class {method.__qualname__} does "
+            f"not. See {CONTRACT_PAGE}."
+        )
+
+
+def score_patches_with_any_method(method: Method, features: Features) -> Tensor:
     """Return the scores of patches, ``(n, p, c)``; each patch is scored like an image."""
     assert features.patches is not None
     n, p, _ = features.patches.shape
-    scores: Tensor = method(Features(pooled=features.patches.flatten(0, 1)))
-    return scores.view(n, p, -1)
+    return method(Features(pooled=features.patches.flatten(0, 1))).view(n, p, -1)

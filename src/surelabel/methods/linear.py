@@ -8,13 +8,13 @@ from torch import Tensor, nn
 
 from surelabel.encoders import Encoder
 from surelabel.links import Link
-from surelabel.methods.interface import TrainingRecipe
+from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.records import Features
 
 INPUT_SCALE = 128.0  # approximate sum of absolute values of a scaled input vector
 
 
-class Linear(nn.Module):
+class Linear(Method):
     """Compute one linear score per label, from a weight vector and a bias.
 
         score = w_c · (128 / sqrt(d) · x) + b_c
@@ -37,8 +37,7 @@ class Linear(nn.Module):
     """
 
     learns_from = "labels"
-    needs: tuple[str, ...] = ()
-    image_size: int | None = None
+    needs = ()
     open_vocabulary = False
     recipe = TrainingRecipe()
 

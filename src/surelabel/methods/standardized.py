@@ -4,11 +4,11 @@ import warnings
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError, InputError, NotFitted
-from surelabel.methods.interface import TrainingRecipe
+from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.text_scoring.text_scorer import (
     TextScorer,
     text_scorer_background_without_labels,
@@ -20,7 +20,7 @@ MAX_PAIRS = 2000  # limit of the number of pair texts for all labels together
 MIN_DEVIATION = 1e-6  # smaller deviations are rounding errors
 
 
-class Standardized(nn.Module):
+class Standardized(Method):
     """Standardize scores per image and per label, and average them with scores of label pairs.
 
         z_ij = column(row(s_ij))        row, column: subtract mean, divide by deviation
@@ -70,8 +70,7 @@ class Standardized(nn.Module):
     """
 
     learns_from = "images"
-    needs: tuple[str, ...] = ()
-    image_size: int | None = None
+    needs = ()
     open_vocabulary = False
     recipe = TrainingRecipe()
 

@@ -2,18 +2,18 @@
 
 from collections.abc import Sequence
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError
-from surelabel.methods.interface import TrainingRecipe
+from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.text_scoring.text_scorer import TextScorer
 from surelabel.methods.text_scoring.view_fusion import ViewFusion
 from surelabel.records import Features
 from surelabel.views import TileLayout, ViewLayout
 
 
-class Tiles(nn.Module):
+class Tiles(Method):
     """Score the whole image and each tile of one or more grids, and fuse the scores.
 
         score = fusion(s(whole), s(tile 1), …, s(tile t))        s: score of ``zero_shot``
@@ -25,7 +25,7 @@ class Tiles(nn.Module):
         encoder: Encoder of images and texts; ``encoder.scale`` is the default of ``scale``.
         names: Labels. Synonyms of one label are separated by ``|``, as in ``sofa|couch``.
         templates, domain, background, scale: Settings of the text scores; see ``TextScorer``.
-        rows, columns: Number of tile rows and tile columns of the finest grid.
+        rows, columns: Number of tile rows and tile columns of the finest grid, >= 1.
         grids: Largest number of grids, >= 1. The first grid is the finest grid. Each further grid
             has one row and one column less than the grid before, until a grid has at most two of
             each. With 3 rows, 3 columns and 2 grids an image needs 1 + 9 + 4 encoder passes.
@@ -56,8 +56,7 @@ class Tiles(nn.Module):
     """
 
     learns_from = "nothing"
-    needs: tuple[str, ...] = ("views",)
-    image_size: int | None = None
+    needs = ("views",)
     open_vocabulary = True
     recipe = TrainingRecipe()
 

@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from surelabel.encoders import Encoder
-from surelabel.methods.interface import TrainingRecipe
+from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.text_scoring.text_scorer import TextScorer
 from surelabel.records import Features
 
 
-class ZeroShot(nn.Module):
+class ZeroShot(Method):
     """Score an image by its cosine with each label text, relative to a fixed reference list.
 
         score = tau · cos(x, t_c) - log mean_r exp(tau · cos(x, t_r))
@@ -39,8 +39,7 @@ class ZeroShot(nn.Module):
     """
 
     learns_from = "nothing"
-    needs: tuple[str, ...] = ()
-    image_size: int | None = None
+    needs = ()
     open_vocabulary = True
     recipe = TrainingRecipe()
 

@@ -5,6 +5,7 @@ from torch import Tensor
 from surelabel.records import TrainingStep
 from surelabel.regularizers.covariance.prediction_covariance import (
     TextSimilarity,
+    check_prediction_covariance_settings,
     prediction_correlation,
     prediction_covariance_batch,
     prediction_covariance_difference,
@@ -31,8 +32,8 @@ def class_correlation(
             the cosine scaled linearly to [0, 1] over all label pairs.
         epsilon: Number added to each variance, >= 0. If the predictions of a label are nearly
             constant, ``epsilon`` keeps the correlations of the label close to 0.
-        min_images: Smallest number of images where the targets of both labels of a pair are known.
-            Label pairs with fewer images are left out.
+        min_images: Smallest number of images where the targets of both labels of a pair are known,
+            >= 1. Label pairs with fewer images are left out.
 
     Returns:
         Scalar loss in [0, 4], ``()``, in float32 or a wider type. If no label pair is left, the
@@ -40,7 +41,8 @@ def class_correlation(
 
     Raises:
         InputError: If the step has no texts, or the shapes of its tensors do not match.
-        ConfigError: If ``similarity`` is not "cosine", "centered" or "minmax".
+        ConfigError: If ``similarity`` is not "cosine", "centered" or "minmax", or another setting
+            is out of range.
 
     Source:
         None; ours, a variant of ``class_covariance``.
@@ -53,6 +55,7 @@ def class_correlation(
         >>> class_correlation(step).round(decimals=4)
         tensor(0.3351)
     """
+    check_prediction_covariance_settings(epsilon, min_images)
     batch = prediction_covariance_batch(step, similarity)
     correlation = prediction_correlation(
         batch.scores.sigmoid(), batch.known_weights, batch.n_images, epsilon

@@ -6,6 +6,7 @@ from torch import Tensor
 from surelabel.records import TrainingStep
 from surelabel.regularizers.covariance.prediction_covariance import (
     TextSimilarity,
+    check_prediction_covariance_settings,
     prediction_covariance_batch,
     prediction_covariance_difference,
 )
@@ -36,8 +37,8 @@ def class_covariance_pairwise(
             the cosine scaled linearly to [0, 1] over all label pairs.
         epsilon: Number added to each variance, >= 0. If the predictions of a label are nearly
             constant, ``epsilon`` keeps the correlations of the label close to 0.
-        min_images: Smallest number of images where both labels of a pair are negative. Label pairs
-            with fewer images are left out.
+        min_images: Smallest number of images where both labels of a pair are negative, >= 1. Label
+            pairs with fewer images are left out.
 
     Returns:
         Scalar loss in [0, 4], ``()``, in float32 or a wider type. If no label pair is left, the
@@ -45,7 +46,8 @@ def class_covariance_pairwise(
 
     Raises:
         InputError: If the step has no texts, or the shapes of its tensors do not match.
-        ConfigError: If ``similarity`` is not "cosine", "centered" or "minmax".
+        ConfigError: If ``similarity`` is not "cosine", "centered" or "minmax", or another setting
+            is out of range.
 
     Source:
         None; ours, a variant of ``class_covariance``.
@@ -57,6 +59,7 @@ def class_covariance_pairwise(
         >>> class_covariance_pairwise(step).round(decimals=4)
         tensor(0.3351)
     """
+    check_prediction_covariance_settings(epsilon, min_images)
     batch = prediction_covariance_batch(step, similarity)
     shared_images = batch.negative_weights.T @ batch.negative_weights
     correlation = _class_covariance_pairwise_correlation(

@@ -5,6 +5,7 @@ from torch import Tensor
 from surelabel.records import TrainingStep
 from surelabel.regularizers.covariance.prediction_covariance import (
     TextSimilarity,
+    check_prediction_covariance_settings,
     prediction_covariance_batch,
     prediction_covariance_difference,
     prediction_covariance_to_correlation,
@@ -34,8 +35,8 @@ def class_second_moment(
             "centered" for the cosine after the mean text vector is subtracted, "minmax" for the
             cosine scaled linearly to [0, 1] over all label pairs.
         epsilon: Number added to the diagonal before the square root, >= 0.
-        min_images: Smallest number of images where both labels of a pair are negative. Label pairs
-            with fewer images are left out.
+        min_images: Smallest number of images where both labels of a pair are negative, >= 1. Label
+            pairs with fewer images are left out.
 
     Returns:
         Scalar loss in [0, 4], ``()``, in float32 or a wider type. If no label pair is left, the
@@ -43,7 +44,8 @@ def class_second_moment(
 
     Raises:
         InputError: If the step has no texts, or the shapes of its tensors do not match.
-        ConfigError: If ``similarity`` is not "cosine", "centered" or "minmax".
+        ConfigError: If ``similarity`` is not "cosine", "centered" or "minmax", or another setting
+            is out of range.
 
     Source:
         None; ours, a variant of ``class_covariance``.
@@ -56,6 +58,7 @@ def class_second_moment(
         >>> class_second_moment(step).round(decimals=4)
         tensor(0.9904)
     """
+    check_prediction_covariance_settings(epsilon, min_images)
     batch = prediction_covariance_batch(step, similarity)
     confidence = batch.negative_weights * (-batch.scores).sigmoid()
     moment = prediction_covariance_to_correlation(

@@ -50,7 +50,7 @@ class BatchSource(Protocol):
 class TargetUpdatingBatchSource(BatchSource, Protocol):
     """Batch source that updates its targets during training, with the scores of the method."""
 
-    def update_targets(self, batch: Any, scores: Tensor) -> None:
+    def update_targets(self, batch: Batch, scores: Tensor) -> None:
         """Update the targets of a batch after the optimizer step.
 
         The update uses the scores ``(n, c)`` of n images and c labels.
@@ -59,7 +59,7 @@ class TargetUpdatingBatchSource(BatchSource, Protocol):
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the targets for a checkpoint."""
 
-    def load_state_dict(self, state: dict[str, Any]) -> Any:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore the state of the targets from a checkpoint."""
 
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -14,6 +14,19 @@ from surelabel.errors import DataError
 from surelabel.files import atomic_file
 
 FORMAT_VERSION = 2  # files of surelabel 0.1.0 have no version
+
+
+class StatefulObject(Protocol):
+    """Object of a training run with a state, such as a method or an optimizer."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state: tensors, numbers, strings, and sequences and mappings of these."""
+
+    def load_state_dict(self, state: dict[str, Any], /) -> object:
+        """Restore the state."""
+
+
+TrainingState = Mapping[str, StatefulObject | torch.Generator]
 
 
 class Checkpoint:
@@ -28,7 +41,7 @@ class Checkpoint:
     def __init__(self, path: str | Path, *, run_id: str):
         self.path, self.run_id = Path(path), run_id
 
-    def save(self, state: Mapping[str, Any], history: Sequence[Sequence[float]]) -> None:
+    def save(self, state: TrainingState, history: Sequence[Sequence[float]]) -> None:
         """Write the state of a training run to the checkpoint file.
 
         Args:
@@ -52,7 +65,7 @@ class Checkpoint:
         with atomic_file(self.path) as new_file:
             save_file(tensors, new_file, metadata={"run": json.dumps(header)})
 
-    def resume(self, state: Mapping[str, Any]) -> list[list[float]]:
+    def resume(self, state: TrainingState) -> list[list[float]]:
         """Restore the state of a training run and return the losses of the finished epochs.
 
         If there is no checkpoint file, change nothing and return an empty list.
@@ -99,11 +112,13 @@ class Checkpoint:
         self.path.unlink(missing_ok=True)
 
 
-def _get_training_checkpoint_state(item: Any) -> Any:
+def _get_training_checkpoint_state(
+    item: StatefulObject | torch.Generator,
+) -> dict[str, Any] | Tensor:
     return item.get_state() if isinstance(item, torch.Generator) else item.state_dict()
 
 
-def _set_training_checkpoint_state(item: Any, state: Any) -> None:
+def _set_training_checkpoint_state(item: StatefulObject | torch.Generator, state: Any) -> None:
     if isinstance(item, torch.Generator):
         item.set_state(state)
     else:

@@ -132,7 +132,7 @@ class CutAndSewSource:
     def __len__(self) -> int:
         return math.ceil(len(self._paths) / self._batch_size)
 
-    def update_targets(self, batch: CutAndSewBatch, scores: Tensor) -> None:
+    def update_targets(self, batch: Batch, scores: Tensor) -> None:
         """Move the pseudo-labels of a batch towards the student's scores of the weak views.
 
         The scores are log-odds. For each label of a canvas, the gradient changes only the
@@ -140,6 +140,7 @@ class CutAndSewSource:
         """
         if not self._sewing.label_learning_rate:
             return
+        assert isinstance(batch, CutAndSewBatch)  # from ``batches``
         rows = batch.estimator_batch
         labels = blend_labels_of_sewing(rows.log_odds, rows.canvases)
         em_expectation_loss(labels, scores[: len(labels)]).mean().backward()

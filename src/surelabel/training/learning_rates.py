@@ -8,6 +8,7 @@ from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, LRScheduler, SequentialLR
 
 from surelabel.errors import ConfigError
+from surelabel.methods import ScalesLearningRates
 from surelabel.training.batches import BatchSource
 
 
@@ -18,7 +19,7 @@ def learning_rate_parameter_groups(
 
     Weight decay applies only to parameters with two or more axes.
     """
-    scales: Mapping[str, float] = getattr(method, "learning_rate_scales", {})
+    scales = method.learning_rate_scales if isinstance(method, ScalesLearningRates) else {}
     parameters_of: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, parameter in [*method.named_parameters(), *(("", p) for p in source.parameters())]:
         if parameter.requires_grad:

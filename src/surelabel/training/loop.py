@@ -6,11 +6,12 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from surelabel.errors import ConfigError
+from surelabel.methods import Method, TrainsSeveralHeads
 from surelabel.training.batches import Batch, BatchSource, TargetUpdatingBatchSource
-from surelabel.training.checkpoint import Checkpoint
+from surelabel.training.checkpoint import Checkpoint, StatefulObject
 from surelabel.training.learning_rates import learning_rate_parameter_groups, learning_rate_schedule
 from surelabel.training.objective import Objective
 from surelabel.training.weight_averaging import WeightAverage
@@ -32,7 +33,7 @@ class EpochResult(NamedTuple):
 
 
 def run_training_loop(
-    method: nn.Module,
+    method: Method,
     source: BatchSource,
     *,
     objective: Objective,
@@ -52,10 +53,9 @@ def run_training_loop(
     The learning rate has a linear warm-up and a cosine decay.
 
     Args:
-        method: Module that computes scores from features. The optional attribute
-            ``learning_rate_scales`` maps module paths to factors of the learning rate. The optional
-            method ``training_scores(features, targets, known)`` returns scores ``(h, n, c)`` of h
-            heads, n images and c labels; the objective is averaged over the heads.
+        method: Module that computes scores from features. If the method is an instance of
+            ``ScalesLearningRates``, its modules have different learning rates. If the method is an
+            instance of ``TrainsSeveralHeads``, the objective is averaged over the heads.
         source: Source of the batches. A ``TargetUpdatingBatchSource`` receives the scores after
             each step, averaged over heads. The state of such a source is part of the checkpoint.
         objective: Loss and regularizer; unknown targets have no influence.
@@ -93,7 +93,7 @@ def run_training_loop(
     schedule = learning_rate_schedule(torch_optimizer, steps, warm_up)
     epoch_progress = _TrainingLoopEpoch(generator)
     average = WeightAverage(method, ema_decay) if ema_decay else None
-    state = {
+    state: dict[str, StatefulObject | torch.Generator] = {
         "method": method,
         "optimizer": torch_optimizer,
         "schedule": schedule,
@@ -193,7 +193,7 @@ def _update_targets_in_training_loop(
 
 
 def _accumulate_training_loop_gradients(
-    method: nn.Module, batches: list[Batch], objective: Objective
+    method: Method, batches: list[Batch], objective: Objective
 ) -> tuple[Tensor, list[Tensor]]:
     """Accumulate the gradients of the batches of one optimizer step.
 
@@ -217,14 +217,11 @@ def _accumulate_training_loop_gradients(
     return sums, scores
 
 
-def _training_loop_scores(method: nn.Module, batch: Batch) -> Tensor:
+def _training_loop_scores(method: Method, batch: Batch) -> Tensor:
     """Return the scores ``(h, n, c)`` of all h training heads, for n images and c labels.
 
     Most methods have one head.
     """
-    training_scores = getattr(method, "training_scores", None)
-    if training_scores is None:
-        scores: Tensor = method(batch.features)
-        return scores[None]
-    heads: Tensor = training_scores(batch.features, batch.targets, batch.known)
-    return heads
+    if isinstance(method, TrainsSeveralHeads):
+        return method.training_scores(batch.features, batch.targets, batch.known)
+    return method(batch.features)[None]

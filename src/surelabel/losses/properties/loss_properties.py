@@ -9,7 +9,8 @@ from torch import Tensor
 
 from surelabel.errors import ConfigError
 from surelabel.links import Sigmoid
-from surelabel.losses import LINK_OF_LOSS, LOSSES, SET_LOSSES
+from surelabel.losses import LOSSES, SET_LOSSES
+from surelabel.losses.properties.loss_link import make_loss_link
 from surelabel.tables import configure_table_entry
 
 POSITIVE_SHARES = [0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999]
@@ -73,11 +74,11 @@ def measure_loss_properties(name: str, **settings: Any) -> LossProperties:
             f"The loss must be a loss of single labels, {', '.join(LOSSES)}; got {name!r}, which "
             f"compares labels. Fit a calibrator to the scores to obtain probabilities."
         )
-    loss, make_link = configure_table_entry(LOSSES, name, **settings), LINK_OF_LOSS[name]
+    loss = configure_table_entry(LOSSES, name, **settings)
     shares = torch.tensor([POSITIVE_SHARES], dtype=torch.float64)
     scores = minimizers_for_loss_properties(loss, shares)
     minima = loss(scores, shares)
-    link = make_link(**settings) if make_link else Sigmoid()
+    link = make_loss_link(name, **settings) or Sigmoid()
     is_recovered = _loss_property_values_agree(link.logits(scores).sigmoid(), shares)
     is_proper_by_sigmoid = _loss_property_values_agree(scores.sigmoid(), shares)
     return LossProperties(

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError, InputError
 from surelabel.methods.dense_regions.refinement import refine_by_attention
 from surelabel.methods.dense_regions.windows import select_windows
-from surelabel.methods.interface import TrainingRecipe
+from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.text_scoring.text_scorer import TextScorer
 from surelabel.records import Features
 from surelabel.views import RegionLayout, ViewLayout
@@ -19,7 +19,7 @@ MIN_WINDOW_SIZE = 0.01  # window positions are rounded to a hundredth of it
 MIN_GRID_SIDE = 4  # patches down and across; a coarser grid does not localize labels
 
 
-class DenseRegions(nn.Module):
+class DenseRegions(Method):
     """Score all patches, and encode windows around the highest-scoring patches separately.
 
         score = w · max over patches of R + (1 - w) · max(s(image), s(window 1), …)
@@ -68,7 +68,7 @@ class DenseRegions(nn.Module):
     """
 
     learns_from = "nothing"
-    needs: tuple[str, ...] = ("self_aware", "attention", "views")
+    needs = ("self_aware", "attention", "views")
     open_vocabulary = True
     recipe = TrainingRecipe()
 

@@ -12,7 +12,7 @@ from surelabel.calibration import Platt
 from surelabel.encoders import Encoder, prompt_templates
 from surelabel.errors import ConfigError
 from surelabel.links import Link
-from surelabel.methods.interface import TrainingRecipe
+from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.recover_match.ladder import LadderLocalAdapter
 from surelabel.methods.recover_match.prompted_labels import PromptedLabels
 from surelabel.methods.region_matching.region_matching import RegionMatching
@@ -40,7 +40,7 @@ class CosineSimilarities(NamedTuple):
     frozen: Tensor | None = None
 
 
-class RecoverMatch(nn.Module):
+class RecoverMatch(Method):
     """Score labels by the cosine of the whole image and the mean cosine of matched regions.
 
         local = mean cosine of the regions that are matched to a label
@@ -60,15 +60,15 @@ class RecoverMatch(nn.Module):
         names: Labels. Other labels can be scored after the fit. The score of a label depends
             slightly on the other labels, because the plan distributes regions among all labels.
         templates: Prompt templates; see ``TextScorer``.
-        depth: Number of last blocks of the tower with a text-guided selection.
-        first_block: Index of the first block in the sum of self-aware attention, 0-based. The last
-            ``depth`` blocks are always part of the sum.
+        depth: Number of last blocks of the tower with a text-guided selection, >= 1.
+        first_block: Index of the first block in the sum of self-aware attention, 0-based, >= 0. The
+            last ``depth`` blocks are always part of the sum.
         self_aware: Whether region vectors are computed from self-aware attention. If False, region
             vectors are computed from the last tokens of the tower.
         text_guided_selection: Whether text-guided selections are added.
         text_prompts: Number of learned tokens in each of the last text layers, >= 0.
-        text_prompt_layers: Number of last text layers with prompts, limited by the depth of the
-            tower. If None, the last quarter of the layers has prompts, for example 3 of 12 layers.
+        text_prompt_layers: Number of last text layers with prompts, >= 1, limited by the depth of
+            the tower. If None, the last quarter of the layers has prompts, such as 3 of 12 layers.
         visual_prompts: Number of learned tokens in each of the last ``depth`` blocks, >= 0.
         transport: Entry of ``TRANSPORTS`` that matches regions to labels.
         regularization: Entropic regularization of the transport plan (lambda1 in the paper), > 0.
@@ -118,8 +118,7 @@ class RecoverMatch(nn.Module):
     """
 
     learns_from = "labels"
-    needs: tuple[str, ...] = ("ladder",)
-    image_size: int | None = None
+    needs = ("ladder",)
     open_vocabulary = True
     recipe = TrainingRecipe(
         epochs=8,

@@ -1,5 +1,6 @@
 """Matching of image regions to labels by optimal transport on their cosines."""
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -50,11 +51,11 @@ class RegionMatching:
 
     def __post_init__(self) -> None:
         configure_table_entry(TRANSPORTS, self.transport)
-        if not self.regularization > 0:
+        if not 0 < self.regularization < math.inf:
             raise ConfigError(f"regularization must be above 0; got {self.regularization}.")
-        if not self.knowledge_weight >= 0:
+        if not 0 <= self.knowledge_weight < math.inf:
             raise ConfigError(f"knowledge_weight must be 0 or more; got {self.knowledge_weight}.")
-        if not self.presence_scale >= 0:
+        if not 0 <= self.presence_scale < math.inf:
             raise ConfigError(f"presence_scale must be 0 or more; got {self.presence_scale}.")
 
     def plan(

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError, InputError, NotFitted
-from surelabel.methods.interface import TrainingRecipe
+from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.region_statistics.discriminant_analysis import linear_discriminant_analysis
 from surelabel.methods.region_statistics.patch_selection import (
     select_high_scoring_patches,
@@ -27,7 +27,7 @@ IMAGES_PER_BATCH = 32  # images whose patches are scored together
 WHOLE_IMAGE = RegionLayout([(0, 0, 1, 1)])
 
 
-class RegionStatistics(nn.Module):
+class RegionStatistics(Method):
     """Score patches by linear discriminant analysis, fitted on the lowest-entropy patches.
 
         p_c    = softmax over the labels of tau · cos(x, t_c), for each patch of unlabelled images
@@ -87,7 +87,7 @@ class RegionStatistics(nn.Module):
     """
 
     learns_from = "images"
-    needs: tuple[str, ...] = ("self_aware", "views")
+    needs = ("self_aware", "views")
     open_vocabulary = False
     recipe = TrainingRecipe()
 

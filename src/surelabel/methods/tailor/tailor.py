@@ -1,14 +1,15 @@
 """Student of TailorCLIP: a query decoder that is trained on pseudo-labels of unlabelled images."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError, InputError
 from surelabel.links import Link
-from surelabel.methods.interface import TrainingRecipe
+from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.tailor.query_decoder import (
     ATTENTION_HEADS,
     QueryDecoder,
@@ -19,7 +20,7 @@ from surelabel.records import Features
 IMAGES_PER_BATCH = 64  # outside training
 
 
-class Tailor(nn.Module):
+class Tailor(Method):
     """Decode the last tokens of a frozen image tower with one query per label.
 
     The tower encodes the whole image once, at a larger size than the default size of the encoder.
@@ -32,8 +33,8 @@ class Tailor(nn.Module):
         names: Labels.
         image_size: Height and width in pixels at which images are encoded, a multiple of the patch
             size. If None, twice the default size is used.
-        width: Width of queries and memory, a multiple of 8.
-        layers: Number of decoder layers.
+        width: Width of queries and memory, a multiple of 8, >= 8.
+        layers: Number of decoder layers, >= 1.
         reduction: Width of the tokens divided by the width of the bottleneck, >= 1. If None, the
             value is 16 for tokens at least twice as wide as the joint space, as in a ResNet, and 2
             otherwise.
@@ -64,8 +65,7 @@ class Tailor(nn.Module):
     """
 
     learns_from = "images"
-    needs: tuple[str, ...] = ("trunk",)
-    image_size: int | None = None
+    needs = ("trunk",)
     open_vocabulary = False
     recipe = TrainingRecipe(
         epochs=10, batch_size=16, micro_batch_size=16, learning_rate=0.001, weight_decay=0.01
@@ -89,7 +89,7 @@ class Tailor(nn.Module):
         )
         if width % ATTENTION_HEADS:
             raise ConfigError(f"width must be a multiple of {ATTENTION_HEADS}; got {width}.")
-        if not 0 <= dropout < 1 or decoder_learning_rate_scale < 0:
+        if not (0 <= dropout < 1 and 0 <= decoder_learning_rate_scale < math.inf):
             raise ConfigError(
                 "dropout must be in [0, 1) and decoder_learning_rate_scale 0 or more; "
                 f"got {dropout} and {decoder_learning_rate_scale}."

@@ -34,7 +34,8 @@ class CutAndSew:
         strong_view_weight: Weight of the loss of the strongly augmented view, >= 0. If 0, the view
             is not used.
         label_learning_rate: Learning rate of the labels, >= 0. If 0, the labels are not updated.
-        label_weight_decay: Weight decay of the labels towards log-odds 0, >= 0.
+        label_weight_decay: Weight decay of the labels towards log-odds 0, >= 0, and at most
+            1 / ``label_learning_rate``.
 
     Raises:
         ConfigError: If a setting is out of range.
@@ -72,7 +73,10 @@ class CutAndSew:
             "overlay_scale": (0 < self.overlay_scale <= 1, "a fraction of a side, in (0, 1]"),
             "strong_view_weight": (0 <= self.strong_view_weight < math.inf, "0 or more"),
             "label_learning_rate": (0 <= rate < math.inf, "0 or more, such as 0.01"),
-            "label_weight_decay": (0 <= decay <= 1, "in [0, 1 / label_learning_rate]"),
+            "label_weight_decay": (
+                self.label_weight_decay >= 0 and decay <= 1,
+                "in [0, 1 / label_learning_rate]",
+            ),
         }
         for name, (is_valid, valid_range) in ranges.items():
             if not is_valid:

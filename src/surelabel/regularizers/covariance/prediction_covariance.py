@@ -1,5 +1,6 @@
 """Correlation of the predictions of two labels, compared with the similarity of their texts."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -70,6 +71,18 @@ def prediction_covariance_batch(step: TrainingStep, similarity: TextSimilarity) 
             step.texts.detach().to(scores), similarity
         ),
     )
+
+
+def check_prediction_covariance_settings(epsilon: float, min_images: int) -> None:
+    """Check that the settings of a covariance regularizer are in range.
+
+    Raises:
+        ConfigError: If ``epsilon`` is below 0 or infinite, or ``min_images`` is below 1.
+    """
+    if not 0 <= epsilon < math.inf:
+        raise ConfigError(f"epsilon must be 0 or more; got {epsilon}. Use 1e-6 by default.")
+    if min_images < 1:
+        raise ConfigError(f"min_images must be 1 or more; got {min_images}. Use 4 by default.")
 
 
 def prediction_covariance_text_similarity(texts: Tensor, similarity: TextSimilarity) -> Tensor:

@@ -1,0 +1,26 @@
+"""Construction of the link of a loss with given settings."""
+
+from typing import Any
+
+from surelabel.links import Link
+from surelabel.losses import LINK_OF_LOSS
+from surelabel.tables import table_entry_settings
+
+
+def make_loss_link(name: str, **settings: Any) -> Link | None:
+    """Return the link of a head that was trained with a loss; if there is no link, return None.
+
+    Args:
+        name: Key of ``LOSSES`` or ``SET_LOSSES``.
+        settings: Settings of the loss. Those that are not settings of the link have no influence on
+            the link.
+
+    Example:
+        >>> make_loss_link("focal", gamma_neg=1.0)
+        Focal(gamma_pos=2.0, gamma_neg=1.0, clip=0.0, variant='paper')
+    """
+    link = LINK_OF_LOSS[name]
+    if link is None:
+        return None
+    accepted = table_entry_settings(link)
+    return link(**{key: value for key, value in settings.items() if key in accepted})

@@ -1,0 +1,23 @@
+import pytest
+
+from surelabel.links import SPA, Focal, Sigmoid
+from surelabel.losses import LINK_OF_LOSS
+from surelabel.losses.properties.loss_link import make_loss_link
+
+
+@pytest.mark.parametrize(
+    ("loss", "settings", "link"),
+    [
+        ("binary", {}, Sigmoid()),
+        ("spa", {"zeta_neg": 2.0}, SPA(zeta_neg=2.0)),
+        ("asymmetric", {"clip": 0.1}, Focal(clip=0.1)),
+        ("ranking", {}, None),
+    ],
+)
+def test_the_link_has_the_settings_of_the_loss(loss, settings, link):
+    assert repr(make_loss_link(loss, **settings)) == repr(link)
+
+
+def test_a_setting_of_the_loss_alone_does_not_reach_the_link(monkeypatch):
+    monkeypatch.setitem(LINK_OF_LOSS, "weighted", Sigmoid)
+    assert isinstance(make_loss_link("weighted", weight=3.0), Sigmoid)
