@@ -1,11 +1,18 @@
 import os
 import shutil
+import sys
 import tempfile
+from functools import cache
+from types import SimpleNamespace
 
+# Arrays are small here, so threads only wait for each other; commands that tests start inherit it.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import pytest
 import torch
 from hypothesis import settings
 
-torch.set_num_threads(1)  # the tensors here are small; threads only get in each other's way
+torch.set_num_threads(1)
 settings.register_profile("surelabel", deadline=None, derandomize=True)  # the same on every run
 settings.load_profile("surelabel")
 
@@ -18,3 +25,65 @@ def pytest_configure(config):
     folder = tempfile.mkdtemp(prefix="surelabel-tests-")
     os.environ["SURELABEL_CACHE"] = folder
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _embedded_encoders_are_read_once():
+    """Share the weights of each embedded encoder, and check at the end that no test changed them.
+
+    Nothing is imported here: what the test files have not imported is not shared.
+    """
+    embedded_weights = sys.modules.get("surelabel.encoders.embedded.embedded_weights")
+    if embedded_weights is None:
+        yield
+        return
+    encoders = []
+
+    @cache
+    def read_once(folder, name, *, device="cpu", read=embedded_weights.__dict__[READ]):
+        encoders.append(read(folder, name, device=device))
+        return encoders[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(embedded_weights, READ, read_once)
+        yield
+    for shared in encoders:
+        again = type(shared)(
+            shared.model,
+            shared.tokenizer,
+            name=shared.name,
+            config=shared.config,
+            preprocess_cfg=shared.preprocess_cfg,
+        )
+        assert again.fingerprint == shared.fingerprint
+
+
+READ = "encoder_from_embedded_weights_folder"
+DECODING, PASS = 10, 1000  # seconds of an image, and of a batch, on the clock of `timed`
+
+
+@pytest.fixture
+def timed(monkeypatch):
+    """Return a function that gives an encoder exact times on a clock that nothing else moves."""
+    now = [0]
+    clock = SimpleNamespace(perf_counter=lambda: now[0])
+    for module in ("image_features", "view_features", "in_memory"):
+        monkeypatch.setattr(f"surelabel.features.{module}.time", clock)
+
+    class Timed:
+        def __init__(self, encoder):
+            self._real = encoder
+
+        def __getattr__(self, name):
+            value = getattr(self._real, name)
+            if name == "preprocess":
+                return lambda image: self._take(DECODING, value, image)
+            if name.startswith("encode_") and not name.endswith(("labels", "sentences")):
+                return lambda pixels, **more: self._take(PASS, value, pixels, **more)
+            return value
+
+        def _take(self, seconds, act, *arguments, **more):
+            now[0] += seconds
+            return act(*arguments, **more)
+
+    return Timed

@@ -11,8 +11,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "surelabel"
 LAYERS = [
     {"errors"},
     {"migration"},
-    {"progress", "shapes", "tables", "files"},
-    {"arrays"},
+    {"progress", "shapes", "tables", "files", "markup"},
+    {"arrays", "summaries"},
     {"records"},
     {"transport", "links"},
     {"losses", "regularizers", "metrics", "calibration", "decisions", "optimizers"},

@@ -30,8 +30,10 @@ def validate_target_arrays(
         InputError: If a known target is outside [0, 1], if a value of ``known`` is neither True
             nor False, or if ``targets`` and ``known`` do not have one shape ``(n, c)``.
     """
-    values = np.array(targets, dtype=np.float64)
-    is_known = ~np.isnan(values)
+    given = np.asarray(targets)
+    values = np.array(given, dtype=np.float64)
+    is_whole = given.dtype.kind in "biu"  # Booleans and integers are never NaN
+    is_known = np.ones(values.shape, bool) if is_whole else ~np.isnan(values)
     if known is not None:
         flags = np.asarray(known)
         if not np.isin(flags, (0, 1)).all():

@@ -120,7 +120,7 @@ RECOGNIZER = {  # methods of Recognizer
     "where": "localize",
     "linked": "logits_of",
     "move_to": "adapt_to_shift",
-    "predict_pictures": "predict_pil_images",
+    "predict_pictures": "predict",
 }
 OPTIONS = {  # options of the command line
     "--as-many": "--expected-count",

@@ -2,7 +2,6 @@
 
 import csv
 import shutil
-from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,13 +10,9 @@ from click.testing import CliRunner
 
 from surelabel.cli import main
 from surelabel.data import collection
-from surelabel.encoders.embedded import embedded_weights
 
 NAMES = ["lion", "coffee", "guitar", "rocket"]
 IMAGES = 24
-READ_ONCE = cache(
-    embedded_weights.encoder_from_embedded_weights_folder
-)  # every command loads its encoder; here they share it
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +23,6 @@ def cache_folder(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def _own_cache(cache_folder, monkeypatch):
     monkeypatch.setenv("SURELABEL_CACHE", str(cache_folder))
-    monkeypatch.setattr(embedded_weights, "encoder_from_embedded_weights_folder", READ_ONCE)
 
 
 @pytest.fixture(scope="session")

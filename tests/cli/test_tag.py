@@ -2,11 +2,14 @@ import json
 import re
 import sys
 
+import numpy as np
 import pytest
 
-from surelabel.cli.tag import format_tags
+from surelabel.cli.tag import format_tags, print_tag_summary
+from surelabel.cli.terminal import Terminal
 from surelabel.data import read_predictions
 from surelabel.recognizer import Recognizer
+from surelabel.records import EncodingStats, Predictions, SkippedImage
 
 
 def test_a_line_a_image_with_what_is_likelier_than_not(home, run):
@@ -30,6 +33,20 @@ def test_the_closing_line_says_how_fast_and_how_many_came_from_the_cache(home, r
         r"24 were cached\.\n",
         said,
     )
+
+
+def test_the_closing_line_has_each_time_and_the_images_that_were_skipped(capsys):
+    stats = EncodingStats(n_cached=2, decode_seconds=1.23, model_seconds=4.56, encoder_passes=7)
+    scores = np.zeros((8, 1), dtype=np.float32)
+    skipped = [SkippedImage(f"{i}.png", "empty file") for i in range(2)]
+    found = Predictions("abcdefgh", ["lion"], scores, skipped=skipped, encoding_stats=stats)
+    print_tag_summary(Terminal(), found, 5.0)
+    assert capsys.readouterr().err.splitlines() == [
+        "10 images in 5.0 s, 2 per second: decoding 1.2 s, encoder 4.6 s; 2 were cached.",
+        "Skipped 2 images that cannot be read:",
+        "  0.png: empty file",
+        "  1.png: empty file",
+    ]
 
 
 def test_quiet_leaves_the_closing_line_out_but_names_what_was_skipped(home, run):

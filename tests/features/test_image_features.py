@@ -55,6 +55,31 @@ def test_the_second_time_everything_comes_from_the_cache(encoder, paths, tmp_pat
     assert first.features.grid == second.features.grid == (8, 8)
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_times_are_sums_over_images_and_over_passes(encoder, paths, tmp_path, timed, workers):
+    (tmp_path / "bad.jpg").write_bytes(b"no image")
+    given, cache = [*paths, str(tmp_path / "bad.jpg")], FeatureCache(tmp_path / "cache")
+    options = {"cache": cache, "batch_size": 5, "workers": workers}
+    some = encode_image_files(timed(encoder), given[:4], **options)
+    assert (some.n_cached, some.decode_seconds, some.model_seconds) == (0, 4 * 10, 1000)
+    rest = encode_image_files(timed(encoder), given, **options)
+    assert (rest.n_cached, rest.decode_seconds, rest.model_seconds) == (4, 8 * 10, 3 * 1000)
+
+
+def test_the_time_to_open_an_unreadable_image_counts_as_decoding(
+    encoder, paths, tmp_path, timed, monkeypatch
+):
+    def open_slowly(path, *, min_side):
+        encode_images_slowly.preprocess(Image.new("RGB", (9, 9)))
+        return open_image(path, min_side=min_side)
+
+    encode_images_slowly = timed(encoder)
+    monkeypatch.setattr("surelabel.features.image_features.open_image", open_slowly)
+    (tmp_path / "bad.jpg").write_bytes(b"no image")
+    found = encode_image_files(encoder, [paths[0], str(tmp_path / "bad.jpg")], workers=0)
+    assert (found.decode_seconds, found.model_seconds) == (2 * 10, 0)
+
+
 @pytest.mark.parametrize("name", ["tiny-vit", "tiny-rn"])
 @pytest.mark.parametrize("part", ["attentive", "trunk"])
 def test_attention_and_trunk_come_from_the_cache_as_they_were(name, part, paths, tmp_path):

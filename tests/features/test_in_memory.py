@@ -50,3 +50,9 @@ def test_a_turned_or_grey_image_is_seen_upright_and_in_colour(encoder):
 def test_no_images_are_refused(encoder):
     with pytest.raises(InputError, match="at least one image; got none"):
         encode_images_in_memory(encoder, [])
+
+
+def test_times_are_sums_over_images_and_over_passes(encoder, timed):
+    images = [Image.effect_noise((60, 40), 80) for _ in range(5)]
+    found = encode_images_in_memory(timed(encoder), images, batch_size=2)
+    assert (found.n_cached, found.decode_seconds, found.model_seconds) == (0, 5 * 10, 3 * 1000)

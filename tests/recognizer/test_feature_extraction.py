@@ -10,22 +10,24 @@ from surelabel.data import collection
 from surelabel.encoders import load_encoder
 from surelabel.errors import ConfigError, DataError
 from surelabel.features import FeatureCache, encode_image_files, encode_views
+from surelabel.methods import ZeroShot
 from surelabel.recognizer.compatibility import check_encoder_method_compatibility
 from surelabel.recognizer.feature_extraction import (
     extract_features,
     feature_extraction_kinds_for_needs,
     feature_extraction_kinds_of_method,
 )
-from surelabel.recognizer.inputs import encode_recognizer_input, encode_recognizer_pil_inputs
+from surelabel.recognizer.inputs import encode_recognizer_input
 from surelabel.records import Images, LabelledFeatures
 from surelabel.training import select_feature_batch_rows
 from surelabel.views import CropLayout, RegionLayout, TileLayout
 
 
-class Asking:
+class Asking(ZeroShot):
     """A method that needs certain parts and asks for certain cuts, one after another."""
 
     def __init__(self, *needs, cuts=(), image_size=None, between=None):
+        super().__init__(load_encoder("tiny-rn"), ["lion"])
         self.needs, self.image_size = needs, image_size
         self._cuts, self._between = list(cuts), between
 
@@ -33,6 +35,9 @@ class Asking:
         if self._between:
             self._between(features)
         return self._cuts.pop(0) if self._cuts else None
+
+    def view_scores(self, features):
+        return self.text_scorer(features.views)
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +100,21 @@ def test_parts_of_several_passes_come_together(encoder, paths):
     assert torch.equal(features.layers[-1], trunk)
     assert features.grid == (3, 3)
     assert found.encoder_passes.tolist() == [3] * 4
+
+
+def test_times_of_all_passes_and_of_the_views_are_added_up(encoder, paths, timed):
+    method = Asking("attention", "patches", "views", cuts=[TileLayout(1, 2), TileLayout(3, 1)])
+    found = extract_features(paths, method, timed(encoder), workers=0)
+    assert found.decode_seconds == 4 * (1 + 1 + 2 + 3) * 10
+    assert found.model_seconds == 4 * 1000
+
+
+@pytest.mark.parametrize(("first", "second"), [(3, 1), (1, 3), (4, 4)])
+def test_an_image_is_cached_only_if_all_its_passes_are(encoder, paths, tmp_path, first, second):
+    cache, method = FeatureCache(tmp_path / "cache"), Asking("attention", "patches")
+    for kind, count in (("attentive", first), ("patches", second)):
+        encode_image_files(encoder, paths[:count], kind=kind, cache=cache)
+    assert extract_features(paths, method, encoder, cache=cache).n_cached == min(first, second)
 
 
 def test_the_whole_is_seen_at_the_methods_side_and_its_parts_at_the_encoders_own(encoder, paths):
@@ -225,7 +245,7 @@ def test_images_in_memory_are_looked_at_alike(encoder, paths):
     files = extract_features(paths, Asking("views", "attention", cuts=cuts), encoder)
     cuts = [[TileLayout(1, 2), None, TileLayout(2, 2), None]]
     opened = [Image.open(path) for path in paths]
-    memory = encode_recognizer_pil_inputs(opened, Asking("views", "attention", cuts=cuts), encoder)
+    memory = extract_features(opened, Asking("views", "attention", cuts=cuts), encoder)
     for name in ("pooled", "patches", "attention", "views"):
         wanted, got = getattr(files.features, name), getattr(memory.features, name)
         torch.testing.assert_close(got, wanted, atol=2e-3, rtol=0)

@@ -173,6 +173,9 @@ class OfPatches(Linear):
 
     needs = ("patches",)
 
+    def heat_maps(self, features):
+        return self(features)[:, :, None, None]
+
 
 def test_a_method_of_patches_needs_an_encoder_that_gives_them(monkeypatch):
     monkeypatch.setitem(METHODS, "of_patches", OfPatches)
@@ -237,8 +240,8 @@ def weights_of(recognizer):
     return torch.cat([p.detach().flatten() for p in recognizer.method.parameters()])
 
 
-@pytest.mark.parametrize("setting", ["warm_up=0.5", "ema_decay=0.9"])
-def test_warm_up_and_averaging_of_a_run_reach_the_loop(setting):
+@pytest.mark.parametrize("setting", ["warm_up=0.5", "ema_decay=0.9", "weight_decay=90"])
+def test_warm_up_averaging_and_weight_decay_of_a_run_reach_the_loop(setting):
     plain, changed = unfitted().fit(rows()), unfitted(setting).fit(rows())
     assert torch.equal(weights_of(plain), weights_of(unfitted("ema_decay=0").fit(rows())))
     assert not torch.allclose(weights_of(plain), weights_of(changed), atol=1e-4)

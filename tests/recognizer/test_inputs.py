@@ -1,11 +1,21 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
+from PIL import Image
 
+import surelabel as sl
 from surelabel.config import load_run
-from surelabel.errors import InputError
+from surelabel.errors import DataError, InputError
 from surelabel.recognizer import Recognizer
-from surelabel.recognizer.inputs import align_recognizer_input_labels, resolve_recognizer_input
-from surelabel.records import Images, LabelledFeatures
+from surelabel.recognizer.inputs import (
+    ImagesInMemory,
+    align_recognizer_input_labels,
+    resolve_recognizer_files,
+    resolve_recognizer_input,
+    resolve_recognizer_targets,
+)
+from surelabel.records import Images, LabelledFeatures, LabelledImages
 
 ROWS = np.arange(1, 13, dtype=np.float64).reshape(4, 3)
 
@@ -22,10 +32,71 @@ def test_an_array_of_words_is_paths():
     assert resolve_recognizer_input(np.array(["a.jpg", "b.jpg"])) == Images(["a.jpg", "b.jpg"])
 
 
-@pytest.mark.parametrize("array", [np.ones(3), np.ones((2, 3, 4)), np.array(1.0)])
-def test_an_array_of_other_axes_is_refused(array):
-    with pytest.raises(InputError, match=r"features must have axes \(n, d\)"):
+PIXELS = np.zeros((5, 4, 3), np.uint8)
+NEITHER = [
+    np.ones(3),
+    np.ones((2, 3, 4)),
+    np.array(1.0),
+    np.ones((4, 3), np.int64),
+    np.ones((4, 3), np.uint8),
+    np.ones((4, 3, 4), np.uint8),
+    np.ones((2, 5, 4, 3)),
+    np.ones((0, 4, 3), np.uint8),
+]
+
+
+@pytest.mark.parametrize("array", NEITHER, ids=lambda array: f"{array.dtype} {array.shape}")
+def test_an_array_of_neither_vectors_nor_pixels_is_refused_with_both_meanings(array):
+    expected = r"vectors \(floats of shape \(n, d\)\) or RGB pixels \(uint8 of shape .*; got "
+    with pytest.raises(InputError, match=f"{expected}{array.dtype}"):
         resolve_recognizer_input(array)
+
+
+@pytest.mark.parametrize("source", [PIXELS, PIXELS[None], [PIXELS], Image.fromarray(PIXELS), b"x"])
+def test_one_image_in_memory_is_one_image(source):
+    resolved = resolve_recognizer_input(source)
+    assert isinstance(resolved, ImagesInMemory)
+    assert resolved.paths == ["image 0"]
+    assert len(resolved) == 1
+
+
+def test_an_array_of_several_images_is_split():
+    pixels = np.arange(2 * 5 * 4 * 3, dtype=np.uint8).reshape(2, 5, 4, 3)
+    resolved = resolve_recognizer_input(pixels)
+    np.testing.assert_array_equal([np.asarray(image) for image in resolved.images], pixels)
+
+
+def test_files_and_images_in_memory_are_not_mixed():
+    with pytest.raises(InputError, match=r"all files or all in memory; got 1 images .* among 2"):
+        resolve_recognizer_input(["a.jpg", b"content"])
+
+
+def test_images_in_memory_are_refused_where_files_are_required():
+    with pytest.raises(InputError, match="Image files or feature vectors are required; got 2"):
+        resolve_recognizer_files([b"first", b"second"])
+
+
+def test_separate_targets_label_paths_and_vectors():
+    targets = np.array([[1, np.nan], [0, 1]])
+    images = resolve_recognizer_targets(["a.jpg", "b.jpg"], targets, ["lion", "car"])
+    assert isinstance(images, LabelledImages)
+    assert list(images.paths) == ["a.jpg", "b.jpg"]
+    np.testing.assert_array_equal(images.known, [[True, False], [True, True]])
+    vectors = resolve_recognizer_targets(ROWS[:2], targets, ["lion", "car"])
+    assert isinstance(vectors, LabelledFeatures)
+    np.testing.assert_array_equal(vectors.targets, [[1, 0], [0, 1]])
+
+
+def test_targets_are_given_once():
+    labelled = LabelledFeatures(ROWS, ["lion"], np.zeros((4, 1)))
+    assert resolve_recognizer_targets(labelled, None, ["lion"]) is labelled
+    with pytest.raises(InputError, match="Targets must be given once; got LabelledFeatures"):
+        resolve_recognizer_targets(labelled, np.zeros((4, 1)), ["lion"])
+
+
+def test_targets_of_another_number_of_images_are_refused():
+    with pytest.raises(InputError, match=r"one row per image .* \(2, 1\); got \(3, 1\)"):
+        resolve_recognizer_targets(["a.jpg", "b.jpg"], np.zeros((3, 1)), ["lion"])
 
 
 def test_an_array_with_nan_is_refused():
@@ -51,3 +122,57 @@ def test_a_recognizer_predicts_an_array_like_vectors_with_labels():
     np.testing.assert_array_equal(fitted.predict(ROWS).scores, fitted.predict(labelled).scores)
     with pytest.raises(InputError, match=r"features must have 3 columns.* got 2"):
         fitted.predict(ROWS[:, :2])
+
+
+@pytest.fixture(scope="module")
+def zero_shot():
+    return Recognizer.zero_shot("tiny-vit", ["lion", "car"])
+
+
+@pytest.fixture(scope="module")
+def files():
+    return sl.collection("scenes-80", split="test").paths[:3]
+
+
+def test_the_content_of_files_is_predicted_like_the_files(zero_shot, files):
+    contents = [Path(file).read_bytes() for file in files]
+    predictions = zero_shot.predict(contents)
+    assert list(predictions.paths) == ["image 0", "image 1", "image 2"]
+    np.testing.assert_array_equal(predictions.logits, zero_shot.predict(files).logits)
+    assert len(zero_shot.predict(contents[0])) == 1
+
+
+def test_pixels_and_pil_images_are_predicted_alike(zero_shot, files):
+    opened = [Image.open(file).convert("RGB") for file in files]
+    expected = zero_shot.predict(files).scores
+    np.testing.assert_array_equal(zero_shot.predict(opened).scores, expected)
+    pixels = np.stack([np.asarray(image) for image in opened])
+    np.testing.assert_array_equal(zero_shot.predict(pixels).scores, expected)
+    np.testing.assert_array_equal(zero_shot.predict(pixels[0]).scores, expected[:1])
+
+
+def test_views_of_images_in_memory_are_those_of_the_files(files):
+    recognizer = Recognizer(sl.load_run(None, ["method.name=tiles"]), ["lion", "car", "guitar"])
+    contents = [Path(file).read_bytes() for file in files]
+    np.testing.assert_array_equal(
+        recognizer.predict(contents).scores, recognizer.predict(files).scores
+    )
+
+
+def test_bytes_that_are_no_images_are_skipped_with_their_reasons(zero_shot, files):
+    good = Path(files[0]).read_bytes()
+    predictions = zero_shot.predict([b"", good, b"no image", good[:2000]])
+    assert list(predictions.paths) == ["image 1"]
+    skipped = {image.path: image.reason for image in predictions.skipped}
+    assert skipped["image 0"] == "empty file"
+    assert skipped["image 2"].startswith("not an image of a supported format")
+    assert skipped["image 3"] == "truncated file"
+
+
+def test_each_bad_item_is_in_the_error_of_strict_predictions(zero_shot, files):
+    good = Path(files[0]).read_bytes()
+    expected = r"2 of 3 images cannot be decoded: image 0: empty file; image 2: not an image"
+    with pytest.raises(DataError, match=expected):
+        zero_shot.predict([b"", good, b"no image"], strict=True)
+    with pytest.raises(DataError, match="1 of 1 images cannot be decoded: image 0: empty file"):
+        zero_shot.predict(b"")

@@ -9,8 +9,9 @@ from surelabel.config import Choice, Run, load_run
 from surelabel.data import collection
 from surelabel.encoders import OpenClipEncoder
 from surelabel.errors import ConfigError, InputError, NotFitted
+from surelabel.features import FeatureCache
 from surelabel.recognizer import Recognizer, evaluate
-from surelabel.records import LabelledImages
+from surelabel.records import EncodingStats, Images, LabelledImages
 
 NAMES = ["lion", "guitar", "car", "airplane"]
 
@@ -198,6 +199,60 @@ def test_fitting_again_starts_anew(train, test):
     np.testing.assert_array_equal(once.predict(test).scores, twice.predict(test).scores)
 
 
+def test_fitting_again_drops_the_calibration_of_the_earlier_fit(train, test):
+    recognizer, fresh = fitted(train).calibrate(test), fitted(train)
+    assert recognizer.calibration is not None
+    recognizer.fit(train)
+    assert recognizer.calibration is None
+    assert recognizer.calibrated_on == "by its loss alone (binary)"
+    assert recognizer.fingerprint == fresh.fingerprint
+    np.testing.assert_array_equal(recognizer.predict(test).logits, fresh.predict(test).logits)
+
+
+def test_fitting_again_without_folds_drops_the_calibration_of_the_folds(train):
+    run = load_run(overrides=["method.name=linear", "epochs=1"])
+    recognizer = Recognizer(run, NAMES).fit(train, folds=2)
+    assert recognizer.calibrated_on.endswith("(2-fold cross-validation)")
+    assert recognizer.fit(train).calibrated_on == "by its loss alone (binary)"
+
+
+def test_fitting_again_on_images_drops_the_calibration_of_the_earlier_fit(train):
+    run, images = load_run(overrides=["method.name=standardized"]), Images(train.paths[:12])
+    recognizer, fresh = (Recognizer(run, NAMES).fit(images) for _ in range(2))
+    recognizer.calibrate(train)
+    assert recognizer.calibration is not None
+    assert recognizer.predict(train).calibration is not None
+    recognizer.fit(images)
+    assert recognizer.calibration is None
+    assert recognizer.predict(train).calibration is None
+    assert recognizer.fingerprint == fresh.fingerprint
+
+
+def test_a_fit_that_was_interrupted_leaves_nothing_of_the_earlier_one(train, test):
+    def stop(done, total):
+        if total == 5:  # epochs, not images
+            raise InterruptedError("enough")
+
+    recognizer = fitted(train).calibrate(test)
+    with pytest.raises(InterruptedError, match="enough"):
+        recognizer.fit(train, progress=stop)
+    assert (recognizer.calibration, recognizer.link, recognizer.calibrated_on) == (None,) * 3
+    assert not any(parameter.any() for parameter in recognizer.method.parameters())
+    with pytest.raises(NotFitted, match="is not fitted yet"):
+        recognizer.predict(test)
+
+
+def test_stats_of_predictions_are_those_of_the_encoding(tmp_path, test, timed):
+    run = load_run(overrides=["method.name=tiles", "method.rows=1", "method.columns=2"])
+    recognizer = Recognizer(run, NAMES, cache=FeatureCache(tmp_path))
+    recognizer.encoder = timed(recognizer.encoder)
+    recognizer.predict(test.take(range(3)))
+    stats = recognizer.predict(test.take(range(5))).encoding_stats
+    assert stats == EncodingStats(
+        n_cached=3, decode_seconds=2 * 3 * 10, model_seconds=2 * 1000, encoder_passes=5 * 3
+    )
+
+
 def test_empty_entries_and_spaces_around_aliases_change_nothing(test):
     first = Recognizer.zero_shot("tiny-vit", ["lion", "car | taxi", ""])
     second = Recognizer.zero_shot("tiny-vit", ["lion", "car|taxi"])
@@ -216,7 +271,7 @@ def test_an_untrained_alias_is_told():
         ("where", "localize"),
         ("linked", "logits_of"),
         ("move_to", "adapt_to_shift"),
-        ("predict_pictures", "predict_pil_images"),
+        ("predict_pictures", "predict"),
     ],
 )
 def test_an_attribute_of_0_1_0_names_the_current_one(name, current):

@@ -86,7 +86,7 @@ def test_what_is_saved_predicts_the_same(method, train, tmp_path):
 def test_files_and_images_in_memory_have_the_same_scores(method, train):
     recognizer = ready(method, train.paths)
     opened = [Image.open(path) for path in train.paths[:3]]
-    there = recognizer.predict_pil_images(opened).scores
+    there = recognizer.predict(opened).scores
     np.testing.assert_allclose(recognizer.predict(train.paths[:3]).scores, there, atol=0.05)
 
 

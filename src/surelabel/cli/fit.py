@@ -193,8 +193,11 @@ def parse_fit_labels(
         InputError: If there are no labels.
     """
     from surelabel.errors import InputError
+    from surelabel.records import Images
 
-    labels = parse_labels_input_option(names) or list(getattr(training_data, "names", ()))
+    labels = parse_labels_input_option(names)
+    if not labels and not isinstance(training_data, Images):
+        labels = list(training_data.names)
     if not labels:
         raise InputError(
             f"{run.method.name} requires labels, but unlabelled images have none. Give labels with "

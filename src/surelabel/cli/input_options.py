@@ -11,6 +11,7 @@ from surelabel.cli.terminal import Command
 if TYPE_CHECKING:
     from surelabel.cli.terminal import Terminal
     from surelabel.recognizer import LabelledInput, Recognizer
+    from surelabel.recognizer.inputs import RecognizerInput
     from surelabel.records import Images, SkippedImage
 
 DATASET_SUFFIXES = (".csv", ".json", ".jsonl", ".xml", ".npz")
@@ -166,7 +167,7 @@ def load_training_data_from_input_options(
     from surelabel.records import Images
 
     first, *others = sources
-    entry: Any = METHODS[method]
+    entry = METHODS[method]
     if entry.learns_from == "images" and (others or not is_dataset_input_option(first)):
         return Images(find_images(sources))
     if entry.learns_from == "labels" and (others or _is_unlabelled_input_option(first)):
@@ -208,7 +209,7 @@ def fit_without_labels_on_input_options(
         "save the fitted method."
     )
     if isinstance(source, LabelledFeatures):
-        inputs: Any = source.features
+        inputs: RecognizerInput = source.features
     else:
         inputs = source.paths if isinstance(source, LabelledImages) else source
     with terminal.progress("Fitting") as progress:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import wraps
 from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import click
 
@@ -182,6 +182,14 @@ def format_terminal_table(header: Sequence[str], rows: Sequence[Sequence[object]
     return "\n".join("  ".join(cells).rstrip() for cells in padded)
 
 
+@runtime_checkable
+class ConvertibleToList(Protocol):
+    """Array or tensor; the command line imports neither NumPy nor PyTorch to print text."""
+
+    def tolist(self) -> object:
+        """Return the elements as nested lists, or one number."""
+
+
 def to_terminal_json_value(value: Any) -> Any:
     """Convert arrays to lists, keys to strings and NaN to None, to encode a value as JSON."""
     if isinstance(value, Mapping):
@@ -190,7 +198,7 @@ def to_terminal_json_value(value: Any) -> Any:
         return value
     if isinstance(value, float):
         return None if isnan(value) else value
-    if hasattr(value, "tolist"):
+    if isinstance(value, ConvertibleToList):
         return to_terminal_json_value(value.tolist())
     return [to_terminal_json_value(item) for item in value]
 

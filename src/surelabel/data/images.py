@@ -5,6 +5,7 @@ import os
 import struct
 import warnings
 import zlib
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -47,8 +48,8 @@ _DECODE_ERRORS = (  # exceptions of Pillow's decoders for damaged files
 )
 
 
-def open_image(path: str | Path, *, min_side: int) -> Image.Image:
-    """Read an image file as an upright RGB image.
+def open_image(source: str | Path | bytes, *, min_side: int) -> Image.Image:
+    """Read an image file, or the bytes of an image file, as an upright RGB image.
 
     - A JPEG is decoded at 1/2, 1/4 or 1/8 of its size if both sides still have at least
       ``min_side`` pixels.
@@ -60,15 +61,16 @@ def open_image(path: str | Path, *, min_side: int) -> Image.Image:
       unknown.
 
     Args:
-        path: Path of an image file of one of ``IMAGE_FORMATS``, with at most ``PIXEL_LIMIT``
-            pixels.
+        source: Path of an image file, or the content of the file as bytes. The format is one of
+            ``IMAGE_FORMATS``, and the image has at most ``PIXEL_LIMIT`` pixels.
         min_side: Minimum side length in pixels of a downscaled JPEG, >= 1.
 
     Returns:
         The decoded image in mode RGB. The file is closed.
 
     Raises:
-        DataError: If the file cannot be decoded; the message is ``PATH: reason``.
+        DataError: If the file cannot be decoded; the message is ``PATH: reason``, or the reason
+            alone for bytes.
         InputError: If ``min_side`` is below 1.
     """
     if min_side < 1:
@@ -77,13 +79,16 @@ def open_image(path: str | Path, *, min_side: int) -> Image.Image:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with Image.open(path, formats=IMAGE_FORMATS) as image:
+            file = BytesIO(source) if isinstance(source, bytes) else source
+            with Image.open(file, formats=IMAGE_FORMATS) as image:
                 _check_image_pixel_limit(image)
                 image.draft(None, (min_side, min_side))
                 image.load()
                 return to_upright_rgb_image(image)
     except _DECODE_ERRORS as error:
-        raise DataError(f"{path}: {_describe_image_decoding_error(path, error)}") from error
+        reason = _describe_image_decoding_error(source, error)
+        prefix = "" if isinstance(source, bytes) else f"{source}: "
+        raise DataError(f"{prefix}{reason}") from error
 
 
 def _check_image_pixel_limit(image: Image.Image) -> None:
@@ -125,14 +130,14 @@ def _to_8_bit_image(image: Image.Image) -> Image.Image:
     return Image.fromarray(np.rint((values - low) / ((high - low) or 1) * 255).astype(np.uint8))
 
 
-def _describe_image_decoding_error(path: str | Path, error: BaseException) -> str:
+def _describe_image_decoding_error(source: str | Path | bytes, error: BaseException) -> str:
     if isinstance(error, Image.DecompressionBombError):
         return f"more than {PIXEL_LIMIT // 1_000_000} million pixels; possibly a decompression bomb"
     if isinstance(error, MemoryError):
         return "too large for the memory"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
-    if os.path.getsize(path) == 0:
+    if (len(source) if isinstance(source, bytes) else os.path.getsize(source)) == 0:
         return "empty file"
     if isinstance(error, UnidentifiedImageError):
         return f"not an image of a supported format ({', '.join(IMAGE_FORMATS)})"

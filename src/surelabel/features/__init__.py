@@ -3,7 +3,7 @@
 from surelabel.features.cache import CacheStatus, FeatureCache, default_feature_cache_folder
 from surelabel.features.feature_kinds import ladder_feature_kind
 from surelabel.features.image_features import EncodedImages, encode_image_files
-from surelabel.features.in_memory import encode_images_in_memory
+from surelabel.features.in_memory import encode_images_in_memory, name_of_image_in_memory
 from surelabel.features.precomputed_vectors import normalize_precomputed_vectors
 from surelabel.features.text_features import add_text_feature_cache
 from surelabel.features.view_features import EncodedViews, encode_views
@@ -19,5 +19,6 @@ __all__ = [
     "encode_images_in_memory",
     "encode_views",
     "ladder_feature_kind",
+    "name_of_image_in_memory",
     "normalize_precomputed_vectors",
 ]

@@ -308,17 +308,19 @@ def default_feature_cache_folder() -> Path:
     return (Path(xdg_folder) if xdg_folder else Path.home() / ".cache") / "surelabel"
 
 
-def content_hash_for_cache(path: str | Path) -> str:
-    """Return the BLAKE2b hash of the content of a file, as 32 hexadecimal digits.
+def content_hash_for_cache(source: str | Path | bytes) -> str:
+    """Return the BLAKE2b hash of a file, or of the bytes of a file, as 32 hexadecimal digits.
 
     Raises:
         DataError: If the file cannot be read; the message is ``PATH: reason``.
     """
+    if isinstance(source, bytes):
+        return hashlib.blake2b(source, digest_size=16).hexdigest()
     try:
-        with open(path, "rb") as file:
+        with open(source, "rb") as file:
             return hashlib.file_digest(file, partial(hashlib.blake2b, digest_size=16)).hexdigest()
     except OSError as error:
-        raise DataError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+        raise DataError(f"{source}: {(error.strerror or str(error)).lower()}") from error
 
 
 def feature_cache_key_of_text(template: str, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Features of images in memory, without the cache."""
+"""Features of images in memory: PIL images or the bytes of image files, without the cache."""
 
 import time
 from collections.abc import Sequence
@@ -7,47 +7,82 @@ import numpy as np
 import torch
 from PIL import Image
 
-from surelabel.data.images import to_upright_rgb_image
+from surelabel.data.images import open_image, to_upright_rgb_image
 from surelabel.encoders import Encoder
-from surelabel.errors import InputError
+from surelabel.errors import DataError, InputError
 from surelabel.features.feature_kinds import encode_feature_kind
 from surelabel.features.feature_packing import pack_features, unpack_features
 from surelabel.features.image_features import EncodedImages
 from surelabel.features.view_features import image_hash_for_view_features
+from surelabel.records import SkippedImage
+
+
+def name_of_image_in_memory(row: int) -> str:
+    """Return the name of an image in memory, in place of a path."""
+    return f"image {row}"
 
 
 def encode_images_in_memory(
-    encoder: Encoder, images: Sequence[Image.Image], *, kind: str = "images", batch_size: int = 64
+    encoder: Encoder,
+    images: Sequence[Image.Image | bytes],
+    *,
+    kind: str = "images",
+    batch_size: int = 64,
+    strict: bool = False,
 ) -> EncodedImages:
     """Compute features of images in memory, rounded to fp16 like the features of image files.
 
     Args:
         encoder: Image encoder.
-        images: PIL images of any mode, not yet rotated by EXIF orientation.
+        images: PIL images of any mode, not yet rotated by EXIF orientation, or contents of image
+            files as bytes.
         kind: Kind of features, as in :func:`encode_image_files`.
         batch_size: Number of images per forward pass.
+        strict: Whether bytes that cannot be decoded raise an error instead of being skipped.
 
     Raises:
         InputError: If ``images`` is empty.
+        DataError: If no image can be decoded, or if ``strict`` is True and an image cannot be
+            decoded. The message contains the row number and the reason of each such image.
     """
     if not images:
         raise InputError("images must have at least one image; got none. Give at least one image.")
     arrays, decode_seconds, model_seconds = [], 0.0, 0.0
+    reasons: dict[int, str] = {}
     for first in range(0, len(images), batch_size):
         start = time.perf_counter()
-        batch = images[first : first + batch_size]
-        pixels = [encoder.preprocess(to_upright_rgb_image(image)) for image in batch]
+        pixels = []
+        for row in range(first, min(first + batch_size, len(images))):
+            try:
+                image = _open_image_in_memory(images[row], min_side=encoder.input_side)
+                pixels.append(encoder.preprocess(image))
+            except DataError as error:
+                reasons[row] = str(error)
         decoded = time.perf_counter()
-        arrays.append(pack_features(kind, encode_feature_kind(encoder, kind, torch.stack(pixels))))
         decode_seconds += decoded - start
-        model_seconds += time.perf_counter() - decoded
+        if pixels:
+            features = encode_feature_kind(encoder, kind, torch.stack(pixels))
+            arrays.append(pack_features(kind, features))
+            model_seconds += time.perf_counter() - decoded
+    skipped = tuple(SkippedImage(name_of_image_in_memory(row), why) for row, why in reasons.items())
+    if skipped and (strict or not arrays):
+        problems = "; ".join(f"{image.path}: {image.reason}" for image in skipped)
+        raise DataError(f"{len(skipped)} of {len(images)} images cannot be decoded: {problems}.")
+    rows = np.array([row for row in range(len(images)) if row not in reasons])
     return EncodedImages(
         features=unpack_features(kind, np.concatenate(arrays), encoder.width),
-        rows=np.arange(len(images)),
-        skipped=(),
+        rows=rows,
+        skipped=skipped,
         n_cached=0,
         decode_seconds=decode_seconds,
         model_seconds=model_seconds,
-        hashes=tuple(image_hash_for_view_features(image) for image in images),
-        encoder_passes=np.ones(len(images), dtype=np.int64),
+        hashes=tuple(image_hash_for_view_features(images[row]) for row in rows),
+        encoder_passes=np.ones(len(rows), dtype=np.int64),
     )
+
+
+def _open_image_in_memory(image: Image.Image | bytes, *, min_side: int) -> Image.Image:
+    """Return an upright RGB image; bytes are decoded like image files."""
+    if isinstance(image, bytes):
+        return open_image(image, min_side=min_side)
+    return to_upright_rgb_image(image)

@@ -30,7 +30,7 @@ KIND = "views"
 CACHE_WRITE_INTERVAL = 256  # images between two writes to the cache; each has many vectors
 VIEWS_PER_MESSAGE = 8  # views that a worker sends at once; limits the memory for pixels
 
-ImageSource = str | Image.Image
+ImageSource = str | bytes | Image.Image  # path, content of an image file, or image
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def encode_views(
 
     Args:
         encoder: Image encoder.
-        images: Paths of image files, or images in memory.
+        images: Paths of image files, or images in memory as PIL images or contents of files.
         layout: One layout of the views for all images, or one layout per image. If the layout of an
             image is None, the image has no views.
         hashes: Content hashes of the images, as in ``EncodedImages.hashes``. If None, the hashes
@@ -101,7 +101,7 @@ def encode_views(
             f"There must be at least one image, and one layout for all images or per image; got "
             f"{len(images)} images and {len(layouts)} layouts."
         )
-    in_memory = isinstance(images[0], Image.Image)
+    in_memory = not isinstance(images[0], str)
     collector = _ViewFeatureCollector(
         encoder, None if in_memory else cache, images, layouts, hashes
     )
@@ -206,6 +206,8 @@ def _open_image_of_view_task(task: _ViewTask, min_side: int) -> Image.Image:
     for image in task.images:
         if isinstance(image, Image.Image):
             return to_upright_rgb_image(image)
+        if isinstance(image, bytes):
+            return open_image(image, min_side=min_side)
         try:
             if content_hash_for_cache(image) != task.image_hash:
                 raise DataError(f"{image}: changed while it was being read")
@@ -248,7 +250,7 @@ class _ViewFeatureCollector:
         try:
             image_hash = image_hash or image_hash_for_view_features(image)
         except DataError as error:
-            self._unreadable[row] = str(error).removeprefix(f"{image}: ")
+            self._unreadable[row] = str(error).removeprefix(f"{image!s}: ")
             return
         key = f"{image_hash} {layout.name}"
         task = self._tasks.setdefault(key, _ViewTask(image_hash, layout, [], []))

@@ -1,11 +1,10 @@
 """Compatibility checks of method, encoder, loss and data, before any image is read."""
 
-from typing import Any
-
-from surelabel.config import Choice, Run, run_method_is_student
+from surelabel.config import Choice, Run
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError, InputError
 from surelabel.links import Sigmoid
+from surelabel.methods import Method, method_is_student
 from surelabel.recognizer.calibrating import check_recognizer_calibrator
 from surelabel.recognizer.feature_extraction import feature_extraction_kinds_of_method
 from surelabel.recognizer.fitting import make_link_for_fitting, make_objective_for_fitting
@@ -20,7 +19,7 @@ FEATURE_DESCRIPTIONS = {
 }
 
 
-def check_encoder_method_compatibility(run: Run, method: Any, encoder: Encoder) -> None:
+def check_encoder_method_compatibility(run: Run, method: Method, encoder: Encoder) -> None:
     """Check that the encoder can compute the features that the method needs.
 
     Raises:
@@ -46,7 +45,7 @@ def check_encoder_method_compatibility(run: Run, method: Any, encoder: Encoder) 
 
 def check_fit_compatibility(
     run: Run,
-    method: Any,
+    method: Method,
     encoder: Encoder,
     names: list[str],
     source: Images | LabelledImages | LabelledFeatures,
@@ -82,7 +81,7 @@ def check_fit_compatibility(
 
 
 def _check_unlabelled_fit_compatibility(
-    run: Run, method: Any, source: Images | LabelledImages | LabelledFeatures, folds: int
+    run: Run, method: Method, source: Images | LabelledImages | LabelledFeatures, folds: int
 ) -> None:
     """Check that settings and data are compatible with a method fitted without labels.
 
@@ -101,7 +100,7 @@ def _check_unlabelled_fit_compatibility(
             f"regularizer.name={run.regularizer.name} requires labels; {name} is fitted without "
             "labels. Remove the regularizer."
         )
-    student = run_method_is_student(method)
+    student = method_is_student(type(method))
     if student and not isinstance(make_link_for_fitting(run), Sigmoid):
         raise ConfigError(
             f"{name} requires a loss whose scores are log-odds; got {run.loss.name}. Use "

@@ -11,6 +11,7 @@ from surelabel.evaluation import (
     evaluation_confidence_intervals,
 )
 from surelabel.evaluation.calibration_budget import MIN_LABELLED_IMAGES
+from surelabel.methods import LocalizesLabels
 from surelabel.progress import Progress
 from surelabel.recognizer.inputs import LabelledInput
 from surelabel.recognizer.recognizer import Recognizer
@@ -56,7 +57,8 @@ def evaluate(
         calibration_budget=_calibration_budget_of_evaluation_run(recognizer, evaluation),
         zero_shot_baseline=predict_zero_shot_baseline(recognizer, test, evaluation.predictions),
     )
-    can_localize = recognizer.encoder.patch_kinds or hasattr(recognizer.method, "heat_maps")
+    has_heat_maps = isinstance(recognizer.method, LocalizesLabels)
+    can_localize = has_heat_maps or recognizer.encoder.patch_kinds
     if isinstance(test, LabelledFeatures) or not can_localize:
         return evaluation
     labels_by_path = {

@@ -18,7 +18,9 @@ from surelabel.features import (
     encode_images_in_memory,
     encode_views,
     ladder_feature_kind,
+    name_of_image_in_memory,
 )
+from surelabel.methods import Method, UsesLadder, UsesViews
 from surelabel.records import Features, SkippedImage
 from surelabel.training import select_feature_batch_rows
 
@@ -31,16 +33,16 @@ FEATURE_KIND_FOR_NEED = {
 }
 CHANGED_REASON = "changed while it was being read"
 
-ImageInputs = Sequence[str] | Sequence[Image.Image]
+ImageSequence = Sequence[str] | Sequence[Image.Image | bytes]
 
 
 def extract_features(
-    images: ImageInputs, method: Any, encoder: Encoder, *, strict: bool = False, **options: Any
+    images: ImageSequence, method: Method, encoder: Encoder, *, strict: bool = False, **options: Any
 ) -> EncodedImages:
     """Return all image features that a method needs.
 
     Args:
-        images: Paths of image files, or PIL images.
+        images: Paths of image files, PIL images, or contents of image files as bytes.
         method: Method with the attributes ``needs`` and ``image_size`` (input size of whole
             images).
         encoder: Encoder of the images.
@@ -78,9 +80,9 @@ def feature_extraction_kinds_for_needs(needs: Sequence[str]) -> list[str]:
     return kinds or ["images"]
 
 
-def feature_extraction_kinds_of_method(method: Any) -> list[str]:
+def feature_extraction_kinds_of_method(method: Method) -> list[str]:
     """Return the feature kinds that a method needs, including those of a ladder adapter."""
-    ladder = [ladder_feature_kind(*method.ladder_blocks)] if "ladder" in method.needs else []
+    ladder = [ladder_feature_kind(*method.ladder_blocks)] if isinstance(method, UsesLadder) else []
     kinds = feature_extraction_kinds_for_needs(method.needs)
     return [kind for kind in kinds if not ladder or kind != "images"] + ladder
 
@@ -89,13 +91,19 @@ def _extract_whole_image_features(
     images: Any, encoder: Encoder, kind: str, *, strict: bool, options: dict[str, Any]
 ) -> EncodedImages:
     """Encode image files or PIL images and return features of one kind."""
-    if len(images) and isinstance(images[0], Image.Image):
-        return encode_images_in_memory(encoder, images, kind=kind)
+    if len(images) and not isinstance(images[0], str):
+        return encode_images_in_memory(encoder, images, kind=kind, strict=strict)
     return encode_image_files(encoder, images, kind=kind, strict=strict, **options)
 
 
+def _extracted_image_name(images: Any, row: int) -> str:
+    """Return the path of an image file, or the name of an image in memory."""
+    image = images[row]
+    return image if isinstance(image, str) else name_of_image_in_memory(row)
+
+
 def _merge_extracted_feature_kinds(
-    encoded: EncodedImages, other: EncodedImages, images: ImageInputs
+    encoded: EncodedImages, other: EncodedImages, images: ImageSequence
 ) -> EncodedImages:
     """Join the features of two kinds for each image; leave out images whose files changed.
 
@@ -104,7 +112,7 @@ def _merge_extracted_feature_kinds(
     pairs = zip(other.rows, other.hashes, strict=True)
     unchanged = np.array([encoded.hashes[row] == other_hash for row, other_hash in pairs])
     changed = [
-        SkippedImage(str(images[encoded.rows[row]]), CHANGED_REASON)
+        SkippedImage(_extracted_image_name(images, encoded.rows[row]), CHANGED_REASON)
         for row in other.rows[~unchanged]
     ]
     merged = _select_rows_of_extracted_features(
@@ -126,7 +134,7 @@ def _merge_extracted_feature_kinds(
 def _extract_requested_view_features(
     encoded: EncodedImages,
     images: Any,
-    method: Any,
+    method: Method,
     encoder: Encoder,
     *,
     strict: bool,
@@ -138,14 +146,15 @@ def _extract_requested_view_features(
         DataError: If no image can be read a second time, or if ``strict`` is True and any image
             cannot be read a second time.
     """
-    while "views" in method.needs and (layout := method.next_views(encoded.features)) is not None:
+    if not isinstance(method, UsesViews):
+        return encoded
+    while (layout := method.next_views(encoded.features)) is not None:
         remaining = [images[row] for row in encoded.rows]
+        names = [_extracted_image_name(images, row) for row in encoded.rows]
         views = encode_views(encoder, remaining, layout, hashes=encoded.hashes, **options)
         if not views.counts.any() and not views.unreadable:
             break  # the layout has no view of any image
-        skipped = [
-            SkippedImage(str(remaining[row]), reason) for row, reason in views.unreadable.items()
-        ]
+        skipped = [SkippedImage(names[row], reason) for row, reason in views.unreadable.items()]
         if skipped and strict:
             raise DataError(f"{skipped[0].path}: {skipped[0].reason}")
         readable = np.setdiff1d(np.arange(len(remaining)), list(views.unreadable))
@@ -169,7 +178,7 @@ def _append_extracted_view_features(encoded: EncodedImages, new: EncodedViews) -
     return replace(
         encoded,
         features=replace(features, views=views),
-        n_cached=max(encoded.n_cached - n_computed, 0),
+        n_cached=min(encoded.n_cached, len(new.counts) - n_computed),
         decode_seconds=encoded.decode_seconds + new.decode_seconds,
         model_seconds=encoded.model_seconds + new.model_seconds,
         encoder_passes=encoded.encoder_passes + new.counts,

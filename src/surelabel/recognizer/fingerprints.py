@@ -2,11 +2,11 @@
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
 
 from surelabel.config import Run
 from surelabel.encoders import Encoder
 from surelabel.links import Link
+from surelabel.methods import Method
 from surelabel.migration import choice_before_migration, weights_before_migration
 from surelabel.recognizer.calibration_record import CalibrationRecord
 from surelabel.recognizer.fitting import FittingData
@@ -16,7 +16,7 @@ def recognizer_fingerprint(
     run: Run,
     names_with_aliases: Sequence[str],
     encoder: Encoder,
-    method: Any,
+    method: Method,
     link: Link | None,
     calibration: CalibrationRecord | None,
 ) -> str:

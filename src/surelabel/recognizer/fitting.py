@@ -15,8 +15,9 @@ from surelabel.config import Choice, Run
 from surelabel.encoders import TEMPLATES, Encoder, prompt_templates
 from surelabel.errors import ConfigError
 from surelabel.links import Link, Sigmoid
-from surelabel.losses import LINK_OF_LOSS, SET_LOSSES
-from surelabel.methods import TrainingRecipe
+from surelabel.losses import SET_LOSSES
+from surelabel.losses.properties.loss_link import make_loss_link
+from surelabel.methods import LearnsFromTargets, Method, TrainsEncoder
 from surelabel.methods.text_scoring.text_scorer import encode_synonyms_for_text_scorer
 from surelabel.optimizers import OPTIMIZERS
 from surelabel.progress import Progress
@@ -68,8 +69,7 @@ class FittingData:
 
 def make_link_for_fitting(run: Run) -> Link | None:
     """Return the link of the run's loss; if the loss has no link, return None."""
-    link_class = LINK_OF_LOSS[run.loss.name]
-    return link_class(**run.loss.settings) if link_class else None
+    return make_loss_link(run.loss.name, **run.loss.settings)
 
 
 def resolve_run_for_fitting(run: Run) -> Run:
@@ -110,11 +110,14 @@ def _fitting_setting_to_toml_value(value: Any) -> Any:
     )
 
 
-def make_method_for_fitting(run: Run, encoder: Encoder, names_with_aliases: Sequence[str]) -> Any:
+def make_method_for_fitting(
+    run: Run, encoder: Encoder, names_with_aliases: Sequence[str]
+) -> Method:
     """Return the initialized method of a run; the random weights depend only on the seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
-        return run.entry("method")(encoder, names_with_aliases).eval()
+        method: Method = run.entry("method")(encoder, names_with_aliases)
+    return method.eval()
 
 
 def make_objective_for_fitting(
@@ -151,16 +154,17 @@ def fit_recognizer_method(
     *,
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
-) -> Any:
+) -> Method:
     """Return a method fitted with the settings of a run; resume from an existing checkpoint."""
     method = make_method_for_fitting(run, encoder, names_with_aliases)
     objective = make_objective_for_fitting(run, encoder, names_with_aliases)
     link = objective.link or Sigmoid()
+    assert isinstance(method, LearnsFromTargets)  # by its contract
     method.initialize(data.features, data.targets, data.known, link)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
-        if "pixels" in method.needs:
-            _fit_recognizer_method_head(method.head, objective, data, run.seed)
+        if isinstance(method, TrainsEncoder):
+            _fit_recognizer_method_head(method.frozen_feature_head(), objective, data, run.seed)
         source = _make_fitting_batches(method, encoder, data, fitting_micro_batch_size(run))
         fit_recognizer_method_on_batches(
             run, method, source, objective, checkpoint=checkpoint, progress=progress
@@ -175,7 +179,7 @@ def fitting_micro_batch_size(run: Run) -> int:
 
 def fit_recognizer_method_on_batches(
     run: Run,
-    method: Any,
+    method: Method,
     source: BatchSource,
     objective: Objective,
     *,
@@ -208,13 +212,13 @@ def _fitting_accumulation_steps(run: Run) -> int:
 
 
 def _fit_recognizer_method_head(
-    head: Any, objective: Objective, data: FittingData, seed: int
+    head: Method, objective: Objective, data: FittingData, seed: int
 ) -> None:
     """Fit the head of a network on frozen features, with the training recipe of the head.
 
     Otherwise, gradients of a randomly initialized head would degrade the pretrained network.
     """
-    recipe: TrainingRecipe = head.recipe
+    recipe = head.recipe
     run_training_loop(
         head,
         FeatureBatches(data.features, data.targets, data.known, batch_size=recipe.batch_size),
@@ -255,10 +259,10 @@ def fitting_out_of_fold_scores(
 
 
 def _make_fitting_batches(
-    method: Any, encoder: Encoder, data: FittingData, batch_size: int
+    method: Method, encoder: Encoder, data: FittingData, batch_size: int
 ) -> BatchSource:
     """Return batches of features, or of image files if the method is trained from pixels."""
-    if "pixels" not in method.needs:
+    if not isinstance(method, TrainsEncoder):
         return FeatureBatches(data.features, data.targets, data.known, batch_size=batch_size)
     return ImageBatches(
         data.paths,

@@ -1,6 +1,8 @@
 """Resolve, encode and align the inputs of a recognizer: images or precomputed features."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,39 +13,152 @@ from PIL import Image
 from surelabel.data import align_to_vocabulary, find_images
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError, InputError
-from surelabel.features import EncodedImages, FeatureCache, normalize_precomputed_vectors
-from surelabel.methods import METHODS
+from surelabel.features import (
+    EncodedImages,
+    FeatureCache,
+    name_of_image_in_memory,
+    normalize_precomputed_vectors,
+)
+from surelabel.methods import METHODS, Method
 from surelabel.recognizer.feature_extraction import extract_features
 from surelabel.recognizer.user_warnings import warn_unannotated_labels
 from surelabel.records import Images, LabelledFeatures, LabelledImages
 
 LabelledInput = LabelledImages | LabelledFeatures
-RecognizerInput = Images | LabelledInput | str | Path | Sequence[str | Path] | npt.NDArray[Any]
+ImageInput = str | Path | Image.Image | bytes | npt.NDArray[np.uint8]  # one image
+RecognizerInput = Images | LabelledInput | ImageInput | Sequence[ImageInput] | npt.NDArray[Any]
 
 
-def resolve_recognizer_input(source: RecognizerInput) -> Images | LabelledInput:
-    """Convert an input to ``Images``, ``LabelledImages`` or ``LabelledFeatures``.
+@dataclass(frozen=True)
+class ImagesInMemory:
+    """Images without labels that are not files.
+
+    Attributes:
+        images: PIL images, or contents of image files as bytes, length n.
+    """
+
+    images: Sequence[Image.Image | bytes]
+
+    @cached_property
+    def paths(self) -> Sequence[str]:
+        """Names of the images in place of paths: ``image 0``, ``image 1`` and so on."""
+        return [name_of_image_in_memory(row) for row in range(len(self.images))]
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+
+def resolve_recognizer_input(source: RecognizerInput) -> Images | ImagesInMemory | LabelledInput:
+    """Return ``source`` as images or features.
 
     A folder, an image file, a .txt file with paths, or a sequence of paths is converted to
-    ``Images``. A numeric array is converted to ``LabelledFeatures`` without labels.
+    ``Images``. PIL images, bytes and arrays of pixels are converted to ``ImagesInMemory``. An array
+    of vectors is converted to ``LabelledFeatures`` without labels.
 
     Raises:
-        DataError: If ``source`` is a single path and no image is found there.
-        InputError: If a numeric array does not have one finite vector per row.
+        DataError: If ``source`` is a single path without images.
+        InputError: If an array contains neither vectors nor pixels, or if a sequence contains
+            different kinds of images.
     """
     if isinstance(source, Images | LabelledImages | LabelledFeatures):
         return source
     if isinstance(source, str | Path):
         return Images(find_images([source]))
-    if isinstance(source, np.ndarray) and source.dtype.kind in "biuf":
-        n_rows = len(source) if source.ndim else 0
-        return LabelledFeatures(source, (), np.zeros((n_rows, 0)))
-    return Images([str(path) for path in source])
+    if isinstance(source, Image.Image | bytes):
+        return ImagesInMemory([source])
+    if isinstance(source, np.ndarray) and source.dtype.kind not in "OUS":
+        return _resolve_recognizer_array(source)
+    items = list(source)
+    in_memory = [item for item in items if isinstance(item, Image.Image | bytes | np.ndarray)]
+    if in_memory and len(in_memory) < len(items):
+        raise InputError(
+            f"Images must be all files or all in memory; got {len(in_memory)} images in memory "
+            f"among {len(items)}. Make one call for each kind."
+        )
+    if not in_memory:
+        return Images([str(path) for path in items])
+    return ImagesInMemory(
+        [_image_of_pixels(item) if isinstance(item, np.ndarray) else item for item in in_memory]
+    )
+
+
+def resolve_recognizer_files(source: RecognizerInput) -> Images | LabelledInput:
+    """Return ``source`` as image files or features, as :func:`resolve_recognizer_input`.
+
+    Raises:
+        InputError: If ``source`` contains images in memory.
+    """
+    resolved = resolve_recognizer_input(source)
+    if isinstance(resolved, ImagesInMemory):
+        raise InputError(
+            f"Image files or feature vectors are required; got {len(resolved)} images in memory. "
+            "Save the images and give their paths; only predict accepts images in memory."
+        )
+    return resolved
+
+
+def resolve_recognizer_targets(
+    source: RecognizerInput, targets: npt.ArrayLike | None, names: Sequence[str]
+) -> Images | LabelledInput:
+    """Return image files or features, with targets if these are given separately.
+
+    Args:
+        source: Images or features. With ``targets``, they have no labels.
+        targets: Targets of n images and c labels, 1 = positive, NaN = unknown, ``(n, c)``. If None,
+            the targets of ``source`` are used.
+        names: Labels of the columns, length c.
+
+    Raises:
+        InputError: If ``source`` contains images in memory, if there are two sets of targets, or if
+            the shapes differ.
+    """
+    resolved = resolve_recognizer_files(source)
+    if targets is None:
+        return resolved
+    if isinstance(resolved, LabelledImages) or (
+        isinstance(resolved, LabelledFeatures) and resolved.names
+    ):
+        raise InputError(
+            f"Targets must be given once; got {type(resolved).__name__}, which has targets, and a "
+            "separate array. Leave out one of them."
+        )
+    values = np.asarray(targets, dtype=np.float64)
+    if isinstance(resolved, LabelledFeatures):
+        return LabelledFeatures(resolved.features, names, values)
+    return LabelledImages(resolved.paths, names, values)
+
+
+def _resolve_recognizer_array(array: npt.NDArray[Any]) -> ImagesInMemory | LabelledFeatures:
+    """Return an array as feature vectors or as images.
+
+    Raises:
+        InputError: If the array contains neither vectors nor pixels.
+    """
+    if array.dtype.kind == "f" and array.ndim == 2:
+        return LabelledFeatures(array, (), np.zeros((len(array), 0)))
+    if array.ndim == 4:
+        return ImagesInMemory([_image_of_pixels(pixels) for pixels in array])
+    return ImagesInMemory([_image_of_pixels(array)])
+
+
+def _image_of_pixels(pixels: npt.NDArray[Any]) -> Image.Image:
+    """Return an RGB image of 8-bit pixels, ``(h, w, 3)``.
+
+    Raises:
+        InputError: If the array has another shape or type, or no pixels.
+    """
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or not pixels.size:
+        raise InputError(
+            "An array must contain feature vectors (floats of shape (n, d)) or RGB pixels (uint8 "
+            f"of shape (h, w, 3) or (n, h, w, 3)); got {pixels.dtype} of shape {pixels.shape}. "
+            "Convert the array, or give the paths of image files."
+        )
+    return Image.fromarray(np.ascontiguousarray(pixels))
 
 
 def encode_recognizer_input(
-    source: Images | LabelledInput,
-    method: Any,
+    source: Images | ImagesInMemory | LabelledInput,
+    method: Method,
     encoder: Encoder,
     cache: FeatureCache,
     **options: Any,
@@ -61,18 +176,13 @@ def encode_recognizer_input(
     if isinstance(source, LabelledFeatures):
         check_recognizer_vector_inputs(method)
         return normalize_precomputed_vectors(source.features, width=encoder.width)
+    if isinstance(source, ImagesInMemory):
+        return extract_features(source.images, method, encoder, strict=options.get("strict", False))
     paths = [str(path) for path in source.paths]
     return extract_features(paths, method, encoder, cache=cache, **options)
 
 
-def encode_recognizer_pil_inputs(
-    images: Sequence[Image.Image], method: Any, encoder: Encoder
-) -> EncodedImages:
-    """Encode PIL images without a cache and return the features that a method needs."""
-    return extract_features(images, method, encoder)
-
-
-def check_recognizer_vector_inputs(method: Any) -> None:
+def check_recognizer_vector_inputs(method: Method) -> None:
     """Check that a method needs only pooled features.
 
     Raises:

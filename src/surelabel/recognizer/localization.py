@@ -1,7 +1,6 @@
 """Localize labels in images: heat maps of a method, or similarities of patches and labels."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -11,9 +10,13 @@ from surelabel.arrays import Array
 from surelabel.encoders import Encoder, prompt_templates
 from surelabel.errors import ConfigError, InputError
 from surelabel.features import FeatureCache, encode_image_files
-from surelabel.methods import score_patches_with_any_method
+from surelabel.methods import (
+    LocalizesLabels,
+    MatchesRegions,
+    Method,
+    score_patches_with_any_method,
+)
 from surelabel.methods.text_scoring.text_scorer import encode_synonyms_for_text_scorer
-from surelabel.recognizer.feature_extraction import feature_extraction_kinds_of_method
 from surelabel.recognizer.inputs import LabelledInput, encode_recognizer_input
 from surelabel.records import Features, Images, LabelledFeatures
 
@@ -41,7 +44,7 @@ class HeatMaps:
 
 @torch.no_grad()
 def compute_localization_maps(
-    source: Images | LabelledInput, method: Any, encoder: Encoder, cache: FeatureCache
+    source: Images | LabelledInput, method: Method, encoder: Encoder, cache: FeatureCache
 ) -> HeatMaps:
     """Return the heat maps of a method, or of encoder patches if the method has no heat maps.
 
@@ -55,33 +58,39 @@ def compute_localization_maps(
             "Localization requires images; got precomputed features. Give image files."
         )
     paths = [str(path) for path in source.paths]
-    if hasattr(method, "heat_maps"):
+    if isinstance(method, LocalizesLabels):
         encoded = encode_recognizer_input(source, method, encoder, cache)
-        return HeatMaps(
+        features = encoded.features
+        heat_maps = HeatMaps(
             [paths[row] for row in encoded.rows],
-            _localization_tensor_to_array(method.heat_maps(encoded.features)),
-            _optional_localization_maps(method, "presence_maps", encoded.features),
-            _optional_localization_maps(method, "similarity_maps", encoded.features),
+            _localization_tensor_to_array(method.heat_maps(features)),
+        )
+        if not isinstance(method, MatchesRegions):
+            return heat_maps
+        return replace(
+            heat_maps,
+            region_weights=_localization_tensor_to_array(method.presence_maps(features)),
+            similarities=_localization_tensor_to_array(method.similarity_maps(features)),
         )
     check_localization_support(method, encoder)
     encoded = encode_image_files(
         encoder.with_dense_image_size(), paths, kind=encoder.patch_kinds[0], cache=cache
     )
-    scores = _localization_patch_scores(method, encoded.features)
+    scores = score_patches_with_any_method(method, encoded.features)
     return HeatMaps(
         [paths[row] for row in encoded.rows],
         _patch_scores_to_localization_maps(scores, encoded.features),
     )
 
 
-def check_localization_support(method: Any, encoder: Encoder) -> None:
+def check_localization_support(method: Method, encoder: Encoder) -> None:
     """Check that the method or the encoder can compute heat maps.
 
     Raises:
         ConfigError: If the method has no heat maps, and the encoder has no patch features in the
             joint space of images and texts.
     """
-    if not hasattr(method, "heat_maps") and not encoder.patch_kinds:
+    if not isinstance(method, LocalizesLabels) and not encoder.patch_kinds:
         raise ConfigError(
             f"Localization requires patch features in the joint space; {encoder.name} has no such "
             "features. Use an encoder with patch features, such as ViT-B-16/openai."
@@ -109,27 +118,6 @@ def localization_maps_of_frozen_encoder(
     assert encoded.features.patches is not None
     texts = encode_synonyms_for_text_scorer(encoder, names, prompt_templates("one"))
     return _patch_scores_to_localization_maps(encoded.features.patches @ texts.T, encoded.features)
-
-
-def _optional_localization_maps(method: Any, function: str, features: Features) -> Array | None:
-    """Return the maps of a function of the method, or None if the method lacks the function."""
-    return (
-        _localization_tensor_to_array(getattr(method, function)(features))
-        if hasattr(method, function)
-        else None
-    )
-
-
-def _localization_patch_scores(method: Any, features: Features) -> Tensor:
-    """Return scores ``(n, p, c)`` of c labels for the p patches of each of n images.
-
-    If the method also needs other features than pooled features, the text scorer of the method
-    computes the scores.
-    """
-    if feature_extraction_kinds_of_method(method) != ["images"] and hasattr(method, "text_scorer"):
-        scores: Tensor = method.text_scorer(features.patches)
-        return scores
-    return score_patches_with_any_method(method, features)
 
 
 def _patch_scores_to_localization_maps(scores: Tensor, features: Features) -> Array:

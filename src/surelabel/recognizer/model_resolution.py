@@ -3,11 +3,10 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from surelabel.config import Run, load_run, run_method_is_student
+from surelabel.config import Run, load_run
 from surelabel.errors import ConfigError, InputError, UnknownName
-from surelabel.methods import METHODS
+from surelabel.methods import METHODS, method_is_student
 from surelabel.recognizer.recognizer import Recognizer
 
 
@@ -80,8 +79,8 @@ def _resolve_model_to_encoder_run(model: str, template: str | None, settings: Se
         f"encoder.name={json.dumps(model)}",
     ]
     run = load_run(overrides=overrides)
-    entry: Any = METHODS[run.method.name]
-    if entry.learns_from == "labels" or run_method_is_student(entry):
+    entry = METHODS[run.method.name]
+    if entry.learns_from == "labels" or method_is_student(entry):
         data = "DATASET" if entry.learns_from == "labels" else "IMAGES"
         raise ConfigError(
             f"{run.method.name} requires training on {entry.learns_from}; got the encoder "

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from PIL import Image
-from torch import Tensor
 
 from surelabel.arrays import LOGIT_LIMIT, Array
 from surelabel.config import Choice, Run
 from surelabel.data import parse_label_names
 from surelabel.encoders import Encoder, load_encoder
-from surelabel.errors import ConfigError, InputError, NotFitted
+from surelabel.errors import ConfigError, NotFitted
 from surelabel.features import FeatureCache, add_text_feature_cache, default_feature_cache_folder
+from surelabel.links import Link
+from surelabel.methods import TrainsEncoder
 from surelabel.migration import RECOGNIZER
 from surelabel.progress import Progress
 from surelabel.recognizer.calibrating import (
@@ -46,8 +46,9 @@ from surelabel.recognizer.inputs import (
     RecognizerInput,
     align_recognizer_input_labels,
     encode_recognizer_input,
-    encode_recognizer_pil_inputs,
+    resolve_recognizer_files,
     resolve_recognizer_input,
+    resolve_recognizer_targets,
 )
 from surelabel.recognizer.localization import compute_localization_maps
 from surelabel.recognizer.saving import (
@@ -57,6 +58,7 @@ from surelabel.recognizer.saving import (
     read_saved_recognizer,
     write_saved_recognizer,
 )
+from surelabel.recognizer.scikit_learn import ScikitLearnInterface
 from surelabel.recognizer.unlabelled_fitting import fit_unlabelled
 from surelabel.recognizer.user_warnings import (
     warn_few_steps,
@@ -66,10 +68,11 @@ from surelabel.recognizer.user_warnings import (
     warn_unused_labels,
 )
 from surelabel.records import EncodingStats, Features, Images, LabelledImages, Predictions
+from surelabel.summaries import Summary
 from surelabel.training import Checkpoint, feature_batch_tensors
 
 
-class Recognizer:
+class Recognizer(ScikitLearnInterface):
     """Multi-label image recognizer: an encoder, a method and a calibration for a set of labels.
 
     Args:
@@ -104,20 +107,44 @@ class Recognizer:
         encoder: Encoder | None = None,
         cache: FeatureCache | None = None,
     ):
+        arguments = {
+            "run": run,
+            "names": names,
+            "device": device,
+            "encoder": encoder,
+            "cache": cache,
+        }
         self.run = run = resolve_run_for_fitting(run)
         self.names, self.aliases = parse_label_names(names)
         self.names_with_aliases = ["|".join(self.aliases[name]) for name in self.names]
         self.cache = cache or FeatureCache(default_feature_cache_folder())
         loaded = encoder or load_encoder(run.encoder.name, device=device, **run.encoder.settings)
         self.encoder = add_text_feature_cache(loaded, self.cache)
-        self.method: Any = make_method_for_fitting(self.run, self.encoder, self.names_with_aliases)
-        self.link: Any = None
+        self._set_parameters(arguments, shared={"encoder": self.encoder, "cache": self.cache})
+        self.method = make_method_for_fitting(self.run, self.encoder, self.names_with_aliases)
+        self.link: Link | None = None
         self.calibration = shipped_calibration_record(run, self.encoder)
         self.is_fitted = self.method.learns_from == "nothing"
         check_encoder_method_compatibility(run, self.method, self.encoder)
         if self.method.open_vocabulary or self.method.learns_from == "images":
             all_aliases = [alias for aliases in self.aliases.values() for alias in aliases]
             warn_untrained_labels(self.encoder, all_aliases)
+
+    def __repr__(self) -> str:
+        return self._summary().as_text()
+
+    def _repr_html_(self) -> str:
+        return self._summary().as_markup()
+
+    def _summary(self) -> Summary:
+        properties = {
+            "encoder": self.encoder.name,
+            "method": self.run.method.name,
+            "labels": ", ".join(self.names),
+            "is_fitted": self.is_fitted,
+            "calibrated_on": self.calibrated_on,
+        }
+        return Summary("Recognizer", properties)
 
     if not TYPE_CHECKING:  # type checkers shall report unknown attributes
 
@@ -150,6 +177,7 @@ class Recognizer:
     def fit(
         self,
         source: RecognizerInput,
+        targets: npt.ArrayLike | None = None,
         *,
         folds: int = 0,
         checkpoint: str | Path | None = None,
@@ -163,6 +191,8 @@ class Recognizer:
         Args:
             source: Images or precomputed features with labels. A method that is fitted on
                 unlabelled images also accepts paths or a folder, and ignores labels.
+            targets: Targets of n images and c labels, 1 = positive, 0 = negative, NaN = unknown,
+                ``(n, c)``, if ``source`` contains only paths or vectors ``(n, d)``.
             folds: Number of cross-validation folds, at least 2, to calibrate on the images of
                 ``source``. If 0, the recognizer is not calibrated. For each fold, another copy of
                 the method is fitted on the other folds, and the calibrator is fitted on the scores
@@ -183,7 +213,7 @@ class Recognizer:
             DataError: If no image can be read, or if ``checkpoint`` is damaged or belongs to
                 another run.
         """
-        resolved = resolve_recognizer_input(source)
+        resolved = resolve_recognizer_targets(source, targets, self.names)
         check_fit_compatibility(
             self.run, self.method, self.encoder, self.names_with_aliases, resolved, folds
         )
@@ -200,7 +230,7 @@ class Recognizer:
         self.method = fit_recognizer_method(
             *arguments, checkpoint=saved_state or None, progress=progress
         )
-        if "pixels" in self.method.needs:
+        if isinstance(self.method, TrainsEncoder):
             self.encoder = add_text_feature_cache(self.method.finetuned_encoder(), self.cache)
         self.link, self.is_fitted = make_link_for_fitting(self.run), True
         if fold is not None:
@@ -239,7 +269,11 @@ class Recognizer:
         self.is_fitted = False
 
     def calibrate(
-        self, held_out: RecognizerInput, *, progress: Progress | None = None
+        self,
+        held_out: RecognizerInput,
+        targets: npt.ArrayLike | None = None,
+        *,
+        progress: Progress | None = None,
     ) -> "Recognizer":
         """Fit the calibrator of the run on held-out annotated images.
 
@@ -248,6 +282,7 @@ class Recognizer:
 
         Args:
             held_out: Annotated images that were not used by ``fit``, or images without labels.
+            targets: Targets, ``(n, c)``, as for ``fit``.
             progress: Function called with the number of encoded images and the total number of
                 images.
 
@@ -261,7 +296,7 @@ class Recognizer:
         uses_loss = self.method.learns_from == "labels"
         score_entry = self.run.loss.name if uses_loss else self.run.method.name
         check_recognizer_calibrator(self.run, None if self.link else score_entry)
-        resolved = resolve_recognizer_input(held_out)
+        resolved = resolve_recognizer_targets(held_out, targets, self.names)
         if isinstance(resolved, Images):
             return self._calibrate_without_labels(resolved, progress)
         data = self._encode_training_data(resolved, progress)
@@ -364,9 +399,14 @@ class Recognizer:
         """Return scores of each image and label, and log-odds if there is a link or calibration.
 
         Args:
-            source: Images with or without labels, paths of images, a folder of images, or
-                precomputed features. Precomputed features are ``LabelledFeatures``, or an array
-                ``(n, d)`` of n vectors of length d.
+            source: Images, with or without labels, or precomputed features:
+
+                - one or many paths of image files, or a folder;
+                - one or many PIL images, or contents of image files as bytes;
+                - RGB pixels, uint8, ``(h, w, 3)`` or ``(n, h, w, 3)``;
+                - ``LabelledImages``, ``LabelledFeatures``, or vectors as floats, ``(n, d)``.
+
+                Images in memory have the paths ``image 0``, ``image 1`` and so on.
             workers: Number of worker processes that decode images. If None, there are no worker
                 processes for fewer than 64 images, and one per CPU core, at most 8, for more
                 images.
@@ -379,6 +419,8 @@ class Recognizer:
             NotFitted: If the method has to be fitted first.
             DataError: If no image can be read, or if ``strict`` is True and any image cannot be
                 read.
+            InputError: If an array contains neither vectors nor pixels, or if files and images in
+                memory are mixed.
         """
         self._check_fitted()
         resolved = resolve_recognizer_input(source)
@@ -402,19 +444,18 @@ class Recognizer:
             hashes=encoded.hashes or None,
         )
 
-    def predict_pil_images(self, images: Sequence[Image.Image]) -> Predictions:
-        """Return the predictions of PIL images, whose features are not cached.
+    def predict_proba(self, source: RecognizerInput) -> Array:
+        """Return the calibrated probability of each label in each image, ``(n, c)``.
+
+        Args:
+            source: Images or features, as for ``predict``. Every image must be readable, so that
+                each image has a row.
 
         Raises:
-            NotFitted: If the method has to be fitted first.
-            InputError: If there are no images.
+            NotFitted: If the method has to be fitted first, or if the recognizer is not calibrated.
+            DataError: If an image cannot be read.
         """
-        self._check_fitted()
-        if not images:
-            raise InputError("images must have at least one image; got none. Give PIL images.")
-        features = encode_recognizer_pil_inputs(images, self.method, self.encoder).features
-        warn_out_of_distribution(self.encoder, self.method, features.pooled)
-        return self._make_predictions([f"image {i}" for i in range(len(images))], features)
+        return self.predict(source, strict=True).probabilities
 
     def uncalibrated_logits(self, predictions: Predictions) -> Array | None:
         """Return the log-odds before calibration, ``(n, c)``, of predictions for c labels.
@@ -447,7 +488,7 @@ class Recognizer:
             DataError: If no image can be read.
         """
         heat_maps = compute_localization_maps(
-            resolve_recognizer_input(source), self.method, self.encoder, self.cache
+            resolve_recognizer_files(source), self.method, self.encoder, self.cache
         )
         return heat_maps.paths, heat_maps.maps
 
@@ -543,7 +584,7 @@ class Recognizer:
     def _compute_scores(self, features: Features) -> npt.NDArray[np.float32]:
         """Return the scores ``(n, c)`` of the method for n images and c labels."""
         self._check_fitted()
-        scores: Tensor = self.method(features)
+        scores = self.method(features)
         array: npt.NDArray[np.float32] = scores.cpu().numpy().astype(np.float32)
         return array
 

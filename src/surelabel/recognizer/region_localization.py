@@ -7,6 +7,7 @@ import numpy as np
 from surelabel.arrays import Array
 from surelabel.errors import UnknownName
 from surelabel.evaluation import RegionMaps
+from surelabel.methods import LocalizesLabels
 from surelabel.recognizer.localization import (
     check_localization_support,
     compute_localization_maps,
@@ -88,7 +89,7 @@ def _localize_labels_in_block(
     names = np.array(recognizer.names)
     column_of = {name: column for column, name in enumerate(recognizer.names)}
     frozen = None
-    if hasattr(recognizer.method, "heat_maps"):
+    if isinstance(recognizer.method, LocalizesLabels):
         frozen = localization_maps_of_frozen_encoder(
             heat_maps.paths, recognizer.names_with_aliases, encoder, cache
         )

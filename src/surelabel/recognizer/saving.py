@@ -29,7 +29,7 @@ from surelabel.decisions import ValidationRecord
 from surelabel.encoders import Encoder, load_encoder
 from surelabel.errors import DataError
 from surelabel.files import atomic_folder
-from surelabel.methods import METHODS
+from surelabel.methods import METHODS, Method
 from surelabel.migration import ENCODER_FOLDER, migrate_validation_record, migrate_weights
 
 COPY_AGAIN = "Copy the complete folder again, or save the recognizer again."
@@ -181,7 +181,7 @@ def read_saved_recognizer(folder: str | Path, *, device: str = "cpu") -> SavedRe
 
 
 def load_saved_recognizer_weights(
-    method: Any, weights: dict[str, Tensor], folder: str | Path
+    method: Method, weights: dict[str, Tensor], folder: str | Path
 ) -> None:
     """Load saved weights into a method.
 
@@ -295,7 +295,7 @@ rely on the probabilities, run `surelabel evaluate` on your own annotated images
 
 def _describe_fit_of_saved_recognizer(run: Run) -> str:
     """Describe the loss and the targets that the method was fitted with."""
-    method: Any = METHODS[run.method.name]
+    method = METHODS[run.method.name]
     if method.learns_from == "nothing":
         return "none: not fitted"
     if method.learns_from == "labels":

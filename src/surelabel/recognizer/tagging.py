@@ -1,21 +1,21 @@
 """Tag images: labels with scores and probabilities, the most probable first."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from surelabel.arrays import Array, Flags
 from surelabel.config import Choice, Run
 from surelabel.errors import InputError
+from surelabel.methods.interface import LearnsFromImages
+from surelabel.recognizer.inputs import ImageInput
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.records import Predictions
 
 
 def tag(
-    images: str | Path | Image.Image | Sequence[str | Path | Image.Image],
+    images: ImageInput | Sequence[ImageInput],
     labels: Sequence[str],
     *,
     model: str = "tiny-vit",
@@ -28,7 +28,8 @@ def tag(
     An image can have several labels, so the probabilities of an image need not sum to 1.
 
     Args:
-        images: One image or a sequence of images, as paths of image files or as PIL images.
+        images: One image or a sequence of images: paths, PIL images, contents of image files as
+            bytes, or arrays of RGB pixels, uint8, ``(h, w, 3)``.
         labels: Labels to score, at least one label.
         model: Name of an encoder.
         method: Key of a method that needs no annotated images. If the method computes statistics of
@@ -43,7 +44,7 @@ def tag(
 
     Raises:
         DataError: If an image cannot be read.
-        InputError: If paths and PIL images are mixed.
+        InputError: If files and images in memory are mixed.
         UnknownName: If the encoder or the method is unknown.
         ConfigError: If a setting is unknown, or the value of a setting is invalid.
         NotFitted: If the method has to be trained; in this case, fit a ``Recognizer`` instead.
@@ -54,21 +55,11 @@ def tag(
         >>> [sorted(tag) for tag in sl.tag(image, labels=["lion"])[0]]
         [['label', 'probability', 'score']]
     """
-    image_list = [images] if isinstance(images, str | Path | Image.Image) else list(images)
     run = Run(encoder=Choice(model), method=Choice(method, settings))
     recognizer = Recognizer(run, labels, device=device)
-    pil_images = [image for image in image_list if isinstance(image, Image.Image)]
-    if pil_images and len(pil_images) < len(image_list):
-        raise InputError(
-            f"images must be only paths or only PIL images; got {len(pil_images)} PIL images "
-            f"among {len(image_list)}. Call tag once for each kind."
-        )
-    if pil_images:
-        return select_tags(recognizer.predict_pil_images(pil_images))
-    paths = [str(path) for path in image_list]
-    if hasattr(recognizer.method, "fit_unlabelled"):
-        recognizer.fit(paths)
-    return select_tags(recognizer.predict(paths, strict=True))
+    if isinstance(recognizer.method, LearnsFromImages):
+        recognizer.fit(images)
+    return select_tags(recognizer.predict(images, strict=True))
 
 
 def select_tags(

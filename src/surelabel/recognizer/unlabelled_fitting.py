@@ -3,18 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from PIL import Image
 from torch import Tensor
 
-from surelabel.config import TEACHERS, Choice, Run, run_method_is_student
+from surelabel.config import TEACHERS, Choice, Run
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError
 from surelabel.features import FeatureCache
 from surelabel.links import Sigmoid
+from surelabel.methods import LearnsFromImages, LearnsFromTargets, Method, UsesViews
 from surelabel.progress import Progress
+from surelabel.recognizer.feature_extraction import extract_features
 from surelabel.recognizer.fingerprints import run_fingerprint
 from surelabel.recognizer.fitting import (
     FittingData,
@@ -26,7 +27,6 @@ from surelabel.recognizer.fitting import (
 from surelabel.recognizer.inputs import (
     LabelledInput,
     encode_recognizer_input,
-    encode_recognizer_pil_inputs,
 )
 from surelabel.recognizer.user_warnings import warn_skipped_images
 from surelabel.records import Features, Images
@@ -67,7 +67,7 @@ class FittedStudent:
             student.
     """
 
-    method: Any
+    method: Method
     initial_labels: PseudoLabels
     final_labels: PseudoLabels
 
@@ -81,14 +81,14 @@ def fit_unlabelled(
     cache: FeatureCache,
     checkpoint: str | Path | None = None,
     progress: Progress | None = None,
-) -> Any:
+) -> Method:
     """Return a method fitted on images; labels of ``source`` are ignored.
 
     A student is trained for several epochs, and the training resumes from an existing checkpoint.
     Other methods compute feature statistics without training and without a checkpoint.
     """
     method = make_method_for_fitting(run, encoder, names_with_aliases)
-    if run_method_is_student(method):
+    if not isinstance(method, LearnsFromImages):
         student = fit_unlabelled_student(
             run,
             encoder,
@@ -194,6 +194,7 @@ def fit_unlabelled_student(
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
+        assert isinstance(method, LearnsFromTargets)  # by its contract
         method.initialize(data.features, data.targets, known, Sigmoid())
         fit_recognizer_method_on_batches(
             run, method, source, objective, checkpoint=saved_state or None
@@ -205,14 +206,14 @@ def fit_unlabelled_student(
 
 
 @torch.no_grad()
-def _try_method_before_unlabelled_fitting(method: Any, encoder: Encoder) -> None:
+def _try_method_before_unlabelled_fitting(method: Method, encoder: Encoder) -> None:
     """Compute the scores of a blank image, to fail early if method and encoder do not match."""
-    method(encode_recognizer_pil_inputs([Image.new("RGB", (1, 1))], method, encoder).features)
+    method(extract_features([Image.new("RGB", (1, 1))], method, encoder).features)
 
 
 def _make_unlabelled_fitting_teacher(
     run: Run, encoder: Encoder, names_with_aliases: Sequence[str]
-) -> Any:
+) -> Method:
     """Return the teacher, whose scores are log-odds of a softmax over the labels.
 
     By default, the softmax has half the logit scale of the encoder, because scores of image parts
@@ -242,7 +243,8 @@ def _make_unlabelled_fitting_teacher(
     defaults = {"domain": domain, "scale": TEACHER_SCALE_SHARE * encoder.scale}
     settings = defaults | run.teacher.settings
     make_teacher = configure_table_entry(TEACHERS, run.teacher.name, **settings)
-    return make_teacher(encoder, names_with_aliases).eval()
+    teacher: Method = make_teacher(encoder, names_with_aliases)
+    return teacher.eval()
 
 
 def _check_unlabelled_fitting_fusion(teacher: Choice) -> None:
@@ -261,11 +263,8 @@ def _check_unlabelled_fitting_fusion(teacher: Choice) -> None:
             )
 
 
-def _unlabelled_fitting_teacher_scores(teacher: Any, features: Features) -> Tensor:
+def _unlabelled_fitting_teacher_scores(teacher: Method, features: Features) -> Tensor:
     """Return scores of whole images; if the teacher has views, also return scores of views."""
-    if hasattr(teacher, "fit_unlabelled"):
+    if isinstance(teacher, LearnsFromImages):
         teacher.fit_unlabelled(features)
-    scores: Tensor = (
-        teacher.view_scores(features) if hasattr(teacher, "view_scores") else teacher(features)
-    )
-    return scores
+    return teacher.view_scores(features) if isinstance(teacher, UsesViews) else teacher(features)

@@ -3,7 +3,6 @@
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 from torch import Tensor
 
@@ -11,6 +10,7 @@ from surelabel.arrays import Flags
 from surelabel.config import Run
 from surelabel.encoders import Encoder
 from surelabel.features import EncodedImages
+from surelabel.methods import Method
 from surelabel.records import LabelledFeatures, LabelledImages
 
 MIN_STUDENT_STEPS = 30  # optimizer steps of a randomly initialized student
@@ -31,7 +31,7 @@ def warn_untrained_labels(encoder: Encoder, aliases: Sequence[str]) -> None:
         )
 
 
-def warn_out_of_distribution(encoder: Encoder, method: Any, pooled: Tensor) -> None:
+def warn_out_of_distribution(encoder: Encoder, method: Method, pooled: Tensor) -> None:
     """Warn if images are out of distribution for the encoder.
 
     If the method sets an image size, there is no warning, because the OOD score is calibrated only

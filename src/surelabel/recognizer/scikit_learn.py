@@ -1,0 +1,75 @@
+"""Interface of scikit-learn's estimators: parameters, clones and classes of a recognizer."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+
+class ScikitLearnInterface:
+    """Methods that scikit-learn calls on an estimator, such as in ``cross_val_predict``.
+
+    A subclass passes its constructor arguments to ``_set_parameters``.
+
+    Attributes:
+        names: Labels in the order of the columns, length c.
+
+    Source:
+        scikit-learn, Developing scikit-learn estimators.
+
+    Differs:
+        ``predict`` of a recognizer returns ``Predictions`` instead of classes, and the parameters
+        are the arguments of the constructor only: settings of the run are changed by another run.
+    """
+
+    names: Sequence[str]
+
+    def _set_parameters(self, arguments: dict[str, Any], *, shared: dict[str, Any]) -> None:
+        """Store constructor arguments, and the arguments that clones share with the original."""
+        self._arguments, self._shared_arguments = arguments, shared
+
+    @property
+    def classes_(self) -> npt.NDArray[np.str_]:
+        """Labels in the order of the columns of ``predict_proba``, ``(c,)``."""
+        return np.array(self.names)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the arguments of the constructor; ``deep`` has no effect."""
+        return dict(self._arguments)
+
+    def set_params(self, **params: Any) -> Self:
+        """Change arguments of the constructor, and return the recognizer, which is not fitted then.
+
+        Raises:
+            ConfigError: If a parameter is not an argument of the constructor.
+        """
+        unknown = sorted(params.keys() - self._arguments.keys())
+        if unknown:
+            raise ConfigError(
+                f"Parameters must be among {', '.join(self._arguments)}; got {', '.join(unknown)}. "
+                "To change a setting of the run, give another run."
+            )
+        self.__dict__ = type(self)(**self._arguments | params).__dict__
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        """Return an unfitted recognizer with the same arguments; it shares the frozen encoder."""
+        return type(self)(**self._arguments | self._shared_arguments)
+
+    def __sklearn_tags__(self) -> "Tags":
+        """Return the description of the estimator for scikit-learn."""
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=False, multi_output=True),
+            classifier_tags=ClassifierTags(multi_class=False, multi_label=True),
+            input_tags=InputTags(string=True, three_d_array=True),
+            non_deterministic=False,
+        )
