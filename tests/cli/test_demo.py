@@ -12,6 +12,7 @@ from surelabel.cli.demo import (
 )
 from surelabel.cli.terminal import Terminal, to_terminal_json_value
 from surelabel.data import collection
+from surelabel.report import report
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +46,8 @@ def test_tags_are_printed_with_the_positive_labels_and_three_searches_run(
     assert f"(true: {positive_labels_of_demo_image(few, few.paths[0])})" in said
     assert all(title in said for title in ("mAP", "Brier skill", "ECE", "noise floor"))
     assert [s.query for s in searches] == list(QUERIES)
+    page = report(found, tmp_path / "report", before=found, searches=searches)
+    assert all(query.partition(" ")[0] in page.read_text(encoding="utf-8") for query in QUERIES)
     result = to_terminal_json_value(demo_as_json(found, found, searches, tmp_path))
     assert len(result["searches"][0]["hits"]) == 12
     assert set(result) == {"before", "after", "searches", "report"}

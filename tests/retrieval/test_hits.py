@@ -1,4 +1,6 @@
 import pickle
+from copy import deepcopy
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import pytest
@@ -66,3 +68,17 @@ def test_html_escapes_paths_and_labels():
     assert NASTY not in page
     assert page.count("&lt;b&gt;&amp;") == 3  # query, column, path
     assert NASTY not in Hit(NASTY, 0.5, {NASTY: 0.5})._repr_html_()
+
+
+def test_hits_in_a_record_become_dictionaries_like_any_list():
+    @dataclass
+    class Search:
+        hits: list[Hit]
+
+    hits = HitList([hit(0, fork=0.9)], Query(("fork",)))
+    assert asdict(Search(hits)) == {"hits": [asdict(hit(0, fork=0.9))]}
+    assert deepcopy(hits).query == Query(("fork",))
+
+
+def test_hits_without_a_query_are_shown_with_their_probability():
+    assert "a.jpg" in repr(HitList([Hit("a.jpg", 0.5, {"fork": 0.5})]))

@@ -38,7 +38,7 @@ class HitList(list[Hit]):
     """Images of a search, sorted by decreasing probability; a list that is shown as a table.
 
     Attributes:
-        query: Query of the search.
+        query: Query of the search. If None, only the probability of the images is shown.
 
     Example:
         >>> hits = [Hit("a.jpg", 0.72, {"fork": 0.9, "knife": 0.2})]
@@ -48,7 +48,7 @@ class HitList(list[Hit]):
           a.jpg  0.72         0.9   0.8
     """
 
-    def __init__(self, hits: Iterable[Hit], query: Query) -> None:
+    def __init__(self, hits: Iterable[Hit] = (), query: Query | None = None) -> None:
         super().__init__(hits)
         self.query = query
 
@@ -62,20 +62,20 @@ class HitList(list[Hit]):
     def _summary(self) -> Summary:
         """Return the summary, with a column for the probability of each term of the query."""
         query = self.query
-        terms = [*query.wanted, *(f"!{name}" for name in query.unwanted)][:N_SUMMARY_TERMS]
+        wanted, unwanted = (query.wanted, query.unwanted) if query else ((), ())
+        terms = [*wanted, *(f"!{name}" for name in unwanted)][:N_SUMMARY_TERMS]
         rows = []
         for hit in self[:N_SUMMARY_HITS]:
-            cells = [f"{p:.3g}" for p in _hit_term_probabilities(hit, query)]
+            cells = [f"{p:.3g}" for p in _hit_term_probabilities(hit, len(wanted))]
             n_missing = max(len(terms) - len(cells), 0)  # of hits that were added by the user
             rows.append(
                 (hit.path, f"{hit.probability:.3g}", *cells[: len(terms)], *[""] * n_missing)
             )
         header = ("image", "probability", *terms)
-        properties = {"query": str(query), "images": len(self)}
+        properties = {"query": str(query or ""), "images": len(self)}
         return Summary("HitList", properties, header, rows, len(self))
 
 
-def _hit_term_probabilities(hit: Hit, query: Query) -> list[float]:
+def _hit_term_probabilities(hit: Hit, n_wanted: int) -> list[float]:
     """Return the probability of each term of a query: p for wanted, 1 - p for unwanted labels."""
-    n_wanted = len(query.wanted)
     return [p if i < n_wanted else 1 - p for i, p in enumerate(hit.terms.values())]
