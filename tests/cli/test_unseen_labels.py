@@ -80,6 +80,7 @@ def test_json_holds_what_the_library_says(fitted, run):
         for kind in ("achieved", "perfect_ranking"):
             of, by = printed[name][kind], getattr(getattr(own, name), kind)
             assert of["micro"]["3"]["f1"] == by.micro[3].f1
+            assert of["macro_zero_filled"]["5"]["f1"] == by.macro_zero_filled[5].f1
             assert of["mean_average_precision_zero_filled"] == by.mean_average_precision_zero_filled
     assert printed["metrics_by_group"]["ece"] == own.metrics_by_group["ece"]
     assert set(printed["noise_floor"]) == {"ece", "ece_of_candidates"}

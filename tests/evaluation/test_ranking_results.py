@@ -5,6 +5,7 @@ import pytest
 from sklearn.metrics import (
     average_precision_score,
     f1_score,
+    precision_recall_fscore_support,
     precision_score,
     recall_score,
 )
@@ -37,6 +38,56 @@ def test_numbers_are_those_of_scikit_learn_on_the_k_best(k):
     means = found.macro[k]
     assert (means.precision, means.recall) == pytest.approx((precision, recall))
     assert means.f1 == pytest.approx(2 / (1 / precision + 1 / recall))
+
+
+def with_undefined_classes():
+    """Return scores that never rank classes 0 and 3 high, and no positive image of 3 and 7."""
+    scores, present, known = drawn()
+    scores[:, [0, 3]] -= 2
+    present[:, [3, 7]] = False
+    return scores, present, known
+
+
+@pytest.mark.parametrize("k", RANKING_CUTOFFS)
+def test_zero_filled_class_means_are_those_of_scikit_learn_with_zero_division_0(k):
+    scores, present, known = with_undefined_classes()
+    shown = np.zeros(scores.shape, int)
+    np.put_along_axis(shown, np.argsort(-scores, axis=1)[:, :k], 1, axis=1)
+    precision, recall, mean_of_f1, _ = precision_recall_fscore_support(
+        present.astype(int), shown, average="macro", zero_division=0
+    )
+    means = whole(scores, present, known).achieved.macro_zero_filled[k]
+    assert (means.precision, means.recall) == pytest.approx((precision, recall))
+    assert means.f1 == pytest.approx(2 / (1 / precision + 1 / recall))
+    assert means.f1 != pytest.approx(mean_of_f1)  # the macro F1 of scikit-learn is not CF1
+
+
+@pytest.mark.parametrize("k", RANKING_CUTOFFS)
+def test_both_class_means_are_those_of_plain_loops(k):
+    scores, present, known = with_undefined_classes()
+    known[:, [1, 2]] = np.random.default_rng(1).random((40, 2)) < 0.8
+    present &= known
+    hits, chosen = [0] * 9, [0] * 9
+    for s, y, told in zip(scores, present, known, strict=True):
+        for j in sorted(np.flatnonzero(told), key=lambda j: -s[j])[:k]:
+            hits[j], chosen[j] = hits[j] + int(y[j]), chosen[j] + 1
+    positives = present.sum(axis=0)
+    precision = [h / n for h, n in zip(hits, chosen, strict=True) if n]
+    recall = [h / n for h, n in zip(hits, positives, strict=True) if n]
+    assert (len(precision), len(recall)) == (7, 7)
+    found = whole(scores, present, known).achieved
+    for means, n_precision, n_recall in (
+        (found.macro[k], len(precision), len(recall)),
+        (found.macro_zero_filled[k], 9, 9),
+    ):
+        cp, cr = sum(precision) / n_precision, sum(recall) / n_recall
+        assert (means.precision, means.recall) == pytest.approx((cp, cr))
+        assert means.f1 == pytest.approx(2 * cp * cr / (cp + cr))
+
+
+def test_both_class_means_are_equal_where_every_class_is_defined():
+    found = whole(*drawn()).achieved
+    assert found.macro_zero_filled == found.macro
 
 
 def test_classes_without_positives_count_as_zero_or_not_at_all():
@@ -73,6 +124,14 @@ def test_class_means_of_a_perfect_ranking_are_no_bound():
     one = whole(scores, present, np.ones((1, 5), bool))
     assert one.perfect_ranking.macro[3].precision == pytest.approx(1 / 5)
     assert one.achieved.macro[3].precision == pytest.approx(1 / 3)
+
+
+def test_zero_filled_class_means_of_a_perfect_ranking_are_no_bound():
+    present = np.eye(5, dtype=bool)[[0, 1, 4, 4]]
+    scores = np.eye(5)[[0, 1, 4, 4]] + [0.0, 0, 0.5, 0.4, 0]  # classes 2 and 3 fill the ranks
+    one = whole(scores, present, np.ones((4, 5), bool))
+    assert one.achieved.macro_zero_filled[3].precision == pytest.approx(3 / 5)
+    assert one.perfect_ranking.macro_zero_filled[3].precision < 3 / 5
 
 
 def test_labels_a_image_can_be_read_from_any_precision_and_recall():
@@ -121,8 +180,11 @@ def test_without_a_image_everything_but_the_count_of_names_is_undefined():
         [one.labels_per_image, one.achieved.micro[3].f1, one.achieved.macro[5].f1]
     ).all()
     assert np.isnan(one.achieved.mean_average_precision)
+    zero_filled = one.achieved.macro_zero_filled[5]
+    assert (zero_filled.precision, zero_filled.recall, zero_filled.f1) == (0, 0, 0)
 
 
 def test_class_means_of_nothing_right_are_zero():
     scores, present = np.array([[4.0, 3, 2, 1]]), np.array([[False, False, False, True]])
-    assert whole(scores, present, np.ones((1, 4), bool)).achieved.macro[3].f1 == 0
+    found = whole(scores, present, np.ones((1, 4), bool)).achieved
+    assert found.macro[3].f1 == found.macro_zero_filled[3].f1 == 0

@@ -38,8 +38,11 @@ class RankingMetrics:
 
     Attributes:
         micro: Metrics over all images and labels, by k, the number of top-ranked labels per image.
-        macro: Mean precision and mean recall over classes with a defined value, and the harmonic
-            mean of both means, by k.
+        macro: Mean precision and mean recall over classes with a defined value (CP and CR), and the
+            harmonic mean of both means (CF1), by k. The precision of a class that is never among
+            the top-ranked labels is undefined, and so is the recall of a class without a positive
+            image.
+        macro_zero_filled: CP, CR and CF1 over all classes, by k. Undefined values are set to 0.
         mean_average_precision: Mean of the average precision over classes with a positive image.
         mean_average_precision_zero_filled: Mean of the average precision over all classes. For a
             class without a positive image, the average precision is set to 0.
@@ -47,6 +50,7 @@ class RankingMetrics:
 
     micro: Mapping[int, TopKMetrics]
     macro: Mapping[int, TopKMetrics]
+    macro_zero_filled: Mapping[int, TopKMetrics]
     mean_average_precision: float
     mean_average_precision_zero_filled: float
 
@@ -64,8 +68,8 @@ class RankingResults:
         achieved: Metrics of the ranking by score.
         perfect_ranking: Metrics of a perfect ranking, in which every positive label has the score 1
             and every other label the score 0. These metrics are an upper bound of ``micro`` and of
-            the mean average precision. ``macro`` can be higher in another ranking, because class
-            means also depend on the order of labels with equal targets.
+            the mean average precision. ``macro`` and ``macro_zero_filled`` can be higher in another
+            ranking, because class means also depend on the order of labels with equal targets.
     """
 
     candidates: int
@@ -109,12 +113,19 @@ def compute_ranking_results(
 
 def _ranking_results_metrics(scores: Array, positive: Flags, known: Flags) -> RankingMetrics:
     """Return all ranking metrics of one set of scores."""
-    per_class = average_precision_per_class(scores, positive, known)
+    data = scores, positive, known
+    average_precision = average_precision_per_class(*data)
+    precision = {k: precision_at_k_per_class(*data, k=k) for k in RANKING_CUTOFFS}
+    recall = {k: recall_at_k_per_class(*data, k=k) for k in RANKING_CUTOFFS}
     return RankingMetrics(
-        micro={k: _micro_ranking_results(scores, positive, known, k=k) for k in RANKING_CUTOFFS},
-        macro={k: _macro_ranking_results(scores, positive, known, k=k) for k in RANKING_CUTOFFS},
-        mean_average_precision=mean_ignoring_nan(per_class),
-        mean_average_precision_zero_filled=float(np.nan_to_num(per_class).mean()),
+        micro={k: _micro_ranking_results(*data, k=k) for k in RANKING_CUTOFFS},
+        macro={k: _macro_ranking_results(precision[k], recall[k]) for k in RANKING_CUTOFFS},
+        macro_zero_filled={
+            k: _macro_ranking_results(np.nan_to_num(precision[k]), np.nan_to_num(recall[k]))
+            for k in RANKING_CUTOFFS
+        },
+        mean_average_precision=mean_ignoring_nan(average_precision),
+        mean_average_precision_zero_filled=float(np.nan_to_num(average_precision).mean()),
     )
 
 
@@ -124,9 +135,14 @@ def _micro_ranking_results(scores: Array, positive: Flags, known: Flags, *, k: i
     return TopKMetrics(*(metric(scores, positive, known, k=k) for metric in metrics))
 
 
-def _macro_ranking_results(scores: Array, positive: Flags, known: Flags, *, k: int) -> TopKMetrics:
-    """Return the class means of precision and recall, and their harmonic mean."""
-    precision = mean_ignoring_nan(precision_at_k_per_class(scores, positive, known, k=k))
-    recall = mean_ignoring_nan(recall_at_k_per_class(scores, positive, known, k=k))
+def _macro_ranking_results(precision_per_class: Array, recall_per_class: Array) -> TopKMetrics:
+    """Return the means of the defined values of all classes, and the harmonic mean of both means.
+
+    Args:
+        precision_per_class: Precision of each class, ``(c,)``, NaN if undefined.
+        recall_per_class: Recall of each class, ``(c,)``, NaN if undefined.
+    """
+    precision = mean_ignoring_nan(precision_per_class)
+    recall = mean_ignoring_nan(recall_per_class)
     total = precision + recall
     return TopKMetrics(precision, recall, 2 * precision * recall / total if total else total)

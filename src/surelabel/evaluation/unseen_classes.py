@@ -87,8 +87,9 @@ def evaluate_unseen_classes(
     Differs:
         If several labels are tied at rank 3 or 5, each of them is counted as an equal fraction of a
         prediction. Mean average precision is computed twice. As in the source, classes without
-        positives have the value 0; in addition, the mean without these classes is computed. ``zsl``
-        leaves out images without a positive unseen label; ``zsl_all_images`` includes them.
+        positives have the value 0; in addition, the mean without these classes is computed. Class
+        means of precision and recall at k are also computed twice. ``zsl`` leaves out images
+        without a positive unseen label; ``zsl_all_images`` includes them.
 
     Example:
         >>> scores = [[0.9, 0.2, 0.8, 0.1, 0.3], [0.7, 0.6, 0.5, 0.4, 0.3]]

@@ -148,6 +148,22 @@ def test_with_a_teacher_they_are_matched_as_recorded():
     close(plan.apply(similarities), double(GOLDEN["clip_like"]["train"]["matched"]), 1e-12)
 
 
+def test_the_released_rule_stops_after_4_steps_here_and_after_12_with_the_released_teacher():
+    similarities, cost, regularization = learning(torch.float64)
+    _, frozen, targets = clip_like()
+    everywhere = knowledge_constrained_log_teacher_plan(frozen[:, :, :48], torch.ones(4, 48))
+    released = torch.where(targets[:, None] == 1, everywhere, everywhere.min())
+    problem = add_knowledge_constraint_to_cost(knowledge_constrained_cost(similarities), released)
+    here = matched(similarities, cost, regularization, variant="code")
+    there = matched(similarities, *problem, variant="code")
+    assert (here.steps.tolist(), there.steps.tolist()) == ([4] * 4, [12] * 4)
+    exact = matched(similarities, cost, regularization, **EXACTLY).matrix
+    close(matched(similarities, *problem, **EXACTLY).matrix, exact, 1e-12)
+    distances = [(p.matrix - exact).abs().sum((1, 2)).max() for p in (here, there)]
+    assert distances[0] < 6e-3
+    assert distances[1] < 3e-5
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 def test_under_autocast_no_more_than_a_thousandth_of_the_mass_moves(dtype):
     exact = matched(*learning(torch.float64), **EXACTLY).matrix

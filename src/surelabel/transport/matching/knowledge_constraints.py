@@ -124,9 +124,11 @@ def knowledge_constrained_log_teacher_plan(
 
     Differs:
         For labels that are not positive, the authors' code uses the smallest value of the whole
-        batch instead of 0. The transport plan is the same, because its marginals are fixed, and a
-        constant that is added to all costs of a label has no effect. The default factors are those
-        of the authors' code.
+        batch instead of 0. The converged transport plan is the same, because its marginals are
+        fixed, and a constant that is added to all costs of a label has no effect. But
+        ``sinkhorn(variant="code")`` stops earlier than the released training code: on simulated
+        CLIP features with 196 regions and 48 labels, after 4 steps instead of 12. The default
+        factors are those of the authors' code.
 
     Example:
         >>> similarities = torch.tensor([[[0.20, 0.21], [0.25, 0.22]]])
