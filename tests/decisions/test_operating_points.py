@@ -65,7 +65,9 @@ def test_no_threshold_has_a_better_f1(large, fresh):
 def test_precision_is_reached_on_fresh_images_and_no_recall_is_given_away(large, fresh, goal):
     found = precision_operating_point(large, at_least=goal)
     p, r = measured(found, fresh)
-    assert found.is_reached.all()
+    is_probable = large.predicted_positives[:, np.searchsorted(large.thresholds, goal)] > 0
+    np.testing.assert_array_equal(found.is_reached, is_probable)
+    assert is_probable[COMMON].all()
     np.testing.assert_allclose(p[COMMON & (SKILL > 2)], goal, atol=0.04)
     np.testing.assert_allclose(r[COMMON], found.recall[COMMON], atol=0.04)
 
@@ -109,9 +111,10 @@ def test_precision_of_few_images_is_no_worse_than_promised(fresh):
         precision_operating_point(record_validation(*drawn(200 + seed, 150)), at_least=0.7)
         for seed in range(20)
     ]
-    achieved = np.concatenate([measured(f, fresh)[0] for f in found])
-    promised = np.concatenate([f.precision for f in found])
-    assert np.nanmean(achieved) > np.nanmean(promised) - 0.02
+    achieved = np.concatenate([measured(f, fresh)[0][f.is_reached] for f in found])
+    promised = np.concatenate([f.precision[f.is_reached] for f in found])
+    assert len(achieved) > 100
+    assert achieved.mean() > promised.mean() - 0.02
 
 
 def test_a_precision_that_the_record_contradicts_is_not_reached_and_never_shown():
@@ -132,6 +135,46 @@ def test_one_label_that_fails_does_not_stop_the_others():
     found = precision_operating_point(record_validation(logits, targets), at_least=0.6)
     assert found.is_reached[:9].all()
     assert found.values[9] > 0.9
+
+
+def test_a_precision_that_only_probabilities_above_all_of_the_record_have_is_not_reached():
+    """The precision of the next prediction would be sufficient, but no image has been predicted."""
+    logits = np.column_stack([np.full(400, -2.0), np.linspace(-6, 6, 400)])
+    targets = np.random.default_rng(0).random(logits.shape) < expit(logits)
+    found = precision_operating_point(record_validation(logits, targets), at_least=0.9)
+    assert found.is_reached.tolist() == [False, True]
+    assert found.support[0] > 20
+    assert not found.predict([[0.99, 0.99]])[0, 0]
+
+
+@pytest.mark.parametrize(
+    "entry", [f1_operating_point, precision_operating_point, recall_operating_point]
+)
+def test_a_label_without_known_positives_is_never_predicted(entry):
+    logits, targets = drawn(0, 300)
+    targets[:, 3], targets[:, 7] = 0, np.nan
+    found = entry(record_validation(logits, targets))
+    assert (found.support[[3, 7]] == 0).all()
+    assert not found.is_reached[[3, 7]].any()
+    assert found.values[[3, 7]].tolist() == [1, 1]
+    assert found.is_reached[[5, 8, 11]].all()
+
+
+def test_a_common_threshold_is_the_same_for_labels_that_are_not_reached():
+    logits, targets = drawn(0, 300)
+    logits[:, 0], targets[:, 3], targets[:, 7] = -6, 0, np.nan
+    record = record_validation(logits, targets)
+    for found in (cost_operating_point(record), expected_count_operating_point(record)):
+        assert np.flatnonzero(~found.is_reached).tolist() == [0, 3, 7]
+        assert (found.values == found.values[0]).all()
+        assert 0 < found.values[0] < 1
+
+
+def test_a_label_reaches_a_cost_between_two_thresholds_only_if_an_image_is_surely_predicted():
+    record = record_validation([[0.01, 0.2], [-3.0, -3.0]], [[1, 1], [0, 0]])
+    found = cost_operating_point(record, miss_cost=float(np.exp(-0.05)))  # log-odds of 0.05
+    assert found.predict(expit([[0.01, 0.2]])).tolist() == [[False, True]]
+    assert found.is_reached.tolist() == [False, True]
 
 
 def test_without_shrinkage_a_label_without_positives_has_no_recall_to_reach():

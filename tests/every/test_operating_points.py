@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
 from scipy.special import expit
 
 from surelabel.decisions import OPERATING_POINTS, record_validation
@@ -34,11 +37,20 @@ def test_one_threshold_a_label_in_zero_to_one_with_what_to_expect(point, record)
 
 
 @every
-def test_a_threshold_is_one_exactly_where_the_goal_is_not_reached(point):
+def test_a_threshold_is_one_exactly_where_the_goal_is_not_reached_unless_it_is_common(point):
+    logits, targets = np.tile([3.0, 2.0], (500, 1)), np.tile([1.0, 0.0], (500, 1))
+    found = point(record_validation(logits, targets), shrinkage=0.0)
+    assert found.is_reached.tolist() == [True, False]
+    if found.values[0] != found.values[1]:
+        np.testing.assert_array_equal(found.values == 1, ~found.is_reached)
+        assert not found.predict(np.ones((3, 2)))[:, ~found.is_reached].any()
+
+
+@every
+def test_where_no_label_has_a_positive_none_reaches_the_goal(point):
     wrong = record_validation(np.full((500, 2), 3.0), np.zeros((500, 2)))
-    found = point(wrong, shrinkage=0.0)
-    np.testing.assert_array_equal(found.values == 1, ~found.is_reached)
-    assert not found.predict(np.ones((3, 2)))[:, ~found.is_reached].any()
+    assert not point(wrong, shrinkage=0.0).is_reached.any()
+    assert not point(wrong).is_reached.any()
 
 
 @every
@@ -90,6 +102,58 @@ def test_graded_targets_count_by_their_value(point, data):
 
 def logits_of(thresholds):
     return np.log(thresholds.values / (1 - thresholds.values))
+
+
+@st.composite
+def annotated_logits(draw):
+    """Logits of a few images, with targets that are positive, negative, unknown or graded."""
+    shape = draw(st.tuples(st.integers(1, 12), st.integers(2, 4)))
+    logits = draw(npst.arrays(float, shape, elements=st.floats(-40, 40)))
+    values = st.sampled_from([0.0, 0.0, 0.0, 1.0, 0.3, np.nan])
+    targets = draw(npst.arrays(float, shape, elements=values))
+    targets[0, 0] = draw(st.sampled_from([0.0, 1.0]))  # at least one target is known
+    return logits, targets
+
+
+@every
+@given(annotated_logits(), st.sampled_from([0.0, 0.5, 10.0, 1e3]))
+def test_a_label_that_is_reached_has_positives_a_recall_and_an_image(point, data, shrinkage):
+    logits, targets = data
+    found = point(record_validation(logits, targets), shrinkage=shrinkage)
+    reached, known = found.is_reached, ~np.isnan(targets)
+    assert (found.values[reached] < 1).all()
+    assert (found.recall[reached] > 0).all()
+    assert (np.nansum(targets, axis=0)[reached] > 0).all()
+    assert (found.predict(expit(logits)) & known).any(axis=0)[reached].all()
+
+
+@every
+@given(annotated_logits(), st.sampled_from([0.0, 0.5, 10.0, 1e3]))
+def test_a_label_that_is_not_reached_is_never_predicted_unless_the_threshold_is_common(
+    point, data, shrinkage
+):
+    found = point(record_validation(*data), shrinkage=shrinkage)
+    is_common = (found.values == found.values[0]).all()
+    assert is_common or (found.values[~found.is_reached] == 1).all()
+
+
+@every
+@given(annotated_logits(), st.sampled_from([0.0, 10.0]))
+def test_probabilities_as_targets_count_as_positives_where_no_label_is_known(
+    point, data, shrinkage
+):
+    logits, _ = data
+    found = point(record_validation(logits, expit(logits)), shrinkage=shrinkage)
+    is_predicted = found.predict(expit(logits)).any(axis=0)
+    assert (found.support > 0).all()
+    assert is_predicted[found.is_reached].all()
+    assert (found.recall[found.is_reached] > 0).all()
+
+
+@every
+def test_every_label_of_probable_images_reaches_the_goal_without_any_label(point, data):
+    logits, _ = data
+    assert point(record_validation(logits, expit(logits))).is_reached.all()
 
 
 @every

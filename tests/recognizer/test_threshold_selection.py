@@ -56,6 +56,8 @@ def test_a_cost_needs_probabilities_and_no_record():
     shipped = Recognizer.zero_shot("tiny-vit", NAMES)
     found = operating_point(shipped, "cost", miss_cost=3.0)
     np.testing.assert_allclose(found.values, 0.25)
+    assert not found.is_reached.any()
+    assert np.isnan(found.recall).all()
     np.testing.assert_allclose(operating_point(fitted(), "cost", miss_cost=1.0).values, 0.5)
 
 

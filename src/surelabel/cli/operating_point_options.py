@@ -1,5 +1,6 @@
 """Options of ``tag`` that select thresholds by an operating point or a guarantee."""
 
+from collections.abc import Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ class OperatingPointRange(click.FloatRange):
 
 
 SHARE = OperatingPointRange(0, 1, min_open=True, max_open=True)
-MAX_NAMED_LABELS = 5  # labels named that do not reach the operating point
+MAX_NAMED_LABELS = 10  # labels named that do not reach the operating point, without --json
 POINTS = {  # option: operating point and its setting
     "precision": ("precision", "at_least"),
     "recall": ("recall", "at_least"),
@@ -111,8 +112,9 @@ def thresholds_of_operating_point_options(
 ) -> "float | Array":
     """Return the thresholds of an operating point or a guarantee, and print their properties.
 
-    For an operating point, the expected precision and recall are printed, and for a guarantee, its
-    statement.
+    For an operating point, the labels that do not reach it and the expected precision and recall
+    are printed on stderr, and for a guarantee, its statement. With ``--json``, all labels that do
+    not reach the operating point are printed, and otherwise the first ten.
 
     Args:
         terminal: Object that prints results, status lines and progress.
@@ -138,18 +140,10 @@ def thresholds_of_operating_point_options(
         return result.threshold
     name, setting = POINTS[option]
     thresholds = operating_point(recognizer, name, **({setting: value} if setting else {}))
-    unreached = [
-        label
-        for label, is_reached in zip(recognizer.names, thresholds.is_reached, strict=True)
-        if not is_reached
-    ]
+    limit = None if terminal.as_json else MAX_NAMED_LABELS
+    unreached = describe_operating_point_options_unreached(thresholds, recognizer.names, limit)
     if unreached:
-        more = " …" if len(unreached) > MAX_NAMED_LABELS else ""
-        click.echo(
-            f"{len(unreached)} of {len(recognizer.names)} labels cannot reach the operating point "
-            f"and are never predicted: {', '.join(unreached[:MAX_NAMED_LABELS])}{more}",
-            err=True,
-        )
+        click.echo(unreached, err=True)
     calibration = recognizer.calibration
     is_verified = calibration is None or calibration.uses_labels
     note = "" if is_verified else " Not verified: no labels were available."
@@ -172,3 +166,33 @@ def describe_operating_point_options_result(thresholds: "Thresholds") -> str:
         f"Expected precision {100 * precision[is_known].mean():.0f} % and recall "
         f"{100 * recall[is_known].mean():.0f} %, as means over {is_known.sum()} labels."
     )
+
+
+def describe_operating_point_options_unreached(
+    thresholds: "Thresholds", names: Sequence[str], limit: int | None
+) -> str:
+    """Name the labels that do not reach the operating point.
+
+    Args:
+        thresholds: Thresholds of c labels.
+        names: Names of c labels.
+        limit: Maximum number of labels that are named. If None, all labels are named.
+
+    Returns:
+        A sentence with the labels, such as ``2 of 80 labels cannot reach the operating point and
+        are never predicted: bear, camera``. If every label reaches the operating point, the text is
+        empty. The text is also empty if no label reaches a threshold that is common to all labels,
+        for example because the recognizer has no validation record.
+    """
+    unreached = [name for name, flag in zip(names, thresholds.is_reached, strict=True) if not flag]
+    is_never_predicted = bool((thresholds.values[~thresholds.is_reached] == 1).all())
+    if not unreached or (len(unreached) == len(names) and not is_never_predicted):
+        return ""
+    reason = (
+        "cannot reach the operating point and are never predicted"
+        if is_never_predicted
+        else "have no positive or no predicted calibration image and are left out of the expected "
+        "precision and recall"
+    )
+    more = f" and {len(unreached) - limit} more" if limit and len(unreached) > limit else ""
+    return f"{len(unreached)} of {len(names)} labels {reason}: {', '.join(unreached[:limit])}{more}"

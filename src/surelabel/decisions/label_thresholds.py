@@ -15,13 +15,16 @@ class Thresholds:
     """Probability threshold of each label, with its expected precision and recall.
 
     Attributes:
-        values: Thresholds in [0, 1], ``(c,)``. A label with threshold 1 is never predicted.
+        values: Thresholds in [0, 1], ``(c,)``. A label with threshold 1 is never predicted. If a
+            label does not reach the operating point, its threshold is 1, except if one threshold is
+            used for all labels.
         precision: Expected precision of each label, ``(c,)``. If a label is never predicted, its
             precision is NaN.
         recall: Expected recall of each label, ``(c,)``. If the recall cannot be estimated, the
             value is NaN.
         is_reached: Whether each label reaches the operating point, for example a precision of 90 %,
-            ``(c,)``. If a label does not reach the operating point, its threshold is 1.
+            ``(c,)``. A label that reaches the operating point has a known positive and an expected
+            recall above 0, and is predicted for at least one image of the validation record.
         support: Number of known positives of each label, ``(c,)``.
     """
 
@@ -103,26 +106,73 @@ def select_label_thresholds(
     precision: Array,
     recall: Array,
     index: npt.NDArray[np.intp],
-    is_reached: Flags,
+    is_sufficient: Flags,
 ) -> Thresholds:
     """Return the thresholds at the given indices, or 1 where the operating point is not reached.
 
+    A label does not reach the operating point if no threshold is sufficient, if the label has no
+    known positive, or if no image of the record is predicted at the threshold.
+
     Args:
-        record: Validation record with g thresholds, ``(g,)``.
+        record: Validation record of c labels with g thresholds.
         precision: Expected precision, ``(c, g)``.
         recall: Expected recall, ``(c, g)``.
         index: Index of the threshold of each label, ``(c,)``.
-        is_reached: Whether each label reaches the operating point, ``(c,)``.
+        is_sufficient: Whether each label has the required precision, recall or F1 at its threshold,
+            ``(c,)``.
     """
+    rows = np.arange(len(record.support))
+    is_reached: Flags = is_sufficient & _is_label_predicted(
+        record, record.predicted_positives[rows, index], recall[rows, index]
+    )
     index = np.where(is_reached, index, record.thresholds.size - 1)
-    column = index[:, None]
     return Thresholds(
         values=record.thresholds[index],
-        precision=np.take_along_axis(precision, column, axis=1)[:, 0],
-        recall=np.take_along_axis(recall, column, axis=1)[:, 0],
+        precision=precision[rows, index],
+        recall=recall[rows, index],
         is_reached=is_reached,
         support=record.support,
     )
+
+
+def apply_common_threshold(
+    record: ValidationRecord, precision: Array, recall: Array, threshold: float
+) -> Thresholds:
+    """Return one threshold for all labels, with the expected precision and recall of each label.
+
+    The threshold of a label that does not reach the operating point is not changed. Between two
+    thresholds of the record, the precision and recall are those at the lower threshold, and a label
+    is predicted for an image if its probability reaches the upper threshold.
+
+    Args:
+        record: Validation record of c labels with g thresholds.
+        precision: Expected precision, ``(c, g)``.
+        recall: Expected recall, ``(c, g)``.
+        threshold: Threshold of all labels, in [0, 1].
+    """
+    lower = np.searchsorted(record.thresholds, threshold, side="right") - 1
+    upper = np.searchsorted(record.thresholds, threshold, side="left")
+    return Thresholds(
+        values=np.full(len(record.support), threshold),
+        precision=precision[:, lower],
+        recall=recall[:, lower],
+        is_reached=_is_label_predicted(
+            record, record.predicted_positives[:, upper], recall[:, lower]
+        ),
+        support=record.support,
+    )
+
+
+def _is_label_predicted(record: ValidationRecord, predicted: Array, recall: Array) -> Flags:
+    """Return whether each label has positives, predicted images and a recall above 0, ``(c,)``.
+
+    Args:
+        record: Validation record of c labels.
+        predicted: Number of images for which each label is predicted, ``(c,)``.
+        recall: Expected recall of each label, ``(c,)``. NaN is not above 0.
+    """
+    flags: Flags = (record.support > 0) & (predicted > 0) & (recall > 0)
+    return flags
 
 
 def _label_threshold_ratio(numerator: Array, denominator: Array) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 from surelabel.decisions.input_validation import check_decision_setting_fraction
 from surelabel.decisions.label_thresholds import (
     Thresholds,
+    apply_common_threshold,
     precision_recall_at_label_thresholds,
     select_label_thresholds,
 )
@@ -27,8 +28,7 @@ def f1_operating_point(record: ValidationRecord, *, shrinkage: float = 10.0) -> 
 
     Returns:
         The threshold of each label. If two thresholds have equal F1, the higher threshold is
-        returned. If ``shrinkage`` is 0, a label without known positives does not reach the
-        operating point.
+        returned. A label without known positives does not reach the operating point.
 
     Raises:
         ConfigError: If ``shrinkage`` is negative or not finite.
@@ -74,7 +74,8 @@ def precision_operating_point(
     Returns:
         The threshold of each label. The precision is an estimate; use ``at_most_wrong`` for a
         guarantee with a stated confidence. A label does not reach the operating point if its
-        probabilities are too low, or if its precision is too low at every threshold.
+        precision is too low at every threshold that a probability of the record reaches, or if it
+        has no known positive.
 
     Raises:
         ConfigError: If ``at_least`` is outside (0, 1), or if ``shrinkage`` is negative or not
@@ -112,8 +113,8 @@ def recall_operating_point(
     Returns:
         The threshold of each label. If a threshold below 0.0003 is needed, the threshold is 0 and
         the label is always predicted. The recall is an estimate; use ``at_most_missed`` for a
-        guarantee with a stated confidence. If ``shrinkage`` is 0, a label without known positives
-        does not reach the operating point.
+        guarantee with a stated confidence. A label without known positives does not reach the
+        operating point.
 
     Raises:
         ConfigError: If ``at_least`` is outside (0, 1), or if ``shrinkage`` is negative or not
@@ -154,7 +155,9 @@ def cost_operating_point(
             observations, >= 0.
 
     Returns:
-        One threshold for all labels. Every label reaches the operating point.
+        One threshold for all labels. A label without known positives, or without a predicted image
+        in the record, does not reach the operating point; its threshold is not changed, because it
+        still minimizes the expected cost.
 
     Raises:
         ConfigError: If ``miss_cost`` is not a finite number above 0, or if ``shrinkage`` is
@@ -171,19 +174,7 @@ def cost_operating_point(
     if not 0 < miss_cost < np.inf:
         raise ConfigError(f"miss_cost must be a finite number above 0; got {miss_cost}.")
     precisions, recalls = precision_recall_at_label_thresholds(record, shrinkage)
-    threshold = 1 / (1 + miss_cost)
-    nearest = np.searchsorted(record.thresholds, threshold, side="right") - 1
-    n_labels = len(record.support)
-    on_grid = select_label_thresholds(
-        record, precisions, recalls, np.full(n_labels, nearest), np.ones(n_labels, dtype=bool)
-    )
-    return Thresholds(
-        np.full(n_labels, threshold),
-        on_grid.precision,
-        on_grid.recall,
-        on_grid.is_reached,
-        on_grid.support,
-    )
+    return apply_common_threshold(record, precisions, recalls, 1 / (1 + miss_cost))
 
 
 def expected_count_operating_point(
@@ -204,7 +195,9 @@ def expected_count_operating_point(
     Returns:
         One threshold for all labels. If the numbers of predicted labels at two thresholds are
         equally close to the number of positives, the higher threshold is returned. If no label has
-        a known positive, the operating point is not reached.
+        a known positive, the threshold is 1. A label without known positives, or without a
+        predicted image in the record, does not reach the operating point; its threshold is not
+        changed, because the predicted labels of all labels are counted together.
 
     Raises:
         ConfigError: If ``shrinkage`` is negative or not finite.
@@ -221,9 +214,8 @@ def expected_count_operating_point(
     precisions, recalls = precision_recall_at_label_thresholds(record, shrinkage)
     n_positive, n_predicted = record.support.sum(), record.predicted_positives.sum(axis=0)
     nearest = n_predicted.size - 1 - np.argmin(np.abs(n_predicted - n_positive)[::-1])
-    n_labels = len(record.support)
-    index, is_reached = np.full(n_labels, nearest), np.full(n_labels, n_positive > 0)
-    return select_label_thresholds(record, precisions, recalls, index, is_reached)
+    threshold = float(record.thresholds[nearest]) if n_positive > 0 else 1.0
+    return apply_common_threshold(record, precisions, recalls, threshold)
 
 
 OPERATING_POINTS: dict[str, Callable[..., Thresholds]] = {

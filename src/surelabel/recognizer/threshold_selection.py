@@ -27,6 +27,10 @@ def operating_point(recognizer: Recognizer, goal: str, **settings: Any) -> Thres
         goal: Key of ``OPERATING_POINTS``, such as ``precision``.
         settings: Settings of the operating point, such as ``at_least=0.9``.
 
+    Returns:
+        The threshold of each label, with its expected precision and recall. Without a validation
+        record, ``cost`` returns the threshold, but no label is reached and the recall is NaN.
+
     Raises:
         UnknownName: If ``goal`` is unknown.
         ConfigError: If a setting is unknown, or the value of a setting is invalid.
