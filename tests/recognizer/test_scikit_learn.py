@@ -57,6 +57,15 @@ def test_parameters_can_be_changed(vectors):
         recognizer.set_params(epochs=3)
 
 
+def test_changed_labels_keep_the_encoder_and_another_run_changes_it():
+    copy = clone(Recognizer(RUN, NAMES))
+    encoder = copy.encoder
+    assert copy.get_params()["encoder"] is None
+    assert copy.set_params(names=["other"]).encoder is encoder
+    narrow = sl.load_run(None, ["encoder.name=features:4", "method.name=linear"])
+    assert copy.set_params(run=narrow).encoder.width == 4
+
+
 def test_fit_with_separate_targets_is_fit_on_labelled_features(vectors):
     together = Recognizer(RUN, NAMES).fit(sl.LabelledFeatures(vectors[0], NAMES, vectors[1]))
     apart = Recognizer(RUN, NAMES).fit(*vectors)

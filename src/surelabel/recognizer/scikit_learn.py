@@ -55,12 +55,22 @@ class ScikitLearnInterface:
                 f"Parameters must be among {', '.join(self._arguments)}; got {', '.join(unknown)}. "
                 "To change a setting of the run, give another run."
             )
-        self.__dict__ = type(self)(**self._arguments | params).__dict__
+        self.__dict__ = self._with_arguments(self._arguments | params).__dict__
         return self
 
     def __sklearn_clone__(self) -> Self:
         """Return an unfitted recognizer with the same arguments; it shares the frozen encoder."""
-        return type(self)(**self._arguments | self._shared_arguments)
+        return self._with_arguments(self._arguments)
+
+    def _with_arguments(self, arguments: dict[str, Any]) -> Self:
+        """Return an unfitted recognizer; it shares the encoder if its arguments are the same."""
+        old, new = (
+            (given["run"].encoder, given["device"], given["encoder"], given["cache"])
+            for given in (self._arguments, arguments)
+        )
+        other = type(self)(**arguments | (self._shared_arguments if old == new else {}))
+        other._arguments = dict(arguments)
+        return other
 
     def __sklearn_tags__(self) -> "Tags":
         """Return the description of the estimator for scikit-learn."""
