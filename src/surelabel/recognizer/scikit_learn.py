@@ -26,6 +26,8 @@ class ScikitLearnInterface:
     Differs:
         ``predict`` of a recognizer returns ``Predictions`` instead of classes, and the parameters
         are the arguments of the constructor only: settings of the run are changed by another run.
+        Scorers of scikit-learn, as in ``cross_val_score``, take two classes for one binary problem.
+        With exactly two labels, use ``cross_val_predict`` and compute the metric.
     """
 
     names: Sequence[str]
