@@ -16,7 +16,7 @@ from surelabel.errors import ConfigError, DataError, InputError, NotFitted
 from surelabel.features import FeatureCache, add_text_feature_cache, encode_image_files
 from surelabel.methods import ZeroShot
 from surelabel.metrics import brier_skill, ece
-from surelabel.recognizer import Recognizer, guarantee, operating_point
+from surelabel.recognizer import Recognizer, calibrating, guarantee, operating_point
 from surelabel.recognizer.calibrating import (
     check_recognizer_calibrator,
     fit_recognizer_calibration,
@@ -114,12 +114,34 @@ def test_few_images_calibrate_and_leave_no_record():
     assert made(n=20).record.images == 20
 
 
-def test_a_single_present_label_calibrates_and_leaves_no_record():
+def test_a_single_present_label_calibrates_and_leaves_a_record():
     logits, targets = decisions(30)[0], np.zeros((30, 3))
     targets[3, 1] = 1
     found = fit_recognizer_calibration(load_run(), logits, targets, targets >= 0)
     assert np.isfinite(found.logits(logits)).all()
-    assert found.record is None
+    assert found.record.images == 30
+    np.testing.assert_array_equal(found.record.true_positives[:, 0], [0, 1, 0])
+
+
+@pytest.mark.parametrize("name", CALIBRATORS)
+def test_the_record_has_logits_that_do_not_depend_on_the_own_targets(name, monkeypatch):
+    """The record contains sums only, so its logits are read where the record is computed."""
+    source, recorded = rows(n=20, seed=1), []
+
+    def record_and_keep(logits, targets, known):
+        recorded.append(logits)
+        return record_validation(logits, targets, known)
+
+    monkeypatch.setattr(calibrating, "record_validation", record_and_keep)
+    fitted = recognizer(f"calibrator.name={name}")
+    fitted.calibrate(source)
+    for row in range(20):
+        targets = source.targets.copy()
+        targets[row] = 1 - targets[row]
+        fitted.calibrate(LabelledFeatures(source.features, NAMES, targets))
+        assert fitted.calibration.record.images == 20
+        np.testing.assert_array_equal(recorded[-1][row], recorded[0][row])
+    assert any((logits != recorded[0]).any() for logits in recorded)
 
 
 def test_nothing_present_is_an_error():

@@ -1,4 +1,5 @@
 import math
+import os
 
 import numpy as np
 import pytest
@@ -6,6 +7,7 @@ import torch
 from torch import nn
 
 from surelabel.config import load_run
+from surelabel.data import collection
 from surelabel.encoders import load_encoder
 from surelabel.errors import ConfigError, DataError, InputError
 from surelabel.losses import LOSSES, SET_LOSSES
@@ -18,6 +20,7 @@ from surelabel.recognizer.fitting import (
 )
 from surelabel.records import Features, LabelledFeatures, LabelledImages
 from surelabel.regularizers import REGULARIZERS
+from surelabel.training import Checkpoint
 
 NAMES = ["lion", "guitar", "car"]
 WIDTH = 16
@@ -92,6 +95,26 @@ def test_the_scores_of_a_image_do_not_depend_on_its_own_labels():
     others = examples(source).take(np.flatnonzero(fold != 1))
     by_hand = fit_recognizer_method(*common, others)(examples(source).features).detach()[fold == 1]
     np.testing.assert_array_equal(first[fold == 1], by_hand)
+
+
+@pytest.mark.parametrize("loss", ["binary", "spa", "ranking"])
+@pytest.mark.parametrize("method", ["linear", "clip_adapter"])
+def test_folds_may_lack_the_only_positive_image(method, loss):
+    targets = np.zeros((24, 3))
+    targets[5, 2] = 1
+    source = rows(24, width=128, targets=targets)
+    choices = (f"loss.name={loss}", "calibrator.name=platt")
+    recognizer = unfitted(*choices, encoder="tiny-vit", method=method)
+    recognizer.fit(source, folds=2)
+    assert recognizer.calibration.record.true_positives[:, 0].tolist() == [0, 0, 1]
+    common = (recognizer.run, recognizer.encoder, recognizer.names_with_aliases)
+    fold = np.arange(24) % 2
+    scores = fitting_out_of_fold_scores(*common, examples(source), fold=fold)
+    expected = np.log(1 / (12 * 3 + 1))  # of 36 negatives in the other fold
+    if recognizer.link:
+        expected = recognizer.link.scores(np.array(expected))
+    np.testing.assert_allclose(scores[fold == 1], expected, rtol=1e-5)
+    assert np.ptp(scores[fold == 0]) > 0
 
 
 def test_rows_are_taken_with_their_patches():
@@ -206,6 +229,14 @@ class Stop(Exception):
     pass
 
 
+def stop_in_fold(number):
+    def progress(done, total):
+        if (done, total) == (number, 3):
+            raise Stop("enough")
+
+    return progress
+
+
 def stop_after(passes):
     def progress(done, _):
         if done == passes:
@@ -223,7 +254,58 @@ def test_a_stopped_fit_goes_on_and_is_the_same_in_the_end(tmp_path):
     again = unfitted().fit(rows(), checkpoint=kept, progress=lambda *done: seen.append(done))
     assert seen == [(3, 3)]
     assert again.fingerprint == unfitted().fit(rows()).fingerprint
-    assert not kept.exists()
+
+
+def test_only_saving_deletes_the_checkpoints_and_until_then_a_fit_resumes_at_its_end(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    files = ["kept", "kept.fold-1-of-2", "kept.fold-2-of-2"]
+    fitted = unfitted().fit(rows(), folds=2, checkpoint="kept")
+    assert sorted(os.listdir()) == files
+    (tmp_path / "in the way").write_text("mine")
+    with pytest.raises(DataError, match=r"in the way.*The fit is stored in .*kept; the same fit"):
+        fitted.save("in the way")
+    seen = []
+    again = unfitted().fit(
+        rows(), folds=2, checkpoint="kept", progress=lambda *done: seen.append(done)
+    )
+    assert seen == [(1, 2), (2, 2)]  # no epoch, and no epoch of a fold
+    assert again.fingerprint == fitted.fingerprint == unfitted().fit(rows(), folds=2).fingerprint
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    again.save(tmp_path / "saved")
+    assert sorted(os.listdir(tmp_path)) == ["elsewhere", "in the way", "saved"]
+    again.save(tmp_path / "saved")  # there is nothing to delete any more
+
+
+def test_a_fit_that_was_stopped_in_a_fold_resumes_in_that_fold(tmp_path, monkeypatch):
+    epochs = []
+    save = Checkpoint.save
+    monkeypatch.setattr(
+        Checkpoint, "save", lambda self, *given: epochs.append(self.path.name) or save(self, *given)
+    )
+    with pytest.raises(Stop, match="enough"):
+        unfitted("epochs=1").fit(
+            rows(), folds=3, checkpoint=tmp_path / "kept", progress=stop_in_fold(2)
+        )
+    again = unfitted("epochs=1").fit(rows(), folds=3, checkpoint=tmp_path / "kept")
+    assert epochs == ["kept", *(f"kept.fold-{k}-of-3" for k in (1, 2, 3))]
+    assert again.fingerprint == unfitted("epochs=1").fit(rows(), folds=3).fingerprint
+
+
+def test_the_checkpoint_may_be_in_the_folder_of_the_recognizer(tmp_path):
+    unfitted().fit(rows(), folds=2, checkpoint=tmp_path / "out" / "kept").save(tmp_path / "out")
+    assert Recognizer.load(tmp_path / "out").names == NAMES
+    assert not (tmp_path / "out" / "kept").exists()
+
+
+def test_a_method_that_is_not_trained_leaves_the_file_alone(tmp_path):
+    (tmp_path / "mine").write_text("precious")
+    recognizer = unfitted(method="standardized", encoder="tiny-vit")
+    images = collection("scenes-80", split="test").take(range(4))
+    recognizer.fit(images.paths, checkpoint=tmp_path / "mine").save(tmp_path / "saved")
+    assert (tmp_path / "mine").read_text() == "precious"
 
 
 @pytest.mark.parametrize("other", ["learning_rate=0.1", "seed=1", "loss.name=spa"])

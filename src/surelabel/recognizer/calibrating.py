@@ -10,7 +10,7 @@ from torch import Tensor
 from surelabel.arrays import Array, Flags
 from surelabel.calibration import cross_fitted_logits
 from surelabel.config import Run
-from surelabel.decisions import ValidationRecord, record_validation
+from surelabel.decisions import record_validation
 from surelabel.encoders import Encoder, prompt_templates, reference_names
 from surelabel.errors import ConfigError, DataError, InputError
 from surelabel.features import FeatureCache, encode_image_files, encode_views
@@ -69,29 +69,16 @@ def fit_recognizer_calibration(
     make_calibrator, name = run.entry("calibrator"), run.calibrator.name
     n_images = int(known.any(axis=1).sum())
     calibrator = make_calibrator().fit(raw, targets, known)
-    enough = n_images >= MIN_RECORD_IMAGES
-    record = _cross_fit_record_for_calibrating(run, raw, targets, known) if enough else None
+    record = None
+    if n_images >= MIN_RECORD_IMAGES:
+        logits = cross_fitted_logits(
+            make_calibrator, raw, targets, known, folds=RECORD_FOLDS, seed=run.seed
+        )
+        record = record_validation(logits, targets, known)
     description = f"{name} on {n_images} labelled images"
     if folds:
         description += f" ({folds}-fold cross-validation)"
     return CalibrationRecord(name, calibrator, description, record)
-
-
-def _cross_fit_record_for_calibrating(
-    run: Run, raw: Array, targets: Array, known: Flags
-) -> ValidationRecord | None:
-    """Return the validation record of cross-fitted log-odds.
-
-    If all positive targets or all negative targets are in one fold, return None.
-    """
-    make_calibrator = run.entry("calibrator")
-    try:
-        logits = cross_fitted_logits(
-            make_calibrator, raw, targets, known, folds=RECORD_FOLDS, seed=run.seed
-        )
-    except InputError:  # the other folds have only one class
-        return None
-    return record_validation(logits, targets, known)
 
 
 def fit_recognizer_calibration_without_labels(

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 from surelabel.calibration import assign_folds
+from surelabel.calibration.fitting.cross_fitting import smoothed_prevalence_log_odds
+from surelabel.calibration.fitting.input_validation import contains_both_classes
 from surelabel.config import Choice, Run
 from surelabel.encoders import TEMPLATES, Encoder, prompt_templates
 from surelabel.errors import ConfigError
@@ -58,13 +60,12 @@ class FittingData:
         return FittingData(paths, features, self.targets[rows], self.known[rows])
 
     def assign_folds(self, folds: int, seed: int) -> npt.NDArray[np.int64]:
-        """Return the fold number of each image, ``(n,)``, so that rare labels are spread evenly.
+        """Return the fold number of each image, ``(n,)``, at random with a seed.
 
         Raises:
             InputError: If there are fewer images with a known target than folds.
         """
-        generator = np.random.default_rng(seed)
-        return assign_folds(self.targets.double().numpy(), self.known.numpy(), folds, generator)
+        return assign_folds(self.known.numpy(), folds, np.random.default_rng(seed))
 
 
 def make_link_for_fitting(run: Run) -> Link | None:
@@ -240,19 +241,35 @@ def fitting_out_of_fold_scores(
     data: FittingData,
     *,
     fold: npt.NDArray[np.int64],
+    checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> npt.NDArray[np.float32]:
     """Compute scores ``(n, c)`` of n images and c labels, with methods fitted on other folds.
 
-    The scores of an image are computed by a method that was fitted on all other folds.
+    The scores of an image are computed by a method that was fitted on all other folds. If the other
+    folds have no known positive or no known negative target, all scores of the fold are equal: the
+    log-odds of the smoothed fraction of positives, converted by the link. The fit of each fold
+    resumes from its file beside the file of ``checkpoint``.
     """
     folds = int(fold.max()) + 1
     scores = np.empty(tuple(data.targets.shape), dtype=np.float32)
     for k in range(folds):
-        train_rows, test_rows = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        method = fit_recognizer_method(run, encoder, names_with_aliases, data.take(train_rows))
-        with torch.no_grad():
-            scores[test_rows] = method(data.take(test_rows).features).numpy()
+        train, test_rows = data.take(np.flatnonzero(fold != k)), np.flatnonzero(fold == k)
+        targets, known = train.targets.double().numpy(), train.known.numpy()
+        if contains_both_classes(targets, known):
+            method = fit_recognizer_method(
+                run,
+                encoder,
+                names_with_aliases,
+                train,
+                checkpoint=checkpoint.for_fold(k + 1, folds) if checkpoint else None,
+            )
+            with torch.no_grad():
+                scores[test_rows] = method(data.take(test_rows).features).numpy()
+        else:
+            log_odds = torch.tensor(smoothed_prevalence_log_odds(targets, known))
+            link = make_link_for_fitting(run) or Sigmoid()
+            scores[test_rows] = link.scores(log_odds).item()
         if progress:
             progress(k + 1, folds)
     return scores

@@ -1,10 +1,21 @@
+import hypothesis.extra.numpy as hnp
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
 from scipy.special import expit
+from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
-from surelabel.calibration import Isotonic, Platt, Vector, cross_fitted_logits
+from surelabel.calibration import (
+    CALIBRATORS,
+    Isotonic,
+    Platt,
+    Vector,
+    assign_folds,
+    cross_fitted_logits,
+)
 from surelabel.errors import ConfigError, InputError
 from surelabel.metrics import log_loss_of_logits
 
@@ -13,7 +24,7 @@ class Seen:
     """Remembers what it was fitted on; its logits say whether an image was among that."""
 
     def fit(self, logits, targets, known=None):
-        self.rows, self.present = set(logits[:, 0]), np.nansum(targets, axis=0)
+        self.rows = set(logits[:, 0])
         fits.append(self)
         return self
 
@@ -36,6 +47,9 @@ def labelled():
     return truth, (rng.random(truth.shape) < expit(truth)).astype(float)
 
 
+every = pytest.mark.parametrize("calibrator", CALIBRATORS.values(), ids=CALIBRATORS.keys())
+
+
 def test_no_image_is_calibrated_by_what_saw_it(labelled):
     logits, targets = labelled
     assert not cross_fitted_logits(Seen, logits, targets).any()
@@ -43,14 +57,95 @@ def test_no_image_is_calibrated_by_what_saw_it(labelled):
     assert sorted(203 - len(fit.rows) for fit in fits) == [40, 40, 41, 41, 41]
 
 
-def test_rare_labels_are_in_all_parts_as_evenly_as_can_be():
+@every
+def test_the_own_targets_of_an_image_have_no_influence_on_its_logits(calibrator):
     rng = np.random.default_rng(1)
-    targets = (rng.random((300, 3)) < [0.4, 0.1, 0.0]).astype(float)
-    targets[rng.choice(300, 7, replace=False), 2] = 1
-    cross_fitted_logits(Seen, rng.normal(size=(300, 3)), targets, folds=3)
-    inside = np.array([targets.sum(axis=0) - fit.present for fit in fits])
-    assert sorted(inside[:, 2]) == [2, 2, 3]
-    assert (np.ptp(inside, axis=0) <= 3).all()
+    logits = rng.normal(size=(12, 2))
+    for targets in (rng.random((12, 2)) < expit(2 * logits), logits > np.sort(logits, axis=0)[-3]):
+        before = cross_fitted_logits(calibrator, logits, targets, folds=4)
+        n_changed = 0
+        for row in range(12):
+            flipped = targets.copy()
+            flipped[row] = ~flipped[row]
+            after = cross_fitted_logits(calibrator, logits, flipped, folds=4)
+            np.testing.assert_array_equal(after[row], before[row])
+            n_changed += np.count_nonzero(after != before)
+        assert n_changed > 0
+
+
+def normal_grid(level):
+    """True log-odds of standard deviation 2, and the weights of an integral over them."""
+    steps = np.linspace(-8, 8, 161)
+    return level + 2 * steps[:, None] * np.ones(10), norm.pdf(steps) / norm.pdf(steps).sum()
+
+
+def test_the_log_loss_of_the_record_is_on_average_that_of_the_calibrators_of_the_folds():
+    """With folds that were stratified by label, the bias was -0.009."""
+    grid, weights = normal_grid(level=-2)
+    made = []
+
+    def make():
+        made.append(Vector())
+        return made[-1]
+
+    def expected_log_loss(calibrator):
+        z = calibrator.logits(grid)
+        return (weights @ (np.logaddexp(0, z) - expit(grid) * z)).mean()
+
+    entropy = (weights @ (np.logaddexp(0, grid) - expit(grid) * grid)).mean()
+    errors = []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        truth = 2 * rng.normal(size=(50, 10)) - 2
+        targets = (rng.random(truth.shape) < expit(truth)).astype(float)
+        made.clear()
+        shown = log_loss_of_logits(cross_fitted_logits(make, truth, targets, seed=seed), targets)
+        luck = log_loss_of_logits(truth, targets) - entropy  # a control variate of mean 0
+        errors.append(shown - luck - np.mean([expected_log_loss(fitted) for fitted in made]))
+    standard_error = np.std(errors, ddof=1) / len(errors) ** 0.5
+    assert abs(np.mean(errors)) < 4 * standard_error < 0.006
+
+
+@given(
+    known=hnp.arrays(bool, st.tuples(st.integers(2, 40), st.integers(1, 3))),
+    folds=st.integers(2, 6),
+)
+@settings(max_examples=25, deadline=None)
+def test_folds_are_of_equal_size_over_all_and_over_the_labelled_images(known, folds):
+    assume(known.any(axis=1).sum() >= folds)
+    fold = assign_folds(known, folds, np.random.default_rng(0))
+    for chosen in (fold, fold[known.any(axis=1)]):
+        assert np.ptp(np.bincount(chosen, minlength=folds)) <= 1
+
+
+def test_every_pair_of_images_is_equally_often_in_one_fold():
+    known = np.ones((5, 1), dtype=bool)
+    deals = [assign_folds(known, 2, np.random.default_rng(seed)) for seed in range(1000)]
+    same = np.mean([fold[:, None] == fold for fold in deals], axis=0)
+    pairs = same[np.triu_indices(5, 1)]  # of 10 pairs, 4 are inside a fold
+    np.testing.assert_allclose(pairs, 0.4, atol=5 * (0.4 * 0.6 / 1000) ** 0.5)
+
+
+@every
+@pytest.mark.parametrize("rare", [1.0, 0.0])
+def test_images_outside_which_there_is_one_class_get_its_smoothed_frequency(calibrator, rare):
+    logits = np.random.default_rng(3).normal(size=(20, 2))
+    targets = np.full((20, 2), 1 - rare)
+    targets[7, 1] = rare
+    targets[8, 0] = np.nan
+    fold = assign_folds(~np.isnan(targets), 5, np.random.default_rng(0))
+    others = np.count_nonzero(~np.isnan(targets[fold != fold[7]]))
+    found = cross_fitted_logits(calibrator, logits, targets)
+    expected = -np.log(others + 1) if rare else np.log(others + 1)
+    np.testing.assert_allclose(found[fold == fold[7]], expected)
+    fitted = calibrator().fit(logits[fold != 0], targets[fold != 0])
+    assert fold[7] != 0
+    np.testing.assert_array_equal(found[fold == 0], fitted.logits(logits[fold == 0]))
+
+
+def test_one_class_in_all_images_is_an_error():
+    with pytest.raises(InputError, match="got 0 positive among 20 known targets"):
+        cross_fitted_logits(Platt, np.zeros((10, 2)), np.zeros((10, 2)))
 
 
 def test_equals_scikit_learn_with_the_same_parts(labelled):

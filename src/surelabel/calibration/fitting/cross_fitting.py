@@ -5,11 +5,13 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.arrays import Array, Flags, validate_target_arrays
-from surelabel.calibration.fitting.input_validation import validate_calibrator_input
+from surelabel.arrays import Array, Flags
+from surelabel.calibration.fitting.input_validation import (
+    contains_both_classes,
+    validate_calibration_data,
+)
 from surelabel.calibration.interface import Calibrator
 from surelabel.errors import ConfigError, InputError
-from surelabel.shapes import check_shapes
 
 
 def cross_fitted_logits(
@@ -23,10 +25,14 @@ def cross_fitted_logits(
 ) -> Array:
     """Return out-of-fold logits, each calibrated by a calibrator that was fitted on other images.
 
-    The images are split into folds that are stratified by label. The logits of each fold are
-    calibrated by a calibrator that was fitted on all other folds. Each calibrator is therefore
-    evaluated only on images that it was not fitted on. A calibrator that is fitted on all images is
-    on average slightly better than these calibrators.
+    The images are split into random folds. The logits of each fold are calibrated by a calibrator
+    that was fitted on all other folds. The logits of an image therefore do not depend on the
+    targets of this image. A calibrator that is fitted on all images is on average slightly better
+    than these calibrators.
+
+    If the images outside a fold have no known positive or no known negative target, no calibrator
+    can be fitted. All logits of the fold are then log((P + 1) / (N + 1)), for P known positive and
+    N known negative targets outside the fold.
 
     Args:
         make_calibrator: Function that returns an unfitted calibrator, such as an entry of
@@ -43,19 +49,13 @@ def cross_fitted_logits(
 
     Raises:
         InputError: If the shapes differ, if a logit is not finite, if a known target is outside [0,
-            1], if there are fewer images with a known target than folds, or if the images outside a
-            fold have no known positive or no known negative target.
+            1], if the known targets contain no positive or no negative target, or if there are
+            fewer images with a known target than folds.
         ConfigError: If ``folds`` is not a whole number of at least 2.
 
     Source:
-        Stacked or cross-validated calibration: Platt, Probabilistic Outputs for Support Vector
-        Machines, 1999; folds as in Sechidis, Tsoumakas and Vlahavas, On the Stratification of
-        Multi-label Data, ECML PKDD 2011.
-
-    Differs:
-        As in the source, images with the rarest label are assigned first, each to the fold with the
-        fewest images with this label. Here the labels are sorted by frequency only once, not after
-        every image.
+        Cross-validated calibration: Platt, Probabilistic Outputs for Support Vector Machines,
+        1999; the constant is the log-odds of its smoothed target for a single class.
 
     Example:
         >>> from surelabel.calibration.platt import Platt
@@ -66,25 +66,28 @@ def cross_fitted_logits(
                [ 0.23],
                [ 0.  ]])
     """
-    x = validate_calibrator_input(logits)
-    y, known = validate_target_arrays(targets, known)
-    check_shapes(logits=(x, "n c"), targets=(y, "n c"))
-    fold = assign_folds(y, known, folds, np.random.default_rng(seed))
+    x, y, known = validate_calibration_data(logits, targets, known)
+    fold = assign_folds(known, folds, np.random.default_rng(seed))
     calibrated = np.empty_like(x)
     for k in range(folds):
         in_fold = fold == k
-        calibrator = make_calibrator().fit(x[~in_fold], y[~in_fold], known[~in_fold])
-        calibrated[in_fold] = calibrator.logits(x[in_fold])
+        other_y, other_known = y[~in_fold], known[~in_fold]
+        if contains_both_classes(other_y, other_known):
+            calibrator = make_calibrator().fit(x[~in_fold], other_y, other_known)
+            calibrated[in_fold] = calibrator.logits(x[in_fold])
+        else:
+            calibrated[in_fold] = smoothed_prevalence_log_odds(other_y, other_known)
     return calibrated
 
 
-def assign_folds(
-    y: Array, known: Flags, folds: int, rng: np.random.Generator
-) -> npt.NDArray[np.int64]:
-    """Return the fold index of each image, ``(n,)``, so that rare labels are spread evenly.
+def assign_folds(known: Flags, folds: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Return the fold index of each image, ``(n,)``, at random.
+
+    The numbers of images with a known target differ by at most 1 between folds, and so do the
+    numbers of all images. The folds do not depend on the values of the targets. If they did, the
+    targets of an image would influence which images its own calibrator is fitted on.
 
     Args:
-        y: Targets in [0, 1], ``(n, c)``. Unknown targets are 0.
         known: True where the target is known, ``(n, c)``.
         folds: Number of folds.
         rng: Random generator that shuffles the images before the assignment.
@@ -101,18 +104,19 @@ def assign_folds(
             f"folds must be at most the number of images with a known target; got {folds} folds "
             f"and {is_labelled.sum()} such images. Use fewer folds or label more images."
         )
-    positive = y > 0.5
-    labels = np.argsort(positive.sum(axis=0), kind="stable")  # from rare to frequent
-    rarest = np.argmax(np.column_stack([positive[:, labels], np.ones(len(y), dtype=bool)]), axis=1)
-    order = rng.permutation(len(y))
-    order = order[np.lexsort((rarest[order], ~is_labelled[order]))]
-    fold, fold_sizes = np.full(len(y), -1), np.zeros(folds)
-    positives_per_fold = np.zeros((folds, len(labels)))
-    for row in order:
-        has_no_positive = rarest[row] == len(labels)
-        counts = fold_sizes if has_no_positive else positives_per_fold[:, labels[rarest[row]]]
-        best = np.lexsort((fold_sizes, counts))[0]  # an empty fold is first for every label
-        fold[row] = best
-        fold_sizes[best] += 1
-        positives_per_fold[best] += positive[row]
+    order = rng.permutation(len(known))
+    order = order[np.argsort(~is_labelled[order], kind="stable")]  # images with targets first
+    fold = np.empty(len(known), dtype=np.int64)
+    fold[order] = np.arange(len(known)) % folds
     return fold
+
+
+def smoothed_prevalence_log_odds(targets: Array, known: Flags) -> float:
+    """Return log((P + 1) / (N + 1)), for P known positive and N known negative targets.
+
+    Args:
+        targets: Targets in [0, 1], ``(n, c)``. Unknown targets are 0.
+        known: True where the target is known, ``(n, c)``.
+    """
+    positives = float(targets.sum())
+    return float(np.log((positives + 1) / (float(known.sum()) - positives + 1)))

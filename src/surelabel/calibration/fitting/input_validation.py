@@ -38,14 +38,23 @@ def validate_calibration_data(
     logits = validate_calibrator_input(logits)
     targets, known = validate_target_arrays(targets, known)
     check_shapes(logits=(logits, "n c"), targets=(targets, "n c"))
-    positives, count = targets.sum(), known.sum()  # an unknown target is 0
-    if not 0 < positives < count:
+    if not contains_both_classes(targets, known):
         raise InputError(
             "Fitting and calibrating need known positive and known negative targets; "
-            f"got {positives:g} positive among {count} known targets. Label more images, or use "
-            "only labels with known targets."
+            f"got {targets.sum():g} positive among {known.sum()} known targets. Label more images, "
+            "or use only labels with known targets."
         )
     return logits, targets, known
+
+
+def contains_both_classes(targets: Array, known: Flags) -> bool:
+    """Return whether the known targets contain a positive and a negative target.
+
+    Args:
+        targets: Targets in [0, 1], ``(n, c)``. Unknown targets are 0.
+        known: True where the target is known, ``(n, c)``.
+    """
+    return bool(0 < targets.sum() < known.sum())
 
 
 def validate_and_flatten_calibration_data(
