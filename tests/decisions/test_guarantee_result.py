@@ -32,9 +32,9 @@ def test_the_sentence_says_how_many_images_are_missing():
     assert not found.is_reached
     assert found.threshold == 1
     assert np.isnan(found.risk)
-    assert found.images_needed == 54
+    assert found.images_needed == 70
     assert (
-        "10 labelled images with a predicted label are not sufficient; label about 54."
+        "10 labelled images with a predicted label are not sufficient; label about 70."
         in found.sentence
     )
 
@@ -43,8 +43,8 @@ def test_the_sentence_says_when_more_images_would_not_help():
     found = at_most_wrong(record_validation([[3.0, -3.0]] * 30, [[0, 0]] * 30))
     assert found.images_needed is None
     assert found.sentence.endswith(
-        "100 % of the labels with probability >= 0.9 were wrong. Calibrate again or increase the "
-        "level."
+        "100 % of the labels with probability >= 0.953 were wrong. Calibrate again or increase "
+        "the level."
     )
 
 

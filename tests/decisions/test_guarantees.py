@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from mapie.risk_control import MultiLabelClassificationController
-from mapie.risk_control._base_controller import ltt_procedure
+from mapie.risk_control.methods import compute_hoeffding_bentkus_p_value
 from scipy.special import expit, logit
 
 from surelabel.decisions import (
@@ -83,23 +83,64 @@ def test_where_every_image_shows_something_the_wrong_share_is_that_of_mapie():
     assert ours <= theirs.best_predict_param[0]  # a sequence costs less than Holm's correction
 
 
-@pytest.mark.filterwarnings("ignore:Fixed sequence testing requires a monotonic risk:UserWarning")
-@pytest.mark.parametrize("images", [100, 400, 2000])
-@pytest.mark.parametrize("level", [0.05, 0.1, 0.3])
-def test_wrong_is_the_fixed_sequence_test_of_mapie_from_one_minus_the_level(images, level):
-    record = record_validation(*drawn(np.random.default_rng(images), images))
-    place = np.arange(np.searchsorted(record.thresholds, 1 - level), -1, -1)
-    valid, _ = ltt_procedure(
-        (record.false_discovery_sum / record.images_with_predictions.clip(1))[None, place],
-        np.array([[level]]),
-        0.1,
-        record.images_with_predictions[None, place],
-        fwer_method="fixed_sequence",
+def test_one_wrong_label_among_images_needs_half_of_the_error():
+    """With 40 images, one wrong label is proof at the whole error; with 48, at half of it."""
+
+    def found(images):
+        return at_most_wrong(record_validation([[5.0]] * images, [[0]] + [[1]] * (images - 1)))
+
+    assert not found(47).is_reached
+    assert found(48).is_reached
+
+
+def test_a_calibrated_recognizer_is_refused_half_as_often_as_by_one_sequence():
+    rng = np.random.default_rng(0)
+    before, after = [], []
+    for _ in range(120):
+        logits = rng.normal(-1.5, 2.25, (300, 10))
+        record = record_validation(logits, rng.random(logits.shape) < expit(logits))
+        after.append(not at_most_wrong(record, level=0.1, confidence=0.9).is_reached)
+        start = np.searchsorted(record.thresholds, 0.9)
+        risk = record.false_discovery_sum[start] / record.images_with_predictions[start]
+        p = compute_hoeffding_bentkus_p_value(
+            np.array([risk]), int(record.images_with_predictions[start]), 0.1
+        )
+        before.append(p[0, 0] > 0.1)
+    assert np.mean(before) > 0.45
+    assert np.mean(after) <= 0.35
+
+
+def few_labels(images):
+    """One image in twenty has a label with a high probability; the others have doubtful ones."""
+    logits = np.full((images, 1), -1.0)
+    logits[: images // 20] = 5.0
+    targets = np.zeros_like(logits)
+    targets[: images // 20] = 1
+    return record_validation(logits, targets)
+
+
+def test_a_threshold_that_predicts_almost_nothing_is_refused_and_the_sentence_says_so():
+    found = at_most_wrong(few_labels(1000))
+    assert not found.is_reached
+    assert found.threshold == 1
+    assert found.images_needed is None
+    assert found.sentence.endswith(
+        "Labels with probability >= 0.28905 satisfy the bound, but there are fewer than 0.1 such "
+        "labels per image. On 1000 labelled images, 95 % of the labels with probability >= 0.269 "
+        "were wrong. Calibrate again or increase the level."
     )
-    found = at_most_wrong(record, level=level, confidence=0.9)
-    assert found.is_reached == bool(valid[0])
-    if found.is_reached:
-        assert found.threshold == record.thresholds[place[max(valid[0])]]
+
+
+def test_so_many_images_as_are_needed_reach_the_promise_more_often_than_not():
+    rng = np.random.default_rng(4)
+    reached = []
+    while len(reached) < 20:
+        found = at_most_wrong(record_validation(*drawn(rng, 60)), level=0.1)
+        if found.images_needed:
+            assert found.images_needed > 60
+            more = record_validation(*drawn(rng, min(found.images_needed, 5000)))
+            reached.append(at_most_wrong(more, level=0.1).is_reached)
+    assert np.mean(reached) > 0.5
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surelabel.cli.terminal import Command, Terminal
+from surelabel.cli.terminal import Command, Terminal, escape_terminal_text
 
 if TYPE_CHECKING:
     from surelabel.arrays import Array
@@ -143,7 +143,7 @@ def thresholds_of_operating_point_options(
     limit = None if terminal.as_json else MAX_NAMED_LABELS
     unreached = describe_operating_point_options_unreached(thresholds, recognizer.names, limit)
     if unreached:
-        click.echo(unreached, err=True)
+        click.echo(escape_terminal_text(unreached), err=True)
     calibration = recognizer.calibration
     is_verified = calibration is None or calibration.uses_labels
     note = "" if is_verified else " Not verified: no labels were available."

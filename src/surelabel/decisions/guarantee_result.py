@@ -26,7 +26,8 @@ class Guarantee:
         confidence: Probability that the bound holds, over random samples of labelled images. If
             None, the bound holds in expectation over random samples.
         images: Number of labelled images over which the risk is averaged.
-        is_reached: Whether at least one threshold satisfies the bound.
+        is_reached: Whether at least one threshold satisfies the bound and, for ``at_most_wrong``,
+            predicts at least 0.1 labels per image.
         images_needed: Estimated number of labelled images that would be sufficient. If None, the
             guarantee is reached, or more images do not help.
         sentence: Summary of the guarantee in words.
@@ -96,6 +97,7 @@ def build_failed_guarantee_result(
     images: int,
     images_needed: int | None,
     reason: str,
+    note: str = "",
 ) -> Guarantee:
     """Return the result for a guarantee that is not reached, with a suggestion in words.
 
@@ -107,6 +109,7 @@ def build_failed_guarantee_result(
         images_needed: Estimated number of labelled images that would be sufficient. If None, more
             images do not help.
         reason: Main clause that explains why more images do not help.
+        note: Sentence in front of the suggestion, with a space at its end, or an empty text.
     """
     premise = _guarantee_result_confidence_text(confidence)
     remedy = (
@@ -117,7 +120,7 @@ def build_failed_guarantee_result(
     )
     sentence = (
         f"It cannot be guaranteed{f' {premise}' if premise else ''} that at most "
-        f"{format_guarantee_result_percent(level)} of {description.clause}. {remedy}"
+        f"{format_guarantee_result_percent(level)} of {description.clause}. {note}{remedy}"
     )
     return Guarantee(1.0, np.nan, level, confidence, images, False, images_needed, sentence)
 

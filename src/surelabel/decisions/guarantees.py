@@ -1,11 +1,16 @@
 """Risk control: thresholds with a distribution-free bound on the risk of exchangeable images."""
 
 from collections.abc import Callable
-from math import ceil
+from math import ceil, inf
 
 import numpy as np
 
-from surelabel.arrays import Flags
+from surelabel.arrays import ColumnIndices, Flags
+from surelabel.decisions.bentkus import ROUNDING, bentkus_p_values, hoeffding_sample_size
+from surelabel.decisions.fixed_sequence import (
+    count_valid_before_failure,
+    lowest_fixed_sequence_index,
+)
 from surelabel.decisions.guarantee_result import (
     Guarantee,
     RiskDescription,
@@ -13,17 +18,14 @@ from surelabel.decisions.guarantee_result import (
     build_guarantee_result,
     format_guarantee_result_percent,
 )
-from surelabel.decisions.hoeffding_bentkus import (
-    ROUNDING,
-    hoeffding_bentkus_p_values,
-    hoeffding_bentkus_sample_size,
-)
 from surelabel.decisions.input_validation import check_decision_setting_fraction
 from surelabel.decisions.validation_record import ValidationRecord
 
 WRONG = RiskDescription("the labels predicted for an image are wrong", "a predicted label")
 MISSED = RiskDescription("the positive labels of an image are missed", "a positive label")
 PRIOR_IMAGES = 10  # images with half the allowed risk, added when the sample size is estimated
+MIN_LABELS_PER_IMAGE = 0.1  # predicted labels; a threshold that predicts fewer is refused
+START_SHARES = (0.4, 0.8)  # a sequence of tests starts at the threshold 1 - share * level
 
 
 def at_most_wrong(
@@ -32,9 +34,15 @@ def at_most_wrong(
     """Return the lowest threshold that bounds the fraction of wrong labels among predicted labels.
 
     The risk is the fraction of wrong labels among the predicted labels of an image, averaged over
-    images with at least one predicted label. Thresholds are tested in decreasing order, starting
-    near 1 - ``level``, where calibrated probabilities satisfy the bound. The result is the last
-    threshold before the first failed test.
+    images with at least one predicted label. Two sequences of tests start at the thresholds
+    1 - 0.4 · ``level`` and 1 - 0.8 · ``level``, continue with lower thresholds and end at the first
+    failed test. A higher start has a lower risk, a lower start has more images. Each sequence tests
+    at half of the error 1 - ``confidence``. The result is the lowest threshold of both sequences.
+    The second sequence tests at the whole error in two cases:
+
+    - The first sequence has reached its start.
+    - The threshold has so few images with a predicted label that no test at half of the error can
+      succeed, even without a wrong label.
 
     Args:
         record: Validation record of the recognizer on labelled images.
@@ -43,18 +51,24 @@ def at_most_wrong(
             (0, 1).
 
     Returns:
-        The guarantee with the lowest valid threshold. If no threshold is valid, the guarantee is
-        not reached, and ``images_needed`` estimates how many labelled images would be sufficient.
+        The guarantee with the lowest valid threshold. If no threshold is valid, or if the lowest
+        valid threshold predicts fewer than 0.1 labels per image, the guarantee is not reached, and
+        ``images_needed`` estimates how many labelled images would be sufficient.
 
     Raises:
         ConfigError: If ``level`` or ``confidence`` is outside (0, 1).
 
     Source:
         Angelopoulos, Bates, Candès, Jordan and Lei, Learn then Test: Calibrating Predictive
-        Algorithms to Achieve Risk Control, arXiv:2110.01052: Hoeffding-Bentkus p-values and fixed
-        sequence testing.
+        Algorithms to Achieve Risk Control, arXiv:2110.01052: fixed sequence testing with multiple
+        starts. Wiens, A fixed sequence Bonferroni procedure for testing multiple endpoints,
+        Pharmaceutical Statistics 2, 2003: the second sequence takes over the error of the first.
 
     Differs:
+        The p-values are those of Bentkus instead of Hoeffding-Bentkus. The whole error at few
+        images is not in the sources. The bound still holds: the first sequence tests higher
+        thresholds, which have at most as many images, and none of these tests can succeed.
+
         Each test leaves out the images without a predicted label. If these images had a risk of 0,
         they would hide the errors of other images. In the library MAPIE, these images have a risk
         of 1, so no threshold is valid if many images have no predicted label.
@@ -67,26 +81,67 @@ def at_most_wrong(
     """
     check_decision_setting_fraction("level", level)
     check_decision_setting_fraction("confidence", confidence)
-    start = int(np.searchsorted(record.thresholds, 1 - level))
-    indices = np.arange(start, -1, -1)
+    starts = np.searchsorted(record.thresholds[:-2], 1 - np.array(START_SHARES) * level)
     risk_sums, image_counts = record.false_discovery_sum, record.images_with_predictions
-    p_values = hoeffding_bentkus_p_values(risk_sums[indices], image_counts[indices], level)
-    n_valid = _count_valid_guarantee_thresholds(p_values <= 1 - confidence)
-    index = indices[max(n_valid - 1, 0)]
-    risk_sum, images = float(risk_sums[index]), int(image_counts[index])
-    if n_valid:
-        threshold = float(record.thresholds[index])
-        return build_guarantee_result(
-            WRONG, threshold, risk_sum / images, level, confidence, images
-        )
-    smoothed_risk = (risk_sum + PRIOR_IMAGES * level / 2) / (images + PRIOR_IMAGES)
-    sample_size = hoeffding_bentkus_sample_size(smoothed_risk, level, confidence)
-    images_needed = sample_size and ceil(sample_size * record.images / max(images, 1))
-    reason = (
-        f"{format_guarantee_result_percent(risk_sum / max(images, 1))} of the labels with "
-        f"probability >= {record.thresholds[start]:.3g} were wrong"
+    p_values = bentkus_p_values(risk_sums, image_counts, level)
+    index = lowest_fixed_sequence_index(p_values, image_counts, starts, level, 1 - confidence)
+    labels_per_image = record.predicted_positives.sum(axis=0) / record.images
+    if index is not None and labels_per_image[index] >= MIN_LABELS_PER_IMAGE:
+        images = int(image_counts[index])
+        threshold, risk = float(record.thresholds[index]), float(risk_sums[index]) / images
+        return build_guarantee_result(WRONG, threshold, risk, level, confidence, images)
+    highest_useful = int(np.flatnonzero(labels_per_image >= MIN_LABELS_PER_IMAGE).max())
+    note = index is not None and (
+        f"Labels with probability >= {record.thresholds[index]:.5g} satisfy the bound, but there "
+        f"are fewer than {MIN_LABELS_PER_IMAGE} such labels per image. "
     )
-    return build_failed_guarantee_result(WRONG, level, confidence, images, images_needed, reason)
+    weakest, images_needed = _estimate_images_needed(
+        record, starts, highest_useful, level, confidence
+    )
+    images = int(image_counts[weakest])
+    reason = (
+        f"{format_guarantee_result_percent(float(risk_sums[weakest]) / max(images, 1))} of the "
+        f"labels with probability >= {record.thresholds[weakest]:.3g} were wrong"
+    )
+    return build_failed_guarantee_result(
+        WRONG, level, confidence, images, images_needed, reason, note or ""
+    )
+
+
+def _estimate_images_needed(
+    record: ValidationRecord,
+    starts: ColumnIndices,
+    highest_useful: int,
+    level: float,
+    confidence: float,
+) -> tuple[int, int | None]:
+    """Return the threshold that needs the most images, and the number of labelled images needed.
+
+    A sequence of tests must succeed from its start to a threshold with enough predicted labels. The
+    sequence that needs the fewest images counts.
+
+    Args:
+        record: Validation record of the recognizer on labelled images.
+        starts: Index of the first threshold of each sequence, ``(2,)``.
+        highest_useful: Index of the highest threshold that predicts enough labels per image.
+        level: Upper bound of the mean fraction of wrong labels.
+        confidence: Confidence of the bound.
+
+    Returns:
+        The index of the threshold, and the number of labelled images. If the observed risk is above
+        the level in both sequences, the number is None.
+    """
+    image_counts = record.images_with_predictions
+    risks = record.false_discovery_sum + PRIOR_IMAGES * level / 2
+    risks = risks / (image_counts + PRIOR_IMAGES)
+    sizes = [hoeffding_sample_size(risk, level, (1 + confidence) / 2) for risk in risks.tolist()]
+    images_needed = np.array([inf if size is None else float(size) for size in sizes])
+    images_needed *= record.images / np.maximum(image_counts, 1)
+    sequences = [np.arange(min(start, highest_useful), start + 1) for start in starts.tolist()]
+    weakest = [int(s[np.lexsort((risks[s], images_needed[s]))[-1]]) for s in sequences]
+    index = min(weakest, key=lambda i: (float(images_needed[i]), float(risks[i])))
+    number = float(images_needed[index])
+    return index, None if number == inf else max(ceil(number), record.images + 1)
 
 
 def at_most_missed(
@@ -113,11 +168,11 @@ def at_most_missed(
 
     Source:
         Bates, Angelopoulos, Lei, Malik and Jordan, Distribution-Free, Risk-Controlling Prediction
-        Sets, Journal of the ACM 2021, arXiv:2101.02703, with the Hoeffding-Bentkus bound.
+        Sets, Journal of the ACM 2021, arXiv:2101.02703.
 
     Differs:
-        Images without a positive label are left out. The library MAPIE raises an error for an image
-        without a positive label.
+        The bound is that of Bentkus instead of Hoeffding-Bentkus. Images without a positive label
+        are left out. The library MAPIE raises an error for an image without a positive label.
 
     Example:
         >>> from surelabel.decisions import record_validation
@@ -129,8 +184,8 @@ def at_most_missed(
     check_decision_setting_fraction("confidence", confidence)
     risk_sums = record.false_negative_sum
     image_counts = np.full(risk_sums.shape, float(record.images_with_positives))
-    p_values = hoeffding_bentkus_p_values(risk_sums, image_counts, level)
-    sample_size = hoeffding_bentkus_sample_size(0.0, level, confidence)
+    p_values = bentkus_p_values(risk_sums, image_counts, level)
+    sample_size = hoeffding_sample_size(0.0, level, confidence)
     return _guarantee_at_most_missed(
         record, p_values <= 1 - confidence, level, confidence, sample_size
     )
@@ -195,18 +250,13 @@ def _guarantee_at_most_missed(
         confidence: Confidence of the bound. If None, the bound holds in expectation.
         sample_size: Number of images with a positive label that would be sufficient.
     """
-    images, n_valid = record.images_with_positives, _count_valid_guarantee_thresholds(is_valid)
+    images, n_valid = record.images_with_positives, count_valid_before_failure(is_valid)
     if n_valid:
         threshold = float(record.thresholds[n_valid - 1])
         risk = float(record.false_negative_sum[n_valid - 1]) / images
         return build_guarantee_result(MISSED, threshold, risk, level, confidence, images)
     images_needed = sample_size and ceil(sample_size * record.images / max(images, 1))
     return build_failed_guarantee_result(MISSED, level, confidence, images, images_needed, "")
-
-
-def _count_valid_guarantee_thresholds(flags: Flags) -> int:
-    """Return the number of valid thresholds before the first threshold that is not valid."""
-    return int(flags.size if flags.all() else flags.argmin())
 
 
 GUARANTEES: dict[str, Callable[..., Guarantee]] = {
