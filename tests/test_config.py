@@ -152,3 +152,23 @@ def test_the_recipe_of_every_method_can_be_written_and_read(tmp_path, method):
     assert (run.loss.name, run.optimizer.name) == (recipe.loss, recipe.optimizer)
     (tmp_path / "run.toml").write_text(run_as_toml(run))
     assert load_run(tmp_path / "run.toml") == run
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("x = " + "[" * 10_000, "arrays and tables that are nested too deeply"),
+        ("epochs = " + "1" * 5000, "a number with more than 4300 digits"),
+        ("a" + ".a" * 20_000 + " = 1", "a key with more than 32 parts"),
+    ],
+)
+def test_a_hostile_file_is_refused_on_one_line(tmp_path, text, reason):
+    (tmp_path / "run.toml").write_text(text)
+    with pytest.raises(DataError, match=rf"run\.toml must be a TOML file; got: {reason}"):
+        load_run(tmp_path / "run.toml")
+
+
+def test_a_hostile_override_is_refused():
+    for value in ("1" * 5000, "[" * 10_000):
+        with pytest.raises(ConfigError, match="epochs must be of type int"):
+            load_run(overrides=[f"epochs={value}"])

@@ -10,9 +10,10 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "surelabel"
 LAYERS = [
     {"errors"},
-    {"migration"},
-    {"progress", "shapes", "tables", "files", "markup"},
-    {"arrays", "summaries"},
+    {"migration", "file_locks"},
+    {"leftover_files"},
+    {"progress", "shapes", "tables", "files", "file_readers", "markup"},
+    {"arrays", "array_files", "summaries"},
     {"records"},
     {"transport", "links"},
     {"losses", "regularizers", "metrics", "calibration", "decisions", "optimizers"},
@@ -123,8 +124,9 @@ def test_type_names_that_differ_only_in_spelling_do_not_exist():
     assert not [names for names in by_spelling.values() if len(names) > 1]
 
 
-def test_the_metrics_import_neither_torch_nor_the_encoders():
-    code = "import sys, surelabel.metrics; print({'torch', 'open_clip'} & set(sys.modules))"
+@pytest.mark.parametrize("package", ["metrics", "retrieval"])
+def test_metrics_and_search_import_neither_torch_nor_the_encoders(package):
+    code = f"import sys, surelabel.{package}; print({{'torch', 'open_clip'}} & set(sys.modules))"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

@@ -1,7 +1,6 @@
 """Configuration of a run: a TOML file with one section of settings per component."""
 
 import json
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
@@ -11,7 +10,8 @@ from typing import Any
 
 from surelabel.calibration import CALIBRATORS
 from surelabel.encoders import ENCODERS
-from surelabel.errors import ConfigError, DataError
+from surelabel.errors import ConfigError
+from surelabel.file_readers import parse_toml, read_toml
 from surelabel.losses import LOSSES, SET_LOSSES
 from surelabel.methods import (
     METHODS,
@@ -272,7 +272,7 @@ def load_run(path: str | Path | None = None, overrides: Sequence[str] = ()) -> R
         ConfigError: If a setting does not exist or has an invalid value.
         DataError: If the file cannot be read or is not valid TOML.
     """
-    tree = migrate_run(_read_run_config_toml(path)) if path else {}
+    tree = migrate_run(read_toml(path)) if path else {}
     for text in overrides:
         _apply_run_config_override(tree, text)
     names = [f.name for f in fields(Run)]
@@ -310,15 +310,6 @@ def run_as_toml(run: Run) -> str:
         if choice is not None
     ]
     return "\n".join(numbers + sections) + "\n"
-
-
-def _read_run_config_toml(path: str | Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} must be a TOML file; got: {error}.") from error
 
 
 def _parse_run_config_choice(part: str, section: Any, run: Run) -> Choice:
@@ -370,6 +361,6 @@ def _apply_run_config_override(tree: dict[str, Any], text: str) -> None:
                 "single value."
             )
     try:
-        tree[last] = tomllib.loads(f"x = {value}")["x"]
-    except tomllib.TOMLDecodeError:
+        tree[last] = parse_toml(f"x = {value}")["x"]
+    except ValueError:
         tree[last] = value.strip()

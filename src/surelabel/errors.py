@@ -5,10 +5,14 @@ SurelabelError
 ├── UnknownName     (LookupError)  a name that is not in a table, vocabulary or index
 ├── ConfigError     (ValueError)   a setting that does not exist or has an invalid value
 ├── DataError       (ValueError)   a file or folder that cannot be read, parsed or written
+│   └── NoReadableImage            a collection in which no image can be read
 ├── MissingPart     (ImportError)  an optional package or file that is not installed
 ├── NotConverged    (RuntimeError) an iteration that stopped before convergence
 └── NotFitted       (RuntimeError) prediction before fitting, or probabilities before calibration
 """
+
+from collections.abc import Sequence
+from typing import Any
 
 
 class SurelabelError(Exception):
@@ -29,6 +33,18 @@ class ConfigError(SurelabelError, ValueError):
 
 class DataError(SurelabelError, ValueError):
     """Exception for a file or folder that cannot be read, parsed or written."""
+
+
+class NoReadableImage(DataError):
+    """Exception for a collection in which no image can be read.
+
+    Attributes:
+        skipped: The images, as ``SkippedImage`` with the reason.
+    """
+
+    def __init__(self, message: str, skipped: Sequence[Any] = ()):
+        super().__init__(message)
+        self.skipped = tuple(skipped)
 
 
 class MissingPart(SurelabelError, ImportError):

@@ -65,7 +65,7 @@ def test_a_damaged_cache_file_is_named(dataset, tmp_path, content):
     (file,) = tmp_path.iterdir()
     file.write_bytes(content)
     with pytest.raises(
-        DataError, match=rf"{file.name} is damaged .*Remove the file and run the command again\."
+        DataError, match=rf"{file.name} is damaged.*Remove the file and run the command again\."
     ):
         calibrated_fit_scores(ResultCache(tmp_path), dataset, RUN, seed=0)
 
@@ -120,3 +120,22 @@ def test_a_digest_differs_between_texts():
     arrays = np.arange(6.0)
     assert result_cache_digest("tiny-vit", arrays) != result_cache_digest("tiny-rn", arrays)
     assert result_cache_digest("tiny-vit", arrays) == result_cache_digest("tiny-vit", arrays)
+
+
+def test_a_value_that_is_nested_too_deeply_is_named(tmp_path):
+    ResultCache(tmp_path).load_or_compute("key", compute=lambda: [1.0])
+    (file,) = tmp_path.iterdir()
+    file.write_text("[" * 100_000)
+    with pytest.raises(DataError, match=rf"{file.name} is damaged: .*nested too deeply.* Remove"):
+        ResultCache(tmp_path).load_or_compute("key", compute=lambda: [1.0])
+
+
+def test_an_unknown_compression_method_is_named(tmp_path):
+    shapes, arrays = {"x": (3,)}, {"x": np.ones(3)}
+    ResultCache(tmp_path).load_or_compute_arrays("key", shapes=shapes, compute=lambda: arrays)
+    (file,) = tmp_path.iterdir()
+    content = bytearray(file.read_bytes())
+    content[content.rfind(b"PK\x01\x02") + 10] = 99
+    file.write_bytes(content)
+    with pytest.raises(DataError, match=rf"{file.name} is damaged: .*compression method 99"):
+        ResultCache(tmp_path).load_or_compute_arrays("key", shapes=shapes, compute=lambda: arrays)

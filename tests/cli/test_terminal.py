@@ -9,6 +9,7 @@ from surelabel import recognizer
 from surelabel.cli import terminal
 from surelabel.cli.terminal import (
     Terminal,
+    escape_terminal_line,
     format_terminal_table,
     join_lines_for_terminal,
     print_warnings_as_terminal_notes,
@@ -147,3 +148,56 @@ def test_a_folder_that_is_written_whole_cannot_be_the_current_one(tmp_path, monk
 def test_a_place_that_can_be_written_or_replaced_passes(place, tmp_path):
     (tmp_path / "file").write_text("")
     assert validate_terminal_output_path(None, None, str(tmp_path / place)) == str(tmp_path / place)
+
+
+HOSTILE = "a\x1b]0;title\x07\x9b31m\u202egpj.\u2028b"
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_control_characters_of_file_names_do_not_reach_the_terminal(as_json, capsys):
+    shown = Terminal(as_json=as_json)
+    shown.print_result({"path": HOSTILE}, f"{HOSTILE}\n\tnext line")
+    shown.print_step(HOSTILE)
+    shown.print_status(HOSTILE)
+    out, err = capsys.readouterr()
+    for text in (out, err):
+        assert not any(character in text for character in "\x1b\x07\x9b\u202e\u2028")
+        assert r"a\u001b]0;title\u0007\u009b31m\u202egpj.\u2028b" in text
+    assert ("\n\tnext line\n" in out) is not as_json
+    assert not as_json or json.loads(out) == {"path": HOSTILE}
+
+
+def test_line_breaks_of_a_path_do_not_forge_lines_of_a_table(capsys):
+    assert format_terminal_table(["path"], [["a\nb\tc"]]) == "path\na\\u000ab\\u0009c"
+    Terminal().print_result({}, f"{escape_terminal_line('x' + chr(10) + 'y')}: lion")
+    assert capsys.readouterr().out == "x\\u000ay: lion\n"
+
+
+def test_a_message_has_one_short_line_without_control_characters():
+    assert join_lines_for_terminal("a\nb\x1b[31m") == r"a b\u001b[31m"
+    line = join_lines_for_terminal(DataError("start " + "x" * 10**6 + " end."))
+    assert len(line) < 2010
+    assert line.startswith("start x")
+    assert line.endswith("x end.")
+
+
+@pytest.mark.parametrize("batches", [[], [[]], [["a"], [], ["b", "c"]]])
+def test_batches_of_results_are_one_json_array_or_lines(batches, capsys):
+    results = [[({"path": name}, f"{name}: lion") for name in batch] for batch in batches]
+    Terminal(as_json=True).print_result_batches(iter(results))
+    names = [name for batch in batches for name in batch]
+    assert json.loads(capsys.readouterr().out) == [{"path": name} for name in names]
+    Terminal().print_result_batches(iter(results))
+    assert capsys.readouterr().out == "".join(f"{name}: lion\n" for name in names)
+
+
+def test_a_batch_is_printed_before_the_next_one_is_computed(capsys):
+    printed = []
+
+    def batches():
+        yield [(1, "first")]
+        printed.append(capsys.readouterr().out)
+        yield [(2, "second")]
+
+    Terminal().print_result_batches(batches())
+    assert printed == ["first\n"]

@@ -1,3 +1,7 @@
+import io
+import os
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -113,8 +117,6 @@ def test_an_archive_with_damaged_content_is_refused(tmp_path):
 
 
 def test_an_array_that_claims_more_than_the_memory_is_refused(tmp_path):
-    import io
-    import zipfile
 
     saved(tmp_path)
     header = io.BytesIO()
@@ -122,5 +124,34 @@ def test_an_array_that_claims_more_than_the_memory_is_refused(tmp_path):
     np.lib.format.write_array_header_1_0(header, claim)
     with zipfile.ZipFile(tmp_path / "v.npz", "w") as archive:
         archive.writestr("features.npy", header.getvalue() + b"1234")
-    with pytest.raises(DataError, match=r"v.npz declares .* larger than the memory"):
+    with pytest.raises(
+        DataError,
+        match=r"archive; got: an array whose header declares 120{15} bytes, followed by 4 bytes\.",
+    ):
         read_feature_archive(tmp_path / "v.npz")
+
+
+def test_a_header_that_python_cannot_parse_is_refused(tmp_path):
+    file = saved(tmp_path)
+    content = file.read_bytes()
+    changed = content.replace(b"'shape': (4, 3), }", b"'shape': (4, 3  , ", 1)
+    assert changed != content
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["features.npy"] = members["features.npy"].replace(b"(4, 3), }", b"(4, 3  , ")
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    with pytest.raises(DataError, match=r"must be a feature archive; got: Cannot parse header"):
+        read_feature_archive(file)
+
+
+def test_an_unknown_compression_method_and_a_named_pipe_are_refused(tmp_path):
+    content = bytearray(saved(tmp_path).read_bytes())
+    content[content.find(b"PK\x01\x02") + 10] = 99
+    (tmp_path / "v.npz").write_bytes(content)
+    with pytest.raises(DataError, match="features has the unsupported compression method 99"):
+        read_feature_archive(tmp_path / "v.npz")
+    os.mkfifo(tmp_path / "pipe.npz")
+    with pytest.raises(DataError, match=r"pipe\.npz cannot be read: .* got a named pipe"):
+        read_feature_archive(tmp_path / "pipe.npz")

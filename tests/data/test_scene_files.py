@@ -1,6 +1,7 @@
 """Scenes as files: the same bytes for the same settings, whole or refused."""
 
 import csv
+import errno
 import json
 import os
 import shutil
@@ -179,6 +180,21 @@ def test_images_that_cannot_be_written_are_named(tmp_path):
         write_scenes(tmp_path, count=COUNT, progress=block, **SMALL)
 
 
+def test_the_images_of_a_batch_that_does_not_fit_on_the_disk_are_deleted(tmp_path, monkeypatch):
+    save = Image.Image.save
+
+    def fill(self, path, **settings):
+        if path.name == "00002.jpg":
+            path.write_bytes(b"half")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        save(self, path, **settings)
+
+    monkeypatch.setattr(Image.Image, "save", fill)
+    with pytest.raises(DataError, match=r"Images cannot be written to .*: No space left on device"):
+        write_scenes(tmp_path, count=4, **SMALL)
+    assert list((tmp_path / "images").iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("name", "value", "least"), [("count", 0, 1), ("seed", -1, 0), ("pixels", 15, 16)]
 )
@@ -323,7 +339,7 @@ def test_a_folder_of_something_else_is_no_folder_of_scenes(tmp_path):
 @pytest.mark.parametrize("text", ["{", "[]", "3", '{"count": 3}'])
 def test_damaged_settings_are_refused(copy, text):
     (copy / "about.json").write_text(text)
-    with pytest.raises(DataError, match=r"about.json is damaged .* generate the scenes again"):
+    with pytest.raises(DataError, match=r"about.json is damaged: .* generate the scenes again"):
         read_scenes(copy)
 
 
@@ -342,4 +358,34 @@ def test_missing_lines_are_counted(copy):
     lines = (copy / "scenes.jsonl").read_text().splitlines()
     (copy / "scenes.jsonl").write_text("\n".join(lines[:-1]))
     with pytest.raises(DataError, match=rf"must have {COUNT} lines.* got {COUNT - 1}"):
+        read_scenes(copy)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "reason"),
+    [
+        ("about.json", '"count": 70', '"count": ' + "1" * 5000, "a number with more than 4300"),
+        ("about.json", '"count": 70', '"count": 70, "count": 70', "the key 'count' twice"),
+        ("about.json", '"names": [', '"names": [[], ', "names must be distinct strings"),
+        ("about.json", '"names": [', '"names": 3, "x": [', "names a list"),
+        ("scenes.jsonl", '"path": "', '"path": 3, "x": "', "expected a string; got 3"),
+        ("scenes.jsonl", '"boxes": [', '"boxes": [["lion", 0, [], 0, 0, 0], ', "float.. argument"),
+        ("scenes.jsonl", '"labels": [', '"labels": [[], ', "unhashable"),
+        ("scenes.jsonl", '"labels": ', '"labels": ' + "[" * 10_000, "nested too deeply"),
+    ],
+)
+def test_hostile_values_are_refused_on_one_line(copy, name, old, new, reason):
+    text = (copy / name).read_text(encoding="utf-8")
+    assert old in text
+    (copy / name).write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(DataError, match=rf"{name}.* is damaged: .*{reason}.* again\.$") as caught:
+        read_scenes(copy)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["about.json", "scenes.jsonl"])
+def test_a_named_pipe_is_refused_without_waiting(copy, name):
+    (copy / name).unlink()
+    os.mkfifo(copy / name)
+    with pytest.raises(DataError, match=rf"{name} cannot be read: .* got a named pipe\."):
         read_scenes(copy)

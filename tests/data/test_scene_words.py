@@ -98,5 +98,5 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, content):
     file = tmp_path / "mine.txt"
     if content:
         file.write_bytes(content)
-    with pytest.raises(DataError, match=r"scenes-80, scenes-all or a text file .*mine.txt"):
+    with pytest.raises(DataError, match=r"mine\.txt .*scenes-80, scenes-all or a text file"):
         read_scene_vocabulary(file)

@@ -25,3 +25,26 @@ def test_a_list_without_permission_is_refused(tmp_path):
     (tmp_path / "list.txt").touch(mode=0)
     with pytest.raises(DataError, match=r"list\.txt cannot be read: Permission denied"):
         read_text_list(tmp_path / "list.txt")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("dog\n" + "x" * 10_001, r"Line 2 of .* at most 10000 characters; got 10001: 'xxx.*'…\."),
+        ("dog\nca\0t", r"Line 2 of .* must be text; got a NUL byte after 'ca'\."),
+    ],
+)
+def test_a_line_that_is_no_entry_is_refused_in_a_short_message(tmp_path, monkeypatch, text, reason):
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    with pytest.raises(DataError, match=reason) as caught:
+        read_text_list_from_stdin()
+    assert len(str(caught.value)) < 200
+    (tmp_path / "list.txt").write_text(text)
+    with pytest.raises(DataError, match=r"list\.txt must "):
+        read_text_list(tmp_path / "list.txt")
+
+
+def test_a_list_that_is_a_named_pipe_is_refused_without_waiting(tmp_path):
+    os.mkfifo(tmp_path / "list.txt")
+    with pytest.raises(DataError, match=r"list\.txt cannot be read: .* got a named pipe\."):
+        read_text_list(tmp_path / "list.txt")

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,11 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.array_files import read_arrays
 from surelabel.arrays import Array
 from surelabel.errors import DataError
+from surelabel.file_readers import read_json
 from surelabel.files import atomic_file
 
-READ_ERRORS = (OSError, EOFError, ValueError, KeyError, AttributeError, zipfile.BadZipFile)
+_COMPUTE_AGAIN = "Remove the file and run the command again."
 
 
 class ResultCache:
@@ -55,10 +56,10 @@ class ResultCache:
             with atomic_file(path) as temporary, temporary.open("wb") as file:
                 np.savez(file, **computed)
             self.n_computed += 1
+        stored = read_arrays(path, list(shapes), remedy=_COMPUTE_AGAIN)
         try:
-            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-                arrays = {name: file[name].astype(float) for name in shapes}
-        except READ_ERRORS as error:
+            arrays = {name: array.astype(float) for name, array in stored.items()}
+        except (ValueError, TypeError) as error:
             raise _damaged_result_cache_error(path, error) from error
         if {name: array.shape for name, array in arrays.items()} != shapes:
             raise _damaged_result_cache_error(path, "arrays of unexpected shape")
@@ -76,10 +77,7 @@ class ResultCache:
         """
         path = self.folder / f"{_result_cache_key_hash(*key)}.json"
         if path.exists():
-            try:
-                return json.loads(path.read_text(encoding="utf-8"))
-            except (OSError, ValueError) as error:
-                raise _damaged_result_cache_error(path, error) from error
+            return read_json(path, remedy=_COMPUTE_AGAIN)
         value = compute()
         with atomic_file(path) as temporary:
             temporary.write_text(json.dumps(value), encoding="utf-8")
@@ -102,4 +100,4 @@ def _result_cache_key_hash(*key: object) -> str:
 
 
 def _damaged_result_cache_error(path: Path, reason: object) -> DataError:
-    return DataError(f"{path} is damaged ({reason}). Remove the file and run the command again.")
+    return DataError(f"{path} is damaged ({reason}). {_COMPUTE_AGAIN}")

@@ -2,12 +2,13 @@
 
 import json
 import os
+import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from math import isnan
 from pathlib import Path
@@ -16,11 +17,15 @@ from typing import Any, Protocol, runtime_checkable
 import click
 
 from surelabel.errors import DataError
-from surelabel.files import check_folder_is_replaceable, escape_non_utf8_file_path
+from surelabel.files import check_folder_is_replaceable
 from surelabel.progress import Progress
 
 PACKAGE = Path(__file__).parents[1]
 Command = Callable[..., None]  # function of a command, before and after an option is added
+_REORDERING = r"\u2028-\u202e\u2066-\u2069\ud800-\udfff"  # and line separators and surrogates
+_CONTROL = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f{_REORDERING}]")
+_LINE_CONTROL = re.compile(rf"[\x00-\x1f\x7f-\x9f{_REORDERING}]")
+MESSAGE_LIMIT = 2000  # characters of a message; the middle of a longer message is omitted
 SECONDS = 5.0  # minimum time between two lines of progress
 
 
@@ -40,6 +45,7 @@ class Terminal:
     quiet: bool = False
     device: str = "cpu"
     seed: int | None = None
+    _progress_bars: list[Any] = field(default_factory=list, repr=False, compare=False)
 
     def print_result(self, value: Any, text: str) -> None:
         """Print a result on stdout.
@@ -51,19 +57,40 @@ class Terminal:
         output = (
             json.dumps(to_terminal_json_value(value), ensure_ascii=False) if self.as_json else text
         )
-        click.echo(
-            escape_non_utf8_file_path(output)
-        )  # a file name may contain bytes that are not Unicode
+        click.echo(escape_terminal_text(output))
+
+    def print_result_batches(self, batches: Iterable[Sequence[tuple[Any, str]]]) -> None:
+        """Print a list of results on stdout batch by batch, as soon as a batch is available.
+
+        Args:
+            batches: Batches of results: for each, the value for ``--json`` and the text without
+                ``--json``. With ``--json``, all values are printed as one array.
+        """
+        separator = "[" if self.as_json else ""
+        for batch in batches:
+            texts = [
+                json.dumps(to_terminal_json_value(value), ensure_ascii=False)
+                if self.as_json
+                else f"{text}\n"
+                for value, text in batch
+            ]
+            if texts:
+                joined = (", " if self.as_json else "").join(texts)
+                with self._hidden_progress_bar():
+                    click.echo(escape_terminal_text(f"{separator}{joined}"), nl=False)
+                separator = ", " if self.as_json else ""
+        if self.as_json:
+            click.echo("[]" if separator == "[" else "]")
 
     def print_step(self, text: str) -> None:
         """Print an intermediate result on stdout, except with ``--json``."""
         if not self.as_json:
-            click.echo(escape_non_utf8_file_path(text))
+            click.echo(escape_terminal_text(text))
 
     def print_status(self, text: str) -> None:
         """Print a status line on stderr, except with ``--quiet``."""
         if not self.quiet:
-            click.echo(escape_non_utf8_file_path(text), err=True)
+            click.echo(escape_terminal_text(text), err=True)
 
     @contextmanager
     def progress(self, task: str) -> Iterator[Progress | None]:
@@ -79,10 +106,19 @@ class Terminal:
         if self.quiet:
             yield None
         elif sys.stderr.isatty():
-            with _terminal_progress_bar(task) as show_progress:
+            with _terminal_progress_bar(task, self._progress_bars) as show_progress:
                 yield show_progress
         else:
             yield _terminal_progress_lines(task)
+
+    @contextmanager
+    def _hidden_progress_bar(self) -> Iterator[None]:
+        """Hide the progress bar while results are printed on stdout."""
+        for bar in self._progress_bars:
+            bar.stop()
+        yield
+        for bar in self._progress_bars:
+            bar.start()
 
 
 def with_terminal_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -165,8 +201,36 @@ def print_warnings_as_terminal_notes() -> Iterator[None]:
 
 
 def join_lines_for_terminal(text: object) -> str:
-    """Join the lines of a message into one line."""
-    return " ".join(line.strip() for line in str(text).splitlines())
+    """Join the lines of a message into one line, escape control characters, and shorten the line.
+
+    A damaged file can contain a label of a million characters, which some messages repeat.
+    """
+    line = escape_terminal_text(" ".join(line.strip() for line in str(text).splitlines()))
+    half = MESSAGE_LIMIT // 2
+    return line if len(line) <= MESSAGE_LIMIT else f"{line[:half]} … {line[-half:]}"
+
+
+def escape_terminal_text(text: str) -> str:
+    """Return a text without characters that control the terminal, except line breaks and tabs.
+
+    File names can contain escape sequences that change the terminal, characters that reverse the
+    order of the text, and bytes that are not Unicode. Each such character is replaced by ``\\u``
+    and four hexadecimal digits, which is also valid in a JSON string.
+
+    Example:
+        >>> escape_terminal_text("red \\x1b[31m.jpg")
+        'red \\\\u001b[31m.jpg'
+    """
+    return _CONTROL.sub(_escape_control_character, text)
+
+
+def escape_terminal_line(text: object) -> str:
+    """Return a path or label without control characters, including line breaks and tabs."""
+    return _LINE_CONTROL.sub(_escape_control_character, str(text))
+
+
+def _escape_control_character(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
 
 
 def format_terminal_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -176,7 +240,7 @@ def format_terminal_table(header: Sequence[str], rows: Sequence[Sequence[object]
         header: Column titles.
         rows: Cells of each row.
     """
-    lines = [[str(cell) for cell in line] for line in (header, *rows)]
+    lines = [[escape_terminal_line(cell) for cell in line] for line in (header, *rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     padded = ([c.ljust(w) for c, w in zip(line, widths, strict=True)] for line in lines)
     return "\n".join("  ".join(cells).rstrip() for cells in padded)
@@ -204,7 +268,8 @@ def to_terminal_json_value(value: Any) -> Any:
 
 
 @contextmanager
-def _terminal_progress_bar(task: str) -> Iterator[Progress]:
+def _terminal_progress_bar(task: str, bars: list[Any]) -> Iterator[Progress]:
+    """Show a progress bar, which is an element of ``bars`` while it is shown."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
@@ -214,7 +279,15 @@ def _terminal_progress_bar(task: str) -> Iterator[Progress]:
     start = last_time = time.monotonic()
     last_done = 0
     # auto_refresh would start a second thread, and worker processes are forked during progress
-    with Bar(*columns, console=Console(stderr=True), auto_refresh=False, transient=True) as bar:
+    # without redirect_stdout, rich would write results to stderr
+    with Bar(
+        *columns,
+        console=Console(stderr=True),
+        auto_refresh=False,
+        transient=True,
+        redirect_stdout=False,
+    ) as bar:
+        bars.append(bar)
         task_id = bar.add_task(task, total=None, rate="")
 
         def show_progress(done: int, total: int) -> None:
@@ -225,7 +298,10 @@ def _terminal_progress_bar(task: str) -> Iterator[Progress]:
             rate = f"{done / max(now - start, 1e-9):.0f}/s"
             bar.update(task_id, completed=done, total=total, rate=rate, refresh=True)
 
-        yield show_progress
+        try:
+            yield show_progress
+        finally:
+            bars.remove(bar)
 
 
 def _terminal_progress_lines(task: str) -> Progress:

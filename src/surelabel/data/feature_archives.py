@@ -1,7 +1,5 @@
 """Precomputed image features with labels in NumPy archives (``.npz``)."""
 
-import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.array_files import read_arrays
 from surelabel.errors import DataError, InputError
 from surelabel.records import LabelledFeatures
 
@@ -69,26 +68,13 @@ def read_feature_archive(path: str | Path) -> FeatureArchive:
 
 
 def _load_feature_archive_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
-    remedy = f"Save {', '.join(REQUIRED_KEYS)} with numpy.savez as plain arrays, not as objects."
-    try:
-        with path.open("rb") as stream:  # numpy does not close a damaged file
-            archive = np.load(stream, allow_pickle=False)
-            if isinstance(archive, np.ndarray):
-                raise ValueError("the file contains one array instead of several")
-            keys = (*REQUIRED_KEYS, *({"part"} & set(archive.files)))
-            return {key: archive[key] for key in keys}
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
-    except MemoryError as error:
-        raise DataError(
-            f"{path} declares arrays that are larger than the memory. If the arrays are that "
-            "large, save them in several files; otherwise, save the file again."
-        ) from error
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        reason = str(error.args[0]).rstrip(".")
-        if "pickle.load()" in reason:  # the advice of NumPy for files of other formats
-            reason = "the file is not in .npz format"
-        raise DataError(f"{path} must be a feature archive; got: {reason}. {remedy}") from error
+    return read_arrays(
+        path,
+        REQUIRED_KEYS,
+        optional_keys=("part",),
+        kind="a feature archive",
+        remedy=f"Save {', '.join(REQUIRED_KEYS)} with numpy.savez as plain arrays, not as objects.",
+    )
 
 
 def _decode_feature_archive_strings(array: npt.NDArray[Any]) -> list[str]:

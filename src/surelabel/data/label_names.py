@@ -11,7 +11,7 @@ from surelabel.errors import DataError, InputError
 NAME_LIMIT = 200  # characters of a label
 LIST_SUFFIXES = (".txt", ".csv", ".tsv", ".lst", ".list", ".names")  # of files with labels
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def read_label_names(source: str | Path) -> list[str]:
@@ -102,7 +102,7 @@ def _check_label_name(name: str, line: int) -> None:
     elif len(name) > NAME_LIMIT:
         problem = f"has {len(name)} characters; at most {NAME_LIMIT} are allowed"
     elif _CONTROL.search(name):
-        problem = "contains a control character (a tab, a line break …)"
+        problem = "contains a control character (a tab, a line break …) or invalid Unicode"
     if problem:
         raise InputError(
             f"The label {_shorten_label_name(name)} on line {line} {problem}. Correct that line."

@@ -31,7 +31,9 @@ from surelabel.data.emoji_sprites import draw_sprites, find_emoji_font
 from surelabel.data.scene_words import Word, read_scene_vocabulary
 from surelabel.data.scenes import Scene, SceneSampler, render_scenes, visible_scene_labels
 from surelabel.errors import ConfigError, DataError, UnknownName
+from surelabel.file_readers import parse_json, quote_of_file, read_text, unreadable_file_error
 from surelabel.files import atomic_file
+from surelabel.leftover_files import delete_path
 from surelabel.records import LabelledImages
 
 VERSION = 1  # to be increased if a seed gives other images than before
@@ -39,6 +41,7 @@ BATCH = 64
 JPEG_QUALITY = 85
 MIN_SIDE = 16  # pixels
 IMAGES_FOLDER, BATCHES_FOLDER = "images", ".parts"
+_GENERATE_AGAIN = "Delete the folder and generate the scenes again."
 SCENES, LABELS, ABOUT = "scenes.jsonl", "labels.csv", "about.json"
 
 
@@ -181,7 +184,7 @@ def read_scenes(folder: str | Path) -> AnnotatedScenes:
         raise DataError(
             f"{folder} must contain {SCENES}; the file is missing. Generate the folder again."
         )
-    lines = (folder / SCENES).read_text(encoding="utf-8").splitlines()
+    lines = read_text(folder / SCENES, remedy=_GENERATE_AGAIN).splitlines()
     if len(lines) != settings["count"]:
         raise DataError(
             f"{folder / SCENES} must have {settings['count']} lines, the count in {ABOUT}; "
@@ -251,15 +254,34 @@ def _read_scene_settings_file(folder: Path) -> dict[str, Any]:
             "`surelabel scenes`."
         )
     try:
-        settings: dict[str, Any] = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-        if not {"count", "names"} <= set(settings):
-            raise ValueError("count or names is missing")
-    except (OSError, ValueError, TypeError) as error:
-        raise DataError(
-            f"{folder / ABOUT} is damaged ({error}). Delete the folder and generate the "
-            "scenes again."
-        ) from error
+        settings: dict[str, Any] = parse_json(read_text(folder / ABOUT, remedy=_GENERATE_AGAIN))
+        _check_scene_settings(settings)
+    except DataError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise unreadable_file_error(folder / ABOUT, None, str(error), _GENERATE_AGAIN) from error
     return settings
+
+
+def _check_scene_settings(settings: Mapping[str, Any]) -> None:
+    """Check the settings that :func:`read_scenes` needs.
+
+    Raises:
+        ValueError, TypeError: If count or names is missing or invalid.
+    """
+    if not {"count", "names"} <= set(settings):
+        raise ValueError("count or names is missing")
+    names = settings["names"]
+    if not isinstance(settings["count"], int) or not isinstance(names, list):
+        raise TypeError("count must be an integer, and names a list")
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise ValueError("names must be distinct strings")
+
+
+def _scene_text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected a string; got {quote_of_file(value)}")
+    return value
 
 
 class _SceneLine(NamedTuple):
@@ -277,26 +299,32 @@ def _parse_scene_file_line(
     folder: Path, number: int, line: str, column: Mapping[str, int]
 ) -> _SceneLine:
     try:
-        record = json.loads(line)
+        record = parse_json(line)
         return _SceneLine(
-            record["path"],
+            _scene_text(record["path"]),
             [column[name] for name in record["labels"]],
             [
-                SceneObject(label, (left, top, right, bottom), share)
+                SceneObject(
+                    _scene_text(label),
+                    (float(left), float(top), float(right), float(bottom)),
+                    float(share),
+                )
                 for label, left, top, right, bottom, share in record["boxes"]
             ],
-            record["main"],
-            record["theme"],
+            _scene_text(record["main"]),
+            _scene_text(record["theme"]),
             [
-                Caption(c["text"], c["kind"], tuple(column[name] for name in c["mentions"]))
+                Caption(
+                    _scene_text(c["text"]),
+                    _scene_text(c["kind"]),
+                    tuple(column[name] for name in c["mentions"]),
+                )
                 for c in record["captions"]
             ],
         )
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(
-            f"{folder / SCENES}, line {number} is damaged ({error}). "
-            "Delete the folder and generate the scenes again."
-        ) from error
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        place = f"{folder / SCENES}, line {number}"
+        raise unreadable_file_error(place, None, repr(error), _GENERATE_AGAIN) from error
 
 
 def _write_scene_batch_files(
@@ -337,12 +365,18 @@ def _scene_batch_file(folder: Path, start: int) -> Path:
 
 
 def _save_scene_image_files(pixels: Tensor, paths: Sequence[Path]) -> None:
+    """Write the images of a batch; if this fails, delete the images of the batch.
+
+    The files are not replaced atomically: an image counts when the lines of its batch are written.
+    """
     rows = (pixels * 255).round().byte().permute(0, 2, 3, 1).numpy()
     try:
         paths[0].parent.mkdir(exist_ok=True)
         for row, path in zip(rows, paths, strict=True):
             Image.fromarray(row).save(path, quality=JPEG_QUALITY)
     except OSError as error:
+        for path in paths:
+            delete_path(path)
         raise DataError(
             f"Images cannot be written to {paths[0].parent}: {error.strerror or error}."
         ) from error

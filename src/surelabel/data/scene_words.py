@@ -6,7 +6,8 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from surelabel.errors import DataError, InputError, UnknownName
+from surelabel.errors import InputError, UnknownName
+from surelabel.file_readers import read_text
 
 
 @dataclass(frozen=True)
@@ -51,13 +52,8 @@ def read_scene_vocabulary(name: str | Path) -> tuple[Word, ...]:
         return all_scene_words()
     if name == "scenes-80":
         return tuple(w for w in all_scene_words() if w.part)
-    try:
-        lines = Path(name).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(
-            f"A vocabulary must be scenes-80, scenes-all or a text file with one word per line; "
-            f"got {str(name)!r}: {error}."
-        ) from error
+    remedy = "Give scenes-80, scenes-all or a text file with one word per line."
+    lines = read_text(name, remedy=remedy).splitlines()
     names = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
     known = {w.name: w for w in all_scene_words()}
     unknown = [n for n in names if n not in known]

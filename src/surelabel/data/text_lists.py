@@ -4,31 +4,27 @@ import sys
 from pathlib import Path
 
 from surelabel.errors import DataError
+from surelabel.file_readers import read_text
+
+LINE_LIMIT = 10_000  # characters of an entry; a path has at most 4096 bytes
 
 
 def read_text_list(path: str | Path) -> list[str]:
     """Return the lines of a text file without surrounding spaces; empty lines are included.
 
     Raises:
-        DataError: If the file cannot be read or is not UTF-8 text.
+        DataError: If the file cannot be read or is not UTF-8 text, or if a line is longer than
+            10,000 characters.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path} must be text in UTF-8; got other bytes at position {error.start}. "
-            "Save the file as UTF-8."
-        ) from error
-    return _split_text_list(text)
+    return _split_text_list(read_text(path), str(path))
 
 
 def read_text_list_from_stdin() -> list[str]:
     """Return the lines of standard input without surrounding spaces; empty lines are included.
 
     Raises:
-        DataError: If standard input is not UTF-8 text.
+        DataError: If standard input is not UTF-8 text, or if a line is longer than 10,000
+            characters.
     """
     try:
         text = sys.stdin.read().removeprefix("\ufeff")
@@ -36,8 +32,25 @@ def read_text_list_from_stdin() -> list[str]:
         raise DataError(
             "Standard input must be text in UTF-8; got other bytes. Convert the text to UTF-8."
         ) from error
-    return _split_text_list(text)
+    return _split_text_list(text, "standard input")
 
 
-def _split_text_list(text: str) -> list[str]:
-    return [line.strip(" \t\r") for line in text.removesuffix("\n").split("\n")]
+def _split_text_list(text: str, source: str) -> list[str]:
+    """Return the lines of a list without surrounding spaces.
+
+    Raises:
+        DataError: If a line is longer than 10,000 characters, or contains a NUL byte.
+    """
+    lines = [line.strip(" \t\r") for line in text.removesuffix("\n").split("\n")]
+    for number, line in enumerate(lines, start=1):
+        if len(line) > LINE_LIMIT:
+            raise DataError(
+                f"Line {number} of {source} must have at most {LINE_LIMIT} characters; got "
+                f"{len(line)}: {line[:40]!r}…. Write one entry per line."
+            )
+        if "\0" in line:
+            raise DataError(
+                f"Line {number} of {source} must be text; got a NUL byte after "
+                f"{line.partition(chr(0))[0][:40]!r}. Save the list as text in UTF-8."
+            )
+    return lines

@@ -1,8 +1,10 @@
 """Features of images, and the tensors of a training step."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from torch import Tensor
+if TYPE_CHECKING:  # the index and the metrics do not import torch
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -27,14 +29,14 @@ class Features:
             ``(n, p, w)``; see ``Encoder.encode_ladder_features``.
     """
 
-    pooled: Tensor
-    patches: Tensor | None = None
+    pooled: "Tensor"
+    patches: "Tensor | None" = None
     grid: tuple[int, int] | None = None
-    attention: Tensor | None = None
-    views: Tensor | None = None
-    layers: dict[int, Tensor] | None = None
-    pixels: Tensor | None = None
-    self_aware_sum: Tensor | None = None
+    attention: "Tensor | None" = None
+    views: "Tensor | None" = None
+    layers: "dict[int, Tensor] | None" = None
+    pixels: "Tensor | None" = None
+    self_aware_sum: "Tensor | None" = None
 
 
 @dataclass(frozen=True)
@@ -54,9 +56,9 @@ class TrainingStep:
             value is None.
     """
 
-    scores: Tensor
-    logits: Tensor | None
-    targets: Tensor
-    known: Tensor
-    texts: Tensor | None = None
-    features: Tensor | None = None
+    scores: "Tensor"
+    logits: "Tensor | None"
+    targets: "Tensor"
+    known: "Tensor"
+    texts: "Tensor | None" = None
+    features: "Tensor | None" = None

@@ -114,7 +114,7 @@ def test_images_that_do_not_exist_are_counted_and_named(folder):
 
 
 def test_a_file_that_is_not_there_is_named(folder):
-    with pytest.raises(DataError, match=r"none\.csv must be a CSV file.*No such file"):
+    with pytest.raises(DataError, match=r"none\.csv cannot be read: No such file.*Check the path"):
         csv.read(folder / "none.csv")
 
 

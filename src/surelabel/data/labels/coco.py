@@ -1,6 +1,5 @@
 """COCO instance annotations: a JSON file with ``images``, ``annotations`` and ``categories``."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import numpy as np
 
 from surelabel.data.labels.resolution.image_resolution import resolve_labelled_images
 from surelabel.errors import DataError
+from surelabel.file_readers import quote_of_file, read_json
 from surelabel.records import LabelledImages
 
 
@@ -58,10 +58,7 @@ def read(
 
 
 def _read_coco_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path} must be a COCO file in JSON; got: {error}.") from error
+    content = read_json(path, kind="a COCO file in JSON", remedy="Correct the file.")
     if not isinstance(content, dict):
         raise DataError(
             f"{path} must be a COCO file: one JSON object; got type {type(content).__name__}."
@@ -76,8 +73,8 @@ def _coco_values_by_id(
     for entry in entries:
         if entry["id"] in values:
             raise DataError(
-                f"The ids of {kind} in {path} must be unique; got {entry['id']!r} again. "
-                "Remove the repeated entries, or give them new ids."
+                f"The ids of {kind} in {path} must be unique; got {quote_of_file(entry['id'])} "
+                "again. Remove the repeated entries, or give them new ids."
             )
         values[entry["id"]] = str(entry[key])
     return values
@@ -93,8 +90,8 @@ def _coco_annotation_indices(
     if unknown:
         raise DataError(
             f"Annotations of {path} must refer to images and categories of the file; "
-            f"{len(unknown)} do not. The first has image {unknown[0][0]!r} and category "
-            f"{unknown[0][1]!r}. Remove these annotations."
+            f"{len(unknown)} do not. The first has image {quote_of_file(unknown[0][0])} and "
+            f"category {quote_of_file(unknown[0][1])}. Remove these annotations."
         )
     indices = np.array([(row[i], column[c]) for i, c in pairs], dtype=np.int64)
     return indices.reshape(-1, 2)

@@ -16,6 +16,7 @@ from surelabel.data.labels.resolution.image_resolution import (
     unresolved_image_path,
 )
 from surelabel.errors import DataError, InputError
+from surelabel.file_readers import check_regular_file, quote_of_file
 from surelabel.files import atomic_file
 from surelabel.records import LabelledImages
 
@@ -53,6 +54,7 @@ def read(
             ``names``. The message contains the number of an invalid line.
     """
     path = Path(path)
+    check_regular_file(path)
     header = _read_csv_header(path)
     if header in LONG_HEADERS:
         images, columns, targets = _read_long_csv(path, names)
@@ -109,8 +111,8 @@ def _read_csv_header(path: Path) -> list[str]:
     if "" in labels or len(set(labels)) < len(labels):
         invalid = next(label for label in labels if not label or labels.count(label) > 1)
         raise DataError(
-            f"{path}: every column must have a unique label; got {invalid!r} on line 1 "
-            f"{labels.count(invalid)} times. Correct the header."
+            f"{path}: every column must have a unique label; got {quote_of_file(invalid)} on "
+            f"line 1 {labels.count(invalid)} times. Correct the header."
         )
     return header
 
@@ -132,7 +134,7 @@ def _read_wide_csv(path: Path, columns: list[str]) -> tuple[list[str], Array]:
         targets = _csv_table_to_targets(table)
     except (pa.ArrowInvalid, OSError) as error:
         raise _find_invalid_csv_line(path, columns) or DataError(
-            f"{path} cannot be read: {error}."
+            f"{path} cannot be read: {str(error)[:300]}."
         ) from error
     images = table["0"].to_pylist()
     if targets is None or "" in images:
@@ -174,8 +176,8 @@ def _find_invalid_csv_line(path: Path, columns: list[str]) -> DataError | None:
         for label, value in zip(columns, row[1:], strict=True):
             if value and not _is_csv_target_value(value):
                 return DataError(
-                    f"{path}, line {line}: the target of {label!r} must be in [0, 1] (1 is "
-                    f"positive) or empty (unknown); got {value[:40]!r}. Correct that line."
+                    f"{path}, line {line}: the target of {quote_of_file(label)} must be in [0, 1] "
+                    f"(1 is positive) or empty (unknown); got {value[:40]!r}. Correct that line."
                 )
     return None
 
@@ -201,8 +203,9 @@ def _read_long_csv(path: Path, names: Sequence[str] | None) -> tuple[list[str], 
         labels = {label.strip() for label in row[1].split(SEPARATOR)} - {""}
         if reserved := labels & {"path", "nan", "NaN"}:
             raise DataError(
-                f"{path}, line {line}: {reserved.pop()!r} must not be a label in a CSV file. If "
-                "the image has no label, leave the cell empty; otherwise, use JSON lines (.jsonl)."
+                f"{path}, line {line}: {quote_of_file(reserved.pop())} must not be a label in a "
+                "CSV file. If the image has no label, leave the cell empty; otherwise, use JSON "
+                "lines (.jsonl)."
             )
         labels_of.setdefault(row[0], set()).update(labels)
     columns = resolve_label_columns(path, set().union(*labels_of.values()), names)

@@ -16,6 +16,7 @@ from surelabel.data.labels.resolution.image_resolution import (
     unresolved_image_path,
 )
 from surelabel.errors import DataError, InputError
+from surelabel.file_readers import parse_json, read_lines
 from surelabel.files import atomic_file
 from surelabel.records import LabelledImages
 
@@ -99,26 +100,17 @@ def write(labelled: LabelledImages, path: str | Path) -> None:
 
 
 def _read_jsonl_lines(path: Path) -> list[_ImageLine]:
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            return [
-                _parse_jsonl_line(path, n, text)
-                for n, text in enumerate(file, start=1)
-                if text.strip()
-            ]
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(
-            f"{path} must be JSON lines in UTF-8; got: {error}. Save the file in this format."
-        ) from error
+    lines = enumerate(read_lines(path), start=1)
+    return [_parse_jsonl_line(path, number, text) for number, text in lines if text.strip()]
 
 
 def _parse_jsonl_line(path: Path, number: int, text: str) -> _ImageLine:
     try:
-        entry = json.loads(text)
-    except json.JSONDecodeError as error:
+        entry = parse_json(text)
+    except ValueError as error:
         raise DataError(
             f"{path}, line {number}: expected one JSON object; got {text.strip()[:40]!r} "
-            f"({error.msg}). Correct that line."
+            f"({error}). Correct that line."
         ) from error
     if not _is_jsonl_image_entry(entry):
         raise DataError(

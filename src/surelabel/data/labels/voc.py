@@ -11,6 +11,7 @@ from surelabel.data.labels.resolution.image_resolution import (
     resolve_labelled_images,
 )
 from surelabel.errors import DataError
+from surelabel.file_readers import read_text
 from surelabel.records import LabelledImages
 
 
@@ -91,12 +92,14 @@ def _read_voc_annotation(file: Path) -> tuple[str, dict[str, bool]]:
 def _parse_voc_xml(file: Path) -> ElementTree.Element:
     """Parse XML; document types and entities are rejected, since entities are unsafe."""
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = read_text(file, kind="an XML file in UTF-8")
         if "<!DOCTYPE" in text or "<!ENTITY" in text:
             raise DataError(
                 f"{file} must not declare a document type or an entity, which is unsafe. "
                 "Remove the declaration."
             )
         return ElementTree.fromstring(text)
-    except (OSError, UnicodeDecodeError, ElementTree.ParseError) as error:
+    except (ElementTree.ParseError, RecursionError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
         raise DataError(f"{file} must be an XML file in UTF-8; got: {error}.") from error

@@ -1,4 +1,5 @@
 import json
+import os
 
 import pytest
 
@@ -56,3 +57,32 @@ def test_another_format_is_refused(folder, name, data, message):
 def test_a_file_that_is_not_there_is_named(folder):
     with pytest.raises(DataError, match=r"lost\.csv: no such file or folder"):
         read_labels(folder / "lost.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.jsonl", "[" * 100_000, r"a\.jsonl, line 1: expected one JSON object; .*too deeply"),
+        ("a.jsonl", '{"path": ' + "1" * 5000, r"line 1: expected one JSON object; .*4300 digits"),
+        (
+            "a.jsonl",
+            '{"path": "a.jpg", "labels": ["dog"], "labels": ["cat"]}',
+            r"line 1: expected one JSON object; .*the key 'labels' twice",
+        ),
+        ("a.json", '{"a":' * 100_000, r"must be a COCO file in JSON; got: .* too deeply"),
+        ("a.json", '{"images": ' + "1" * 5000, r"must be a COCO file in JSON; got: .*4300 digits"),
+    ],
+)
+def test_hostile_json_is_refused_on_one_line(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError, match=message) as caught:
+        read_labels(tmp_path / name)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.json"])
+def test_a_named_pipe_is_refused_without_waiting(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(DataError, match=rf"{name} cannot be read: .* got a named pipe\."):
+        read_labels(tmp_path / name)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from surelabel.arrays import Array
+from surelabel.data.image_sources import is_missing_image
 from surelabel.errors import DataError
 from surelabel.records import LabelledImages
 
@@ -101,7 +102,7 @@ def _check_resolved_images_unique(source: Path, images: Sequence[str]) -> None:
 
 
 def _check_resolved_images_exist(source: Path, paths: Sequence[str], root: Path) -> None:
-    if missing := [path for path in paths if not os.path.exists(path)]:
+    if missing := [path for path in paths if is_missing_image(path)]:
         raise DataError(
             f"All {len(paths)} images of {source} must exist; {len(missing)} do not: "
             f"{quote_first_unresolved(missing)}. Paths are relative to {root}: give another "

@@ -1,12 +1,13 @@
 """Detection of the annotation format of a file."""
 
-import json
+from codecs import getincrementaldecoder
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 from surelabel.data.labels import coco, csv, jsonl, voc
 from surelabel.errors import DataError
+from surelabel.file_readers import open_regular_file, parse_json
 from surelabel.records import LabelledImages
 
 
@@ -25,6 +26,7 @@ class LabelFormat(Protocol):
 
 FORMATS: dict[str, LabelFormat] = {"csv": csv, "jsonl": jsonl, "coco": coco, "voc": voc}
 
+_FIRST_LINE_LIMIT = 100_000  # bytes
 _SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
 
@@ -72,17 +74,19 @@ def _detect_label_file_format(path: Path) -> str:
 
 
 def _first_line_of_label_file(path: Path) -> str:
+    with open_regular_file(path) as file:
+        line = file.readline(_FIRST_LINE_LIMIT)
     try:
-        with path.open(encoding="utf-8-sig") as file:
-            return file.readline(100_000).strip()
-    except (OSError, UnicodeDecodeError) as error:
+        return getincrementaldecoder("utf-8-sig")().decode(line).strip()
+    except UnicodeDecodeError as error:
         raise DataError(
-            f"{path} must be text in UTF-8; got: {error}. Save the file as UTF-8."
+            f"{path} must be text in UTF-8; got other bytes at position {error.start}. Save the "
+            "file as UTF-8."
         ) from error
 
 
 def _is_jsonl_label_file(text: str) -> bool:
     try:
-        return "path" in json.loads(text)
-    except json.JSONDecodeError:
+        return "path" in parse_json(text)
+    except ValueError:
         return False

@@ -1,0 +1,251 @@
+"""Reading of arrays from files that can be damaged or hostile: .npy, .npz and safetensors.
+
+Sizes in headers are compared with the size of the file before memory is allocated, and objects that
+need pickle are refused. Each failure is a DataError with one line, which contains the path.
+"""
+
+import os
+import struct
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from math import prod
+from pathlib import Path
+from typing import IO, Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+
+from surelabel.errors import DataError
+from surelabel.file_readers import (
+    COPY_AGAIN,
+    check_regular_file,
+    open_regular_file,
+    unreadable_file_error,
+)
+
+DEFLATE_RATIO = 1032  # maximum ratio of the sizes before and after compression in a zip file
+
+_NPY_MAGIC = b"\x93NUMPY"
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # of numpy.savez
+_HEADER_ERRORS = (  # of a literal that NumPy parses as Python code, in addition to ValueError
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    SyntaxError,
+    OverflowError,
+    RecursionError,
+    MemoryError,
+    tokenize.TokenError,
+)
+_NPY_ERRORS = (ValueError, TypeError, EOFError, OverflowError, MemoryError)
+_NPZ_ERRORS = (
+    *_NPY_ERRORS,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+    NotImplementedError,  # another version of the zip format
+    RuntimeError,  # encrypted
+)
+_SAFETENSORS_ERRORS = (
+    SafetensorError,
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    OverflowError,
+    RuntimeError,  # of PyTorch
+    MemoryError,
+)
+
+
+class _ArrayHeader(NamedTuple):
+    """Header of an array in the ``.npy`` format."""
+
+    shape: tuple[int, ...]
+    is_fortran_order: bool
+    dtype: np.dtype[Any]
+    offset: int  # bytes before the values
+
+
+def map_array(path: str | Path, *, remedy: str = COPY_AGAIN) -> npt.NDArray[Any]:
+    """Return the array of a ``.npy`` file, mapped into memory for reading.
+
+    Args:
+        path: Path of the file.
+        remedy: Last sentence of the error message.
+
+    Raises:
+        DataError: If the file cannot be read, is not a ``.npy`` file, contains objects, or its size
+            differs from the size in its header.
+    """
+    with open_regular_file(path, remedy=remedy) as stream:
+        try:
+            header = _read_array_header(stream, os.fstat(stream.fileno()).st_size)
+            if prod(header.shape) == 0:  # an empty array cannot be mapped
+                return np.empty(header.shape, header.dtype)
+            order: Literal["F", "C"] = "F" if header.is_fortran_order else "C"
+            mapped = np.memmap(stream, header.dtype, "r", header.offset, header.shape, order)
+            return np.asarray(mapped)
+        except _NPY_ERRORS as error:
+            raise _array_file_error(path, None, error, remedy) from error
+
+
+def read_arrays(
+    path: str | Path,
+    keys: Sequence[str],
+    *,
+    optional_keys: Collection[str] = (),
+    kind: str | None = None,
+    remedy: str = COPY_AGAIN,
+) -> dict[str, npt.NDArray[Any]]:
+    """Return arrays of an ``.npz`` file by key.
+
+    Args:
+        path: Path of the file, as ``numpy.savez`` or ``numpy.savez_compressed`` writes it.
+        keys: Keys of the arrays to read.
+        optional_keys: Keys of arrays that are also read if the file contains them.
+        kind: Kind of file in the error message, such as ``a feature archive``. If None, this
+            package writes such files, and the message says that the file is damaged.
+        remedy: Last sentence of the error message.
+
+    Raises:
+        DataError: If the file cannot be read, is not an ``.npz`` file, is damaged or encrypted; if
+            a key is missing, an array contains objects, or the size of an array differs from the
+            size in its header or exceeds what the file can contain.
+    """
+    with open_regular_file(path, remedy=remedy) as stream:
+        try:
+            if stream.read(len(_NPY_MAGIC)) == _NPY_MAGIC:
+                raise ValueError("the file contains one array instead of several")
+            size = os.fstat(stream.fileno()).st_size
+            with zipfile.ZipFile(stream) as archive:
+                present = [key for key in optional_keys if f"{key}.npy" in archive.namelist()]
+                return {key: _read_npz_array(archive, key, size) for key in (*keys, *present)}
+        except _NPZ_ERRORS as error:
+            raise _array_file_error(path, kind, error, remedy) from error
+
+
+@contextmanager
+def open_safetensors(
+    path: str | Path,
+    framework: Literal["numpy", "pt"],
+    *,
+    device: str = "cpu",
+    remedy: str = COPY_AGAIN,
+) -> Iterator[Any]:
+    """Open a safetensors file; errors inside the ``with`` block are errors of the file.
+
+    Args:
+        path: Path of the file.
+        framework: Type of the arrays: ``numpy``, or ``pt`` for tensors of PyTorch.
+        device: Device of the tensors.
+        remedy: Last sentence of the error message.
+
+    Raises:
+        DataError: If the file cannot be read or is damaged, or if an array or a key of the metadata
+            is missing.
+    """
+    check_regular_file(path, remedy=remedy)
+    try:
+        with safe_open(path, framework=framework, device=device) as file:
+            yield file
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}. {remedy}") from error
+    except DataError:
+        raise
+    except _SAFETENSORS_ERRORS as error:
+        raise _array_file_error(path, None, error, remedy) from error
+
+
+def read_safetensors(
+    path: str | Path, framework: Literal["numpy", "pt"], *, remedy: str = COPY_AGAIN
+) -> dict[str, Any]:
+    """Return all arrays of a safetensors file by key.
+
+    Args:
+        path: Path of the file.
+        framework: Type of the arrays: ``numpy``, or ``pt`` for tensors of PyTorch.
+        remedy: Last sentence of the error message.
+
+    Raises:
+        DataError: If the file cannot be read or is damaged.
+    """
+    with open_safetensors(path, framework, remedy=remedy) as file:
+        return {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+
+
+def _read_npz_array(archive: zipfile.ZipFile, key: str, archive_size: int) -> npt.NDArray[Any]:
+    """Return an array of an open ``.npz`` file.
+
+    Raises:
+        ValueError: If the array is larger than the file can contain, or is not in the ``.npy``
+            format. Other errors in ``_NPZ_ERRORS`` are possible.
+    """
+    try:
+        info = archive.getinfo(f"{key}.npy")
+    except KeyError as error:
+        raise ValueError(f"{key} is not a file in the archive") from error
+    if info.compress_type not in _COMPRESSIONS:
+        raise ValueError(f"{key} has the unsupported compression method {info.compress_type}")
+    if info.file_size > DEFLATE_RATIO * archive_size:
+        raise ValueError(
+            f"{key} declares {info.file_size} bytes, which a file of {archive_size} bytes cannot "
+            "contain"
+        )
+    with archive.open(info) as stream:
+        _read_array_header(stream, info.file_size)
+    with archive.open(info) as stream:  # zipfile compares the checksum with the last byte
+        array: npt.NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+    return array
+
+
+def _read_array_header(stream: IO[bytes], size: int) -> _ArrayHeader:
+    """Read the header of an array, and leave the stream at the first value.
+
+    Args:
+        stream: Stream at the start of the ``.npy`` format.
+        size: Number of bytes of the header and the values.
+
+    Raises:
+        ValueError: If the array contains objects, or ``size`` differs from the size in the header.
+    """
+    version = np.lib.format.read_magic(stream)
+    readers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    if version not in readers:
+        raise ValueError(f"version {version} of the .npy format")
+    try:
+        shape, is_fortran_order, dtype = readers[version](stream)
+    except _HEADER_ERRORS as error:
+        raise ValueError("Cannot parse header") from error
+    if dtype.hasobject:
+        raise ValueError("an array of objects, which needs pickle, instead of a plain array")
+    if any(side < 0 for side in shape):
+        raise ValueError(f"the shape {shape}")
+    offset = stream.tell()
+    declared = prod(shape) * dtype.itemsize
+    if declared != size - offset:
+        raise ValueError(
+            f"an array whose header declares {declared} bytes, followed by {size - offset} bytes"
+        )
+    return _ArrayHeader(shape, is_fortran_order, dtype, offset)
+
+
+def _array_file_error(
+    path: str | Path, kind: str | None, error: Exception, remedy: str
+) -> DataError:
+    if isinstance(error, DataError):
+        return error
+    reason = str(error)
+    if isinstance(error, MemoryError):
+        reason = "an array that is larger than the memory"
+    elif isinstance(error, zipfile.BadZipFile) and "not a zip file" in reason:
+        reason = "the file is not in .npz format"
+    return unreadable_file_error(path, kind, reason.strip() or type(error).__name__, remedy)

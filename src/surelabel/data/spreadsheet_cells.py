@@ -1,0 +1,15 @@
+"""Cells of CSV files that a spreadsheet program would execute as a formula."""
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+
+def spreadsheet_safe_cell(text: str) -> str:
+    """Return a text that a spreadsheet program does not execute as a formula.
+
+    A text that begins with one of ``FORMULA_STARTS`` is prefixed with an apostrophe.
+
+    Example:
+        >>> spreadsheet_safe_cell("=HYPERLINK(A1).jpg"), spreadsheet_safe_cell("images/a.jpg")
+        ("'=HYPERLINK(A1).jpg", 'images/a.jpg')
+    """
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
