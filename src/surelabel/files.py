@@ -1,16 +1,30 @@
 """Atomic writing of files and folders: they are written to a temporary path and then renamed."""
 
+import ctypes
+import errno
 import os
-import shutil
-from collections.abc import Iterator
+import re
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
+
+from safetensors import SafetensorError
 
 from surelabel.errors import DataError
+from surelabel.file_locks import lock_path
+from surelabel.leftover_files import (
+    delete_leftovers_beside,
+    previous_folders,
+    temporary_folder_beside,
+)
 
 _UMASK = os.umask(0)
 os.umask(_UMASK)
 _MODE = 0o666 & ~_UMASK  # some writers create files that only their owner can read
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # constants of Linux
+_Content = TypeVar("_Content")
 
 
 def escape_non_utf8_file_path(path: str) -> str:
@@ -45,53 +59,165 @@ def check_folder_is_replaceable(folder: str | Path) -> None:
 def atomic_file(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path that replaces ``path`` if the ``with`` block raises no error.
 
+    Processes and threads that write the same path wait for each other. The temporary files of a
+    killed process are deleted by the next write of the same path.
+
     Raises:
-        DataError: If the file cannot be written. An existing file remains unchanged.
+        DataError: If the file cannot be written, for example because the disk is full, or if
+            another process writes the file for more than a minute. An existing file remains
+            unchanged.
     """
-    target = Path(os.path.abspath(path))  # "." and ".." have no name for a neighbouring file
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.new")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+    with _lock_target(path) as target, temporary_folder_beside(target) as folder:
+        temporary = folder / target.name
         yield temporary
         _sync_file_to_disk(temporary)
         temporary.replace(target)
-    except OSError as error:
-        raise DataError(f"{path} cannot be written: {_file_error_reason(error)}.") from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
+        _sync_folder_to_disk(target.parent)
+
+
+@contextmanager
+def atomic_new_file(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path that becomes ``path``, whose name no other process or thread uses.
+
+    This function is faster than :func:`atomic_file`, because it needs no lock. After a power
+    failure, the file can be missing, but is not incomplete.
+
+    Raises:
+        DataError: If the file cannot be written.
+    """
+    target = Path(os.path.abspath(path))
+    with _write_errors_as_data_errors(path):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with temporary_folder_beside(target) as folder:
+            temporary = folder / target.name
+            yield temporary
+            _sync_file_to_disk(temporary)
+            temporary.replace(target)
 
 
 @contextmanager
 def atomic_folder(path: str | Path) -> Iterator[Path]:
     """Yield a temporary folder that replaces ``path`` if the ``with`` block raises no error.
 
-    An existing folder at ``path`` remains until the new folder is complete.
+    An existing folder at ``path`` remains until the new folder is complete. Where the file system
+    supports it, both folders are exchanged in one operation. Otherwise, there are two renames; if
+    the process is killed between them, ``restore_folder`` or the next write completes them.
+    Processes and threads that write the same path wait for each other.
 
     Raises:
-        DataError: If the folder cannot be written, or if the current folder is inside ``path``. An
-            existing folder remains unchanged.
+        DataError: If the folder cannot be written, for example because the disk is full; if the
+            current folder is inside ``path``; or if another process writes the folder for more than
+            a minute. An existing folder remains unchanged.
     """
     check_folder_is_replaceable(path)
+    with _lock_target(path) as target, temporary_folder_beside(target) as temporary:
+        try:
+            yield temporary
+        except DataError as error:  # of a file inside the folder
+            if str(temporary) not in str(error):
+                raise
+            raise DataError(str(error).replace(str(temporary), str(path))) from error
+        _sync_folder_tree_to_disk(temporary)
+        _replace_folder(temporary, target)
+        _sync_folder_to_disk(target.parent)
+
+
+def restore_folder(path: str | Path) -> None:
+    """Restore the folder ``path`` if a process was killed while replacing the folder.
+
+    If ``path`` exists, or there is no previous version of the folder, change nothing.
+
+    Raises:
+        DataError: If the previous version cannot be renamed.
+    """
     target = Path(os.path.abspath(path))
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.new")
-    previous = target.with_name(f".{target.name}.{os.getpid()}.old")
-    try:
-        temporary.mkdir(parents=True)
-        yield temporary
-        for file in temporary.rglob("*"):
-            if file.is_file():
-                _sync_file_to_disk(file)
-        if target.exists():
-            target.replace(previous)
-        temporary.replace(target)
-    except OSError as error:
-        if previous.exists() and not target.exists():
+    if not os.path.lexists(target) and previous_folders(target):
+        with _lock_target(path):  # waits for a running process
+            pass
+
+
+def read_replaceable_folder(path: str | Path, read: Callable[[], _Content]) -> _Content:
+    """Return the result of ``read``, which reads a folder; repeat it if the folder was replaced.
+
+    Another process can replace the folder while its files are read one after the other.
+
+    Args:
+        path: Path of a folder that :func:`atomic_folder` writes.
+        read: Function that reads all files of the folder. It raises DataError if files of different
+            versions do not match.
+
+    Raises:
+        DataError: If ``read`` raises the error, and the folder was not replaced meanwhile.
+    """
+    while True:
+        restore_folder(path)
+        identity = _folder_identity(path)
+        try:
+            return read()
+        except DataError:
+            if _folder_identity(path) == identity:
+                raise
+
+
+@contextmanager
+def _lock_target(path: str | Path) -> Iterator[Path]:
+    """Lock the absolute path of ``path``, and remove what killed processes left."""
+    target = Path(os.path.abspath(path))  # "." and ".." have no name for a neighbouring file
+    with _write_errors_as_data_errors(path):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with lock_path(target) as lock:
+            if not os.path.lexists(target):
+                for previous in previous_folders(target)[-1:]:
+                    previous.replace(target)
+            delete_leftovers_beside(target, lock)
+            yield target
+
+
+def _replace_folder(new: Path, target: Path) -> None:
+    """Move the folder ``new`` to ``target``; the previous content of ``target`` moves to ``new``.
+
+    The previous content may then be deleted only under the name ``new``: a folder with the suffix
+    ``.old`` is complete, so that it can be restored.
+    """
+    if not os.path.lexists(target):
+        new.replace(target)
+    elif not _exchange_paths(new, target):
+        previous = new.with_suffix(".old")
+        target.replace(previous)
+        try:
+            new.replace(target)
+        except OSError:
             previous.replace(target)
-        raise DataError(f"{path} cannot be written: {_file_error_reason(error)}.") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        shutil.rmtree(previous, ignore_errors=True)
+            raise
+        previous.replace(new)
+
+
+def _exchange_paths(first: Path, second: Path) -> bool:
+    """Exchange two existing paths in one operation; return False if this is not possible."""
+    if sys.platform != "linux":
+        return False
+    try:
+        rename = ctypes.CDLL(None).renameat2
+    except (OSError, AttributeError):  # another C library
+        return False
+    paths = os.fsencode(first), os.fsencode(second)
+    result: int = rename(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE)
+    return result == 0
+
+
+def _folder_identity(path: str | Path) -> tuple[int, int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_ctime_ns  # numbers are used again
+
+
+def _sync_folder_tree_to_disk(folder: Path) -> None:
+    for root, _, names in os.walk(folder):
+        for name in names:
+            _sync_file_to_disk(Path(root, name))
+        _sync_folder_to_disk(Path(root))
 
 
 def _sync_file_to_disk(file: Path) -> None:
@@ -100,5 +226,31 @@ def _sync_file_to_disk(file: Path) -> None:
         os.fsync(stream.fileno())
 
 
-def _file_error_reason(error: OSError) -> str:
-    return error.strerror or str(error)
+def _sync_folder_to_disk(folder: Path) -> None:
+    """Write the names in a folder to the disk, if the file system supports this."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def _write_errors_as_data_errors(path: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        number = _error_number(error)
+        reason = os.strerror(number) if number else str(error)
+        is_full = number in (errno.ENOSPC, errno.EDQUOT)
+        remedy = " Delete other files, or give a path on another disk." if is_full else ""
+        raise DataError(f"{path} cannot be written: {reason}.{remedy}") from error
+
+
+def _error_number(error: OSError | SafetensorError) -> int | None:
+    """Return the number of an error of the operating system; safetensors states it as text."""
+    if isinstance(error, OSError):
+        return error.errno
+    match = re.search(r"os error (\d+)", str(error))
+    return int(match[1]) if match else None

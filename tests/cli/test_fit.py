@@ -6,6 +6,8 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
+from safetensors import SafetensorError
 
 from surelabel.data import collection
 from surelabel.recognizer import Recognizer
@@ -63,6 +65,31 @@ def test_all_images_that_cannot_be_read_are_named_at_the_end(home, run):
         f"  ./images/{image.name}: empty file" for image in broken
     ]
     assert done.out.startswith("Fitted linear on 19 images")
+
+
+def test_a_fit_whose_result_cannot_be_saved_is_stored_and_resumes(home, run):
+    line = ["fit", "labels.csv", "--out", "fitted/", "--folds", "2", *LINEAR]
+    out = home / "fitted"
+    (home / ".fitted.lock").touch()  # of a killed process
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("surelabel.recognizer.saving.save_file", run_out_of_space)
+        done = run(*line)
+    assert done.code == 1
+    assert re.fullmatch(
+        r"Error: fitted/ cannot be written: No space left on device\. .*"
+        r"The fit is stored in .*fitted\.unfinished; the same fit resumes from it\.\n",
+        done.err.splitlines(keepends=True)[-1],
+    )
+    files = ["fitted.unfinished", "fitted.unfinished.fold-1-of-2", "fitted.unfinished.fold-2-of-2"]
+    assert sorted(file.name for file in home.glob("*fitted*")) == files
+    assert run(*line).code == 0
+    assert [file.name for file in home.glob("*fitted*")] == ["fitted"]
+    assert Recognizer.load(out).calibrated_on.endswith("(2-fold cross-validation)")
+
+
+def run_out_of_space(_, path):
+    path.write_text("half")
+    raise SafetensorError("I/O error: No space left on device (os error 28)")
 
 
 def test_a_method_that_learns_nothing_is_refused(home, run):

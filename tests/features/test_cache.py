@@ -193,6 +193,17 @@ def test_clear_also_removes_what_killed_runs_left(folder):
     assert cache.keys("model", "images") == frozenset()
 
 
+def test_the_first_write_deletes_what_runs_that_were_killed_days_ago_left(folder):
+    FeatureCache(folder).put("model", "images", vectors("a"))
+    for name in (".0123-abc.safetensors.0123abcd.new", ".0124-abc.safetensors.4567abcd.new"):
+        (folder / name).mkdir()
+        (folder / name / "half").touch()
+    os.utime(folder / ".0123-abc.safetensors.0123abcd.new", (0, 0))
+    FeatureCache(folder).put("model", "images", vectors("b"))
+    assert [f.name for f in folder.glob(".*")] == [".0124-abc.safetensors.4567abcd.new"]
+    assert len(list(folder.iterdir())) == 3
+
+
 def test_an_empty_cache_is_still_a_cache(folder):
     assert FeatureCache(folder)
     with pytest.raises(InputError, match=r"limit_bytes must be 0 or more; got -1"):
@@ -252,3 +263,24 @@ def test_a_shard_of_0_1_0_is_computed_again_and_never_read(folder):
     assert cache.get("f", "images", ["a"])["a"].tolist() == [0, 0]
     assert cache.status().entries == 1
     assert not (folder / "0.safetensors").exists()
+
+
+def one_shard(folder):
+    """The name of the only shard."""
+    (shard,) = folder.glob("*.safetensors")
+    return shard.name
+
+
+def test_a_named_pipe_in_the_folder_is_ignored_without_waiting(folder):
+    FeatureCache(folder).put("model", "images", vectors("a"))
+    os.mkfifo(folder / "0.safetensors")
+    assert same(FeatureCache(folder).get("model", "images", ["a"]), vectors("a"))
+
+
+def test_a_shard_with_nested_metadata_is_computed_again(folder):
+    FeatureCache(folder).put("model", "images", vectors("a"))
+    metadata = {"version": "2", "fingerprint": "model", "kind": "images", "checksums": "[1]"}
+    values = {"values": np.zeros((1, 8), np.float16)}
+    save_file(values, folder / one_shard(folder), metadata | {"keys": "[" * 100_000})
+    with pytest.warns(UserWarning, match=r"A damaged file of the cache was deleted: .*too deeply"):
+        assert FeatureCache(folder).get("model", "images", ["a"]) == {}

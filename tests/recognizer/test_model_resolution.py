@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from surelabel.errors import InputError, UnknownName
@@ -25,6 +27,11 @@ def test_an_encoder_without_names_is_refused():
 def test_a_saved_recognizer_keeps_its_names_unless_others_are_given(saved):
     assert resolve_model(saved, default_names=["bear"]).names == ["lion", "violin"]
     assert resolve_model(saved, ["bear"]).names == ["bear"]
+
+
+def test_a_recognizer_whose_writer_was_killed_between_two_renames_is_restored(saved):
+    Path(saved).rename(Path(saved).with_name(".saved.0123abcd.old"))
+    assert resolve_model(saved).names == ["lion", "violin"]
 
 
 def test_the_same_names_give_the_same_recognizer(saved):

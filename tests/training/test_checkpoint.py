@@ -1,12 +1,14 @@
 import json
+import os
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import nn
 
 from surelabel.errors import DataError
-from surelabel.training import Checkpoint
+from surelabel.training.checkpoint import Checkpoint, delete_checkpoint
 
 
 def state(seed=0):
@@ -73,9 +75,57 @@ def test_a_checkpoint_of_another_format_is_refused_with_what_to_do(tmp_path, ver
     assert (tmp_path / "a").exists()
 
 
-def test_removing_twice_is_no_error(tmp_path):
-    kept = Checkpoint(tmp_path / "a", run_id="p")
+def test_deleting_twice_is_no_error_and_includes_the_folds_only(tmp_path):
+    kept = Checkpoint(tmp_path / "a[1]", run_id="p")
     kept.save(state(), [])
-    kept.remove()
-    kept.remove()
-    assert not list(tmp_path.iterdir())
+    for number in (1, 2):
+        kept.for_fold(number, 2).save(state(), [])
+    (tmp_path / "a1.fold-1-of-2").touch()
+    delete_checkpoint(kept.path)
+    delete_checkpoint(kept.path)
+    assert [file.name for file in tmp_path.iterdir()] == ["a1.fold-1-of-2"]
+
+
+def test_a_checkpoint_that_cannot_be_deleted_is_a_warning(tmp_path):
+    (tmp_path / "a").mkdir()
+    with pytest.warns(UserWarning, match=r"checkpoint .*a cannot be deleted: Is a directory\. Del"):
+        delete_checkpoint(tmp_path / "a")
+
+
+def test_the_checkpoint_of_another_fold_is_refused(tmp_path):
+    kept = Checkpoint(tmp_path / "a", run_id="p")
+    kept.for_fold(1, 2).save(state(), [])
+    kept.for_fold(1, 2).path.rename(tmp_path / "a.fold-2-of-2")
+    with pytest.raises(DataError, match=r"this run \(p, fold 2 of 2\); got .*\(p, fold 1 of 2\)"):
+        kept.for_fold(2, 2).resume(state())
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"pairs": [', '"pears": ['),
+        ('{"tensor": "method/weight"}', '{"tensor": "method/other"}'),
+        ('{"tensor": "method/weight"}', "[]"),
+        ('["weight", ', "["),
+        ('"history": []', '"history": [3]'),
+        ('"state": {', '"state": 3, "x": {'),
+        ('"format": 2', '"format": ' + "1" * 5000),
+        ('"history": []', '"history": ' + "[" * 100_000),
+    ],
+)
+def test_a_header_with_other_values_is_refused_on_one_line(tmp_path, old, new):
+    saved = Checkpoint(tmp_path / "a", run_id="p")
+    saved.save(state(), [])
+    with safe_open(tmp_path / "a", "pt") as file:
+        header, tensors = file.metadata()["run"], {k: file.get_tensor(k) for k in file.keys()}  # noqa: SIM118
+    assert old in header
+    save_file(tensors, tmp_path / "a", metadata={"run": header.replace(old, new, 1)})
+    with pytest.raises(DataError, match=r"a (is damaged|must contain the state).*Delete") as caught:
+        saved.resume(state())
+    assert "\n" not in str(caught.value)
+
+
+def test_a_named_pipe_is_refused_without_waiting(tmp_path):
+    os.mkfifo(tmp_path / "a")
+    with pytest.raises(DataError, match=r"a cannot be read: .* got a named pipe\. Delete"):
+        Checkpoint(tmp_path / "a", run_id="p").resume(state())

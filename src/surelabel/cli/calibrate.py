@@ -11,6 +11,7 @@ from surelabel.cli.input_options import (
     images_root_input_option,
     labels_input_option,
     load_dataset_from_input_options,
+    max_image_memory_input_option,
     method_input_options,
     parse_labels_input_option,
     run_overrides_from_input_options,
@@ -60,6 +61,7 @@ NOT_SAVED = "The result was not saved; add --out FOLDER to save the result."
 @method_input_options
 @images_root_input_option
 @labels_input_option
+@max_image_memory_input_option
 @with_terminal_options
 def calibrate(
     terminal: Terminal,

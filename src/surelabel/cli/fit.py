@@ -1,5 +1,6 @@
 """``surelabel fit``: fit and save a recognizer."""
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from surelabel.cli.input_options import (
     images_root_input_option,
     labels_input_option,
     load_training_data_from_input_options,
+    max_image_memory_input_option,
     parse_labels_input_option,
     run_overrides_from_input_options,
     skipped_images_of_input_options,
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
 )
 @images_root_input_option
 @labels_input_option
+@max_image_memory_input_option
 @with_terminal_options
 def fit(
     terminal: Terminal,
@@ -105,18 +108,17 @@ def fit(
         resolved_run = use_vector_encoder_in_fit_command(resolved_run, training_data)
     labels = parse_fit_labels(resolved_run, training_data, names)
     recognizer = Recognizer(resolved_run, labels, device=terminal.device)
+    checkpoint = f"{os.path.normpath(out)}.unfinished"  # out may end with a slash
     with terminal.progress("Fitting") as progress:
-        recognizer.fit(
-            training_data, folds=folds or 0, checkpoint=f"{out}.unfinished", progress=progress
-        )
-    recognizer.save(out)
+        recognizer.fit(training_data, folds=folds or 0, checkpoint=checkpoint, progress=progress)
     skipped = skipped_images_of_input_options(recognizer, training_data)
     if recognizer.method.learns_from == "images" and not vector_encoder_of_input_options(
         training_data
     ):
         skipped_paths = {image.path for image in skipped}
         paths = [path for path in training_data.paths if path not in skipped_paths]
-        calibrate_after_fit_command(terminal, recognizer, paths, out)
+        calibrate_in_fit_command(terminal, recognizer, paths)
+    recognizer.save(out)
     n_images = len(training_data) - len(skipped)
     calibrated = f", calibrated with {folds} folds" if folds else ""
     text = (
@@ -130,16 +132,15 @@ def fit(
     print_tag_skipped_images(skipped)
 
 
-def calibrate_after_fit_command(
-    terminal: Terminal, recognizer: "Recognizer", paths: list[str], out: str
+def calibrate_in_fit_command(
+    terminal: Terminal, recognizer: "Recognizer", paths: list[str]
 ) -> None:
-    """Calibrate a saved recognizer on its unlabelled training images, and save the result.
+    """Calibrate a recognizer on its unlabelled training images, if this is possible.
 
     Args:
         terminal: Object that prints results, status lines and progress.
         recognizer: Recognizer that was fitted on unlabelled images.
         paths: Paths of the training images.
-        out: Folder of the recognizer.
     """
     from surelabel.errors import ConfigError, InputError
     from surelabel.records import Images
@@ -151,8 +152,6 @@ def calibrate_after_fit_command(
         terminal.print_status(
             f"The recognizer returns scores, not probabilities: {join_lines_for_terminal(error)}"
         )
-    else:
-        recognizer.save(out)
 
 
 def command_after_fit(recognizer: "Recognizer", out: str) -> str:

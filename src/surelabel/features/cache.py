@@ -16,7 +16,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,8 +24,11 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from surelabel.data.images import open_image_file
 from surelabel.errors import DataError, InputError
-from surelabel.files import atomic_file
+from surelabel.file_readers import check_regular_file, parse_json
+from surelabel.files import atomic_new_file
+from surelabel.leftover_files import delete_leftovers_in
 
 LIMIT_BYTES = 20 * 2**30
 CACHE_VERSION = "2"  # shards of other versions are deleted, and their features computed again
@@ -94,6 +96,7 @@ class FeatureCache:
         if limit_bytes < 0:
             raise InputError(f"limit_bytes must be 0 or more; got {limit_bytes}.")
         self.folder, self.limit_bytes = Path(folder), limit_bytes
+        self._is_swept = False  # whether the temporary files of killed processes were deleted
         self._shards: dict[str, _Shard] = {}
         self._ignored: set[str] = set()  # damaged or unreadable shards
         # (fingerprint, kind): key: name of the shard
@@ -139,6 +142,9 @@ class FeatureCache:
         Raises:
             InputError: If an array is not finite in fp16.
         """
+        if not self._is_swept:
+            delete_leftovers_in(self.folder)
+            self._is_swept = True
         self._refresh_shards()
         cached = self._shard_names[fingerprint, kind]
         by_shape: dict[tuple[int, ...], dict[str, Float16Array]] = defaultdict(dict)
@@ -180,13 +186,14 @@ class FeatureCache:
         Raises:
             DataError: If a file cannot be deleted.
         """
-        for file in (*self.folder.glob("*.safetensors"), *self.folder.glob(".*.safetensors.*.new")):
+        for file in self.folder.glob("*.safetensors"):
             try:
                 file.unlink(missing_ok=True)
             except OSError as error:
                 raise DataError(
                     f"{file} cannot be deleted: {error.strerror}. Delete {self.folder} manually."
                 ) from error
+        delete_leftovers_in(self.folder, min_age=0)
         self._refresh_shards()
 
     def _refresh_shards(self) -> None:
@@ -207,12 +214,13 @@ class FeatureCache:
     def _add_shard_to_index(self, name: str) -> None:
         path = self.folder / name
         try:
+            check_regular_file(path)
             with safe_open(path, framework="numpy") as file:
                 metadata = file.metadata()
                 if metadata is not None and metadata.get("version") != CACHE_VERSION:
                     self._delete_shard_file(path)
                     return
-                keys, checksums = json.loads(metadata["keys"]), json.loads(metadata["checksums"])
+                keys, checksums = parse_json(metadata["keys"]), parse_json(metadata["checksums"])
                 if not len(keys) == len(checksums) == file.get_slice("values").get_shape()[0]:
                     raise ValueError("the numbers of keys and values differ")
             shard = _Shard(
@@ -223,7 +231,7 @@ class FeatureCache:
                 checksums=checksums,
                 bytes=path.stat().st_size,
             )
-        except OSError:
+        except (OSError, DataError):
             self._ignored.add(name)  # deleted by another process meanwhile, or not readable
         except (SafetensorError, KeyError, TypeError, ValueError) as error:
             self._delete_damaged_shard(path, error)
@@ -235,6 +243,7 @@ class FeatureCache:
         shard = self._shards[name]
         arrays: dict[str, Float16Array] = {}
         try:
+            check_regular_file(shard.path)
             with safe_open(shard.path, framework="numpy") as file:
                 values = file.get_slice("values")
                 for key in keys:
@@ -243,7 +252,7 @@ class FeatureCache:
                     if zlib.crc32(array.tobytes()) != shard.checksums[row]:
                         raise ValueError("a checksum does not match")
                     arrays[key] = array
-        except OSError:
+        except (OSError, DataError):
             self._remove_shards_from_index([name])  # deleted by another process meanwhile
             return {}
         except (SafetensorError, ValueError) as error:
@@ -274,11 +283,8 @@ class FeatureCache:
             "checksums": json.dumps([zlib.crc32(array.tobytes()) for array in arrays.values()]),
         }
         name = f"{time.time_ns():020d}-{uuid.uuid4().hex}.safetensors"
-        with atomic_file(self.folder / name) as temporary:
-            try:
-                save_file({"values": np.stack(list(arrays.values()))}, temporary, metadata)
-            except SafetensorError as error:
-                raise OSError(str(error)) from error
+        with atomic_new_file(self.folder / name) as temporary:
+            save_file({"values": np.stack(list(arrays.values()))}, temporary, metadata)
         self._add_shard_to_index(name)
 
     def _delete_oldest_shards(self) -> None:
@@ -316,11 +322,11 @@ def content_hash_for_cache(source: str | Path | bytes) -> str:
     """
     if isinstance(source, bytes):
         return hashlib.blake2b(source, digest_size=16).hexdigest()
-    try:
-        with open(source, "rb") as file:
-            return hashlib.file_digest(file, partial(hashlib.blake2b, digest_size=16)).hexdigest()
-    except OSError as error:
-        raise DataError(f"{source}: {(error.strerror or str(error)).lower()}") from error
+    with open_image_file(source) as file:
+        digest = hashlib.blake2b(digest_size=16)
+        while block := file.read(2**18):
+            digest.update(block)
+        return digest.hexdigest()
 
 
 def feature_cache_key_of_text(template: str, name: str) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from surelabel.config import Run, load_run
 from surelabel.errors import ConfigError, InputError, UnknownName
+from surelabel.files import restore_folder
 from surelabel.methods import METHODS, method_is_student
 from surelabel.recognizer.recognizer import Recognizer
 
@@ -43,6 +44,7 @@ def resolve_model(
         UnknownName: If ``model`` is neither a folder nor an encoder.
         DataError: If the saved recognizer is incomplete or damaged.
     """
+    restore_folder(model)
     if not Path(model).is_dir():
         labels = names or default_names
         if not labels:

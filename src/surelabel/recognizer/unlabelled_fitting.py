@@ -153,7 +153,7 @@ def fit_unlabelled_student(
         paths: Paths of the images; unreadable images are left out with a warning.
         cache: Cache of features.
         checkpoint: File that stores unfinished training after each epoch and after every hundredth
-            optimizer step. The file is deleted at the end.
+            optimizer step. The file also stores the finished training.
         workers: Number of worker processes that decode images during training. If None, there is
             one process per CPU core, at most 8.
         progress: Function called with the number of encoded images and the total number of images,
@@ -199,8 +199,6 @@ def fit_unlabelled_student(
         fit_recognizer_method_on_batches(
             run, method, source, objective, checkpoint=saved_state or None
         )
-    if saved_state:
-        saved_state.remove()
     final = PseudoLabels(initial.paths, source.estimator.log_odds.sigmoid())
     return FittedStudent(method, initial, final)
 

@@ -1,7 +1,7 @@
 """Training loop, batch sources and training objective."""
 
 from surelabel.training.batches import Batch, BatchSource, TargetUpdatingBatchSource
-from surelabel.training.checkpoint import Checkpoint
+from surelabel.training.checkpoint import Checkpoint, delete_checkpoint
 from surelabel.training.cut_and_sew_source import CutAndSewBatch, CutAndSewSource
 from surelabel.training.feature_batches import (
     FeatureBatches,
@@ -25,6 +25,7 @@ __all__ = [
     "Objective",
     "TargetUpdatingBatchSource",
     "WeightAverage",
+    "delete_checkpoint",
     "feature_batch_tensors",
     "objective_mean_over_known",
     "run_training_loop",

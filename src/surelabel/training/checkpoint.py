@@ -1,18 +1,30 @@
 """Checkpoint file from which an interrupted training run resumes."""
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
+from glob import escape
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from surelabel.array_files import open_safetensors
 from surelabel.errors import DataError
+from surelabel.file_readers import parse_json, quote_of_file, unreadable_file_error
 from surelabel.files import atomic_file
 
+_DAMAGE = (  # of a file whose JSON header is valid, but has other values than a checkpoint
+    KeyError,
+    IndexError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+    RuntimeError,
+)
 FORMAT_VERSION = 2  # files of surelabel 0.1.0 have no version
 
 
@@ -78,38 +90,71 @@ class Checkpoint:
             return []
         again = f"Delete {self.path} and start the fit again."
         try:
-            with safe_open(self.path, framework="pt") as file:
-                header = json.loads(file.metadata()["run"])
+            with open_safetensors(self.path, "pt", remedy=again) as file:
+                header = parse_json(file.metadata()["run"])
                 tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
             version = header.get("format", 1)
             if version == FORMAT_VERSION:
                 run_id, tree, history = (header[key] for key in ("run_id", "state", "history"))
-        except (SafetensorError, OSError, KeyError, TypeError, ValueError, AttributeError) as error:
-            raise DataError(f"{self.path} is damaged ({error}). {again}") from error
+        except DataError:
+            raise
+        except _DAMAGE as error:
+            raise unreadable_file_error(self.path, None, repr(error), again) from error
         if version != FORMAT_VERSION:
             raise DataError(
                 f"{self.path} must be a checkpoint of format {FORMAT_VERSION}; got format "
-                f"{version!r}, which another version of surelabel wrote. {again}"
+                f"{quote_of_file(version)}, which another version of surelabel wrote. {again}"
             )
         if run_id != self.run_id:
             raise DataError(
                 f"{self.path} must be the checkpoint of this run ({self.run_id}); got the "
-                f"checkpoint of another run ({run_id}). {again}"
+                f"checkpoint of another run ({_shorten_run_id(run_id)}). {again}"
             )
-        if tree.keys() != state.keys():
+        if not isinstance(tree, dict) or tree.keys() != state.keys():
             raise DataError(
                 f"{self.path} must contain the state of {', '.join(state)}; got "
-                f"{', '.join(tree)}. {again}"
+                f"{quote_of_file(tree if not isinstance(tree, dict) else ', '.join(tree))}. {again}"
             )
-        for name, item in state.items():
-            _set_training_checkpoint_state(
-                item, _insert_training_checkpoint_tensors(tree[name], tensors)
-            )
-        return [list(losses) for losses in history]
+        try:
+            for name, item in state.items():
+                _set_training_checkpoint_state(
+                    item, _insert_training_checkpoint_tensors(tree[name], tensors)
+                )
+            return [[float(loss) for loss in losses] for losses in history]
+        except _DAMAGE as error:
+            raise unreadable_file_error(self.path, None, repr(error), again) from error
 
-    def remove(self) -> None:
-        """Delete the checkpoint file."""
-        self.path.unlink(missing_ok=True)
+    def for_fold(self, number: int, folds: int) -> "Checkpoint":
+        """Return the checkpoint of one fold of cross-validation, with a file beside this file.
+
+        Args:
+            number: Number of the fold, from 1 to ``folds``.
+            folds: Number of folds.
+        """
+        name = f"{self.path.name}.fold-{number}-of-{folds}"
+        return Checkpoint(
+            self.path.with_name(name), run_id=f"{self.run_id}, fold {number} of {folds}"
+        )
+
+
+def delete_checkpoint(path: str | Path) -> None:
+    """Delete a checkpoint file and the checkpoint files of its folds.
+
+    If a file cannot be deleted, warn.
+    """
+    path = Path(path)
+    for file in (path, *path.parent.glob(f"{escape(path.name)}.fold-*-of-*")):
+        try:
+            file.unlink(missing_ok=True)
+        except OSError as error:
+            warnings.warn(
+                f"The checkpoint {file} cannot be deleted: {error.strerror}. Delete the file.",
+                stacklevel=2,
+            )
+
+
+def _shorten_run_id(run_id: object) -> str:
+    return quote_of_file(run_id).strip("'")
 
 
 def _get_training_checkpoint_state(

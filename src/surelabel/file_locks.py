@@ -1,0 +1,138 @@
+"""Locks of files that are being written. The operating system releases a lock when a process ends.
+
+Locks exclude processes, also on several machines with a shared disk, and threads of one process.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from surelabel.errors import DataError
+
+MAX_WAIT_SECONDS = 60.0  # time to wait for another writer of the same path
+POLL_SECONDS = 0.01  # time between two attempts to lock
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def lock_open_file(descriptor: int) -> None:
+        """Lock an open file without waiting.
+
+        Raises:
+            PermissionError: If another process or thread holds the lock.
+            OSError: If the file system does not support locks.
+        """
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+
+    def _unlock_open_file(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+else:
+    import fcntl
+
+    def lock_open_file(descriptor: int) -> None:
+        """Lock an open file without waiting.
+
+        Raises:
+            BlockingIOError: If another process or thread holds the lock.
+            OSError: If the file system does not support locks.
+        """
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _unlock_open_file(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+class PathLock(NamedTuple):
+    """Result of an attempt to lock a path.
+
+    Attributes:
+        is_held: Whether the path is locked. If False, the file system does not support locks, or
+            the lock file cannot be created.
+        is_abandoned: Whether an earlier process ended without releasing the lock.
+    """
+
+    is_held: bool
+    is_abandoned: bool
+
+
+@contextmanager
+def lock_path(path: Path) -> Iterator[PathLock]:
+    """Lock a path for writing, with the lock file ``.NAME.lock`` beside the path.
+
+    The path itself need not exist. The lock file is deleted at the end. If the lock cannot be
+    taken for another reason than another writer, the block is run without a lock.
+
+    Args:
+        path: Absolute path of the file or folder to write.
+
+    Raises:
+        DataError: If another process or thread holds the lock for more than 60 seconds.
+    """
+    lock_file = path.parent / f".{path.name}.lock"
+    descriptor, is_abandoned = _acquire_path_lock(path, lock_file)
+    if descriptor is None:
+        yield PathLock(is_held=False, is_abandoned=False)
+        return
+    try:
+        yield PathLock(is_held=True, is_abandoned=is_abandoned)
+    finally:
+        with suppress(OSError):  # an open file cannot be deleted on Windows; it is used again
+            lock_file.unlink()
+        with suppress(OSError):  # a forked process can share the descriptor
+            _unlock_open_file(descriptor)
+        os.close(descriptor)
+
+
+def _acquire_path_lock(path: Path, lock_file: Path) -> tuple[int | None, bool]:
+    """Return the descriptor of the locked lock file, and whether the lock file existed before.
+
+    A waiting process can lock a file that its owner has deleted. Therefore the lock counts only if
+    the path of the lock file still leads to the locked file.
+    """
+    deadline = time.monotonic() + MAX_WAIT_SECONDS
+    while True:
+        try:
+            descriptor, is_new = _open_lock_file(lock_file)
+        except FileNotFoundError:
+            if not lock_file.parent.is_dir():
+                return None, False
+            continue  # deleted by its owner meanwhile
+        except OSError:
+            return None, False
+        try:
+            lock_open_file(descriptor)
+            if _is_current_lock_file(descriptor, lock_file):
+                return descriptor, not is_new
+            os.close(descriptor)
+        except (BlockingIOError, PermissionError) as error:
+            os.close(descriptor)
+            if time.monotonic() > deadline:
+                raise DataError(
+                    f"{path} cannot be written: another process or thread has been writing it for "
+                    f"more than {MAX_WAIT_SECONDS:.0f} seconds. Try again when it has finished."
+                ) from error
+            time.sleep(POLL_SECONDS)
+        except OSError:
+            os.close(descriptor)
+            if is_new:
+                lock_file.unlink(missing_ok=True)
+            return None, False
+
+
+def _open_lock_file(lock_file: Path) -> tuple[int, bool]:
+    """Return a descriptor of the lock file, and whether the lock file is new."""
+    try:
+        return os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), True
+    except FileExistsError:
+        return os.open(lock_file, os.O_RDWR), False
+
+
+def _is_current_lock_file(descriptor: int, lock_file: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(lock_file))
+    except FileNotFoundError:
+        return False
