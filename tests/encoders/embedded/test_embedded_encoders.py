@@ -46,3 +46,17 @@ def test_a_saved_one_is_a_name_a_size_and_a_fingerprint(towers, tmp_path):
     file.write_text(json.dumps({**about, "embedded": "large-vit"}))
     with pytest.raises(DataError, match="must contain one of tiny-rn, tiny-vit"):
         load_encoder(f"local-dir:{file.parent}")
+
+
+@pytest.mark.parametrize("size", [0, 8193, 10**12, 96.0, True, "96", None, [96, 96]])
+def test_a_saved_size_that_no_image_can_have_is_refused(tmp_path, size):
+    manifest = {"embedded": "tiny-vit", "size": size, "fingerprint": "0"}
+    (tmp_path / "surelabel_encoder.json").write_text(json.dumps(manifest))
+    with pytest.raises(DataError, match="must be the side of the images, 1 to 8192 pixels; got"):
+        load_encoder(f"local-dir:{tmp_path}")
+
+
+def test_a_saved_name_that_is_no_text_is_refused(tmp_path):
+    (tmp_path / "surelabel_encoder.json").write_text(json.dumps({"embedded": ["tiny-vit"]}))
+    with pytest.raises(DataError, match="must contain one of tiny-rn, tiny-vit"):
+        load_encoder(f"local-dir:{tmp_path}")

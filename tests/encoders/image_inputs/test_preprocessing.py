@@ -115,3 +115,19 @@ def test_a_setting_that_is_missing_is_demanded(missing):
 def test_an_invalid_setting_is_refused(wrong, sentence):
     with pytest.raises(ConfigError, match=sentence):
         check_preprocess_cfg({**SETTINGS, **wrong}, "here")
+
+
+@pytest.mark.parametrize("size", [(1, 4000), (4000, 1), (3, 20_000), (20_000, 10)])
+def test_an_image_that_is_too_long_for_longest_is_cropped_to_one_pixel(size):
+    settings = {**SETTINGS, "resize_mode": "longest"}
+    image = Image.new("RGB", size, "white")
+    pixels = ImagePreprocessor(settings)(image)
+    assert pixels.shape == (3, 24, 24)
+    is_white = (pixels[0] == pixels[0].max()).float()
+    assert is_white.sum() == 24  # one row or column; the rest is black padding
+
+
+def test_the_limit_of_pillow_does_not_apply_to_crops(monkeypatch):
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
+    settings = {**SETTINGS, "resize_mode": "shortest"}
+    assert ImagePreprocessor(settings)(random_image(4000, 100)).shape == (3, 24, 24)

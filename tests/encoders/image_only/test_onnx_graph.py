@@ -1,3 +1,6 @@
+import os
+import shutil
+
 import numpy as np
 import onnx
 import pytest
@@ -142,7 +145,7 @@ def test_what_is_no_onnx_file_is_refused(tmp_path):
     file = tmp_path / "image.onnx"
     with pytest.raises(DataError, match=r"image\.onnx cannot be read: No such file"):
         OnnxGraph(file, "features")
-    with pytest.raises(DataError, match=r"cannot be read: Is a directory"):
+    with pytest.raises(DataError, match=r"cannot be read: .* got a folder"):
         OnnxGraph(tmp_path, "features")
     file.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
     with pytest.raises(DataError, match=r"image\.onnx (must be an ONNX file|cannot be loaded)"):
@@ -179,18 +182,38 @@ def test_weights_outside_the_folder_of_the_graph_are_refused(onnx_file, tmp_path
     inside.mkdir()
     for location in ("../secret.bin", str(tmp_path / "secret.bin")):
         file = beside(onnx_file, location).rename(inside / "tiny.onnx")
-        with pytest.raises(DataError, match=r"secret\.bin of .* must be a file in the folder"):
+        with pytest.raises(DataError, match=r"secret\.bin' of .* must be a file in the folder"):
+            OnnxGraph(file, "features")
+    shutil.copy(tmp_path / "secret.bin", inside)
+    for location in ("../inside/secret.bin", str(inside / "secret.bin"), "\0secret.bin"):
+        file = beside(onnx_file, location).rename(inside / "tiny.onnx")
+        with pytest.raises(DataError, match=r"secret\.bin' of .* must be a file in the folder"):
             OnnxGraph(file, "features")
     (inside / "link.bin").symlink_to(tmp_path / "secret.bin")
     file = beside(onnx_file, "link.bin").rename(inside / "tiny.onnx")
-    with pytest.raises(DataError, match=r"link\.bin of .* must be a file in the folder"):
+    with pytest.raises(DataError, match=r"link\.bin' of .* must be a file in the folder"):
         OnnxGraph(file, "features")
+
+
+def test_a_graph_or_weights_that_are_a_named_pipe_are_refused_at_once(onnx_file, tmp_path):
+    os.mkfifo(tmp_path / "pipe.onnx")
+    with pytest.raises(DataError, match=r"pipe\.onnx cannot be read: .* got a named pipe"):
+        OnnxGraph(tmp_path / "pipe.onnx", "features")
+    file = beside(onnx_file, "pipe.onnx")
+    with pytest.raises(DataError, match=r"pipe\.onnx' of .* must be a file in the folder"):
+        OnnxGraph(file, "features")
+
+
+def test_a_fixed_batch_that_does_not_fit_into_memory_is_refused(onnx_file):
+    graph = OnnxGraph(onnx_file(shape=(10**9, 3, 8, 8)), "features")
+    with pytest.raises(DataError, match=r"at most 536870912 values; got 1000000000 images of"):
+        graph(IMAGES)
 
 
 def test_weights_that_are_missing_are_named(onnx_file):
     file = beside(onnx_file)
     file.with_name("weights.bin").unlink()
-    with pytest.raises(DataError, match=r"external weights .*weights\.bin of .* must be a file"):
+    with pytest.raises(DataError, match=r"external weights .*weights\.bin' of .* must be a file"):
         OnnxGraph(file, "features")
 
 
@@ -207,7 +230,7 @@ def test_weights_in_a_branch_inside_the_graph_are_found_as_well(onnx_file, tmp_p
         helper.make_node("If", ["flag"], ["out"], then_branch=branch, else_branch=branch)
     )
     onnx.save(model, file)
-    with pytest.raises(DataError, match=r"hidden\.bin of .* must be a file in the folder"):
+    with pytest.raises(DataError, match=r"hidden\.bin' of .* must be a file in the folder"):
         OnnxGraph(file, "features")
 
 

@@ -108,9 +108,7 @@ def test_weights_that_lack_a_tensor_or_have_one_too_many_are_refused(weights):
 def test_a_file_that_is_no_safetensors_is_refused(weights):
     file, _ = weights
     file.write_bytes(file.read_bytes()[:100])
-    with pytest.raises(
-        DataError, match=r"model\.safetensors cannot be read: .* Copy the file again"
-    ):
+    with pytest.raises(DataError, match=r"model\.safetensors is damaged: .* Copy the file again"):
         load_encoder("timm:test_resnet", weights=str(file))
     with pytest.raises(DataError, match=r"gone\.safetensors cannot be read: .*No such file"):
         load_encoder("timm:test_resnet", weights=str(file.with_name("gone.safetensors")))
@@ -174,6 +172,15 @@ def test_a_size_or_preparation_that_does_not_fit_is_refused():
         random(mean=[0.5] * 3)
     with pytest.raises(ConfigError, match="pretrained must have the type of its default"):
         load_encoder("timm:test_vit", pretrained="no")
+
+
+def test_a_small_saved_file_cannot_request_a_large_network(tmp_path):
+    random().save(tmp_path / "saved")
+    file = tmp_path / "saved" / "surelabel_encoder.json"
+    file.write_text(file.read_text().replace("test_vit", "vit_large_patch14_224"))
+    expected = r"must contain all weights of timm:vit_large.*, \d{9} values; got \d{6} values"
+    with pytest.raises(DataError, match=expected):
+        load_encoder(f"local-dir:{tmp_path / 'saved'}")
 
 
 def test_a_saved_one_that_was_changed_is_refused(tmp_path):

@@ -1,4 +1,5 @@
 import json
+import os
 
 import pytest
 
@@ -39,4 +40,18 @@ def test_settings_of_an_encoder_that_has_none_are_refused(name):
 def test_a_saved_encoder_of_no_known_kind_is_refused(tmp_path, about):
     (tmp_path / "surelabel_encoder.json").write_text(json.dumps(about))
     with pytest.raises(DataError, match="one of the keys embedded, features, onnx, timm"):
+        load_encoder(f"local-dir:{tmp_path}")
+
+
+@pytest.mark.parametrize("name", ["surelabel_encoder.json", "open_clip_config.json"])
+def test_a_folder_with_a_named_pipe_is_refused_at_once(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(DataError, match=r"must contain open_clip_config\.json .* Missing: open"):
+        load_encoder(f"local-dir:{tmp_path}")
+
+
+@pytest.mark.parametrize("name", ["hf-hub:owner/name", "local-dir:/tmp/folder", "../folder"])
+def test_a_saved_timm_network_has_a_name_of_timm(tmp_path, name):
+    (tmp_path / "surelabel_encoder.json").write_text(json.dumps({"timm": name, "settings": {}}))
+    with pytest.raises(UnknownName, match=f"has no network {name!r}"):
         load_encoder(f"local-dir:{tmp_path}")

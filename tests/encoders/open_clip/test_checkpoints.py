@@ -74,13 +74,12 @@ def test_preprocessing_that_is_not_stated_is_demanded_and_never_guessed(folder):
     "damage",
     [
         {"model_cfg": {**CONFIG, "embed_dim": 25}},
-        {"model_cfg": {**CONFIG, "surprise": 1}},
         {"model_cfg": {**CONFIG, "text_cfg": {}}},
     ],
 )
 def test_weights_of_another_architecture_are_refused(folder, damage):
     with pytest.raises(
-        DataError, match="must contain a tokenizer and all weights of its architecture"
+        DataError, match=r"must contain (a tokenizer and )?all weights of its architecture"
     ):
         load_encoder(changed(folder, **damage))
 
@@ -112,7 +111,7 @@ def test_preprocessing_that_is_no_object_is_refused(folder, architecture, nothin
 def test_damaged_files_are_refused_by_name(folder):
     weights = folder / "open_clip_model.safetensors"
     weights.write_bytes(weights.read_bytes()[:10_000])
-    with pytest.raises(DataError, match=r"SafetensorError.*Copy the checkpoint again"):
+    with pytest.raises(DataError, match=r"model\.safetensors is damaged: .*header.* Copy the"):
         load_encoder(f"local-dir:{folder}")
     (folder / "open_clip_config.json").write_text("{")
     with pytest.raises(DataError, match=r"open_clip_config\.json must be a JSON file"):
@@ -162,8 +161,9 @@ def test_a_pickle_is_refused_and_none_of_its_code_runs(folder, architecture):
         with pytest.raises(DataError, match="Convert the file to safetensors"):
             load_encoder(f"{architecture}/{folder}/mine{suffix}")
     (folder / "mine.json").write_text(json.dumps({"preprocess_cfg": PREPROCESS}))
-    torch.save({"model": Trap(folder / "sprung")}, folder / "mine.pt")
-    with pytest.raises(DataError, match="UnpicklingError"):
+    state = load_file(folder / "open_clip_model.safetensors")
+    torch.save({**state, "model": Trap(folder / "sprung")}, folder / "mine.pt")
+    with pytest.raises(DataError, match=r"UnpicklingError: the file contains objects other than"):
         load_encoder(f"{architecture}/{folder}/mine.pt")
     assert not (folder / "sprung").exists()
     with pytest.raises(DataError, match=r"other\.pt does not exist"):

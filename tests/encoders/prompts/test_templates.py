@@ -37,7 +37,7 @@ def test_a_file_of_templates_is_checked_too(tmp_path):
     with pytest.raises(DataError, match=r"must contain one template per line; the file is empty"):
         prompt_templates(file)
     file.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DataError, match="must be a UTF-8 text file"):
+    with pytest.raises(DataError, match="must be text in UTF-8"):
         prompt_templates(file)
 
 

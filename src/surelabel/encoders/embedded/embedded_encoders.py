@@ -1,16 +1,17 @@
 """Table of embedded encoders, whose weights are in the package, and their zero-shot calibration."""
 
-import json
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from surelabel.encoders.image_inputs.preprocessing import MAX_SIDE
 from surelabel.encoders.interface import Encoder
 from surelabel.encoders.open_clip.encoder import OpenClipEncoder
 from surelabel.encoders.tiny_rn import tiny_rn
 from surelabel.encoders.tiny_vit import tiny_vit
 from surelabel.errors import DataError
+from surelabel.file_readers import parse_json, quote_of_file
 
 ENCODERS = {"tiny-rn": tiny_rn, "tiny-vit": tiny_vit}
 
@@ -36,7 +37,7 @@ def embedded_calibration(
     if encoder.name not in ENCODERS or not isinstance(templates, str):
         return None
     file = files("surelabel.encoders").joinpath("weights", f"{encoder.name}.calibration.json")
-    stored = json.loads(file.read_text(encoding="utf-8"))
+    stored = parse_json(file.read_text(encoding="utf-8"))
     if stored["fingerprint"] != encoder.fingerprint:
         raise DataError(
             f"{encoder.name}.calibration.json must be fitted for weights with the fingerprint "
@@ -58,14 +59,21 @@ def load_saved_embedded_encoder(
         device: Device of the encoder, such as ``cpu`` or ``cuda``.
 
     Raises:
-        DataError: If the package contains no encoder with the name in the manifest.
+        DataError: If the package contains no encoder with the name in the manifest, or the size
+            in the manifest is out of range.
     """
     name = manifest["embedded"]
-    if name not in ENCODERS:
+    if not isinstance(name, str) or name not in ENCODERS:
         raise DataError(
             f"The key embedded of the manifest in {folder} must contain one of "
             f"{', '.join(ENCODERS)}; got {manifest}. Install the version of surelabel that wrote "
             "the manifest."
         )
     encoder = ENCODERS[name](device=device)
-    return encoder.with_image_size(manifest.get("size", encoder.input_side))
+    size = manifest.get("size", encoder.input_side)
+    if type(size) is not int or not 1 <= size <= MAX_SIDE:
+        raise DataError(
+            f"The size in the manifest in {folder} must be the side of the images, 1 to {MAX_SIDE} "
+            f"pixels; got {quote_of_file(size)}. Copy the whole folder again."
+        )
+    return encoder.with_image_size(size)

@@ -1,18 +1,18 @@
 """Load embedded encoders, whose weights are in the package."""
 
-import json
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
 from open_clip.model import CLIP
 from open_clip.tokenizer import SimpleTokenizer
-from safetensors.torch import load_file
 from torch import Tensor
 
+from surelabel.array_files import read_safetensors
 from surelabel.encoders.image_inputs.out_of_distribution import load_ood_detector
 from surelabel.encoders.image_inputs.preprocessing import check_preprocess_cfg
 from surelabel.encoders.open_clip.encoder import OpenClipEncoder, TrainingInfo
+from surelabel.file_readers import read_json
 
 TRAINING_DOMAIN = "emoji scenes (generated images of 299 emoji)"
 
@@ -46,12 +46,14 @@ def encoder_from_embedded_weights_folder(
 
     Raises:
         ConfigError: If the preprocessing settings are incomplete or invalid.
+        DataError: If a file cannot be read or is damaged.
     """
-    description = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    description = read_json(folder / f"{name}.json")
     config: dict[str, Any] = description["model_cfg"]
     preprocess_cfg = description["preprocess_cfg"]
     check_preprocess_cfg(preprocess_cfg, f"{name}.json")
-    state = {k: v.float() for k, v in load_file(folder / f"{name}.safetensors").items()}
+    weights = folder / f"{name}.safetensors"
+    state = {k: v.float() for k, v in read_safetensors(weights, "pt").items()}
     ids = state.pop("token_ids").long()
     n_tokens = config["text_cfg"]["vocab_size"]
     state["token_embedding.weight"] = expand_embedded_token_weights(

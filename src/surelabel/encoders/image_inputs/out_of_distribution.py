@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from surelabel.array_files import open_safetensors
 from surelabel.errors import DataError
 from surelabel.shapes import check_shapes
 
@@ -125,14 +125,16 @@ def load_ood_detector(file: Path, fingerprint: str) -> OODDetector:
         fingerprint: Fingerprint of the encoder.
 
     Raises:
-        DataError: If the detector was fitted for an encoder with another fingerprint.
+        DataError: If the file cannot be read or is damaged, or if the detector was fitted for an
+            encoder with another fingerprint.
     """
-    with safe_open(file, framework="pt") as stored:
+    with open_safetensors(file, "pt") as stored:
         stored_fingerprint = stored.metadata()["fingerprint"]
         mean, precision, limits = (stored.get_tensor(k) for k in ("mean", "precision", "limits"))
     if stored_fingerprint != fingerprint:
         raise DataError(
             f"{file.name} must be fitted for weights with the fingerprint {fingerprint}; "
-            f"got {stored_fingerprint}. Run python training/out_of_distribution.py."
+            f"got {' '.join(stored_fingerprint.split())[:60]}. "
+            "Run python training/out_of_distribution.py."
         )
     return OODDetector(mean, precision, limits.tolist())

@@ -11,8 +11,10 @@ import numpy.typing as npt
 import torch
 
 from surelabel.errors import ConfigError, DataError, MissingPart
+from surelabel.file_readers import check_regular_file
 
 DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
+MAX_INPUT_VALUES = 2**29  # of a fixed batch size: 2 GiB of float32
 LOG_LEVEL = 4  # only fatal errors are logged; all errors are raised
 
 ImageVectors = npt.NDArray[np.float32]
@@ -72,11 +74,16 @@ class OnnxGraph:
             images: Preprocessed images, with the axes in the order of the graph input.
 
         Raises:
-            DataError: If onnxruntime cannot run the graph, or the graph does not return one finite
-                vector per image.
+            DataError: If onnxruntime cannot run the graph, the fixed batch size of the graph is too
+                large, or the graph does not return one finite vector per image.
         """
         inputs = images.astype(self._dtype)
         size = self.shape[0] or max(len(inputs), 1)
+        if self.shape[0] and size * math.prod(inputs.shape[1:]) > MAX_INPUT_VALUES:
+            raise DataError(
+                f"{self.file} must have a batch of at most {MAX_INPUT_VALUES} values; got {size} "
+                f"images of shape {inputs.shape[1:]}. Export the model with a smaller batch size."
+            )
         starts = range(0, max(len(inputs), 1), size)
         batches = [self._run_batch(inputs[start : start + size], size) for start in starts]
         return np.concatenate(batches)
@@ -153,10 +160,9 @@ def _onnx_graph_weight_files(onnx: Any, file: Path) -> list[Path]:
         DataError: If the graph cannot be read, or if a file is missing or outside the folder of the
             graph.
     """
+    check_regular_file(file, remedy="Check the path.")
     try:
         model = onnx.load(str(file), load_external_data=False)
-    except OSError as error:
-        raise DataError(f"{file} cannot be read: {error.strerror}. Check the path.") from error
     except (import_module("google.protobuf.message").Error, ValueError) as error:
         raise DataError(
             f"{file} must be an ONNX file; got: {error}. Copy the file again."
@@ -164,13 +170,18 @@ def _onnx_graph_weight_files(onnx: Any, file: Path) -> list[Path]:
     external = onnx.TensorProto.EXTERNAL
     tensors = [t for t in _iterate_onnx_graph_tensors(onnx, model) if t.data_location == external]
     locations = {pair.value for t in tensors for pair in t.external_data if pair.key == "location"}
-    files = [file.parent / location for location in sorted(locations)]
-    for weights in files:
-        if not weights.resolve().is_relative_to(file.parent.resolve()) or not weights.is_file():
+    files = []
+    for location in sorted(locations):
+        weights = file.parent / location
+        has_plain_name = ".." not in Path(location).parts and "\0" not in location
+        is_relative = has_plain_name and not Path(location).is_absolute()
+        is_inside = is_relative and weights.resolve().is_relative_to(file.parent.resolve())
+        if not (is_inside and weights.is_file()):
             raise DataError(
-                f"The external weights {weights} of {file} must be a file in the folder of the "
+                f"The external weights {location!r} of {file} must be a file in the folder of the "
                 "graph. Copy all files of the graph into one folder, or export a single file."
             )
+        files.append(weights)
     return files
 
 

@@ -20,6 +20,7 @@ from surelabel.encoders.image_only.image_only import ImageOnlyEncoder
 from surelabel.encoders.image_only.timm_network import (
     WEIGHTS_FILE,
     check_timm_network_architecture,
+    check_timm_network_value_count,
     load_timm_network,
     random_timm_network,
     read_timm_network_weights,
@@ -223,15 +224,17 @@ def load_saved_timm_encoder(folder: Path, manifest: Mapping[str, Any], device: s
     check_timm_network_architecture(architecture)
     settings = encoder_manifest_settings(timm_encoder, manifest, folder)
     size, resize_mode = settings.get("size", 0), settings.get("resize_mode", "shortest")
+    file = folder / WEIGHTS_FILE
+    state = read_timm_network_weights(file, name)
+    check_timm_network_value_count(architecture, state, file, name)
     network = random_timm_network(architecture, seed=0)
     set_timm_network_input_size(
         network,
         _resolve_timm_encoder_preprocess_cfg(network, name, size, resize_mode)["size"],
         name,
     )
-    file = folder / WEIGHTS_FILE
     try:
-        network.load_state_dict(read_timm_network_weights(file, name))
+        network.load_state_dict(state)
     except RuntimeError as error:
         raise timm_network_weights_mismatch_error(file, name, error) from error
     encoder = _build_timm_encoder(network, architecture, device, size=size, resize_mode=resize_mode)

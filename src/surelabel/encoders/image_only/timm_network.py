@@ -1,21 +1,22 @@
 """Load networks of timm with weights from the hub, with weights from a file, or random weights."""
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import timm
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from timm.data.config import resolve_model_data_config
 from timm.models import get_pretrained_cfg
 from torch import Tensor, nn
 
+from surelabel.array_files import read_safetensors
 from surelabel.encoders.loading.hub_files import cached_or_downloaded_hub_file
 from surelabel.errors import ConfigError, DataError, UnknownName
 
 WEIGHTS_FILE = "model.safetensors"
+MAX_GROWTH = 2  # values of a network per stored value; position embeddings can be interpolated
 TIMM_ERRORS = (  # for weights or image sizes that do not fit
     AssertionError,
     KeyError,
@@ -143,15 +144,37 @@ def read_timm_network_weights(weights: Path, name: str) -> dict[str, Tensor]:
             f"Weights of {name} must be a .safetensors file; got {weights}. Convert the file, "
             "because loading a pickle can run malicious code."
         )
-    try:
-        state: dict[str, Tensor] = load_file(weights)
-    except (SafetensorError, OSError) as error:
-        raise DataError(f"{weights} cannot be read: {error}. Copy the file again.") from error
+    state: dict[str, Tensor] = read_safetensors(weights, "pt")
     if not state:  # timm would load other weights
         raise DataError(
             f"{weights} must contain the weights of {name}; the file is empty. Copy the file again."
         )
     return state
+
+
+def check_timm_network_value_count(
+    architecture: str, state: Mapping[str, Tensor], weights: Path, name: str
+) -> None:
+    """Check that a file contains about as many values as a timm network, before it gets memory.
+
+    Args:
+        architecture: Name of the architecture in timm.
+        state: Weights in the file.
+        weights: Path of the file, for error messages.
+        name: Name of the encoder, for error messages.
+
+    Raises:
+        DataError: If the network has more than ``MAX_GROWTH`` times as many values as the file.
+    """
+    with torch.device("meta"):
+        network: nn.Module = timm.create_model(architecture, pretrained=False, num_classes=0)
+    n_values = sum(tensor.numel() for tensor in network.state_dict().values())
+    n_stored = sum(tensor.numel() for tensor in state.values())
+    if n_values > MAX_GROWTH * n_stored:
+        raise DataError(
+            f"{weights} must contain all weights of {name}, {n_values} values; got {n_stored} "
+            "values. Use the architecture of these weights."
+        )
 
 
 def timm_network_weights_mismatch_error(weights: Path, name: str, error: Exception) -> DataError:

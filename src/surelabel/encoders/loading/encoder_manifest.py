@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from surelabel.errors import DataError
+from surelabel.file_readers import read_json
 from surelabel.tables import table_entry_settings
 
 MANIFEST_FILE = "surelabel_encoder.json"
@@ -59,12 +60,7 @@ def read_encoder_json_object(file: Path) -> dict[str, Any]:
     Raises:
         DataError: If the file cannot be read, or does not contain a JSON object.
     """
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(
-            f"{file} must be a JSON file; got: {error}. Copy the file again."
-        ) from error
+    content = read_json(file, kind="a JSON file")
     if not isinstance(content, dict):
         raise DataError(
             f"{file} must contain a JSON object; got {type(content).__name__}. Copy the file again."

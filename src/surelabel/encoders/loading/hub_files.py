@@ -2,9 +2,15 @@
 
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 
-from huggingface_hub import constants, hf_hub_download, try_to_load_from_cache
+from huggingface_hub import (
+    constants,
+    hf_hub_download,
+    snapshot_download,
+    try_to_load_from_cache,
+)
 from huggingface_hub.errors import (
     EntryNotFoundError,
     HfHubHTTPError,
@@ -64,6 +70,47 @@ def cached_or_downloaded_hub_file(
         f"{encoder_name} needs the file {file} of {repository} from {constants.ENDPOINT}, which "
         f"cannot be downloaded ({reason.rstrip('.')}). {remedy}"
     )
+
+
+def cached_or_downloaded_hub_folder(
+    repository: str, *, required: Sequence[str], optional: Sequence[str], encoder_name: str
+) -> Path:
+    """Return the local folder of hub files. If no required file is cached, all are downloaded.
+
+    Args:
+        repository: Name of the repository on the hub, ``owner/name``.
+        required: Names of files. The repository must contain at least one of them.
+        optional: Names of other files that are downloaded if the repository contains them.
+        encoder_name: Model name of the encoder, for error messages.
+
+    Raises:
+        DataError: If the repository contains none of the required files, or they are not cached
+            and cannot be downloaded.
+    """
+    cached = cached_hub_file(repository, required)
+    if cached:
+        return cached.parent
+    reason = _hub_unreachable_reason()
+    try:
+        if reason is None:
+            folder = Path(snapshot_download(repository, allow_patterns=[*required, *optional]))
+            if any((folder / file).exists() for file in required):
+                return folder
+            reason = "the repository contains none of them"
+    except HUB_ERRORS as error:
+        reason = _first_line_of_hub_error(error)
+    raise DataError(
+        f"{encoder_name} needs one of the files {', '.join(required)} of {repository} from "
+        f"{constants.ENDPOINT}, which cannot be downloaded ({str(reason).rstrip('.')}). "
+        "If you are offline, copy the files of the tokenizer and of the checkpoint into a folder, "
+        "and use local-dir:FOLDER."
+    )
+
+
+def cached_hub_file(repository: str, files: Sequence[str]) -> Path | None:
+    """Return the path of the first file that is in the local cache of the hub, or None."""
+    cached = (try_to_load_from_cache(repository, file) for file in files)
+    return next((Path(path) for path in cached if isinstance(path, str)), None)
 
 
 def _first_line_of_hub_error(error: Exception) -> str:

@@ -111,12 +111,13 @@ def _load_encoder_by_folder_name(path: str, device: str) -> Encoder:
             "that wrote the folder."
         )
     encoder = SAVED_LOADERS[kinds[0]](folder, manifest, device)
-    if encoder.fingerprint != manifest.get("fingerprint"):
+    stored_fingerprint = " ".join(str(manifest.get("fingerprint")).split())[:60]
+    if encoder.fingerprint != stored_fingerprint:
         raise DataError(
             f"{file} must contain the fingerprint {encoder.fingerprint} of the weights that this "
-            f"version of surelabel loads for {encoder.name}; got the "
-            f"fingerprint {manifest.get('fingerprint')}. Copy the whole folder again, install the "
-            "version that wrote the folder, or save the encoder again."
+            f"version of surelabel loads for {encoder.name}; got the fingerprint "
+            f"{stored_fingerprint}. Copy the whole folder again, install the version that wrote "
+            "the folder, or save the encoder again."
         )
     return encoder
 

@@ -1,35 +1,42 @@
 """Load checkpoints of open_clip by name, from a file, from a folder or from the hub."""
 
-import importlib.util
-import pickle
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import open_clip
 from open_clip.pretrained import get_pretrained_cfg, list_pretrained_tags_by_model
-from safetensors import SafetensorError
+from open_clip.tokenizer import DEFAULT_CONTEXT_LENGTH, SimpleTokenizer
 
-from surelabel.encoders.image_inputs.preprocessing import check_preprocess_cfg
 from surelabel.encoders.loading.encoder_manifest import read_encoder_json_object
-from surelabel.encoders.loading.hub_files import cached_or_downloaded_hub_file
+from surelabel.encoders.loading.hub_files import (
+    cached_or_downloaded_hub_file,
+    cached_or_downloaded_hub_folder,
+)
+from surelabel.encoders.open_clip.architecture_settings import check_open_clip_architecture_settings
+from surelabel.encoders.open_clip.checkpoint_config import (
+    check_open_clip_preprocess_config,
+    read_open_clip_checkpoint_config,
+)
+from surelabel.encoders.open_clip.checkpoint_model import (
+    LOADING_ERRORS,
+    load_open_clip_checkpoint_model,
+    open_clip_checkpoint_error,
+)
 from surelabel.encoders.open_clip.encoder import CONFIG_FILE, WEIGHTS_FILE, OpenClipEncoder
-from surelabel.errors import DataError, MissingPart, UnknownName
+from surelabel.encoders.open_clip.hugging_face_texts import (
+    HUB_TEXT_CONFIG_FILE,
+    TOKENIZER_FILES,
+    VOCABULARY_FILES,
+    check_hugging_face_package,
+    hugging_face_tokenizer,
+    local_text_config,
+)
+from surelabel.errors import ConfigError, DataError, UnknownName
 
 FOLDER, HUB = "local-dir:", "hf-hub:"
 SAFE_SUFFIXES, OTHER_SUFFIXES = (".safetensors", ".pt"), (".bin", ".pth", ".ckpt", ".pkl", ".npz")
-LOADING_ERRORS = (  # of open_clip, for damaged weights or another architecture
-    SafetensorError,
-    pickle.UnpicklingError,
-    AssertionError,
-    AttributeError,
-    EOFError,
-    KeyError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
 
 
 def load_open_clip_checkpoint_folder(folder: Path, device: str) -> OpenClipEncoder:
@@ -41,7 +48,7 @@ def load_open_clip_checkpoint_folder(folder: Path, device: str) -> OpenClipEncod
 
     Raises:
         DataError: If a file is missing or damaged, or belongs to another model.
-        ConfigError: If a preprocessing setting is missing or invalid.
+        ConfigError: If a setting is missing, not accepted or invalid.
         MissingPart: If the text tower needs transformers, which is not installed.
     """
     config, weights = folder / CONFIG_FILE, folder / WEIGHTS_FILE
@@ -53,8 +60,16 @@ def load_open_clip_checkpoint_folder(folder: Path, device: str) -> OpenClipEncod
             "safetensors."
         )
     name = f"{FOLDER}{folder}"
+    model_cfg, preprocess_cfg = read_open_clip_checkpoint_config(config)
+    check_hugging_face_package(name, model_cfg["text_cfg"])
     return _build_open_clip_checkpoint_encoder(
-        name, name, _read_open_clip_checkpoint_cfg(config), device
+        name,
+        model_cfg,
+        weights,
+        device,
+        preprocess_cfg=preprocess_cfg,
+        tokenizer_folder=folder,
+        text_config=local_text_config(name, folder, model_cfg["text_cfg"]),
     )
 
 
@@ -67,20 +82,15 @@ def load_open_clip_checkpoint_from_hub(repository: str, device: str) -> OpenClip
 
     Raises:
         DataError: If a file is missing or damaged, or cannot be downloaded.
-        ConfigError: If a preprocessing setting is missing or invalid.
+        ConfigError: If a setting is missing, not accepted or invalid.
         MissingPart: If the text tower needs transformers, which is not installed.
     """
     name = f"{HUB}{repository}"
-    config = _read_open_clip_checkpoint_cfg(
+    model_cfg, preprocess_cfg = read_open_clip_checkpoint_config(
         cached_or_downloaded_hub_file(repository, CONFIG_FILE, encoder_name=name)
     )
     weights = cached_or_downloaded_hub_file(repository, WEIGHTS_FILE, encoder_name=name)
-    folder = f"{FOLDER}{weights.parent}"
-    # open_clip downloads a tokenizer of transformers, which can be in another repository.
-    tokenizer_source = name if "hf_tokenizer_name" in config["text_cfg"] else folder
-    return _build_open_clip_checkpoint_encoder(
-        name, folder, config, device, tokenizer_source=tokenizer_source
-    )
+    return _load_downloaded_open_clip_checkpoint(name, model_cfg, weights, device, preprocess_cfg)
 
 
 def load_open_clip_checkpoint_by_name(name: str, device: str) -> OpenClipEncoder:
@@ -95,7 +105,7 @@ def load_open_clip_checkpoint_by_name(name: str, device: str) -> OpenClipEncoder
             architecture. The message contains the most similar name.
         DataError: If a file is missing or damaged, belongs to another model, or cannot be
             downloaded.
-        ConfigError: If a preprocessing setting is missing or invalid.
+        ConfigError: If a setting is missing, not accepted or invalid.
         MissingPart: If the text tower needs transformers, which is not installed.
     """
     architecture, _, weights = name.partition("/")
@@ -130,9 +140,7 @@ def _load_pretrained_open_clip_checkpoint(
     config = open_clip.get_model_config(architecture)
     if cfg.get("quick_gelu"):
         config["quick_gelu"] = True  # a property of the weights, missing in the architecture
-    return _build_open_clip_checkpoint_encoder(
-        name, architecture, config, device, weights=weights, preprocess_cfg=cfg
-    )
+    return _load_downloaded_open_clip_checkpoint(name, config, weights, device, cfg)
 
 
 def _load_open_clip_checkpoint_file(
@@ -150,77 +158,90 @@ def _load_open_clip_checkpoint_file(
         )
     cfg_file = weights.with_suffix(".json")
     cfg = read_encoder_json_object(cfg_file).get("preprocess_cfg", {}) if cfg_file.is_file() else {}
-    check_preprocess_cfg(cfg, str(cfg_file))
+    check_open_clip_preprocess_config(cfg, str(cfg_file))
     config = open_clip.get_model_config(architecture)
+    return _load_downloaded_open_clip_checkpoint(name, config, weights, device, cfg)
+
+
+def _load_downloaded_open_clip_checkpoint(
+    name: str,
+    model_cfg: dict[str, Any],
+    weights: Path,
+    device: str,
+    preprocess_cfg: Mapping[str, Any],
+) -> OpenClipEncoder:
+    """Load a checkpoint whose tokenizer and text tower, if any, are named on the hub."""
+    check_open_clip_architecture_settings(model_cfg, name)
+    check_hugging_face_package(name, model_cfg["text_cfg"])
+    text_cfg, folder, text_config = model_cfg["text_cfg"], weights.parent, None
+    if text_cfg.get("hf_tokenizer_name"):
+        folder = cached_or_downloaded_hub_folder(
+            text_cfg["hf_tokenizer_name"],
+            required=VOCABULARY_FILES,
+            optional=TOKENIZER_FILES,
+            encoder_name=name,
+        )
+    if text_cfg.get("hf_model_name"):
+        text_config = cached_or_downloaded_hub_file(
+            text_cfg["hf_model_name"], HUB_TEXT_CONFIG_FILE, encoder_name=name
+        )
     return _build_open_clip_checkpoint_encoder(
-        name, architecture, config, device, weights=weights, preprocess_cfg=cfg
+        name,
+        model_cfg,
+        weights,
+        device,
+        preprocess_cfg=preprocess_cfg,
+        tokenizer_folder=folder,
+        text_config=text_config,
     )
 
 
 def _build_open_clip_checkpoint_encoder(
     name: str,
-    source: str,
-    config: dict[str, Any],
+    model_cfg: dict[str, Any],
+    weights: Path,
     device: str,
     *,
-    weights: Path | None = None,
-    preprocess_cfg: dict[str, Any] | None = None,
-    tokenizer_source: str | None = None,
+    preprocess_cfg: Mapping[str, Any],
+    tokenizer_folder: Path,
+    text_config: Path | None,
 ) -> OpenClipEncoder:
-    """Build the model and the tokenizer with open_clip, and return an encoder."""
-    _check_open_clip_checkpoint_packages(name, config)
-    try:
-        model = open_clip.create_model(
-            source,
-            pretrained=str(weights) if weights else None,
-            force_quick_gelu=bool(config.get("quick_gelu")),
-            force_preprocess_cfg=preprocess_cfg,
-            require_pretrained=True,
-        )
-        tokenizer = open_clip.get_tokenizer(tokenizer_source or source)
-    except LOADING_ERRORS as error:
-        reason = " ".join(str(error).split())[:300]
-        raise DataError(
-            f"{name} must contain a tokenizer and all weights of its architecture; loading failed "
-            f"({type(error).__name__}: {reason}). Copy the checkpoint again, or convert its "
-            "weights to safetensors."
-        ) from error
+    """Load the model and the tokenizer, and return an encoder.
+
+    Args:
+        name: Model name of the encoder.
+        model_cfg: Settings of the architecture.
+        weights: File with the weights.
+        device: Device of the encoder.
+        preprocess_cfg: Preprocessing settings. A ``size`` replaces the image size of the model.
+        tokenizer_folder: Folder of the tokenizer, if the tokenizer needs transformers.
+        text_config: Configuration of the text tower, if the text tower needs transformers.
+    """
+    model: Any = load_open_clip_checkpoint_model(name, model_cfg, weights, text_config)
+    stated = {key: value for key, value in preprocess_cfg.items() if value is not None}
     return OpenClipEncoder(
         model.to(device),
-        tokenizer,
+        _open_clip_checkpoint_tokenizer(name, model_cfg["text_cfg"], tokenizer_folder),
         name=name,
-        config=config,
-        preprocess_cfg=model.visual.preprocess_cfg,
+        config=model_cfg,
+        preprocess_cfg={"size": model.visual.image_size, **stated},
     )
 
 
-def _check_open_clip_checkpoint_packages(name: str, config: dict[str, Any]) -> None:
-    text_cfg = config["text_cfg"]
-    is_needed = "hf_model_name" in text_cfg or "hf_tokenizer_name" in text_cfg
-    if is_needed and importlib.util.find_spec("transformers") is None:
-        raise MissingPart(
-            f"The text tower of {name} needs the package transformers, which is not installed. "
-            "Run pip install transformers."
+def _open_clip_checkpoint_tokenizer(name: str, text_cfg: Mapping[str, Any], folder: Path) -> Any:
+    """Return the tokenizer of transformers in a folder, or the tokenizer of CLIP.
+
+    Raises:
+        DataError: If the tokenizer cannot be loaded.
+    """
+    try:
+        if text_cfg.get("hf_tokenizer_name"):
+            return hugging_face_tokenizer(folder, text_cfg)
+        return SimpleTokenizer(
+            context_length=text_cfg.get("context_length", DEFAULT_CONTEXT_LENGTH),
+            **(text_cfg.get("tokenizer_kwargs") or {}),
         )
-
-
-def _read_open_clip_checkpoint_cfg(file: Path) -> dict[str, Any]:
-    """Check the settings in a configuration file, and return the ``model_cfg``."""
-    content = read_encoder_json_object(file)
-    config = _require_open_clip_checkpoint_object(content, "model_cfg", file)
-    for tower in ("vision_cfg", "text_cfg"):
-        _require_open_clip_checkpoint_object(config, tower, file)
-    check_preprocess_cfg(content.get("preprocess_cfg", {}), str(file))
-    return config
-
-
-def _require_open_clip_checkpoint_object(
-    content: dict[str, Any], key: str, file: Path
-) -> dict[str, Any]:
-    value = content.get(key)
-    if not isinstance(value, dict):
-        raise DataError(
-            f"{file} must contain {key}, an object that describes the architecture; "
-            f"got {value!r}. Copy the file that belongs to the weights."
-        )
-    return value
+    except (ConfigError, DataError):
+        raise
+    except LOADING_ERRORS as error:
+        raise open_clip_checkpoint_error(name, error) from error

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from open_clip.hf_model import HFTextEncoder
 from open_clip.modified_resnet import ModifiedResNet
 from open_clip.tokenizer import SimpleTokenizer
 from safetensors.torch import save_file
@@ -24,6 +25,7 @@ from surelabel.encoders.loading.finetuned_weights import (
     load_finetuned_weights,
 )
 from surelabel.encoders.loading.weights_fingerprint import weights_fingerprint
+from surelabel.encoders.open_clip.hugging_face_texts import TEXT_CONFIG_FILE
 from surelabel.encoders.prompts.templates import check_prompt_templates
 from surelabel.encoders.towers.deep_text_prompts import DeepPromptTextEncoder
 from surelabel.encoders.towers.ladder_features import ladder_features
@@ -410,6 +412,10 @@ class OpenClipEncoder:
             save_file({k: v.cpu().contiguous() for k, v in state.items()}, new / WEIGHTS_FILE)
             if not isinstance(self.tokenizer, SimpleTokenizer):
                 self.tokenizer.save_pretrained(new)
+            text_tower = getattr(self.model, "text", None)
+            if isinstance(text_tower, HFTextEncoder):
+                text_config = text_tower.config.to_json_string()
+                (new / TEXT_CONFIG_FILE).write_text(text_config, encoding="utf-8")
 
     @property
     def _blank_image(self) -> Tensor:

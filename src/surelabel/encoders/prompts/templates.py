@@ -6,6 +6,7 @@ from pathlib import Path
 from open_clip.zero_shot_metadata import OPENAI_IMAGENET_TEMPLATES
 
 from surelabel.errors import ConfigError, DataError
+from surelabel.file_readers import read_text
 
 TEMPLATES: dict[str, tuple[str, ...]] = {
     "one": ("a photo of a {}.",),
@@ -65,10 +66,7 @@ def _read_prompt_templates(path: Path) -> tuple[str, ...]:
             f"templates must be one of {', '.join(TEMPLATES)}, a sentence with one {{}}, or a "
             f"text file with one template per line; got {str(path)!r}."
         )
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} must be a UTF-8 text file of templates; got: {error}.") from error
+    lines = read_text(path).splitlines()
     templates = tuple(line.strip() for line in lines if line.strip())
     if not templates:
         raise DataError(f"{path} must contain one template per line; the file is empty.")
