@@ -1,6 +1,8 @@
 import json
 import shutil
 
+from surelabel.retrieval.index_lock import lock_index
+
 
 def test_a_new_index_has_all_images(home, run):
     done = run("index", "new", "images", "--model", "recognizer")
@@ -46,6 +48,31 @@ def test_an_index_whose_images_all_vanished_is_kept_and_the_remedy_told(indexed,
         "At least one of the 24 image files of index must exist; all files are missing" in done.err
     )
     assert len(json.loads(run("search", "index", "lion", "-k", "99", "--json").out)) == 24
+
+
+def test_moved_images_are_found_in_their_new_root_which_index_stores(indexed, run):
+    (indexed / "images").rename(indexed / "elsewhere")
+    moved = ("--root", "elsewhere")
+    hits = json.loads(run("search", "index", "lion", "-k", "99", "--json", *moved).out)
+    assert {hit["path"] for hit in hits} == {str(p) for p in (indexed / "elsewhere").iterdir()}
+    found = json.loads(run("status", "index", "elsewhere", "--json", *moved).out)
+    assert (found["deleted"], found["not_indexed"]) == ({}, {})
+    error = run("index", "index", "elsewhere", "--model", "recognizer").err
+    assert "give the new root folder (--root)" in error
+    done = run("index", "index", "elsewhere", "--model", "recognizer", *moved)
+    assert "24 images and 4 labels: 0 added, 0 changed, 0 removed, 0 skipped" in done.out
+    assert run("status", "index", "elsewhere").out.endswith("0 not indexed\n0 changed\n0 deleted\n")
+
+
+def test_a_second_writer_is_refused_with_one_line_and_a_search_is_not(indexed, run):
+    with lock_index(indexed / "index"):
+        done = run("index", "index", "images", "--model", "recognizer")
+        assert run("search", "index", "lion").code == 0
+    assert (done.code, done.err.splitlines()[-1]) == (
+        1,
+        "Error: Another process is writing index. Run the command again when that process has "
+        "finished.",
+    )
 
 
 def test_the_folder_a_command_runs_in_changes_nothing(indexed, run, monkeypatch):

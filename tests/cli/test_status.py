@@ -17,6 +17,15 @@ def test_status_says_what_is_missing_changed_and_gone(indexed, run):
     assert f"1 deleted\n  {indexed}/images/{first.name}: the file no longer exists" in done.out
 
 
+def test_the_text_of_status_is_bounded_and_json_is_complete(indexed, run):
+    for path in (indexed / "images").iterdir():
+        path.rename(indexed / f"moved-{path.name}")
+    lines = run("status", "index").out.splitlines()
+    assert sum(line.endswith(": the file no longer exists") for line in lines) == 20
+    assert lines[-1] == "  … and 4 more"
+    assert len(json.loads(run("status", "index", "--json").out)["deleted"]) == 24
+
+
 def test_status_without_images_looks_at_what_the_index_holds(indexed, run):
     (indexed / "images" / "new.jpg").write_bytes(b"")
     found = json.loads(run("status", "index", "--json").out)

@@ -13,6 +13,7 @@ from surelabel.retrieval.file_state import (
     file_state_table,
     is_valid_file_state_path,
     read_file_state,
+    read_file_status,
 )
 
 
@@ -23,6 +24,10 @@ def file(tmp_path):
     return str(path)
 
 
+def change(path, recorded):
+    return describe_file_state_change(path, recorded, read_file_status(path))
+
+
 def test_a_stamp_is_size_time_and_content(file):
     os.utime(file, ns=(7, 7))
     assert read_file_state(file) == FileState(5, 7, content_hash_for_cache(file))
@@ -31,15 +36,13 @@ def test_a_stamp_is_size_time_and_content(file):
 
 def test_a_touch_is_no_change_and_another_content_is(file):
     then = read_file_state(file)
-    assert describe_file_state_change(file, then) is None
+    assert change(file, then) is None
     os.utime(file, ns=(7, 7))
-    assert describe_file_state_change(file, then) is None
+    assert change(file, then) is None
     with open(file, "w") as out:
         out.write("other")
-    assert describe_file_state_change(file, then) == "the content changed after the prediction"
-    assert (
-        describe_file_state_change(file, None) == "the file could not be read when it was indexed"
-    )
+    assert change(file, then) == "the content changed after the prediction"
+    assert change(file, None) == "the file could not be read when it was indexed"
 
 
 def test_a_file_that_is_not_what_was_predicted_keeps_the_hash_of_that_alone(file):
@@ -47,8 +50,8 @@ def test_a_file_that_is_not_what_was_predicted_keeps_the_hash_of_that_alone(file
     assert file_state_table([file], [hash]).to_pylist()[0]["bytes"] == 5
     [row] = file_state_table([file], ["0" * 32]).to_pylist()
     assert row == {"path": file, "bytes": None, "mtime_ns": None, "hash": "0" * 32}
-    assert describe_file_state_change(file, FileState(None, None, "0" * 32))
-    assert describe_file_state_change(file, FileState(None, None, hash)) is None
+    assert change(file, FileState(None, None, "0" * 32))
+    assert change(file, FileState(None, None, hash)) is None
 
 
 def test_paths_are_whole_and_text(tmp_path, monkeypatch):

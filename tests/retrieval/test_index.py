@@ -2,20 +2,25 @@
 
 import json
 import os
-import signal
+import shutil
 import subprocess
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy.special import expit
 
 from surelabel.errors import DataError, InputError, NotFitted, UnknownName
+from surelabel.features.cache import content_hash_for_cache
 from surelabel.records import Predictions, SkippedImage
 from surelabel.retrieval import Index, Query
 
+SAVED_INDEX = Path(__file__).parents[1] / "saved" / "0.1.0" / "index"
 NAMES = ["apple", "fork", "knife", "süße 🍎"]
 
 
@@ -205,12 +210,13 @@ def test_changed_deleted_and_unindexed_images_have_a_reason(tmp_path):
     }
 
 
-def test_a_change_of_the_same_size_is_found_by_its_time(tmp_path):
+@pytest.mark.parametrize("seconds", [5, 2**32])  # of a clock that is set back, or was
+def test_a_change_of_the_same_size_is_found_by_its_time(tmp_path, seconds):
     made = photographs(tmp_path, 2)
     index = Index.create(tmp_path / "index", made)
     with open(made.paths[0], "w") as file:
         file.write("9")
-    os.utime(made.paths[0], ns=(5, 5))
+    os.utime(made.paths[0], (seconds, seconds))
     assert index.changed_paths() == [made.paths[0]]
     index.add(
         replace(
@@ -325,40 +331,14 @@ def test_leftovers_of_a_killed_writer_do_no_harm_and_are_swept(tmp_path):
     leftovers = ["logits-001.npy", "rows-001.parquet", ".order-001.npy.77.new", ".index.json.7.new"]
     for name in leftovers:
         (tmp_path / name).write_text("half")
+    (tmp_path / ".scores-001.npy.0123abcd.new").mkdir()
+    leftovers += [".scores-001.npy.0123abcd.new"]
     (tmp_path / "notes.txt").write_text("mine")
     assert_finds(Index.open(tmp_path), predictions())
     index.add(predictions(40, seed=1, start=30))
     assert not set(leftovers) & set(files_of(tmp_path))
     assert (tmp_path / "notes.txt").exists()
     assert len(Index.open(tmp_path)) == 70
-
-
-WRITER = """
-import sys
-import numpy as np
-from surelabel.records import Predictions
-from surelabel.retrieval import Index
-logits = np.zeros((500, 3), np.float32)
-for turn in range(1000):
-    paths = [f"{turn}-{row}.jpg" for row in range(500)]
-    made = Predictions(paths, ["a", "b", "c"], logits, logits, f"turn {turn}")
-    Index.create(sys.argv[1], made)
-    print(turn, flush=True)
-"""
-
-
-def test_a_killed_writer_leaves_a_whole_index(tmp_path):
-    folder = tmp_path / "index"
-    command = [sys.executable, "-c", WRITER, str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
-        for _ in range(2):
-            writer.stdout.readline()
-        writer.send_signal(signal.SIGKILL)
-    index = Index.open(folder)
-    turn = index.calibration.removeprefix("turn ")
-    assert int(turn) >= 1
-    assert index.paths == [os.path.abspath(f"{turn}-{row}.jpg") for row in range(500)]
-    assert len(index.search("a", 5)) == 5
 
 
 ADDER = """
@@ -396,7 +376,9 @@ def test_two_processes_that_write_at_once_lose_nothing_and_a_reader_sees_no_dama
             adder.stdin.write(b"go\n")
             adder.stdin.flush()
         while any(adder.poll() is None for adder in adders):
-            sizes.append(len(Index.open(tmp_path)))
+            index = Index.open(tmp_path)
+            sizes.append(len(index))
+            assert len(index.search("a", 50)) == len(index)  # also after the next writer's merge
         assert [adder.returncode for adder in adders] == [0, 0]
     assert sizes == sorted(sizes)
     expected = {f"/{who}-{turn}.jpg" for who in "xy" for turn in range(20)}
@@ -430,7 +412,7 @@ def test_an_index_means_the_same_from_every_folder(tmp_path, monkeypatch):
     assert index.paths == paths[1:]
 
 
-@pytest.mark.parametrize("name", ["logits", "order"])
+@pytest.mark.parametrize("name", ["logits", "scores", "order"])
 def test_one_flipped_bit_is_found_by_the_first_search_that_reads_its_label(tmp_path, name):
     Index.create(tmp_path, predictions())
     file = tmp_path / f"{name}-000.npy"
@@ -443,6 +425,181 @@ def test_one_flipped_bit_is_found_by_the_first_search_that_reads_its_label(tmp_p
         index.search('apple & "süße 🍎"')
     with pytest.raises(DataError, match="the checksum of label 3 does not match"):
         index.add(predictions(40, start=40))  # which would write the damaged line anew
+
+
+def test_a_flipped_bit_in_the_features_is_found_before_they_are_copied(tmp_path):
+    Index.create(tmp_path, predictions())
+    file = tmp_path / "features-000.npy"
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    index = Index.open(tmp_path)
+    assert_finds(index, predictions())
+    with pytest.raises(DataError, match=r"features-000\.npy is damaged: the checksum does not"):
+        index.add(predictions(40, start=40))
+    assert_finds(Index.open(tmp_path), predictions())
+
+
+TRUNCATER = """
+import os, sys
+from surelabel.errors import DataError
+from surelabel.retrieval import Index
+for name in ("logits", "scores", "order", "rows"):
+    folder = os.path.join(sys.argv[1], name)
+    index = Index.open(folder)
+    suffix = "parquet" if name == "rows" else "npy"
+    os.truncate(os.path.join(folder, f"{name}-000.{suffix}"), 100)
+    try:
+        index.search("apple & !fork")
+    except DataError as error:
+        print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not truncate mapped files")
+def test_a_file_that_is_truncated_while_the_index_is_open_is_an_error_and_no_signal(tmp_path):
+    names = ("logits", "scores", "order", "rows")
+    Index.create(tmp_path / "logits", predictions(3000))
+    for name in names[1:]:
+        shutil.copytree(tmp_path / "logits", tmp_path / name)
+    command = [sys.executable, "-c", TRUNCATER, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    for name, line in zip(names[:3], lines, strict=False):
+        assert f"{name}-000.npy is damaged: expected 48128 bytes, got 100 bytes" in line
+    assert "rows-000.parquet is damaged: the file cannot be read" in lines[3]
+
+
+def moved(folder, made):
+    """The same predictions for files in another folder."""
+    return replace(made, paths=[f"{folder}/{Path(path).name}" for path in made.paths])
+
+
+def test_a_moved_collection_needs_its_new_root_only(tmp_path):
+    (tmp_path / "old").mkdir()
+    made = photographs(tmp_path / "old", 6)
+    skipped = [SkippedImage(f"{tmp_path}/old/broken.jpg", "truncated")]
+    (tmp_path / "old" / "broken.jpg").write_text("no image")
+    index = Index.create(tmp_path / "index", replace(made, skipped=skipped))
+    assert index.root == f"{tmp_path}/old"
+    (tmp_path / "old").rename(tmp_path / "new")
+    assert len(Index.open(tmp_path / "index").status().deleted) == 6
+    index = Index.open(tmp_path / "index", root=tmp_path / "new")
+    now = moved(tmp_path / "new", made)
+    assert_finds(index, now)
+    status = index.status(now.paths)
+    assert (status.deleted, status.changed) == ({}, {})
+    assert status.not_indexed == {f"{tmp_path}/new/broken.jpg": "truncated"}
+    assert Index.open(tmp_path / "index").root == f"{tmp_path}/old"
+    before = files_of(tmp_path / "index")
+    index.upgrade()
+    assert files_of(tmp_path / "index") == before  # no row is written again
+    index = Index.open(tmp_path / "index")
+    assert (index.root, index.paths) == (f"{tmp_path}/new", now.paths)
+    index.add(now)
+    index.remove(now.paths[:2])
+    assert index.paths == now.paths[2:]
+
+
+def test_an_image_outside_of_the_root_stays_where_it_is(tmp_path):
+    index = Index.create(tmp_path / "index", predictions(3, folder="/in/side"), root="/in")
+    index.add(predictions(2, start=3, folder="/out"))
+    index = Index.open(tmp_path / "index", root="/elsewhere")
+    expected = [f"/elsewhere/side/00{row}.jpg" for row in range(3)] + [
+        "/out/003.jpg",
+        "/out/004.jpg",
+    ]
+    assert index.paths == expected
+    index.upgrade()
+    index = Index.open(tmp_path / "index", root="/out")  # also the root of absolute paths now
+    index.add(predictions(2, start=3, folder="/out"))
+    assert index.paths == [f"/out/side/00{row}.jpg" for row in range(3)] + expected[3:]
+
+
+def test_stored_paths_that_leave_the_root_are_refused_and_not_opened(tmp_path):
+    index = Index.create(tmp_path / "index", photographs(tmp_path, 3))
+    file, listed = tmp_path / "index" / "rows-000.parquet", tmp_path / "index" / "index.json"
+    table = pq.read_table(file)
+    paths = pa.array(["000.jpg", "../../etc/passwd", "002.jpg"])
+    pq.write_table(table.set_column(0, table.schema.field(0), paths), file)
+    fields = json.loads(listed.read_text())
+    fields["shards"][0]["files"][file.name] = file.stat().st_size
+    listed.write_text(json.dumps(fields))
+    index = Index.open(tmp_path / "index", root="/elsewhere")
+    for read in (lambda: index.search("apple"), index.status, lambda: index.paths):
+        with pytest.raises(DataError, match=r"inside the root of the index; got '\.\./\.\./etc"):
+            read()
+    listed.write_text(json.dumps(fields | {"skipped": {"../secret": "x"}}))
+    with pytest.raises(DataError, match=r"inside the root of the index; got '\.\./secret'"):
+        Index.open(tmp_path / "index", root="/elsewhere").upgrade()
+
+
+@pytest.fixture
+def old_index(tmp_path):
+    """Copy of an index of surelabel 0.1.0, which has absolute paths and fewer checksums."""
+    return shutil.copytree(SAVED_INDEX, tmp_path / "index")
+
+
+@pytest.mark.parametrize("key", ["pictures", "images"])  # of 0.1.0 and of later versions
+def test_an_index_of_version_1_is_upgraded_with_the_same_hits(old_index, key):
+    listed = old_index / "index.json"
+    fields = json.loads(listed.read_text())
+    listed.write_text(json.dumps(fields | {key: fields.pop("pictures")}))
+    index, queries = Index.open(old_index), ("lion & !car", "cow", "!airplane & coffee")
+    hits, paths = [index.search(query, 40) for query in queries], index.paths
+    features = np.load(old_index / "features-000.npy")
+    assert index.root == "/collection/pictures"
+    index.remove(paths[:1])
+    assert json.loads(listed.read_text())["version"] == 2
+    assert json.loads(listed.read_text())["root"] == "/collection/pictures"
+    index = Index.open(old_index)
+    assert index.paths == paths[1:]
+    for query, before in zip(queries, hits, strict=True):
+        assert index.search(query, 40) == [hit for hit in before if hit.path != paths[0]]
+    assert len(np.load(old_index / "checksums-001.npy")) == 3
+    assert np.array_equal(np.load(old_index / "features-001.npy"), features[1:])
+    stored = pq.read_table(old_index / "rows-001.parquet")["path"].to_pylist()
+    assert stored == [f"{row:05}.jpg" for row in range(1, 40)]
+
+
+def test_an_index_of_version_1_can_be_opened_with_a_new_root_and_keeps_it(old_index):
+    paths = [path.replace("/collection/pictures/", "/new/") for path in Index.open(old_index).paths]
+    index = Index.open(old_index, root="/new")
+    assert (index.root, index.paths) == ("/new", paths)
+    index.upgrade()
+    assert Index.open(old_index).paths == paths
+
+
+def test_a_damaged_index_of_version_1_is_not_upgraded(old_index):
+    file = old_index / "logits-000.npy"
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    before = (old_index / "index.json").read_bytes()
+    with pytest.raises(DataError, match=r"logits-000\.npy is damaged: the checksum of label 5"):
+        Index.open(old_index).upgrade()
+    assert (old_index / "index.json").read_bytes() == before
+
+
+def test_an_upgrade_of_a_current_index_deletes_leftovers_only(tmp_path):
+    index = Index.create(tmp_path, predictions())
+    before, content = files_of(tmp_path), (tmp_path / "index.json").read_bytes()
+    (tmp_path / "logits-001.npy").write_text("half")
+    (tmp_path / ".logits-002.npy.lock").write_text("")
+    index.upgrade()
+    assert files_of(tmp_path) == before
+    assert (tmp_path / "index.json").read_bytes() == content
+
+
+def test_an_image_that_is_deleted_before_it_is_indexed_is_deleted_and_can_be_found(tmp_path):
+    made = photographs(tmp_path, 3)
+    hashes = [content_hash_for_cache(path) for path in made.paths]
+    os.unlink(made.paths[1])
+    index = Index.create(tmp_path / "index", replace(made, hashes=hashes))
+    os.unlink(made.paths[2])
+    assert list(index.status().deleted) == made.paths[1:]
+    assert_finds(index, made)
 
 
 @pytest.mark.parametrize(
@@ -484,10 +641,17 @@ def test_no_index_a_newer_one_and_a_broken_list_are_distinguished(tmp_path):
     Index.create(tmp_path, predictions())
     listed = tmp_path / "index.json"
     fields = json.loads(listed.read_text())
-    listed.write_text(json.dumps(fields | {"version": 2}))
-    with pytest.raises(DataError, match="has version 2; this package reads versions up to 1"):
+    listed.write_text(json.dumps(fields | {"version": 3}))
+    with pytest.raises(DataError, match="has version 3; this package reads versions up to 2"):
         Index.open(tmp_path)
-    for broken in ("", "[]", '{"version": 1}', listed.read_text()[:-20], '{"version": "x"}'):
+    for broken in (
+        "",
+        "[]",
+        '{"version": 1}',
+        '{"version": 0}',
+        listed.read_text()[:-20],
+        '{"version": "x"}',
+    ):
         listed.write_text(broken)
         with pytest.raises(DataError, match=r"index\.json is damaged.*build the index again"):
             Index.open(tmp_path)

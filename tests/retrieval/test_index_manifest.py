@@ -30,7 +30,7 @@ def listed(tmp_path):
 
 def test_what_is_saved_is_loaded(tmp_path):
     contents = IndexManifest(
-        ("ä", "b"), "model", "by hand", skipped={"/odd\udcff.jpg": "truncated"}
+        ("ä", "b"), "model", "by hand", "/root", skipped={"/odd\udcff.jpg": "truncated"}
     )
     save_index_manifest(tmp_path, contents)
     assert load_index_manifest(tmp_path) == contents
@@ -49,6 +49,9 @@ def test_what_is_saved_is_loaded(tmp_path):
         ({"shards": {}}, "shards must be a list"),
         ({"shards": [3]}, "not subscriptable"),
         ({"version": None}, "not supported"),
+        ({"version": 1.5}, "version must be a whole number"),
+        ({"root": "images"}, "root must be an absolute path"),
+        ({"root": None}, "root must be an absolute path"),
     ],
 )
 def test_a_field_of_another_kind_is_refused(listed, change, message):
@@ -68,6 +71,7 @@ def test_a_field_of_another_kind_is_refused(listed, change, message):
         ({"rows": 2.5}, "whole numbers"),
         ({"number": -1}, "whole numbers"),
         ({"files": []}, "has no attribute"),
+        ({"features_checksum": 7}, "features_checksum must be a number if the shard has features"),
         ({"files": {"../secret": 3}}, "the files of shard 0 must be"),
     ],
 )
@@ -107,3 +111,17 @@ def test_only_an_empty_folder_or_an_index_is_usable(listed):
     (listed.parent / "logits.npy").write_text("mine")
     with pytest.raises(DataError, match=r"found .*logits\.npy\. Choose another folder"):
         check_index_manifest_folder(listed.parent)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[" * 100_000, "nested too deeply"),
+        ('{"version": ' + "1" * 5000 + "}", "a number with more than 4300 digits"),
+        ('{"version": 1, "version": 2}', "the key 'version' twice"),
+    ],
+)
+def test_a_hostile_manifest_is_refused_on_one_line(listed, text, reason):
+    listed.write_text(text)
+    with pytest.raises(DataError, match=rf"index\.json is damaged: .*{reason}\. Restore"):
+        Index.open(listed.parent)

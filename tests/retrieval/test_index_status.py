@@ -3,13 +3,16 @@
 import numpy as np
 
 from surelabel.retrieval.file_state import file_state_table
+from surelabel.retrieval.index_root import IndexRoot
 from surelabel.retrieval.index_status import compute_index_status
-from surelabel.retrieval.shards import ShardRows, write_shard
+from surelabel.retrieval.shard_rows import ShardRows
+from surelabel.retrieval.shard_writing import write_shard
 
 
 def shard_of(folder, paths):
     lines = np.zeros((1, len(paths)), np.float32)
-    return write_shard(folder, 0, [ShardRows(file_state_table(paths), lines, lines, None)])
+    rows = ShardRows.from_arrays(file_state_table(paths), lines, lines, None)
+    return write_shard(folder, 0, [rows])
 
 
 def test_each_image_is_in_one_table_and_removed_rows_in_none(tmp_path, monkeypatch):
@@ -23,7 +26,9 @@ def test_each_image_is_in_one_table_and_removed_rows_in_none(tmp_path, monkeypat
     files[2].unlink()
     (tmp_path / "odd.jpg").write_text("")
     skipped = {str(tmp_path / "odd.jpg"): "empty", str(tmp_path / "was.jpg"): "truncated"}
-    status = compute_index_status([shard], skipped, ["same.jpg", "odd.jpg", "./new.jpg"])
+    status = compute_index_status(
+        [shard], skipped, ["same.jpg", "odd.jpg", "./new.jpg"], IndexRoot.at("/")
+    )
     assert status.n_images == 3
     assert status.changed == {changed: "the content changed after the prediction"}
     assert status.deleted == {gone: "the file no longer exists"}
@@ -34,5 +39,5 @@ def test_each_image_is_in_one_table_and_removed_rows_in_none(tmp_path, monkeypat
 
 
 def test_an_index_without_rows_lacks_every_image(tmp_path):
-    status = compute_index_status([], {}, [str(tmp_path / "a.jpg")])
+    status = compute_index_status([], {}, [str(tmp_path / "a.jpg")], IndexRoot.at("/"))
     assert (status.n_images, list(status.not_indexed)) == (0, [str(tmp_path / "a.jpg")])

@@ -9,6 +9,7 @@ from surelabel.errors import InputError, NotFitted
 from surelabel.features.cache import content_hash_for_cache
 from surelabel.records import Predictions, SkippedImage
 from surelabel.retrieval import Index
+from surelabel.retrieval.index_root import IndexRoot
 from surelabel.retrieval.ingestion import (
     empty_manifest_for_ingestion,
     predictions_to_ingestion_rows,
@@ -29,10 +30,10 @@ def made(tmp_path):
 
 
 def test_rows_are_label_major(made):
-    batch = predictions_to_ingestion_rows(made)
-    assert batch.file_states["path"].to_pylist() == made.paths
-    assert batch.logits.tolist() == [[1, 3], [-2, 0]]
-    assert batch.scores.tolist() == [[2, 6], [-4, 0]]
+    batch = predictions_to_ingestion_rows(made, IndexRoot.at("/"))
+    assert batch.file_states["path"].to_pylist() == [path.removeprefix("/") for path in made.paths]
+    assert [batch.read_label("logits", j).tolist() for j in (0, 1)] == [[1, 3], [-2, 0]]
+    assert [batch.read_label("scores", j).tolist() for j in (0, 1)] == [[2, 6], [-4, 0]]
 
 
 def test_a_file_edited_between_prediction_and_index_is_stale(made, tmp_path):
@@ -56,15 +57,15 @@ def test_skipped_images_keep_their_whole_path(monkeypatch, tmp_path, made):
 def test_two_spellings_of_one_path_are_one_image(made):
     twice = [made.paths[0], made.paths[0].replace("a.jpg", "./a.jpg")]
     with pytest.raises(InputError, match=r"a\.jpg' twice\. Remove one"):
-        predictions_to_ingestion_rows(replace(made, paths=twice))
+        predictions_to_ingestion_rows(replace(made, paths=twice), IndexRoot.at("/"))
 
 
 def test_contents_need_calibration_and_names(made):
-    assert empty_manifest_for_ingestion(made).calibration == "by hand"
+    assert empty_manifest_for_ingestion(made, "/").calibration == "by hand"
     with pytest.raises(NotFitted, match="needs calibrated log-odds"):
-        empty_manifest_for_ingestion(replace(made, calibration=None))
+        empty_manifest_for_ingestion(replace(made, calibration=None), "/")
     with pytest.raises(InputError, match="must be distinct and not empty"):
-        empty_manifest_for_ingestion(replace(made, names=["x", "x"]))
+        empty_manifest_for_ingestion(replace(made, names=["x", "x"]), "/")
 
 
 def test_hashes_are_one_a_path(made):

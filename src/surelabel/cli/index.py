@@ -4,11 +4,26 @@ import click
 
 from surelabel.cli.input_options import (
     labels_input_option,
+    max_image_memory_input_option,
     model_input_option,
     parse_labels_input_option,
 )
 from surelabel.cli.tag import print_tag_skipped_images
-from surelabel.cli.terminal import Terminal, validate_terminal_output_path, with_terminal_options
+from surelabel.cli.terminal import (
+    Command,
+    Terminal,
+    validate_terminal_output_path,
+    with_terminal_options,
+)
+
+
+def index_root_option(function: Command) -> Command:
+    """Add the option ``--root`` for the folder of the images of an index."""
+    return click.option(
+        "--root",
+        metavar="FOLDER",
+        help="Root folder of the images, if they were moved. [root stored in the index]",
+    )(function)
 
 
 @click.command()
@@ -16,15 +31,26 @@ from surelabel.cli.terminal import Terminal, validate_terminal_output_path, with
 @click.argument("images", nargs=-1, required=True)
 @model_input_option
 @labels_input_option
+@index_root_option
+@max_image_memory_input_option
 @with_terminal_options
 def index(
-    terminal: Terminal, folder: str, images: tuple[str, ...], model: str, names: str | None
+    terminal: Terminal,
+    folder: str,
+    images: tuple[str, ...],
+    model: str,
+    names: str | None,
+    root: str | None,
 ) -> None:
     """Create or update an index of images for search.
 
     New images are added to the index in FOLDER, changed images are tagged again, and deleted
     images are removed. IMAGES are folders or image files. All images of an index are tagged with
     the same --model and --labels.
+
+    Paths of images inside the root are stored relative to the root. The root of a new index is the
+    common folder of IMAGES, unless --root is given. If all images were moved, --root stores their
+    new root, and no image is tagged again.
     """
     from surelabel.data import find_images
     from surelabel.recognizer import (
@@ -38,7 +64,9 @@ def index(
         model, labels, default_names=read_names_for_indexing(folder), device=terminal.device
     )
     with terminal.progress("Indexing") as progress:
-        update = index_images_with_recognizer(folder, recognizer, paths, progress=progress)
+        update = index_images_with_recognizer(
+            folder, recognizer, paths, root=root, progress=progress
+        )
     counts = {"added": update.added, "changed": update.changed, "removed": update.removed}
     terminal.print_result(
         {"index": folder, "images": len(update.index), **counts, "skipped": len(update.skipped)},

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from surelabel.cli.index import index_root_option
 from surelabel.cli.terminal import Terminal, format_terminal_table, with_terminal_options
 
 if TYPE_CHECKING:
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
 @click.argument("index")
 @click.argument("query")
 @click.option("-k", type=int, default=20, show_default=True, help="Maximum number of images.")
+@index_root_option
 @with_terminal_options
-def search(terminal: Terminal, index: str, query: str, k: int) -> None:
+def search(terminal: Terminal, index: str, query: str, k: int, root: str | None) -> None:
     """Search an index for images that match several labels.
 
     QUERY lists wanted labels and, after !, unwanted labels, such as "spoon & hot dog & !knife".
@@ -25,7 +27,7 @@ def search(terminal: Terminal, index: str, query: str, k: int) -> None:
     """
     from surelabel.retrieval import Index
 
-    hits = Index.open(index).search(query, k=k)
+    hits = Index.open(index, root=root).search(query, k=k)
     value = [{"path": h.path, "probability": h.probability, "terms": h.terms} for h in hits]
     terminal.print_result(value, format_search_hits(hits))
 

@@ -2,14 +2,15 @@
 
 import hashlib
 import os
+import stat
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 
-from surelabel.errors import InputError
+from surelabel.errors import DataError, InputError
+from surelabel.file_readers import open_regular_file
 
 FILE_STATE_SCHEMA = pa.schema(
     {"path": pa.string(), "bytes": pa.int64(), "mtime_ns": pa.int64(), "hash": pa.string()}
@@ -47,12 +48,18 @@ def is_valid_file_state_path(path: str) -> bool:
 
 
 def read_file_state(path: str) -> FileState | None:
-    """Return the current state of a file, or None if the file cannot be read."""
+    """Return the current state of a file, or None if the file cannot be read.
+
+    Size and modification time are read before the content. If the file changes at the same time,
+    the recorded modification time is too old, and the file is hashed again by the next comparison.
+    """
     try:
-        with Path(path).open("rb") as file:
-            digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
-        status = Path(path).stat()
-    except OSError:
+        with open_regular_file(path) as file:
+            status = os.fstat(file.fileno())
+            digest = hashlib.blake2b(digest_size=16)
+            while block := file.read(2**18):
+                digest.update(block)
+    except DataError:
         return None
     return FileState(status.st_size, status.st_mtime_ns, digest.hexdigest())
 
@@ -94,7 +101,23 @@ def file_state_table(paths: Sequence[str], hashes: Sequence[str] | None = None) 
     return pa.table([column, *fields], schema=FILE_STATE_SCHEMA)
 
 
-def describe_file_state_change(path: str, recorded: FileState | None) -> str | None:
+def replace_file_state_paths(table: pa.Table, paths: Sequence[str]) -> pa.Table:
+    """Return a table of file states with other paths, one for each row."""
+    return table.set_column(0, FILE_STATE_SCHEMA.field("path"), pa.array(paths, pa.string()))
+
+
+def read_file_status(path: str) -> os.stat_result | None:
+    """Return size and modification time of a file, or None if there is no regular file."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):  # ValueError: a stored path contains a NUL byte
+        return None
+    return status if stat.S_ISREG(status.st_mode) else None
+
+
+def describe_file_state_change(
+    path: str, recorded: FileState | None, status: os.stat_result
+) -> str | None:
     """Return the reason why a file is considered changed, or None if the file is unchanged.
 
     If size and modification time equal the recorded values, the file is unchanged. Otherwise the
@@ -104,8 +127,8 @@ def describe_file_state_change(path: str, recorded: FileState | None) -> str | N
         path: Path of the file.
         recorded: State of the file in the index. If None, the file could not be read when the file
             was indexed.
+        status: Current size and modification time, from `read_file_status`.
     """
-    status = Path(path).stat()
     if recorded is None:
         return "the file could not be read when it was indexed"
     if (status.st_size, status.st_mtime_ns) == (recorded.bytes, recorded.mtime_ns):

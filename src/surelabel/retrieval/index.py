@@ -1,5 +1,6 @@
 """Image index: calibrated log-odds in a folder, which are searched without reading the images."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,10 +23,12 @@ from surelabel.retrieval.index_lock import lock_index
 from surelabel.retrieval.index_manifest import (
     IndexManifest,
     check_index_manifest_folder,
+    delete_unlisted_index_files,
     load_index_manifest,
     next_shard_number_in_index_manifest,
     save_index_manifest,
 )
+from surelabel.retrieval.index_root import IndexRoot, common_index_root
 from surelabel.retrieval.index_status import IndexStatus, compute_index_status
 from surelabel.retrieval.ingestion import (
     check_recognizer_of_ingestion,
@@ -34,7 +37,10 @@ from surelabel.retrieval.ingestion import (
     skipped_reasons_of_ingestion,
 )
 from surelabel.retrieval.query import Query, parse, query_to_columns
-from surelabel.retrieval.shards import Shard, ShardRows, write_shard
+from surelabel.retrieval.shard_merging import merge_shards_of_version_1, select_shards_to_merge
+from surelabel.retrieval.shard_rows import ShardRows
+from surelabel.retrieval.shard_writing import write_shard
+from surelabel.retrieval.shards import INDEX_VERSION, Shard
 from surelabel.summaries import Summary
 
 
@@ -43,20 +49,29 @@ class Index:
 
     A lock allows one process to write at a time. New files are written first and ``index.json`` is
     replaced last, so an interrupted process leaves the index unchanged. The next process that
-    writes deletes the files of an interrupted process. Paths are stored as absolute paths.
+    writes deletes the files of an interrupted process.
+
+    The path of an image in the folder `root` is stored relative to `root`. If the images were moved
+    together, the index is opened with their new root. The path of an image outside of `root` is
+    stored as an absolute path, which does not change with `root`.
     """
 
-    def __init__(self, folder: Path, manifest: IndexManifest) -> None:
+    def __init__(self, folder: Path, manifest: IndexManifest, root: IndexRoot) -> None:
         self.folder = folder
         self._manifest = manifest
+        self._root = root
 
     @classmethod
-    def create(cls, folder: str | Path, predictions: Predictions) -> "Index":
+    def create(
+        cls, folder: str | Path, predictions: Predictions, *, root: str | Path | None = None
+    ) -> "Index":
         """Write a new index. An existing index is replaced when the new index is complete.
 
         Args:
             folder: Folder of the index, which must be new, empty or an older index.
             predictions: Calibrated predictions of ``n`` images and ``c`` labels.
+            root: Root folder of the images. If None, the root is the common parent folder of the
+                images, or, without images, the parent folder of the index.
 
         Raises:
             NotFitted: If the predictions are not calibrated.
@@ -66,18 +81,26 @@ class Index:
                 another process.
         """
         check_index_manifest_folder(Path(folder))
-        index = cls(Path(folder), empty_manifest_for_ingestion(predictions))
-        new_rows = predictions_to_ingestion_rows(predictions)
+        skipped = skipped_reasons_of_ingestion(predictions)
+        if root is None:
+            paths = [*absolute_file_state_paths(predictions.paths), *skipped]
+            root = common_index_root(paths, _default_index_root(folder))
+        index_root = IndexRoot.at(os.path.abspath(root))
+        manifest = empty_manifest_for_ingestion(predictions, index_root.current)
+        index = cls(Path(folder), manifest, index_root)
+        new_rows = predictions_to_ingestion_rows(predictions, index_root)
         with lock_index(index.folder):
-            index._write([], new_rows, skipped_reasons_of_ingestion(predictions))
+            index._write([], new_rows, skipped)
         return index
 
     @classmethod
-    def open(cls, folder: str | Path) -> "Index":
+    def open(cls, folder: str | Path, *, root: str | Path | None = None) -> "Index":
         """Open an index. The arrays stay on disk and are mapped into memory.
 
         Args:
             folder: Folder of the index.
+            root: Root folder of the images, if the images were moved. If None, the root is the
+                stored root. The next change of the index, such as `upgrade`, stores the new root.
 
         Raises:
             DataError: If the folder is not an index, a newer version of the package wrote the
@@ -94,7 +117,9 @@ class Index:
                     raise
                 manifest = latest  # a writer replaced the index and deleted the older files
             else:
-                return cls(Path(folder), manifest)
+                stored_root = manifest.root or _root_of_index_version_1(folder, manifest.shards)
+                current_root = stored_root if root is None else os.path.abspath(root)
+                return cls(Path(folder), manifest, IndexRoot(stored_root, current_root))
 
     def __len__(self) -> int:
         return sum(len(shard) for shard in self._manifest.shards)
@@ -122,10 +147,19 @@ class Index:
         return self._manifest.calibration
 
     @property
+    def root(self) -> str:
+        """Absolute path of the folder that contains the images with a relative stored path."""
+        return self._root.current
+
+    @property
     def paths(self) -> list[str]:
-        """Absolute paths of all images, in row order."""
-        shards = self._manifest.shards
-        return [path for shard in shards for path in shard.active_file_states["path"].to_pylist()]
+        """Absolute paths of all images, in row order.
+
+        Raises:
+            DataError: If a stored path leaves the root.
+        """
+        tables = [shard.active_file_states for shard in self._manifest.shards]
+        return [self._root.resolve(path) for table in tables for path in table["path"].to_pylist()]
 
     def search(self, query: str | Query, k: int = 20) -> HitList:
         """Return the ``k`` images that match a query with the highest probability, by exact search.
@@ -142,7 +176,8 @@ class Index:
             InputError: If the query violates the grammar of `parse`, or ``k`` is not a whole number
                 of at least 1.
             UnknownName: If a label of the query is not in the index.
-            DataError: If the data of a queried label is damaged on disk.
+            DataError: If the data of a queried label is damaged on disk, a file of the index was
+                truncated after the index was opened, or the stored path of a hit leaves the root.
         """
         if not isinstance(k, int | np.integer) or k < 1:
             raise InputError(
@@ -181,19 +216,15 @@ class Index:
         """
         manifest = self._manifest
         check_recognizer_of_ingestion(manifest, predictions)
-        new_rows, unreadable = (
-            predictions_to_ingestion_rows(predictions),
-            skipped_reasons_of_ingestion(predictions),
-        )
+        new_rows = predictions_to_ingestion_rows(predictions, self._root)
+        unreadable = skipped_reasons_of_ingestion(predictions)
         replaced = {*absolute_file_state_paths(predictions.paths), *unreadable}
+        stored_paths = self._stored_forms(replaced)
         with self._locked():
             shards = [
-                shard.with_removed_rows(shard.find_rows(list(replaced)))
-                for shard in manifest.shards
+                shard.with_removed_rows(shard.find_rows(stored_paths)) for shard in manifest.shards
             ]
-            skipped = {
-                path: reason for path, reason in manifest.skipped.items() if path not in replaced
-            }
+            skipped = {p: reason for p, reason in self._skipped().items() if p not in replaced}
             self._write(shards, new_rows, skipped | unreadable)
 
     def remove(self, paths: Iterable[str]) -> None:
@@ -209,7 +240,8 @@ class Index:
         """
         removed_paths = list(dict.fromkeys(absolute_file_state_paths(paths)))
         with self._locked():
-            rows = [shard.find_rows(removed_paths) for shard in self._manifest.shards]
+            stored_paths = self._stored_forms(removed_paths)
+            rows = [shard.find_rows(stored_paths) for shard in self._manifest.shards]
             if sum(map(len, rows)) < len(removed_paths):
                 indexed = set(self.paths)
                 unknown = [path for path in removed_paths if path not in indexed]
@@ -219,7 +251,25 @@ class Index:
                 )
             pairs = zip(self._manifest.shards, rows, strict=True)
             shards = [shard.with_removed_rows(shard_rows) for shard, shard_rows in pairs]
-            self._write(shards, None, self._manifest.skipped)
+            self._write(shards, None, self._skipped())
+
+    def upgrade(self) -> None:
+        """Complete what an earlier version or an interrupted process left.
+
+        An index of an earlier version is written in the current version, without predicting again.
+        A root that differs from the stored root is stored. Files of an interrupted process are
+        deleted. If the process is killed, the index is unchanged or complete.
+
+        Raises:
+            DataError: If another process changed or is changing the index, or the index is damaged
+                or cannot be written.
+        """
+        with self._locked():
+            is_current = self._manifest.version == INDEX_VERSION
+            if is_current and self._root.stored == self._root.current:
+                delete_unlisted_index_files(self.folder, self._manifest)
+            else:
+                self._write(self._manifest.shards, None, self._skipped())
 
     def changed_paths(self) -> list[str]:
         """Return the paths of indexed images whose file changed after the prediction."""
@@ -231,12 +281,17 @@ class Index:
         Args:
             images: Paths of the images that should be in the index. If None, only images that could
                 not be read at prediction time are reported as not indexed.
+
+        Raises:
+            DataError: If a stored path leaves the root, or the stored paths are damaged.
         """
-        return compute_index_status(self._manifest.shards, self._manifest.skipped, images or ())
+        manifest = self._manifest
+        return compute_index_status(manifest.shards, manifest.skipped, images or (), self._root)
 
     def _summary(self) -> Summary:
         properties = {
             "folder": str(self.folder),
+            "root": self.root,
             "images": len(self),
             "labels": len(self._manifest.names),
             "calibration": self.calibration,
@@ -244,20 +299,41 @@ class Index:
         }
         return Summary("Index", properties)
 
+    def _skipped(self) -> dict[str, str]:
+        """Return the reason for each image that could not be read, by absolute path."""
+        skipped = self._manifest.skipped
+        return {self._root.resolve(path): reason for path, reason in skipped.items()}
+
+    def _stored_forms(self, paths: Iterable[str]) -> list[str]:
+        return [form for path in paths for form in self._root.stored_forms(path)]
+
     def _write(
         self, shards: Sequence[Shard], new_rows: ShardRows | None, skipped: dict[str, str]
     ) -> None:
-        """Write new rows as a shard, then ``index.json``."""
-        all_shards, batches = _select_index_shards_to_rewrite(shards, new_rows)
+        """Write new rows and the rows of merged shards as one shard, then ``index.json``.
+
+        Args:
+            shards: Shards of the index, with removed rows.
+            new_rows: New rows. If None, no rows are added.
+            skipped: Reason for each image that could not be read, by absolute path.
+        """
+        old = self._manifest
+        if old.version == INDEX_VERSION:
+            all_shards, batches = select_shards_to_merge(shards, new_rows)
+        else:
+            all_shards, batches = [], merge_shards_of_version_1(shards, new_rows, self._root)
         if batches:
             number = next_shard_number_in_index_manifest(self.folder)
             all_shards.append(write_shard(self.folder, number, batches))
-        old = self._manifest
         for shard in all_shards:
             shard.check_files(len(old.names))
-        manifest = IndexManifest(old.names, old.model, old.calibration, tuple(all_shards), skipped)
+        root = IndexRoot.at(self._root.current)
+        skipped = {root.stored_path(path): reason for path, reason in skipped.items()}
+        manifest = IndexManifest(
+            old.names, old.model, old.calibration, root.current, tuple(all_shards), skipped
+        )
         save_index_manifest(self.folder, manifest)
-        self._manifest = manifest
+        self._manifest, self._root = manifest, root
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -282,28 +358,22 @@ class Index:
         probabilities = expit(logits.astype(np.float64))
         paths = shard.file_states["path"].take(rows).to_pylist()
         return [
-            Hit(path, probability, dict(zip(names, label_probabilities, strict=True)))
+            Hit(
+                self._root.resolve(path),
+                probability,
+                dict(zip(names, label_probabilities, strict=True)),
+            )
             for path, probability, label_probabilities in zip(
                 paths, np.exp(scores).tolist(), probabilities.tolist(), strict=True
             )
         ]
 
 
-def _select_index_shards_to_rewrite(
-    shards: Sequence[Shard], new_rows: ShardRows | None
-) -> tuple[list[Shard], list[ShardRows]]:
-    """Return the shards that stay unchanged, and the rows to write as one new shard.
+def _default_index_root(folder: str | Path) -> str:
+    return os.path.dirname(os.path.abspath(folder))
 
-    The last shard is rewritten if most of its rows were removed, or if it has at most as many rows
-    as the new shard. Therefore the number of shards is logarithmic in the number of additions.
-    """
-    unchanged = [shard for shard in shards if len(shard)]
-    batches = [] if new_rows is None or not new_rows.file_states.num_rows else [new_rows]
-    n_rows = sum(batch.file_states.num_rows for batch in batches)
-    while unchanged and (
-        len(unchanged[-1]) <= n_rows or 2 * len(unchanged[-1]) < unchanged[-1].n_rows
-    ):
-        last = unchanged.pop()
-        batches.insert(0, last.read_active_rows())
-        n_rows += len(last)
-    return unchanged, batches
+
+def _root_of_index_version_1(folder: str | Path, shards: Sequence[Shard]) -> str:
+    """Return the common parent folder of the images of an index with absolute paths."""
+    paths = [path for shard in shards for path in shard.active_file_states["path"].to_pylist()]
+    return common_index_root(paths, _default_index_root(folder))

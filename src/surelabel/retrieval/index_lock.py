@@ -1,24 +1,13 @@
 """Write lock of an index. The operating system releases the lock when the process ends."""
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from surelabel.errors import DataError
+from surelabel.file_locks import lock_open_file
 
 LOCK_FILE = "index.lock"  # never deleted: two processes could lock a file that is recreated
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock_index_file(descriptor: int) -> None:
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-else:
-    import fcntl
-
-    def _lock_index_file(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @contextmanager
@@ -40,7 +29,7 @@ def lock_index(folder: Path) -> Iterator[None]:
         ) from error
     with file:
         try:
-            _lock_index_file(file.fileno())
+            lock_open_file(file.fileno())
         except (BlockingIOError, PermissionError) as error:
             raise DataError(
                 f"Another process is writing {folder}. Run the command again when that process has "

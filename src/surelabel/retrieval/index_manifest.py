@@ -1,23 +1,26 @@
 """``index.json``: the manifest, which lists the shards of an index and is replaced atomically."""
 
 import json
+import ntpath
+import posixpath
 import re
 import secrets
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from surelabel.errors import DataError
+from surelabel.file_readers import read_json
 from surelabel.files import atomic_file
+from surelabel.leftover_files import delete_path
 from surelabel.retrieval.index_lock import LOCK_FILE
-from surelabel.retrieval.shards import Shard
+from surelabel.retrieval.shards import INDEX_VERSION, Shard
 
-INDEX_VERSION = 1
+_BUILD_AGAIN = "Restore the file, or build the index again (`surelabel index`)."
 _INDEX_FILE_NAME = re.compile(
     r"\.?(?:(?:rows|logits|scores|order|checksums|features)-(\d{3,})\.(?:parquet|npy)|index\.json)"
-    r"(?:\.\d+\.new)?|" + re.escape(LOCK_FILE)
+    r"(?:\.(?:\d+|[0-9a-f]{8})\.new|\.lock)?|" + re.escape(LOCK_FILE)
 )
 
 
@@ -29,17 +32,22 @@ class IndexManifest:
         names: Label names, length c.
         model: Fingerprint of the recognizer.
         calibration: Description of the calibration of the log-odds.
+        root: Absolute path of the folder that contains the images with a relative stored path. In
+            version 1, all stored paths are absolute, and the value is None.
         shards: Shards of the index, in row order.
-        skipped: Reason for each image that could not be read, by path.
+        skipped: Reason for each image that could not be read, by stored path.
         revision: Random identifier, which changes whenever the index changes.
+        version: Version of the index, from 1 to 2; new indexes have version 2.
     """
 
     names: tuple[str, ...]
     model: str
     calibration: str
+    root: str | None
     shards: tuple[Shard, ...] = ()
     skipped: dict[str, str] = field(default_factory=dict)
     revision: str = field(default_factory=lambda: secrets.token_hex(8))
+    version: int = INDEX_VERSION
 
 
 def save_index_manifest(folder: Path, manifest: IndexManifest) -> None:
@@ -47,28 +55,33 @@ def save_index_manifest(folder: Path, manifest: IndexManifest) -> None:
 
     Args:
         folder: Folder of the index.
-        manifest: New manifest.
+        manifest: New manifest, of the current version.
 
     Raises:
         DataError: If the folder cannot be written.
     """
     fields = {
         "format": "surelabel index",
-        "version": INDEX_VERSION,
+        "version": manifest.version,
         "revision": manifest.revision,
         "images": sum(map(len, manifest.shards)),
         "names": manifest.names,
         "model": manifest.model,
         "calibration": manifest.calibration,
+        "root": manifest.root,
         "shards": [shard.entry for shard in manifest.shards],
         "skipped": manifest.skipped,
     }
     with atomic_file(folder / "index.json") as file:
         file.write_text(json.dumps(fields, indent=1), encoding="ascii")
+    delete_unlisted_index_files(folder, manifest)
+
+
+def delete_unlisted_index_files(folder: Path, manifest: IndexManifest) -> None:
+    """Delete the index files that a manifest does not list, such as those of a killed process."""
     listed = {"index.json", LOCK_FILE}.union(*(shard.files for shard in manifest.shards))
     for unlisted in (file for file in _index_manifest_files(folder) if file.name not in listed):
-        with suppress(PermissionError):  # mapped by a reader on Windows; the next writer deletes it
-            unlisted.unlink(missing_ok=True)
+        delete_path(unlisted)  # mapped by a reader on Windows; the next writer deletes it
 
 
 def load_index_manifest(folder: Path) -> IndexManifest:
@@ -88,7 +101,7 @@ def load_index_manifest(folder: Path) -> IndexManifest:
             f"Check the path, or build the index with `surelabel index`."
         )
     try:
-        fields = json.loads(file.read_text(encoding="ascii"))
+        fields = read_json(file, remedy=_BUILD_AGAIN)
         if fields["version"] > INDEX_VERSION:
             raise DataError(
                 f"{file} has version {fields['version']}; this package reads versions up to "
@@ -99,16 +112,18 @@ def load_index_manifest(folder: Path) -> IndexManifest:
         if isinstance(error, DataError):
             raise
         reason = f"{error} is missing" if isinstance(error, KeyError) else error
-        raise DataError(
-            f"{file} is damaged: {reason}. Restore the file, or build the index again "
-            f"(`surelabel index`)."
-        ) from error
+        raise DataError(f"{file} is damaged: {reason}. {_BUILD_AGAIN}") from error
 
 
 def _parse_index_manifest(folder: Path, fields: dict[str, Any]) -> IndexManifest:
     """Return the manifest, or raise ValueError if the type or range of a field is invalid."""
     strings = [fields[name] for name in ("model", "calibration", "revision")]
     names, skipped, entries = fields["names"], fields["skipped"], fields["shards"]
+    version, root = fields["version"], None
+    if type(version) is not int or version < 1:
+        raise ValueError("version must be a whole number of 1 or more")
+    if version > 1 and not _is_absolute_path_in_index_manifest(root := fields["root"]):
+        raise ValueError("root must be an absolute path")
     if not _is_string_list_in_index_manifest(strings):
         raise ValueError("model, calibration and revision must be strings")
     if (
@@ -121,15 +136,20 @@ def _parse_index_manifest(folder: Path, fields: dict[str, Any]) -> IndexManifest
         raise ValueError("skipped must map each path to a reason")
     if not isinstance(entries, list):
         raise ValueError("shards must be a list")
-    shards = tuple(Shard.from_entry(folder, entry) for entry in entries)
+    shards = tuple(Shard.from_entry(folder, entry, version) for entry in entries)
     if len({shard.number for shard in shards}) < len(shards):
         raise ValueError("a shard is listed twice")
     model, calibration, revision = strings
-    return IndexManifest(tuple(names), model, calibration, shards, skipped, revision)
+    return IndexManifest(tuple(names), model, calibration, root, shards, skipped, revision, version)
 
 
 def _is_string_list_in_index_manifest(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_absolute_path_in_index_manifest(value: Any) -> bool:
+    """Return whether a value is an absolute path of this or of another operating system."""
+    return isinstance(value, str) and (posixpath.isabs(value) or ntpath.isabs(value))
 
 
 def check_index_manifest_folder(folder: Path) -> None:

@@ -8,7 +8,9 @@ from surelabel.retrieval.file_state import (
     FileState,
     absolute_file_state_paths,
     describe_file_state_change,
+    read_file_status,
 )
+from surelabel.retrieval.index_root import IndexRoot
 from surelabel.retrieval.shards import Shard
 
 
@@ -30,27 +32,33 @@ class IndexStatus:
 
 
 def compute_index_status(
-    shards: Sequence[Shard], skipped: Mapping[str, str], images: Iterable[str]
+    shards: Sequence[Shard], skipped: Mapping[str, str], images: Iterable[str], root: IndexRoot
 ) -> IndexStatus:
     """Compare the rows of an index with the files on disk.
 
     Args:
         shards: Shards of the index.
-        skipped: Reason for each image that could not be read at prediction time, by path.
+        skipped: Reason for each image that could not be read at prediction time, by stored path.
         images: Paths of the images that should be in the index.
+        root: Root folder of the stored paths.
+
+    Raises:
+        DataError: If a stored path leaves the root, or the paths and file states are damaged.
     """
     indexed, changed, deleted = set(), {}, {}
     for shard in shards:
-        for row in shard.active_file_states.to_pylist():
-            path = row.pop("path")
+        columns = [column.to_pylist() for column in shard.active_file_states.columns]
+        for stored_path, size, mtime_ns, hash in zip(*columns, strict=True):
+            path = root.resolve(stored_path)
             indexed.add(path)
-            if not os.path.isfile(path):
+            recorded = None if hash is None else FileState(size, mtime_ns, hash)
+            status = read_file_status(path)
+            if status is None:
                 deleted[path] = "the file no longer exists"
-            elif reason := describe_file_state_change(
-                path, None if row["hash"] is None else FileState(**row)
-            ):
+            elif reason := describe_file_state_change(path, recorded, status):
                 changed[path] = reason
-    not_indexed = {path: reason for path, reason in skipped.items() if os.path.isfile(path)}
+    not_indexed = {root.resolve(path): reason for path, reason in skipped.items()}
+    not_indexed = {path: reason for path, reason in not_indexed.items() if os.path.isfile(path)}
     for path in absolute_file_state_paths(images):
         if path not in indexed:
             not_indexed.setdefault(path, "the image was never added to the index")

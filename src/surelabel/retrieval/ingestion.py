@@ -3,18 +3,26 @@
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from surelabel.arrays import LOGIT_LIMIT
 from surelabel.errors import InputError, NotFitted
 from surelabel.records import Predictions
-from surelabel.retrieval.file_state import absolute_file_state_paths, file_state_table
+from surelabel.retrieval.file_state import (
+    absolute_file_state_paths,
+    file_state_table,
+    replace_file_state_paths,
+)
 from surelabel.retrieval.index_manifest import IndexManifest
-from surelabel.retrieval.shards import ShardRows
+from surelabel.retrieval.index_root import IndexRoot
+from surelabel.retrieval.shard_rows import ShardRows
 
 
-def empty_manifest_for_ingestion(predictions: Predictions) -> IndexManifest:
+def empty_manifest_for_ingestion(predictions: Predictions, root: str) -> IndexManifest:
     """Return the manifest of a new, empty index for the given predictions.
+
+    Args:
+        predictions: Predictions of the images.
+        root: Absolute path of the folder that contains images with a relative stored path.
 
     Raises:
         NotFitted: If the predictions are not calibrated.
@@ -32,11 +40,15 @@ def empty_manifest_for_ingestion(predictions: Predictions) -> IndexManifest:
             f"Label names of an index must be distinct and not empty; got "
             f"{_abbreviate_ingestion_value(invalid_names)}. Rename these labels."
         )
-    return IndexManifest(names, predictions.model, predictions.calibration)
+    return IndexManifest(names, predictions.model, predictions.calibration, root)
 
 
-def predictions_to_ingestion_rows(predictions: Predictions) -> ShardRows:
+def predictions_to_ingestion_rows(predictions: Predictions, root: IndexRoot) -> ShardRows:
     """Convert predictions to index rows, with the file state of each image at prediction time.
+
+    Args:
+        predictions: Predictions of the images.
+        root: Root folder of the stored paths.
 
     Raises:
         InputError: If a logit is outside [-40, 40], a score is not finite, or a path occurs twice
@@ -53,7 +65,9 @@ def predictions_to_ingestion_rows(predictions: Predictions) -> ShardRows:
             f"{scores[row, column]} for {predictions.names[column]!r}. Predict the image again."
         )
     file_states = file_state_table(predictions.paths, predictions.hashes)
-    return ShardRows(file_states, logits.T, scores.T, predictions.features)
+    stored_paths = [root.stored_path(path) for path in file_states["path"].to_pylist()]
+    file_states = replace_file_state_paths(file_states, stored_paths)
+    return ShardRows.from_arrays(file_states, logits.T, scores.T, predictions.features)
 
 
 def skipped_reasons_of_ingestion(predictions: Predictions) -> dict[str, str]:
@@ -73,18 +87,16 @@ def check_recognizer_of_ingestion(manifest: IndexManifest, predictions: Predicti
         NotFitted: If the predictions are not calibrated.
         InputError: If model, calibration, names or feature width differ from those of the index.
     """
-    other = empty_manifest_for_ingestion(predictions)
+    other = empty_manifest_for_ingestion(predictions, "")
     pairs = {
         "model": (manifest.model, other.model),
         "calibration": (manifest.calibration, other.calibration),
         "names": (manifest.names, other.names),
     }
-    if manifest.shards:
-        widths = [
-            _feature_width_of_ingestion(manifest.shards[0].features),
-            _feature_width_of_ingestion(predictions.features),
-        ]
-        pairs["feature width"] = (str(widths[0]), str(widths[1]))
+    if manifest.shards and len(predictions):
+        features = predictions.features
+        feature_width = 0 if features is None else features.shape[1]
+        pairs["feature width"] = (str(manifest.shards[0].feature_width or 0), str(feature_width))
     for quantity, (expected, actual) in pairs.items():
         if expected != actual:
             raise InputError(
@@ -93,10 +105,6 @@ def check_recognizer_of_ingestion(manifest: IndexManifest, predictions: Predicti
                 f"{_abbreviate_ingestion_value(actual)}. Predict with the same recognizer, or "
                 f"build the index again (`surelabel index`)."
             )
-
-
-def _feature_width_of_ingestion(features: npt.NDArray[np.float16] | None) -> int:
-    return 0 if features is None else features.shape[1]
 
 
 def _abbreviate_ingestion_value(value: str | Sequence[str]) -> str:

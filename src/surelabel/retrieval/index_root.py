@@ -1,0 +1,99 @@
+"""Root folder of an index: image paths are stored relative to the root, so that it can be moved."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from surelabel.errors import DataError
+
+_UNSAFE_PARTS = frozenset(("", ".", ".."))
+_WINDOWS_CHARACTERS = frozenset("\\:")  # second separator, drive
+
+
+@dataclass(frozen=True)
+class IndexRoot:
+    """Root folder of the stored image paths of an index.
+
+    The path of an image in the root is stored relative to the root, with ``/`` between folders. The
+    path of any other image is stored as an absolute path.
+
+    Attributes:
+        stored: Absolute path of the root when the index was written.
+        current: Absolute path of the root now. Images in ``stored`` are searched in ``current``.
+    """
+
+    stored: str
+    current: str
+
+    @classmethod
+    def at(cls, folder: str) -> "IndexRoot":
+        """Return a root that was not moved; the argument is an absolute path."""
+        return cls(folder, folder)
+
+    def stored_path(self, path: str) -> str:
+        """Return the stored form of an absolute path, for the root ``current``."""
+        relative_path = _path_relative_to_index_root(path, self.current)
+        return path if relative_path is None else relative_path.replace(os.sep, "/")
+
+    def resolve(self, path: str) -> str:
+        """Return the absolute path of an image.
+
+        Args:
+            path: Stored path. The path of a file in ``stored`` can also be absolute, as in an index
+                of version 1.
+
+        Raises:
+            DataError: If the path is relative and leaves the root.
+        """
+        if _is_absolute_path_in_index(path):
+            if self.stored == self.current:
+                return path
+            relative_path = _path_relative_to_index_root(path, self.stored)
+            return path if relative_path is None else self._prefix + relative_path
+        has_drive = os.sep != "/" and not _WINDOWS_CHARACTERS.isdisjoint(path)
+        if has_drive or not _UNSAFE_PARTS.isdisjoint(path.split("/")):
+            raise DataError(
+                f"Stored image paths must be absolute or inside the root of the index; got "
+                f"{path!r}. The index is damaged or unsafe; build the index again "
+                f"(`surelabel index`)."
+            )
+        return self._prefix + path.replace("/", os.sep)
+
+    @cached_property
+    def _prefix(self) -> str:
+        return self.current.rstrip(os.sep) + os.sep
+
+    def stored_forms(self, path: str) -> list[str]:
+        """Return all stored paths that `resolve` maps to an absolute path."""
+        relative_path = _path_relative_to_index_root(path, self.current)
+        forms = [] if relative_path is None else [self.stored_path(path)]
+        if self.stored == self.current or _path_relative_to_index_root(path, self.stored) is None:
+            forms.append(path)
+        if relative_path is not None and self.stored != self.current:
+            forms.append(os.path.join(self.stored, relative_path))
+        return forms
+
+
+def common_index_root(paths: Iterable[str], default: str) -> str:
+    """Return the common parent folder of images.
+
+    Args:
+        paths: Absolute paths of the images.
+        default: Absolute path that is returned if there is no image, or if the images have no
+            common folder, as on two drives of Windows.
+    """
+    try:
+        return os.path.commonpath({os.path.dirname(path) for path in paths})
+    except ValueError:
+        return default
+
+
+def _is_absolute_path_in_index(path: str) -> bool:
+    return path.startswith("/") if os.sep == "/" else os.path.isabs(path)  # four times as fast
+
+
+def _path_relative_to_index_root(path: str, root: str) -> str | None:
+    """Return a path relative to the root, or None if the path is not in the root."""
+    prefix = root if root.endswith(os.sep) else root + os.sep
+    return path[len(prefix) :] if path.startswith(prefix) and path != prefix else None
