@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from surelabel.errors import InputError
-from surelabel.views import FUSIONS
+from surelabel.views import FUSIONS, LABEL_COMPARING_FUSIONS
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 every = pytest.mark.parametrize("fusion", FUSIONS.values(), ids=FUSIONS.keys())
@@ -42,6 +42,13 @@ def test_permuting_the_names_permutes_the_columns(fusion, scores):
     torch.testing.assert_close(
         fusion(image[:, order], views[..., order]), fusion(image, views)[:, order]
     )
+
+
+@pytest.mark.parametrize("name", FUSIONS)
+def test_added_names_change_other_columns_only_if_the_fusion_is_declared_to_compare(name, scores):
+    few = FUSIONS[name](*(values[..., :3] for values in scores))
+    is_equal = torch.allclose(few, FUSIONS[name](*scores)[:, :3])
+    assert is_equal != (name in LABEL_COMPARING_FUSIONS)
 
 
 @every

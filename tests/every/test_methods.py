@@ -15,6 +15,7 @@ from surelabel.links import Sigmoid
 from surelabel.losses import binary
 from surelabel.methods import (
     METHODS,
+    SCORE_DOMAINS,
     LearnsFromImages,
     LearnsFromTargets,
     LocalizesLabels,
@@ -26,6 +27,7 @@ from surelabel.methods import (
     UsesLadder,
     UsesViews,
     check_method_contract,
+    copy_method_fit,
     score_patches_with_any_method,
 )
 from surelabel.records import Features
@@ -36,6 +38,7 @@ from surelabel.training import (
     objective_mean_over_known,
     run_training_loop,
 )
+from surelabel.transport import TRANSPORTS
 
 NAMES = ["lion", "guitar", "pizza", "bus"]
 GRID = (3, 4)
@@ -48,18 +51,30 @@ def those(condition):
     return pytest.mark.parametrize("method", chosen)
 
 
-def relative(method):
-    """Whether names are held against each other unless one asks for something else."""
-    held = table_entry_settings(method).get("domain") not in (None, "reference")
-    at_once = issubclass(method, LearnsFromImages)
-    return held or at_once or "transport" in table_entry_settings(method)
+def settings_of_open_vocabulary():
+    """Return each open-vocabulary method with defaults, each score domain and each transport."""
+    tables = {"domain": SCORE_DOMAINS, "transport": TRANSPORTS}
+    for name, method in METHODS.items():
+        if not method.open_vocabulary:
+            continue
+        yield pytest.param(method, {}, id=name)
+        for setting, table in tables.items():
+            for value in table if setting in table_entry_settings(method) else ():
+                yield pytest.param(method, {setting: value}, id=f"{name}-{value}")
 
 
 every = those(lambda method: True)
 with_domains = those(lambda method: "domain" in table_entry_settings(method))
 with_views = those(lambda method: "views" in method.needs)
 of_vectors = those(lambda method: not set(method.needs) - {"views", "pixels"})
-of_open_vocabulary = those(lambda method: method.open_vocabulary and not relative(method))
+of_open_vocabulary = pytest.mark.parametrize(
+    ("method", "settings"), list(settings_of_open_vocabulary())
+)
+with_independent_labels = those(
+    lambda method: (
+        method.open_vocabulary and table_entry_settings(method).get("domain") in (None, "reference")
+    )
+)
 learning = those(lambda method: method.learns_from == "labels")
 learning_at_once = those(lambda method: issubclass(method, LearnsFromImages))
 with_heads = those(lambda method: issubclass(method, TrainsSeveralHeads))
@@ -143,10 +158,10 @@ def images(encoder):
     return Images(encoder)
 
 
-def made(method, encoder, names=NAMES):
+def made(method, encoder, names=NAMES, **settings):
     """A method that has seen the images it learns from without labels, if it does."""
     torch.manual_seed(0)
-    it = method(encoder, names).eval()
+    it = method(encoder, names, **settings).eval()
     if isinstance(it, LearnsFromImages):
         it.fit_unlabelled(Images(encoder)(it, range(100, 130)))
     return it
@@ -270,9 +285,24 @@ def test_permuting_the_names_permutes_the_columns(method, encoder, images):
 
 
 @of_open_vocabulary
-def test_a_name_keeps_its_score_when_others_are_added(method, encoder, images):
-    alone, among = made(method, encoder, NAMES[:1]), made(method, encoder)
-    torch.testing.assert_close(scores(alone, images), scores(among, images)[:, :1])
+def test_added_labels_change_the_scores_of_other_labels_only_if_the_method_declares_it(
+    method, settings, encoder, images
+):
+    few = made(method, encoder, **settings)
+    many = made(method, encoder, ["cow", *NAMES, "sky", "coffee"], **settings)
+    copy_method_fit(few, many, encoder)
+    before, after = scores(few, images), scores(many, images)[:, 1 : 1 + len(NAMES)]
+    is_equal = torch.allclose(before, after, rtol=0, atol=1e-5)
+    assert is_equal != few.scores_depend_on_other_labels
+    assert many.scores_depend_on_other_labels == few.scores_depend_on_other_labels
+
+
+@with_independent_labels
+def test_a_label_of_the_fit_keeps_its_score_without_the_others(method, encoder, images):
+    it = made(method, encoder)
+    one = made(method, encoder, NAMES[2:3])
+    copy_method_fit(it, one, encoder)
+    torch.testing.assert_close(scores(one, images), scores(it, images)[:, 2:3], rtol=0, atol=1e-5)
 
 
 @with_domains

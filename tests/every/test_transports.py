@@ -4,11 +4,14 @@ import pytest
 import torch
 
 from surelabel.errors import InputError
-from surelabel.transport import TRANSPORTS
+from surelabel.transport import TRANSPORTS, bipartite
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 SIZES = [(4, 12, 5), (4, 5, 12), (4, 7, 1), (4, 1, 6), (1, 1, 1)]
 every = pytest.mark.parametrize("transport", TRANSPORTS.values(), ids=TRANSPORTS.keys())
+with_potentials = pytest.mark.parametrize(
+    "transport", [pytest.param(t, id=name) for name, t in TRANSPORTS.items() if t is not bipartite]
+)
 sizes = pytest.mark.parametrize("size", SIZES, ids=str)
 
 
@@ -61,6 +64,24 @@ def test_applied_to_values_it_is_the_sum_over_regions(transport, size):
     plan = transport(*problem(*size))
     values = torch.randn(size, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     close(plan.apply(values), (plan.matrix * values).sum(1))
+
+
+@with_potentials
+@sizes
+def test_shares_of_the_labels_of_the_plan_are_its_columns(transport, size):
+    cost, rows, columns = problem(*size)
+    plan = transport(cost, rows, columns)
+    close(plan.column_shares(cost) * columns[:, None], plan.matrix)
+
+
+@with_potentials
+def test_shares_of_another_label_do_not_depend_on_what_else_is_asked_for(transport):
+    cost, rows, columns = problem()
+    plan, others = transport(cost, rows, columns), problem(labels=9, seed=1)[0].requires_grad_()
+    shares = plan.column_shares(others)
+    close(shares.sum(1), torch.ones(4, 9, dtype=torch.float64))
+    close(plan.column_shares(others[:, :, 6:7]), shares[:, :, 6:7])
+    assert not shares.requires_grad
 
 
 @every

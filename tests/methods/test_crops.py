@@ -128,3 +128,11 @@ def test_numbers_out_of_range_are_refused(bad, encoder):
 def test_an_area_that_is_none_is_refused(encoder):
     with pytest.raises(InputError, match="area must be two fractions"):
         Crops(encoder, NAMES, area=(0.5, 0.2))
+
+
+def test_scores_depend_on_other_labels_where_labels_stop_the_crops_or_are_compared(encoder):
+    declared = {
+        settings: Crops(encoder, NAMES, **dict([settings])).scores_depend_on_other_labels
+        for settings in [("patience", 0), ("patience", 1), ("fusion", "mean_of_centred")]
+    }
+    assert list(declared.values()) == [False, True, True]

@@ -1,4 +1,5 @@
 import json
+import os
 import shutil
 
 import numpy as np
@@ -100,6 +101,23 @@ def test_a_prompt_file_is_needed_no_more(tmp_path):
     assert Recognizer.load(tmp_path / "saved").fingerprint == first.fingerprint
 
 
+def test_a_saved_run_names_no_file_of_prompt_templates(tmp_path):
+    Recognizer.zero_shot("tiny-vit", ["lion"]).save(tmp_path / "saved")
+    (tmp_path / "secret.txt").write_text("a {} here\n")
+    run = tmp_path / "saved" / "run.toml"
+    templates = f'[method]\ntemplates = "{tmp_path / "secret.txt"}"'
+    run.write_text(run.read_text().replace("[method]", templates))
+    with pytest.raises(DataError, match=r"templates in .*run\.toml must be one of .*secret\.txt"):
+        Recognizer.load(tmp_path / "saved")
+
+
+def test_the_encoder_that_a_saved_run_names_is_not_opened(tmp_path):
+    Recognizer.zero_shot("tiny-vit", ["lion"]).save(tmp_path / "saved")
+    run = tmp_path / "saved" / "run.toml"
+    run.write_text(run.read_text().replace('"tiny-vit"', '"local-dir:/no/such/folder"'))
+    assert Recognizer.load(tmp_path / "saved").encoder.name == "tiny-vit"
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -155,4 +173,47 @@ def test_the_shift_of_other_labels_is_refused(saved):
 def test_a_part_that_is_nested_without_end_is_damaged(saved):
     (saved / "calibration.json").write_text("[" * 100_000)
     with pytest.raises(DataError, match=r"calibration\.json is damaged"):
+        Recognizer.load(saved)
+
+
+def test_labels_of_the_fit_are_kept_where_other_labels_are_scored_by_them(tmp_path):
+    train, test = (collection("scenes-80", split=s).take(range(24)) for s in ("train", "test"))
+    run = load_run(overrides=["method.name=recover_match", "method.depth=1", "epochs=1"])
+    first = Recognizer(run, NAMES).fit(train).calibrate(train)
+    first.save(tmp_path / "first")
+    assert not (tmp_path / "first" / "fit_names.txt").exists()
+    more = first.with_names(["coffee", *NAMES, "cow"])
+    before, after = first.predict(test), more.predict(test)
+    np.testing.assert_allclose(after.logits[:, 1:4], before.logits, atol=1e-5)
+    assert after.calibration == before.calibration
+    more.save(tmp_path / "more")
+    assert (tmp_path / "more" / "fit_names.txt").read_text().splitlines() == NAMES
+    loaded = Recognizer.load(tmp_path / "more")
+    np.testing.assert_array_equal(loaded.predict(test).logits, after.logits)
+    (tmp_path / "more" / "fit_names.txt").unlink()
+    with pytest.raises(DataError, match="changed since it was saved"):
+        Recognizer.load(tmp_path / "more")
+
+
+FILES = ["run.toml", "names.txt", "link.json", "calibration.json", "weights.safetensors"]
+
+
+@pytest.mark.parametrize("part", [*FILES, "about.json"])
+def test_a_named_pipe_in_place_of_a_file_is_refused_without_waiting(saved, part):
+    (saved / part).unlink()
+    os.mkfifo(saved / part)
+    with pytest.raises(DataError, match=rf"{part} cannot be read: .* got a named pipe\."):
+        Recognizer.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"loss": ' + "1" * 5000 + "}", "a number with more than 4300 digits"),
+        ('{"loss": "spa", "loss": null}', "an object with the key 'loss' twice"),
+    ],
+)
+def test_a_hostile_part_is_refused_on_one_line(saved, text, reason):
+    (saved / "link.json").write_text(text)
+    with pytest.raises(DataError, match=rf"link\.json is damaged: {reason}\. Copy the complete"):
         Recognizer.load(saved)

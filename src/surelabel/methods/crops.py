@@ -103,6 +103,11 @@ class Crops(Method):
             text_scorer, fusion=fusion, fusion_parameter=fusion_parameter, includes_whole=True
         )
 
+    @property
+    def scores_depend_on_other_labels(self) -> bool:
+        """Whether labels that are added after the fit change the scores of other labels."""
+        return self.patience > 0 or self.view_fusion.scores_depend_on_other_labels
+
     def next_views(self, features: Features) -> ViewLayout | list[ViewLayout | None] | None:
         """Return the next round of crops, or None if no image needs further crops.
 

@@ -77,6 +77,15 @@ class Method(nn.Module, ABC):
     def forward(self, features: Features) -> Tensor:
         """Return the scores ``(n, c)`` of n images for c labels."""
 
+    @property
+    def scores_depend_on_other_labels(self) -> bool:
+        """Whether labels that are added after the fit change the scores of other labels.
+
+        If True, ``Recognizer.with_names`` drops the calibration. An open-vocabulary method whose
+        scores compare the labels with each other overrides this property.
+        """
+        return False
+
     if TYPE_CHECKING:  # the types of ``forward``; those of nn.Module are unspecified
 
         def __call__(self, features: Features) -> Tensor: ...
@@ -175,6 +184,23 @@ class UsesLadder(Protocol):
 
 
 @runtime_checkable
+class UsesFitLabels(Protocol):
+    """Open-vocabulary method that needs the labels of the fit to score other labels.
+
+    Attributes:
+        fit_names: Labels of the fit. For a new method, its own labels.
+    """
+
+    fit_names: list[str]
+
+    def use_fit_labels(self, encoder: Encoder, names: Sequence[str]) -> None:
+        """Set the labels of the fit, after the weights of the fit were loaded.
+
+        ``Recognizer.with_names`` and ``Recognizer.load`` call ``use_fit_labels``.
+        """
+
+
+@runtime_checkable
 class TrainsEncoder(Protocol):
     """Method that trains the image network on pixels; its ``needs`` contain ``pixels``.
 
@@ -223,6 +249,19 @@ MEMBERS_OF_NEED: dict[str, tuple[str, ...]] = {  # members that a method with th
     "pixels": ("frozen_feature_head", "finetuned_encoder"),
     **dict.fromkeys(("patches", "self_aware", "attention", "trunk", "ladder"), ("heat_maps",)),
 }
+
+
+def copy_method_fit(fitted: Method, method: Method, encoder: Encoder) -> None:
+    """Copy the fit of a method to a new method with other labels.
+
+    Args:
+        fitted: Open-vocabulary method.
+        method: New method with the same settings and other labels, changed in place.
+        encoder: Encoder of both methods.
+    """
+    method.load_state_dict(fitted.state_dict())
+    if isinstance(fitted, UsesFitLabels) and isinstance(method, UsesFitLabels):
+        method.use_fit_labels(encoder, fitted.fit_names)
 
 
 def method_is_student(method: type[Method]) -> bool:

@@ -37,6 +37,8 @@ class Standardized(Method):
     as "a photo of a lion and a guitar." The scores of pairs are standardized with the row mean and
     row deviation of single labels in the same template. The weight vector w_j is the first
     principal component of the sorted scores over the images, with L1 norm 1 and a positive mean.
+    The scores of all images of a fit are in memory: about 12 · c · (1 + k) bytes per image for c
+    labels with k pairs each.
 
     Args:
         encoder: Encoder of the texts; ``encoder.scale`` is the default of ``scale``.

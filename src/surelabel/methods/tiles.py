@@ -88,6 +88,11 @@ class Tiles(Method):
         )
         self.view_fusion = ViewFusion(text_scorer, fusion=fusion, fusion_parameter=fusion_parameter)
 
+    @property
+    def scores_depend_on_other_labels(self) -> bool:
+        """Whether labels that are added after the fit change the scores of other labels."""
+        return self.view_fusion.scores_depend_on_other_labels
+
     def next_views(self, features: Features) -> ViewLayout | None:
         """Return the next grid of tiles to be encoded, in order from coarse to fine."""
         n_remaining = 0 if features.views is None else features.views.shape[1]

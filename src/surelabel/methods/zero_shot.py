@@ -58,6 +58,11 @@ class ZeroShot(Method):
             encoder, names, templates=templates, domain=domain, background=background, scale=scale
         )
 
+    @property
+    def scores_depend_on_other_labels(self) -> bool:
+        """Whether labels that are added after the fit change the scores of other labels."""
+        return self.text_scorer.scores_depend_on_other_labels
+
     def forward(self, features: Features) -> Tensor:
         """Return the scores ``(n, c)`` of ``features.pooled`` ``(n, d)``."""
         scores: Tensor = self.text_scorer(features.pooled)

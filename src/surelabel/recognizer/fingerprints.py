@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from surelabel.config import Run
 from surelabel.encoders import Encoder
 from surelabel.links import Link
-from surelabel.methods import Method
+from surelabel.methods import Method, UsesFitLabels
 from surelabel.migration import choice_before_migration, weights_before_migration
 from surelabel.recognizer.calibration_record import CalibrationRecord
 from surelabel.recognizer.fitting import FittingData
@@ -22,11 +22,14 @@ def recognizer_fingerprint(
 ) -> str:
     """Return a hash that identifies the predictions of a recognizer.
 
-    The hash depends on encoder, method, names, link, method weights and calibration.
+    The hash depends on encoder, method, names, labels of the fit, link, method weights and
+    calibration.
     """
     digest = hashlib.sha256(encoder.fingerprint.encode())
     choice = choice_before_migration(run.method.name, run.method.settings)
     digest.update(f"({choice}, {names_with_aliases!r}, {link!r})".encode())
+    if isinstance(method, UsesFitLabels) and method.fit_names != list(names_with_aliases):
+        digest.update(repr(method.fit_names).encode())
     for name, tensor in weights_before_migration(run.method.name, method.state_dict()):
         digest.update(name.encode() + tensor.cpu().numpy().tobytes())
     if calibration:

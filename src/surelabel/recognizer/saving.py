@@ -2,6 +2,7 @@
 
 run.toml             run with all settings
 names.txt            one label per line, in the order of the columns
+fit_names.txt        labels of the fit; only if they are needed and differ from names.txt
 link.json            loss whose link converts scores to log-odds
 calibration.json     fitted calibrator and description of the calibration data
 record.safetensors   validation record, for operating points and guarantees; optional
@@ -12,22 +13,21 @@ README.md            model card
 """
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-from safetensors.numpy import load_file as load_arrays
 from safetensors.numpy import save_file as save_arrays
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
-from surelabel.config import Run, load_run, run_as_toml
+from surelabel.array_files import read_safetensors
+from surelabel.config import Choice, Run, load_run, run_as_toml
 from surelabel.decisions import ValidationRecord
-from surelabel.encoders import Encoder, load_encoder
+from surelabel.encoders import TEMPLATES, Encoder, load_encoder
 from surelabel.errors import DataError
+from surelabel.file_readers import read_json, read_text
 from surelabel.files import atomic_folder
 from surelabel.methods import METHODS, Method
 from surelabel.migration import ENCODER_FOLDER, migrate_validation_record, migrate_weights
@@ -35,6 +35,7 @@ from surelabel.migration import ENCODER_FOLDER, migrate_validation_record, migra
 COPY_AGAIN = "Copy the complete folder again, or save the recognizer again."
 FORMAT_VERSION = 2  # 1: folders of 0.1.0, whose names migration.py maps
 RECORD_FILE = "record.safetensors"
+FIT_NAMES_FILE = "fit_names.txt"
 REQUIRED_FILES = (
     "run.toml",
     "names.txt",
@@ -53,6 +54,8 @@ class SavedRecognizer:
     Attributes:
         run: Run with all settings.
         names_with_aliases: Labels; aliases are separated by ``|``.
+        fit_names: Labels of the fit. If the method does not need them, they equal
+            ``names_with_aliases``.
         encoder: Encoder with its preprocessing.
         link: Key of the loss whose link converts scores to log-odds. If None, there is no link.
         calibration: Calibration as a JSON object with ``calibrator``, ``state`` and ``about``. If
@@ -65,6 +68,7 @@ class SavedRecognizer:
 
     run: Run
     names_with_aliases: list[str]
+    fit_names: list[str]
     encoder: Encoder
     link: str | None
     calibration: dict[str, Any] | None
@@ -73,15 +77,23 @@ class SavedRecognizer:
     fingerprint: str
 
 
-def check_saved_recognizer_folder(folder: str | Path) -> None:
+def check_saved_recognizer_folder(folder: str | Path, *, checkpoint: Path | None = None) -> None:
     """Check that a folder is new, empty or a saved recognizer; do not change the folder.
+
+    Args:
+        folder: Folder for the recognizer.
+        checkpoint: Checkpoint of the fit of the recognizer, which may be in the folder.
 
     Raises:
         DataError: If the folder contains other files, or is a file.
     """
     folder = Path(folder)
     is_replaceable = folder.is_dir() and (
-        (folder / "about.json").exists() or not any(folder.iterdir())
+        (folder / "about.json").exists()
+        or all(
+            checkpoint and str(file.resolve()).startswith(str(checkpoint.resolve()))
+            for file in folder.iterdir()
+        )
     )
     if folder.exists() and not is_replaceable:
         raise DataError(
@@ -90,13 +102,20 @@ def check_saved_recognizer_folder(folder: str | Path) -> None:
         )
 
 
-def write_saved_recognizer(folder: str | Path, recognizer: SavedRecognizer) -> None:
+def write_saved_recognizer(
+    folder: str | Path, recognizer: SavedRecognizer, *, checkpoint: Path | None = None
+) -> None:
     """Write a recognizer to a folder atomically: if an error occurs, the folder is not changed.
+
+    Args:
+        folder: Folder for the recognizer.
+        recognizer: Contents of the folder.
+        checkpoint: Checkpoint of the fit of the recognizer, which may be in the folder.
 
     Raises:
         DataError: If the folder cannot be written, or contains other files.
     """
-    check_saved_recognizer_folder(folder)
+    check_saved_recognizer_folder(folder, checkpoint=checkpoint)
     with atomic_folder(folder) as new_folder:
         recognizer.encoder.save(new_folder / "encoder")
         save_file(
@@ -119,6 +138,8 @@ def write_saved_recognizer(folder: str | Path, recognizer: SavedRecognizer) -> N
             ),
             "README.md": _saved_recognizer_model_card(recognizer),
         }
+        if recognizer.fit_names != recognizer.names_with_aliases:
+            texts[FIT_NAMES_FILE] = "\n".join(recognizer.fit_names) + "\n"
         for name, text in texts.items():
             (new_folder / name).write_text(text, encoding="utf-8")
 
@@ -155,20 +176,21 @@ def read_saved_recognizer(folder: str | Path, *, device: str = "cpu") -> SavedRe
             f"format {about['format']} of surelabel {about.get('surelabel')}. Upgrade surelabel."
         )
     run = load_run(folder / "run.toml")
-    weights = _load_saved_recognizer_tensors(folder / "weights.safetensors", load_file)
+    _check_saved_recognizer_templates(folder, run)
+    weights = read_safetensors(folder / "weights.safetensors", "pt", remedy=COPY_AGAIN)
     record = None
     if (folder / RECORD_FILE).exists():
-        record = _load_saved_recognizer_tensors(folder / RECORD_FILE, load_arrays)
+        record = read_safetensors(folder / RECORD_FILE, "numpy", remedy=COPY_AGAIN)
     if about["format"] == 1:
         weights = migrate_weights(run.method.name, weights)
         record = record and migrate_validation_record(record)
-    try:
-        names = (folder / "names.txt").read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{folder / 'names.txt'} cannot be read: {error}. {COPY_AGAIN}") from error
+    names = fit_names = read_text(folder / "names.txt", remedy=COPY_AGAIN).splitlines()
+    if (folder / FIT_NAMES_FILE).exists():
+        fit_names = read_text(folder / FIT_NAMES_FILE, remedy=COPY_AGAIN).splitlines()
     saved = SavedRecognizer(
         run=run,
         names_with_aliases=names,
+        fit_names=fit_names,
         encoder=load_encoder(f"local-dir:{folder / encoder_folder}", device=device),
         link=_read_saved_recognizer_json(folder / "link.json").get("loss"),
         calibration=_read_saved_recognizer_json(folder / "calibration.json") or None,
@@ -207,8 +229,25 @@ def check_saved_recognizer_fingerprint(
     if fingerprint != saved.fingerprint:
         raise DataError(
             f"{folder} was changed since it was saved: the fingerprint must be "
-            f"{saved.fingerprint}; got {fingerprint}. {COPY_AGAIN}"
+            f"{' '.join(saved.fingerprint.split())[:60]}; got {fingerprint}. {COPY_AGAIN}"
         )
+
+
+def _check_saved_recognizer_templates(folder: Path, run: Run) -> None:
+    """Check that no component of a saved run names a file of prompt templates.
+
+    A saved run contains the sentences of a file. Therefore it refers to no file of this machine.
+
+    Raises:
+        DataError: If a component has the path of a file as ``templates``.
+    """
+    for choice in vars(run).values():
+        templates = choice.settings.get("templates") if isinstance(choice, Choice) else None
+        if isinstance(templates, str) and templates not in TEMPLATES and "{}" not in templates:
+            raise DataError(
+                f"templates in {folder / 'run.toml'} must be one of {', '.join(TEMPLATES)}, or "
+                f"sentences with one {{}}; got {templates!r}. {COPY_AGAIN}"
+            )
 
 
 def _check_saved_recognizer_consistency(folder: Path, saved: SavedRecognizer) -> None:
@@ -236,20 +275,6 @@ def _check_saved_recognizer_consistency(folder: Path, saved: SavedRecognizer) ->
             )
 
 
-def _load_saved_recognizer_tensors(
-    path: Path, load: Callable[[Path], dict[str, Any]]
-) -> dict[str, Any]:
-    """Load a safetensors file with the function ``load``.
-
-    Raises:
-        DataError: If the file is damaged.
-    """
-    try:
-        return load(path)
-    except (SafetensorError, OSError) as error:
-        raise DataError(f"{path} is damaged ({error}). {COPY_AGAIN}") from error
-
-
 def _saved_recognizer_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
@@ -262,10 +287,7 @@ def _read_saved_recognizer_json(path: Path) -> dict[str, Any]:
     Raises:
         DataError: If the file is damaged.
     """
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path} is damaged ({error}). {COPY_AGAIN}") from error
+    value = read_json(path, remedy=COPY_AGAIN)
     return value if isinstance(value, dict) else {}
 
 

@@ -44,4 +44,6 @@ def average(cost: Tensor, rows: Tensor, columns: Tensor) -> TransportPlan:
     """
     problem = TransportProblem.from_tensors(cost, rows, columns)
     ones = problem.cost.new_ones(1, 1, 1).expand_as(problem.cost)
-    return TransportPlan.closed_form(ones, problem.rows, problem.columns)
+    return TransportPlan.closed_form(
+        ones, problem.rows, problem.columns, region_potentials=problem.rows.log()
+    )

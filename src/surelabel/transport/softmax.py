@@ -56,5 +56,12 @@ def softmax(
     """
     check_positive_transport_settings(temperature=temperature)
     problem = TransportProblem.from_tensors(cost, rows, columns)
-    shares = (problem.rows.log()[:, :, None] - problem.cost / temperature).softmax(1)
-    return TransportPlan.closed_form(shares, torch.ones_like(problem.rows), problem.columns)
+    potentials = problem.rows.log()
+    shares = (potentials[:, :, None] - problem.cost / temperature).softmax(1)
+    return TransportPlan.closed_form(
+        shares,
+        torch.ones_like(problem.rows),
+        problem.columns,
+        region_potentials=potentials,
+        regularization=temperature,
+    )

@@ -15,6 +15,7 @@ from surelabel.views.feature_subgrids import (
 )
 from surelabel.views.fusions import (
     FUSIONS,
+    LABEL_COMPARING_FUSIONS,
     max_fusion_with_dead_band,
     max_fusion_with_margin,
     mean_fusion,
@@ -39,6 +40,7 @@ from surelabel.views.view_layouts import CropLayout, RegionLayout, TileLayout, V
 
 __all__ = [
     "FUSIONS",
+    "LABEL_COMPARING_FUSIONS",
     "Box",
     "CropLayout",
     "RegionLayout",

@@ -239,3 +239,5 @@ FUSIONS: dict[str, Callable[..., Tensor]] = {
     "mean_of_centred": mean_fusion_of_centred,
     "mean_of_standardized": mean_fusion_of_standardized,
 }
+# fusions in which the fused score of a label depends on the scores of other labels
+LABEL_COMPARING_FUSIONS = {"mean_of_centred", "mean_of_standardized"}

@@ -211,3 +211,16 @@ def test_on_scenes_windows_find_objects_that_the_whole_image_hides(encoder):
         return float(sum(hits) / targets.sum())
 
     assert found(it(seen)) > found(it.text_scorer(features.pooled)) + 0.1
+
+
+@pytest.mark.parametrize(
+    ("settings", "depends"),
+    [
+        ({}, True),
+        ({"domain": "reference", "background": "none"}, True),
+        ({"windows": 0}, True),
+        ({"domain": "reference", "windows": 0, "background": "none"}, False),
+    ],
+)
+def test_without_windows_labels_with_the_reference_list_are_independent(settings, depends, encoder):
+    assert DenseRegions(encoder, NAMES, **settings).scores_depend_on_other_labels == depends

@@ -14,7 +14,7 @@ from surelabel.encoders import load_encoder
 from surelabel.errors import ConfigError, InputError, NotConverged
 from surelabel.links import LINKS, Sigmoid
 from surelabel.losses import binary
-from surelabel.methods import RecoverMatch
+from surelabel.methods import RecoverMatch, copy_method_fit
 from surelabel.records import Features
 from surelabel.transport import TRANSPORTS
 
@@ -159,6 +159,38 @@ def test_what_is_learnt_serves_any_other_names(encoder, features):
         found = other(features)
         torch.testing.assert_close(found, same(features)[:, [5, 4, 3, 0, 1, 2]])
     assert found.shape == (3, 6)
+
+
+def test_other_labels_are_scored_maps_included_by_what_the_labels_of_the_fit_decide(
+    encoder, features
+):
+    settings = {"visual_prompts": 1, "text_prompts": 4}
+    it = made(encoder, **settings)
+    with torch.no_grad():
+        for parameter in it.parameters():
+            parameter += 0.05 * drawn(*parameter.shape, seed=parameter.numel())
+    few, many = (
+        made(encoder, names, **settings)
+        for names in (["tram", "guitar"], ["bus", "guitar", *(f"thing {i}" for i in range(40))])
+    )
+    for other in (few, many):
+        copy_method_fit(it, other, encoder)
+        assert (other.fit_names, other.scores_depend_on_other_labels) == (NAMES, False)
+        torch.testing.assert_close(other.presence_maps(features), it.presence_maps(features))
+        with torch.no_grad():
+            torch.testing.assert_close(other(features)[:, 1], it(features)[:, 1])
+        torch.testing.assert_close(
+            other.heat_maps(features)[:, 1], it.heat_maps(features)[:, 1], rtol=1e-4, atol=1e-6
+        )
+
+
+def test_fit_labels_are_those_of_a_method_until_others_are_given_and_survive_a_second_copy(encoder):
+    first, second, third = (made(encoder, names) for names in (NAMES, ["tram"], ["fork"]))
+    assert (first.fit_names, first.fit_texts) == (NAMES, None)
+    copy_method_fit(first, second, encoder)
+    copy_method_fit(second, third, encoder)
+    assert third.fit_names == NAMES
+    torch.testing.assert_close(third.fit_texts, first.prompted_labels.frozen)
 
 
 def test_global_scores_do_not_change_with_the_list_of_names(encoder, features):

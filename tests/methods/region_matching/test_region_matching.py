@@ -105,6 +105,26 @@ def test_what_is_pooled_is_a_mean_of_cosines_for_any_number_of_labels(transport)
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
+def test_reference_labels_decide_where_other_labels_are_looked_for(transport):
+    matching, both = RegionMatching(transport=transport), similarities(c=9)
+    fitted, is_new = both[:, :, :4], torch.arange(9) >= 4
+    pooled = matching.pool_similarities(both, reference=fitted, is_new=is_new)
+    alone = matching.pool_similarities(both[:, :, 6:7], reference=fitted, is_new=is_new[6:7])
+    expected = matching.pool_similarities(fitted)
+    if matching.needs_all_labels:
+        torch.testing.assert_close(pooled, matching.pool_similarities(both))
+        assert not torch.allclose(pooled[:, :4], expected)
+    else:
+        torch.testing.assert_close(pooled[:, :4], expected, rtol=0, atol=1e-6)
+        torch.testing.assert_close(pooled[:, 6:7], alone)
+
+
+def test_only_bipartite_matching_needs_all_labels():
+    needing = [t for t in TRANSPORTS if RegionMatching(transport=t).needs_all_labels]
+    assert needing == ["bipartite"]
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
 def test_one_region_speaks_for_all_labels(transport):
     seen = similarities(p=1)
     torch.testing.assert_close(

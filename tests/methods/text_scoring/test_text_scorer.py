@@ -146,3 +146,12 @@ def test_other_names_take_over_background_and_reference(encoder, vectors):
     second.load_state_dict(first.state_dict())
     again = TextScorer(encoder, ["sea", "bus"], background=words)
     assert torch.equal(second(vectors), again(vectors))
+
+
+def test_a_background_word_that_becomes_a_label_changes_the_scores_of_the_others(encoder, vectors):
+    few, many = (
+        TextScorer(encoder, names, background=["sky", "sea"]) for names in (NAMES, [*NAMES, "sky"])
+    )
+    assert few.scores_depend_on_other_labels
+    assert not torch.allclose(few(vectors), many(vectors)[:, : len(NAMES)], atol=1e-4)
+    assert not TextScorer(encoder, NAMES).scores_depend_on_other_labels

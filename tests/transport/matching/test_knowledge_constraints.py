@@ -226,6 +226,16 @@ def test_shares_of_a_region_add_up_to_one():
     )
 
 
+def test_a_new_label_costs_what_it_costs_beside_the_reference_labels_alone():
+    similarities = torch.rand(2, 5, 7, generator=torch.Generator().manual_seed(0)) / 20
+    reference, is_new = similarities[:, :, :4], torch.arange(7) >= 4
+    cost = knowledge_constrained_cost(similarities, reference=reference, is_new=is_new)
+    close(cost[:, :, :4], knowledge_constrained_cost(reference), 1e-6)
+    for label in range(4, 7):
+        beside = torch.cat([reference, similarities[:, :, [label]]], dim=2)
+        close(cost[:, :, label], knowledge_constrained_cost(beside)[:, :, 4], 1e-6)
+
+
 def test_one_label_costs_nothing_anywhere():
     assert not knowledge_constrained_cost(torch.rand(2, 5, 1)).any()
 

@@ -5,8 +5,8 @@ from importlib import import_module
 import pytest
 import torch
 
-from surelabel.errors import NotConverged
-from surelabel.transport import TransportPlan, sinkhorn
+from surelabel.errors import ConfigError, NotConverged
+from surelabel.transport import TransportPlan, bipartite, sinkhorn
 
 
 def drawn(images=3):
@@ -73,3 +73,29 @@ def test_a_closed_form_took_no_steps():
         torch.ones(1, 2, 2), torch.ones(1, 2) / 2, torch.ones(1, 2) / 2
     )
     assert (plan.steps.item(), plan.error.item(), plan.converged.item()) == (0, 0, True)
+
+
+def test_shares_of_a_plan_by_logarithms_are_its_columns_too():
+    cost, rows, columns = drawn()
+    scale = torch.tensor([1.0, 30.0, 1.0])[:, None, None]  # the kernel of the second underflows
+    plan = sinkhorn((cost * scale).float(), rows, columns, regularization=0.05, max_steps=10_000)
+    assert plan.converged.all()
+    shares = plan.column_shares((cost * scale).float())
+    torch.testing.assert_close(shares * columns[:, None], plan.matrix, rtol=1e-3, atol=1e-6)
+
+
+def test_shares_as_released_are_columns_of_the_plan():
+    cost, rows, columns = drawn()
+    plan = sinkhorn(cost, rows, columns, variant="code")
+    torch.testing.assert_close(plan.column_shares(cost) * columns[:, None], plan.matrix)
+
+
+def test_shares_of_a_plan_that_did_not_converge_are_refused():
+    with pytest.raises(NotConverged, match="3 of 3 images"):
+        unfinished().column_shares(drawn()[0])
+
+
+def test_shares_of_a_plan_without_potentials_are_refused():
+    cost, rows, columns = drawn()
+    with pytest.raises(ConfigError, match=r"plan with region_potentials; .* Use sinkhorn"):
+        bipartite(cost, rows, columns).column_shares(cost)

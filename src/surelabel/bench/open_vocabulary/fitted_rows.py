@@ -1,8 +1,11 @@
 """Recognizers fitted on the seen classes for each table row, and their test predictions."""
 
 import time
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from surelabel.arrays import Array
 from surelabel.bench.open_vocabulary.plan import (
@@ -20,6 +23,7 @@ from surelabel.methods import METHODS
 from surelabel.recognizer import Recognizer
 from surelabel.tables import table_entry_settings
 
+SCORES_VERSION = 2  # part of cache keys; 1 were list-dependent scores of recover and match
 TRAIN_SECONDS, ENCODE_SECONDS = 0.007, 0.006  # processor seconds per image, on one core
 
 
@@ -30,7 +34,8 @@ class FittedPredictions:
     Attributes:
         scores: Test scores, seen classes first, ``(n, c)``.
         logits: Test log-odds after Platt scaling with one slope and intercept for all classes, seen
-            classes first, ``(n, c)``.
+            classes first, ``(n, c)``. The scaling was fitted on the seen classes, also if
+            ``with_names`` drops this calibration.
         parameters: Number of trained parameters.
         seconds: Processor time of fitting, calibration and prediction, in seconds.
     """
@@ -152,19 +157,24 @@ def predictions_of_fitted_row(
 
     def compute() -> dict[str, Any]:
         start = time.process_time()
-        recognizer = fit_row_on_seen_classes(images, run).with_names(images.vocabulary.names)
-        predictions = recognizer.predict(images.test)
+        recognizer = fit_row_on_seen_classes(images, run)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # about a calibration that is dropped
+            extended = recognizer.with_names(images.vocabulary.names)
+        predictions = extended.predict(images.test)
+        assert recognizer.calibration is not None  # set by fit_row_on_seen_classes
+        logits = recognizer.calibration.logits(extended.logits_of(predictions.scores))
         parameters = sum(p.numel() for p in recognizer.method.parameters() if p.requires_grad)
         seconds = time.process_time() - start
         return {
             "scores": predictions.scores,
-            "logits": predictions.logits,
+            "logits": logits.astype(np.float32),
             "cost": [parameters, seconds],
         }
 
     shape = (len(images.test), len(images.vocabulary.names))
     arrays = cache.load_or_compute_arrays(
-        *("predictions", images.fingerprint, run),
+        *("predictions", SCORES_VERSION, images.fingerprint, run),
         shapes={"scores": shape, "logits": shape, "cost": (2,)},
         compute=compute,
     )

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from surelabel.arrays import Array
-from surelabel.bench.open_vocabulary.fitted_rows import fit_row_on_seen_classes
+from surelabel.bench.open_vocabulary.fitted_rows import SCORES_VERSION, fit_row_on_seen_classes
 from surelabel.bench.open_vocabulary.scene_splits import OpenVocabularySplits, OpenVocabularyTask
 from surelabel.config import Run
 from surelabel.data.scene_words import all_scene_words
@@ -50,7 +50,8 @@ def measure_vocabulary_change(
     n_images = plan.vocabulary_change_images
     entries_by_run = []
     for run in runs:
-        key = ("vocabulary change", images.fingerprint, run, n_images, plan.added_names)
+        sizes = (n_images, plan.added_names)
+        key = ("vocabulary change", SCORES_VERSION, images.fingerprint, run, *sizes)
         compute = partial(_vocabulary_change_of_run, images, run, name_lists, n_images)
         entries_by_run.append(task.cache.load_or_compute(*key, compute=compute))
     return [_mean_vocabulary_change(entries) for entries in zip(*entries_by_run, strict=True)]

@@ -45,6 +45,7 @@ class PromptedLabels(nn.Module):
         if layers is None:
             whole_tower = encoder.deep_prompt_text_encoder(["thing"], templates, depth=ALL_LAYERS)
             layers = max(1, whole_tower.depth // 4)
+        self._templates, self._layers = list(templates), layers
         self._text_encoder = encoder.deep_prompt_text_encoder(names, templates, depth=layers)
         self.frozen = self._text_encoder.encode()
         self.prompts = initial_recover_match_prompts(
@@ -61,6 +62,12 @@ class PromptedLabels(nn.Module):
         if self._cached is None:
             self._cached = self._text_encoder.encode(self.prompts)
         return self._cached
+
+    @torch.no_grad()
+    def encode_other_labels(self, encoder: Encoder, names: Sequence[str]) -> Tensor:
+        """Return one vector per label ``names``, with the current prompts, ``(c, d)``."""
+        text_encoder = encoder.deep_prompt_text_encoder(names, self._templates, depth=self._layers)
+        return text_encoder.encode() if self.prompts is None else text_encoder.encode(self.prompts)
 
     def train(self, mode: bool = True) -> Self:
         """Set training or evaluation mode, and drop the cached vectors."""

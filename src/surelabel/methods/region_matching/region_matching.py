@@ -98,6 +98,16 @@ class RegionMatching:
         label_weights = cost.new_full((n, c), 1 / c)
         return solve(cost, self.region_weights(similarities), label_weights, **options)
 
+    @property
+    def needs_all_labels(self) -> bool:
+        """Whether the regions of a label can only be computed together with the other labels.
+
+        Otherwise, they are computed from the plan of reference labels; see ``region_shares``.
+        """
+        half = torch.full((1, 2), 0.5)
+        plan = TRANSPORTS[self.transport](torch.zeros(1, 2, 2), half, half)
+        return plan.region_potentials is None
+
     def region_weights(self, similarities: Tensor) -> Tensor:
         """Return the weight of each region in the plan, ``(n, p)``, with sum 1 per image."""
         if self.presence_scale:
@@ -107,24 +117,59 @@ class RegionMatching:
         n, p, _ = similarities.shape
         return torch.full((n, p), 1 / p, dtype=torch.float32, device=similarities.device)
 
-    def pool_similarities(self, similarities: Tensor, plan: TransportPlan | None = None) -> Tensor:
+    def pool_similarities(
+        self,
+        similarities: Tensor,
+        plan: TransportPlan | None = None,
+        *,
+        reference: Tensor | None = None,
+        is_new: Tensor | None = None,
+    ) -> Tensor:
         """Return for each label the mean cosine of its matched regions, ``(n, c)``.
+
+        Args:
+            similarities: Cosines of regions and labels, ``(n, p, c)``.
+            plan: Transport plan of these labels. If None, the fractions of ``region_shares`` are
+                used.
+            reference, is_new: Cosines of regions and reference labels, and mask of the labels that
+                are not reference labels; see ``region_shares``.
 
         Raises:
             NotConverged: If the plan did not converge.
         """
+        if plan is None and reference is not None:
+            return (self.region_shares(similarities, reference, is_new) * similarities).sum(1)
         plan = self._converged_plan(similarities) if plan is None else plan
         return plan.apply(similarities) * similarities.shape[2]
 
-    def region_shares(self, similarities: Tensor) -> Tensor:
+    def region_shares(
+        self,
+        similarities: Tensor,
+        reference: Tensor | None = None,
+        is_new: Tensor | None = None,
+    ) -> Tensor:
         """Return the fraction of each region in the plan of each label, ``(n, p, c)``.
 
         The fractions of a label sum to 1 over the regions.
 
+        Args:
+            similarities: Cosines of regions and labels, ``(n, p, c)``.
+            reference: Cosines of regions and r reference labels, ``(n, p, r)``. If given, the plan
+                is computed for the reference labels, and is extended to each label by
+                ``TransportPlan.column_shares``. The fractions of a label are then independent of
+                the other labels. If ``needs_all_labels`` is True, ``reference`` is ignored.
+            is_new: Mask of the labels that are not reference labels, ``(c,)``, required with
+                ``reference``.
+
         Raises:
             NotConverged: If the plan did not converge.
         """
-        return self._converged_plan(similarities).matrix * similarities.shape[2]
+        if reference is None or self.needs_all_labels:
+            return self._converged_plan(similarities).matrix * similarities.shape[2]
+        cost = knowledge_constrained_cost(
+            similarities, sharpness=self.logit_scale, reference=reference, is_new=is_new
+        )
+        return self._converged_plan(reference).column_shares(cost)
 
     def _converged_plan(self, similarities: Tensor) -> TransportPlan:
         """Return the plan, or raise an error that names the setting ``regularization``."""

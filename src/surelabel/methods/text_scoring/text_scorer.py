@@ -108,6 +108,15 @@ class TextScorer(nn.Module):
         return SCORE_DOMAINS[self.domain](*similarities)
 
     @property
+    def scores_depend_on_other_labels(self) -> bool:
+        """Whether added labels change the scores of other labels.
+
+        The value is also True if there are background words, because a background word that becomes
+        a label is not a background word any more.
+        """
+        return self.domain != "reference" or len(self.background) > 0
+
+    @property
     def background_texts(self) -> Tensor:
         """Return the unit vectors of the background words that are not labels, ``(b, d)``."""
         return self.background[self.background_mask]

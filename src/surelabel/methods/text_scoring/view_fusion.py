@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from surelabel.methods.text_scoring.text_scorer import TextScorer
 from surelabel.records import Features
 from surelabel.tables import configure_table_entry, table_entry_settings
-from surelabel.views import FUSIONS
+from surelabel.views import FUSIONS, LABEL_COMPARING_FUSIONS
 
 
 class ViewFusion(nn.Module):
@@ -39,9 +39,15 @@ class ViewFusion(nn.Module):
     ):
         super().__init__()
         self.text_scorer, self.includes_whole = text_scorer, includes_whole
+        self.compares_labels = fusion in LABEL_COMPARING_FUSIONS
         self.fuse = choose_view_fusion(fusion, fusion_parameter)
         row = torch.zeros(1, len(text_scorer.texts))
         self.fuse(row, row[:, None])  # one dummy row, so that bad settings fail early
+
+    @property
+    def scores_depend_on_other_labels(self) -> bool:
+        """Whether added labels change the scores of other labels."""
+        return self.compares_labels or self.text_scorer.scores_depend_on_other_labels
 
     def forward(self, features: Features) -> Tensor:
         """Return fused scores ``(n, c)``; without views, the whole image is the only view."""

@@ -21,7 +21,13 @@ from surelabel.shapes import check_shapes
 from surelabel.transport.matching.transport_problem import check_positive_transport_settings
 
 
-def knowledge_constrained_cost(similarities: Tensor, *, sharpness: float = 100.0) -> Tensor:
+def knowledge_constrained_cost(
+    similarities: Tensor,
+    *,
+    sharpness: float = 100.0,
+    reference: Tensor | None = None,
+    is_new: Tensor | None = None,
+) -> Tensor:
     """Return the cost of each region for each label: 1 minus the softmax over labels.
 
         C_ij = 1 - softmax over labels (sharpness · S_ij)
@@ -32,18 +38,28 @@ def knowledge_constrained_cost(similarities: Tensor, *, sharpness: float = 100.0
     Args:
         similarities: Cosine similarities of n images, p regions and c labels (S), ``(n, p, c)``.
         sharpness: Factor of the cosine similarities (tau), > 0. CLIP uses a factor of 100.
+        reference: Cosine similarities of regions and r reference labels, ``(n, p, r)``. If given,
+            the softmax of a label is computed over the reference labels and the label itself, so
+            that its cost is independent of the other labels.
+        is_new: Mask of the labels that are not reference labels, ``(c,)``, required with
+            ``reference``.
 
     Returns:
-        Costs in [0, 1], ``(n, p, c)``, float32 or float64, without gradient. The costs of a region
-        sum to c - 1 for c labels. If there is a single label, all costs are 0.
+        Costs in [0, 1], ``(n, p, c)``, float32 or float64, without gradient. Without ``reference``,
+        the costs of a region sum to c - 1 for c labels; if there is a single label, all costs are
+        0.
 
     Raises:
-        InputError: If the axes of ``similarities`` are not ``(n, p, c)``.
+        InputError: If the axes of ``similarities`` are not ``(n, p, c)``, or those of ``reference``
+            or ``is_new`` do not match.
         ConfigError: If ``sharpness`` is not above 0.
 
     Source:
         Tan et al., Recover and Match: Open-Vocabulary Multi-Label Recognition through
         Knowledge-Constrained Optimal Transport, CVPR 2025, arXiv:2503.15337, eq. 7.
+
+    Differs:
+        The paper has no reference labels.
 
     Example:
         >>> similarities = torch.tensor([[[0.20, 0.21], [0.25, 0.22]]])
@@ -52,7 +68,17 @@ def knowledge_constrained_cost(similarities: Tensor, *, sharpness: float = 100.0
                  [0.0474, 0.9526]]])
     """
     check_positive_transport_settings(sharpness=sharpness)
-    return 1 - _knowledge_constraint_softmax(similarities, sharpness)
+    if reference is None or is_new is None:
+        return 1 - _knowledge_constraint_softmax(similarities, sharpness)
+    check_shapes(
+        similarities=(similarities, "n p c"), reference=(reference, "n p r"), is_new=(is_new, "c")
+    )
+    logits, reference_logits = (
+        sharpness * _detach_for_knowledge_constraints(values)
+        for values in (similarities, reference)
+    )
+    others = reference_logits.logsumexp(2, keepdim=True)
+    return 1 - (logits - torch.where(is_new, torch.logaddexp(others, logits), others)).exp()
 
 
 def knowledge_constrained_region_weights(

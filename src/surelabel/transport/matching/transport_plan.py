@@ -1,11 +1,12 @@
 """Transport plan in factored form, so that weighted sums do not need the whole matrix."""
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from surelabel.errors import NotConverged
+from surelabel.errors import ConfigError, NotConverged
 from surelabel.shapes import check_shapes
 
 CPU_BYTES_PER_BLOCK = 2**20  # size of one product on a CPU, so that it fits into the cache
@@ -29,6 +30,12 @@ class TransportPlan:
         error: Absolute error of the region marginal, summed over the regions of each image,
             ``(n,)``. If the region marginal is not constrained, the error is 0.
         converged: True for each image that met the stopping rule, ``(n,)``.
+        region_potentials: Logarithms of the scaling factors of the regions in nats, ``(n, p)``,
+            relative to the kernel exp(-cost / regularization). Each column of the plan is
+            proportional to exp(potential - cost / regularization). If the columns have no such
+            form, the potentials are None.
+        regularization: Regularization of the potentials, > 0, in units of cost. If the plan does
+            not depend on the cost, the value is infinite.
     """
 
     kernel: Tensor
@@ -37,12 +44,23 @@ class TransportPlan:
     steps: Tensor
     error: Tensor
     converged: Tensor
+    region_potentials: Tensor | None = None
+    regularization: float = math.inf
 
     @classmethod
-    def closed_form(cls, kernel: Tensor, left: Tensor, right: Tensor) -> "TransportPlan":
+    def closed_form(
+        cls,
+        kernel: Tensor,
+        left: Tensor,
+        right: Tensor,
+        *,
+        region_potentials: Tensor | None = None,
+        regularization: float = math.inf,
+    ) -> "TransportPlan":
         """Return a plan with the given factors, which is marked as converged after 0 steps."""
         zeros = left.new_zeros(len(left))
-        return cls(kernel, left, right, zeros.int(), zeros, zeros == 0)
+        status = (zeros.int(), zeros, zeros == 0)
+        return cls(kernel, left, right, *status, region_potentials, regularization)
 
     def apply(self, values: Tensor) -> Tensor:
         """Return the sum over regions of plan weight times value, for each label.
@@ -78,6 +96,40 @@ class TransportPlan:
         """
         self._check_converged()
         return self.left[:, :, None] * self.kernel * self.right[:, None, :]
+
+    def column_shares(self, cost: Tensor) -> Tensor:
+        """Return the fraction of each region in the column of any label, also of a new label.
+
+            P_ij / v_j = softmax over regions (f_i - C_ij / regularization)
+
+        where P is the plan, v_j is the weight of label j, f_i is the potential of region i, and C
+        is the cost. For a label of the plan, the result is its column, divided by its weight. For
+        a new label, the result extends the plan without a change of the other columns.
+
+        Args:
+            cost: Cost of each region for each label (C), ``(n, p, c)``. The labels may differ from
+                the labels of the plan.
+
+        Returns:
+            Fractions that sum to 1 over the regions, ``(n, p, c)``, without gradient.
+
+        Raises:
+            NotConverged: If the plan did not converge.
+            ConfigError: If the plan has no potentials, such as a plan of ``bipartite``.
+
+        Source:
+            Pooladian and Niles-Weed, Entropic estimation of optimal transport maps, 2021,
+            arXiv:2109.12004, section 3 (extension of entropic potentials).
+        """
+        self._check_converged()
+        if self.region_potentials is None:
+            raise ConfigError(
+                "column_shares requires a plan with region_potentials; got a plan without. Use "
+                "sinkhorn, softmax or average."
+            )
+        with torch.no_grad(), torch.autocast(cost.device.type, enabled=False):
+            logits = self.region_potentials[:, :, None] - cost / self.regularization
+            return logits.softmax(1).to(self.kernel.dtype)
 
     def accept_unconverged(self) -> "TransportPlan":
         """Return a copy of the plan that is marked as converged, with unchanged ``error``."""

@@ -39,4 +39,8 @@ def solve_sinkhorn_as_released(
         )
     steps_per_image = torch.full_like(error, steps, dtype=torch.int32)
     converged = torch.full_like(error, has_converged) > 0
-    return TransportPlan(kernel, left, right, steps_per_image, error, converged)
+    return TransportPlan(
+        *(kernel, left, right, steps_per_image, error, converged),
+        region_potentials=left.log(),
+        regularization=settings.regularization,
+    )

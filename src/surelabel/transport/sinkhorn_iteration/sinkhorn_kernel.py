@@ -38,7 +38,11 @@ def solve_with_sinkhorn_kernel(
             _solve_sinkhorn_kernel_block(kernel[block], rows[block], columns[block], settings)
         )
     left, right, steps, error = (torch.cat(tensors) for tensors in zip(*results, strict=True))
-    return TransportPlan(kernel, left, right, steps.int(), error, error <= settings.tolerance)
+    return TransportPlan(
+        *(kernel, left, right, steps.int(), error, error <= settings.tolerance),
+        region_potentials=left.log(),
+        regularization=settings.regularization,
+    )
 
 
 def _sinkhorn_kernel_blocks(cost: Tensor) -> list[slice]:

@@ -13,7 +13,7 @@ def solve_sinkhorn_in_log_domain(
     """Return the plan of Sinkhorn's iteration with logarithms in float64.
 
     In the returned plan, ``kernel`` is the matrix of the plan, and all elements of ``left`` and
-    ``right`` are 1.
+    ``right`` are 1. The potentials are float64.
     """
     log_kernel = problem.cost.double() / -settings.regularization
     rows, columns = problem.rows.double(), problem.columns.double()
@@ -41,4 +41,8 @@ def solve_sinkhorn_in_log_domain(
         factors = torch.where(active[:, None], next_factors, factors)
     plan = (log_kernel + left[:, :, None] + right[:, None, :]).exp().to(problem.cost.dtype)
     ones = torch.ones_like(problem.rows), torch.ones_like(problem.columns)
-    return TransportPlan(plan, *ones, steps.int(), error.to(plan.dtype), ~active)
+    return TransportPlan(
+        *(plan, *ones, steps.int(), error.to(plan.dtype), ~active),
+        region_potentials=left,
+        regularization=settings.regularization,
+    )

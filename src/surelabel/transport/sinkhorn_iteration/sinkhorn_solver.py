@@ -1,6 +1,7 @@
 """Sinkhorn's iteration with the kernel, or with logarithms for kernels that underflow."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,10 +23,13 @@ def solve_sinkhorn(problem: TransportProblem, settings: SinkhornSettings) -> Tra
         sinkhorn_log.solve_sinkhorn_in_log_domain(problem.select_images(~with_kernel), settings),
     )
     order = torch.cat([with_kernel.nonzero(), (~with_kernel).nonzero()])[:, 0].argsort()
-    tensors = zip(*map(_sinkhorn_plan_tensors, plans), strict=True)
-    return TransportPlan(*(torch.cat(parts)[order] for parts in tensors))
+    merged: dict[str, Any] = {
+        name: torch.cat([getattr(plan, name) for plan in plans])[order]
+        for name in _sinkhorn_plan_tensor_names(plans[0])
+    }
+    return replace(plans[0], **merged)
 
 
-def _sinkhorn_plan_tensors(plan: TransportPlan) -> list[Tensor]:
-    """Return the tensors of a plan in the order of its fields."""
-    return [getattr(plan, field.name) for field in fields(plan)]
+def _sinkhorn_plan_tensor_names(plan: TransportPlan) -> list[str]:
+    """Return the names of the fields that contain one row per image."""
+    return [field.name for field in fields(plan) if isinstance(getattr(plan, field.name), Tensor)]
