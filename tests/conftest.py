@@ -1,5 +1,6 @@
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from functools import cache
@@ -56,6 +57,20 @@ def _embedded_encoders_are_read_once():
             preprocess_cfg=shared.preprocess_cfg,
         )
         assert again.fingerprint == shared.fingerprint
+
+
+@pytest.fixture
+def deadline():
+    """Interrupt a test that blocks, for example on a named pipe, after 20 seconds."""
+
+    def interrupt(*_):
+        raise TimeoutError("the test took more than 20 seconds")
+
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    signal.alarm(20)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, previous)
 
 
 READ = "encoder_from_embedded_weights_folder"

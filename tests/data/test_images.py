@@ -1,4 +1,6 @@
 import io
+import os
+import socket
 import struct
 import warnings
 import zlib
@@ -9,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from surelabel.data.images import PIXEL_LIMIT, open_image, to_upright_rgb_image
+from surelabel.data.image_memory import image_memory_limit
+from surelabel.data.images import open_image, to_upright_rgb_image
 from surelabel.errors import DataError, InputError
 
 RED, GREEN, WHITE = (255, 0, 0), (0, 255, 0), (255, 255, 255)
@@ -212,7 +215,7 @@ def test_what_is_no_image_is_refused_with_the_reason(tmp_path):
         "words.jpg": "not an image of a supported format",
         "run.eps": "not an image of a supported format",
         "missing.jpg": "no such file",
-        "": "is a directory",
+        "": "expected a regular file; got a folder",
     }.items():
         with pytest.raises(DataError, match=rf"{name}: {reason}"):
             opened(tmp_path / name)
@@ -230,16 +233,92 @@ def huge_png(width, height):
     return b"\x89PNG\r\n\x1a\n" + parts
 
 
-@pytest.mark.parametrize("side", [13_400, 60_000])
-def test_a_decompression_bomb_is_refused_before_it_is_decoded(tmp_path, side, monkeypatch):
-    assert side**2 > PIXEL_LIMIT
+@pytest.mark.parametrize("limit", [Image.MAX_IMAGE_PIXELS, None])
+@pytest.mark.parametrize("side", [25_000, 60_000])
+def test_a_decompression_bomb_is_refused_before_it_is_decoded(tmp_path, side, limit, monkeypatch):
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
     path = tmp_path / "bomb.png"
     path.write_bytes(huge_png(side, side))
-    with pytest.raises(DataError, match=r"bomb\.png: more than 178 million pixels"):
+    with pytest.raises(
+        DataError, match=rf"bomb\.png: decoding {side} × {side} pixels \(PNG, 1\) takes .* MB"
+    ):
         opened(path)
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", None)
-    with pytest.raises(DataError, match=r"bomb\.png: more than 178 million pixels"):
-        opened(path)
+    assert limit == Image.MAX_IMAGE_PIXELS
+
+
+def test_the_limit_of_pillow_does_not_apply_to_images_within_our_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+    image = Image.effect_noise((40, 30), 90)
+    for name in ("a.png", "a.jpg", "a.webp", "a.gif", "a.tif", "a.bmp", "a.avif"):
+        path = saved(image, tmp_path / name)
+        assert opened(path).size == (40, 30)
+    assert Image.MAX_IMAGE_PIXELS == 100
+
+
+def test_an_image_over_the_limit_of_memory_is_refused_with_the_numbers(tmp_path):
+    path = saved(Image.new("RGBA", (600, 500)), tmp_path / "large.png")
+    with (
+        image_memory_limit(2),
+        pytest.raises(
+            DataError,
+            match=r"large\.png: decoding 600 × 500 pixels \(PNG, RGBA\) takes 3 MB of memory; "
+            r"--max-image-memory is 2 MB$",
+        ),
+    ):
+        opened(path, min_side=10)
+    with image_memory_limit(3):
+        assert opened(path, min_side=10).size == (600, 500)
+
+
+def test_an_image_that_is_too_long_to_be_resized_is_refused(tmp_path):
+    path = saved(Image.new("L", (1, 200_000)), tmp_path / "line.png")
+    with image_memory_limit(100), pytest.raises(DataError, match=r"line\.png: .* takes 180 MB"):
+        opened(path, min_side=224)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("mode", ["RGBA", "P", "LA", "CMYK", "I;16"])
+def test_an_image_of_several_bands_is_converted_as_a_whole(mode, orientation, monkeypatch):
+    monkeypatch.setattr("surelabel.data.images.PIXELS_PER_BAND", 700)
+    size = (60, 50)  # bands of 11 rows, and one of 6
+    grey = Image.linear_gradient("L").resize(size)
+    if mode == "I;16":
+        image = Image.fromarray(np.asarray(grey).astype(np.uint16) * 200)
+        rgb = Image.fromarray(np.rint(np.asarray(image) / 257).astype(np.uint8)).convert("RGB")
+    else:
+        image = Image.merge("RGB", [grey, grey.rotate(180), grey]).convert(mode)
+        if mode in ("RGBA", "LA"):
+            image.putalpha(grey)
+        over_white = Image.alpha_composite(Image.new("RGBA", size, "white"), image.convert("RGBA"))
+        rgb = over_white.convert("RGB") if mode in ("RGBA", "LA") else image.convert("RGB")
+    image.getexif()[0x0112] = rgb.getexif()[0x0112] = orientation
+    upright = np.asarray(to_upright_rgb_image(image))
+    assert np.array_equal(upright, np.asarray(ImageOps.exif_transpose(rgb)))
+
+
+def test_a_truncated_progressive_jpeg_is_refused(tmp_path):
+    image = Image.open(io.BytesIO(jpeg()))
+    path = saved(image, tmp_path / "cut.jpg", progressive=True)
+    data = path.read_bytes()
+    for fraction in (0.1, 0.5, 0.95):
+        path.write_bytes(data[: int(fraction * len(data))])
+        with pytest.raises(DataError, match=r"cut\.jpg: truncated file$"):
+            opened(path)
+
+
+@pytest.mark.usefixtures("deadline")
+def test_special_files_are_refused_at_once(tmp_path):
+    special_files = {"pipe.jpg": "a named pipe", "socket.jpg": "a socket", "zero.jpg": "a device"}
+    os.mkfifo(tmp_path / "pipe.jpg")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "socket.jpg"))
+    (tmp_path / "zero.jpg").symlink_to("/dev/zero")
+    for name, kind in special_files.items():
+        with pytest.raises(DataError, match=rf"{name}: expected a regular file; got {kind}$"):
+            opened(tmp_path / name)
+    (tmp_path / "loop.jpg").symlink_to("loop.jpg")
+    with pytest.raises(DataError, match=r"loop\.jpg: too many levels of symbolic links$"):
+        opened(tmp_path / "loop.jpg")
 
 
 @settings(max_examples=100, deadline=None)

@@ -1,3 +1,8 @@
+import os
+import shutil
+import signal
+import socket
+
 import numpy as np
 import onnx
 import pytest
@@ -6,6 +11,7 @@ from onnx import TensorProto, helper
 from PIL import Image
 
 from surelabel.data import collection, open_image
+from surelabel.data.image_memory import image_memory_limit
 from surelabel.encoders import load_encoder
 from surelabel.encoders.interface import ENCODER_METHODS
 from surelabel.errors import ConfigError, DataError, InputError
@@ -205,3 +211,109 @@ def test_a_graph_in_the_main_process_is_no_trouble_for_the_workers(tmp_path, pat
 def test_what_takes_no_images_says_so_before_any_is_read():
     with pytest.raises(ConfigError, match=r"^features:8 needs precomputed features of width 8"):
         encode_image_files(load_encoder("features:8"), ["there-is-no-such.jpg"], workers=2)
+
+
+MAIN_PROCESS = os.getpid()
+DEADLY_COLOR = (1, 2, 3)
+
+
+class Deadly:
+    """A real encoder that kills a worker process when it meets an image of a certain color."""
+
+    def __init__(self, encoder):
+        self._real = encoder
+
+    def __getattr__(self, name):
+        return getattr(self._real, name)
+
+    def preprocess(self, image):
+        if image.getpixel((0, 0)) == DEADLY_COLOR and os.getpid() != MAIN_PROCESS:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self._real.preprocess(image)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.usefixtures("deadline")
+def test_an_image_that_kills_its_worker_is_named_and_the_others_are_encoded(
+    encoder, paths, tmp_path, workers
+):
+    Image.new("RGB", (30, 20), DEADLY_COLOR).save(tmp_path / "deadly.png")
+    mixed = [*paths[:7], str(tmp_path / "deadly.png"), *paths[7:]]
+    encoded = encode_image_files(Deadly(encoder), mixed, workers=workers, batch_size=4)
+    (skipped,) = encoded.skipped
+    assert skipped.path == mixed[7]
+    assert skipped.reason.startswith("the decoding process was killed (SIGKILL)")
+    assert encoded.rows.tolist() == [row for row in range(13) if row != 7]
+    expected = encode_image_files(encoder, paths).features.pooled
+    torch.testing.assert_close(encoded.features.pooled, expected, atol=1e-3, rtol=0)
+    with pytest.raises(DataError, match=r"deadly\.png: the decoding process was killed"):
+        encode_image_files(Deadly(encoder), mixed, workers=workers, strict=True)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.usefixtures("deadline")
+def test_special_files_are_skipped_with_their_reasons(encoder, paths, tmp_path, workers):
+    os.mkfifo(tmp_path / "pipe.jpg")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "socket.jpg"))
+    (tmp_path / "zero.jpg").symlink_to("/dev/zero")
+    (tmp_path / "loop.jpg").symlink_to("loop.jpg")
+    (tmp_path / "folder.jpg").mkdir()
+    reasons = {
+        "pipe.jpg": "expected a regular file; got a named pipe",
+        "socket.jpg": "expected a regular file; got a socket",
+        "zero.jpg": "expected a regular file; got a device",
+        "loop.jpg": "too many levels of symbolic links",
+        "folder.jpg": "expected a regular file; got a folder",
+    }
+    mixed = [paths[0], *(str(tmp_path / name) for name in reasons)]
+    encoded = encode_image_files(encoder, mixed, workers=workers)
+    assert encoded.rows.tolist() == [0]
+    assert [(s.path, s.reason) for s in encoded.skipped] == list(
+        zip(mixed[1:], reasons.values(), strict=True)
+    )
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_files_that_are_deleted_or_replaced_during_the_run_are_named(
+    encoder, paths, tmp_path, workers
+):
+    files = [str(shutil.copy(path, tmp_path / f"{row}.jpg")) for row, path in enumerate(paths)]
+
+    def change_folder(n_done, _):
+        if n_done == 1:
+            os.remove(files[10])
+            os.remove(files[11])
+            os.mkdir(files[11])
+            shutil.copy(paths[0], tmp_path / "added.jpg")
+
+    encoded = encode_image_files(
+        encoder, files, workers=workers, batch_size=1, progress=change_folder
+    )
+    assert encoded.rows.tolist() == list(range(10))
+    assert [s.reason for s in encoded.skipped] == [
+        "no such file or directory",
+        "expected a regular file; got a folder",
+    ]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_limit_of_memory_applies_to_workers(encoder, paths, tmp_path, workers):
+    Image.new("RGBA", (600, 500)).save(tmp_path / "large.png")
+    mixed = [paths[0], str(tmp_path / "large.png")]
+    with image_memory_limit(2):
+        encoded = encode_image_files(encoder, mixed, workers=workers)
+    assert [s.path for s in encoded.skipped] == mixed[1:]
+    assert encoded.skipped[0].reason == (
+        "decoding 600 × 500 pixels (PNG, RGBA) takes 3 MB of memory; --max-image-memory is 2 MB"
+    )
+    assert not encode_image_files(encoder, mixed, workers=workers).skipped
+
+
+def test_a_file_whose_name_is_not_utf8_is_encoded(encoder, paths, tmp_path):
+    file = os.path.join(tmp_path, os.fsdecode(b"caf\xe9.jpg"))
+    shutil.copy(paths[0], file)
+    expected, encoded = (
+        encode_image_files(encoder, [path], workers=1) for path in (paths[0], file)
+    )
+    assert torch.equal(encoded.features.pooled, expected.features.pooled)

@@ -1,5 +1,7 @@
 import math
+import os
 import shutil
+import signal
 
 import pytest
 import torch
@@ -249,3 +251,25 @@ def test_cuts_that_do_not_fit_the_images_are_refused(encoder, paths):
 def test_what_takes_no_images_says_so():
     with pytest.raises(ConfigError, match="needs precomputed features of width 8"):
         encode_views(load_encoder("features:8"), ["no.jpg"], TileLayout(), hashes=["00"])
+
+
+@pytest.mark.usefixtures("deadline")
+def test_an_image_that_kills_its_worker_is_named_and_the_others_are_encoded(encoder, paths):
+    class Deadly(Watched):
+        def preprocess(self, image):
+            if os.getpid() != main_process and image.tobytes() == deadly_view:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return self._real.preprocess(image)
+
+    main_process, layout = os.getpid(), TileLayout(4, 5)  # three messages per image
+    with Image.open(paths[2]) as opened:
+        image = opened.convert("RGB")
+    box = layout.boxes(image.size, "")[13]
+    deadly_view = crop_and_resize_box(image, box, size=(96, 96)).tobytes()
+    found = encode_views(Deadly(encoder), paths, layout, workers=2, batch_size=8)
+    assert list(found.unreadable) == [2]
+    assert found.unreadable[2].startswith("the decoding process was killed (SIGKILL)")
+    assert found.counts.tolist() == [20, 20, 0, 20, 20, 20]
+    expected = encode_views(encoder, paths, layout).views
+    expected[2] = 0
+    torch.testing.assert_close(found.views, expected, atol=1e-3, rtol=0)

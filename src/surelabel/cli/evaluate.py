@@ -10,6 +10,7 @@ from surelabel.cli.input_options import (
     images_root_input_option,
     labels_input_option,
     load_dataset_from_input_options,
+    max_image_memory_input_option,
     method_input_options,
     parse_labels_input_option,
     run_overrides_from_input_options,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 @method_input_options
 @images_root_input_option
 @labels_input_option
+@max_image_memory_input_option
 @with_terminal_options
 def evaluate(
     terminal: Terminal,

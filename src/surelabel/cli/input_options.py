@@ -65,6 +65,26 @@ def images_root_input_option(function: Command) -> Command:
     )(function)
 
 
+def max_image_memory_input_option(function: Command) -> Command:
+    """Add the option ``--max-image-memory``, which limits the memory for decoding an image."""
+
+    def limit_image_memory(context: click.Context, _: click.Parameter, megabytes: int) -> None:
+        from surelabel.data.image_memory import image_memory_limit
+
+        context.with_resource(image_memory_limit(megabytes))
+
+    return click.option(
+        "--max-image-memory",
+        type=click.IntRange(1),
+        default=512,
+        show_default=True,
+        metavar="MB",
+        callback=limit_image_memory,
+        expose_value=False,
+        help="Maximum memory for decoding an image, in megabytes. Larger images are skipped.",
+    )(function)
+
+
 def parse_labels_input_option(text: str | None) -> list[str] | None:
     """Return the labels of ``--labels``, or None if the option is not given.
 

@@ -3,17 +3,23 @@
 import logging
 import os
 import struct
+import threading
 import warnings
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from PIL import ExifTags, Image, UnidentifiedImageError
 
+from surelabel.data.image_memory import check_image_memory
 from surelabel.errors import DataError, InputError
+from surelabel.file_readers import open_regular_file
 
-PIXEL_LIMIT = 178_000_000  # larger images raise an error before decoding
+PIXELS_PER_BAND = 2**16  # of an image that is converted by horizontal bands
 IMAGE_FORMATS = ("JPEG", "PNG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "AVIF", "JPEG2000", "PPM")
 IMAGE_SUFFIXES = frozenset(
     {".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".gif", ".bmp", ".dib", ".tif"}
@@ -31,6 +37,18 @@ _TRANSPOSE_OF_ORIENTATION = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
+_TRANSPOSES_WITHIN_ROWS = {  # the rows of the image are rows of the result
+    Image.Transpose.FLIP_LEFT_RIGHT,
+    Image.Transpose.ROTATE_180,
+    Image.Transpose.FLIP_TOP_BOTTOM,
+}
+_REVERSING_TRANSPOSES = {  # the last row of the image is the first row or column of the result
+    Image.Transpose.ROTATE_180,
+    Image.Transpose.FLIP_TOP_BOTTOM,
+    Image.Transpose.ROTATE_270,
+    Image.Transpose.TRANSVERSE,
+}
+_PILLOW_LIMIT_LOCK = threading.Lock()
 _DECODE_ERRORS = (  # exceptions of Pillow's decoders for damaged files
     OSError,
     SyntaxError,
@@ -42,9 +60,11 @@ _DECODE_ERRORS = (  # exceptions of Pillow's decoders for damaged files
     OverflowError,
     RuntimeError,
     TypeError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
     struct.error,
     zlib.error,
-    Image.DecompressionBombError,
 )
 
 
@@ -60,40 +80,94 @@ def open_image(source: str | Path | bytes, *, min_side: int) -> Image.Image:
       are scaled linearly from their minimum and maximum to [0, 255], since the white level is
       unknown.
 
+    The memory for decoding is limited by :func:`image_memory_limit`, and computed before decoding.
+    The limit of Pillow, ``Image.MAX_IMAGE_PIXELS``, does not apply.
+
     Args:
         source: Path of an image file, or the content of the file as bytes. The format is one of
-            ``IMAGE_FORMATS``, and the image has at most ``PIXEL_LIMIT`` pixels.
+            ``IMAGE_FORMATS``. The file must be a regular file.
         min_side: Minimum side length in pixels of a downscaled JPEG, >= 1.
 
     Returns:
         The decoded image in mode RGB. The file is closed.
 
     Raises:
-        DataError: If the file cannot be decoded; the message is ``PATH: reason``, or the reason
-            alone for bytes.
+        DataError: If the file cannot be decoded, or if decoding would take more memory than the
+            limit. The message is ``PATH: reason``, or the reason alone for bytes.
         InputError: If ``min_side`` is below 1.
     """
     if min_side < 1:
         raise InputError(f"min_side must be 1 pixel or more; got {min_side}.")
+    if isinstance(source, bytes):
+        return _decode_image(BytesIO(source), min_side)
+    with open_image_file(source) as stream:
+        try:
+            return _decode_image(stream, min_side)
+        except DataError as error:
+            raise DataError(f"{source}: {error}") from error.__cause__
+
+
+@contextmanager
+def open_image_file(path: str | Path) -> Iterator[BinaryIO]:
+    """Open an image file for reading bytes, without waiting for a named pipe or a device.
+
+    Args:
+        path: Path of the file, or of a symbolic link to the file.
+
+    Raises:
+        DataError: If the file cannot be opened or read, or is not a regular file. The message is
+            ``PATH: reason``.
+    """
+    try:
+        with open_regular_file(path, remedy="") as stream:
+            yield stream
+    except DataError as error:
+        prefix = f"{path} cannot be read: "
+        if not str(error).startswith(prefix):
+            raise
+        reason = str(error).removeprefix(prefix).rstrip(". ")
+        raise DataError(f"{path}: {reason[:1].lower()}{reason[1:]}") from error
+
+
+def _decode_image(stream: BinaryIO, min_side: int) -> Image.Image:
+    """Return an upright RGB image.
+
+    Raises:
+        DataError: If the image cannot be decoded, or would take too much memory.
+    """
     Image.init()  # load all plug-ins; Pillow loads only the common ones by default
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            file = BytesIO(source) if isinstance(source, bytes) else source
-            with Image.open(file, formats=IMAGE_FORMATS) as image:
-                _check_image_pixel_limit(image)
-                image.draft(None, (min_side, min_side))
-                image.load()
-                return to_upright_rgb_image(image)
+            try:
+                return _decode_image_within_memory(stream, min_side)
+            except Image.DecompressionBombError:
+                with _without_pixel_limit_of_pillow():
+                    return _decode_image_within_memory(stream, min_side)
+    except DataError:
+        raise
     except _DECODE_ERRORS as error:
-        reason = _describe_image_decoding_error(source, error)
-        prefix = "" if isinstance(source, bytes) else f"{source}: "
-        raise DataError(f"{prefix}{reason}") from error
+        raise DataError(_describe_image_decoding_error(stream, error)) from error
 
 
-def _check_image_pixel_limit(image: Image.Image) -> None:
-    if image.width * image.height > PIXEL_LIMIT:
-        raise Image.DecompressionBombError
+def _decode_image_within_memory(stream: BinaryIO, min_side: int) -> Image.Image:
+    with Image.open(stream, formats=IMAGE_FORMATS) as image:
+        image.draft(None, (min_side, min_side))
+        check_image_memory(image, stream, min_side=min_side)
+        image.load()
+        check_image_memory(image, stream, min_side=min_side)  # EXIF data can follow the pixels
+        return to_upright_rgb_image(image)
+
+
+@contextmanager
+def _without_pixel_limit_of_pillow() -> Iterator[None]:
+    """Disable the limit of Pillow, which is global, for an image within our limit of memory."""
+    with _PILLOW_LIMIT_LOCK:
+        limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+        try:
+            yield
+        finally:
+            Image.MAX_IMAGE_PIXELS = limit
 
 
 def to_upright_rgb_image(image: Image.Image) -> Image.Image:
@@ -102,45 +176,73 @@ def to_upright_rgb_image(image: Image.Image) -> Image.Image:
     Raises:
         InputError: If a pixel is NaN or infinite.
     """
-    return _to_rgb_image(_apply_exif_orientation_to_image(image))
-
-
-def _apply_exif_orientation_to_image(image: Image.Image) -> Image.Image:
     orientation = image.getexif().get(ExifTags.Base.Orientation, 1)
     transpose = _TRANSPOSE_OF_ORIENTATION.get(orientation)
-    return image if transpose is None else image.transpose(transpose)
+    if image.mode == "RGB" and not image.has_transparency_data:
+        image.load()
+        return image if transpose is None else image.transpose(transpose)
+    return _convert_image_by_bands(image, transpose)
 
 
-def _to_rgb_image(image: Image.Image) -> Image.Image:
-    if image.mode[0] in "IF":
-        image = _to_8_bit_image(image)
+def _convert_image_by_bands(image: Image.Image, transpose: Image.Transpose | None) -> Image.Image:
+    """Return an RGB image, without other copies of the whole image."""
+    value_range = _value_range_of_image(image) if image.mode[0] in "IF" else None
+    is_sideways = transpose is not None and transpose not in _TRANSPOSES_WITHIN_ROWS
+    upright = Image.new("RGB", image.size[::-1] if is_sideways else image.size)
+    for top, band in _horizontal_bands_of_image(image):
+        rgb = _to_rgb_image(band, value_range)
+        if transpose is not None:
+            rgb = rgb.transpose(transpose)
+        start = image.height - top - band.height if transpose in _REVERSING_TRANSPOSES else top
+        upright.paste(rgb, (start, 0) if is_sideways else (0, start))
+    return upright
+
+
+def _horizontal_bands_of_image(image: Image.Image) -> Iterator[tuple[int, Image.Image]]:
+    """Yield bands of an image, with the first row of each band."""
+    n_rows = max(1, PIXELS_PER_BAND // image.width)
+    for top in range(0, image.height, n_rows):
+        yield top, image.crop((0, top, image.width, min(top + n_rows, image.height)))
+
+
+def _to_rgb_image(image: Image.Image, value_range: tuple[float, float] | None) -> Image.Image:
+    """Return an RGB image; ``value_range`` is the range of the values if they have over 8 bits."""
+    if value_range is not None:
+        low, high = value_range
+        values = np.asarray(image).astype(np.float64)
+        scaled = np.rint((values - low) / ((high - low) or 1) * 255).astype(np.uint8)
+        image = Image.fromarray(scaled)
     if image.has_transparency_data:
         white = Image.new("RGBA", image.size, "white")
         image = Image.alpha_composite(white, image.convert("RGBA"))
     return image.convert("RGB")
 
 
-def _to_8_bit_image(image: Image.Image) -> Image.Image:
-    values = np.asarray(image).astype(np.float64)
-    if not np.isfinite(values).all():
-        raise InputError("pixels must be finite; got NaN or infinity")
-    low, high = 0.0, 1.0 if image.mode == "F" else 65535.0
-    if values.min() < low or values.max() > high:
-        low, high = values.min(), values.max()
-    return Image.fromarray(np.rint((values - low) / ((high - low) or 1) * 255).astype(np.uint8))
+def _value_range_of_image(image: Image.Image) -> tuple[float, float]:
+    """Return the values that are mapped to 0 and 255.
+
+    Raises:
+        InputError: If a pixel is NaN or infinite.
+    """
+    low, high = np.inf, -np.inf
+    for _, band in _horizontal_bands_of_image(image):
+        values = np.asarray(band)
+        if not np.isfinite(values).all():
+            raise InputError("pixels must be finite; got NaN or infinity")
+        low, high = min(low, float(values.min())), max(high, float(values.max()))
+    white = 1.0 if image.mode == "F" else 65535.0
+    return (low, high) if low < 0 or high > white else (0.0, white)
 
 
-def _describe_image_decoding_error(source: str | Path | bytes, error: BaseException) -> str:
-    if isinstance(error, Image.DecompressionBombError):
-        return f"more than {PIXEL_LIMIT // 1_000_000} million pixels; possibly a decompression bomb"
+def _describe_image_decoding_error(stream: BinaryIO, error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return "too large for the memory"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
-    if (len(source) if isinstance(source, bytes) else os.path.getsize(source)) == 0:
+    if stream.seek(0, os.SEEK_END) == 0:
         return "empty file"
     if isinstance(error, UnidentifiedImageError):
         return f"not an image of a supported format ({', '.join(IMAGE_FORMATS)})"
     if "truncated" in str(error).lower():
         return "truncated file"
-    return f"damaged file ({str(error) or type(error).__name__})"
+    return f"damaged file ({' '.join(str(error).split()) or type(error).__name__})"

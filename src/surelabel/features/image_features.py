@@ -1,28 +1,29 @@
 """Features of image files: decoding in worker processes, encoding, and caching."""
 
 import os
-import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
 
 from surelabel.data.images import open_image
 from surelabel.encoders import Encoder
-from surelabel.errors import DataError, InputError
+from surelabel.errors import DataError, InputError, NoReadableImage
 from surelabel.features.cache import FeatureCache, content_hash_for_cache
+from surelabel.features.cache_write_buffer import CacheWriteBuffer
+from surelabel.features.decoding_workers import decode_in_workers
 from surelabel.features.feature_kinds import encode_feature_kind
 from surelabel.features.feature_packing import pack_features, unpack_features
 from surelabel.progress import Progress
 from surelabel.records import Features, SkippedImage
 
 MIN_IMAGES_FOR_WORKERS = 64  # for fewer images, starting worker processes takes longer
-CACHE_WRITE_INTERVAL = 1024  # images; limits the loss if the process is killed
 
 
 @dataclass(frozen=True)
@@ -88,23 +89,17 @@ def encode_image_files(
         raise InputError("paths must have at least one image; got none. Give image files.")
     workers = image_feature_worker_count(len(paths)) if workers is None else workers
     cached_keys = cache.keys(encoder.fingerprint, kind) if cache else frozenset[str]()
-    loader = DataLoader(
-        _ImageDataset(paths, encoder, cached_keys),
-        batch_size=batch_size,
-        num_workers=workers,
-        collate_fn=list,
-        multiprocessing_context="fork" if workers else None,
-        worker_init_fn=silence_image_feature_workers,
-    )
+    loader = _ImageLoader(paths, encoder, cached_keys)
     collector = _ImageFeatureCollector(encoder, kind, cache, paths)
     try:
-        for n_batches, loaded in enumerate(loader, 1):
-            collector.add_batch(loaded)
-            failed = [item for item in loaded if item.reason]
-            if failed and strict:
-                raise DataError(f"{paths[failed[0].row]}: {failed[0].reason}")
-            if progress:
-                progress(min(n_batches * batch_size, len(paths)), len(paths))
+        with closing(loader.batches(batch_size, workers)) as batches:
+            for n_batches, loaded in enumerate(batches, 1):
+                collector.add_batch(loaded)
+                failed = [item for item in loaded if item.reason]
+                if failed and strict:
+                    raise DataError(f"{paths[failed[0].row]}: {failed[0].reason}")
+                if progress:
+                    progress(min(n_batches * batch_size, len(paths)), len(paths))
     finally:
         collector.write_to_cache()
     return collector.result()
@@ -115,46 +110,49 @@ def image_feature_worker_count(images: int) -> int:
     return 0 if images < MIN_IMAGES_FOR_WORKERS else min(8, os.cpu_count() or 1)
 
 
-def silence_image_feature_workers(_: int) -> None:
-    """Suppress tracebacks of threads in a worker process.
-
-    If a run is interrupted, a thread that sends pixels can fail with a broken pipe. Errors of the
-    decoding are not suppressed: they are returned to the main process.
-    """
-    sys.excepthook = lambda *_: None
-
-
 @dataclass(frozen=True)
 class _LoadedImage:
-    """An image from a worker; if the image is cached or unreadable, ``pixels`` is None."""
+    """A preprocessed image; if the image is cached or unreadable, ``pixels`` is None."""
 
     row: int
     key: str
-    pixels: Tensor | None
+    pixels: npt.NDArray[np.float32] | None
     reason: str
     seconds: float
 
 
-class _ImageDataset(Dataset[_LoadedImage]):
+class _ImageLoader:
+    """Pixels of image files, decoded and preprocessed."""
+
     def __init__(self, paths: Sequence[str], encoder: Encoder, cached_keys: frozenset[str]):
         self._paths, self._encoder, self._cached_keys = paths, encoder, cached_keys
         self._min_side = encoder.input_side  # raises an error if the encoder takes no images
 
-    def __len__(self) -> int:
-        return len(self._paths)
+    def batches(self, batch_size: int, workers: int) -> Generator[list[_LoadedImage]]:
+        """Yield the loaded images in the order of the paths."""
+        images = decode_in_workers(
+            self.load,
+            range(len(self._paths)),
+            workers=workers,
+            max_pending=2 * (batch_size + workers),
+            message_of_killed=lambda row, reason: _LoadedImage(row, "", None, reason, 0.0),
+        )
+        with closing(images):
+            while batch := list(islice(images, batch_size)):
+                yield batch
 
-    def __getitem__(self, row: int) -> _LoadedImage:
+    def load(self, row: int) -> Iterator[_LoadedImage]:
+        """Yield one image, without pixels if it is cached or cannot be read."""
         start, path = time.perf_counter(), self._paths[row]
+        key, pixels, reason = "", None, ""
         try:
             key = content_hash_for_cache(path)
-            pixels = None
             if key not in self._cached_keys:
                 image = open_image(path, min_side=self._min_side)
-                pixels = self._encoder.preprocess(image)
+                pixels = self._encoder.preprocess(image).numpy()
         except DataError as error:
-            reason = str(error).removeprefix(f"{path}: ")
-            return _LoadedImage(row, "", None, reason, time.perf_counter() - start)
-        return _LoadedImage(row, key, pixels, "", time.perf_counter() - start)
+            key, reason = "", str(error).removeprefix(f"{path}: ")
+        yield _LoadedImage(row, key, pixels, reason, time.perf_counter() - start)
 
 
 class _ImageFeatureCollector:
@@ -165,11 +163,11 @@ class _ImageFeatureCollector:
     ):
         self._encoder, self._kind, self._cache, self._paths = encoder, kind, cache, paths
         self._arrays: dict[str, npt.NDArray[np.float16]] = {}
-        self._new_arrays: dict[str, npt.NDArray[np.float16]] = {}
         self._keys: dict[int, str] = {}
         self._reasons: dict[int, str] = {}
         self._n_cached = 0
         self._decode_seconds = self._model_seconds = 0.0
+        self._new_features = CacheWriteBuffer(cache, encoder.fingerprint, kind)
 
     def add_batch(self, loaded: Sequence[_LoadedImage]) -> None:
         """Encode the uncached images of a batch, and read the cached features of the others."""
@@ -177,7 +175,8 @@ class _ImageFeatureCollector:
             i.key: i.pixels for i in loaded if i.pixels is not None and i.key not in self._arrays
         }
         if new:
-            self._encode_batch(list(new), torch.stack([p for p in new.values() if p is not None]))
+            pixels = np.stack([p for p in new.values() if p is not None])
+            self._encode_batch(list(new), torch.from_numpy(pixels))
         row_of = {i.key: i.row for i in loaded if i.key and i.key not in self._arrays}
         if row_of and self._cache:
             self._arrays |= self._cache.get(self._encoder.fingerprint, self._kind, sorted(row_of))
@@ -191,14 +190,10 @@ class _ImageFeatureCollector:
             else:
                 self._keys[item.row] = item.key
                 self._n_cached += item.pixels is None
-        if len(self._new_arrays) >= CACHE_WRITE_INTERVAL:
-            self.write_to_cache()
 
     def write_to_cache(self) -> None:
         """Write the new features to the cache."""
-        if self._cache and self._new_arrays:
-            self._cache.put(self._encoder.fingerprint, self._kind, self._new_arrays)
-        self._new_arrays = {}
+        self._new_features.write()
 
     def result(self) -> EncodedImages:
         """Return the features of all images in the order of the paths."""
@@ -207,9 +202,10 @@ class _ImageFeatureCollector:
             SkippedImage(paths[row], self._reasons[row]) for row in sorted(self._reasons)
         )
         if not self._keys:
-            first = f"{skipped[0].path}: {skipped[0].reason}"
-            raise DataError(
-                f"At least one image must be readable; none of {len(paths)} is. The first: {first}."
+            raise NoReadableImage(
+                f"At least one image must be readable; none of {len(paths)} is. The first: "
+                f"{skipped[0].path}: {skipped[0].reason}.",
+                skipped,
             )
         rows = sorted(self._keys)
         stacked = np.stack([self._arrays[self._keys[r]] for r in rows])
@@ -227,6 +223,7 @@ class _ImageFeatureCollector:
     def _encode_batch(self, keys: Sequence[str], pixels: Tensor) -> None:
         start = time.perf_counter()
         arrays = pack_features(self._kind, encode_feature_kind(self._encoder, self._kind, pixels))
-        self._new_arrays |= dict(zip(keys, arrays, strict=True))
-        self._arrays |= {key: self._new_arrays[key] for key in keys}
+        new_arrays = dict(zip(keys, arrays, strict=True))
+        self._arrays |= new_arrays
+        self._new_features.add(new_arrays)
         self._model_seconds += time.perf_counter() - start

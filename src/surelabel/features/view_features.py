@@ -4,7 +4,8 @@ import hashlib
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,22 +13,19 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 from torch import Tensor
-from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from surelabel.data.images import open_image, to_upright_rgb_image
 from surelabel.encoders import Encoder
 from surelabel.errors import DataError, InputError
 from surelabel.features.cache import FeatureCache, Float16Array, content_hash_for_cache
+from surelabel.features.cache_write_buffer import CacheWriteBuffer
+from surelabel.features.decoding_workers import decode_in_workers
 from surelabel.features.feature_packing import pack_features
-from surelabel.features.image_features import (
-    image_feature_worker_count,
-    silence_image_feature_workers,
-)
+from surelabel.features.image_features import image_feature_worker_count
 from surelabel.progress import Progress
 from surelabel.views import Box, ViewLayout, crop_and_resize_box
 
 KIND = "views"
-CACHE_WRITE_INTERVAL = 256  # images between two writes to the cache; each has many vectors
 VIEWS_PER_MESSAGE = 8  # views that a worker sends at once; limits the memory for pixels
 
 ImageSource = str | bytes | Image.Image  # path, content of an image file, or image
@@ -107,20 +105,21 @@ def encode_views(
     )
     workers = image_feature_worker_count(len(collector.missing)) if workers is None else workers
     workers = 0 if in_memory else workers
-    loader = DataLoader(
-        _ViewFeatureDataset(collector.missing, encoder),
-        batch_size=None,
-        num_workers=workers,
-        multiprocessing_context="fork" if workers else None,
-        worker_init_fn=silence_image_feature_workers,
+    messages = decode_in_workers(
+        _ViewLoader(encoder).load,
+        list(collector.missing.items()),
+        workers=workers,
+        max_pending=2 * workers,
+        message_of_killed=lambda task, reason: _ViewMessage(task[0], None, True, reason, 0.0),
     )
     try:
-        for message in loader:
-            collector.enqueue(message)
-            if collector.n_queued >= batch_size:
-                collector.encode_queue()
-                if progress:
-                    progress(collector.n_done, len(images))
+        with closing(messages):
+            for message in messages:
+                collector.enqueue(message)
+                if collector.n_queued >= batch_size:
+                    collector.encode_queue()
+                    if progress:
+                        progress(collector.n_done, len(images))
         collector.encode_queue()
     finally:
         collector.write_to_cache()
@@ -155,30 +154,26 @@ class _ViewTask:
 
 @dataclass(frozen=True)
 class _ViewMessage:
-    """Consecutive views of an image from a worker; if the image is unreadable, pixels is None."""
+    """Consecutive views of an image; if the image is unreadable, ``pixels`` is None."""
 
     key: str
-    pixels: Tensor | None
+    pixels: npt.NDArray[np.float32] | None
     is_last: bool
     reason: str
     seconds: float
 
 
-class _ViewFeatureDataset(IterableDataset[_ViewMessage]):
-    """Views of all tasks; the tasks are distributed over the workers in turn."""
+class _ViewLoader:
+    """Pixels of views, cropped from decoded images and preprocessed."""
 
-    def __init__(self, tasks: Mapping[str, _ViewTask], encoder: Encoder):
-        self._tasks, self._encoder = tasks, encoder
+    def __init__(self, encoder: Encoder):
+        self._encoder = encoder
         self._min_side = encoder.input_side  # raises an error if the encoder takes no images
         self._down, self._across = encoder.preprocess_cfg["size"]
 
-    def __iter__(self) -> Iterator[_ViewMessage]:
-        worker = get_worker_info()
-        tasks = list(self._tasks.items())
-        for key, task in tasks[worker.id :: worker.num_workers] if worker else tasks:
-            yield from self._view_messages(key, task)
-
-    def _view_messages(self, key: str, task: _ViewTask) -> Iterator[_ViewMessage]:
+    def load(self, key_and_task: tuple[str, _ViewTask]) -> Iterator[_ViewMessage]:
+        """Yield the views of an image, or the reason why it cannot be read."""
+        key, task = key_and_task
         start = time.perf_counter()
         try:
             image = _open_image_of_view_task(
@@ -192,13 +187,13 @@ class _ViewFeatureDataset(IterableDataset[_ViewMessage]):
             end = first + VIEWS_PER_MESSAGE
             views = [self._preprocess_view(image, box) for box in boxes[first:end]]
             is_last, seconds = end >= len(boxes), time.perf_counter() - start
-            yield _ViewMessage(key, torch.stack(views), is_last, "", seconds)
+            yield _ViewMessage(key, np.stack(views), is_last, "", seconds)
             start = time.perf_counter()
 
-    def _preprocess_view(self, image: Image.Image, box: Box) -> Tensor:
-        return self._encoder.preprocess(
-            crop_and_resize_box(image, box, size=(self._across, self._down))
-        )
+    def _preprocess_view(self, image: Image.Image, box: Box) -> npt.NDArray[np.float32]:
+        view = crop_and_resize_box(image, box, size=(self._across, self._down))
+        pixels: npt.NDArray[np.float32] = self._encoder.preprocess(view).numpy()
+        return pixels
 
 
 def _open_image_of_view_task(task: _ViewTask, min_side: int) -> Image.Image:
@@ -239,8 +234,8 @@ class _ViewFeatureCollector:
         self.n_done = self._n_images - sum(len(task.rows) for task in self.missing.values())
         self._n_cached = sum(len(self._tasks[key].rows) for key in self._arrays)
         self._decode_seconds = self._model_seconds = 0.0
-        self._new_arrays: dict[str, Float16Array] = {}
-        self._queue: list[tuple[_ViewMessage, Tensor]] = []
+        self._new_features = CacheWriteBuffer(cache, encoder.fingerprint, KIND)
+        self._queue: list[tuple[_ViewMessage, npt.NDArray[np.float32]]] = []
         self._incomplete: dict[str, list[Float16Array]] = defaultdict(list)
 
     def _add_task(
@@ -277,25 +272,23 @@ class _ViewFeatureCollector:
         if not self._queue:
             return
         start = time.perf_counter()
-        pixels = torch.cat([pixels for _, pixels in self._queue])
-        vectors = pack_features("images", self._encoder.encode_images(pixels))[:, 0]
+        batch = torch.from_numpy(np.concatenate([pixels for _, pixels in self._queue]))
+        vectors = pack_features("images", self._encoder.encode_images(batch))[:, 0]
+        new_arrays: dict[str, Float16Array] = {}
         for message, pixels in self._queue:
             image_vectors, vectors = vectors[: len(pixels)], vectors[len(pixels) :]
             self._incomplete[message.key].append(image_vectors)
             if message.is_last:
                 arrays = self._incomplete.pop(message.key)
-                self._new_arrays[message.key] = np.concatenate(arrays)
+                new_arrays[message.key] = np.concatenate(arrays)
         self._queue = []
         self._model_seconds += time.perf_counter() - start
-        if len(self._new_arrays) >= CACHE_WRITE_INTERVAL:
-            self.write_to_cache()
+        self._arrays |= new_arrays
+        self._new_features.add(new_arrays)
 
     def write_to_cache(self) -> None:
         """Write the new view features to the cache."""
-        if self._cache and self._new_arrays:
-            self._cache.put(self._encoder.fingerprint, KIND, self._new_arrays)
-        self._arrays |= self._new_arrays
-        self._new_arrays = {}
+        self._new_features.write()
 
     def result(self) -> EncodedViews:
         """Return the features of all views in the order of the images."""

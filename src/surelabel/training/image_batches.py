@@ -41,7 +41,9 @@ class RandomCropFlip:
         left = int(random.integers(width - crop_width + 1))
         top = int(random.integers(height - crop_height + 1))
         if self.min_area < 1:
-            image = image.crop((left, top, left + crop_width, top + crop_height))
+            edges = (left, top, left + crop_width, top + crop_height)
+            # Image.crop raises an error if Pillow's global limit of pixels is exceeded
+            image = image.transform((crop_width, crop_height), Image.Transform.EXTENT, edges)
         if self.flip and random.random() < 0.5:
             image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
         return image

@@ -50,7 +50,9 @@ def crop_and_resize_box(image: Image.Image, box: Box, *, size: tuple[int, int]) 
     """
     check_boxes_inside([box], image.size)
     edges = (box.left, box.top, box.left + box.width, box.top + box.height)
-    view = image.crop(edges).resize(size, Image.Resampling.BICUBIC)
+    # Image.crop raises an error if Pillow's global limit of pixels is exceeded
+    crop = image.transform((box.width, box.height), Image.Transform.EXTENT, edges)
+    view = crop.resize(size, Image.Resampling.BICUBIC)
     return view.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if box.flipped else view
 
 

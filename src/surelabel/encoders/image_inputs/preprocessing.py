@@ -1,7 +1,7 @@
 """Preprocessing of upright RGB images for an image tower: resize, crop or pad, normalize."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from open_clip.transform import PreprocessCfg, image_transform_v2
@@ -38,7 +38,9 @@ class ImagePreprocessor:
         If ``resize_mode`` is ``shortest``, open_clip resizes the whole image before the center
         crop, which needs gigabytes of memory for an image of 20,000 by 2 pixels. Here, if a side of
         the resized image would exceed 8 times the input size, the image is cropped before resizing.
-        All other images are preprocessed as in open_clip.
+        If ``resize_mode`` is ``longest``, open_clip raises an error if the shorter side would have
+        half a pixel or less after resizing. Here, the image is cropped so that this side has one
+        pixel. All other images are preprocessed as in open_clip.
 
     Example:
         >>> settings = {"size": 8, "mean": [0.5] * 3, "std": [0.25] * 3,
@@ -64,10 +66,29 @@ class ImagePreprocessor:
 
     def __call__(self, image: Image.Image) -> Tensor:
         """Return the resized and normalized pixels of an upright RGB image, ``(3, h, w)``."""
-        if self.settings["resize_mode"] == "shortest":
-            image = _crop_long_image_before_preprocessing(image, *self.settings["size"])
+        image = self._crop_long_image(image)
         pixels: Tensor = self._transform(image)
         return pixels
+
+    def _crop_long_image(self, image: Image.Image) -> Image.Image:
+        """Crop the ends of an image that is too long to be resized."""
+        height, width = self.settings["size"]
+        if self.settings["resize_mode"] == "shortest":
+            scale = max(width / image.width, height / image.height)
+            max_width, max_height = (MAX_ASPECT_RATIO * side / scale for side in (width, height))
+        elif self.settings["resize_mode"] == "longest":
+            # open_clip rounds: a side of more than half a pixel becomes one pixel
+            max_width, max_height = 2 * width * image.height - 2, 2 * height * image.width - 2
+        else:
+            return image
+        left = max(0, int(image.width - max_width) // 2)
+        top = max(0, int(image.height - max_height) // 2)
+        if not left and not top:
+            return image
+        edges = (left, top, image.width - left, image.height - top)
+        size = (edges[2] - left, edges[3] - top)
+        # Image.crop raises an error if Pillow's global limit of pixels is exceeded
+        return image.transform(size, Image.Transform.EXTENT, edges)
 
     @property
     def input_side(self) -> int:
@@ -100,18 +121,6 @@ class ImagePreprocessor:
                 "the encoder."
             )
         return pixels
-
-
-def _crop_long_image_before_preprocessing(
-    image: Image.Image, height: int, width: int
-) -> Image.Image:
-    """Crop the ends of an image whose resized side would exceed 8 times the input size."""
-    scale = max(width / image.width, height / image.height)
-    left = max(0, int(image.width - MAX_ASPECT_RATIO * width / scale) // 2)
-    top = max(0, int(image.height - MAX_ASPECT_RATIO * height / scale) // 2)
-    if not left and not top:
-        return image
-    return image.crop((left, top, image.width - left, image.height - top))
 
 
 def check_preprocess_cfg(settings: Any, source: str) -> None:
@@ -148,6 +157,14 @@ def check_preprocess_cfg(settings: Any, source: str) -> None:
                 f"{key} in {source} must be three numbers{condition} (red, green, blue); "
                 f"got {settings[key]!r}."
             )
+    for key, (expected, accepts) in OPTIONAL_VALUES.items():
+        if settings.get(key) is not None and not accepts(settings[key]):
+            raise ConfigError(f"{key} in {source} must be {expected}; got {settings[key]!r}.")
+
+
+def _is_preprocessing_size(value: Any) -> bool:
+    sides = value if isinstance(value, list | tuple) and len(value) == 2 else [value]
+    return all(type(side) is int and 1 <= side <= MAX_SIDE for side in sides)
 
 
 def _is_preprocessing_rgb_triple(value: Any, *, above: float) -> bool:
@@ -157,3 +174,10 @@ def _is_preprocessing_rgb_triple(value: Any, *, above: float) -> bool:
         and all(isinstance(v, int | float) and not isinstance(v, bool) for v in value)
         and all(above < v < math.inf for v in value)
     )
+
+
+OPTIONAL_VALUES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "fill_color": ("an integer from 0 to 255", lambda v: type(v) is int and 0 <= v <= 255),
+    "mode": ("RGB", lambda v: v == "RGB"),
+    "size": (f"the side, or height and width, from 1 to {MAX_SIDE}", _is_preprocessing_size),
+}

@@ -1,0 +1,168 @@
+import os
+import signal
+import threading
+import time
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+
+from surelabel.errors import DataError
+from surelabel.features.decoding_workers import decode_in_workers
+
+MAIN_PROCESS = os.getpid()
+
+
+def run(decode, tasks, *, workers=2, max_pending=6):
+    return decode_in_workers(
+        decode,
+        tasks,
+        workers=workers,
+        max_pending=max_pending,
+        message_of_killed=lambda task, reason: (task, reason),
+    )
+
+
+def pixels_of(task):
+    """Three messages, each larger than the buffer of a pipe."""
+    for part in range(3):
+        yield task, part, np.full(100_000, task * 10 + part)
+
+
+def kill_this_process():
+    assert os.getpid() != MAIN_PROCESS
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_messages_come_in_the_order_of_the_tasks(workers):
+    messages = list(run(pixels_of, range(20), workers=workers))
+    assert [m[:2] for m in messages] == [(task, part) for task in range(20) for part in range(3)]
+    assert all((array == task * 10 + part).all() for task, part, array in messages)
+
+
+def test_tasks_are_decoded_by_other_processes_and_no_further_ahead_than_allowed(tmp_path):
+    def decode(task):
+        (tmp_path / str(task)).touch()
+        yield os.getpid()
+
+    messages = run(decode, range(50), max_pending=5)
+    pids = {next(messages) for _ in range(10)}
+    time.sleep(0.2)
+    assert len(list(tmp_path.iterdir())) <= 10 + 5
+    pids |= set(messages)
+    assert MAIN_PROCESS not in pids
+    assert len(list(tmp_path.iterdir())) == 50
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("killers", [{1, 2}, set(range(4))])
+def test_tasks_that_kill_their_process_are_named_and_the_others_are_complete(workers, killers):
+    def decode(task):
+        if task in killers:
+            kill_this_process()
+        yield task, task**2
+
+    reason = "the decoding process was killed (SIGKILL), possibly because of too little memory"
+    expected = [(task, reason if task in killers else task**2) for task in range(4)]
+    assert list(run(decode, range(4), workers=workers)) == expected
+
+
+def test_a_task_whose_process_is_killed_once_is_decoded_again_without_repeated_messages(tmp_path):
+    def decode(task):
+        for part, message in enumerate(pixels_of(task)):
+            if (task, part) == (3, 2) and not (tmp_path / "killed").exists():
+                (tmp_path / "killed").touch()
+                kill_this_process()
+            yield message
+
+    messages = list(run(decode, range(8)))
+    assert [m[:2] for m in messages] == [(task, part) for task in range(8) for part in range(3)]
+
+
+def test_a_process_that_ends_itself_is_replaced():
+    def decode(task):
+        if task == 1:
+            os._exit(7)
+        yield task, ""
+
+    messages = list(run(decode, range(3)))
+    assert messages[1] == (1, "the decoding process ended with exit code 7")
+    assert messages[2] == (2, "")
+
+
+def test_other_errors_of_a_worker_are_raised_in_the_main_process():
+    def decode(task):
+        if task == 2:
+            raise KeyError("no such part")
+        yield task
+
+    messages = run(decode, range(9))
+    assert [next(messages), next(messages)] == [0, 1]
+    with pytest.raises(KeyError, match="no such part"):
+        next(messages)
+
+
+def test_after_an_early_stop_no_process_and_no_thread_remains():
+    n_threads = threading.active_count()
+    pids = set()
+
+    def decode(task):
+        yield os.getpid()
+        yield from pixels_of(task)
+
+    messages = run(decode, range(100), workers=3)
+    for message in messages:
+        if isinstance(message, int):
+            pids.add(message)
+        if len(pids) == 3:
+            break
+    messages.close()
+    assert threading.active_count() == n_threads
+    for pid in pids:
+        with pytest.raises(ProcessLookupError, match="No such process"):
+            os.kill(pid, 0)
+
+
+def test_workers_end_when_the_main_process_is_killed(tmp_path):
+    def decode(task):
+        (tmp_path / str(os.getpid())).touch()
+        yield bytes(10**6)
+
+    context = get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+
+    def count_messages():
+        for number, _ in enumerate(run(decode, range(10**6), workers=3)):
+            sender.send(number)
+
+    process = context.Process(target=count_messages)
+    process.start()
+    for _ in range(50):
+        receiver.recv()
+    process.kill()
+    process.join()
+    pids = [int(file.name) for file in tmp_path.iterdir()]
+    assert len(pids) >= 2
+    for _ in range(100):
+        if not any(is_running(pid) for pid in pids):
+            return
+        time.sleep(0.05)
+    pytest.fail(f"still running: {[pid for pid in pids if is_running(pid)]}")
+
+
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_errors_of_this_package_keep_their_type():
+    def decode(task):
+        raise DataError("a: b")
+        yield
+
+    with pytest.raises(DataError, match=r"^a: b$"):
+        next(run(decode, [0]))
