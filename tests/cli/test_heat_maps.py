@@ -5,7 +5,11 @@ import pytest
 from PIL import Image
 
 from surelabel import Recognizer
-from surelabel.cli.heat_maps import heat_map_file_names, write_heat_maps
+from surelabel.cli.heat_maps import (
+    heat_map_file_names,
+    select_heat_map_labels,
+    write_heat_maps,
+)
 from surelabel.cli.terminal import Terminal
 from surelabel.errors import DataError
 
@@ -77,7 +81,7 @@ def test_a_image_that_is_gone_meanwhile_is_told(home):
     (home / paths[1]).unlink()
     terminal = Terminal(as_json=False, quiet=True, device="cpu", seed=0)
     with pytest.raises(DataError, match=f"{paths[1]} was tagged, but cannot be read a second time"):
-        write_heat_maps(terminal, recognizer, predictions, "places", None)
+        write_heat_maps(terminal, recognizer, select_heat_map_labels(predictions, None), "places")
 
 
 def test_a_file_in_the_place_of_the_folder_is_told_before_anything_is_tagged(home, run):

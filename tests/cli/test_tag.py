@@ -1,11 +1,14 @@
 import json
+import os
 import re
 import sys
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from surelabel.cli.tag import format_tags, print_tag_summary
+from surelabel.cli.tag_blocks import TagCounts
 from surelabel.cli.terminal import Terminal
 from surelabel.data import read_predictions
 from surelabel.recognizer import Recognizer
@@ -39,8 +42,9 @@ def test_the_closing_line_has_each_time_and_the_images_that_were_skipped(capsys)
     stats = EncodingStats(n_cached=2, decode_seconds=1.23, model_seconds=4.56, encoder_passes=7)
     scores = np.zeros((8, 1), dtype=np.float32)
     skipped = [SkippedImage(f"{i}.png", "empty file") for i in range(2)]
-    found = Predictions("abcdefgh", ["lion"], scores, skipped=skipped, encoding_stats=stats)
-    print_tag_summary(Terminal(), found, 5.0)
+    counts = TagCounts()
+    counts.add(Predictions("abcdefgh", ["lion"], scores, skipped=skipped, encoding_stats=stats))
+    print_tag_summary(Terminal(), counts, 5.0)
     assert capsys.readouterr().err.splitlines() == [
         "10 images in 5.0 s, 2 per second: decoding 1.2 s, encoder 4.6 s; 2 were cached.",
         "Skipped 2 images that cannot be read:",
@@ -83,6 +87,94 @@ def test_json_is_printed_beside_the_file(home, run):
     beside, alone = run(*line, "--out", "tags.csv"), run(*line)
     assert len(json.loads(beside.out)) == len(read_predictions("tags.csv")) == 24
     assert beside.out == alone.out
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Predict the 24 images in three blocks."""
+    monkeypatch.setattr("surelabel.recognizer.prediction_blocks.IMAGES_PER_BLOCK", 8)
+
+
+def test_blocks_are_printed_and_written_like_one_block(home, run, monkeypatch):
+    line = ["tag", "images", "--model", "recognizer", "--top-k", "2"]
+    text, values = run(*line), run(*line, "--json")
+    run(*line[:4], "--out", "once.csv")
+    monkeypatch.setattr("surelabel.recognizer.prediction_blocks.IMAGES_PER_BLOCK", 8)
+    assert run(*line).out == text.out
+    assert [image["path"] for image in json.loads(run(*line, "--json").out)] == [
+        image["path"] for image in json.loads(values.out)
+    ]
+    for suffix in ("csv", "jsonl", "parquet"):
+        assert run(*line[:4], "--out", f"blocks.{suffix}").code == 0
+        once, blocks = read_predictions("once.csv"), read_predictions(f"blocks.{suffix}")
+        assert blocks.paths == once.paths
+        np.testing.assert_allclose(blocks.scores, once.scores, atol=1e-5)
+    assert not list(home.glob("*.partial"))
+
+
+def test_an_interrupted_run_resumes_after_its_last_finished_block(home, run, small_blocks):
+    line = ["tag", "images", "--model", "recognizer", "--strict", "--out", "tags.csv"]
+    last = sorted((home / "images").iterdir())[-1]
+    content = last.read_bytes()
+    last.write_bytes(b"")
+    assert run(*line).code == 1
+    assert len(list((home / "tags.csv.partial").glob("block-*.parquet"))) == 2
+    assert not (home / "tags.csv").exists()
+    last.write_bytes(content)
+    done = run(*line)
+    assert done.code == 0
+    assert "24 images in" in done.err
+    assert "16 were predicted before an interruption." in done.err
+    assert len(read_predictions("tags.csv")) == 24
+    assert not (home / "tags.csv.partial").exists()
+
+
+def test_a_block_with_a_changed_image_is_predicted_again(home, run, small_blocks):
+    line = ["tag", "images", "--model", "recognizer", "--strict", "--out", "tags.csv"]
+    images = sorted((home / "images").iterdir())
+    last = images[-1].read_bytes()
+    images[-1].write_bytes(b"")
+    assert run(*line).code == 1
+    images[-1].write_bytes(last)
+    images[9].write_bytes(images[0].read_bytes())
+    done = run(*line)
+    assert "8 were predicted before an interruption." in done.err
+    scores = read_predictions("tags.csv").scores
+    np.testing.assert_allclose(scores[9], scores[0], atol=1e-5)
+
+
+def test_the_finished_part_of_another_run_is_refused(home, run, small_blocks):
+    line = ["tag", "images", "--strict", "--out", "tags.csv", "--model"]
+    last = sorted((home / "images").iterdir())[-1]
+    content = last.read_bytes()
+    last.write_bytes(b"")
+    assert run(*line, "recognizer").code == 1
+    last.write_bytes(content)
+    other = run(*line, "tiny-vit", "--labels", "lion")
+    assert (other.code, other.out) == (1, "")
+    assert re.search(r"tags.csv.partial must contain .*; its recognizer differ", other.err)
+    fewer = run("tag", str(last), *line[2:], "recognizer")
+    assert "its n_images and images differ from those of this run. Delete " in fewer.err
+    assert run(*line, "recognizer").code == 0
+
+
+def test_without_a_readable_image_a_run_fails_every_time(home, run):
+    for path in (home / "images").iterdir():
+        path.write_bytes(b"")
+    for _ in range(2):
+        done = run("tag", "images", "--model", "recognizer", "--out", "tags.csv")
+        assert done.code == 1
+        assert "At least one image must be readable; none of 24 is" in done.err
+
+
+def test_a_last_block_without_a_readable_image_is_skipped(home, run, small_blocks):
+    for path in sorted((home / "images").iterdir())[16:]:
+        path.write_bytes(b"")
+    done = run("tag", "images", "--model", "recognizer", "--out", "tags.parquet")
+    assert done.code == 0
+    assert "Skipped 8 images that cannot be read:" in done.err
+    found = read_predictions("tags.parquet")
+    assert (len(found), len(found.skipped)) == (16, 8)
 
 
 @pytest.mark.parametrize("choice", [("--threshold", "0.9"), ("--top-k", "0"), ("--threshold", "0")])
@@ -242,3 +334,60 @@ def test_a_share_lies_between_0_and_1(value, home, run):
     done = run("tag", "nowhere", "--model", "recognizer", "--precision", value)
     assert (done.code, done.out) == (2, "")
     assert "Invalid value for '--precision'" in done.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows forbids these file names")
+def test_a_file_name_with_control_characters_is_printed_on_one_line_with_escapes(home, run):
+    names = ("a\x1b[31m\n.jpg", "b\x1b[31m\nimages/fake.jpg: lion 0.99.jpg".replace("/", "\x9b"))
+    sorted((home / "images").iterdir())[0].rename(home / "images" / names[0])
+    (home / "images" / names[1]).write_bytes(b"")
+    done = run("tag", "images", "--model", "recognizer")
+    assert (done.code, done.exception) == (0, None)
+    assert r"images/a\u001b[31m\u000a.jpg: " in done.out
+    assert r"images/b\u001b[31m\u000aimages\u009bfake.jpg: lion 0.99.jpg: empty file" in done.err
+    assert not {"\x1b", "\x9b"} & {*done.out, *done.err}
+    assert len(done.out.splitlines()) == 24
+
+
+def test_a_csv_file_for_spreadsheets_has_no_formula(home, run):
+    sorted((home / "images").iterdir())[0].rename(home / "=1+1.jpg")
+    line = ["tag", "=1+1.jpg", "--model", "recognizer", "--out"]
+    done = run(*line, "tags.csv", "--spreadsheet-safe")
+    assert (done.code, done.exception) == (0, None)
+    assert read_predictions("tags.csv").paths == ["'=1+1.jpg"]
+    done = run(*line, "tags.parquet", "--spreadsheet-safe")
+    assert done.code == 2
+    assert "--spreadsheet-safe needs --out FILE.csv; got tags.parquet." in done.err
+
+
+@pytest.mark.usefixtures("deadline")
+def test_special_files_and_large_images_are_skipped_and_named(home, run):
+    os.mkfifo(home / "images" / "pipe.jpg")
+    (home / "images" / "zero.jpg").symlink_to("/dev/zero")
+    (home / "loop.jpg").symlink_to("loop.jpg")
+    Image.new("RGBA", (600, 500)).save(home / "images" / "large.png")
+    options = ["--model", "recognizer", "--quiet", "--max-image-memory", "2"]
+    done = run("tag", "images", "loop.jpg", *options)
+    assert done.code == 0
+    assert len(done.out.splitlines()) == 24
+    assert done.err.splitlines() == [
+        "Skipped 4 images that cannot be read:",
+        "  images/large.png: decoding 600 × 500 pixels (PNG, RGBA) takes 3 MB of memory; "
+        "--max-image-memory is 2 MB",
+        "  images/pipe.jpg: expected a regular file; got a named pipe",
+        "  images/zero.jpg: expected a regular file; got a device",
+        "  loop.jpg: too many levels of symbolic links",
+    ]
+
+
+@pytest.mark.usefixtures("deadline")
+@pytest.mark.parametrize("command", ["evaluate recognizer {}", "calibrate tiny-vit {} --out new"])
+def test_special_files_of_an_annotation_file_are_skipped_and_named(home, run, command):
+    os.mkfifo(home / "images" / "pipe.jpg")
+    (home / "loop.jpg").symlink_to("loop.jpg")
+    with (home / "labels.csv").open("a") as file:
+        file.write("images/pipe.jpg,1,0,0,0\nloop.jpg,0,1,0,0\n")
+    done = run(*command.format("labels.csv").split())
+    assert done.code == 0, done.err
+    assert "pipe.jpg: expected a regular file; got a named pipe" in done.err
+    assert "loop.jpg: too many levels of symbolic links" in done.err

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surelabel.data.predictions import check_predictions_suffix, read_predictions, write_predictions
+from surelabel.data.prediction_writing import check_predictions_suffix, write_predictions
+from surelabel.data.predictions import read_predictions
 from surelabel.errors import DataError, InputError
 from surelabel.records import Predictions, SkippedImage
 
@@ -216,3 +217,64 @@ def test_damaged_parquet_is_refused_or_read_right(tmp_path_factory, data):
     except DataError:
         return
     assert np.array_equal(found.scores, wanted.scores)
+
+
+FORMULA = '=HYPERLINK("http://x")'
+
+
+def test_paths_in_a_csv_file_for_spreadsheets_are_not_formulas(tmp_path):
+    wanted = Predictions(
+        paths=[FORMULA, "images/a.jpg", "-1.jpg"],
+        names=["=dog", "cat"],
+        scores=-np.ones((3, 2), np.float32),
+        skipped=(SkippedImage("@b.jpg", "+ empty file"),),
+    )
+    write_predictions(wanted, tmp_path / "safe.csv", spreadsheet_safe=True)
+    with (tmp_path / "safe.csv").open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["path", "score:=dog", "score:cat", "skipped"]
+    assert [row[0] for row in rows] == [f"'{FORMULA}", "images/a.jpg", "'-1.jpg", "'@b.jpg"]
+    assert [row[-1] for row in rows] == ["", "", "", "'+ empty file"]
+    assert rows[0][1] == "-1"  # numbers do not change
+    assert read_predictions(tmp_path / "safe.csv").paths[0] == f"'{FORMULA}"
+    write_predictions(wanted, tmp_path / "exact.csv")
+    assert read_predictions(tmp_path / "exact.csv").paths == wanted.paths
+
+
+def test_only_csv_files_are_made_safe_for_spreadsheets(tmp_path):
+    with pytest.raises(InputError, match=r"applies to \.csv files only; got .*tags\.jsonl"):
+        write_predictions(predictions(), tmp_path / "tags.jsonl", spreadsheet_safe=True)
+
+
+LINE = '{"path": "a.jpg", "labels": [{"label": "dog", "score": 0.5, "probability": 0.5}]}'
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[" * 100_000, "no JSON on line 1 .lists and objects that are nested too deeply"),
+        (LINE.replace("0.5", "1" * 5000, 1), "no JSON on line 1 .a number with more than 4300"),
+        (LINE.replace("0.5", "1e999", 1), "a score that is not finite"),
+        (LINE.replace('"dog"', '"\\ud800"'), "surrogates not allowed"),
+        (LINE.replace('"dog"', "7"), "a path, label or description that is not text"),
+        (LINE.replace('"a.jpg"', "null"), "a path, label or description that is not text"),
+        (LINE.replace("]", ', {"label": "dog", "score": 1, "probability": 1}]'), "a label twice"),
+        (LINE.replace('"labels": [', '"labels": 3, "labels": ['), "the key 'labels' twice"),
+        (LINE.replace("}]", "}], 3"), "no JSON on line 1"),
+        ('{"path": "a.jpg", "labels": ["dog"]}', "string indices must be integers"),
+    ],
+)
+def test_hostile_json_lines_are_refused_on_one_line(tmp_path, text, reason):
+    (tmp_path / "tags.jsonl").write_text(text)
+    with pytest.raises(DataError, match=rf"predictions of surelabel; got: .*{reason}") as caught:
+        read_predictions(tmp_path / "tags.jsonl")
+    assert "\n" not in str(caught.value)
+
+
+def test_predictions_with_other_metadata_are_refused(tmp_path):
+    write_predictions(predictions(), tmp_path / "tags.parquet")
+    table = pq.read_table(tmp_path / "tags.parquet")
+    for text in ("3", "[" * 100_000, '{"names": 3}', '{"names": "dog", "skipped": [[1]]}'):
+        pq.write_table(table.replace_schema_metadata({b"surelabel": text}), tmp_path / "x.parquet")
+        with pytest.raises(DataError, match=r"x\.parquet must contain predictions of surelabel"):
+            read_predictions(tmp_path / "x.parquet")

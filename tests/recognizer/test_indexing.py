@@ -1,3 +1,4 @@
+import json
 import shutil
 from pathlib import Path
 
@@ -7,6 +8,8 @@ from surelabel.data import collection
 from surelabel.errors import DataError, InputError
 from surelabel.recognizer import Recognizer, index_images_with_recognizer, read_names_for_indexing
 from surelabel.retrieval import Index
+
+SAVED_INDEX = Path(__file__).parents[1] / "saved" / "0.1.0" / "index"
 
 
 @pytest.fixture
@@ -103,3 +106,34 @@ def test_a_broken_image_whose_name_is_no_text_is_skipped_again(images, recognize
     for _ in range(2):
         made = index_images_with_recognizer(tmp_path / "index", recognizer, [*images, odd])
         assert (len(made.index), [skipped.path for skipped in made.skipped]) == (4, [odd])
+
+
+def test_an_index_of_version_1_becomes_current_without_new_predictions(tmp_path):
+    folder = shutil.copytree(SAVED_INDEX, tmp_path / "index")
+    before = Index.open(folder).search("lion & !car", k=40)
+    recognizer = Recognizer.zero_shot(
+        "tiny-vit", ["lion", "guitar|drum", "car", "airplane", "cow", "coffee"]
+    )
+    images = list(collection("scenes-80", split="test").paths[:40])
+    root = Path(images[0]).parent
+    made = index_images_with_recognizer(folder, recognizer, images, root=root)
+    assert (made.added, made.changed, made.removed, made.index.paths) == (0, 0, 0, images)
+    assert json.loads((folder / "index.json").read_text())["version"] == 2
+    hits = Index.open(folder).search("lion & !car", k=40)
+    assert [hit.probability for hit in hits] == [hit.probability for hit in before]
+    assert [Path(hit.path).name for hit in hits] == [Path(hit.path).name for hit in before]
+
+
+def test_the_root_of_a_new_index_is_the_folder_of_all_images(images, recognizer, tmp_path):
+    made = index_images_with_recognizer(tmp_path / "index", recognizer, images)
+    assert made.index.root == str(tmp_path / "images")
+    made = index_images_with_recognizer(tmp_path / "other", recognizer, images, root=tmp_path)
+    assert made.index.root == str(tmp_path)
+
+
+def test_a_wrong_root_changes_nothing(images, recognizer, tmp_path):
+    index_images_with_recognizer(tmp_path / "index", recognizer, images)
+    before = (tmp_path / "index" / "index.json").read_bytes()
+    with pytest.raises(DataError, match=r"all files are missing.*give the new root folder"):
+        index_images_with_recognizer(tmp_path / "index", recognizer, images, root=tmp_path / "no")
+    assert (tmp_path / "index" / "index.json").read_bytes() == before

@@ -279,3 +279,36 @@ def test_an_attribute_of_0_1_0_names_the_current_one(name, current):
     assert hasattr(recognizer, current)
     with pytest.raises(AttributeError, match=f"{name!r}; it is now {current!r}"):
         getattr(recognizer, name)
+
+
+def dense(test):
+    run = load_run(overrides=["method.name=dense_regions", "method.windows=1"])
+    return Recognizer(run, NAMES).calibrate(test)
+
+
+def test_where_labels_are_compared_new_ones_drop_the_calibration_with_one_warning(test):
+    with pytest.warns(
+        UserWarning, match=r"is dropped: with dense_regions .* calibrate again"
+    ) as caught:
+        more = dense(test).with_names([*NAMES, "crab"])
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert (more.calibration, more.calibrated_on) == (None, None)
+
+
+@pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
+def test_where_labels_are_compared_the_same_ones_keep_the_calibration(order, test):
+    first = dense(test)
+    same, columns = first.with_names(NAMES[order]), range(len(NAMES))[order]
+    expected = first.predict(test).logits[:, list(columns)]
+    np.testing.assert_allclose(same.predict(test).logits, expected, atol=1e-5)
+
+
+def test_an_own_calibration_of_each_label_is_dropped_with_the_rest_in_one_warning(test):
+    run = load_run(
+        overrides=["method.name=zero_shot", "method.domain=softmax", "calibrator.name=vector"]
+    )
+    with pytest.warns(UserWarning, match=r"is dropped: with zero_shot") as caught:
+        more = Recognizer(run, NAMES).calibrate(test).with_names([*NAMES, "crab"])
+    assert len(caught) == 1
+    assert more.calibration is None

@@ -40,35 +40,44 @@ def heat_maps_option(function: Command) -> Command:
     )(function)
 
 
+def select_heat_map_labels(predictions: "Predictions", top_k: int | None) -> dict[str, list[str]]:
+    """Return the labels of each image whose heat maps are written, by path.
+
+    Args:
+        predictions: Predictions of the images.
+        top_k: Number of heat maps for each image, at most 6. If None, there are three heat maps.
+    """
+    from surelabel.recognizer import select_tags
+
+    tags = select_tags(predictions, top_k=min(top_k or DEFAULT_LABELS, MAX_LABELS))
+    return {
+        path: [tag["label"] for tag in image_tags]
+        for path, image_tags in zip(predictions.paths, tags, strict=True)
+    }
+
+
 def write_heat_maps(
     terminal: Terminal,
     recognizer: "Recognizer",
-    predictions: "Predictions",
+    labels: Mapping[str, Sequence[str]],
     folder: str,
-    top_k: int | None,
 ) -> None:
     """Write a PNG file with heat maps for each image, and replace existing files.
 
     Args:
         terminal: Object that prints results, status lines and progress.
         recognizer: Recognizer that computed the predictions.
-        predictions: Predictions of the images.
+        labels: Labels of each image whose heat maps are written, by path.
         folder: Folder for the files.
-        top_k: Number of heat maps for each image, at most 6. If None, there are three heat maps.
 
     Raises:
         ConfigError: If the recognizer cannot localize labels.
         DataError: If an image cannot be read a second time, or the folder cannot be written.
     """
     from surelabel.files import atomic_file
-    from surelabel.recognizer import localize_labels, select_tags
+    from surelabel.recognizer import localize_labels
     from surelabel.report import render_heat_map_sheet
 
-    tags = select_tags(predictions, top_k=min(top_k or DEFAULT_LABELS, MAX_LABELS))
-    labels = {
-        path: [tag["label"] for tag in image_tags]
-        for path, image_tags in zip(predictions.paths, tags, strict=True)
-    }
     file_names = dict(zip(labels, heat_map_file_names(list(labels)), strict=True))
     with terminal.progress("Rendering") as progress:
         for start in range(0, len(file_names), BATCH_SIZE):

@@ -3,6 +3,7 @@
 from surelabel.data.bundled_collections import COLLECTIONS, collection
 from surelabel.data.domains import DOMAINS
 from surelabel.data.feature_archives import FeatureArchive, read_feature_archive
+from surelabel.data.image_memory import image_memory_limit, max_image_memory
 from surelabel.data.image_sources import find_images
 from surelabel.data.images import open_image, to_upright_rgb_image
 from surelabel.data.label_names import parse_label_names, read_label_names
@@ -12,7 +13,13 @@ from surelabel.data.labels import (
     label_spellings_to_align,
     read_labels,
 )
-from surelabel.data.predictions import check_predictions_suffix, read_predictions, write_predictions
+from surelabel.data.partial_predictions import PartialPredictions, open_partial_predictions
+from surelabel.data.prediction_writing import (
+    check_predictions_suffix,
+    write_prediction_blocks,
+    write_predictions,
+)
+from surelabel.data.predictions import read_predictions
 from surelabel.data.scene_files import read_scenes, write_scenes
 from surelabel.data.vocabularies import (
     VOCABULARIES,
@@ -27,13 +34,17 @@ __all__ = [
     "FORMATS",
     "VOCABULARIES",
     "FeatureArchive",
+    "PartialPredictions",
     "Vocabulary",
     "align_to_vocabulary",
     "check_predictions_suffix",
     "collection",
     "find_images",
+    "image_memory_limit",
     "label_spellings_to_align",
+    "max_image_memory",
     "open_image",
+    "open_partial_predictions",
     "parse_label_names",
     "read_feature_archive",
     "read_label_names",
@@ -43,6 +54,7 @@ __all__ = [
     "remove_unseen_vocabulary_classes",
     "split_vocabulary",
     "to_upright_rgb_image",
+    "write_prediction_blocks",
     "write_predictions",
     "write_scenes",
 ]

@@ -8,6 +8,7 @@ from surelabel.recognizer.indexing import (
 )
 from surelabel.recognizer.inputs import LabelledInput, RecognizerInput
 from surelabel.recognizer.model_resolution import resolve_model
+from surelabel.recognizer.prediction_blocks import images_per_prediction_block
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.recognizer.region_localization import (
     check_recognizer_can_localize,
@@ -28,6 +29,7 @@ __all__ = [
     "check_tagging_options",
     "evaluate",
     "guarantee",
+    "images_per_prediction_block",
     "index_images_with_recognizer",
     "localize_labels",
     "operating_point",

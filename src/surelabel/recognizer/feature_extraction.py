@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 from surelabel.encoders import Encoder
-from surelabel.errors import DataError
+from surelabel.errors import DataError, NoReadableImage
 from surelabel.features import (
     EncodedImages,
     EncodedViews,
@@ -194,9 +194,10 @@ def _select_rows_of_extracted_features(
         DataError: If ``rows`` is empty.
     """
     if not len(rows):
-        raise DataError(
+        raise NoReadableImage(
             f"At least one of {len(encoded.rows)} images must be readable twice; all images "
-            f"failed the second time, such as {skipped[0].path}: {skipped[0].reason}. Run again."
+            f"failed the second time, such as {skipped[0].path}: {skipped[0].reason}. Run again.",
+            [*encoded.skipped, *skipped],
         )
     if len(rows) == len(encoded.rows):
         return encoded

@@ -2,14 +2,16 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from surelabel.errors import DataError, InputError
+from surelabel.errors import DataError, InputError, NoReadableImage
 from surelabel.progress import Progress
 from surelabel.recognizer.recognizer import Recognizer
-from surelabel.records import Predictions, SkippedImage
+from surelabel.records import SkippedImage
 from surelabel.retrieval import Index, IndexStatus
+from surelabel.retrieval.index_manifest import check_index_manifest_folder
+from surelabel.retrieval.index_root import common_index_root
 
 
 @dataclass(frozen=True)
@@ -36,17 +38,25 @@ def index_images_with_recognizer(
     recognizer: Recognizer,
     images: Sequence[str],
     *,
+    root: str | Path | None = None,
     progress: Progress | None = None,
 ) -> IndexUpdate:
     """Create an index of images, or update the index with new, changed and deleted images.
 
-    An indexed image that is not in ``images`` stays in the index as long as its file exists. Paths
-    are stored as absolute paths, so the update does not depend on the current folder.
+    The images are predicted block by block, and each block is written to the index at once. If the
+    process is killed, the next update continues after the last block.
+
+    An indexed image that is not in ``images`` stays in the index as long as its file exists. The
+    update does not depend on the current folder. An index of an earlier version is written in the
+    current version, without predicting its images again.
 
     Args:
         folder: Folder of the index. If the folder does not exist, the folder is created.
         recognizer: Calibrated recognizer.
         images: Paths of the images.
+        root: Root folder of the images; see :class:`~surelabel.retrieval.Index`. If the images of
+            an index were moved, their new root is stored. If None, an existing index keeps its
+            root, and the root of a new index is the common parent folder of ``images``.
         progress: Function called with the number of encoded images and the total number of images.
 
     Raises:
@@ -57,25 +67,65 @@ def index_images_with_recognizer(
     """
     images = list(dict.fromkeys(map(os.path.abspath, images)))
     if not (Path(folder) / "index.json").exists():
-        predictions = recognizer.predict(images, progress=progress)
-        index = Index.create(folder, predictions)
-        return IndexUpdate(index, len(predictions), 0, 0, predictions.skipped)
-    index = Index.open(folder)
+        check_index_manifest_folder(Path(folder))
+        root = root or common_index_root(images, default=os.path.dirname(os.path.abspath(folder)))
+        return _add_images_while_indexing(folder, None, recognizer, images, root, progress)
+    index = Index.open(folder, root=root)
     _check_indexing_recognizer(index, recognizer)
     status = index.status(images)
     _check_files_before_indexing(index, status)
+    index.upgrade()
     if status.deleted:
         index.remove(status.deleted)
     outdated = [*status.not_indexed, *status.changed]
-    new_predictions, skipped = _predict_images_for_indexing(recognizer, outdated, progress)
-    if new_predictions:
-        index.add(new_predictions)
-    paths = set(new_predictions.paths) if new_predictions else set()
-    n_changed = len(paths & set(status.changed))
-    unreadable = [path for path in status.changed if path not in paths and path in index.paths]
-    if unreadable:  # the indexed predictions are of an earlier content of these files
-        index.remove(unreadable)
-    return IndexUpdate(index, len(paths) - n_changed, n_changed, len(status.deleted), skipped)
+    update = _add_images_while_indexing(folder, index, recognizer, outdated, index.root, progress)
+    skipped = {os.path.abspath(image.path) for image in update.skipped}
+    n_changed = len(set(status.changed) - skipped)
+    return replace(
+        update, added=update.added - n_changed, changed=n_changed, removed=len(status.deleted)
+    )
+
+
+def _add_images_while_indexing(
+    folder: str | Path,
+    index: Index | None,
+    recognizer: Recognizer,
+    images: Sequence[str],
+    root: str | Path,
+    progress: Progress | None,
+) -> IndexUpdate:
+    """Predict images block by block, and write each block to the index.
+
+    If the process is killed, the index contains all finished blocks. An indexed image that can no
+    longer be read is removed.
+
+    Args:
+        folder: Folder of the index.
+        index: Existing index. If None, a new index is created with the first readable block.
+        recognizer: Calibrated recognizer.
+        images: Paths of the images to predict.
+        root: Root folder of the images of a new index.
+        progress: Function called with the number of encoded images and the total number of images.
+
+    Raises:
+        NoReadableImage: If there is no index yet, and no image can be read.
+    """
+    n_added, skipped = 0, list[SkippedImage]()
+    if index is not None and not images:
+        return IndexUpdate(index, 0, 0, 0)
+    try:
+        for block in recognizer.predict_blocks(images, progress=progress):
+            skipped += block.skipped
+            n_added += len(block)
+            if index is not None:
+                index.add(block)
+            elif len(block):
+                index = Index.create(folder, replace(block, skipped=tuple(skipped)), root=root)
+    except NoReadableImage:
+        if index is None:
+            raise
+    assert index is not None  # without a readable image, predict_blocks raises an error
+    return IndexUpdate(index, n_added, 0, 0, tuple(skipped))
 
 
 def read_names_for_indexing(folder: str | Path) -> list[str] | None:
@@ -107,22 +157,6 @@ def _check_files_before_indexing(index: Index, status: IndexStatus) -> None:
         raise DataError(
             f"At least one of the {status.n_images} image files of {index.folder} must exist; "
             f"all files are missing, such as {next(iter(status.deleted))!r}. Mount the disk and "
-            "run again, or delete the index and create a new one."
+            "run again; give the new root folder (--root) if the images were moved; or delete the "
+            "index and create a new one."
         )
-
-
-def _predict_images_for_indexing(
-    recognizer: Recognizer, paths: Sequence[str], progress: Progress | None
-) -> tuple[Predictions | None, Sequence[SkippedImage]]:
-    """Return the predictions of readable images, and the unreadable images.
-
-    If no image is readable, return None instead of the predictions and raise no error, so that the
-    index stays usable.
-    """
-    if not paths:
-        return None, ()
-    try:
-        predictions = recognizer.predict(paths, progress=progress)
-    except DataError as error:
-        return None, [SkippedImage(path, str(error)) for path in paths]
-    return predictions, predictions.skipped

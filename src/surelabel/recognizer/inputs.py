@@ -48,7 +48,10 @@ class ImagesInMemory:
         return len(self.images)
 
 
-def resolve_recognizer_input(source: RecognizerInput) -> Images | ImagesInMemory | LabelledInput:
+ResolvedInput = Images | ImagesInMemory | LabelledInput
+
+
+def resolve_recognizer_input(source: RecognizerInput) -> ResolvedInput:
     """Return ``source`` as images or features.
 
     A folder, an image file, a .txt file with paths, or a sequence of paths is converted to
@@ -157,7 +160,7 @@ def _image_of_pixels(pixels: npt.NDArray[Any]) -> Image.Image:
 
 
 def encode_recognizer_input(
-    source: Images | ImagesInMemory | LabelledInput,
+    source: ResolvedInput,
     method: Method,
     encoder: Encoder,
     cache: FeatureCache,

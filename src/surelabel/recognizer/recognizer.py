@@ -1,7 +1,6 @@
 """Recognizer: multi-label image recognition, zero-shot or fitted, calibrated and saved."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +12,11 @@ from surelabel.arrays import LOGIT_LIMIT, Array
 from surelabel.config import Choice, Run
 from surelabel.data import parse_label_names
 from surelabel.encoders import Encoder, load_encoder
-from surelabel.errors import ConfigError, NotFitted
+from surelabel.errors import ConfigError, DataError, InputError, NotFitted
 from surelabel.features import FeatureCache, add_text_feature_cache, default_feature_cache_folder
+from surelabel.files import read_replaceable_folder
 from surelabel.links import Link
-from surelabel.methods import TrainsEncoder
+from surelabel.methods import TrainsEncoder, UsesFitLabels, copy_method_fit, method_is_student
 from surelabel.migration import RECOGNIZER
 from surelabel.progress import Progress
 from surelabel.recognizer.calibrating import (
@@ -44,6 +44,7 @@ from surelabel.recognizer.fitting import (
 from surelabel.recognizer.inputs import (
     LabelledInput,
     RecognizerInput,
+    ResolvedInput,
     align_recognizer_input_labels,
     encode_recognizer_input,
     resolve_recognizer_files,
@@ -51,6 +52,12 @@ from surelabel.recognizer.inputs import (
     resolve_recognizer_targets,
 )
 from surelabel.recognizer.localization import compute_localization_maps
+from surelabel.recognizer.prediction_blocks import (
+    EncodedBlock,
+    encode_prediction_blocks,
+    images_per_prediction_block,
+    join_prediction_blocks,
+)
 from surelabel.recognizer.saving import (
     SavedRecognizer,
     check_saved_recognizer_fingerprint,
@@ -61,15 +68,16 @@ from surelabel.recognizer.saving import (
 from surelabel.recognizer.scikit_learn import ScikitLearnInterface
 from surelabel.recognizer.unlabelled_fitting import fit_unlabelled
 from surelabel.recognizer.user_warnings import (
+    warn_dropped_calibration,
     warn_few_steps,
     warn_out_of_distribution,
     warn_skipped_images,
     warn_untrained_labels,
     warn_unused_labels,
 )
-from surelabel.records import EncodingStats, Features, Images, LabelledImages, Predictions
+from surelabel.records import Features, Images, LabelledImages, Predictions
 from surelabel.summaries import Summary
-from surelabel.training import Checkpoint, feature_batch_tensors
+from surelabel.training import Checkpoint, delete_checkpoint, feature_batch_tensors
 
 
 class Recognizer(ScikitLearnInterface):
@@ -125,6 +133,7 @@ class Recognizer(ScikitLearnInterface):
         self.link: Link | None = None
         self.calibration = shipped_calibration_record(run, self.encoder)
         self.is_fitted = self.method.learns_from == "nothing"
+        self._checkpoint: Path | None = None  # of a fit that is not saved
         check_encoder_method_compatibility(run, self.method, self.encoder)
         if self.method.open_vocabulary or self.method.learns_from == "images":
             all_aliases = [alias for aliases in self.aliases.values() for alias in aliases]
@@ -197,9 +206,10 @@ class Recognizer(ScikitLearnInterface):
                 ``source``. If 0, the recognizer is not calibrated. For each fold, another copy of
                 the method is fitted on the other folds, and the calibrator is fitted on the scores
                 of these copies. The final method is fitted on all images.
-            checkpoint: File that stores an unfinished fit after each epoch and after every
-                hundredth optimizer step. A fit of the same run and data resumes from the
-                checkpoint, which is deleted at the end.
+            checkpoint: File that stores the fit after each epoch and after every hundredth
+                optimizer step. A fit of the same run and data resumes from the checkpoint. With
+                ``folds``, there is one more file for each fold. ``save`` deletes these files, so
+                that the fit is not lost if the recognizer cannot be saved.
             progress: Function called with the number of finished items and the total number of
                 items. The items are first encoded images, then training epochs (for self-training,
                 training images of an epoch), then folds.
@@ -230,14 +240,15 @@ class Recognizer(ScikitLearnInterface):
         self.method = fit_recognizer_method(
             *arguments, checkpoint=saved_state or None, progress=progress
         )
+        self._checkpoint = saved_state.path.absolute() if saved_state else None
         if isinstance(self.method, TrainsEncoder):
             self.encoder = add_text_feature_cache(self.method.finetuned_encoder(), self.cache)
         self.link, self.is_fitted = make_link_for_fitting(self.run), True
         if fold is not None:
-            scores = fitting_out_of_fold_scores(*arguments, fold=fold, progress=progress)
+            scores = fitting_out_of_fold_scores(
+                *arguments, fold=fold, checkpoint=saved_state or None, progress=progress
+            )
             self._fit_calibration(scores, data, folds=folds)
-        if saved_state:
-            saved_state.remove()
         return self
 
     def _fit_unlabelled(
@@ -259,13 +270,15 @@ class Recognizer(ScikitLearnInterface):
             checkpoint=checkpoint,
             progress=progress,
         )
+        if checkpoint and method_is_student(type(self.method)):
+            self._checkpoint = Path(checkpoint).absolute()
         self.is_fitted = True
         return self
 
     def _reset_fit(self) -> None:
         """Restore the initial method, and remove link and calibration."""
         self.method = make_method_for_fitting(self.run, self.encoder, self.names_with_aliases)
-        self.link = self.calibration = None
+        self.link = self.calibration = self._checkpoint = None
         self.is_fitted = False
 
     def calibrate(
@@ -371,7 +384,12 @@ class Recognizer(ScikitLearnInterface):
         """Return a recognizer for other labels, without training.
 
         Parameters that all labels share are kept. If the calibration has parameters per label,
-        these parameters are dropped with a warning.
+        these parameters are dropped with a warning. If scores of a label depend on the other
+        labels, as with ``dense_regions``, the whole calibration is dropped with a warning.
+        Otherwise, the scores of labels that the recognizer already had do not change.
+
+        Args:
+            names: Labels, length c; ``sofa|couch`` is one label with two aliases.
 
         Raises:
             ConfigError: If the method supports only the labels that it was fitted on.
@@ -383,9 +401,14 @@ class Recognizer(ScikitLearnInterface):
                 "method such as zero_shot or recover_match."
             )
         other = Recognizer(self.run, names, encoder=self.encoder, cache=self.cache)
-        other.method.load_state_dict(self.method.state_dict())
+        copy_method_fit(self.method, other.method, self.encoder)
         other.link, other.is_fitted = self.link, self.is_fitted
-        other.calibration = self.calibration and self.calibration.for_new_names()
+        has_other_labels = set(other.names_with_aliases) != set(self.names_with_aliases)
+        if self.calibration and has_other_labels and self.method.scores_depend_on_other_labels:
+            warn_dropped_calibration(self.run.method.name)
+            other.calibration = None
+        else:
+            other.calibration = self.calibration and self.calibration.for_new_names()
         return other
 
     def predict(
@@ -424,25 +447,70 @@ class Recognizer(ScikitLearnInterface):
         """
         self._check_fitted()
         resolved = resolve_recognizer_input(source)
-        options = {"workers": workers, "strict": strict, "progress": progress}
-        encoded = encode_recognizer_input(
-            resolved, self.method, self.encoder, self.cache, **options
+        blocks = self._predict_blocks(
+            resolved,
+            images_per_prediction_block(self.method),
+            workers=workers,
+            strict=strict,
+            progress=progress,
         )
-        warn_out_of_distribution(self.encoder, self.method, encoded.features.pooled)
-        paths = [str(resolved.paths[row]) for row in encoded.rows]
-        predictions = self._make_predictions(paths, encoded.features)
-        stats = EncodingStats(
-            encoded.n_cached,
-            encoded.decode_seconds,
-            encoded.model_seconds,
-            int(encoded.encoder_passes.sum()),
+        return join_prediction_blocks(blocks, n_images=len(resolved), folder=self.cache.folder)
+
+    def predict_blocks(
+        self,
+        source: RecognizerInput,
+        *,
+        block_size: int | None = None,
+        workers: int | None = None,
+        strict: bool = False,
+        progress: Progress | None = None,
+    ) -> Iterator[Predictions]:
+        """Return an iterator over the predictions of blocks of images, in the order of the images.
+
+        Only the features and the predictions of one block are in memory. The arguments are those of
+        ``predict``, and the joined predictions of all blocks are the result of ``predict``. If no
+        image of a block can be read, the predictions of the block have no rows.
+
+        Args:
+            source: Images, with or without labels, or precomputed features. Images in memory are
+                one block.
+            block_size: Number of images per block, >= 1. If None, there are 4096 images, 1024
+                images if the method uses views, or 256 images if the method uses patch features.
+            workers: Number of worker processes that decode images.
+            strict: Whether to raise an error if an image cannot be read.
+            progress: Function called with the number of encoded images and the total number of
+                images.
+
+        Raises:
+            NotFitted: If the method has to be fitted first.
+            InputError: If ``block_size`` is below 1, or for the reasons of ``predict``.
+            DataError: While iterating, for the reasons of ``predict``.
+        """
+        self._check_fitted()
+        if block_size is not None and block_size < 1:
+            raise InputError(f"block_size must be at least 1; got {block_size}.")
+        return self._predict_blocks(
+            resolve_recognizer_input(source),
+            block_size or images_per_prediction_block(self.method),
+            workers=workers,
+            strict=strict,
+            progress=progress,
         )
-        return replace(
-            predictions,
-            skipped=encoded.skipped,
-            encoding_stats=stats,
-            hashes=encoded.hashes or None,
-        )
+
+    def _predict_blocks(
+        self, source: ResolvedInput, block_size: int, **options: Any
+    ) -> Iterator[Predictions]:
+        fingerprint, n_images = self.fingerprint, 0
+        vector_sum = torch.zeros(self.encoder.width, dtype=torch.float64)
+        for block in encode_prediction_blocks(
+            source, self.method, self.encoder, self.cache, block_size=block_size, **options
+        ):
+            if block.encoded is not None:
+                pooled = block.encoded.features.pooled
+                vector_sum += pooled.cpu().double().sum(dim=0)
+                n_images += len(pooled)
+            yield self._make_predictions(block, fingerprint)
+        warn_out_of_distribution(self.encoder, self.method, vector_sum, n_images)
 
     def predict_proba(self, source: RecognizerInput) -> Array:
         """Return the calibrated probability of each label in each image, ``(n, c)``.
@@ -495,38 +563,60 @@ class Recognizer(ScikitLearnInterface):
     def save(self, folder: str | Path) -> None:
         """Write the recognizer to a folder, which can be loaded without network access.
 
+        An existing recognizer is replaced when the new files are complete. Then the checkpoint of
+        the fit is deleted.
+
         Raises:
             NotFitted: If the method has to be fitted first.
-            DataError: If the folder cannot be written, or contains other files.
+            DataError: If the folder cannot be written, or contains other files. An existing
+                recognizer and the checkpoint remain unchanged.
         """
         self._check_fitted()
-        write_saved_recognizer(
-            folder,
-            SavedRecognizer(
-                run=self.run,
-                names_with_aliases=self.names_with_aliases,
-                encoder=self.encoder,
-                link=self.run.loss.name if self.link else None,
-                calibration=self.calibration.state() if self.calibration else None,
-                record=self.calibration.record if self.calibration else None,
-                weights=self.method.state_dict(),
-                fingerprint=self.fingerprint,
-            ),
+        saved = SavedRecognizer(
+            run=self.run,
+            names_with_aliases=self.names_with_aliases,
+            fit_names=self.method.fit_names
+            if isinstance(self.method, UsesFitLabels)
+            else self.names_with_aliases,
+            encoder=self.encoder,
+            link=self.run.loss.name if self.link else None,
+            calibration=self.calibration.state() if self.calibration else None,
+            record=self.calibration.record if self.calibration else None,
+            weights=self.method.state_dict(),
+            fingerprint=self.fingerprint,
         )
+        if self._checkpoint is None:
+            write_saved_recognizer(folder, saved)
+            return
+        try:
+            write_saved_recognizer(folder, saved, checkpoint=self._checkpoint)
+        except DataError as error:
+            raise DataError(
+                f"{error} The fit is stored in {self._checkpoint}; the same fit resumes from it."
+            ) from error
+        delete_checkpoint(self._checkpoint)
+        self._checkpoint = None
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "cpu") -> "Recognizer":
         """Load a recognizer that was written by ``save``.
 
-        The predictions are the same as before saving.
+        The predictions are the same as before saving. If another process replaces the folder
+        meanwhile, the new recognizer is loaded.
 
         Raises:
             DataError: If a file is missing or damaged, or if a newer version of surelabel wrote the
                 folder.
         """
+        return read_replaceable_folder(folder, lambda: cls._load(folder, device))
+
+    @classmethod
+    def _load(cls, folder: str | Path, device: str) -> "Recognizer":
         saved = read_saved_recognizer(folder, device=device)
         recognizer = cls(saved.run, saved.names_with_aliases, encoder=saved.encoder)
         load_saved_recognizer_weights(recognizer.method, saved.weights, folder)
+        if isinstance(recognizer.method, UsesFitLabels):
+            recognizer.method.use_fit_labels(recognizer.encoder, saved.fit_names)
         recognizer.link = make_link_for_fitting(saved.run) if saved.link else None
         recognizer.calibration = restore_calibration_record(saved.calibration, saved.record)
         recognizer.is_fitted = True
@@ -596,19 +686,28 @@ class Recognizer(ScikitLearnInterface):
         raw: Array = scores.astype(np.float64)
         return self.link.logits(raw) if self.link else raw
 
-    def _make_predictions(self, paths: list[str], features: Features) -> Predictions:
-        """Return scores of images, and log-odds if there is a link or a calibration."""
-        scores, logits = self._compute_scores(features), None
+    def _make_predictions(self, block: EncodedBlock, fingerprint: str) -> Predictions:
+        """Return scores of a block, and log-odds if there is a link or a calibration."""
+        encoded, logits = block.encoded, None
+        if encoded is None:
+            scores = np.empty((0, len(self.names)), np.float32)
+            vectors = np.empty((0, self.encoder.width), np.float16)
+        else:
+            scores = self._compute_scores(encoded.features)
+            vectors = encoded.features.pooled.cpu().numpy().astype(np.float16)
         if self.calibration:
             logits = self.calibration.logits(self.logits_of(scores))
         elif self.link:
             logits = self.logits_of(scores).clip(-LOGIT_LIMIT, LOGIT_LIMIT)
         return Predictions(
-            paths=paths,
+            paths=block.paths,
             names=self.names,
             scores=scores,
             logits=None if logits is None else logits.astype(np.float32),
             calibration=self.calibrated_on,
-            model=self.fingerprint,
-            features=features.pooled.cpu().numpy().astype(np.float16),
+            model=fingerprint,
+            features=vectors,
+            skipped=block.skipped,
+            encoding_stats=block.encoding_stats,
+            hashes=encoded.hashes or None if encoded else None,
         )

@@ -15,6 +15,7 @@ from surelabel.records import LabelledFeatures, LabelledImages
 
 MIN_STUDENT_STEPS = 30  # optimizer steps of a randomly initialized student
 OOD_LIMIT = 1.0
+MAX_OOD_SET_SIZE = 64  # the limit of the OOD score is the same for larger sets
 LARGER_ENCODER_HINT = "For photographs use a larger encoder, such as --model ViT-B-16/openai."
 
 
@@ -31,18 +32,28 @@ def warn_untrained_labels(encoder: Encoder, aliases: Sequence[str]) -> None:
         )
 
 
-def warn_out_of_distribution(encoder: Encoder, method: Method, pooled: Tensor) -> None:
+def warn_out_of_distribution(
+    encoder: Encoder, method: Method, vector_sum: Tensor, n_images: int
+) -> None:
     """Warn if images are out of distribution for the encoder.
 
     If the method sets an image size, there is no warning, because the OOD score is calibrated only
     for the default image size of the encoder.
+
+    Args:
+        encoder: Encoder of the images.
+        method: Method of the recognizer.
+        vector_sum: Sum of the pooled vectors of all images, ``(d,)``. The OOD score depends only on
+            the mean and the number of images.
+        n_images: Number of images, >= 1.
     """
     if method.image_size:
         return
-    score = encoder.ood_score(pooled)
+    mean = vector_sum / n_images
+    score = encoder.ood_score(mean.expand(min(n_images, MAX_OOD_SET_SIZE), -1))
     if score > OOD_LIMIT:
         warnings.warn(
-            f"These {len(pooled)} images are out of distribution for {encoder.name} (OOD score "
+            f"These {n_images} images are out of distribution for {encoder.name} (OOD score "
             f"{score:.1f}, limit {OOD_LIMIT}). {encoder.name} was trained on "
             f"{encoder.training_domain}. {LARGER_ENCODER_HINT}",
             stacklevel=3,
@@ -60,6 +71,15 @@ def warn_skipped_images(encoded: EncodedImages, what: str = "labelled images") -
             f"{reasons}{more}",
             stacklevel=3,
         )
+
+
+def warn_dropped_calibration(method: str) -> None:
+    """Warn if other labels change the scores of a method, so that its calibration is dropped."""
+    warnings.warn(
+        f"The calibration is dropped: with {method} and its settings, the scores of a label depend "
+        "on the other labels. To obtain probabilities, calibrate again with the new labels.",
+        stacklevel=3,
+    )
 
 
 def warn_unused_labels(method: str, source: object) -> None:

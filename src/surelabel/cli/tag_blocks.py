@@ -1,0 +1,119 @@
+"""Blocks of images of ``tag``: prediction, resumption of an interrupted run, and total counts."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from surelabel.errors import NoReadableImage
+
+if TYPE_CHECKING:
+    from surelabel.data import PartialPredictions
+    from surelabel.progress import Progress
+    from surelabel.recognizer import Recognizer
+    from surelabel.records import Predictions, SkippedImage
+
+
+@dataclass
+class TagCounts:
+    """Total counts and computing time of the blocks of a run.
+
+    Attributes:
+        n_images: Number of images, with skipped images.
+        n_resumed: Number of images that an interrupted run had predicted.
+        n_cached: Number of images whose features were read from the cache.
+        decode_seconds: Time spent decoding, in seconds, summed over the workers.
+        model_seconds: Time spent in the encoder, in seconds.
+        skipped: Images that could not be read, each with the reason.
+    """
+
+    n_images: int = 0
+    n_resumed: int = 0
+    n_cached: int = 0
+    decode_seconds: float = 0.0
+    model_seconds: float = 0.0
+    skipped: list["SkippedImage"] = field(default_factory=list)
+
+    def add(self, block: "Predictions") -> None:
+        """Add the counts of a block; a block without computing time was predicted earlier."""
+        n_images = len(block) + len(block.skipped)
+        self.n_images += n_images
+        self.skipped += block.skipped
+        if block.encoding_stats is None:
+            self.n_resumed += n_images
+        else:
+            self.n_cached += block.encoding_stats.n_cached
+            self.decode_seconds += block.encoding_stats.decode_seconds
+            self.model_seconds += block.encoding_stats.model_seconds
+
+
+def open_partial_tags(
+    stack: ExitStack, recognizer: "Recognizer", images: Sequence[str], out: str
+) -> "PartialPredictions":
+    """Open the finished blocks of ``out`` until the end of ``stack``.
+
+    Raises:
+        DataError: If ``out.partial`` belongs to another run.
+    """
+    from surelabel.data import max_image_memory, open_partial_predictions
+    from surelabel.recognizer import images_per_prediction_block
+
+    return stack.enter_context(
+        open_partial_predictions(
+            out,
+            images,
+            block_size=images_per_prediction_block(recognizer.method),
+            recognizer=recognizer.fingerprint,
+            options={"max_image_memory": max_image_memory()},
+        )
+    )
+
+
+def predict_tag_blocks(
+    recognizer: "Recognizer",
+    images: Sequence[str],
+    partial: "PartialPredictions | None",
+    *,
+    workers: int | None,
+    strict: bool,
+    progress: "Progress | None",
+) -> Iterator["Predictions"]:
+    """Yield the predictions of all images block by block.
+
+    Args:
+        recognizer: Recognizer of the images.
+        images: Paths of the images.
+        partial: Finished blocks of an interrupted run, which come first; each new block is added.
+            If None, blocks are not stored.
+        workers: Number of worker processes that decode images.
+        strict: Whether to raise an error if an image cannot be read.
+        progress: Function called with the number of finished images and the total number of images.
+
+    Raises:
+        DataError: If no image of any block can be read, or if ``strict`` is True and an image
+            cannot be read.
+    """
+    n_finished = 0 if partial is None else partial.n_images
+    if partial is not None:
+        yield from partial.finished_blocks()
+    if n_finished == len(images) > 0:
+        return
+
+    def show_progress(done: int, _: int) -> None:
+        assert progress is not None
+        progress(n_finished + done, len(images))
+
+    blocks = recognizer.predict_blocks(
+        images[n_finished:],
+        workers=workers,
+        strict=strict,
+        progress=show_progress if progress else None,
+    )
+    try:
+        for block in blocks:
+            if partial is not None:
+                partial.add(block)
+            yield block
+    except NoReadableImage:
+        if partial is None or not partial.n_read:
+            raise

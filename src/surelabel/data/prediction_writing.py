@@ -1,0 +1,233 @@
+"""Write prediction files in Parquet, CSV or JSON lines format, one block of images at a time."""
+
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from surelabel.data.spreadsheet_cells import spreadsheet_safe_cell
+from surelabel.errors import InputError
+from surelabel.files import atomic_file, escape_non_utf8_file_path
+from surelabel.records import Predictions, SkippedImage
+
+SCORE, LOGIT, PROBABILITY = "score:", "logit:", "probability:"  # prefixes of the columns of a label
+PARQUET_METADATA_KEY = b"surelabel"
+ROWS_PER_GROUP = 8192  # rows of a row group of a Parquet file, at least, except in the last group
+
+BlockWriter = Callable[[Iterator[Predictions], Sequence[SkippedImage], Path], None]
+
+
+def write_predictions(
+    predictions: Predictions, path: str | Path, *, spreadsheet_safe: bool = False
+) -> None:
+    """Write predictions to a file; an existing file is replaced when the new file is complete.
+
+    - A ``.parquet`` file contains all predictions except the image vectors, with one row per
+      image. The columns are ``path`` and, for each label NAME, ``score:NAME``, ``logit:NAME`` if
+      there are logits, and ``probability:NAME`` if the logits are calibrated. Labels,
+      calibration, model, version and skipped images are stored as JSON under the key
+      ``surelabel`` of the schema metadata.
+    - A ``.csv`` file has the columns of the Parquet file and a column ``skipped``. In the row of
+      a skipped image, this column contains the reason, and the cells of all labels are empty.
+    - A ``.jsonl`` file has one line per image,
+      ``{"path": …, "labels": [{"label": …, "score": …, "probability": …}, …]}``. The probability
+      is null if the predictions are uncalibrated. The line of a skipped image is
+      ``{"path": …, "skipped": reason}``.
+
+    Args:
+        predictions: Predictions of n images.
+        path: Path of a file with suffix ``.parquet``, ``.csv`` or ``.jsonl``.
+        spreadsheet_safe: If True, paths and reasons in a CSV file that a spreadsheet program would
+            execute as a formula are prefixed with an apostrophe; see ``FORMULA_STARTS``.
+            :func:`read_predictions` returns these texts with the apostrophe.
+
+    Raises:
+        InputError: If the suffix is not supported, if ``spreadsheet_safe`` is True for another
+            format than CSV, or if a score or logit is not finite.
+        DataError: If the file cannot be written.
+    """
+    write_prediction_blocks(
+        [predictions], path, skipped=predictions.skipped, spreadsheet_safe=spreadsheet_safe
+    )
+
+
+def write_prediction_blocks(
+    blocks: Iterable[Predictions],
+    path: str | Path,
+    *,
+    skipped: Sequence[SkippedImage],
+    spreadsheet_safe: bool = False,
+) -> None:
+    """Write the predictions of blocks of images to one file, as :func:`write_predictions`.
+
+    Only a few thousand images are in memory at a time.
+
+    Args:
+        blocks: Predictions of one recognizer, at least one block.
+        path: Path of a file with suffix ``.parquet``, ``.csv`` or ``.jsonl``.
+        skipped: Images of all blocks that could not be read. The skipped images of the blocks
+            themselves are not written.
+        spreadsheet_safe: See :func:`write_predictions`.
+
+    Raises:
+        InputError: For the reasons of :func:`write_predictions`.
+        DataError: If the file cannot be written.
+    """
+    write = _block_writer(path)
+    valid_blocks = map(_check_finite_predictions, blocks)
+    if spreadsheet_safe:
+        _check_spreadsheet_safe_suffix(path)
+        valid_blocks = map(_with_spreadsheet_safe_paths, valid_blocks)
+        skipped = [
+            SkippedImage(spreadsheet_safe_cell(image.path), spreadsheet_safe_cell(image.reason))
+            for image in skipped
+        ]
+    with atomic_file(path) as temporary:
+        write(valid_blocks, skipped, temporary)
+
+
+def check_predictions_suffix(path: str | Path) -> None:
+    """Raise an error if ``write_predictions`` does not support the suffix of ``path``.
+
+    Raises:
+        InputError: If the suffix is not ``.parquet``, ``.csv`` or ``.jsonl``.
+    """
+    _block_writer(path)
+
+
+def _block_writer(path: str | Path) -> BlockWriter:
+    suffix = Path(path).suffix.lower()
+    if suffix not in _WRITERS:
+        raise InputError(
+            f"The suffix of a prediction file must be one of {', '.join(_WRITERS)}; got "
+            f"{str(path)!r}. Use one of these suffixes."
+        )
+    return _WRITERS[suffix]
+
+
+def _check_finite_predictions(predictions: Predictions) -> Predictions:
+    """Return the predictions.
+
+    Raises:
+        InputError: If a score or logit is not finite.
+    """
+    for kind, values in (("score", predictions.scores), ("logit", predictions.logits)):
+        if values is not None and not np.isfinite(values).all():
+            row, column = np.argwhere(~np.isfinite(values))[0]
+            raise InputError(
+                f"Every {kind} must be finite; got {values[row, column]} for "
+                f"{predictions.names[column]!r} in {predictions.paths[row]}. Predict again."
+            )
+    return predictions
+
+
+def _check_spreadsheet_safe_suffix(path: str | Path) -> None:
+    if Path(path).suffix.lower() != ".csv":
+        raise InputError(
+            f"spreadsheet_safe applies to .csv files only; got {str(path)!r}. Use the suffix "
+            ".csv, or omit spreadsheet_safe."
+        )
+
+
+def _with_spreadsheet_safe_paths(predictions: Predictions) -> Predictions:
+    """Return predictions with spreadsheet-safe paths; the names of columns are always safe."""
+    return replace(predictions, paths=[spreadsheet_safe_cell(path) for path in predictions.paths])
+
+
+def _prediction_table(predictions: Predictions) -> pa.Table:
+    """Return a table with the column ``path`` and the columns of each label."""
+    parts: dict[str, npt.NDArray[Any]] = {SCORE: predictions.scores}
+    if predictions.logits is not None:
+        parts[LOGIT] = predictions.logits
+    if predictions.calibration is not None and predictions.logits is not None:
+        parts[PROBABILITY] = predictions.probabilities
+    columns = {"path": pa.array(map(escape_non_utf8_file_path, predictions.paths), pa.string())}
+    for index, name in enumerate(predictions.names):
+        for prefix, values in parts.items():
+            columns[prefix + name] = pa.array(values[:, index].astype(np.float32))
+    return pa.table(columns)
+
+
+def _write_parquet_blocks(
+    blocks: Iterator[Predictions], skipped: Sequence[SkippedImage], path: Path
+) -> None:
+    first = next(blocks)
+    metadata = {
+        "names": list(first.names),
+        "calibration": first.calibration,
+        "model": first.model,
+        "version": version("surelabel"),
+        "skipped": [[escape_non_utf8_file_path(s.path), s.reason] for s in skipped],
+    }
+    tables = map(_prediction_table, itertools.chain([first], blocks))
+    table = next(tables)
+    schema = table.schema.with_metadata({PARQUET_METADATA_KEY: json.dumps(metadata)})
+    with pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True) as writer:
+        for other in tables:
+            if table.num_rows >= ROWS_PER_GROUP:
+                writer.write_table(table.cast(schema))
+                table = other
+            else:
+                table = pa.concat_tables([table, other])
+        writer.write_table(table.cast(schema))
+
+
+def _write_csv_blocks(
+    blocks: Iterator[Predictions], skipped: Sequence[SkippedImage], path: Path
+) -> None:
+    tables = map(_prediction_table, blocks)
+    table = next(tables)
+    schema = table.schema.append(pa.field("skipped", pa.string()))
+    skipped_columns: dict[str, pa.Array] = {
+        field.name: pa.nulls(len(skipped), field.type) for field in schema
+    }
+    skipped_columns["path"] = pa.array(
+        [escape_non_utf8_file_path(s.path) for s in skipped], pa.string()
+    )
+    skipped_columns["skipped"] = pa.array([s.reason for s in skipped], pa.string())
+    with pacsv.CSVWriter(path, schema) as writer:
+        for part in itertools.chain([table], tables):
+            writer.write_table(part.append_column("skipped", pa.nulls(part.num_rows, pa.string())))
+        writer.write_table(pa.table(skipped_columns))
+
+
+def _write_jsonl_blocks(
+    blocks: Iterator[Predictions], skipped: Sequence[SkippedImage], path: Path
+) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for block in blocks:
+            for line in _prediction_json_lines(block):
+                file.write(json.dumps(line) + "\n")
+        for image in skipped:
+            file.write(json.dumps({"path": image.path, "skipped": image.reason}) + "\n")
+
+
+def _prediction_json_lines(predictions: Predictions) -> Iterator[dict[str, Any]]:
+    is_calibrated = predictions.calibration is not None and predictions.logits is not None
+    probabilities = predictions.probabilities if is_calibrated else None
+    for row, path in enumerate(predictions.paths):
+        scores = predictions.scores[row].tolist()
+        values = scores if probabilities is None else probabilities[row].tolist()
+        yield {
+            "path": path,
+            "labels": [
+                {"label": name, "score": score, "probability": p if is_calibrated else None}
+                for name, score, p in zip(predictions.names, scores, values, strict=True)
+            ],
+        }
+
+
+_WRITERS: dict[str, BlockWriter] = {
+    ".parquet": _write_parquet_blocks,
+    ".csv": _write_csv_blocks,
+    ".jsonl": _write_jsonl_blocks,
+}
