@@ -4,6 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from surelabel.config import Choice, Run, load_run
 from surelabel.data import collection
@@ -90,6 +91,26 @@ def test_a_newer_format_is_refused(saved):
 def test_what_reads_well_and_is_wrong_is_refused(saved, part, content, says):
     (saved / part).write_text(content)
     with pytest.raises(DataError, match=says):
+        Recognizer.load(saved)
+
+
+def test_a_valid_record_with_other_numbers_is_refused(saved):
+    assert (saved / "record.safetensors").exists()
+    arrays = load_file(saved / "record.safetensors")
+    better = {"false_discovery_sum": arrays["false_discovery_sum"] / 2}
+    save_file(arrays | better, saved / "record.safetensors")
+    with pytest.raises(DataError, match=r"record\.safetensors must have the checksums in about"):
+        Recognizer.load(saved)
+    (saved / "record.safetensors").unlink()
+    with pytest.raises(DataError, match=r"was changed since it was saved"):
+        Recognizer.load(saved)
+
+
+def test_a_changed_description_of_the_calibration_is_refused(saved):
+    stored = json.loads((saved / "calibration.json").read_text())
+    text = json.dumps(stored | {"about": "platt on 1000000 labelled images"})
+    (saved / "calibration.json").write_text(text)
+    with pytest.raises(DataError, match=r"calibration\.json and record\.safetensors must have"):
         Recognizer.load(saved)
 
 

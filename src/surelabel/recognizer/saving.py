@@ -12,6 +12,7 @@ about.json           versions and fingerprint
 README.md            model card
 """
 
+import hashlib
 import json
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -27,7 +28,7 @@ from surelabel.config import Choice, Run, load_run, run_as_toml
 from surelabel.decisions import ValidationRecord
 from surelabel.encoders import TEMPLATES, Encoder, load_encoder
 from surelabel.errors import DataError
-from surelabel.file_readers import read_json, read_text
+from surelabel.file_readers import open_regular_file, read_json, read_text
 from surelabel.files import atomic_folder
 from surelabel.methods import METHODS, Method
 from surelabel.migration import ENCODER_FOLDER, migrate_validation_record, migrate_weights
@@ -36,6 +37,7 @@ COPY_AGAIN = "Copy the complete folder again, or save the recognizer again."
 FORMAT_VERSION = 2  # 1: folders of 0.1.0, whose names migration.py maps
 RECORD_FILE = "record.safetensors"
 FIT_NAMES_FILE = "fit_names.txt"
+CHECKSUM_FILES = ("calibration.json", RECORD_FILE)  # the fingerprint does not cover all of these
 REQUIRED_FILES = (
     "run.toml",
     "names.txt",
@@ -129,19 +131,19 @@ def write_saved_recognizer(
             "names.txt": "\n".join(recognizer.names_with_aliases) + "\n",
             "link.json": _saved_recognizer_json({"loss": recognizer.link}),
             "calibration.json": _saved_recognizer_json(recognizer.calibration),
-            "about.json": _saved_recognizer_json(
-                {
-                    "format": FORMAT_VERSION,
-                    "surelabel": version("surelabel"),
-                    "fingerprint": recognizer.fingerprint,
-                }
-            ),
             "README.md": _saved_recognizer_model_card(recognizer),
         }
         if recognizer.fit_names != recognizer.names_with_aliases:
             texts[FIT_NAMES_FILE] = "\n".join(recognizer.fit_names) + "\n"
         for name, text in texts.items():
             (new_folder / name).write_text(text, encoding="utf-8")
+        about = {
+            "format": FORMAT_VERSION,
+            "surelabel": version("surelabel"),
+            "fingerprint": recognizer.fingerprint,
+            "checksums": _saved_recognizer_checksums(new_folder),
+        }
+        (new_folder / "about.json").write_text(_saved_recognizer_json(about), encoding="utf-8")
 
 
 def read_saved_recognizer(folder: str | Path, *, device: str = "cpu") -> SavedRecognizer:
@@ -202,6 +204,17 @@ def read_saved_recognizer(folder: str | Path, *, device: str = "cpu") -> SavedRe
     return saved
 
 
+def _saved_recognizer_checksums(folder: Path) -> dict[str, str]:
+    """Return the BLAKE2b hash of each file of ``CHECKSUM_FILES`` that exists, by file name."""
+    checksums = {}
+    for name in CHECKSUM_FILES:
+        if (folder / name).exists():
+            with open_regular_file(folder / name, remedy=COPY_AGAIN) as stream:
+                digest = hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16))
+            checksums[name] = digest.hexdigest()
+    return checksums
+
+
 def load_saved_recognizer_weights(
     method: Method, weights: dict[str, Tensor], folder: str | Path
 ) -> None:
@@ -224,12 +237,19 @@ def check_saved_recognizer_fingerprint(
     """Check that the files of a saved recognizer were not changed.
 
     Raises:
-        DataError: If the fingerprint of the loaded recognizer differs from the saved fingerprint.
+        DataError: If the fingerprint of the loaded recognizer or a checksum differs from the saved
+            one. Folders that were written by surelabel 0.1.0 have no checksums.
     """
     if fingerprint != saved.fingerprint:
         raise DataError(
             f"{folder} was changed since it was saved: the fingerprint must be "
             f"{' '.join(saved.fingerprint.split())[:60]}; got {fingerprint}. {COPY_AGAIN}"
+        )
+    about = _read_saved_recognizer_json(Path(folder) / "about.json")
+    if about["format"] > 1 and about.get("checksums") != _saved_recognizer_checksums(Path(folder)):
+        raise DataError(
+            f"{folder} was changed since it was saved: {' and '.join(CHECKSUM_FILES)} must have "
+            f"the checksums in about.json. {COPY_AGAIN}"
         )
 
 
