@@ -101,9 +101,6 @@ def test_a_valid_record_with_other_numbers_is_refused(saved):
     save_file(arrays | better, saved / "record.safetensors")
     with pytest.raises(DataError, match=r"record\.safetensors must have the checksums in about"):
         Recognizer.load(saved)
-    (saved / "record.safetensors").unlink()
-    with pytest.raises(DataError, match=r"was changed since it was saved"):
-        Recognizer.load(saved)
 
 
 def test_a_changed_description_of_the_calibration_is_refused(saved):

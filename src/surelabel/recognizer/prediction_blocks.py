@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import torch
 
 from surelabel.encoders import Encoder
 from surelabel.errors import NoReadableImage
@@ -24,7 +26,14 @@ from surelabel.recognizer.inputs import (
     ResolvedInput,
     encode_recognizer_input,
 )
-from surelabel.records import EncodingStats, Images, LabelledFeatures, Predictions, SkippedImage
+from surelabel.records import (
+    EncodingStats,
+    Features,
+    Images,
+    LabelledFeatures,
+    Predictions,
+    SkippedImage,
+)
 
 IMAGES_PER_BLOCK = 4096  # the vector of an image: about 1 KB
 IMAGES_PER_VIEW_BLOCK = 1024  # the vectors of the views of an image: about 50 KB
@@ -37,11 +46,13 @@ class EncodedBlock:
 
     Attributes:
         paths: Paths of the readable images, length n.
+        rows: Index of each readable image in the source of all blocks, ``(n,)``.
         encoded: Features of the readable images. If no image is readable, the value is None.
         skipped: Images that could not be read, each with the reason.
     """
 
     paths: Sequence[str]
+    rows: npt.NDArray[np.int64]
     encoded: EncodedImages | None
     skipped: Sequence[SkippedImage]
 
@@ -103,13 +114,62 @@ def encode_prediction_blocks(
             )
         except NoReadableImage as block_error:
             error = error or block_error
-            yield EncodedBlock([], None, block_error.skipped)
+            yield EncodedBlock([], np.empty(0, dtype=np.int64), None, block_error.skipped)
         else:
             n_readable += len(encoded.rows)
             paths = [str(block.paths[row]) for row in encoded.rows]
-            yield EncodedBlock(paths, encoded, encoded.skipped)
+            yield EncodedBlock(paths, start + encoded.rows, encoded, encoded.skipped)
     if error and not n_readable:
         raise error if n_images <= block_size else _no_readable_image_error(error, n_images)
+
+
+@dataclass(frozen=True)
+class ImageScores:
+    """Scores of the images that could be read.
+
+    Attributes:
+        scores: Scores of n images and c labels, ``(n, c)``.
+        rows: Index of each readable image in the source, ``(n,)``.
+        skipped: Images that could not be read, each with the reason.
+    """
+
+    scores: npt.NDArray[np.float32]
+    rows: npt.NDArray[np.int64]
+    skipped: Sequence[SkippedImage]
+
+
+def score_images_in_blocks(
+    source: ResolvedInput,
+    method: Method,
+    encoder: Encoder,
+    cache: FeatureCache,
+    *,
+    progress: Progress | None = None,
+) -> ImageScores:
+    """Return the scores of images, with the features of only one block in memory.
+
+    The arguments are those of :func:`encode_prediction_blocks`.
+
+    Raises:
+        DataError: If no image can be read.
+    """
+    scores, rows, skipped = [], [], list[SkippedImage]()
+    block_size = images_per_prediction_block(method)
+    for block in encode_prediction_blocks(
+        source, method, encoder, cache, block_size=block_size, progress=progress
+    ):
+        skipped += block.skipped
+        if block.encoded is not None:
+            scores.append(compute_image_scores(method, block.encoded.features))
+            rows.append(block.rows)
+    return ImageScores(np.concatenate(scores), np.concatenate(rows), tuple(skipped))
+
+
+@torch.no_grad()
+def compute_image_scores(method: Method, features: Features) -> npt.NDArray[np.float32]:
+    """Return the scores ``(n, c)`` of a method for n images and c labels."""
+    scores: npt.NDArray[np.float32] = method(features).cpu().numpy().astype(np.float32)
+    return scores
 
 
 def _no_readable_image_error(error: NoReadableImage, n_images: int) -> NoReadableImage:

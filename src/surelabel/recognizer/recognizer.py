@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from surelabel.arrays import LOGIT_LIMIT, Array
+from surelabel.arrays import LOGIT_LIMIT, Array, Flags
 from surelabel.config import Choice, Run
 from surelabel.data import parse_label_names
 from surelabel.encoders import Encoder, load_encoder
@@ -54,9 +54,12 @@ from surelabel.recognizer.inputs import (
 from surelabel.recognizer.localization import compute_localization_maps
 from surelabel.recognizer.prediction_blocks import (
     EncodedBlock,
+    ImageScores,
+    compute_image_scores,
     encode_prediction_blocks,
     images_per_prediction_block,
     join_prediction_blocks,
+    score_images_in_blocks,
 )
 from surelabel.recognizer.saving import (
     SavedRecognizer,
@@ -75,7 +78,7 @@ from surelabel.recognizer.user_warnings import (
     warn_untrained_labels,
     warn_unused_labels,
 )
-from surelabel.records import Features, Images, LabelledImages, Predictions
+from surelabel.records import Images, LabelledImages, Predictions
 from surelabel.summaries import Summary
 from surelabel.training import Checkpoint, delete_checkpoint, feature_batch_tensors
 
@@ -248,7 +251,8 @@ class Recognizer(ScikitLearnInterface):
             scores = fitting_out_of_fold_scores(
                 *arguments, fold=fold, checkpoint=saved_state or None, progress=progress
             )
-            self._fit_calibration(scores, data, folds=folds)
+            targets = data.targets.numpy().astype(np.float64)
+            self._fit_calibration(scores, targets, data.known.numpy(), folds=folds)
         return self
 
     def _fit_unlabelled(
@@ -312,22 +316,23 @@ class Recognizer(ScikitLearnInterface):
         resolved = resolve_recognizer_targets(held_out, targets, self.names)
         if isinstance(resolved, Images):
             return self._calibrate_without_labels(resolved, progress)
-        data = self._encode_training_data(resolved, progress)
-        self._fit_calibration(self._compute_scores(data.features), data)
+        labelled = self.align_labels(resolved)
+        images = self._score_images(resolved, progress)
+        warn_skipped_images(images.skipped, len(resolved))
+        targets, known = labelled.targets[images.rows], labelled.known[images.rows]
+        self._fit_calibration(images.scores, targets, known)
         return self
 
     def _calibrate_without_labels(self, images: Images, progress: Progress | None) -> "Recognizer":
         """Fit the calibrator on pseudo-labels of unlabelled images."""
-        encoded = encode_recognizer_input(
-            images, self.method, self.encoder, self.cache, progress=progress
-        )
-        warn_skipped_images(encoded, "images")
+        scored = self._score_images(images, progress)
+        warn_skipped_images(scored.skipped, len(images), "images")
         self.calibration = fit_recognizer_calibration_without_labels(
             self.run,
             self.encoder,
             self.names_with_aliases,
-            self.logits_of(self._compute_scores(encoded.features)),
-            [str(images.paths[row]) for row in encoded.rows],
+            self.logits_of(scored.scores),
+            [str(images.paths[row]) for row in scored.rows],
             cache=self.cache,
             progress=progress,
         )
@@ -357,27 +362,25 @@ class Recognizer(ScikitLearnInterface):
                 "calibration. Call calibrate first."
             )
         resolved = resolve_recognizer_input(images)
-        encoded = encode_recognizer_input(
-            resolved, self.method, self.encoder, self.cache, progress=progress
-        )
-        warn_skipped_images(encoded, "images")
-        raw = self.logits_of(self._compute_scores(encoded.features))
-        self.calibration = self.calibration.adapt_to_shift(raw)
+        scored = self._score_images(resolved, progress)
+        warn_skipped_images(scored.skipped, len(resolved), "images")
+        self.calibration = self.calibration.adapt_to_shift(self.logits_of(scored.scores))
         return self
 
+    def _score_images(self, source: ResolvedInput, progress: Progress | None) -> ImageScores:
+        return score_images_in_blocks(
+            source, self.method, self.encoder, self.cache, progress=progress
+        )
+
     def _fit_calibration(
-        self, scores: npt.NDArray[np.float32], data: FittingData, *, folds: int = 0
+        self, scores: npt.NDArray[np.float32], targets: Array, known: Flags, *, folds: int = 0
     ) -> None:
         """Fit the calibrator on scores ``(n, c)`` of n images and c labels, and on targets.
 
         If the scores are out-of-fold scores, ``folds`` is the number of folds; otherwise, 0.
         """
         self.calibration = fit_recognizer_calibration(
-            self.run,
-            self.logits_of(scores),
-            data.targets.numpy().astype(np.float64),
-            data.known.numpy(),
-            folds=folds,
+            self.run, self.logits_of(scores), targets, known, folds=folds
         )
 
     def with_names(self, names: Sequence[str]) -> "Recognizer":
@@ -654,7 +657,7 @@ class Recognizer(ScikitLearnInterface):
         encoded = encode_recognizer_input(
             source, self.method, self.encoder, self.cache, progress=progress
         )
-        warn_skipped_images(encoded)
+        warn_skipped_images(encoded.skipped, len(source))
         paths = [labelled.paths[row] for row in encoded.rows]
         targets, known = feature_batch_tensors(
             labelled.targets[encoded.rows], labelled.known[encoded.rows]
@@ -669,14 +672,6 @@ class Recognizer(ScikitLearnInterface):
                 f"{self.run.method.name} must be fitted on {self.method.learns_from} first; the "
                 f"method is not fitted yet. Call fit({argument}), or use zero_shot."
             )
-
-    @torch.no_grad()
-    def _compute_scores(self, features: Features) -> npt.NDArray[np.float32]:
-        """Return the scores ``(n, c)`` of the method for n images and c labels."""
-        self._check_fitted()
-        scores = self.method(features)
-        array: npt.NDArray[np.float32] = scores.cpu().numpy().astype(np.float32)
-        return array
 
     def logits_of(self, scores: npt.NDArray[np.float32]) -> Array:
         """Convert scores ``(n, c)`` of n images and c labels to the input of the calibrator.
@@ -693,7 +688,7 @@ class Recognizer(ScikitLearnInterface):
             scores = np.empty((0, len(self.names)), np.float32)
             vectors = np.empty((0, self.encoder.width), np.float16)
         else:
-            scores = self._compute_scores(encoded.features)
+            scores = compute_image_scores(self.method, encoded.features)
             vectors = encoded.features.pooled.cpu().numpy().astype(np.float16)
         if self.calibration:
             logits = self.calibration.logits(self.logits_of(scores))

@@ -100,7 +100,7 @@ def fit_unlabelled(
         )
         return student.method
     encoded = encode_recognizer_input(source, method, encoder, cache, progress=progress)
-    warn_skipped_images(encoded, "images")
+    warn_skipped_images(encoded.skipped, len(source), "images")
     method.fit_unlabelled(encoded.features)
     return method
 
@@ -125,7 +125,7 @@ def make_pseudolabels_for_unlabelled_fitting(
     """
     teacher = _make_unlabelled_fitting_teacher(run, encoder, names_with_aliases)
     encoded = encode_recognizer_input(Images(paths), teacher, encoder, cache, progress=progress)
-    warn_skipped_images(encoded, "images")
+    warn_skipped_images(encoded.skipped, len(paths), "images")
     with torch.no_grad():
         targets = run.entry("pseudolabels")(
             _unlabelled_fitting_teacher_scores(teacher, encoded.features)

@@ -9,9 +9,8 @@ from torch import Tensor
 from surelabel.arrays import Flags
 from surelabel.config import Run
 from surelabel.encoders import Encoder
-from surelabel.features import EncodedImages
 from surelabel.methods import Method
-from surelabel.records import LabelledFeatures, LabelledImages
+from surelabel.records import LabelledFeatures, LabelledImages, SkippedImage
 
 MIN_STUDENT_STEPS = 30  # optimizer steps of a randomly initialized student
 OOD_LIMIT = 1.0
@@ -60,15 +59,21 @@ def warn_out_of_distribution(
         )
 
 
-def warn_skipped_images(encoded: EncodedImages, what: str = "labelled images") -> None:
-    """Warn if images cannot be read; ``what`` is the word for the images in the message."""
-    if encoded.skipped:
-        n_images = len(encoded.skipped) + len(encoded.rows)
-        reasons = "; ".join(f"{image.path}: {image.reason}" for image in encoded.skipped[:3])
-        more = "; …" if len(encoded.skipped) > 3 else ""
+def warn_skipped_images(
+    skipped: Sequence[SkippedImage], n_images: int, what: str = "labelled images"
+) -> None:
+    """Warn if images cannot be read.
+
+    Args:
+        skipped: Images that cannot be read, each with the reason.
+        n_images: Number of all images.
+        what: Words for the images in the message.
+    """
+    if skipped:
+        reasons = "; ".join(f"{image.path}: {image.reason}" for image in skipped[:3])
+        more = "; …" if len(skipped) > 3 else ""
         warnings.warn(
-            f"{len(encoded.skipped)} of {n_images} {what} cannot be read and are left out: "
-            f"{reasons}{more}",
+            f"{len(skipped)} of {n_images} {what} cannot be read and are left out: {reasons}{more}",
             stacklevel=3,
         )
 

@@ -3,19 +3,21 @@
 from dataclasses import replace
 
 import numpy as np
-import torch
 
 from surelabel.config import Choice, Run
 from surelabel.errors import ConfigError
-from surelabel.features import encode_image_files, normalize_precomputed_vectors
 from surelabel.recognizer.calibration_record import shipped_calibration_record
 from surelabel.recognizer.fitting import make_method_for_fitting
 from surelabel.recognizer.inputs import LabelledInput
+from surelabel.recognizer.prediction_blocks import (
+    compute_image_scores,
+    encode_prediction_blocks,
+    images_per_prediction_block,
+)
 from surelabel.recognizer.recognizer import Recognizer
-from surelabel.records import LabelledFeatures, Predictions
+from surelabel.records import Images, LabelledFeatures, Predictions
 
 
-@torch.no_grad()
 def predict_zero_shot_baseline(
     recognizer: Recognizer, test: LabelledInput, predictions: Predictions
 ) -> Predictions | None:
@@ -40,16 +42,22 @@ def predict_zero_shot_baseline(
         method = make_method_for_fitting(run, recognizer.encoder, recognizer.names_with_aliases)
     except ConfigError:  # image-only encoder
         return None
-    if isinstance(test, LabelledFeatures):
-        encoded = normalize_precomputed_vectors(test.features, width=recognizer.encoder.width)
-    else:
-        paths = list(predictions.paths)
-        encoded = encode_image_files(recognizer.encoder, paths, cache=recognizer.cache)
-    if len(encoded.rows) < len(predictions):
+    source = test if isinstance(test, LabelledFeatures) else Images(list(predictions.paths))
+    parts, hashes = [], list[str]()
+    for block in encode_prediction_blocks(
+        source,
+        method,
+        recognizer.encoder,
+        recognizer.cache,
+        block_size=images_per_prediction_block(method),
+    ):
+        if block.encoded is None or block.skipped:
+            return None
+        parts.append(compute_image_scores(method, block.encoded.features))
+        hashes += block.encoded.hashes
+    scores = np.concatenate(parts)
+    if len(scores) < len(predictions) or hashes != list(predictions.hashes or hashes):
         return None
-    if list(encoded.hashes) != list(predictions.hashes or encoded.hashes):
-        return None
-    scores = method(encoded.features).cpu().numpy().astype(np.float32)
     baseline = Predictions(predictions.paths, predictions.names, scores)
     calibration = shipped_calibration_record(run, recognizer.encoder)
     if calibration is None:
