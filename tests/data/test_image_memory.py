@@ -102,8 +102,14 @@ def bound(path):
 
 
 MEASURE = """
-import json, os, sys
+import json, os, sys, types
 from pathlib import Path
+import surelabel
+
+package = types.ModuleType("surelabel.data")  # without its other modules, which import PyTorch
+package.__path__ = [os.path.join(surelabel.__path__[0], "data")]
+sys.modules["surelabel.data"] = package
+
 from surelabel.data.images import open_image
 
 def memory(kind):

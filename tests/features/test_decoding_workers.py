@@ -2,6 +2,8 @@ import os
 import signal
 import threading
 import time
+from contextlib import suppress
+from itertools import islice
 from multiprocessing import get_context
 
 import numpy as np
@@ -119,12 +121,11 @@ def test_after_an_early_stop_no_process_and_no_thread_remains():
             break
     messages.close()
     assert threading.active_count() == n_threads
-    for pid in pids:
-        with pytest.raises(ProcessLookupError, match="No such process"):
-            os.kill(pid, 0)
+    assert not any(process_exists(pid) for pid in pids)
 
 
-def test_workers_end_when_the_main_process_is_killed(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_workers_end_with_the_main_process(tmp_path, number):
     def decode(task):
         (tmp_path / str(os.getpid())).touch()
         yield bytes(10**6)
@@ -133,22 +134,39 @@ def test_workers_end_when_the_main_process_is_killed(tmp_path):
     receiver, sender = context.Pipe(duplex=False)
 
     def count_messages():
-        for number, _ in enumerate(run(decode, range(10**6), workers=3)):
-            sender.send(number)
+        os.setpgrp()
+        with suppress(KeyboardInterrupt):
+            for index, _ in enumerate(run(decode, range(10**6), workers=3)):
+                sender.send(index)
 
     process = context.Process(target=count_messages)
     process.start()
     for _ in range(50):
         receiver.recv()
-    process.kill()
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)  # as Ctrl-C in a terminal
+    else:
+        os.kill(process.pid, number)
     process.join()
     pids = [int(file.name) for file in tmp_path.iterdir()]
     assert len(pids) >= 2
+    if number == signal.SIGINT:
+        assert process.exitcode == 0
+        assert not any(process_exists(pid) for pid in pids)
     for _ in range(100):
         if not any(is_running(pid) for pid in pids):
             return
         time.sleep(0.05)
     pytest.fail(f"still running: {[pid for pid in pids if is_running(pid)]}")
+
+
+def process_exists(pid):
+    """Also a zombie exists: a process that ended and that its parent did not wait for."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def is_running(pid):
@@ -166,3 +184,17 @@ def test_errors_of_this_package_keep_their_type():
 
     with pytest.raises(DataError, match=r"^a: b$"):
         next(run(decode, [0]))
+
+
+def test_killed_processes_leave_no_open_files():
+    def decode(task):
+        if task in (1, 2):
+            kill_this_process()
+        yield task
+
+    messages = run(decode, range(4), workers=1, max_pending=1)
+    assert next(messages) == 0
+    n_files = len(os.listdir("/proc/self/fd"))
+    assert len(list(islice(messages, 2))) == 2
+    assert len(os.listdir("/proc/self/fd")) <= n_files + 3  # of the last killed process
+    assert list(messages) == [3]

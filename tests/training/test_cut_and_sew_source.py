@@ -1,4 +1,6 @@
 import math
+import os
+import signal
 
 import numpy as np
 import pytest
@@ -92,7 +94,7 @@ def test_a_canvas_is_what_sewing_makes_of_its_images(source, encoder, files, set
             variant=settings.get("variant", "code"),
         )
         by_hand = paste_sewing_overlays(main, rest, boxes)
-        assert torch.equal(views[0], encoder.preprocess(by_hand))
+        assert np.array_equal(views[0], encoder.preprocess(by_hand))
         assert len(images) == len(boxes) + 1
 
 
@@ -128,7 +130,7 @@ def test_a_batch_holds_weak_views_then_strong_ones_with_their_weight(source, enc
     order = torch.randperm(5, generator=draws).tolist()
     seeds = torch.randint(2**62, (5,), generator=draws).tolist()
     views = [it.make_canvas(order[i], seeds[i])[1] for i in range(2)]
-    pixels = torch.stack([views[0][0], views[1][0], views[0][1], views[1][1]])
+    pixels = torch.from_numpy(np.stack([views[0][0], views[1][0], views[0][1], views[1][1]]))
     assert torch.equal(encoder.encode_trunk_tokens(pixels).layers[-1], batch.features.layers[-1])
 
 
@@ -145,6 +147,32 @@ def test_the_same_seed_gives_the_same_steps_however_many_workers(source, workers
     for alone, several in zip(one_pass(source()), one_pass(source(workers=workers)), strict=True):
         assert torch.equal(alone.features.layers[-1], several.features.layers[-1])
         assert torch.equal(alone.targets, several.targets)
+
+
+def test_a_canvas_whose_processes_are_killed_is_left_out_and_the_others_stay(
+    source, files, monkeypatch
+):
+    whole = one_pass(source(workers=0))
+
+    def open_unless_marked(path, *, min_side):
+        if path == files[2]:  # no overlay candidate: on one canvas only
+            os.kill(os.getpid(), signal.SIGKILL)
+        return open_image(path, min_side=min_side)
+
+    monkeypatch.setattr("surelabel.training.cut_and_sew_source.open_image", open_unless_marked)
+    with pytest.warns(UserWarning, match=r"2\.png \(with .*[134]\.png\) is left out") as caught:
+        batches = one_pass(source(workers=1))
+    assert len(caught) == 1
+    for batch, complete in zip(batches, whole, strict=True):
+        canvases = canvases_of(complete)
+        keep = [i for i, canvas in enumerate(canvases) if canvas[0] != 2]
+        keep_views = [*keep, *(i + len(canvases) for i in keep)]
+        assert torch.equal(batch.targets, complete.targets[keep_views])
+        if keep:
+            assert canvases_of(batch) == [canvases[i] for i in keep]
+            torch.testing.assert_close(
+                batch.features.layers[-1], complete.features.layers[-1][keep_views]
+            )
 
 
 def test_the_strong_view_is_mirrored_about_half_the_time_and_always_the_same():

@@ -1,10 +1,21 @@
+import os
+import signal
+
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch import nn
 
 from surelabel.errors import DataError, InputError
-from surelabel.training import ImageBatches
+from surelabel.losses import binary
+from surelabel.training import (
+    Checkpoint,
+    ImageBatches,
+    Objective,
+    objective_mean_over_known,
+    run_training_loop,
+)
 from surelabel.training.image_batches import RandomCropFlip
 
 
@@ -23,11 +34,18 @@ def to_pixels(image):
     return torch.from_numpy(small.transpose(2, 0, 1).copy())
 
 
+def to_pixels_unless_marked(image):
+    """Kill the process that decodes the file 3.png."""
+    if image.getpixel((0, 0))[0] == 120:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return to_pixels(image)
+
+
 def source(files, **options):
-    targets = torch.arange(5.0)[:, None] / 4
-    known = torch.ones(5, 1, dtype=torch.bool)
-    options = {"batch_size": 2, "workers": 0} | options
-    return ImageBatches(files, targets, known, preprocess=to_pixels, min_side=4, **options)
+    targets = torch.arange(len(files))[:, None] / 4
+    known = torch.ones(len(files), 1, dtype=torch.bool)
+    options = {"batch_size": 2, "workers": 0, "preprocess": to_pixels} | options
+    return ImageBatches(files, targets, known, min_side=4, **options)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -91,3 +109,73 @@ def test_the_rest_of_a_pass_is_what_would_have_come(files):
     for there, then in zip(rest, whole[1:], strict=True):
         assert torch.equal(there.features.pixels, then.features.pixels)
         assert torch.equal(there.targets, then.targets)
+
+
+class MeanHead(nn.Module):
+    """Linear function of the mean colour; stops the run after some batches."""
+
+    def __init__(self, n_batches=99):
+        super().__init__()
+        self.n_batches = n_batches
+        self.head = nn.Linear(3, 1)
+        nn.init.zeros_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
+
+    def forward(self, features):
+        self.n_batches -= 1
+        if self.n_batches < 0:
+            raise InterruptedError("enough")
+        return self.head(features.pixels.mean(dim=(2, 3)) / 255)
+
+
+def fit_with_kills(files, method, **options):
+    """Return the result of two epochs, each with an empty batch instead of the file 3.png."""
+    it = source(files, preprocess=to_pixels_unless_marked, batch_size=1, workers=2)
+    objective = Objective(objective_mean_over_known(binary))
+    with pytest.warns(UserWarning, match=r"3\.png is left out of this epoch"):
+        return run_training_loop(
+            method, it, objective=objective, epochs=2, learning_rate=0.1, **options
+        )
+
+
+def test_a_run_with_killed_processes_resumes_as_if_it_had_not_stopped(files, tmp_path, monkeypatch):
+    monkeypatch.setattr("surelabel.training.loop.CHECKPOINT_INTERVAL", 1)
+    checkpoint = Checkpoint(tmp_path / "state", run_id="a test")
+    whole, resumed = MeanHead(), MeanHead()
+    history = fit_with_kills(files, whole)
+    with pytest.raises(InterruptedError, match="enough"):
+        fit_with_kills(files, MeanHead(n_batches=7), checkpoint=checkpoint)
+    assert checkpoint.path.exists()
+    rest = source(files, batch_size=1)  # 3.png was in the finished part
+    assert (
+        run_training_loop(
+            resumed,
+            rest,
+            objective=Objective(objective_mean_over_known(binary)),
+            epochs=2,
+            learning_rate=0.1,
+            checkpoint=checkpoint,
+        )
+        == history
+    )
+    assert resumed.n_batches == 98
+    assert torch.equal(resumed.head.weight, whole.head.weight)
+    assert whole.head.weight.abs().min() > 0
+
+
+def test_a_batch_without_its_killed_image_has_the_targets_of_the_others(files):
+    batches = source(files, workers=1, preprocess=to_pixels_unless_marked).batches
+    with pytest.warns(UserWarning, match=r"3\.png is left out of this epoch"):
+        rest = list(batches(torch.Generator().manual_seed(0)))
+    for batch, whole in zip(
+        rest, source(files).batches(torch.Generator().manual_seed(0)), strict=True
+    ):
+        others = whole.targets[:, 0] != 0.75
+        assert torch.equal(batch.features.pixels, whole.features.pixels[others])
+        assert torch.equal(batch.targets, whole.targets[others])
+        assert torch.equal(batch.known, whole.known[others])
+
+
+def test_training_without_any_image_is_an_error(files):
+    with pytest.raises(DataError, match="At least one image with a known target must be decoded"):
+        fit_with_kills([files[3]], MeanHead())

@@ -4,25 +4,31 @@ The pixels are sent through pipes and not through shared memory, which is small 
 each worker process, a thread of the main process receives the pixels while the encoder computes.
 """
 
+import ctypes
+import os
 import signal
-import traceback
+import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from threading import Condition, Thread
+from threading import Condition, Lock, Thread
 from typing import Any, Generic, TypeVar
 
-import torch
+from surelabel.features.decoding_process import (
+    FailedDecoding,
+    Task,
+    run_decoding_process,
+)
 
-Task = TypeVar("Task")
 Message = TypeVar("Message")
 
 MAX_MESSAGES = 2  # received messages of a task that wait for the main process
 MAX_ATTEMPTS = 2  # a process can be killed because of the memory of another process
+
+_FORK_LOCK = Lock()  # a worker of another thread must not inherit an open end of a connection
 
 
 def decode_in_workers(
@@ -59,6 +65,14 @@ def decode_in_workers(
         pool.close()
 
 
+def _return_free_memory() -> None:
+    """Return the free memory of the main process to the system, before workers inherit it."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of the GNU C library only
+        if trim:
+            trim(0)
+
+
 @dataclass(frozen=True)
 class _Killed:
     """Last message of a job whose worker process ended too early."""
@@ -73,16 +87,11 @@ class _Killed:
         return "the decoding process was killed (SIGKILL), possibly because of too little memory"
 
 
-@dataclass(frozen=True)
-class _Failed:
-    """Last message of a job that raised an exception other than those of unreadable images."""
-
-    error: Exception
-    trace: str
-
-
 class _Finished:
     """Last message of a job that is complete."""
+
+
+_LAST_MESSAGES = (_Finished, FailedDecoding, _Killed)
 
 
 @dataclass(eq=False)
@@ -116,6 +125,7 @@ class _DecodingPool(Generic[Task, Message]):
         self._is_closed = False
         self._changed = Condition()
         self._workers: list[_Worker] = []
+        _return_free_memory()
         for _ in range(workers):
             self._fork_worker()
         for worker in self._workers:
@@ -129,16 +139,17 @@ class _DecodingPool(Generic[Task, Message]):
         n_yielded = 0
         for attempt in range(1, MAX_ATTEMPTS + 1):
             n_received = 0
-            while not isinstance(message := self._take(job), _Finished | _Killed | _Failed):
+            while not isinstance(message := self._take(job), _LAST_MESSAGES):
                 n_received += 1
                 if n_received > n_yielded:  # not a message that is repeated in a second attempt
                     n_yielded += 1
                     yield message
-            if isinstance(message, _Failed):
+            if isinstance(message, FailedDecoding):
                 raise message.error from RuntimeError(message.trace)
             if isinstance(message, _Finished):
                 break
             is_last_attempt = attempt == MAX_ATTEMPTS
+            self._forget_dead_workers()
             self._fork_worker(None if is_last_attempt else job)
             self._workers[-1].thread.start()
             if is_last_attempt:
@@ -158,20 +169,27 @@ class _DecodingPool(Generic[Task, Message]):
             worker.thread.join()
             worker.connection.close()
 
+    def _forget_dead_workers(self) -> None:
+        """Release the file descriptors of processes that were killed."""
+        self._workers = [
+            worker
+            for worker in self._workers
+            if worker.thread.is_alive() or worker.process.is_alive()
+        ]
+
     def _fork_worker(self, first: _Job | None = None) -> None:
         """Fork a worker process, whose first job is ``first``; its thread is not started."""
         context = get_context("fork")
-        connection, connection_of_worker = context.Pipe()
-        inherited = [connection, *(worker.connection for worker in self._workers)]
-        process = context.Process(
-            target=_run_decoding_worker,
-            args=(self._decode, self._tasks, connection_of_worker, inherited),
-            daemon=True,
-        )
-        with warnings.catch_warnings():  # Python warns of threads, which the worker does not use
-            warnings.simplefilter("ignore", DeprecationWarning)
+        with _FORK_LOCK, warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # threads, which workers do not use
+            connection, connection_of_worker = context.Pipe()
+            process = context.Process(
+                target=run_decoding_process,
+                args=(self._decode, self._tasks, connection_of_worker, os.getpid()),
+                daemon=True,
+            )
             process.start()
-        connection_of_worker.close()
+            connection_of_worker.close()
         thread = Thread(target=self._serve_worker, args=(process, connection, first), daemon=True)
         self._workers.append(_Worker(process, connection, thread))
 
@@ -181,13 +199,14 @@ class _DecodingPool(Generic[Task, Message]):
         while job:
             try:
                 connection.send(job.index)
-                message = None
-                while not isinstance(message, _Finished | _Failed):
-                    message = connection.recv()
-                    self._put(job, message)
+                is_last = False
+                while not is_last:
+                    message, is_last = connection.recv()
+                    self._put(job, message, is_last=is_last)
             except (EOFError, OSError):
                 process.join()
-                self._put(job, _Killed(process.exitcode))
+                connection.close()
+                self._put(job, _Killed(process.exitcode), is_last=False)
                 return
             job = self._next_job()
 
@@ -207,10 +226,12 @@ class _DecodingPool(Generic[Task, Message]):
             self._changed.wait_for(lambda: index in self._jobs)
             return self._jobs[index]
 
-    def _put(self, job: _Job, message: Any) -> None:
+    def _put(self, job: _Job, message: Any, *, is_last: bool) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._is_closed or len(job.received) < MAX_MESSAGES)
             job.received.append(message)
+            if is_last and not isinstance(message, FailedDecoding):
+                job.received.append(_Finished())
             self._changed.notify_all()
 
     def _take(self, job: _Job) -> Any:
@@ -219,29 +240,3 @@ class _DecodingPool(Generic[Task, Message]):
             message = job.received.popleft()
             self._changed.notify_all()
             return message
-
-
-def _run_decoding_worker(
-    decode: Callable[[Task], Iterable[Message]],
-    tasks: Sequence[Task],
-    connection: Connection,
-    inherited: Sequence[Connection],
-) -> None:
-    """Decode the tasks whose indices the main process sends, until the connection is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process ends the workers
-    torch.set_num_threads(1)
-    for other in inherited:  # otherwise, the workers would not notice the end of the main process
-        other.close()
-    with suppress(EOFError, OSError):
-        while True:
-            for message in _messages_of_task(decode, tasks[connection.recv()]):
-                connection.send(message)
-
-
-def _messages_of_task(decode: Callable[[Task], Iterable[Message]], task: Task) -> Iterator[Any]:
-    try:
-        yield from decode(task)
-    except Exception as error:
-        yield _Failed(error, traceback.format_exc())
-    else:
-        yield _Finished()

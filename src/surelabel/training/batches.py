@@ -1,6 +1,6 @@
 """Interface between batch sources and the training loop."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -35,11 +35,12 @@ class BatchSource(Protocol):
     def parameters(self) -> list[nn.Parameter]:
         """Return the parameters of the source, which are trained together with the method."""
 
-    def batches(self, generator: torch.Generator, skip: int = 0) -> Iterator[Batch]:
+    def batches(self, generator: torch.Generator, skip: int = 0) -> Generator[Batch]:
         """Yield the batches of one epoch, except the first ``skip`` batches.
 
         Skipped batches are not computed. All random numbers are sampled from ``generator`` before
-        the first batch is computed.
+        the first batch is computed. A batch without images counts as a batch; it replaces a batch
+        whose images cannot be decoded, because the worker processes are killed.
         """
 
     def __len__(self) -> int:
@@ -74,3 +75,9 @@ def check_training_batch_targets(known: Tensor) -> None:
             f"Fitting needs at least one known target; all {known.numel()} are unknown. "
             "Check that the dataset has annotations for the labels."
         )
+
+
+def empty_training_batch(n_classes: int) -> Batch:
+    """Return a batch without images, for ``n_classes`` labels."""
+    targets = torch.zeros(0, n_classes)
+    return Batch(Features(pooled=torch.zeros(0, 0)), targets, known=targets > 0)

@@ -1,10 +1,12 @@
 """Training batches of images with pasted overlays (TailorCLIP's cut and sew) and pseudo-labels."""
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from PIL import Image
 from torch import Tensor, nn
@@ -15,8 +17,8 @@ from surelabel.encoders import Encoder
 from surelabel.errors import InputError
 from surelabel.pseudolabels import CutAndSew, EstimatorBatch, LabelEstimator, em_expectation_loss
 from surelabel.records import Features
-from surelabel.training.batches import Batch
-from surelabel.training.seeded_loader import seeded_loader_worker_count, shuffled_seeded_loader
+from surelabel.training.batches import Batch, empty_training_batch
+from surelabel.training.seeded_loader import SeededLoader
 from surelabel.views import (
     blend_labels_of_sewing,
     paste_sewing_overlays,
@@ -24,7 +26,7 @@ from surelabel.views import (
     sample_sewing_overlays,
 )
 
-Canvas = tuple[list[int], list[Tensor]]
+Canvas = tuple[list[int], list[npt.NDArray[np.float32]]]  # row numbers, pixels of the views
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,34 +105,33 @@ class CutAndSewSource:
         self._paths, self._batch_size = paths, batch_size
         self._overlay_candidates = overlay_candidates.tolist()
         self._encoder, self._sewing, self._progress = encoder, sewing, progress
-        self._workers = seeded_loader_worker_count(workers)
+        self._loader = SeededLoader(
+            self.make_canvas,
+            self._paths_of_canvas,
+            len(paths),
+            batch_size=batch_size,
+            workers=workers,
+        )
 
     def parameters(self) -> list[nn.Parameter]:
         """Return no parameters: the pseudo-labels are changed by ``update_targets``."""
         return []
 
-    def batches(self, generator: torch.Generator, skip: int = 0) -> Iterator[CutAndSewBatch]:
+    def batches(self, generator: torch.Generator, skip: int = 0) -> Generator[Batch]:
         """Yield the batches of one epoch in random order, except the first ``skip`` batches.
 
-        Each canvas is sewn with a separate random seed.
+        Each canvas is sewn with a separate random seed. If the worker processes that sew a canvas
+        are killed twice, the canvas is left out of the batch with a warning.
         """
-        loader = shuffled_seeded_loader(
-            self.make_canvas,
-            len(self._paths),
-            batch_size=self._batch_size,
-            generator=generator,
-            skip=skip,
-            workers=self._workers,
-            collate=list,
-        )
-        for n_batches, canvases in enumerate(loader, skip + 1):
-            yield self._make_batch(canvases)
-            if self._progress:
-                n_canvases = min(n_batches * self._batch_size, len(self._paths))
-                self._progress(n_canvases, len(self._paths))
+        with closing(self._loader.batches(generator, skip)) as batches:
+            for n_batches, canvases in enumerate(batches, skip + 1):
+                yield self._make_batch(canvases)
+                if self._progress:
+                    n_canvases = min(n_batches * self._batch_size, len(self._paths))
+                    self._progress(n_canvases, len(self._paths))
 
     def __len__(self) -> int:
-        return math.ceil(len(self._paths) / self._batch_size)
+        return len(self._loader)
 
     def update_targets(self, batch: Batch, scores: Tensor) -> None:
         """Move the pseudo-labels of a batch towards the student's scores of the weak views.
@@ -155,12 +156,12 @@ class CutAndSewSource:
         self.estimator.load_state_dict(state)
 
     def make_canvas(self, row: int, seed: int) -> Canvas:
-        """Return the row numbers of the images on one canvas, and the preprocessed views.
+        """Return the row numbers of the images on one canvas, and the pixels of the views.
 
         The first row number is ``row``, the image of the canvas.
         """
         generator = torch.Generator().manual_seed(seed)
-        rows = [row, *self._sample_overlay_rows(generator)]
+        rows = self._sample_canvas_rows(row, generator)
         main, *overlays = [
             open_image(self._paths[r], min_side=self._encoder.input_side) for r in rows
         ]
@@ -179,12 +180,16 @@ class CutAndSewSource:
             views.append(
                 augment_for_cut_and_sew_source(sewn, side=self._encoder.input_side, seed=seed)
             )
-        return rows, [self._encoder.preprocess(view) for view in views]
+        return rows, [self._encoder.preprocess(view).numpy() for view in views]
 
-    def _sample_overlay_rows(self, generator: torch.Generator) -> list[int]:
-        """Return the rows of randomly selected overlay images; the list may be empty."""
+    def _paths_of_canvas(self, row: int, seed: int) -> list[str]:
+        rows = self._sample_canvas_rows(row, torch.Generator().manual_seed(seed))
+        return [self._paths[r] for r in rows]
+
+    def _sample_canvas_rows(self, row: int, generator: torch.Generator) -> list[int]:
+        """Return ``row`` and the rows of randomly selected overlay images, if any."""
         if not self._sewing.max_overlays:
-            return []
+            return [row]
         positions = sample_sewing_overlays(
             len(self._overlay_candidates),
             generator=generator,
@@ -192,10 +197,12 @@ class CutAndSewSource:
             overlay_probability=self._sewing.overlay_probability,
             variant=self._sewing.variant,
         )
-        return [self._overlay_candidates[position] for position in positions]
+        return [row, *(self._overlay_candidates[position] for position in positions)]
 
-    def _make_batch(self, canvases: list[Canvas]) -> CutAndSewBatch:
+    def _make_batch(self, canvases: list[Canvas]) -> Batch:
         """Encode the views of canvases, and blend the pseudo-labels of the sewn images."""
+        if not canvases:
+            return empty_training_batch(self.estimator.log_odds.shape[1])
         rows, views = zip(*canvases, strict=True)
         views_by_kind = list(zip(*views, strict=True))  # weak, then strong
         n_kinds = len(views_by_kind)
@@ -205,7 +212,7 @@ class CutAndSewSource:
         )
         targets = log_odds.sigmoid().float()
         weights = torch.tensor([1.0, self._sewing.strong_view_weight][:n_kinds])
-        pixels = torch.cat([torch.stack(kind) for kind in views_by_kind])
+        pixels = torch.from_numpy(np.stack([view for kind in views_by_kind for view in kind]))
         return CutAndSewBatch(
             features=_cut_and_sew_source_features_to_cpu(self._encoder.encode_trunk_tokens(pixels)),
             targets=targets.repeat(n_kinds, 1),

@@ -1,7 +1,7 @@
 """Training batches of frozen features in memory."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 import torch
@@ -33,7 +33,7 @@ class FeatureBatches:
         """Return no parameters: the targets are constant."""
         return []
 
-    def batches(self, generator: torch.Generator, skip: int = 0) -> Iterator[Batch]:
+    def batches(self, generator: torch.Generator, skip: int = 0) -> Generator[Batch]:
         """Yield the batches of one epoch in random order, except the first ``skip`` batches."""
         order = torch.randperm(len(self._targets), generator=generator)
         for rows in order.split(self._batch_size)[skip:]:

@@ -1,18 +1,26 @@
 """Training batches of image files with random augmentation."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from PIL import Image
 from torch import Tensor, nn
 
 from surelabel.data import open_image
 from surelabel.records import Features
-from surelabel.training.batches import Batch, check_training_batch_targets
-from surelabel.training.seeded_loader import seeded_loader_worker_count, shuffled_seeded_loader
+from surelabel.training.batches import (
+    Batch,
+    check_training_batch_targets,
+    empty_training_batch,
+)
+from surelabel.training.seeded_loader import SeededLoader
+
+ImageItem = tuple[int, npt.NDArray[np.float32]]  # row number, pixels
 
 MIN_ASPECT_FACTOR = 3 / 4  # smallest factor of the aspect ratio of a crop
 
@@ -81,42 +89,43 @@ class ImageBatches:
         workers: int | None = None,
     ):
         check_training_batch_targets(known)
-        self._paths, self._targets, self._known, self._batch_size = (
-            paths,
-            targets,
-            known,
-            batch_size,
-        )
+        self._paths, self._targets, self._known = paths, targets, known
         self._preprocess, self._min_side = preprocess, min_side
         self._augmentation = augmentation or RandomCropFlip()
-        self._workers = seeded_loader_worker_count(workers)
+        self._loader = SeededLoader(
+            self.load_item,
+            lambda row, _: [paths[row]],
+            len(paths),
+            batch_size=batch_size,
+            workers=workers,
+        )
 
     def parameters(self) -> list[nn.Parameter]:
         """Return no parameters: the targets are constant."""
         return []
 
-    def batches(self, generator: torch.Generator, skip: int = 0) -> Iterator[Batch]:
+    def batches(self, generator: torch.Generator, skip: int = 0) -> Generator[Batch]:
         """Yield the batches of one epoch in random order, except the first ``skip`` batches.
 
-        Each image is augmented with a separate random seed.
+        Each image is augmented with a separate random seed. If the worker processes that decode an
+        image are killed twice, the image is left out of the batch with a warning.
         """
-        loader = shuffled_seeded_loader(
-            self.load_item,
-            len(self._paths),
-            batch_size=self._batch_size,
-            generator=generator,
-            skip=skip,
-            workers=self._workers,
-        )
-        for rows, pixels in loader:
-            # pooled features are empty: the method computes them from the pixels
-            features = Features(pooled=pixels.new_zeros(len(rows), 0), pixels=pixels)
-            yield Batch(features, self._targets[rows], self._known[rows])
+        with closing(self._loader.batches(generator, skip)) as batches:
+            for items in batches:
+                yield self._make_batch(items)
 
     def __len__(self) -> int:
-        return math.ceil(len(self._paths) / self._batch_size)
+        return len(self._loader)
 
-    def load_item(self, row: int, seed: int) -> tuple[int, Tensor]:
+    def load_item(self, row: int, seed: int) -> ImageItem:
         """Return the row number and the augmented, preprocessed pixels of one image."""
         image = open_image(self._paths[row], min_side=self._min_side)
-        return row, self._preprocess(self._augmentation(image, seed))
+        return row, self._preprocess(self._augmentation(image, seed)).numpy()
+
+    def _make_batch(self, items: list[ImageItem]) -> Batch:
+        if not items:
+            return empty_training_batch(self._targets.shape[1])
+        rows, pixels = (list(column) for column in zip(*items, strict=True))
+        # pooled features are empty: the method computes them from the pixels
+        features = Features(torch.zeros(len(rows), 0), pixels=torch.from_numpy(np.stack(pixels)))
+        return Batch(features, self._targets[rows], self._known[rows])

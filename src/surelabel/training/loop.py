@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from surelabel.errors import ConfigError
+from surelabel.errors import ConfigError, DataError
 from surelabel.methods import Method, TrainsSeveralHeads
 from surelabel.training.batches import Batch, BatchSource, TargetUpdatingBatchSource
 from surelabel.training.checkpoint import Checkpoint, StatefulObject
@@ -84,6 +85,7 @@ def run_training_loop(
     Raises:
         ConfigError: If the loss or the regularizer becomes infinite or NaN, or if ``warm_up`` or
             ``ema_decay`` is out of range.
+        DataError: If the worker processes of all images of an epoch are killed.
     """
     generator = torch.Generator().manual_seed(seed)
     updating_source = source if isinstance(source, TargetUpdatingBatchSource) else None
@@ -106,19 +108,20 @@ def run_training_loop(
     method.train()
     for epoch in range(len(history), epochs):
         generator.set_state(epoch_progress.generator_state)
-        batches = source.batches(generator, epoch_progress.steps * accumulation_steps)
-        for step_batches in _group_training_loop_batches(batches, accumulation_steps):
-            torch_optimizer.zero_grad()
-            sums, scores = _accumulate_training_loop_gradients(method, step_batches, objective)
-            torch_optimizer.step()
-            schedule.step()
-            if average:
-                average.update()
-            if updating_source:
-                _update_targets_in_training_loop(updating_source, step_batches, scores)
-            epoch_progress.add_step(sums)
-            if checkpoint and epoch_progress.steps % CHECKPOINT_INTERVAL == 0:
-                checkpoint.save(state, history)
+        n_finished = epoch_progress.steps * accumulation_steps
+        with closing(source.batches(generator, n_finished)) as batches:
+            for step_batches in _group_training_loop_batches(batches, accumulation_steps):
+                torch_optimizer.zero_grad()
+                sums, scores = _accumulate_training_loop_gradients(method, step_batches, objective)
+                torch_optimizer.step()
+                schedule.step()
+                if average:
+                    average.update()
+                if updating_source:
+                    _update_targets_in_training_loop(updating_source, step_batches, scores)
+                epoch_progress.add_step(sums)
+                if checkpoint and epoch_progress.steps % CHECKPOINT_INTERVAL == 0:
+                    checkpoint.save(state, history)
         history.append(epoch_progress.finish(generator))
         _check_training_loop_losses(history)
         if checkpoint:
@@ -153,10 +156,19 @@ class _TrainingLoopEpoch:
         self.sums += sums
 
     def finish(self, generator: torch.Generator) -> EpochResult:
-        """Return the result of the epoch, and reset steps and sums."""
+        """Return the result of the epoch, and reset steps and sums.
+
+        Raises:
+            DataError: If no image with a known target could be decoded.
+        """
         loss, penalty, count = self.sums.tolist()
+        if not count:
+            raise DataError(
+                "At least one image with a known target must be decoded in an epoch; the decoding "
+                "processes of all were killed. Free memory, or use smaller images."
+            )
         self._reset(generator)
-        return EpochResult(loss / max(count, 1), penalty / max(count, 1))
+        return EpochResult(loss / count, penalty / count)
 
     def state_dict(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -180,9 +192,12 @@ def _check_training_loop_losses(history: list[EpochResult]) -> None:
 
 
 def _group_training_loop_batches(batches: Iterator[Batch], size: int) -> Iterator[list[Batch]]:
-    """Yield the batches in groups of ``size``; the last group may be smaller."""
+    """Yield the batches in groups of ``size``; the last group may be smaller.
+
+    Batches without images are left out of their groups.
+    """
     while group := list(islice(batches, size)):
-        yield group
+        yield [batch for batch in group if len(batch.targets)]
 
 
 def _update_targets_in_training_loop(

@@ -1,65 +1,89 @@
 """Shuffled batches of items that worker processes compute with one random seed per item."""
 
+import math
 import os
-from collections.abc import Callable
-from typing import Any
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from itertools import islice
+from typing import Generic, TypeVar
 
 import torch
-from torch.utils.data import DataLoader, Dataset
+
+from surelabel.features.decoding_workers import decode_in_workers
+
+Item = TypeVar("Item")
 
 MAX_DEFAULT_WORKERS = 8
 
 
-def shuffled_seeded_loader(
-    load_item: Callable[[int, int], Any],
-    n_items: int,
-    *,
-    batch_size: int,
-    generator: torch.Generator,
-    skip: int = 0,
-    workers: int = 0,
-    collate: Callable[[list[Any]], Any] | None = None,
-) -> DataLoader[Any]:
-    """Return a loader of one epoch in random order, with one random seed per item.
+class SeededLoader(Generic[Item]):
+    """Loader of one item per image, in random order, with one random seed per item.
 
-    The order and the seeds are sampled from ``generator`` before this function returns.
+    If the worker processes of an item are killed, for example because the memory is exhausted, the
+    item is computed once more, and then left out of its batch. The other batches are not changed.
+    The next epoch tries the item again, so an epoch does not depend on previous epochs.
 
     Args:
-        load_item: Function of a row number and a seed that returns one item.
+        load_item: Function of a row number and a seed that decodes images and returns an item. An
+            item can be pickled and contains no tensors.
+        paths_of_item: Function of a row number and a seed that returns the paths of the images that
+            ``load_item`` decodes.
         n_items: Number of items of an epoch.
         batch_size: Number of items per batch. The last batch may be smaller.
-        generator: Random generator from which the order and the seeds are sampled.
-        skip: Number of batches at the start of the epoch that are neither computed nor returned.
-        workers: Number of worker processes. If 0, the items are computed in the main process.
-        collate: Function from a list of items to a batch. If None, the default collation of PyTorch
-            is used.
+        workers: Number of worker processes. If None, there is one process per CPU core, at most 8.
+            If 0, the items are computed in the main process.
     """
-    order = torch.randperm(n_items, generator=generator).tolist()
-    seeds = torch.randint(2**62, (n_items,), generator=generator).tolist()
-    rows_and_seeds = list(zip(order, seeds, strict=True))[skip * batch_size :]
-    return DataLoader(
-        _SeededItems(load_item, rows_and_seeds),
-        batch_size=batch_size,
-        num_workers=workers,
-        collate_fn=collate,
-        multiprocessing_context="fork" if workers else None,
-        generator=torch.Generator(),  # a separate one: the loader must not advance the global one
-    )
 
+    def __init__(
+        self,
+        load_item: Callable[[int, int], Item],
+        paths_of_item: Callable[[int, int], Sequence[str]],
+        n_items: int,
+        *,
+        batch_size: int,
+        workers: int | None,
+    ):
+        self._load_item, self._paths_of_item = load_item, paths_of_item
+        self._n_items, self._batch_size = n_items, batch_size
+        default_workers = min(MAX_DEFAULT_WORKERS, os.cpu_count() or 1)
+        self._workers = default_workers if workers is None else workers
+        self._rows_with_warning = set[int]()
 
-def seeded_loader_worker_count(workers: int | None) -> int:
-    """Return ``workers``; if ``workers`` is None, return the number of CPU cores, at most 8."""
-    return min(MAX_DEFAULT_WORKERS, os.cpu_count() or 1) if workers is None else workers
+    def batches(self, generator: torch.Generator, skip: int = 0) -> Generator[list[Item]]:
+        """Yield the batches of one epoch, except the first ``skip`` batches.
 
-
-class _SeededItems(Dataset[Any]):
-    """Items of one epoch, in the order of loading."""
-
-    def __init__(self, load_item: Callable[[int, int], Any], rows_and_seeds: list[tuple[int, int]]):
-        self._load_item, self._rows_and_seeds = load_item, rows_and_seeds
+        The order and the seeds are sampled from ``generator`` before the first batch is computed.
+        A batch is empty if all its items are left out. The first time that an item of an image is
+        left out, a warning names the image.
+        """
+        order = torch.randperm(self._n_items, generator=generator).tolist()
+        seeds = torch.randint(2**62, (self._n_items,), generator=generator).tolist()
+        items = decode_in_workers(
+            self._load,
+            list(zip(order, seeds, strict=True))[skip * self._batch_size :],
+            workers=self._workers,
+            max_pending=2 * (self._batch_size + self._workers),
+            message_of_killed=self._warn_of_killed,
+        )
+        with closing(items):
+            while batch := list(islice(items, self._batch_size)):
+                yield [item for item in batch if item is not None]
 
     def __len__(self) -> int:
-        return len(self._rows_and_seeds)
+        return math.ceil(self._n_items / self._batch_size)
 
-    def __getitem__(self, index: int) -> Any:
-        return self._load_item(*self._rows_and_seeds[index])
+    def _load(self, row_and_seed: tuple[int, int]) -> Iterator[Item | None]:
+        yield self._load_item(*row_and_seed)
+
+    def _warn_of_killed(self, row_and_seed: tuple[int, int], reason: str) -> None:
+        row, seed = row_and_seed
+        if row not in self._rows_with_warning:
+            self._rows_with_warning.add(row)
+            path, *others = self._paths_of_item(row, seed)
+            with_others = f" (with {', '.join(others)})" if others else ""
+            warnings.warn(
+                f"{path}{with_others} is left out of this epoch, and of each later epoch in which "
+                f"decoding fails again: {reason}. Free memory, or remove the image.",
+                stacklevel=2,
+            )

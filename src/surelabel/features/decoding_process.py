@@ -1,0 +1,106 @@
+"""Main function of a worker process that decodes images."""
+
+import os
+import pickle
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from threading import Thread
+from typing import Any, TypeVar
+
+import torch
+
+Task = TypeVar("Task")
+
+PARENT_CHECK_INTERVAL = 0.5  # seconds
+
+
+@dataclass(frozen=True)
+class FailedDecoding:
+    """Last message of a task that raised an exception other than those of unreadable images.
+
+    Attributes:
+        error: The exception.
+        trace: Traceback of the exception in the worker process.
+    """
+
+    error: Exception
+    trace: str
+
+
+def run_decoding_process(
+    decode: Callable[[Task], Iterable[Any]],
+    tasks: Sequence[Task],
+    connection: Connection,
+    parent: int,
+) -> None:
+    """Decode the tasks whose indices the parent process sends, until the connection is closed.
+
+    The process also ends if the parent process is killed. Messages that C libraries print for
+    damaged files are discarded; messages of Python are still printed.
+
+    Args:
+        decode: Function that yields the messages of a task.
+        tasks: All tasks.
+        connection: Connection from which indices of tasks are received, and to which the messages
+            of each task are sent, each with a flag of the last message of the task. If a task
+            fails, its last message is ``FailedDecoding``.
+        parent: Identifier of the parent process.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends the workers
+    Thread(target=_exit_after_parent_process, args=(parent,), daemon=True).start()
+    torch.set_num_threads(1)
+    with suppress(OSError):  # if standard error is closed
+        _discard_messages_of_c_libraries()
+    with suppress(EOFError, OSError):
+        while True:
+            for message in _messages_of_task(decode, tasks[connection.recv()]):
+                connection.send(message)
+
+
+def _exit_after_parent_process(parent: int) -> None:
+    """Wait for the end of the parent process, and end this process.
+
+    The end of the connection is not sufficient, because other processes can have inherited it.
+    """
+    while os.getppid() == parent:
+        time.sleep(PARENT_CHECK_INTERVAL)
+    os._exit(1)
+
+
+def _discard_messages_of_c_libraries() -> None:
+    """Redirect the file descriptor of standard error, but not ``sys.stderr``."""
+    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1, errors="backslashreplace")
+    with open(os.devnull, "wb") as null:
+        os.dup2(null.fileno(), 2)
+
+
+def _messages_of_task(
+    decode: Callable[[Task], Iterable[Any]], task: Task
+) -> Iterator[tuple[Any, bool]]:
+    """Yield the messages of a task, each with a flag of the last message."""
+    waiting: list[Any] = []
+    try:
+        for message in decode(task):
+            if waiting:
+                yield waiting.pop(), False
+            waiting.append(message)
+    except Exception as error:
+        yield from ((message, False) for message in waiting)
+        yield FailedDecoding(_picklable_error(error), traceback.format_exc()), True
+    else:
+        yield waiting.pop(), True
+
+
+def _picklable_error(error: Exception) -> Exception:
+    """Return ``error``, or a ``RuntimeError`` with its text if it cannot be sent."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(repr(error))
+    return error
