@@ -316,7 +316,7 @@ CASES = {
     "a guarantee without it": ([*GOAL, "--at-most-wrong", "0.1"], "on 20 or more"),
     "a guarantee that few images cannot prove": (
         ["tag", "images", "--model", "recognizer", "--at-most-wrong", "0.001"],
-        "It cannot be guaranteed .* label about",
+        "It cannot be guaranteed .* labelled images in total are needed",
     ),
     "unlabelled images that have labels": (
         ["calibrate", "recognizer", "labels.csv", "--unlabelled"],

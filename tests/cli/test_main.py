@@ -99,7 +99,7 @@ def test_an_interrupt_is_exit_code_130_and_one_line(command, run):
     done = run("stopped")
     assert done.code == 130
     assert done.err.startswith("Interrupted. Encoded images are in the cache")
-    assert "the training checkpoint is in OUT.unfinished" in done.err
+    assert "finished parts are in OUT, OUT.partial or OUT.unfinished. Run the same" in done.err
     assert "Run the same command again to resume" in done.err
     assert done.err.count("\n") == 1
 

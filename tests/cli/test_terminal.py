@@ -8,6 +8,7 @@ import pytest
 from surelabel import recognizer
 from surelabel.cli import terminal
 from surelabel.cli.terminal import (
+    ProgressSpeed,
     Terminal,
     escape_terminal_line,
     format_terminal_table,
@@ -82,6 +83,17 @@ def test_progress_of_another_pass_has_a_speed_of_its_own(capsys, monkeypatch):
     assert capsys.readouterr().err.splitlines() == [
         "Fitting: 50 of 100, 1/s, 50 s left",
         "Fitting: 20 of 100, 2/s, 40 s left",
+    ]
+
+
+def test_the_speed_is_that_of_the_last_minute_and_not_of_an_earlier_run():
+    speed = ProgressSpeed(0.0)
+    assert speed.update(0.005, 1000) is None  # finished by the interrupted run
+    assert speed.update(10.005, 1100) == pytest.approx(10)
+    assert speed.update(40.005, 1130) == pytest.approx(130 / 40)
+    assert [speed.update(now, done) for now, done in ((71.005, 1161), (101.005, 1191))] == [
+        pytest.approx(1),
+        pytest.approx(1),
     ]
 
 

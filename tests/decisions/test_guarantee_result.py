@@ -34,8 +34,8 @@ def test_the_sentence_says_how_many_images_are_missing():
     assert np.isnan(found.risk)
     assert found.images_needed == 70
     assert (
-        "10 labelled images with a predicted label are not sufficient; label about 70."
-        in found.sentence
+        "10 labelled images with a predicted label are not sufficient; about 70 labelled images in "
+        "total are needed." in found.sentence
     )
 
 
@@ -52,6 +52,19 @@ def test_without_a_confidence_none_is_claimed():
     found = at_most_missed_on_average(record_validation([[3.0, -3.0]] * 30, [[1, 0]] * 30))
     assert "confidence" not in found.sentence
     assert found.confidence is None
+
+
+@pytest.mark.parametrize(
+    ("confidence", "text"),
+    [(0.95, "95 %"), (0.999, "99.9 %"), (0.9996, "99.96 %"), (0.999999, "99.9999 %")],
+)
+def test_a_confidence_below_one_is_not_called_100_percent(confidence, text):
+    record = record_validation([[3.0]] * 500, [[1]] * 500)
+    found = at_most_wrong(record, confidence=confidence)
+    assert found.is_reached
+    assert f"With {text} confidence, at most 10 % of" in found.sentence
+    refused = at_most_wrong(record, level=0.9996, confidence=confidence)
+    assert f"{text} confidence, at most 99.96 % of" in refused.sentence
 
 
 def test_showing_everything_is_called_that():

@@ -131,6 +131,42 @@ def test_a_threshold_that_predicts_almost_nothing_is_refused_and_the_sentence_sa
     )
 
 
+def sparse(rng, images):
+    """Nearly perfect log-odds of 10 labels at 5 % prevalence; one random target is known."""
+    targets = rng.random((images, 10)) < 0.05
+    logits = np.where(targets, 6.0, -6.0)
+    known = np.zeros(targets.shape, bool)
+    known[np.arange(images), rng.integers(10, size=images)] = True
+    return record_validation(logits, targets, known)
+
+
+def test_one_known_target_per_image_is_sufficient_with_enough_images():
+    rng = np.random.default_rng(0)
+    few = at_most_wrong(sparse(rng, 200))
+    assert not few.is_reached
+    assert 200 < few.images_needed < 2000
+    assert few.sentence.endswith(
+        f"{few.images} labelled images with a predicted label are not sufficient; about "
+        f"{few.images_needed} labelled images in total are needed."
+    )
+    assert (
+        np.mean([at_most_wrong(sparse(rng, few.images_needed)).is_reached for _ in range(20)]) > 0.5
+    )
+    many = at_most_wrong(sparse(rng, 2000))
+    assert many.is_reached
+    assert many.risk == 0
+
+
+def test_rare_labels_are_refused_also_if_few_targets_are_known():
+    logits, targets = np.full((2000, 10), -6.0), np.zeros((2000, 10))
+    logits[::20, 0], targets[::20, 0] = 6.0, 1
+    known = np.zeros(targets.shape, bool)
+    known[:, 0], known[::3, 1:] = True, True
+    found = at_most_wrong(record_validation(logits, targets, known))
+    assert not found.is_reached
+    assert "there are fewer than 0.1 such labels per image" in found.sentence
+
+
 def test_so_many_images_as_are_needed_reach_the_promise_more_often_than_not():
     rng = np.random.default_rng(4)
     reached = []

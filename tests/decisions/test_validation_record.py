@@ -146,6 +146,25 @@ def test_support_is_what_is_present(record):
     np.testing.assert_array_equal(record.support, record.true_positives.max(axis=1))
 
 
+def test_labels_per_image_are_the_mean_count_if_all_targets_are_known():
+    logits, targets, _ = drawn(4, images=60)
+    record = record_validation(logits, targets)
+    for place in (0, 40, 81, 120, THRESHOLDS.size - 1):
+        threshold = THRESHOLDS[place]
+        predicted = (expit(logits) >= threshold) & (threshold < 1)
+        assert record.predicted_labels_per_image[place] == pytest.approx(predicted.sum(1).mean())
+
+
+def test_unknown_targets_do_not_lower_the_labels_per_image():
+    record = record_validation(
+        [[2.0, 2.0, 2.0], [2.0, -2.0, 2.0], [-2.0, 2.0, 2.0]],
+        [[1, np.nan, np.nan], [1, 0, np.nan], [0, np.nan, np.nan]],
+    )
+    half = record.thresholds.searchsorted(0.5)
+    assert record.predicted_labels_per_image[half] == pytest.approx(2 / 3 + 0 / 1)
+    assert record.predicted_labels_per_image[0] == 2  # the third label has no known target
+
+
 def test_records_of_other_labels_do_not_add_up(record):
     with pytest.raises(InputError, match=r"\(3, 163\) and \(1, 163\)"):
         record + record_validation([[0.0]], [[1.0]])

@@ -161,10 +161,12 @@ def test_a_folder_that_cannot_be_written_is_only_a_warning(tmp_path):
     (tmp_path / "file").touch()
     cache = FeatureCache(tmp_path / "file" / "cache")
     with pytest.warns(
-        UserWarning, match="Features were not added to the cache: .* SURELABEL_CACHE"
+        UserWarning, match=r"not added to the cache .*: Not a directory\. .* SURELABEL_CACHE"
     ):
         cache.put("model", "images", vectors("a"))
     assert cache.keys("model", "images") == frozenset()
+    with pytest.raises(DataError, match=r"The cache .* cannot be read: Not a directory"):
+        cache.status()
 
 
 def test_status_counts_entries_and_bytes_of_each_fingerprint(folder):

@@ -176,3 +176,17 @@ def test_each_bad_item_is_in_the_error_of_strict_predictions(zero_shot, files):
         zero_shot.predict([b"", good, b"no image"], strict=True)
     with pytest.raises(DataError, match="1 of 1 images cannot be decoded: image 0: empty file"):
         zero_shot.predict(b"")
+
+
+def test_the_columns_of_a_table_of_targets_are_matched_by_name():
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"b": [0.0, 1.0], "a": [1.0, 1.0]})
+    found = resolve_recognizer_targets(ROWS[:2], table, ["a", "b"])
+    np.testing.assert_array_equal(found.targets, [[1, 0], [1, 1]])
+    unnamed = pandas.DataFrame([[0.0, 1.0], [1.0, 1.0]])
+    found = resolve_recognizer_targets(ROWS[:2], unnamed, ["a", "b"])
+    np.testing.assert_array_equal(found.targets, [[0, 1], [1, 1]])
+    with pytest.raises(InputError, match=r"must be the 2 labels, in any order; got b, a\. Select"):
+        resolve_recognizer_targets(ROWS[:2], table, ["a", "c"])
+    vectors = resolve_recognizer_input(pandas.DataFrame(ROWS, columns=["x", "y", "z"]))
+    np.testing.assert_array_equal(vectors.features, ROWS)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -108,6 +110,20 @@ def test_new_names_keep_what_all_labels_share(train, test):
     old, new = recognizer.predict(test), more.predict(test)
     np.testing.assert_allclose(new.logits[:, :4], old.logits, atol=1e-5)
     assert new.calibration == old.calibration
+
+
+def test_the_same_names_keep_the_whole_calibration(train, test):
+    recognizer = fitted(train, method="clip_adapter").calibrate(test)
+    assert recognizer.calibration.record is not None
+    assert recognizer.with_names(NAMES).calibration is recognizer.calibration
+    assert recognizer.with_names(NAMES[::-1]).calibration.record is None
+
+
+def test_a_calibrator_setting_out_of_range_is_refused_before_the_fit(train):
+    run = load_run(overrides=["method.name=linear", "calibrator.name=vector"])
+    bad = replace(run, calibrator=Choice("vector", {"shrinkage": -1}))
+    with pytest.raises(ConfigError, match="shrinkage"):
+        Recognizer(bad, NAMES).fit(train, progress=lambda *_: pytest.fail("the fit started"))
 
 
 def test_a_linear_head_takes_no_new_names(train):

@@ -1,5 +1,6 @@
 """The index: a folder that survives what folders go through."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -517,6 +518,25 @@ def test_an_image_outside_of_the_root_stays_where_it_is(tmp_path):
     assert index.paths == [f"/out/side/00{row}.jpg" for row in range(3)] + expected[3:]
 
 
+def write_manifest(file, fields):
+    """Write ``index.json`` with a valid checksum."""
+    fields = {name: value for name, value in fields.items() if name != "checksum"}
+    text = json.dumps(fields, sort_keys=True).encode()
+    checksum = hashlib.blake2b(text, digest_size=16).hexdigest()
+    file.write_text(json.dumps(fields | {"checksum": checksum}))
+
+
+def test_a_changed_text_of_the_manifest_is_refused(tmp_path):
+    Index.create(tmp_path / "index", photographs(tmp_path, 3))
+    listed = tmp_path / "index" / "index.json"
+    fields = json.loads(listed.read_text())
+    listed.write_text(json.dumps(fields | {"root": fields["root"] + "-1"}))
+    with pytest.raises(DataError, match=r"index\.json is damaged: its checksum does not match"):
+        Index.open(tmp_path / "index")
+    write_manifest(listed, fields)
+    assert len(Index.open(tmp_path / "index")) == 3
+
+
 def test_stored_paths_that_leave_the_root_are_refused_and_not_opened(tmp_path):
     index = Index.create(tmp_path / "index", photographs(tmp_path, 3))
     file, listed = tmp_path / "index" / "rows-000.parquet", tmp_path / "index" / "index.json"
@@ -525,12 +545,12 @@ def test_stored_paths_that_leave_the_root_are_refused_and_not_opened(tmp_path):
     pq.write_table(table.set_column(0, table.schema.field(0), paths), file)
     fields = json.loads(listed.read_text())
     fields["shards"][0]["files"][file.name] = file.stat().st_size
-    listed.write_text(json.dumps(fields))
+    write_manifest(listed, fields)
     index = Index.open(tmp_path / "index", root="/elsewhere")
     for read in (lambda: index.search("apple"), index.status, lambda: index.paths):
         with pytest.raises(DataError, match=r"inside the root of the index; got '\.\./\.\./etc"):
             read()
-    listed.write_text(json.dumps(fields | {"skipped": {"../secret": "x"}}))
+    write_manifest(listed, fields | {"skipped": {"../secret": "x"}})
     with pytest.raises(DataError, match=r"inside the root of the index; got '\.\./secret'"):
         Index.open(tmp_path / "index", root="/elsewhere").upgrade()
 

@@ -34,11 +34,15 @@ class _ErrorPrintingGroup(click.Group):
                 return super().invoke(ctx)
         except SurelabelError as error:
             raise click.ClickException(join_lines_for_terminal(error)) from error
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            message = f"{error.filename or 'A file'} cannot be used: {reason}."
+            raise click.ClickException(join_lines_for_terminal(message)) from error
         except KeyboardInterrupt as error:
             click.echo(
-                "Interrupted. Encoded images are in the cache, the training checkpoint is in "
-                "OUT.unfinished, and generated scenes are in the output folder. Run the same "
-                "command again to resume.",
+                "Interrupted. Encoded images are in the cache. If the command writes OUT, finished "
+                "parts are in OUT, OUT.partial or OUT.unfinished. Run the same command again to "
+                "resume.",
                 err=True,
             )
             raise click.exceptions.Exit(INTERRUPTED) from error

@@ -94,6 +94,8 @@ def predict_tag_blocks(
             cannot be read.
     """
     n_finished = 0 if partial is None else partial.n_images
+    if progress and n_finished:
+        progress(n_finished, len(images))
     if partial is not None:
         yield from partial.finished_blocks()
     if n_finished == len(images) > 0:

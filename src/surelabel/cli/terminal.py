@@ -6,6 +6,7 @@ import re
 import sys
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ _CONTROL = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f{_REORDERING}]")
 _LINE_CONTROL = re.compile(rf"[\x00-\x1f\x7f-\x9f{_REORDERING}]")
 MESSAGE_LIMIT = 2000  # characters of a message; the middle of a longer message is omitted
 SECONDS = 5.0  # minimum time between two lines of progress
+SPEED_SECONDS = 60.0  # time over which the speed is measured
+RESUME_SECONDS = 0.01  # a first number within this time was finished by an earlier run
 
 
 @dataclass(frozen=True)
@@ -267,6 +270,39 @@ def to_terminal_json_value(value: Any) -> Any:
     return [to_terminal_json_value(item) for item in value]
 
 
+class ProgressSpeed:
+    """Items per second, over the last ``SPEED_SECONDS``.
+
+    If the number of finished items decreases, as in a second pass over the images, the measurement
+    starts again. The first number starts the measurement if it is given at once.
+
+    Args:
+        start: Time at which the task starts, in seconds.
+    """
+
+    def __init__(self, start: float):
+        self._points = deque([(start, 0)])
+
+    def update(self, now: float, done: int) -> float | None:
+        """Return the items per second, or None if it is not known yet.
+
+        Args:
+            now: Current time in seconds.
+            done: Number of finished items.
+        """
+        last_time, last_done = self._points[-1]
+        if done < last_done:
+            self._points = deque([(last_time, 0)])
+        elif len(self._points) == 1 and now - last_time < RESUME_SECONDS:
+            self._points.clear()
+        self._points.append((now, done))
+        while len(self._points) > 2 and now - self._points[1][0] >= SPEED_SECONDS:
+            self._points.popleft()
+        (first_time, first_done), (last_time, last_done) = self._points[0], self._points[-1]
+        seconds = last_time - first_time
+        return (last_done - first_done) / seconds if seconds > 0 else None
+
+
 @contextmanager
 def _terminal_progress_bar(task: str, bars: list[Any]) -> Iterator[Progress]:
     """Show a progress bar, which is an element of ``bars`` while it is shown."""
@@ -276,8 +312,7 @@ def _terminal_progress_bar(task: str, bars: list[Any]) -> Iterator[Progress]:
 
     columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
     columns += [TextColumn("{task.fields[rate]}"), TimeRemainingColumn()]
-    start = last_time = time.monotonic()
-    last_done = 0
+    speed = ProgressSpeed(time.monotonic())
     # auto_refresh would start a second thread, and worker processes are forked during progress
     # without redirect_stdout, rich would write results to stderr
     with Bar(
@@ -291,12 +326,9 @@ def _terminal_progress_bar(task: str, bars: list[Any]) -> Iterator[Progress]:
         task_id = bar.add_task(task, total=None, rate="")
 
         def show_progress(done: int, total: int) -> None:
-            nonlocal start, last_time, last_done
-            now = time.monotonic()
-            start = last_time if done < last_done else start  # the speed of each pass is separate
-            last_time, last_done = now, done
-            rate = f"{done / max(now - start, 1e-9):.0f}/s"
-            bar.update(task_id, completed=done, total=total, rate=rate, refresh=True)
+            rate = speed.update(time.monotonic(), done)
+            text = "" if rate is None else f"{rate:.0f}/s"
+            bar.update(task_id, completed=done, total=total, rate=text, refresh=True)
 
         try:
             yield show_progress
@@ -305,18 +337,16 @@ def _terminal_progress_bar(task: str, bars: list[Any]) -> Iterator[Progress]:
 
 
 def _terminal_progress_lines(task: str) -> Progress:
-    start = last_time = time.monotonic()
+    start = time.monotonic()
+    speed = ProgressSpeed(start)
     last_line = start - SECONDS  # the first line is printed at once
-    last_done = 0
 
     def show_progress(done: int, total: int) -> None:
-        nonlocal start, last_time, last_line, last_done
+        nonlocal last_line
         now = time.monotonic()
-        start = last_time if done < last_done else start  # the speed of each pass is separate
-        last_time, last_done = now, done
-        if now - last_line >= SECONDS and 0 < done < total:
-            last_line, rate = now, done / max(now - start, 1e-9)
-            remaining = (total - done) / rate
+        rate = speed.update(now, done)
+        if rate and now - last_line >= SECONDS and done < total:
+            last_line, remaining = now, (total - done) / rate
             click.echo(f"{task}: {done} of {total}, {rate:.0f}/s, {remaining:.0f} s left", err=True)
 
     return show_progress

@@ -75,7 +75,7 @@ def _warn_unreadable_folder(error: OSError) -> None:
         warnings.warn(
             f"{error.filename} cannot be read: {error.strerror}. The images in this folder are "
             "skipped. Correct the permissions of the folder to include them.",
-            stacklevel=2,
+            stacklevel=1,  # os.walk is the caller
         )
 
 

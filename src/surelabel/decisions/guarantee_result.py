@@ -28,8 +28,8 @@ class Guarantee:
         images: Number of labelled images over which the risk is averaged.
         is_reached: Whether at least one threshold satisfies the bound and, for ``at_most_wrong``,
             predicts at least 0.1 labels per image.
-        images_needed: Estimated number of labelled images that would be sufficient. If None, the
-            guarantee is reached, or more images do not help.
+        images_needed: Estimated number of labelled images, with those of the record, that would be
+            sufficient. If None, the guarantee is reached, or more images do not help.
         sentence: Summary of the guarantee in words.
     """
 
@@ -106,15 +106,15 @@ def build_failed_guarantee_result(
         level: Upper bound of the mean risk.
         confidence: Confidence of the bound. If None, the bound holds in expectation.
         images: Number of labelled images.
-        images_needed: Estimated number of labelled images that would be sufficient. If None, more
-            images do not help.
+        images_needed: Estimated number of labelled images, with those of the record, that would be
+            sufficient. If None, more images do not help.
         reason: Main clause that explains why more images do not help.
         note: Sentence in front of the suggestion, with a space at its end, or an empty text.
     """
     premise = _guarantee_result_confidence_text(confidence)
     remedy = (
         f"{images} labelled images with {description.requirement} are not sufficient; "
-        f"label about {images_needed}."
+        f"about {images_needed} labelled images in total are needed."
         if images_needed
         else f"On {images} labelled images, {reason}. Calibrate again or increase the level."
     )
@@ -128,11 +128,14 @@ def build_failed_guarantee_result(
 def format_guarantee_result_percent(share: float) -> str:
     """Return a fraction as a percentage with three significant digits.
 
+    A fraction below 1 has as many more digits as distinguish it from 100 %.
+
     Example:
-        >>> format_guarantee_result_percent(0.1), format_guarantee_result_percent(0.0625)
-        ('10 %', '6.25 %')
+        >>> [format_guarantee_result_percent(share) for share in (0.1, 0.0625, 0.999999, 1)]
+        ['10 %', '6.25 %', '99.9999 %', '100 %']
     """
-    return f"{100 * share:.3g} %"
+    percentages = (f"{100 * share:.{digits}g}" for digits in range(3, 17))
+    return f"{next((p for p in percentages if p != '100'), '100')} %"
 
 
 def _guarantee_result_threshold_text(threshold: float) -> str:

@@ -53,7 +53,8 @@ def at_most_wrong(
     Returns:
         The guarantee with the lowest valid threshold. If no threshold is valid, or if the lowest
         valid threshold predicts fewer than 0.1 labels per image, the guarantee is not reached, and
-        ``images_needed`` estimates how many labelled images would be sufficient.
+        ``images_needed`` estimates how many labelled images would be sufficient. Labels per image
+        are estimated from known targets, and as many known targets are assumed for further images.
 
     Raises:
         ConfigError: If ``level`` or ``confidence`` is outside (0, 1).
@@ -85,7 +86,7 @@ def at_most_wrong(
     risk_sums, image_counts = record.false_discovery_sum, record.images_with_predictions
     p_values = bentkus_p_values(risk_sums, image_counts, level)
     index = lowest_fixed_sequence_index(p_values, image_counts, starts, level, 1 - confidence)
-    labels_per_image = record.predicted_positives.sum(axis=0) / record.images
+    labels_per_image = record.predicted_labels_per_image
     if index is not None and labels_per_image[index] >= MIN_LABELS_PER_IMAGE:
         images = int(image_counts[index])
         threshold, risk = float(record.thresholds[index]), float(risk_sums[index]) / images

@@ -59,6 +59,18 @@ class ValidationRecord:
         support: Array = self.true_positives[:, 0]
         return support
 
+    @property
+    def predicted_labels_per_image(self) -> Array:
+        """Estimated number of predicted labels of an image at each threshold, ``(g,)``.
+
+        The number is the sum over labels of the fraction of known targets that are predicted, so
+        unknown targets do not count as not predicted. A label without a known target adds 0.
+        """
+        known = self.predicted_positives[:, :1]
+        fractions = self.predicted_positives / np.maximum(known, 1)
+        labels_per_image: Array = fractions.sum(axis=0)
+        return labels_per_image
+
     def __add__(self, other: "ValidationRecord") -> "ValidationRecord":
         """Return the sum of two validation records, which describes the images of both records.
 

@@ -157,7 +157,9 @@ class FeatureCache:
                 self._write_shard(fingerprint, kind, new_arrays)
         except DataError as error:
             warnings.warn(
-                f"Features were not added to the cache: {error} The computation continues. "
+                f"Features were not added to the cache {self.folder}: "
+                f"{_cache_error_reason(error)}. "
+                "The computation continues. "
                 "Set SURELABEL_CACHE to use another folder.",
                 stacklevel=2,
             )
@@ -165,6 +167,7 @@ class FeatureCache:
 
     def status(self) -> CacheStatus:
         """Return the number and size of the cached arrays, in total and for each encoder."""
+        self._check_folder()
         self._refresh_shards()
         entries: dict[str, set[tuple[str, str]]] = defaultdict(set)
         sizes: dict[str, int] = defaultdict(int)
@@ -195,6 +198,18 @@ class FeatureCache:
                 ) from error
         delete_leftovers_in(self.folder, min_age=0)
         self._refresh_shards()
+
+    def _check_folder(self) -> None:
+        """Raise DataError if the folder exists and its files cannot be listed."""
+        try:
+            next(self.folder.iterdir(), None)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise DataError(
+                f"The cache {self.folder} cannot be read: {error.strerror}. Correct its "
+                "permissions, or set SURELABEL_CACHE to another folder."
+            ) from error
 
     def _refresh_shards(self) -> None:
         """Update the index of shards, which other processes can add and delete."""
@@ -299,6 +314,12 @@ class FeatureCache:
             with suppress(OSError):
                 shard.path.unlink(missing_ok=True)
             total -= shard.bytes
+
+
+def _cache_error_reason(error: DataError) -> str:
+    """Return the reason of a failed write, without the random name of the file."""
+    cause = error.__cause__
+    return (isinstance(cause, OSError) and cause.strerror) or str(error).rstrip(".")
 
 
 def default_feature_cache_folder() -> Path:

@@ -58,6 +58,7 @@ def check_fit_compatibility(
             the method or the encoder.
         InputError: If the method requires labels and ``source`` has no labels.
     """
+    run.entry("calibrator")()  # raises an error if a setting is out of range
     if method.learns_from == "nothing":
         raise ConfigError(
             f"{run.method.name} has no parameters to fit. Use method.name=clip_adapter or "

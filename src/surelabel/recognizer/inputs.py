@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,16 @@ from surelabel.records import Images, LabelledFeatures, LabelledImages
 LabelledInput = LabelledImages | LabelledFeatures
 ImageInput = str | Path | Image.Image | bytes | npt.NDArray[np.uint8]  # one image
 RecognizerInput = Images | LabelledInput | ImageInput | Sequence[ImageInput] | npt.NDArray[Any]
+
+
+@runtime_checkable
+class Table(Protocol):
+    """Table with named columns, such as a ``DataFrame`` of pandas."""
+
+    columns: Any
+
+    def __getitem__(self, names: list[str], /) -> Any:
+        """Return the columns with the given names."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +75,8 @@ def resolve_recognizer_input(source: RecognizerInput) -> ResolvedInput:
     """
     if isinstance(source, Images | LabelledImages | LabelledFeatures):
         return source
+    if isinstance(source, Table):
+        source = np.asarray(source)
     if isinstance(source, str | Path):
         return Images(find_images([source]))
     if isinstance(source, Image.Image | bytes):
@@ -125,10 +137,29 @@ def resolve_recognizer_targets(
             f"Targets must be given once; got {type(resolved).__name__}, which has targets, and a "
             "separate array. Leave out one of them."
         )
+    if isinstance(targets, Table):
+        targets = _sort_table_columns(targets, names)
     values = np.asarray(targets, dtype=np.float64)
     if isinstance(resolved, LabelledFeatures):
         return LabelledFeatures(resolved.features, names, values)
     return LabelledImages(resolved.paths, names, values)
+
+
+def _sort_table_columns(targets: Table, names: Sequence[str]) -> npt.ArrayLike:
+    """Return the columns of a table in the order of the labels.
+
+    Raises:
+        InputError: If the columns have names, and these are not the labels.
+    """
+    columns = list(targets.columns)
+    if not any(isinstance(column, str) for column in columns):
+        return np.asarray(targets)
+    if sorted(map(str, columns)) != sorted(names):
+        raise InputError(
+            f"The columns of a table of targets must be the {len(names)} labels, in any order; got "
+            f"{', '.join(map(str, columns[:10]))}. Select and rename the columns."
+        )
+    return np.asarray(targets[list(names)])
 
 
 def _resolve_recognizer_array(array: npt.NDArray[Any]) -> ImagesInMemory | LabelledFeatures:

@@ -192,10 +192,16 @@ def _slice_prediction_input(source: ResolvedInput, start: int, stop: int) -> Res
 
 
 def _progress_of_prediction_block(progress: Progress, start: int, n_images: int) -> Progress:
-    """Return the progress function of a block that starts at image ``start``."""
+    """Return the progress function of a block that starts at image ``start``.
+
+    If the images of the block are encoded several times, their number does not decrease.
+    """
+    most = start
 
     def show_progress(done: int, total: int) -> None:
-        progress(start + done, n_images)
+        nonlocal most
+        most = max(most, start + done)
+        progress(most, n_images)
 
     return show_progress
 

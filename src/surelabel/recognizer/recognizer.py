@@ -387,8 +387,10 @@ class Recognizer(ScikitLearnInterface):
         """Return a recognizer for other labels, without training.
 
         Parameters that all labels share are kept. If the calibration has parameters per label,
-        these parameters are dropped with a warning. If scores of a label depend on the other
-        labels, as with ``dense_regions``, the whole calibration is dropped with a warning.
+        these parameters are dropped with a warning. The validation record of the calibration is
+        dropped too, unless the labels are the same in the same order. If scores of a label depend
+        on the other labels, as with ``dense_regions``, the whole calibration is dropped with a
+        warning.
         Otherwise, the scores of labels that the recognizer already had do not change.
 
         Args:
@@ -406,6 +408,9 @@ class Recognizer(ScikitLearnInterface):
         other = Recognizer(self.run, names, encoder=self.encoder, cache=self.cache)
         copy_method_fit(self.method, other.method, self.encoder)
         other.link, other.is_fitted = self.link, self.is_fitted
+        if other.names_with_aliases == self.names_with_aliases:
+            other.calibration = self.calibration
+            return other
         has_other_labels = set(other.names_with_aliases) != set(self.names_with_aliases)
         if self.calibration and has_other_labels and self.method.scores_depend_on_other_labels:
             warn_dropped_calibration(self.run.method.name)

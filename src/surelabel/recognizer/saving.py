@@ -226,7 +226,8 @@ def load_saved_recognizer_weights(
         method.load_state_dict(weights)
     except RuntimeError as error:
         raise DataError(
-            f"The weights in {folder} do not match run.toml: {error}. {COPY_AGAIN}"
+            f"The weights in {folder} do not match run.toml: {' '.join(str(error).split())}. "
+            f"{COPY_AGAIN}"
         ) from error
 
 

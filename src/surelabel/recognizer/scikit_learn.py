@@ -28,6 +28,9 @@ class ScikitLearnInterface:
         are the arguments of the constructor only: settings of the run are changed by another run.
         Scorers of scikit-learn, as in ``cross_val_score``, take two classes for one binary problem.
         With exactly two labels, use ``cross_val_predict`` and compute the metric.
+        ``cross_val_predict(method="predict_proba")`` encodes the values of each target column as
+        0, 1, and so on. Therefore its targets must be 0 or 1, with both values in each column. For
+        unknown or soft targets, split the images and call ``fit`` and ``predict_proba``.
     """
 
     names: Sequence[str]

@@ -87,10 +87,10 @@ def _require_record_for_threshold_selection(recognizer: Recognizer) -> Validatio
     if record is None:
         raise NotFitted(
             "Operating points and guarantees require a validation record; the recognizer has no "
-            f"validation record. Calibrate the recognizer (`surelabel calibrate`) on "
-            f"{MIN_RECORD_IMAGES} or more images, with labels or, less reliably, without labels "
-            "(--unlabelled). After an adaptation to label shift, or with fewer images, only a "
-            "fixed --threshold is possible."
+            "validation record, for example because its labels were changed. Calibrate the "
+            f"recognizer (`surelabel calibrate`) on {MIN_RECORD_IMAGES} or more images, with "
+            "labels or, less reliably, without labels (--unlabelled). After an adaptation to label "
+            "shift, or with fewer images, only a fixed --threshold is possible."
         )
     return record
 

@@ -1,5 +1,6 @@
 """``index.json``: the manifest, which lists the shards of an index and is replaced atomically."""
 
+import hashlib
 import json
 import ntpath
 import posixpath
@@ -72,6 +73,7 @@ def save_index_manifest(folder: Path, manifest: IndexManifest) -> None:
         "shards": [shard.entry for shard in manifest.shards],
         "skipped": manifest.skipped,
     }
+    fields["checksum"] = _index_manifest_checksum(fields)
     with atomic_file(folder / "index.json") as file:
         file.write_text(json.dumps(fields, indent=1), encoding="ascii")
     delete_unlisted_index_files(folder, manifest)
@@ -82,6 +84,12 @@ def delete_unlisted_index_files(folder: Path, manifest: IndexManifest) -> None:
     listed = {"index.json", LOCK_FILE}.union(*(shard.files for shard in manifest.shards))
     for unlisted in (file for file in _index_manifest_files(folder) if file.name not in listed):
         delete_path(unlisted)  # mapped by a reader on Windows; the next writer deletes it
+
+
+def _index_manifest_checksum(fields: dict[str, Any]) -> str:
+    """Return the BLAKE2b hash of the fields of ``index.json`` without the field ``checksum``."""
+    text = json.dumps(fields, sort_keys=True)
+    return hashlib.blake2b(text.encode("ascii"), digest_size=16).hexdigest()
 
 
 def load_index_manifest(folder: Path) -> IndexManifest:
@@ -95,19 +103,22 @@ def load_index_manifest(folder: Path) -> IndexManifest:
             file.
     """
     file = folder / "index.json"
-    if not file.is_file():
-        raise DataError(
-            f"{folder} must be an index, a folder with an index.json; index.json was not found. "
-            f"Check the path, or build the index with `surelabel index`."
-        )
     try:
+        if not file.is_file():
+            raise DataError(
+                f"{folder} must be an index, a folder with an index.json; index.json was not "
+                "found. Check the path, or build the index with `surelabel index`."
+            )
         fields = read_json(file, remedy=_BUILD_AGAIN)
         if fields["version"] > INDEX_VERSION:
             raise DataError(
                 f"{file} has version {fields['version']}; this package reads versions up to "
                 f"{INDEX_VERSION}. Install a newer surelabel."
             )
-        return _parse_index_manifest(folder, fields)
+        manifest = _parse_index_manifest(folder, fields)
+        if manifest.version > 1 and fields.pop("checksum") != _index_manifest_checksum(fields):
+            raise ValueError("its checksum does not match")
+        return manifest
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, DataError):
             raise
