@@ -100,8 +100,9 @@ def test_permuting_the_names_permutes_what_is_learnt(encoder):
     torch.manual_seed(0)
     other, order = FineTune(encoder, NAMES[::-1]), [2, 1, 0]
     other.initialize(Features(torch.zeros(6, encoder.width)), TARGETS[:, order], KNOWN, Sigmoid())
-    noise.batches = lambda _, skip=0: iter(
-        [Batch(Features(torch.zeros(6, 0), pixels=noise.pixels), TARGETS[:, order], KNOWN)]
+    noise.batches = lambda _, skip=0: (
+        Batch(Features(torch.zeros(6, 0), pixels=noise.pixels), TARGETS[:, order], KNOWN)
+        for _ in range(1)
     )
     run_training_loop(
         other,
