@@ -4,10 +4,8 @@ The pixels are sent through pipes and not through shared memory, which is small 
 each worker process, a thread of the main process receives the pixels while the encoder computes.
 """
 
-import ctypes
 import os
 import signal
-import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -65,14 +63,6 @@ def decode_in_workers(
         pool.close()
 
 
-def _return_free_memory() -> None:
-    """Return the free memory of the main process to the system, before workers inherit it."""
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of the GNU C library only
-        if trim:
-            trim(0)
-
-
 @dataclass(frozen=True)
 class _Killed:
     """Last message of a job whose worker process ended too early."""
@@ -125,7 +115,6 @@ class _DecodingPool(Generic[Task, Message]):
         self._is_closed = False
         self._changed = Condition()
         self._workers: list[_Worker] = []
-        _return_free_memory()
         for _ in range(workers):
             self._fork_worker()
         for worker in self._workers:

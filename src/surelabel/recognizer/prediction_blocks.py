@@ -4,7 +4,9 @@ The features of only one block are in memory at a time. The joined predictions o
 labels are arrays ``(n, c)`` in memory, and the image vectors are in a temporary file.
 """
 
+import ctypes
 import itertools
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -106,6 +108,8 @@ def encode_prediction_blocks(
     if isinstance(source, ImagesInMemory):
         block_size = max(n_images, 1)
     for start in range(0, max(n_images, 1), block_size):  # an empty source raises an error below
+        if start:
+            _return_free_memory()
         block = _slice_prediction_input(source, start, start + block_size)
         block_progress = progress and _progress_of_prediction_block(progress, start, n_images)
         try:
@@ -180,6 +184,14 @@ def _no_readable_image_error(error: NoReadableImage, n_images: int) -> NoReadabl
         f"{first.reason}.",
         error.skipped,
     )
+
+
+def _return_free_memory() -> None:
+    """Return the memory of the block before to the system; worker processes would inherit it."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of the GNU C library only
+        if trim:
+            trim(0)
 
 
 def _slice_prediction_input(source: ResolvedInput, start: int, stop: int) -> ResolvedInput:
