@@ -3,7 +3,13 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surelabel.markup import Markup, join_markup, markup_element
+from surelabel.markup import (
+    Markup,
+    join_markup,
+    markup_element,
+    markup_header_cells,
+    markup_table_region,
+)
 
 
 class Reader(HTMLParser):
@@ -42,6 +48,14 @@ def test_an_element_without_content_is_not_closed():
 
 def test_names_that_python_reserves_or_lacks_can_be_attributes():
     assert markup_element("i", class_="x", aria_label="y") == '<i class="x" aria-label="y"></i>'
+
+
+def test_a_table_has_a_head_only_with_header_cells():
+    row = markup_element("tr", markup_element("td", "1"))
+    with_head = Reader(markup_table_region("Numbers", markup_header_cells(["n"]), [row]))
+    assert [tag for tag, _ in with_head.starts[1:5]] == ["table", "thead", "tr", "th"]
+    without_head = Reader(markup_table_region("Numbers", [], [row]))
+    assert [tag for tag, _ in without_head.starts[1:]] == ["table", "tbody", "tr", "td"]
 
 
 def test_pieces_in_a_row_are_markup_that_is_not_escaped_again():

@@ -54,15 +54,12 @@ def markup_table_region(
 
     Args:
         label: Accessible name of the region.
-        header: Header cells, ``th`` elements.
+        header: Header cells, ``th`` elements. If empty, the table has no ``thead``.
         rows: Body rows, ``tr`` elements.
         class_: CSS class of the region.
     """
-    table = markup_element(
-        "table",
-        markup_element("thead", markup_element("tr", *header)),
-        markup_element("tbody", *rows),
-    )
+    head = [markup_element("thead", markup_element("tr", *header))] if header else []
+    table = markup_element("table", *head, markup_element("tbody", *rows))
     return markup_element(
         "div", table, class_=class_, role="region", aria_label=label, tabindex="0"
     )

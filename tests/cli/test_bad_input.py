@@ -158,7 +158,7 @@ CASES = {
     ),
     "a file of names that is not there": (
         ["tag", "images", "--labels", "gone.txt"],
-        "gone.txt: no such file",
+        "gone.txt cannot be read: No such file",
     ),
     "labels for images that do not exist": (
         label_file("path,lion\nimages/gone.jpg,1\n"),

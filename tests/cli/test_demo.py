@@ -10,7 +10,8 @@ from surelabel.cli.demo import (
     positive_labels_of_demo_image,
     search_test_images_in_demo,
 )
-from surelabel.cli.terminal import Terminal, to_terminal_json_value
+from surelabel.cli.terminal import Terminal
+from surelabel.cli.terminal_text import to_terminal_json_value
 from surelabel.data import collection
 from surelabel.report import report
 

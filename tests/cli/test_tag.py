@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from surelabel.cli.tag import format_tags, print_tag_summary
 from surelabel.cli.tag_blocks import TagCounts
+from surelabel.cli.tag_output import format_tags, print_tag_summary
 from surelabel.cli.terminal import Terminal
 from surelabel.data import read_predictions
 from surelabel.recognizer import Recognizer

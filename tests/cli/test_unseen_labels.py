@@ -124,7 +124,7 @@ def test_names_may_be_given_in_words_and_by_another_spelling(fitted, run):
         ("zebra, pear", "there is none for 'pear' among 'rocket', 'zebra', 'lion'"),
         (" ,", "Expected labels; got none"),
         ("zebra, ZEBRA", "got 'ZEBRA' on line 1 and again on line 2"),
-        ("no-such-file.txt", "no-such-file.txt: no such file"),
+        ("no-such-file.txt", "no-such-file.txt cannot be read: No such file"),
     ],
 )
 def test_names_that_cannot_be_unseen_are_refused_in_one_line(fitted, run, unseen, message):

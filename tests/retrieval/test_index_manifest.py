@@ -113,6 +113,11 @@ def test_only_an_empty_folder_or_an_index_is_usable(listed):
         check_index_manifest_folder(listed.parent)
 
 
+def test_a_manifest_that_cannot_be_read_is_not_called_damaged(tmp_path):
+    with pytest.raises(DataError, match=r"index\.json cannot be read: File name too long\. Check"):
+        Index.open(tmp_path / ("x" * 300))
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

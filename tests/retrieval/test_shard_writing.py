@@ -6,18 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from surelabel.retrieval.file_state import file_state_table
-from surelabel.retrieval.shard_rows import ShardRows
 from surelabel.retrieval.shard_writing import write_shard, write_shard_array
 from surelabel.retrieval.shards import Shard
-
-
-def batch(n, c=3, *, start=0):
-    random = np.random.default_rng(start)
-    logits, scores = random.standard_normal((2, c, n)).astype(np.float32)
-    table = file_state_table([f"/nowhere/{start + row}.jpg" for row in range(n)])
-    features = random.standard_normal((n, 4)).astype(np.float16)
-    return ShardRows.from_arrays(table, logits, scores, features)
 
 
 def rows_of(shard):
@@ -30,11 +20,11 @@ def rows_of(shard):
     return rows.file_states, *lines, np.concatenate([*rows.read_features()])
 
 
-def test_batches_come_back_as_one_without_the_removed_rows(tmp_path):
+def test_batches_come_back_as_one_without_the_removed_rows(tmp_path, batch):
     parts = [write_shard(tmp_path, 0, [batch(5)]), write_shard(tmp_path, 1, [batch(7, start=5)])]
     both = [part.active_rows() for part in parts]
     shard = Shard.from_entry(tmp_path, write_shard(tmp_path, 12, both).entry)
-    shard.check_files(3)
+    shard.mapped_files.check(3)
     table, *left = rows_of(shard.with_removed_rows([0, 11]))
     assert table["path"].to_pylist() == [f"/nowhere/{row}.jpg" for row in range(1, 11)]
     for place, axis in ((1, 1), (2, 1), (3, 0)):

@@ -18,7 +18,8 @@ from surelabel.cli.search import search
 from surelabel.cli.show import show
 from surelabel.cli.status import status
 from surelabel.cli.tag import tag
-from surelabel.cli.terminal import join_lines_for_terminal, print_warnings_as_terminal_notes
+from surelabel.cli.terminal import print_warnings_as_terminal_notes
+from surelabel.cli.terminal_text import join_lines_for_terminal
 from surelabel.errors import SurelabelError
 
 __all__ = ["main"]

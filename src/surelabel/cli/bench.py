@@ -5,12 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surelabel.cli.terminal import (
-    Command,
-    Terminal,
-    validate_terminal_output_path,
-    with_terminal_options,
-)
+from surelabel.cli.output_paths import validate_terminal_output_path
+from surelabel.cli.terminal import Command, Terminal, with_terminal_options
 
 if TYPE_CHECKING:
     from surelabel.bench import Comparison

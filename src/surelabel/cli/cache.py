@@ -4,7 +4,8 @@ from dataclasses import asdict
 
 import click
 
-from surelabel.cli.terminal import Terminal, format_terminal_table, with_terminal_options
+from surelabel.cli.terminal import Terminal, with_terminal_options
+from surelabel.cli.terminal_text import format_terminal_table
 
 
 @click.command()

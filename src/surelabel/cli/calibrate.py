@@ -18,13 +18,10 @@ from surelabel.cli.input_options import (
     skipped_images_of_input_options,
 )
 from surelabel.cli.metric_tables import CALIBRATION_METRICS, format_metric_table
-from surelabel.cli.tag import print_tag_skipped_images
-from surelabel.cli.terminal import (
-    Terminal,
-    format_terminal_table,
-    validate_terminal_output_folder,
-    with_terminal_options,
-)
+from surelabel.cli.output_paths import validate_terminal_output_folder
+from surelabel.cli.tag_output import print_tag_skipped_images
+from surelabel.cli.terminal import Terminal, with_terminal_options
+from surelabel.cli.terminal_text import format_terminal_table
 
 if TYPE_CHECKING:
     from surelabel.evaluation import Evaluation, LabelCoverage

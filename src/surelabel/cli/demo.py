@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surelabel.cli.metric_tables import format_metric_table, metric_tables_as_json
-from surelabel.cli.tag import format_tags
-from surelabel.cli.terminal import Terminal, validate_terminal_output_path, with_terminal_options
+from surelabel.cli.output_paths import validate_terminal_output_path
+from surelabel.cli.tag_output import format_tags
+from surelabel.cli.terminal import Terminal, with_terminal_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,9 +16,10 @@ from surelabel.cli.input_options import (
     run_overrides_from_input_options,
 )
 from surelabel.cli.metric_tables import metric_tables_as_json, metric_tables_as_text
+from surelabel.cli.output_paths import validate_terminal_output_folder
 from surelabel.cli.search_evaluation import search_evaluation_options
-from surelabel.cli.tag import print_tag_skipped_images
-from surelabel.cli.terminal import Terminal, validate_terminal_output_folder, with_terminal_options
+from surelabel.cli.tag_output import print_tag_skipped_images
+from surelabel.cli.terminal import Terminal, with_terminal_options
 from surelabel.cli.unseen_labels import unseen_labels_option
 
 if TYPE_CHECKING:

@@ -2,13 +2,14 @@
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from surelabel.cli.terminal import Command, Terminal, validate_terminal_output_path
+from surelabel.cli.output_paths import validate_terminal_output_path
+from surelabel.cli.terminal import Command, Terminal
 from surelabel.errors import DataError
 
 if TYPE_CHECKING:
@@ -38,6 +39,21 @@ def heat_maps_option(function: Command) -> Command:
         f"scores. --top-k sets the number of labels, at most {MAX_LABELS}; the default is "
         f"{DEFAULT_LABELS}.",
     )(function)
+
+
+def collect_heat_map_labels(
+    blocks: "Iterable[Predictions]", labels: dict[str, list[str]], top_k: int | None
+) -> "Iterator[Predictions]":
+    """Add the labels of each image whose heat maps are written to ``labels``, and yield the blocks.
+
+    Args:
+        blocks: Predictions of blocks of images.
+        labels: Dictionary for the labels of each image, by path.
+        top_k: Number of heat maps for each image, at most 6. If None, there are three heat maps.
+    """
+    for block in blocks:
+        labels.update(select_heat_map_labels(block, top_k))
+        yield block
 
 
 def select_heat_map_labels(predictions: "Predictions", top_k: int | None) -> dict[str, list[str]]:

@@ -8,13 +8,9 @@ from surelabel.cli.input_options import (
     model_input_option,
     parse_labels_input_option,
 )
-from surelabel.cli.tag import print_tag_skipped_images
-from surelabel.cli.terminal import (
-    Command,
-    Terminal,
-    validate_terminal_output_path,
-    with_terminal_options,
-)
+from surelabel.cli.output_paths import validate_terminal_output_path
+from surelabel.cli.tag_output import print_tag_skipped_images
+from surelabel.cli.terminal import Command, Terminal, with_terminal_options
 
 
 def index_root_option(function: Command) -> Command:

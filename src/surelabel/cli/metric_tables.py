@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from surelabel.cli.terminal import format_terminal_table
+from surelabel.cli.terminal_text import format_terminal_table
 
 if TYPE_CHECKING:
     from surelabel.evaluation import Evaluation

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surelabel.cli.terminal import Command, Terminal, escape_terminal_text
+from surelabel.cli.terminal import Command, Terminal
+from surelabel.cli.terminal_text import escape_terminal_text
 
 if TYPE_CHECKING:
     from surelabel.arrays import Array

@@ -2,7 +2,8 @@
 
 import click
 
-from surelabel.cli.terminal import Terminal, validate_terminal_output_path, with_terminal_options
+from surelabel.cli.output_paths import validate_terminal_output_path
+from surelabel.cli.terminal import Terminal, with_terminal_options
 
 
 @click.command()

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import click
 
 from surelabel.cli.index import index_root_option
-from surelabel.cli.terminal import Terminal, format_terminal_table, with_terminal_options
+from surelabel.cli.terminal import Terminal, with_terminal_options
+from surelabel.cli.terminal_text import format_terminal_table
 
 if TYPE_CHECKING:
     from surelabel.retrieval import Hit

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surelabel.cli.terminal import Command, Terminal, format_terminal_table
+from surelabel.cli.terminal import Command, Terminal
+from surelabel.cli.terminal_text import format_terminal_table
 
 if TYPE_CHECKING:
     from surelabel.evaluation import Evaluation, SearchEvaluation

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from surelabel.cli.terminal import Terminal, format_terminal_table, with_terminal_options
+from surelabel.cli.terminal import Terminal, with_terminal_options
+from surelabel.cli.terminal_text import format_terminal_table
 
 TABLES = {
     "encoder": ("encoders", "ENCODERS"),

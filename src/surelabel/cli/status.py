@@ -6,7 +6,8 @@ from itertools import islice
 import click
 
 from surelabel.cli.index import index_root_option
-from surelabel.cli.terminal import Terminal, escape_terminal_line, with_terminal_options
+from surelabel.cli.terminal import Terminal, with_terminal_options
+from surelabel.cli.terminal_text import escape_terminal_line
 
 N_PRINTED_PATHS = 20  # paths of each category in the text
 

@@ -1,6 +1,6 @@
 """Blocks of images of ``tag``: prediction, resumption of an interrupted run, and total counts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -45,6 +45,12 @@ class TagCounts:
             self.n_cached += block.encoding_stats.n_cached
             self.decode_seconds += block.encoding_stats.decode_seconds
             self.model_seconds += block.encoding_stats.model_seconds
+
+    def count_blocks(self, blocks: Iterable["Predictions"]) -> Iterator["Predictions"]:
+        """Add the counts of each block, and yield the block."""
+        for block in blocks:
+            self.add(block)
+            yield block
 
 
 def open_partial_tags(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surelabel.cli.terminal import Command, format_terminal_table
+from surelabel.cli.terminal import Command
+from surelabel.cli.terminal_text import format_terminal_table
 
 if TYPE_CHECKING:
     from surelabel.evaluation import Evaluation, UnseenClassResults

@@ -6,30 +6,27 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from scipy.special import expit
 
 from surelabel.errors import DataError, InputError, UnknownName
 from surelabel.records import Predictions
-from surelabel.retrieval.conjunction_search import (
-    Floats,
-    QueryLiteral,
-    RowNumbers,
-    conjunction_search_top_k,
-    merge_conjunction_search_rows,
-)
 from surelabel.retrieval.file_state import absolute_file_state_paths
-from surelabel.retrieval.hits import Hit, HitList
+from surelabel.retrieval.hits import HitList
 from surelabel.retrieval.index_lock import lock_index
 from surelabel.retrieval.index_manifest import (
     IndexManifest,
     check_index_manifest_folder,
     delete_unlisted_index_files,
+    load_complete_index_manifest,
     load_index_manifest,
-    next_shard_number_in_index_manifest,
-    save_index_manifest,
 )
-from surelabel.retrieval.index_root import IndexRoot, common_index_root
+from surelabel.retrieval.index_root import (
+    IndexRoot,
+    common_index_root,
+    default_index_root,
+    root_of_index_version_1,
+)
 from surelabel.retrieval.index_status import IndexStatus, compute_index_status
+from surelabel.retrieval.index_writing import write_index_update
 from surelabel.retrieval.ingestion import (
     check_recognizer_of_ingestion,
     empty_manifest_for_ingestion,
@@ -37,10 +34,10 @@ from surelabel.retrieval.ingestion import (
     skipped_reasons_of_ingestion,
 )
 from surelabel.retrieval.query import Query, parse, query_to_columns
-from surelabel.retrieval.shard_merging import merge_shards_of_version_1, select_shards_to_merge
+from surelabel.retrieval.shard_files import INDEX_VERSION
 from surelabel.retrieval.shard_rows import ShardRows
-from surelabel.retrieval.shard_writing import write_shard
-from surelabel.retrieval.shards import INDEX_VERSION, Shard
+from surelabel.retrieval.shard_search import search_shards
+from surelabel.retrieval.shards import Shard
 from surelabel.summaries import Summary
 
 
@@ -63,7 +60,12 @@ class Index:
 
     @classmethod
     def create(
-        cls, folder: str | Path, predictions: Predictions, *, root: str | Path | None = None
+        cls,
+        folder: str | Path,
+        predictions: Predictions,
+        *,
+        root: str | Path | None = None,
+        must_be_new: bool = False,
     ) -> "Index":
         """Write a new index. An existing index is replaced when the new index is complete.
 
@@ -72,24 +74,30 @@ class Index:
             predictions: Calibrated predictions of ``n`` images and ``c`` labels.
             root: Root folder of the images. If None, the root is the common parent folder of the
                 images, or, without images, the parent folder of the index.
+            must_be_new: Whether an existing index is an error.
 
         Raises:
             NotFitted: If the predictions are not calibrated.
             InputError: If there is no label, a label name is empty, a name or path occurs twice, a
                 path is not valid Unicode, a logit is outside [-40, 40], or a score is not finite.
             DataError: If the folder contains other files, cannot be written, or is being written by
-                another process.
+                another process. Also if ``must_be_new`` is True and the folder contains an index.
         """
         check_index_manifest_folder(Path(folder))
         skipped = skipped_reasons_of_ingestion(predictions)
         if root is None:
             paths = [*absolute_file_state_paths(predictions.paths), *skipped]
-            root = common_index_root(paths, _default_index_root(folder))
+            root = common_index_root(paths, default_index_root(folder))
         index_root = IndexRoot.at(os.path.abspath(root))
         manifest = empty_manifest_for_ingestion(predictions, index_root.current)
         index = cls(Path(folder), manifest, index_root)
         new_rows = predictions_to_ingestion_rows(predictions, index_root)
         with lock_index(index.folder):
+            if must_be_new and (index.folder / "index.json").exists():
+                raise DataError(
+                    f"{folder} must not contain an index; another process created one. Run the "
+                    "command again to add these images."
+                )
             index._write([], new_rows, skipped)
         return index
 
@@ -106,20 +114,10 @@ class Index:
             DataError: If the folder is not an index, a newer version of the package wrote the
                 index, or a file is missing or damaged.
         """
-        manifest = load_index_manifest(Path(folder))
-        while True:
-            try:
-                for shard in manifest.shards:
-                    shard.check_files(len(manifest.names))
-            except DataError:
-                latest = load_index_manifest(Path(folder))
-                if latest.revision == manifest.revision:
-                    raise
-                manifest = latest  # a writer replaced the index and deleted the older files
-            else:
-                stored_root = manifest.root or _root_of_index_version_1(folder, manifest.shards)
-                current_root = stored_root if root is None else os.path.abspath(root)
-                return cls(Path(folder), manifest, IndexRoot(stored_root, current_root))
+        manifest = load_complete_index_manifest(Path(folder))
+        stored_root = manifest.root or root_of_index_version_1(folder, manifest.shards)
+        current_root = stored_root if root is None else os.path.abspath(root)
+        return cls(Path(folder), manifest, IndexRoot(stored_root, current_root))
 
     def __len__(self) -> int:
         return sum(len(shard) for shard in self._manifest.shards)
@@ -185,19 +183,8 @@ class Index:
             )
         query = parse(query) if isinstance(query, str) else query
         literals = query_to_columns(query, self._manifest.names)
-        shards = self._manifest.shards
-        for shard in shards:
-            shard.verify_checksums([column for column, _ in literals])
-        starts = np.cumsum([0] + [shard.n_rows for shard in shards])
-        parts = [conjunction_search_top_k(shard.sorted_logits, literals, k) for shard in shards]
-        best = merge_conjunction_search_rows(parts, starts.tolist()).select_best(k)
-        hits: dict[int, Hit] = {}
-        for shard, start in zip(shards, starts, strict=False):
-            in_shard = (best.rows >= start) & (best.rows < start + shard.n_rows)
-            rows = best.rows[in_shard]
-            shard_hits = self._hits(shard, rows - start, best.scores[in_shard], literals)
-            hits |= zip(rows.tolist(), shard_hits, strict=True)
-        return HitList((hits[row] for row in best.rows.tolist()), query)
+        hits = search_shards(self._manifest.shards, literals, k, self._manifest.names, self._root)
+        return HitList(hits, query)
 
     def add(self, predictions: Predictions) -> None:
         """Add images; images that are already in the index are replaced.
@@ -317,30 +304,15 @@ class Index:
             new_rows: New rows. If None, no rows are added.
             skipped: Reason for each image that could not be read, by absolute path.
         """
-        old = self._manifest
-        if old.version == INDEX_VERSION:
-            all_shards, batches = select_shards_to_merge(shards, new_rows)
-        else:
-            all_shards, batches = [], merge_shards_of_version_1(shards, new_rows, self._root)
-        if batches:
-            number = next_shard_number_in_index_manifest(self.folder)
-            all_shards.append(write_shard(self.folder, number, batches))
-        for shard in all_shards:
-            shard.check_files(len(old.names))
-        root = IndexRoot.at(self._root.current)
-        skipped = {root.stored_path(path): reason for path, reason in skipped.items()}
-        manifest = IndexManifest(
-            old.names, old.model, old.calibration, root.current, tuple(all_shards), skipped
+        self._manifest = write_index_update(
+            self.folder, self._manifest, self._root, shards, new_rows, skipped
         )
-        save_index_manifest(self.folder, manifest)
-        self._manifest, self._root = manifest, root
+        self._root = IndexRoot.at(self._root.current)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Lock the index and check that the index on disk is the opened revision."""
-        load_index_manifest(
-            self.folder
-        )  # raises before a lock file is created in a folder without index
+        load_index_manifest(self.folder)  # raises an error before the lock creates a folder
         with lock_index(self.folder):
             if load_index_manifest(self.folder).revision != self._manifest.revision:
                 raise DataError(
@@ -348,32 +320,3 @@ class Index:
                     f"index again and repeat the change."
                 )
             yield
-
-    def _hits(
-        self, shard: Shard, rows: RowNumbers, scores: Floats, literals: Sequence[QueryLiteral]
-    ) -> list[Hit]:
-        columns = [column for column, _ in literals]
-        names = [self._manifest.names[column] for column in columns]
-        logits = np.stack([shard.sorted_logits.logits[column, rows] for column in columns], axis=1)
-        probabilities = expit(logits.astype(np.float64))
-        paths = shard.file_states["path"].take(rows).to_pylist()
-        return [
-            Hit(
-                self._root.resolve(path),
-                probability,
-                dict(zip(names, label_probabilities, strict=True)),
-            )
-            for path, probability, label_probabilities in zip(
-                paths, np.exp(scores).tolist(), probabilities.tolist(), strict=True
-            )
-        ]
-
-
-def _default_index_root(folder: str | Path) -> str:
-    return os.path.dirname(os.path.abspath(folder))
-
-
-def _root_of_index_version_1(folder: str | Path, shards: Sequence[Shard]) -> str:
-    """Return the common parent folder of the images of an index with absolute paths."""
-    paths = [path for shard in shards for path in shard.active_file_states["path"].to_pylist()]
-    return common_index_root(paths, _default_index_root(folder))

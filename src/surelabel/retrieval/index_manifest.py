@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from surelabel.errors import DataError
-from surelabel.file_readers import read_json
+from surelabel.file_readers import CHECK_PATH, read_json
 from surelabel.files import atomic_file
 from surelabel.leftover_files import delete_path
 from surelabel.retrieval.index_lock import LOCK_FILE
-from surelabel.retrieval.shards import INDEX_VERSION, Shard
+from surelabel.retrieval.shard_files import INDEX_VERSION
+from surelabel.retrieval.shards import Shard
 
 _BUILD_AGAIN = "Restore the file, or build the index again (`surelabel index`)."
 _INDEX_FILE_NAME = re.compile(
@@ -99,8 +100,8 @@ def load_index_manifest(folder: Path) -> IndexManifest:
         folder: Folder of the index.
 
     Raises:
-        DataError: If the file is missing or damaged, or a newer version of the package wrote the
-            file.
+        DataError: If the file is missing or damaged, cannot be read, or a newer version of the
+            package wrote the file.
     """
     file = folder / "index.json"
     try:
@@ -119,11 +120,38 @@ def load_index_manifest(folder: Path) -> IndexManifest:
         if manifest.version > 1 and fields.pop("checksum") != _index_manifest_checksum(fields):
             raise ValueError("its checksum does not match")
         return manifest
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except OSError as error:
+        raise DataError(f"{file} cannot be read: {error.strerror}. {CHECK_PATH}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, DataError):
             raise
         reason = f"{error} is missing" if isinstance(error, KeyError) else error
         raise DataError(f"{file} is damaged: {reason}. {_BUILD_AGAIN}") from error
+
+
+def load_complete_index_manifest(folder: Path) -> IndexManifest:
+    """Read ``index.json``, and open and check the files of all shards.
+
+    If another process replaces the index meanwhile, the new index is read.
+
+    Args:
+        folder: Folder of the index.
+
+    Raises:
+        DataError: If a file is missing or damaged, or a newer version of the package wrote the
+            index.
+    """
+    manifest = load_index_manifest(folder)
+    while True:
+        try:
+            for shard in manifest.shards:
+                shard.mapped_files.check(len(manifest.names))
+            return manifest
+        except DataError:
+            latest = load_index_manifest(folder)
+            if latest.revision == manifest.revision:
+                raise
+            manifest = latest  # a writer replaced the index and deleted the older files
 
 
 def _parse_index_manifest(folder: Path, fields: dict[str, Any]) -> IndexManifest:

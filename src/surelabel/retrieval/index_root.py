@@ -4,8 +4,10 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from surelabel.errors import DataError
+from surelabel.retrieval.shards import Shard
 
 _UNSAFE_PARTS = frozenset(("", ".", ".."))
 _WINDOWS_CHARACTERS = frozenset("\\:")  # second separator, drive
@@ -87,6 +89,22 @@ def common_index_root(paths: Iterable[str], default: str) -> str:
         return os.path.commonpath({os.path.dirname(path) for path in paths})
     except ValueError:
         return default
+
+
+def default_index_root(folder: str | Path) -> str:
+    """Return the root of an index whose images have no common folder: the parent of the index."""
+    return os.path.dirname(os.path.abspath(folder))
+
+
+def root_of_index_version_1(folder: str | Path, shards: Iterable[Shard]) -> str:
+    """Return the common parent folder of the images of an index with absolute paths.
+
+    Args:
+        folder: Folder of the index.
+        shards: Shards of the index, whose stored paths are absolute.
+    """
+    paths = [path for shard in shards for path in shard.active_file_states["path"].to_pylist()]
+    return common_index_root(paths, default_index_root(folder))
 
 
 def _is_absolute_path_in_index(path: str) -> bool:

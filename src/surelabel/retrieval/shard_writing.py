@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 from surelabel.files import atomic_file
 from surelabel.retrieval.conjunction_search import descending_order_for_conjunction_search
 from surelabel.retrieval.shard_checksums import extend_shard_checksum, shard_checksum
+from surelabel.retrieval.shard_files import ARRAY_DTYPES, CHECKSUMMED_ARRAYS, INDEX_VERSION
 from surelabel.retrieval.shard_rows import ShardRows
-from surelabel.retrieval.shards import ARRAY_DTYPES, CHECKSUMMED_ARRAYS, INDEX_VERSION, Shard
+from surelabel.retrieval.shards import Shard
 
 ROW_GROUP_SIZE = 1 << 16
 

@@ -1,0 +1,122 @@
+"""Output of ``tag``: the labels of each image, the summary of a run, and skipped images."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surelabel.cli.tag_blocks import TagCounts
+from surelabel.cli.terminal import Terminal
+from surelabel.cli.terminal_text import escape_terminal_line
+
+if TYPE_CHECKING:
+    from surelabel.arrays import Array
+    from surelabel.data import PartialPredictions
+    from surelabel.records import Predictions, SkippedImage
+
+
+def print_tags(
+    terminal: Terminal,
+    blocks: "Iterable[Predictions]",
+    threshold: "float | Array | None",
+    top_k: int | None,
+    *,
+    is_calibrated: bool,
+) -> None:
+    """Print the labels of each image, as soon as a block of images is predicted.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        blocks: Predictions of blocks of images.
+        threshold: Minimum probability, as one number for all labels or as an array ``(c,)`` with
+            one number for each of c labels.
+        top_k: Maximum number of labels per image. If ``threshold`` and ``top_k`` are None, labels
+            with a calibrated probability of at least 0.5 are printed. If there are no calibrated
+            probabilities, the five labels with the highest scores are printed.
+        is_calibrated: Whether the predictions have calibrated probabilities.
+    """
+    if threshold is None and top_k is None:
+        threshold, top_k = (0.5, None) if is_calibrated else (None, 5)
+    if threshold is None and not is_calibrated:
+        terminal.print_status(
+            f"These scores are not calibrated and only rank labels, so the first {top_k} labels "
+            "are printed. Run `surelabel calibrate` to fit a calibrator on annotated images or, "
+            "less reliably, on images without labels (--unlabelled)."
+        )
+    terminal.print_result_batches(_tag_results(block, threshold, top_k) for block in blocks)
+
+
+def _tag_results(
+    block: "Predictions", threshold: "float | Array | None", top_k: int | None
+) -> list[tuple[dict[str, Any], str]]:
+    """Return the result of each image for JSON, and as a line of text."""
+    from surelabel.recognizer import select_tags
+
+    tags = select_tags(block, threshold=threshold, top_k=top_k)
+    return [
+        (
+            {"path": path, "tags": image_tags},
+            f"{escape_terminal_line(path)}: {format_tags(image_tags)}",
+        )
+        for path, image_tags in zip(block.paths, tags, strict=True)
+    ]
+
+
+def format_tags(tags: list[dict[str, Any]]) -> str:
+    """Format tags as ``lion 0.97, bear 0.62``, or as a dash if there are no tags."""
+    texts = []
+    for item in tags:
+        score = item["score"] if item["probability"] is None else item["probability"]
+        texts.append(f"{escape_terminal_line(item['label'])} {score:.2f}")
+    return ", ".join(texts) or "-"
+
+
+def write_tags(
+    terminal: Terminal, partial: "PartialPredictions", out: str, *, spreadsheet_safe: bool
+) -> None:
+    """Write all labels of all images to a file.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        partial: All blocks of the run.
+        out: Path of the file, whose suffix sets the format.
+        spreadsheet_safe: Whether paths in a .csv file that a spreadsheet would execute as a formula
+            are prefixed with an apostrophe.
+
+    Raises:
+        DataError: If the file cannot be written.
+    """
+    from surelabel.data import write_prediction_blocks
+
+    write_prediction_blocks(
+        partial.finished_blocks(), out, skipped=partial.skipped, spreadsheet_safe=spreadsheet_safe
+    )
+    terminal.print_status(f"Written: {out}")
+
+
+def print_tag_summary(terminal: Terminal, counts: TagCounts, seconds: float) -> None:
+    """Print the number of images per second, and the images that were skipped.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        counts: Total counts of the run.
+        seconds: Duration of tagging in seconds.
+    """
+    n_new = counts.n_images - counts.n_resumed
+    resumed = f"; {counts.n_resumed} were predicted before an interruption"
+    terminal.print_status(
+        f"{counts.n_images} images in {seconds:.1f} s, {n_new / seconds:.0f} per second: decoding "
+        f"{counts.decode_seconds:.1f} s, encoder {counts.model_seconds:.1f} s; "
+        f"{counts.n_cached} were cached{resumed if counts.n_resumed else ''}."
+    )
+    print_tag_skipped_images(counts.skipped)
+
+
+def print_tag_skipped_images(skipped: Sequence["SkippedImage"]) -> None:
+    """Print a list of unreadable images on stderr, also if ``--quiet`` is given."""
+    if skipped:
+        images = "image" if len(skipped) == 1 else "images"
+        click.echo(f"Skipped {len(skipped)} {images} that cannot be read:", err=True)
+    for image in skipped:
+        path, reason = escape_terminal_line(image.path), escape_terminal_line(image.reason)
+        click.echo(f"  {path}: {reason}", err=True)
