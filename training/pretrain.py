@@ -20,8 +20,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from architectures import ARCHITECTURES
-from surelabel.data.captions import caption_scene
 from surelabel.data.emoji_sprites import draw_sprites
+from surelabel.data.scene_captions import caption_scene
 from surelabel.data.scene_words import all_scene_words
 from surelabel.data.scenes import SceneSampler, render_scenes
 

@@ -343,3 +343,15 @@ def test_a_damaged_file_gives_an_image_or_our_error(tmp_path_factory, data):
 def test_the_minimum_side_must_be_a_pixel(tmp_path):
     with pytest.raises(InputError, match=r"min_side must be 1 pixel or more; got 0\."):
         open_image(tmp_path / "any.jpg", min_side=0)
+
+
+def test_a_damaged_tiff_is_refused_without_a_message_of_libtiff(capfd):
+    noise = np.random.default_rng(0).integers(0, 256, (200, 200, 3), dtype=np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(noise).save(file, "TIFF", compression="tiff_lzw")
+    content = bytearray(file.getvalue())
+    content[100:5000] = bytes(4900)
+    with pytest.raises(DataError, match=r"^damaged file \(decoder error -2\)$"):
+        open_image(bytes(content), min_side=1)
+    os.write(2, b"from another library")
+    assert capfd.readouterr().err == "from another library"

@@ -1,4 +1,6 @@
 import io
+import os
+import socket
 
 import pytest
 from hypothesis import given, settings
@@ -23,8 +25,30 @@ def test_many_names_in_words_are_not_taken_for_a_file():
 
 @pytest.mark.parametrize("name", ["labels.txt", "Labels.CSV", "my.lst", "lists/labels", "a.names"])
 def test_a_file_of_names_that_is_not_there_is_no_label(name):
-    with pytest.raises(DataError, match=f"{name}: no such file"):
+    with pytest.raises(DataError, match=f"{name} cannot be read: No such file"):
         read_label_names(name)
+
+
+def test_what_is_no_file_of_labels_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("labels")
+    os.mkfifo("pipe.txt")
+    os.mkdir("folder.txt")
+    os.mkdir("dog")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("labels.names")
+        kinds = {
+            "labels": "a named pipe",
+            "pipe.txt": "a named pipe",
+            "folder.txt": "a folder",
+            "/dev/null": "a device",
+            "labels.names": "a socket",
+        }
+        for name, kind in kinds.items():
+            expected = f"^{name} cannot be read: expected a regular file; got {kind}. Give a file"
+            with pytest.raises(DataError, match=expected):
+                read_label_names(name)
+    assert read_label_names("dog") == ["dog"]
 
 
 @pytest.mark.parametrize("text", ["St. Bernard", "tv/monitor, dog", "dog, names.txt", "a.k.a."])

@@ -3,7 +3,11 @@ import os
 
 import pytest
 
-from surelabel.data.text_lists import read_text_list, read_text_list_from_stdin
+from surelabel.data.text_lists import (
+    read_first_line,
+    read_text_list,
+    read_text_list_from_stdin,
+)
 from surelabel.errors import DataError
 
 
@@ -48,3 +52,13 @@ def test_a_list_that_is_a_named_pipe_is_refused_without_waiting(tmp_path):
     os.mkfifo(tmp_path / "list.txt")
     with pytest.raises(DataError, match=r"list\.txt cannot be read: .* got a named pipe\."):
         read_text_list(tmp_path / "list.txt")
+
+
+def test_the_first_line_is_read_without_the_rest_of_the_file(tmp_path):
+    (tmp_path / "a").write_bytes("\ufeff path,dog \r\n".encode() + b"\xff")
+    assert read_first_line(tmp_path / "a") == "path,dog"
+    (tmp_path / "a").write_text("é" * 100_000)
+    assert read_first_line(tmp_path / "a") == "é" * 50_000
+    (tmp_path / "a").write_bytes(b"a\xff\n")
+    with pytest.raises(DataError, match="must be text in UTF-8; got other bytes at position 1"):
+        read_first_line(tmp_path / "a")

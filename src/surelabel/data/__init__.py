@@ -1,8 +1,10 @@
-"""Reading and writing of images, labels, predictions and generated scenes."""
+"""Reading and writing of images, labels, captions, predictions and generated scenes."""
 
 from surelabel.data.bundled_collections import COLLECTIONS, collection
+from surelabel.data.captions import CAPTION_FORMATS, read_captions
 from surelabel.data.domains import DOMAINS
 from surelabel.data.feature_archives import FeatureArchive, read_feature_archive
+from surelabel.data.few_shot_sampling import describe_shots, sample_shots
 from surelabel.data.image_memory import image_memory_limit, max_image_memory
 from surelabel.data.image_sources import find_images
 from surelabel.data.images import open_image, to_upright_rgb_image
@@ -21,6 +23,12 @@ from surelabel.data.prediction_writing import (
 )
 from surelabel.data.predictions import read_predictions
 from surelabel.data.scene_files import read_scenes, write_scenes
+from surelabel.data.text_labels import (
+    label_captioned_images,
+    label_captions,
+    labels_without_captions,
+    template_sentences,
+)
 from surelabel.data.vocabularies import (
     VOCABULARIES,
     Vocabulary,
@@ -29,6 +37,7 @@ from surelabel.data.vocabularies import (
 )
 
 __all__ = [
+    "CAPTION_FORMATS",
     "COLLECTIONS",
     "DOMAINS",
     "FORMATS",
@@ -39,20 +48,27 @@ __all__ = [
     "align_to_vocabulary",
     "check_predictions_suffix",
     "collection",
+    "describe_shots",
     "find_images",
     "image_memory_limit",
+    "label_captioned_images",
+    "label_captions",
     "label_spellings_to_align",
+    "labels_without_captions",
     "max_image_memory",
     "open_image",
     "open_partial_predictions",
     "parse_label_names",
+    "read_captions",
     "read_feature_archive",
     "read_label_names",
     "read_labels",
     "read_predictions",
     "read_scenes",
     "remove_unseen_vocabulary_classes",
+    "sample_shots",
     "split_vocabulary",
+    "template_sentences",
     "to_upright_rgb_image",
     "write_prediction_blocks",
     "write_predictions",

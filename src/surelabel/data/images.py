@@ -1,5 +1,6 @@
 """Decoding of image files to upright RGB images."""
 
+import ctypes
 import logging
 import os
 import struct
@@ -7,13 +8,13 @@ import threading
 import warnings
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from PIL import ExifTags, Image, UnidentifiedImageError
+from PIL import ExifTags, Image, UnidentifiedImageError, _imaging
 
 from surelabel.data.image_memory import check_image_memory
 from surelabel.errors import DataError, InputError
@@ -27,6 +28,21 @@ IMAGE_SUFFIXES = frozenset(
 )
 
 logging.getLogger("PIL").addHandler(logging.NullHandler())  # no log lines on stderr
+
+
+def _discard_messages_of_libtiff() -> None:
+    """Remove the functions of libtiff that print messages about damaged files to standard error.
+
+    Other messages are still printed. This is safe with threads, unlike a temporary redirection of
+    standard error. If Pillow does not export the symbols of libtiff, nothing is changed.
+    """
+    with suppress(OSError, AttributeError):
+        libtiff = ctypes.CDLL(_imaging.__file__)
+        libtiff.TIFFSetErrorHandler(None)
+        libtiff.TIFFSetWarningHandler(None)
+
+
+_discard_messages_of_libtiff()
 
 _TRANSPOSE_OF_ORIENTATION = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,

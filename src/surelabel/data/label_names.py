@@ -6,11 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from surelabel.data.text_lists import read_text_list, read_text_list_from_stdin
-from surelabel.errors import DataError, InputError
+from surelabel.errors import InputError
+from surelabel.file_readers import check_regular_file
 
 NAME_LIMIT = 200  # characters of a label
 LIST_SUFFIXES = (".txt", ".csv", ".tsv", ".lst", ".list", ".names")  # of files with labels
 
+_LABEL_FILE_REMEDY = (
+    "Give a file with one label per line, - for standard input, or the labels themselves: "
+    '"dog, bicycle". Write a single label that contains / into a file.'
+)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
@@ -20,25 +25,22 @@ def read_label_names(source: str | Path) -> list[str]:
     Args:
         source: Labels such as ``"dog, bicycle"``, the path of a file with one label per line,
             or ``-`` for standard input with one label per line. A string without commas is treated
-            as a path if it contains / or ends with one of ``LIST_SUFFIXES``.
+            as a path if it contains / or ends with one of ``LIST_SUFFIXES``. The name of a file
+            that exists is always a path.
 
     Returns:
         The labels without surrounding spaces. An empty line is returned as ``""``, so that label i
         is on line i + 1; :func:`parse_label_names` removes empty labels.
 
     Raises:
-        DataError: If the file does not exist or is not UTF-8 text.
+        DataError: If the file does not exist, is not a regular file, or is not UTF-8 text.
     """
     text = str(source)
     if text == "-":
         return read_text_list_from_stdin()
-    if os.path.isfile(text):
-        return read_text_list(text)
     if isinstance(source, Path) or _is_label_file_path(text):
-        raise DataError(
-            f"{text}: no such file. Give a file with one label per line, or the labels "
-            'themselves: "dog, bicycle". Write a single label that contains / into a file.'
-        )
+        check_regular_file(text, remedy=_LABEL_FILE_REMEDY)
+        return read_text_list(text)
     return [name.strip() for name in re.split(r"[,\n]", text)]
 
 
@@ -90,6 +92,8 @@ def parse_label_names(names: Sequence[str]) -> tuple[list[str], dict[str, tuple[
 
 
 def _is_label_file_path(text: str) -> bool:
+    if os.path.exists(text) and not os.path.isdir(text):
+        return True
     if "," in text or "\n" in text:
         return False
     return text.lower().endswith(LIST_SUFFIXES) or "/" in text or os.sep in text

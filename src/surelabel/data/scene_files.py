@@ -25,9 +25,9 @@ from PIL import Image
 from torch import Tensor
 
 from surelabel.arrays import Array
-from surelabel.data.captions import Caption, caption_relevance, caption_scene
 from surelabel.data.domains import DOMAINS
 from surelabel.data.emoji_sprites import draw_sprites, find_emoji_font
+from surelabel.data.scene_captions import SceneCaption, caption_relevance, caption_scene
 from surelabel.data.scene_words import Word, read_scene_vocabulary
 from surelabel.data.scenes import Scene, SceneSampler, render_scenes, visible_scene_labels
 from surelabel.errors import ConfigError, DataError, UnknownName
@@ -79,12 +79,12 @@ class AnnotatedScenes:
     objects: Sequence[Sequence[SceneObject]]
     main_labels: Sequence[str]
     themes: Sequence[str]
-    captions: Sequence[Sequence[Caption]]
+    captions: Sequence[Sequence[SceneCaption]]
 
     def __len__(self) -> int:
         return len(self.images)
 
-    def caption_relevance(self, captions: Sequence[Caption]) -> Array:
+    def caption_relevance(self, captions: Sequence[SceneCaption]) -> Array:
         """Return, for each image and caption, the fraction of mentioned objects in the image.
 
         Args:
@@ -292,7 +292,7 @@ class _SceneLine(NamedTuple):
     objects: list[SceneObject]
     main: str
     theme: str
-    captions: list[Caption]
+    captions: list[SceneCaption]
 
 
 def _parse_scene_file_line(
@@ -314,7 +314,7 @@ def _parse_scene_file_line(
             _scene_text(record["main"]),
             _scene_text(record["theme"]),
             [
-                Caption(
+                SceneCaption(
                     _scene_text(c["text"]),
                     _scene_text(c["kind"]),
                     tuple(column[name] for name in c["mentions"]),

@@ -1,12 +1,14 @@
 """Text lists with one entry per line, in files and on standard input."""
 
 import sys
+from codecs import getincrementaldecoder
 from pathlib import Path
 
 from surelabel.errors import DataError
-from surelabel.file_readers import read_text
+from surelabel.file_readers import open_regular_file, read_text
 
 LINE_LIMIT = 10_000  # characters of an entry; a path has at most 4096 bytes
+FIRST_LINE_LIMIT = 100_000  # bytes
 
 
 def read_text_list(path: str | Path) -> list[str]:
@@ -33,6 +35,25 @@ def read_text_list_from_stdin() -> list[str]:
             "Standard input must be text in UTF-8; got other bytes. Convert the text to UTF-8."
         ) from error
     return _split_text_list(text, "standard input")
+
+
+def read_first_line(path: str | Path) -> str:
+    """Return the first line of a file without surrounding spaces; the first 100,000 bytes of it.
+
+    The first line determines the format of a file.
+
+    Raises:
+        DataError: If the file cannot be read, or if the line is not UTF-8 text.
+    """
+    with open_regular_file(path) as file:
+        line = file.readline(FIRST_LINE_LIMIT)
+    try:
+        return getincrementaldecoder("utf-8-sig")().decode(line).strip()
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path} must be text in UTF-8; got other bytes at position {error.start}. Save the "
+            "file as UTF-8."
+        ) from error
 
 
 def _split_text_list(text: str, source: str) -> list[str]:

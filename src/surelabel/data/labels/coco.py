@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from surelabel.data.coco_json import coco_values_by_id, read_coco_json
 from surelabel.data.labels.resolution.image_resolution import resolve_labelled_images
 from surelabel.errors import DataError
-from surelabel.file_readers import quote_of_file, read_json
+from surelabel.file_readers import quote_of_file
 from surelabel.records import LabelledImages
 
 
@@ -36,10 +37,10 @@ def read(
             in ``names``.
     """
     path = Path(path)
-    content = _read_coco_json(path)
+    content = read_coco_json(path)
     try:
-        categories = _coco_values_by_id(path, "categories", content["categories"], "name")
-        images = _coco_values_by_id(path, "images", content["images"], "file_name")
+        categories = coco_values_by_id(path, "categories", content["categories"], "name")
+        images = coco_values_by_id(path, "images", content["images"], "file_name")
         pairs = [(a["image_id"], a["category_id"]) for a in content["annotations"]]
         indices = _coco_annotation_indices(path, images, categories, pairs)
     except (KeyError, TypeError) as error:
@@ -55,29 +56,6 @@ def read(
     return resolve_labelled_images(
         path, list(images.values()), columns, targets, images_root=images_root, names=names
     )
-
-
-def _read_coco_json(path: Path) -> dict[str, Any]:
-    content = read_json(path, kind="a COCO file in JSON", remedy="Correct the file.")
-    if not isinstance(content, dict):
-        raise DataError(
-            f"{path} must be a COCO file: one JSON object; got type {type(content).__name__}."
-        )
-    return content
-
-
-def _coco_values_by_id(
-    path: Path, kind: str, entries: list[dict[str, Any]], key: str
-) -> dict[Any, str]:
-    values: dict[Any, str] = {}
-    for entry in entries:
-        if entry["id"] in values:
-            raise DataError(
-                f"The ids of {kind} in {path} must be unique; got {quote_of_file(entry['id'])} "
-                "again. Remove the repeated entries, or give them new ids."
-            )
-        values[entry["id"]] = str(entry[key])
-    return values
 
 
 def _coco_annotation_indices(

@@ -1,8 +1,7 @@
 """CSV annotations: one column per label (``path,dog,cat``) or a label list (``path,label``)."""
 
-import csv
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +9,14 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from surelabel.arrays import Array
+from surelabel.data.csv_rows import numbered_csv_rows
 from surelabel.data.labels.resolution.image_resolution import (
     resolve_label_columns,
     resolve_labelled_images,
     unresolved_image_path,
 )
 from surelabel.errors import DataError, InputError
-from surelabel.file_readers import check_regular_file, quote_of_file
+from surelabel.file_readers import quote_of_file
 from surelabel.files import atomic_file
 from surelabel.records import LabelledImages
 
@@ -54,7 +54,6 @@ def read(
             ``names``. The message contains the number of an invalid line.
     """
     path = Path(path)
-    check_regular_file(path)
     header = _read_csv_header(path)
     if header in LONG_HEADERS:
         images, columns, targets = _read_long_csv(path, names)
@@ -97,7 +96,7 @@ def write(labelled: LabelledImages, path: str | Path) -> None:
 
 
 def _read_csv_header(path: Path) -> list[str]:
-    header = [label.strip() for label in next(_numbered_csv_rows(path), (0, []))[1]]
+    header = [label.strip() for label in next(numbered_csv_rows(path), (0, []))[1]]
     if header[:1] != ["path"] or len(header) < 2:
         raise DataError(
             f"{path}: {_HEADER}; got {','.join(header)[:60]!r} on line 1. Correct the header."
@@ -118,7 +117,7 @@ def _read_csv_header(path: Path) -> list[str]:
 
 
 def _read_wide_csv(path: Path, columns: list[str]) -> tuple[list[str], Array]:
-    """Read the wide form with pyarrow; if this fails, find the invalid line with ``csv``."""
+    """Read the wide form with pyarrow; if this fails, find the invalid line."""
     keys = [str(number) for number in range(len(columns) + 1)]
     try:
         table = pacsv.read_csv(
@@ -161,7 +160,7 @@ def _csv_table_to_targets(table: pa.Table) -> Array | None:
 
 def _find_invalid_csv_line(path: Path, columns: list[str]) -> DataError | None:
     """Return an error for the first invalid line of a wide file, or None if all are valid."""
-    for line, row in _numbered_csv_rows(path):
+    for line, row in numbered_csv_rows(path):
         if line == 1 or not row:
             continue
         if len(row) != len(columns) + 1:
@@ -192,7 +191,7 @@ def _is_csv_target_value(value: str) -> bool:
 
 def _read_long_csv(path: Path, names: Sequence[str] | None) -> tuple[list[str], list[str], Array]:
     labels_of: dict[str, set[str]] = {}
-    for line, row in _numbered_csv_rows(path):
+    for line, row in numbered_csv_rows(path):
         if line == 1 or not row:
             continue
         if len(row) != 2 or not row[0]:
@@ -214,18 +213,3 @@ def _read_long_csv(path: Path, names: Sequence[str] | None) -> tuple[list[str], 
     for number, labels in enumerate(labels_of.values()):
         targets[number, [column_of[label] for label in labels]] = 1.0
     return list(labels_of), columns, targets
-
-
-def _numbered_csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of a CSV file, each with the number of the first line of the row."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader, line = csv.reader(file, strict=True), 1
-            for row in reader:
-                yield line, row
-                line = reader.line_num + 1
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(
-            f"{path} must be a CSV file in UTF-8, separated by commas; got: {error}. Save the "
-            "file in this format."
-        ) from error

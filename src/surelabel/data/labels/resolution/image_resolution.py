@@ -40,13 +40,28 @@ def resolve_labelled_images(
     """
     if not len(images):
         raise DataError(f"{source} must have at least one image with labels; got none.")
+    paths = resolve_image_paths(source, images, images_root)
     root = Path(images_root) if images_root is not None else source.parent
-    paths = [os.path.join(root, image) for image in images]
     _check_resolved_images_unique(source, images)
     _check_resolved_images_exist(source, paths, root)
     if names is not None and list(names) != list(columns):
         targets = _reorder_resolved_label_columns(source, columns, targets, names)
     return LabelledImages(paths, list(columns if names is None else names), targets)
+
+
+def resolve_image_paths(
+    source: Path, images: Sequence[str], images_root: str | Path | None
+) -> list[str]:
+    """Return the paths of images that are relative to ``images_root``, or to the folder of a file.
+
+    Args:
+        source: Path of the annotation file.
+        images: Image paths in the file. An absolute path remains unchanged.
+        images_root: Folder to which image paths are relative. If None, the folder of ``source`` is
+            used.
+    """
+    root = images_root if images_root is not None else source.parent
+    return [os.path.join(root, image) for image in images]
 
 
 def resolve_label_columns(source: Path, labels: set[str], names: Sequence[str] | None) -> list[str]:

@@ -1,13 +1,13 @@
 """Detection of the annotation format of a file."""
 
-from codecs import getincrementaldecoder
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 from surelabel.data.labels import coco, csv, jsonl, voc
+from surelabel.data.text_lists import read_first_line
 from surelabel.errors import DataError
-from surelabel.file_readers import open_regular_file, parse_json
+from surelabel.file_readers import parse_json
 from surelabel.records import LabelledImages
 
 
@@ -26,7 +26,6 @@ class LabelFormat(Protocol):
 
 FORMATS: dict[str, LabelFormat] = {"csv": csv, "jsonl": jsonl, "coco": coco, "voc": voc}
 
-_FIRST_LINE_LIMIT = 100_000  # bytes
 _SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
 
@@ -61,7 +60,7 @@ def _detect_label_file_format(path: Path) -> str:
         raise DataError(f"{path}: no such file or folder. Give a file with labels.")
     if path.suffix.lower() in _SUFFIXES:
         return _SUFFIXES[path.suffix.lower()]
-    first_line = _first_line_of_label_file(path)
+    first_line = read_first_line(path)
     if first_line.startswith(("path,", '"path",')):
         return "csv"
     if first_line.startswith("{"):
@@ -71,18 +70,6 @@ def _detect_label_file_format(path: Path) -> str:
         f"instances, or be a folder of VOC XML; got {first_line[:40]!r}. Convert the file to one "
         "of these formats."
     )
-
-
-def _first_line_of_label_file(path: Path) -> str:
-    with open_regular_file(path) as file:
-        line = file.readline(_FIRST_LINE_LIMIT)
-    try:
-        return getincrementaldecoder("utf-8-sig")().decode(line).strip()
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path} must be text in UTF-8; got other bytes at position {error.start}. Save the "
-            "file as UTF-8."
-        ) from error
 
 
 def _is_jsonl_label_file(text: str) -> bool:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from surelabel.data.captions import CAPTION_KINDS, caption_relevance, caption_scene
+from surelabel.data.scene_captions import CAPTION_KINDS, caption_relevance, caption_scene
 from surelabel.data.scene_words import read_scene_vocabulary
 from surelabel.data.scenes import MIN_VISIBLE_SHARE, SceneSampler
 

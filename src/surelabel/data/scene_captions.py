@@ -14,8 +14,8 @@ CAPTION_KINDS = ("iconic", "pair", "full", "paraphrase", "paraphrase")
 
 
 @dataclass(frozen=True)
-class Caption:
-    """Caption of an image, with the objects that the caption mentions.
+class SceneCaption:
+    """SceneCaption of an image, with the objects that the caption mentions.
 
     Attributes:
         text: Text of the caption.
@@ -30,7 +30,7 @@ class Caption:
 
 def caption_scene(
     scene: Scene, visible_shares: npt.NDArray[np.float32], words: Sequence[Word]
-) -> list[Caption]:
+) -> list[SceneCaption]:
     """Return five captions: of the main object, two objects and all objects, and two paraphrases.
 
     Small objects whose visible fraction is below ``MIN_VISIBLE_SHARE`` are not mentioned.
@@ -60,7 +60,7 @@ def caption_scene(
     texts = (iconic, pair_text, full, pair_paraphrase, full_paraphrase)
     mentions = ([main], pair, all_objects, pair, all_objects)
     return [
-        Caption(text, kind, tuple(indices))
+        SceneCaption(text, kind, tuple(indices))
         for text, kind, indices in zip(texts, CAPTION_KINDS, mentions, strict=True)
     ]
 

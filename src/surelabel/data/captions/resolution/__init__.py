@@ -1,0 +1,1 @@
+"""Steps shared by the caption formats: format detection, texts and image paths."""

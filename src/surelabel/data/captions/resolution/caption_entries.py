@@ -1,0 +1,94 @@
+"""Conversion of file entries to ``Captions``: texts and image paths."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from surelabel.data.labels.resolution.image_resolution import resolve_image_paths
+from surelabel.data.text_lists import LINE_LIMIT
+from surelabel.errors import DataError
+from surelabel.file_readers import quote_of_file
+from surelabel.records import Captions
+
+_NO_TEXT = re.compile(r"[\0\ud800-\udfff]")
+
+
+def resolve_captions(
+    source: Path,
+    entries: Iterable[tuple[str, object, object]],
+    *,
+    images_root: str | Path | None,
+) -> Captions:
+    """Return captions with resolved image paths, in the order of the file.
+
+    The images need not exist, because captions can be used without images.
+
+    Args:
+        source: Path of the caption file.
+        entries: Place in the file, such as ``line 2``, image path and text of each caption.
+        images_root: Folder to which image paths are relative. If None, the folder of ``source`` is
+            used.
+
+    Raises:
+        DataError: If there are no captions, or if a text or an image path is invalid.
+    """
+    texts, images = [], []
+    for place, image, text in entries:
+        texts.append(clean_caption_text(source, place, text))
+        images.append(_clean_caption_image(source, place, image))
+    check_captions_exist(source, texts)
+    unique_images = list(dict.fromkeys(images))
+    paths = resolve_image_paths(source, unique_images, images_root)
+    path_of = dict(zip(unique_images, paths, strict=True))
+    return Captions(texts, [path_of[image] for image in images])
+
+
+def clean_caption_text(source: Path, place: str, text: object) -> str:
+    """Return the text of a caption with single spaces between words.
+
+    Args:
+        source: Path of the caption file.
+        place: Place of the caption in the file, such as ``line 2``.
+        text: Entry of the file.
+
+    Raises:
+        DataError: If the entry is not a string, is empty, is longer than 10,000 characters, or
+            contains a NUL byte or half of a surrogate pair.
+    """
+    caption = " ".join(text.split()) if isinstance(text, str) else ""
+    if not caption:
+        raise DataError(
+            f"{source}, {place}: expected a caption; got {quote_of_file(text)}. Add the text, or "
+            "remove the entry."
+        )
+    if len(caption) > LINE_LIMIT:
+        raise DataError(
+            f"{source}, {place}: a caption must have at most {LINE_LIMIT} characters; got "
+            f"{len(caption)}: {caption[:40]!r}…. Give one caption per entry."
+        )
+    if match := _NO_TEXT.search(caption):
+        raise DataError(
+            f"{source}, {place}: a caption must be text; got {match[0]!r} after "
+            f"{caption[: match.start()][-40:]!r}. Correct the entry."
+        )
+    return caption
+
+
+def check_captions_exist(source: Path, texts: list[str]) -> None:
+    """Raise an error if a file has no captions.
+
+    Raises:
+        DataError: If ``texts`` is empty.
+    """
+    if not texts:
+        raise DataError(f"{source} must have at least one caption; got none. Give another file.")
+
+
+def _clean_caption_image(source: Path, place: str, image: object) -> str:
+    path = image.strip() if isinstance(image, str) else ""
+    if not path or "\0" in path:
+        raise DataError(
+            f"{source}, {place}: every caption must have the path of its image; got "
+            f"{quote_of_file(image)}. Add the path, or give a text file with one caption per line."
+        )
+    return path

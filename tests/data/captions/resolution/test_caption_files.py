@@ -1,0 +1,81 @@
+import json
+import os
+
+import pytest
+
+from surelabel.data.captions import CAPTION_FORMATS, read_captions
+from surelabel.errors import DataError
+
+COCO = {
+    "images": [{"id": 1, "file_name": "a.jpg"}],
+    "annotations": [{"image_id": 1, "caption": "a dog"}],
+}
+SCENE = '{"path": "a.jpg", "captions": [{"text": "a dog"}]}\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.csv", "image,caption\na.jpg,a dog\n"),
+        ("captions.txt", "\ufeffimage,caption\na.jpg,a dog\n"),
+        ("x.CSV", '"image","caption"\na.jpg,a dog\n'),
+        ("x", '"image","caption"\na.jpg,a dog\n'),
+        ("x.json", json.dumps(COCO)),
+        ("x.json", json.dumps(COCO, indent=2)),
+        ("x.txt", json.dumps(COCO)),
+        ("x.jsonl", SCENE),
+        ("x.json", SCENE),
+    ],
+)
+def test_every_format_with_images_is_recognized(tmp_path, name, text):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    captions = read_captions(tmp_path / name)
+    assert captions.texts == ["a dog"]
+    assert captions.paths == [str(tmp_path / "a.jpg")]
+    assert read_captions(tmp_path / name, images_root="r").paths == ["r/a.jpg"]
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x.cap", "x"])
+def test_other_lines_are_captions_without_images(tmp_path, name):
+    (tmp_path / name).write_text("image of a dog, running\na cat\n")
+    captions = read_captions(tmp_path / name)
+    assert captions.texts == ["image of a dog, running", "a cat"]
+    assert captions.paths is None
+
+
+def test_the_table_has_the_four_formats():
+    assert sorted(CAPTION_FORMATS) == ["coco", "csv", "scenes", "text"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("x.json", b"", "must be a COCO file in JSON"),
+        ("x.json", b"[1, 2]", "must be a COCO file: one JSON object; got type list"),
+        ("x.json", b'{"path": "a.jpg", "labels": ["dog"]}', "a COCO file with images .* 'images'"),
+        ("x.txt", b"path,dog\na.jpg,1\n", "the first line must be image,caption; got 'path,dog'"),
+        ("x.txt", b"PK\x03\x04\xff\xfe", "must be text in UTF-8"),
+        ("x.csv", b"dog,cat\n", "the first line must be image,caption; got 'dog,cat'"),
+    ],
+)
+def test_another_kind_of_file_is_refused(tmp_path, name, data, message):
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(DataError, match=message):
+        read_captions(tmp_path / name)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"lost\.json: no such file"):
+        read_captions(tmp_path / "lost.json")
+
+
+def test_a_folder_is_refused(tmp_path):
+    with pytest.raises(DataError, match="expected a regular file; got a folder"):
+        read_captions(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.json", "a.txt"])
+def test_a_named_pipe_is_refused_without_waiting(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(DataError, match=rf"{name} cannot be read: .* got a named pipe\."):
+        read_captions(tmp_path / name)

@@ -1,0 +1,66 @@
+import json
+
+import pytest
+
+from surelabel.data.captions import coco
+from surelabel.errors import DataError
+
+IMAGES = [{"id": 7, "file_name": "a.jpg"}, {"id": 3, "file_name": "sub/b.jpg"}]
+
+
+def read(folder, value, **options):
+    path = folder / "captions.json"
+    path.write_text(value if isinstance(value, str) else json.dumps(value))
+    return coco.read(path, **options)
+
+
+def content(*pairs, **changes):
+    annotations = [{"id": 1, "image_id": image, "caption": text} for image, text in pairs]
+    return {"images": IMAGES, "annotations": annotations} | changes
+
+
+def test_captions_come_in_the_order_of_the_annotations(tmp_path):
+    captions = read(tmp_path, content((3, "A dog .\n"), (7, "two  cats"), (3, "a puppy")))
+    assert captions.texts == ["A dog .", "two cats", "a puppy"]
+    assert captions.paths == [str(tmp_path / p) for p in ("sub/b.jpg", "a.jpg", "sub/b.jpg")]
+
+
+def test_images_root_replaces_the_folder_of_the_file(tmp_path):
+    captions = read(tmp_path, content((7, "a dog")), images_root="/photos")
+    assert captions.paths == ["/photos/a.jpg"]
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("{", "must be a COCO file in JSON; got: Expecting"),
+        ("[1]", "one JSON object; got type list"),
+        ('{"a":' * 100_000, "must be a COCO file in JSON; got: .* too deeply"),
+        (
+            content(annotations=[{"image_id": 7, "category_id": 1}]),
+            "invalid entry: 'caption'.*read them with read_labels",
+        ),
+        ({"images": IMAGES}, "missing or invalid entry: 'annotations'"),
+        ({"annotations": []}, "missing or invalid entry: 'images'"),
+        (content(images=[{"id": 7}]), "missing or invalid entry: 'file_name'"),
+        (content(([7], "a dog")), "missing or invalid entry: .*unhashable"),
+        (content(annotations={"a": 1}), "missing or invalid entry: string indices"),
+        (content((5, "a dog")), "must refer to images of the file; one refers to the image 5"),
+        (content(images=IMAGES * 2), "must be unique; got 7 again"),
+        (content((7, "a dog"), (7, " ")), "annotation 2: expected a caption; got ' '"),
+        (content((7, None)), "annotation 1: expected a caption; got None"),
+        (content((7, "a\0b")), r"annotation 1: a caption must be text; got '\\x00' after 'a'"),
+        (content((7, "a \ud800")), r"annotation 1: a caption must be text; got '\\ud800'"),
+        (content((7, "x" * 10_001)), "at most 10000 characters; got 10001: 'xxx"),
+        (content(), "must have at least one caption; got none"),
+        (
+            content((7, "a dog"), images=[{"id": 7, "file_name": ""}]),
+            "every caption must have the path of its image; got ''",
+        ),
+    ],
+)
+def test_a_file_that_is_no_coco_captions_is_refused_on_one_line(tmp_path, value, message):
+    with pytest.raises(DataError, match=rf"captions\.json.*{message}") as caught:
+        read(tmp_path, value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
