@@ -29,10 +29,11 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import norm
 
-from surelabel.calibration import CALIBRATORS, cross_fitted_logits
+from surelabel.calibration import CALIBRATORS, UsesImageVectors, cross_fitted_logits
 from surelabel.errors import InputError
 from surelabel.metrics import log_loss_of_logits
 
+KEYS = [key for key, entry in CALIBRATORS.items() if not issubclass(entry, UsesImageVectors)]
 SPREAD, FOLDS, MARGIN = 2.0, 5, 0.002
 STEPS = np.linspace(-8, 8, 801)  # of the integral over z, in standard deviations
 WEIGHTS = norm.pdf(STEPS) / norm.pdf(STEPS).sum()
@@ -108,7 +109,7 @@ def measure(key, scenario, images, sets):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--calibrators", nargs="+", default=[*CALIBRATORS], choices=[*CALIBRATORS])
+    parser.add_argument("--calibrators", nargs="+", default=KEYS, choices=KEYS)
     parser.add_argument("--images", nargs="+", type=int, default=[*SETS], choices=[*SETS])
     parser.add_argument("--scenarios", nargs="+", default=[*SCENARIOS], choices=[*SCENARIOS])
     parser.add_argument("--sets", type=float, default=1.0, help="factor of the number of sets")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from surelabel.calibration import Platt, Temperature
+from surelabel.calibration import AdaptiveTemperature, Platt, Temperature
 from surelabel.errors import ConfigError, InputError
 from surelabel.evaluation import CalibrationBudget, estimate_calibration_budget
 from surelabel.metrics import ece, log_loss_of_logits
@@ -105,3 +105,18 @@ def test_no_draws_are_refused():
 def test_other_shapes_are_refused():
     with pytest.raises(InputError, match="logits"):
         estimate_calibration_budget(Platt, np.zeros((200, 3)), np.zeros((200, 4)))
+
+
+def test_the_vectors_are_those_of_the_fitted_and_of_the_test_images():
+    x, y = drawn()
+    vectors = np.random.default_rng(1).normal(size=(240, 4))
+    found = estimate_calibration_budget(
+        AdaptiveTemperature, x, y, vectors=vectors, sizes=[30, 120], repeats=1, seed=5
+    )
+    order = next(iter(np.random.default_rng(5).spawn(1))).permutation(240)
+    train, test = order[:120], order[120:]
+    fitted = AdaptiveTemperature().with_image_vectors(vectors[train]).fit(x[train], y[train])
+    expected = fitted.with_image_vectors(vectors[test]).logits(x[test])
+    assert found.log_loss[1, 0] == log_loss_of_logits(expected, y[test])
+    with pytest.raises(ConfigError, match="adaptive_temperature requires the vector of each image"):
+        estimate_calibration_budget(AdaptiveTemperature, x, y)

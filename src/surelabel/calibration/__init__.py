@@ -6,11 +6,19 @@ Every calibrator has the methods ``fit(logits, targets, known=None) -> self`` an
 
 from collections.abc import Callable
 
+from surelabel.calibration.adaptive_temperature.adaptive_temperature import AdaptiveTemperature
 from surelabel.calibration.beta import Beta
+from surelabel.calibration.dac import Dac
 from surelabel.calibration.ensemble_temperature import EnsembleTemperature
 from surelabel.calibration.fitting.cross_fitting import assign_folds, cross_fitted_logits
 from surelabel.calibration.histogram import Histogram
-from surelabel.calibration.interface import Calibrator
+from surelabel.calibration.interface import (
+    Calibrator,
+    LabelTexts,
+    UsesImageVectors,
+    UsesLabelTexts,
+    calibrator_for_images,
+)
 from surelabel.calibration.isotonic import Isotonic
 from surelabel.calibration.isotonic_per_class import IsotonicPerClass
 from surelabel.calibration.platt import Platt
@@ -19,7 +27,9 @@ from surelabel.calibration.temperature import Temperature
 from surelabel.calibration.vector import Vector
 
 CALIBRATORS: dict[str, Callable[..., Calibrator]] = {
+    "adaptive_temperature": AdaptiveTemperature,
     "beta": Beta,
+    "dac": Dac,
     "ensemble_temperature": EnsembleTemperature,
     "histogram": Histogram,
     "isotonic": Isotonic,
@@ -31,17 +41,23 @@ CALIBRATORS: dict[str, Callable[..., Calibrator]] = {
 
 __all__ = [
     "CALIBRATORS",
+    "AdaptiveTemperature",
     "Beta",
     "Calibrator",
+    "Dac",
     "EnsembleTemperature",
     "Histogram",
     "Isotonic",
     "IsotonicPerClass",
     "LabelShift",
+    "LabelTexts",
     "Platt",
     "Temperature",
+    "UsesImageVectors",
+    "UsesLabelTexts",
     "Vector",
     "assign_folds",
+    "calibrator_for_images",
     "cross_fitted_logits",
     "estimate_label_shift",
 ]

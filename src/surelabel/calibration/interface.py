@@ -1,12 +1,20 @@
-"""Interface that every calibrator implements."""
+"""Interface that every calibrator implements, and optional abilities of calibrators.
 
-from typing import Any, ClassVar, Literal, Protocol, Self
+A calibrator has an optional ability, such as ``UsesImageVectors``, if it has the methods of the
+protocol; the protocol is not a base class.
+"""
 
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
+
+import numpy as np
 import numpy.typing as npt
 
-from surelabel.arrays import Array
+from surelabel.arrays import Array, Flags
 
 OrderPreservation = Literal["strictly", "with ties", "no"]
+Rows = npt.NDArray[np.int64] | Flags | slice
+ALL_ROWS = slice(None)
 
 
 class Calibrator(Protocol):
@@ -67,3 +75,74 @@ class Calibrator(Protocol):
 
     def set_params(self, **params: Any) -> Self:
         """Change settings by name and return the calibrator, as in scikit-learn."""
+
+
+@runtime_checkable
+class UsesImageVectors(Protocol):
+    """Calibrator that corrects the logits of an image by the vector of this image."""
+
+    def with_image_vectors(self, vectors: npt.ArrayLike | None) -> Self:
+        """Return a copy whose ``fit`` and ``logits`` use the vectors of n images.
+
+        The copy has the fitted parameters of the calibrator. ``Recognizer`` and
+        ``cross_fitted_logits`` call ``with_image_vectors`` with other images before each use.
+
+        Args:
+            vectors: Vectors of the images of the encoder, ``(n, d)``, in the order of the rows of
+                the logits. If None, the copy has no vectors, and its ``fit`` and ``logits`` raise
+                ConfigError.
+
+        Raises:
+            InputError: If the axes are not ``(n, d)``, or if a value is not finite.
+        """
+
+
+@dataclass(frozen=True)
+class LabelTexts:
+    """Text vectors of c labels, before and after the training of a method.
+
+    Attributes:
+        zero_shot: Vectors of the frozen text encoder, ``(c, d)``.
+        tuned: Vectors with the learned prompts of the method, ``(c, d)``. If the method learns no
+            prompts, these are the vectors of the frozen text encoder.
+    """
+
+    zero_shot: Array
+    tuned: Array
+
+
+@runtime_checkable
+class UsesLabelTexts(Protocol):
+    """Calibrator that computes its parameters for new labels from text vectors."""
+
+    def with_label_texts(self, fit_texts: LabelTexts, texts: LabelTexts) -> Self:
+        """Return the fitted calibrator for other labels.
+
+        ``Recognizer.with_names`` calls ``with_label_texts``.
+
+        Args:
+            fit_texts: Text vectors of the labels that the calibrator was fitted on.
+            texts: Text vectors of the other labels.
+
+        Raises:
+            NotFitted: If the calibrator is not fitted.
+            InputError: If shapes differ, or if a vector is zero or not finite.
+        """
+
+
+def calibrator_for_images(
+    calibrator: Calibrator, vectors: npt.NDArray[np.floating] | None, rows: Rows = ALL_ROWS
+) -> Calibrator:
+    """Return the calibrator with the vectors of some images, if it uses image vectors.
+
+    Args:
+        calibrator: Any calibrator.
+        vectors: Vectors of n images, ``(n, d)``, or None if there are no vectors.
+        rows: Row numbers, mask or slice of the images.
+
+    Raises:
+        InputError: If the calibrator uses image vectors and these are invalid.
+    """
+    if not isinstance(calibrator, UsesImageVectors):
+        return calibrator
+    return calibrator.with_image_vectors(None if vectors is None else vectors[rows])

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from surelabel.arrays import Array, Flags, validate_target_arrays
-from surelabel.calibration import Calibrator
+from surelabel.calibration import Calibrator, calibrator_for_images
 from surelabel.errors import ConfigError, InputError
 from surelabel.metrics import log_loss_of_logits, noise_floor
 from surelabel.metrics.ece import ece
@@ -76,6 +76,7 @@ def estimate_calibration_budget(
     targets: npt.ArrayLike,
     known: npt.ArrayLike | None = None,
     *,
+    vectors: npt.NDArray[np.floating] | None = None,
     sizes: Sequence[int] | None = None,
     repeats: int = 10,
     seed: int = 0,
@@ -95,6 +96,8 @@ def estimate_calibration_budget(
         targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
         known: True where the target is known, ``(n, c)``. If None, all targets except
             NaN are known.
+        vectors: Vectors of the images, ``(n, d)``, for calibrators that use image vectors. If None,
+            there are no vectors.
         sizes: Numbers of labelled images to fit on (budgets), each >= 1. If None, the budgets are
             25, 50, 100 … up to half of the images.
         repeats: Number of repetitions, >= 1.
@@ -107,7 +110,8 @@ def estimate_calibration_budget(
         InputError: If the shapes differ, if fewer than 100 images have a known target, or if the
             calibrator raises an InputError.
         ConfigError: If ``sizes`` is empty, if a size is below 1 or leaves no test image, or if
-            ``repeats`` is not a whole number of at least 1.
+            ``repeats`` is not a whole number of at least 1, or if the calibrator requires vectors
+            and ``vectors`` is None.
 
     Source:
         None; ours. The budgets form a learning curve, averaged over random subsamples.
@@ -123,7 +127,7 @@ def estimate_calibration_budget(
     """
     x = np.asarray(logits, dtype=np.float64)
     y, known = validate_target_arrays(targets, known)
-    check_shapes(logits=(x, "n c"), targets=(y, "n c"))
+    check_shapes(logits=(x, "n c"), targets=(y, "n c"), vectors=(vectors, "n d"))
     labelled_rows = np.flatnonzero(known.any(axis=1))
     sizes = _validate_calibration_budget_sizes(sizes, len(labelled_rows))
     if repeats != int(repeats) or repeats < 1:
@@ -137,8 +141,9 @@ def estimate_calibration_budget(
             train = order[:size]
             if not _can_fit_calibration_budget(y[train], known[train]):
                 continue
-            calibrator = make_calibrator().fit(x[train], y[train], known[train])
-            z = calibrator.logits(x[test])
+            calibrator = calibrator_for_images(make_calibrator(), vectors, train)
+            calibrator.fit(x[train], y[train], known[train])
+            z = calibrator_for_images(calibrator, vectors, test).logits(x[test])
             p = expit(z)
             errors[0, k, repeat] = ece(p, y[test], known[test])
             errors[1, k, repeat] = log_loss_of_logits(z, y[test], known[test])

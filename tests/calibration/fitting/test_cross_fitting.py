@@ -14,6 +14,7 @@ from surelabel.calibration import (
     Platt,
     Vector,
     assign_folds,
+    calibrator_for_images,
     cross_fitted_logits,
 )
 from surelabel.errors import ConfigError, InputError
@@ -62,12 +63,12 @@ def test_the_own_targets_of_an_image_have_no_influence_on_its_logits(calibrator)
     rng = np.random.default_rng(1)
     logits = rng.normal(size=(12, 2))
     for targets in (rng.random((12, 2)) < expit(2 * logits), logits > np.sort(logits, axis=0)[-3]):
-        before = cross_fitted_logits(calibrator, logits, targets, folds=4)
+        before = cross_fitted_logits(calibrator, logits, targets, vectors=logits, folds=4)
         n_changed = 0
         for row in range(12):
             flipped = targets.copy()
             flipped[row] = ~flipped[row]
-            after = cross_fitted_logits(calibrator, logits, flipped, folds=4)
+            after = cross_fitted_logits(calibrator, logits, flipped, vectors=logits, folds=4)
             np.testing.assert_array_equal(after[row], before[row])
             n_changed += np.count_nonzero(after != before)
         assert n_changed > 0
@@ -135,10 +136,12 @@ def test_images_outside_which_there_is_one_class_get_its_smoothed_frequency(cali
     targets[8, 0] = np.nan
     fold = assign_folds(~np.isnan(targets), 5, np.random.default_rng(0))
     others = np.count_nonzero(~np.isnan(targets[fold != fold[7]]))
-    found = cross_fitted_logits(calibrator, logits, targets)
+    found = cross_fitted_logits(calibrator, logits, targets, vectors=logits)
     expected = -np.log(others + 1) if rare else np.log(others + 1)
     np.testing.assert_allclose(found[fold == fold[7]], expected)
-    fitted = calibrator().fit(logits[fold != 0], targets[fold != 0])
+    fitted = calibrator_for_images(calibrator(), logits, fold != 0)
+    fitted = fitted.fit(logits[fold != 0], targets[fold != 0])
+    fitted = calibrator_for_images(fitted, logits, fold == 0)
     assert fold[7] != 0
     np.testing.assert_array_equal(found[fold == 0], fitted.logits(logits[fold == 0]))
 

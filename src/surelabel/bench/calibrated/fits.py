@@ -12,7 +12,7 @@ from surelabel.config import Run
 from surelabel.encoders import load_encoder
 from surelabel.features import normalize_precomputed_vectors
 from surelabel.recognizer.fitting import FittingData, fit_recognizer_method
-from surelabel.records import LabelledFeatures
+from surelabel.records import Features, LabelledFeatures
 from surelabel.training import feature_batch_tensors
 
 TRAIN_SHARE = 0.8  # of the training images, sampled anew for each seed
@@ -46,7 +46,7 @@ def calibrated_fit_scores(
         )
         with torch.no_grad():
             return {
-                name: method(_calibrated_fit_training_data(split).features).numpy()
+                name: method(_calibrated_fit_features(split)).numpy()
                 for name, split in splits.items()
             }
 
@@ -59,6 +59,10 @@ def calibrated_fit_scores(
 
 
 def _calibrated_fit_training_data(split: LabelledFeatures) -> FittingData:
-    encoded = normalize_precomputed_vectors(split.features, width=split.features.shape[1])
     targets, known = feature_batch_tensors(split.targets, split.known)
-    return FittingData(list(split.paths), encoded.features, targets, known)
+    return FittingData(list(split.paths), _calibrated_fit_features(split), targets, known)
+
+
+def _calibrated_fit_features(split: LabelledFeatures) -> Features:
+    width = split.features.shape[1]
+    return normalize_precomputed_vectors(split.features, width=width).features

@@ -163,7 +163,8 @@ def predictions_of_fitted_row(
             extended = recognizer.with_names(images.vocabulary.names)
         predictions = extended.predict(images.test)
         assert recognizer.calibration is not None  # set by fit_row_on_seen_classes
-        logits = recognizer.calibration.logits(extended.logits_of(predictions.scores))
+        raw = extended.logits_of(predictions.scores)
+        logits = recognizer.calibration.logits(raw, predictions.features)
         parameters = sum(p.numel() for p in recognizer.method.parameters() if p.requires_grad)
         seconds = time.process_time() - start
         return {

@@ -31,14 +31,18 @@ class BaseCalibrator(Calibrator):
         defaults = table_entry_settings(type(self))
         values = {
             name: value
-            for name, value in vars(self).items()
+            for name, value in self._public_attributes().items()
             if name not in defaults or repr(value) != repr(defaults[name])
         }
         return Summary(type(self).__name__, values).as_text()
 
     def _repr_html_(self) -> str:
         """Return all settings and the fitted values as an HTML table."""
-        return Summary(type(self).__name__, vars(self)).as_markup()
+        return Summary(type(self).__name__, self._public_attributes()).as_markup()
+
+    def _public_attributes(self) -> dict[str, Any]:
+        """Return the settings and the fitted values by name."""
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
     def logits(self, logits: npt.ArrayLike) -> Array:
         """Return the calibrated log-odds of ``logits``, ``(n, c)``, clipped to [-40, 40]."""

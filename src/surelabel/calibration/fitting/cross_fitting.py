@@ -10,8 +10,9 @@ from surelabel.calibration.fitting.input_validation import (
     contains_both_classes,
     validate_calibration_data,
 )
-from surelabel.calibration.interface import Calibrator
+from surelabel.calibration.interface import Calibrator, calibrator_for_images
 from surelabel.errors import ConfigError, InputError
+from surelabel.shapes import check_shapes
 
 
 def cross_fitted_logits(
@@ -20,6 +21,7 @@ def cross_fitted_logits(
     targets: npt.ArrayLike,
     known: npt.ArrayLike | None = None,
     *,
+    vectors: npt.NDArray[np.floating] | None = None,
     folds: int = 5,
     seed: int = 0,
 ) -> Array:
@@ -41,6 +43,8 @@ def cross_fitted_logits(
         targets: Targets in [0, 1], ``(n, c)``: 1 is positive, NaN is unknown.
         known: True where the target is known, ``(n, c)``. If None, all targets except
             NaN are known.
+        vectors: Vectors of the images, ``(n, d)``, for calibrators that use image vectors. If None,
+            there are no vectors.
         folds: Number of folds, >= 2 and at most the number of images with a known target.
         seed: Seed of the random order in which images are assigned to folds.
 
@@ -51,7 +55,8 @@ def cross_fitted_logits(
         InputError: If the shapes differ, if a logit is not finite, if a known target is outside [0,
             1], if the known targets contain no positive or no negative target, or if there are
             fewer images with a known target than folds.
-        ConfigError: If ``folds`` is not a whole number of at least 2.
+        ConfigError: If ``folds`` is not a whole number of at least 2, or if the calibrator requires
+            vectors and ``vectors`` is None.
 
     Source:
         Cross-validated calibration: Platt, Probabilistic Outputs for Support Vector Machines,
@@ -67,13 +72,16 @@ def cross_fitted_logits(
                [ 0.  ]])
     """
     x, y, known = validate_calibration_data(logits, targets, known)
+    check_shapes(logits=(x, "n c"), vectors=(vectors, "n d"))
     fold = assign_folds(known, folds, np.random.default_rng(seed))
     calibrated = np.empty_like(x)
     for k in range(folds):
         in_fold = fold == k
         other_y, other_known = y[~in_fold], known[~in_fold]
         if contains_both_classes(other_y, other_known):
-            calibrator = make_calibrator().fit(x[~in_fold], other_y, other_known)
+            calibrator = calibrator_for_images(make_calibrator(), vectors, ~in_fold)
+            calibrator.fit(x[~in_fold], other_y, other_known)
+            calibrator = calibrator_for_images(calibrator, vectors, in_fold)
             calibrated[in_fold] = calibrator.logits(x[in_fold])
         else:
             calibrated[in_fold] = smoothed_prevalence_log_odds(other_y, other_known)
