@@ -1,3 +1,4 @@
+import gc
 import os
 import signal
 import threading
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from surelabel.errors import DataError
+from surelabel.features import decoding_workers
 from surelabel.features.decoding_workers import decode_in_workers
 
 MAIN_PROCESS = os.getpid()
@@ -82,6 +84,61 @@ def test_a_task_whose_process_is_killed_once_is_decoded_again_without_repeated_m
     assert [m[:2] for m in messages] == [(task, part) for task in range(8) for part in range(3)]
 
 
+@pytest.fixture
+def short_limit(monkeypatch):
+    monkeypatch.setattr(decoding_workers, "MAX_SECONDS", 0.3)
+    monkeypatch.setattr(decoding_workers, "POLL_SECONDS", 0.05)
+
+
+@pytest.mark.usefixtures("short_limit")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_task_whose_process_does_not_answer_is_named_and_the_others_are_complete(
+    tmp_path, workers
+):
+    os.mkfifo(tmp_path / "pipe")
+
+    def decode(task):
+        if task == 2:
+            (tmp_path / "pipe").read_bytes()  # waits for a writer
+        yield task, task**2
+
+    expected = [(task, task**2) for task in range(5)]
+    expected[2] = (2, "decoding took more than 0.3 seconds")
+    assert list(run(decode, range(5), workers=workers)) == expected
+
+
+@pytest.mark.usefixtures("short_limit")
+def test_time_in_which_the_main_process_computes_does_not_count_for_the_limit():
+    def decode(task):
+        time.sleep(0.05)
+        yield task, "decoded"
+
+    messages = []
+    for message in run(decode, range(4), workers=1, max_pending=2):
+        messages.append(message)
+        time.sleep(0.35)
+    assert messages == [(task, "decoded") for task in range(4)]
+
+
+def test_of_many_fast_tasks_only_the_one_that_kills_its_process_is_lost():
+    def decode(task):
+        if task == 40:
+            kill_this_process()
+        yield task, np.full(3, task)
+
+    messages = list(run(decode, range(100), workers=2, max_pending=60))
+    assert [task for task, _ in messages] == list(range(100))
+    assert messages[40][1].startswith("the decoding process was killed (SIGKILL)")
+    assert all((array == task).all() for task, array in messages if task != 40)
+
+
+def test_more_tasks_than_fit_into_the_buffer_of_a_connection_can_be_pending():
+    messages = run(lambda task: [b"x" * 1000], range(5000), workers=1, max_pending=5000)
+    next(messages)
+    time.sleep(0.1)
+    assert sum(1 for _ in messages) == 4999
+
+
 def test_a_process_that_ends_itself_is_replaced():
     def decode(task):
         if task == 1:
@@ -134,6 +191,7 @@ def test_workers_end_with_the_main_process(tmp_path, number):
     receiver, sender = context.Pipe(duplex=False)
 
     def count_messages():
+        gc.disable()  # callbacks of other libraries after a collection swallow a KeyboardInterrupt
         os.setpgrp()
         with suppress(KeyboardInterrupt):
             for index, _ in enumerate(run(decode, range(10**6), workers=3)):
@@ -147,7 +205,8 @@ def test_workers_end_with_the_main_process(tmp_path, number):
         os.killpg(process.pid, number)  # as Ctrl-C in a terminal
     else:
         os.kill(process.pid, number)
-    process.join()
+    process.join(60)
+    assert process.exitcode is not None
     pids = [int(file.name) for file in tmp_path.iterdir()]
     assert len(pids) >= 2
     if number == signal.SIGINT:

@@ -15,9 +15,12 @@ from typing import Any, TypeVar
 
 import torch
 
+from surelabel.features.message_buffer import MessageBuffer, PackedMessage
+
 Task = TypeVar("Task")
 
 PARENT_CHECK_INTERVAL = 0.5  # seconds
+MAX_DELAY = 0.005  # seconds for which messages wait before they are sent
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ def run_decoding_process(
     decode: Callable[[Task], Iterable[Any]],
     tasks: Sequence[Task],
     connection: Connection,
+    buffer: MessageBuffer,
     parent: int,
 ) -> None:
     """Decode the tasks whose indices the parent process sends, until the connection is closed.
@@ -47,9 +51,10 @@ def run_decoding_process(
     Args:
         decode: Function that yields the messages of a task.
         tasks: All tasks.
-        connection: Connection from which indices of tasks are received, and to which the messages
-            of each task are sent, each with a flag of the last message of the task. If a task
-            fails, its last message is ``FailedDecoding``.
+        connection: Connection from which lists of indices of tasks are received, and to which lists
+            of messages are sent, each with a flag of the last message of its task. If a task fails,
+            its last message is ``FailedDecoding``.
+        buffer: Shared memory for the arrays of the messages and the index of the current task.
         parent: Identifier of the parent process.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends the workers
@@ -59,8 +64,31 @@ def run_decoding_process(
         _discard_messages_of_c_libraries()
     with suppress(EOFError, OSError):
         while True:
-            for message in _messages_of_task(decode, tasks[connection.recv()]):
-                connection.send(message)
+            for messages in _message_lists(decode, tasks, connection.recv(), buffer):
+                connection.send(messages)
+
+
+def _message_lists(
+    decode: Callable[[Task], Iterable[Any]],
+    tasks: Sequence[Task],
+    indices: Sequence[int],
+    buffer: MessageBuffer,
+) -> Iterator[list[tuple[PackedMessage, bool]]]:
+    """Yield lists of messages, each with the messages of ``MAX_DELAY`` or of one longer task.
+
+    Few lists are more efficient than many if the decoding of a task takes microseconds.
+    """
+    messages: list[tuple[PackedMessage, bool]] = []
+    start = time.monotonic()
+    for index in indices:
+        buffer.current_task = index
+        for message, is_last in _messages_of_task(decode, tasks[index]):
+            messages.append((buffer.pack(message), is_last))
+            if time.monotonic() - start >= MAX_DELAY:
+                yield messages
+                messages, start = [], time.monotonic()
+    if messages:
+        yield messages
 
 
 def _exit_after_parent_process(parent: int) -> None:

@@ -1,30 +1,33 @@
-"""Worker processes that decode images, and that are replaced if they are killed.
+"""Worker processes that decode images, and that are replaced if they are killed or do not answer.
 
-The pixels are sent through pipes and not through shared memory, which is small in containers. For
-each worker process, a thread of the main process receives the pixels while the encoder computes.
+The main process receives messages only while it waits for one. While it computes, the worker
+processes decode the tasks that were sent to them before.
 """
 
 import os
 import signal
+import time
 import warnings
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
-from threading import Condition, Lock, Thread
+from multiprocessing.connection import Connection, wait
+from threading import Lock
 from typing import Any, Generic, TypeVar
 
-from surelabel.features.decoding_process import (
-    FailedDecoding,
-    Task,
-    run_decoding_process,
-)
+from surelabel.features.decoding_process import FailedDecoding, Task, run_decoding_process
+from surelabel.features.message_buffer import MessageBuffer
 
 Message = TypeVar("Message")
 
-MAX_MESSAGES = 2  # received messages of a task that wait for the main process
+MAX_SECONDS = 120.0  # without a message of a process that decodes
 MAX_ATTEMPTS = 2  # a process can be killed because of the memory of another process
+MAX_MESSAGES = 2  # received messages of an incomplete task that wait for delivery
+MAX_TASKS_OF_WORKER = 64  # unfinished ones; their indices never fill the buffer of a connection
+POLL_SECONDS = 1.0
+JOIN_SECONDS = 5.0  # for the end of a killed process, which a file system can delay
 
 _FORK_LOCK = Lock()  # a worker of another thread must not inherit an open end of a connection
 
@@ -41,7 +44,8 @@ def decode_in_workers(
 
     If a worker process is killed, for example because the memory is exhausted, another process
     replaces it, and decodes the image again. If that process is killed too, the last message of
-    the task is ``message_of_killed``.
+    the task is ``message_of_killed``. A worker process that sends no message for 120 seconds, for
+    example because a network file system does not answer, is killed and replaced in the same way.
 
     Args:
         decode: Function that decodes the image of a task and returns one or more messages, equal
@@ -65,38 +69,67 @@ def decode_in_workers(
 
 @dataclass(frozen=True)
 class _Killed:
-    """Last message of a job whose worker process ended too early."""
+    """Last message of a task whose worker processes were killed."""
 
-    exit_code: int | None
-
-    @property
-    def reason(self) -> str:
-        """Return a description of the end of the process."""
-        if self.exit_code != -signal.SIGKILL:
-            return f"the decoding process ended with exit code {self.exit_code}"
-        return "the decoding process was killed (SIGKILL), possibly because of too little memory"
-
-
-class _Finished:
-    """Last message of a job that is complete."""
-
-
-_LAST_MESSAGES = (_Finished, FailedDecoding, _Killed)
+    reason: str
 
 
 @dataclass(eq=False)
 class _Job:
-    """A started task, and the messages that were received and not yet delivered."""
+    """A task that was sent to a worker process.
+
+    Attributes:
+        index: Index of the task.
+        received: Messages that were received and not delivered.
+        n_accepted: Number of messages that were received in all attempts, without repeated ones.
+        n_received: Number of messages that were received in this attempt.
+        attempt: Number of this attempt, from 1; attempts of which this job was the current one.
+        is_finished: Whether the last message was received.
+    """
 
     index: int
     received: deque[Any] = field(default_factory=deque)
+    n_accepted: int = 0
+    n_received: int = 0
+    attempt: int = 1
+    is_finished: bool = False
+
+    def add(self, message: Any, *, is_last: bool) -> None:
+        """Add a received message, except one that an earlier attempt has already sent."""
+        self.n_received += 1
+        if self.n_received > self.n_accepted:
+            self.n_accepted += 1
+            self.received.append(message)
+        self.is_finished = is_last
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Worker:
+    """A worker process.
+
+    Attributes:
+        process: The process.
+        connection: Connection to the process.
+        buffer: Shared memory for the messages of the process.
+        jobs: Unfinished jobs, in the order in which the process decodes them.
+        silent_seconds: Time for which the main process has waited for the next message.
+    """
+
     process: Any
     connection: Connection
-    thread: Thread
+    buffer: MessageBuffer
+    jobs: deque[_Job]
+    silent_seconds: float = 0.0
+
+    def send(self, jobs: Iterable[_Job]) -> None:
+        """Send jobs; if the process was killed, this is detected when it does not answer."""
+        with suppress(OSError):
+            self.connection.send([job.index for job in jobs])
+
+    def current_job(self) -> _Job:
+        """Return the job that the process decodes; its messages of earlier jobs can be unsent."""
+        current = self.buffer.current_task
+        return next((job for job in self.jobs if job.index == current), self.jobs[0])
 
 
 class _DecodingPool(Generic[Task, Message]):
@@ -112,120 +145,121 @@ class _DecodingPool(Generic[Task, Message]):
         self._decode, self._tasks, self._max_pending = decode, tasks, max_pending
         self._jobs: dict[int, _Job] = {}  # started and not yet delivered
         self._n_started = 0
-        self._is_closed = False
-        self._changed = Condition()
         self._workers: list[_Worker] = []
         for _ in range(workers):
-            self._fork_worker()
-        for worker in self._workers:
-            worker.thread.start()
+            self._workers.append(self._fork_worker(MessageBuffer(), deque()))
 
     def messages(
         self, index: int, message_of_killed: Callable[[Task, str], Message]
     ) -> Iterator[Message]:
-        """Yield the messages of a task; replace each worker process that was killed."""
-        job = self._wait_for_job(index)
-        n_yielded = 0
-        for attempt in range(1, MAX_ATTEMPTS + 1):
-            n_received = 0
-            while not isinstance(message := self._take(job), _LAST_MESSAGES):
-                n_received += 1
-                if n_received > n_yielded:  # not a message that is repeated in a second attempt
-                    n_yielded += 1
-                    yield message
+        """Yield the messages of a task, which is the first one that is not delivered."""
+        self._start_jobs()
+        job = self._jobs[index]
+        while job.received or not job.is_finished:
+            while not job.received:
+                self._receive()
+            message = job.received.popleft()
             if isinstance(message, FailedDecoding):
                 raise message.error from RuntimeError(message.trace)
-            if isinstance(message, _Finished):
-                break
-            is_last_attempt = attempt == MAX_ATTEMPTS
-            self._forget_dead_workers()
-            self._fork_worker(None if is_last_attempt else job)
-            self._workers[-1].thread.start()
-            if is_last_attempt:
-                yield message_of_killed(self._tasks[index], message.reason)
-        with self._changed:
-            del self._jobs[index]
-            self._changed.notify_all()
+            if isinstance(message, _Killed):
+                message = message_of_killed(self._tasks[index], message.reason)
+            yield message
+        del self._jobs[index]
 
     def close(self) -> None:
-        """End all processes and threads."""
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify_all()
+        """End all processes."""
         for worker in self._workers:
             worker.process.kill()
-            worker.process.join()
-            worker.thread.join()
+        for worker in self._workers:
+            worker.process.join(JOIN_SECONDS)
             worker.connection.close()
 
-    def _forget_dead_workers(self) -> None:
-        """Release the file descriptors of processes that were killed."""
-        self._workers = [
-            worker
-            for worker in self._workers
-            if worker.thread.is_alive() or worker.process.is_alive()
-        ]
+    def _start_jobs(self) -> None:
+        """Send tasks to the worker processes with the fewest unfinished tasks, many at once."""
+        if 2 * len(self._jobs) > self._max_pending:
+            return
+        new_jobs: dict[int, list[_Job]] = defaultdict(list)
+        while self._n_started < len(self._tasks) and len(self._jobs) < self._max_pending:
+            number = min(range(len(self._workers)), key=lambda n: len(self._workers[n].jobs))
+            if len(self._workers[number].jobs) >= MAX_TASKS_OF_WORKER:
+                break
+            job = self._jobs[self._n_started] = _Job(self._n_started)
+            self._n_started += 1
+            self._workers[number].jobs.append(job)
+            new_jobs[number].append(job)
+        for number, jobs in new_jobs.items():
+            self._workers[number].send(jobs)
 
-    def _fork_worker(self, first: _Job | None = None) -> None:
-        """Fork a worker process, whose first job is ``first``; its thread is not started."""
+    def _receive(self) -> None:
+        """Wait at most ``POLL_SECONDS`` for messages; replace workers that end or do not answer."""
+        awaited = {
+            worker.connection: worker
+            for worker in self._workers
+            if worker.jobs and len(worker.jobs[0].received) < MAX_MESSAGES
+        }
+        start = time.monotonic()
+        ready = wait(list(awaited), POLL_SECONDS)
+        # not more than POLL_SECONDS, because all processes can have been suspended
+        seconds = min(time.monotonic() - start, POLL_SECONDS)
+        for connection, worker in awaited.items():
+            if connection in ready:
+                self._receive_messages(worker)
+                worker.silent_seconds = 0.0
+                continue
+            worker.silent_seconds += seconds
+            if worker.silent_seconds >= MAX_SECONDS:
+                self._replace(worker, f"decoding took more than {MAX_SECONDS:g} seconds")
+
+    def _receive_messages(self, worker: _Worker) -> None:
+        try:
+            messages = worker.connection.recv()
+        except (EOFError, OSError):
+            worker.process.join()
+            self._replace(worker, _reason_of_exit_code(worker.process.exitcode))
+            return
+        for packed, is_last in messages:
+            worker.jobs[0].add(worker.buffer.unpack(packed), is_last=is_last)
+            if is_last:
+                worker.jobs.popleft()
+
+    def _replace(self, worker: _Worker, reason: str) -> None:
+        """Fork a process for the unfinished jobs, without the current job if it failed twice."""
+        worker.process.kill()
+        worker.process.join(JOIN_SECONDS)
+        worker.connection.close()
+        current = worker.current_job()
+        if current.attempt == MAX_ATTEMPTS:
+            current.received.append(_Killed(reason))
+            current.is_finished = True
+            worker.jobs.remove(current)
+        current.attempt += 1
+        for job in worker.jobs:
+            job.n_received = 0
+        number = self._workers.index(worker)
+        self._workers[number] = self._fork_worker(worker.buffer, worker.jobs)
+
+    def _fork_worker(self, buffer: MessageBuffer, jobs: deque[_Job]) -> _Worker:
+        """Return a new worker process, to which the jobs are sent."""
         context = get_context("fork")
+        buffer.clear()
         with _FORK_LOCK, warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # threads, which workers do not use
             connection, connection_of_worker = context.Pipe()
             process = context.Process(
                 target=run_decoding_process,
-                args=(self._decode, self._tasks, connection_of_worker, os.getpid()),
+                args=(self._decode, self._tasks, connection_of_worker, buffer, os.getpid()),
                 daemon=True,
             )
             process.start()
             connection_of_worker.close()
-        thread = Thread(target=self._serve_worker, args=(process, connection, first), daemon=True)
-        self._workers.append(_Worker(process, connection, thread))
+        worker = _Worker(process, connection, buffer, jobs)
+        if jobs:
+            worker.send(jobs)
+        return worker
 
-    def _serve_worker(self, process: Any, connection: Connection, first: _Job | None) -> None:
-        """Send jobs to a worker process and receive its messages, until there are no more jobs."""
-        job = first or self._next_job()
-        while job:
-            try:
-                connection.send(job.index)
-                is_last = False
-                while not is_last:
-                    message, is_last = connection.recv()
-                    self._put(job, message, is_last=is_last)
-            except (EOFError, OSError):
-                process.join()
-                connection.close()
-                self._put(job, _Killed(process.exitcode), is_last=False)
-                return
-            job = self._next_job()
 
-    def _next_job(self) -> _Job | None:
-        """Start the next job as soon as fewer than ``max_pending`` jobs are open."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_closed or len(self._jobs) < self._max_pending)
-            if self._is_closed or self._n_started == len(self._tasks):
-                return None
-            job = self._jobs[self._n_started] = _Job(self._n_started)
-            self._n_started += 1
-            self._changed.notify_all()
-            return job
-
-    def _wait_for_job(self, index: int) -> _Job:
-        with self._changed:
-            self._changed.wait_for(lambda: index in self._jobs)
-            return self._jobs[index]
-
-    def _put(self, job: _Job, message: Any, *, is_last: bool) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_closed or len(job.received) < MAX_MESSAGES)
-            job.received.append(message)
-            if is_last and not isinstance(message, FailedDecoding):
-                job.received.append(_Finished())
-            self._changed.notify_all()
-
-    def _take(self, job: _Job) -> Any:
-        with self._changed:
-            self._changed.wait_for(lambda: job.received)
-            message = job.received.popleft()
-            self._changed.notify_all()
-            return message
+def _reason_of_exit_code(exit_code: int | None) -> str:
+    """Return a description of the end of a process."""
+    if exit_code != -signal.SIGKILL:
+        return f"the decoding process ended with exit code {exit_code}"
+    return "the decoding process was killed (SIGKILL), possibly because of too little memory"

@@ -18,6 +18,7 @@ from surelabel.errors import DataError, InputError, NoReadableImage
 from surelabel.features.cache import FeatureCache, content_hash_for_cache
 from surelabel.features.cache_write_buffer import CacheWriteBuffer
 from surelabel.features.decoding_workers import decode_in_workers
+from surelabel.features.encoding_batch_size import encoding_batch_size
 from surelabel.features.feature_kinds import encode_feature_kind
 from surelabel.features.feature_packing import pack_features, unpack_features
 from surelabel.progress import Progress
@@ -58,7 +59,7 @@ def encode_image_files(
     *,
     kind: str = "images",
     cache: FeatureCache | None = None,
-    batch_size: int = 64,
+    batch_size: int | None = None,
     workers: int | None = None,
     strict: bool = False,
     progress: Progress | None = None,
@@ -74,7 +75,8 @@ def encode_image_files(
             last layer. The kind ``ladder/FIRST/DEPTH`` has the input tokens of the last DEPTH
             blocks and ``self_aware_sum``.
         cache: Cache of the features. If None, features are not cached.
-        batch_size: Number of images per forward pass.
+        batch_size: Number of images per forward pass. If None, the number is that of
+            :func:`encoding_batch_size`.
         workers: Number of decoding processes. If None, there are no worker processes for fewer
             than 64 images, and one per CPU core, at most 8, for more images.
         strict: Whether an unreadable image raises an error instead of being skipped.
@@ -88,6 +90,7 @@ def encode_image_files(
     if not paths:
         raise InputError("paths must have at least one image; got none. Give image files.")
     workers = image_feature_worker_count(len(paths)) if workers is None else workers
+    batch_size = encoding_batch_size(encoder) if batch_size is None else batch_size
     cached_keys = cache.keys(encoder.fingerprint, kind) if cache else frozenset[str]()
     loader = _ImageLoader(paths, encoder, cached_keys)
     collector = _ImageFeatureCollector(encoder, kind, cache, paths)

@@ -20,13 +20,15 @@ from surelabel.errors import DataError, InputError
 from surelabel.features.cache import FeatureCache, Float16Array, content_hash_for_cache
 from surelabel.features.cache_write_buffer import CacheWriteBuffer
 from surelabel.features.decoding_workers import decode_in_workers
+from surelabel.features.encoding_batch_size import encoding_batch_size
 from surelabel.features.feature_packing import pack_features
 from surelabel.features.image_features import image_feature_worker_count
 from surelabel.progress import Progress
 from surelabel.views import Box, ViewLayout, crop_and_resize_box
 
 KIND = "views"
-VIEWS_PER_MESSAGE = 8  # views that a worker sends at once; limits the memory for pixels
+VIEWS_PER_MESSAGE = 8  # largest number of views that a worker sends at once; limits the memory
+MESSAGES_PER_BATCH = 8  # a batch exceeds its size by less than one message
 
 ImageSource = str | bytes | Image.Image  # path, content of an image file, or image
 
@@ -62,7 +64,7 @@ def encode_views(
     *,
     hashes: Sequence[str] | None = None,
     cache: FeatureCache | None = None,
-    batch_size: int = 64,
+    batch_size: int | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> EncodedViews:
@@ -80,7 +82,8 @@ def encode_views(
             are computed. If a file no longer has the given hash, the file is treated as unreadable.
         cache: Cache of the features. If None, features are not cached. Features of images in
             memory are never cached.
-        batch_size: Number of views per forward pass.
+        batch_size: Number of views per forward pass. If None, the number is that of
+            :func:`encoding_batch_size`.
         workers: Number of decoding processes. If None, there are no worker processes for fewer
             than 64 images, and one per CPU core, at most 8, for more images.
         progress: Function that is called with the number of processed images and the number of
@@ -99,6 +102,7 @@ def encode_views(
             f"There must be at least one image, and one layout for all images or per image; got "
             f"{len(images)} images and {len(layouts)} layouts."
         )
+    batch_size = encoding_batch_size(encoder) if batch_size is None else batch_size
     in_memory = not isinstance(images[0], str)
     collector = _ViewFeatureCollector(
         encoder, None if in_memory else cache, images, layouts, hashes
@@ -106,7 +110,7 @@ def encode_views(
     workers = image_feature_worker_count(len(collector.missing)) if workers is None else workers
     workers = 0 if in_memory else workers
     messages = decode_in_workers(
-        _ViewLoader(encoder).load,
+        _ViewLoader(encoder, batch_size).load,
         list(collector.missing.items()),
         workers=workers,
         max_pending=2 * workers,
@@ -166,8 +170,9 @@ class _ViewMessage:
 class _ViewLoader:
     """Pixels of views, cropped from decoded images and preprocessed."""
 
-    def __init__(self, encoder: Encoder):
+    def __init__(self, encoder: Encoder, batch_size: int):
         self._encoder = encoder
+        self._views_per_message = max(1, min(VIEWS_PER_MESSAGE, batch_size // MESSAGES_PER_BATCH))
         self._min_side = encoder.input_side  # raises an error if the encoder takes no images
         self._down, self._across = encoder.preprocess_cfg["size"]
 
@@ -183,8 +188,8 @@ class _ViewLoader:
             yield _ViewMessage(key, None, True, str(error), time.perf_counter() - start)
             return
         boxes = task.layout.boxes(image.size, task.image_hash)
-        for first in range(0, len(boxes), VIEWS_PER_MESSAGE):
-            end = first + VIEWS_PER_MESSAGE
+        for first in range(0, len(boxes), self._views_per_message):
+            end = first + self._views_per_message
             views = [self._preprocess_view(image, box) for box in boxes[first:end]]
             is_last, seconds = end >= len(boxes), time.perf_counter() - start
             yield _ViewMessage(key, np.stack(views), is_last, "", seconds)
