@@ -1,3 +1,4 @@
+import gc
 import os
 import shutil
 import signal
@@ -26,27 +27,52 @@ def pytest_configure(config):
     folder = tempfile.mkdtemp(prefix="surelabel-tests-")
     os.environ["SURELABEL_CACHE"] = folder
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    config.add_cleanup(gc.unfreeze)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Exclude the modules and the collected tests from the search for garbage."""
+    gc.disable()
+    result = yield
+    gc.freeze()
+    gc.enable()
+    return result
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _embedded_encoders_are_read_once():
-    """Share the weights of each embedded encoder, and check at the end that no test changed them.
+    """Share the weights of each embedded encoder, and its text vectors of the reference list.
 
-    Nothing is imported here: what the test files have not imported is not shared.
+    At the end, check that no test changed the weights. Nothing is imported here: what the test
+    files have not imported is not shared.
     """
     embedded_weights = sys.modules.get("surelabel.encoders.embedded.embedded_weights")
     if embedded_weights is None:
         yield
         return
-    encoders = []
+    encoders, reference_vectors = [], {}
 
     @cache
     def read_once(folder, name, *, device="cpu", read=embedded_weights.__dict__[READ]):
         encoders.append(read(folder, name, device=device))
         return encoders[-1]
 
+    encoder_type = embedded_weights.OpenClipEncoder
+    reference_names = sys.modules["surelabel.encoders"].reference_names()
+
+    def encode_reference_list_once(encoder, names, templates, encode=encoder_type.encode_labels):
+        is_shared = any(encoder.model is shared.model for shared in encoders)
+        if not is_shared or tuple(names) != reference_names:
+            return encode(encoder, names, templates)
+        key = (id(encoder.model), tuple(templates))
+        if key not in reference_vectors:
+            reference_vectors[key] = encode(encoder, names, templates)
+        return reference_vectors[key].clone()
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(embedded_weights, READ, read_once)
+        patch.setattr(encoder_type, "encode_labels", encode_reference_list_once)
         yield
     for shared in encoders:
         again = type(shared)(

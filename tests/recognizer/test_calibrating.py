@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 from scipy.special import expit
 
-from surelabel.calibration import CALIBRATORS, cross_fitted_logits
+from surelabel.calibration import CALIBRATORS, AdaptiveTemperature, cross_fitted_logits
 from surelabel.config import load_run
 from surelabel.data import collection
 from surelabel.decisions import record_validation
@@ -288,3 +288,64 @@ def test_an_encoder_without_texts_cannot_say_what_parts_show():
         fit_recognizer_calibration_without_labels(
             load_run(), load_encoder("features:8"), ["lion"], np.zeros((1, 1)), PATHS[:1]
         )
+
+
+def test_the_vectors_of_the_images_reach_the_calibrator_and_are_released():
+    source, other = rows(n=140, seed=1), rows(n=30, seed=2)
+    fitted = recognizer("calibrator.name=adaptive_temperature").calibrate(source)
+    calibration_images = fitted.predict(source)
+    raw = fitted.logits_of(calibration_images.scores)
+    expected = AdaptiveTemperature().with_image_vectors(calibration_images.features)
+    assert np.abs(expected.fit(raw, source.targets).weights_).max() > 0
+    predictions = fitted.predict(other)
+    logits = expected.with_image_vectors(predictions.features).logits(
+        fitted.logits_of(predictions.scores)
+    )
+    np.testing.assert_allclose(predictions.logits, logits, rtol=1e-5)
+    assert fitted.calibration.record.images == 140
+    with pytest.raises(ConfigError, match="adaptive_temperature requires the vector of each image"):
+        fitted.calibration.logits(raw)
+    with pytest.raises(ConfigError, match="adaptive_temperature requires the vector of each image"):
+        fitted.calibration.adapt_to_shift(raw)
+
+
+def test_temperatures_are_used_in_folds_shifts_and_after_loading(tmp_path):
+    settings = ["encoder.name=features:8", "method.name=linear", "epochs=2"]
+    run = load_run(overrides=[*settings, "calibrator.name=adaptive_temperature"])
+    fitted = Recognizer(run, NAMES).fit(rows(n=140), folds=2)
+    assert fitted.calibrated_on.startswith("adaptive_temperature on 140 labelled images (2-fold")
+    assert fitted.adapt_to_shift(rows(n=100, seed=3)).calibration.shift != ()
+    fitted.save(tmp_path / "saved")
+    loaded = Recognizer.load(tmp_path / "saved")
+    assert loaded.fingerprint == fitted.fingerprint
+    other = rows(n=30, seed=2)
+    np.testing.assert_array_equal(loaded.predict(other).logits, fitted.predict(other).logits)
+
+
+def test_without_labels_the_calibrator_needs_the_vectors_too(encoder, cache):
+    raw = np.random.default_rng(0).normal(size=(25, 2))
+    vectors = encode_image_files(encoder, PATHS, cache=cache, workers=0).features.pooled.numpy()
+    run = load_run(overrides=["calibrator.name=adaptive_temperature"])
+    found = fit_recognizer_calibration_without_labels(
+        run, encoder, ["lion", "car"], raw, PATHS, image_vectors=vectors, cache=cache
+    )
+    assert found.logits(raw, vectors).shape == (25, 2)
+    assert found.description.startswith("adaptive_temperature on pseudo-labels of 25 images")
+    with pytest.raises(ConfigError, match="adaptive_temperature requires the vector of each image"):
+        fit_recognizer_calibration_without_labels(
+            run, encoder, ["lion", "car"], raw, PATHS, cache=cache
+        )
+
+
+def test_the_labels_of_the_fit_are_stored_only_for_calibrators_that_use_texts():
+    logits, targets = decisions(30)
+    for name, expected in (("dac", tuple(NAMES)), ("platt", ())):
+        run = load_run(overrides=[f"calibrator.name={name}"])
+        found = fit_recognizer_calibration(
+            run, logits, targets, targets >= 0, names_with_aliases=NAMES
+        )
+        assert found.fit_labels == expected
+        assert ("labels" in found.state()) == bool(expected)
+        assert restore_calibration_record(found.state()).fit_labels == expected
+    with pytest.raises(DataError, match=r"labels in calibration\.json must be a list of texts"):
+        restore_calibration_record(found.state() | {"labels": ["lion", 3]})

@@ -28,7 +28,7 @@ def made(name="platt", known=None, n=400, **level):
     logits, targets = decisions(n, **level)
     known = np.ones_like(targets, dtype=bool) if known is None else known
     run = load_run(overrides=[f"calibrator.name={name}"])
-    return fit_recognizer_calibration(run, logits, targets, known)
+    return fit_recognizer_calibration(run, logits, targets, known, vectors=logits)
 
 
 def rows(n=60, seed=0):
@@ -59,7 +59,7 @@ def test_its_state_brings_it_back(name, shift):
     first = CalibrationRecord(name, first.calibrator, first.description, shift=shift)
     second = restore_calibration_record(first.state())
     x = decisions(50, seed=5)[0]
-    np.testing.assert_array_equal(first.logits(x), second.logits(x))
+    np.testing.assert_array_equal(first.logits(x, x), second.logits(x, x))
     assert (first.description, first.shift) == (second.description, second.shift)
 
 
@@ -106,7 +106,7 @@ def test_what_is_kept_for_other_names_takes_any_number_of_them(name):
         warnings.simplefilter("ignore")
         found = made(name).for_new_names()
     assert (found is None) == (made(name).calibrator.shared_calibrator() is None)
-    assert found is None or found.logits([[0.5] * 7]).shape == (1, 7)
+    assert found is None or found.logits([[0.5] * 7], np.ones((1, 3))).shape == (1, 7)
 
 
 def test_a_shift_belongs_to_its_labels():
@@ -246,5 +246,5 @@ def test_a_shift_that_is_no_log_odds_is_refused(shift):
 
 @pytest.mark.parametrize("changed", [{"calibrator": ["platt"]}, {"about": 5}])
 def test_a_calibration_that_is_none_is_refused(changed):
-    with pytest.raises(DataError, match=r"calibration\.json must contain one of beta"):
+    with pytest.raises(DataError, match=r"calibration\.json must contain one of .*platt"):
         restore_calibration_record(made().state() | changed)

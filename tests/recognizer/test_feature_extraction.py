@@ -1,5 +1,6 @@
 import shutil
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -280,36 +281,56 @@ class Named:
         name = "crops"
 
 
-def climbing():
-    method = Asking("ladder")
-    method.ladder_blocks = (0, 3)
-    return method
+class Climbing(Asking):
+    """A method that needs the last three blocks of a ViT."""
+
+    ladder_blocks = (0, 3)
 
 
 @pytest.mark.parametrize(
     ("encoder", "settings", "method", "complaint"),
     [
-        ("tiny-rn", {}, climbing(), "features of the last ViT blocks; tiny-rn does not"),
+        (
+            "tiny-rn",
+            {},
+            partial(Climbing, "ladder"),
+            "features of the last ViT blocks; tiny-rn does not",
+        ),
         (
             "timm:test_vit",
             {"pretrained": False},
-            Asking("self_aware"),
+            partial(Asking, "self_aware"),
             "self-aware patch features; t",
         ),
         (
             "timm:test_vit",
             {"pretrained": False},
-            Asking("attention"),
+            partial(Asking, "attention"),
             "patch features with attention",
         ),
-        ("timm:test_mambaout", {"pretrained": False}, Asking("trunk"), "requires trunk tokens"),
-        ("features:8", {}, Asking("trunk"), "trunk tokens; features:8 does not"),
-        ("features:8", {}, Asking("views"), "crops encodes views of images; features:8 accepts no"),
-        ("features:8", {}, Asking(image_size=96), "features:8 needs precomputed features"),
+        (
+            "timm:test_mambaout",
+            {"pretrained": False},
+            partial(Asking, "trunk"),
+            "requires trunk tokens",
+        ),
+        ("features:8", {}, partial(Asking, "trunk"), "trunk tokens; features:8 does not"),
+        (
+            "features:8",
+            {},
+            partial(Asking, "views"),
+            "crops encodes views of images; features:8 accepts no",
+        ),
+        (
+            "features:8",
+            {},
+            partial(Asking, image_size=96),
+            "features:8 needs precomputed features",
+        ),
         (
             "tiny-vit",
             {},
-            Asking(image_size=100),
+            partial(Asking, image_size=100),
             r"must be a multiple of 12 .* The nearest multiple is 96",
         ),
     ],
@@ -318,7 +339,7 @@ def test_what_the_encoder_cannot_show_is_told_before_a_image_is_read(
     encoder, settings, method, complaint
 ):
     with pytest.raises(ConfigError, match=complaint):
-        check_encoder_method_compatibility(Named, method, load_encoder(encoder, **settings))
+        check_encoder_method_compatibility(Named, method(), load_encoder(encoder, **settings))
 
 
 def test_what_the_encoder_can_show_passes(encoder):

@@ -40,6 +40,22 @@ def test_images_that_are_not_named_again_stay(images, recognizer, tmp_path):
     assert (made.added, len(made.index)) == (2, 4)
 
 
+def test_an_index_that_another_process_created_meanwhile_is_not_replaced(
+    images, recognizer, tmp_path
+):
+    folder = tmp_path / "index"
+
+    def index_other_images(done, total):
+        if not folder.exists():
+            index_images_with_recognizer(folder, recognizer, images[2:])
+
+    with pytest.raises(DataError, match=r"index must not contain an index; another process .*Run"):
+        index_images_with_recognizer(folder, recognizer, images[:2], progress=index_other_images)
+    assert Index.open(folder).paths == images[2:]
+    made = index_images_with_recognizer(folder, recognizer, images[:2])
+    assert (made.added, len(made.index)) == (2, 4)
+
+
 def test_when_nothing_new_can_be_read_the_index_lives_on(images, recognizer, tmp_path):
     index_images_with_recognizer(tmp_path / "index", recognizer, images)
     broken = tmp_path / "broken.jpg"

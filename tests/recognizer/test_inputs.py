@@ -1,15 +1,18 @@
+import re
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 import surelabel as sl
 from surelabel.config import load_run
 from surelabel.errors import DataError, InputError
 from surelabel.recognizer import Recognizer
+from surelabel.recognizer.images_in_memory import ImagesInMemory
 from surelabel.recognizer.inputs import (
-    ImagesInMemory,
     align_recognizer_input_labels,
     resolve_recognizer_files,
     resolve_recognizer_input,
@@ -64,6 +67,50 @@ def test_an_array_of_several_images_is_split():
     pixels = np.arange(2 * 5 * 4 * 3, dtype=np.uint8).reshape(2, 5, 4, 3)
     resolved = resolve_recognizer_input(pixels)
     np.testing.assert_array_equal([np.asarray(image) for image in resolved.images], pixels)
+
+
+@pytest.mark.parametrize("tensor", [torch.ones(2, 128), torch.zeros(5, 4, 3, dtype=torch.uint8)])
+def test_a_tensor_is_refused_like_an_array_with_both_meanings(tensor):
+    message = (
+        r"must be a NumPy array of feature vectors \(floats of shape \(n, d\)\) or RGB pixels .*; "
+        rf"got {tensor.dtype} of shape {re.escape(str(tuple(tensor.shape)))}\. Convert the array"
+    )
+    for source in (tensor, [tensor]):
+        with pytest.raises(InputError, match=message):
+            resolve_recognizer_input(source)
+
+
+@pytest.mark.parametrize(
+    ("source", "received"),
+    [
+        (None, "NoneType"),
+        (3, "int"),
+        ({"a.jpg": 1}, "dict"),
+        (BytesIO(b"content"), "BytesIO"),
+        ([["a.jpg"], ["b.jpg"]], "list at index 0 of a list"),
+        ([[0.1, 0.2], [0.3, 0.4]], "list at index 0 of a list"),
+        (["a.jpg", None], "NoneType at index 1 of a list"),
+        (np.array(["a.jpg", 3.5], dtype=object), "float at index 1 of a list"),
+    ],
+)
+def test_an_input_of_another_type_is_refused_with_its_type(source, received):
+    expected = (
+        "^Images must be paths, PIL images, contents of image files as bytes, or NumPy arrays; got "
+        f"{received}. Give one image, a flat list of images, or an array of feature vectors.$"
+    )
+    with pytest.raises(InputError, match=expected):
+        resolve_recognizer_input(source)
+
+
+@pytest.mark.parametrize("array", [np.array("a.jpg"), np.array([["a.jpg"], ["b.jpg"]])])
+def test_an_array_of_paths_has_one_axis(array):
+    with pytest.raises(InputError, match=r"shape \(n,\); got \(.*Give one column"):
+        resolve_recognizer_input(array)
+
+
+def test_an_empty_list_is_refused(zero_shot):
+    with pytest.raises(InputError, match=r"at least one image; got none\. Give image files"):
+        zero_shot.predict([])
 
 
 def test_files_and_images_in_memory_are_not_mixed():
@@ -140,6 +187,10 @@ def test_the_content_of_files_is_predicted_like_the_files(zero_shot, files):
     assert list(predictions.paths) == ["image 0", "image 1", "image 2"]
     np.testing.assert_array_equal(predictions.logits, zero_shot.predict(files).logits)
     assert len(zero_shot.predict(contents[0])) == 1
+    for buffer in (bytearray, memoryview):
+        expected = predictions.logits[:1]
+        np.testing.assert_allclose(zero_shot.predict(buffer(contents[0])).logits, expected, 1e-5)
+        assert len(zero_shot.predict([buffer(content) for content in contents])) == 3
 
 
 def test_pixels_and_pil_images_are_predicted_alike(zero_shot, files):

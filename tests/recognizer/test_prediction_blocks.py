@@ -85,9 +85,22 @@ def test_strict_stops_at_the_first_unreadable_image(recognizer, images):
         next(blocks)
 
 
-def test_arguments_are_checked_before_the_first_block(recognizer, images):
-    with pytest.raises(InputError, match="block_size must be at least 1; got 0"):
-        recognizer.predict_blocks(images, block_size=0)
+@pytest.mark.parametrize("block_size", [0, -1, 2.5, "3", float("nan")])
+def test_a_block_size_that_is_no_number_of_images_is_refused_at_once(
+    recognizer, images, block_size
+):
+    expected = f"block_size must be an integer of at least 1, or None; got {block_size!r}. Omit"
+    with pytest.raises(InputError, match=expected):
+        recognizer.predict_blocks(images, block_size=block_size)
+
+
+@pytest.mark.parametrize("workers", [-1, 2.5, "3"])
+def test_a_number_of_workers_that_is_no_count_is_refused_at_once(recognizer, images, workers):
+    expected = f"workers must be an integer of at least 0, or None; got {workers!r}. Omit workers"
+    with pytest.raises(InputError, match=expected):
+        recognizer.predict(images, workers=workers)
+    with pytest.raises(InputError, match=expected):
+        recognizer.predict_blocks(images, workers=workers)
 
 
 def test_vectors_and_images_in_memory_have_blocks_too(recognizer, images):

@@ -103,32 +103,11 @@ def test_labels_of_other_things_are_refused(train):
         fitted(others)
 
 
-def test_new_names_keep_what_all_labels_share(train, test):
-    recognizer = fitted(train, method="clip_adapter").calibrate(test)
-    more = recognizer.with_names([*NAMES, "crab"])
-    assert more.names == [*NAMES, "crab"]
-    old, new = recognizer.predict(test), more.predict(test)
-    np.testing.assert_allclose(new.logits[:, :4], old.logits, atol=1e-5)
-    assert new.calibration == old.calibration
-
-
-def test_the_same_names_keep_the_whole_calibration(train, test):
-    recognizer = fitted(train, method="clip_adapter").calibrate(test)
-    assert recognizer.calibration.record is not None
-    assert recognizer.with_names(NAMES).calibration is recognizer.calibration
-    assert recognizer.with_names(NAMES[::-1]).calibration.record is None
-
-
 def test_a_calibrator_setting_out_of_range_is_refused_before_the_fit(train):
     run = load_run(overrides=["method.name=linear", "calibrator.name=vector"])
     bad = replace(run, calibrator=Choice("vector", {"shrinkage": -1}))
     with pytest.raises(ConfigError, match="shrinkage"):
         Recognizer(bad, NAMES).fit(train, progress=lambda *_: pytest.fail("the fit started"))
-
-
-def test_a_linear_head_takes_no_new_names(train):
-    with pytest.raises(ConfigError, match="only the labels of the fit"):
-        fitted(train).with_names(["crab"])
 
 
 def test_untrained_tokens_and_out_of_distribution_images_give_one_warning_each(tmp_path):
@@ -295,36 +274,3 @@ def test_an_attribute_of_0_1_0_names_the_current_one(name, current):
     assert hasattr(recognizer, current)
     with pytest.raises(AttributeError, match=f"{name!r}; it is now {current!r}"):
         getattr(recognizer, name)
-
-
-def dense(test):
-    run = load_run(overrides=["method.name=dense_regions", "method.windows=1"])
-    return Recognizer(run, NAMES).calibrate(test)
-
-
-def test_where_labels_are_compared_new_ones_drop_the_calibration_with_one_warning(test):
-    with pytest.warns(
-        UserWarning, match=r"is dropped: with dense_regions .* calibrate again"
-    ) as caught:
-        more = dense(test).with_names([*NAMES, "crab"])
-    assert len(caught) == 1
-    assert caught[0].filename == __file__
-    assert (more.calibration, more.calibrated_on) == (None, None)
-
-
-@pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
-def test_where_labels_are_compared_the_same_ones_keep_the_calibration(order, test):
-    first = dense(test)
-    same, columns = first.with_names(NAMES[order]), range(len(NAMES))[order]
-    expected = first.predict(test).logits[:, list(columns)]
-    np.testing.assert_allclose(same.predict(test).logits, expected, atol=1e-5)
-
-
-def test_an_own_calibration_of_each_label_is_dropped_with_the_rest_in_one_warning(test):
-    run = load_run(
-        overrides=["method.name=zero_shot", "method.domain=softmax", "calibrator.name=vector"]
-    )
-    with pytest.warns(UserWarning, match=r"is dropped: with zero_shot") as caught:
-        more = Recognizer(run, NAMES).calibrate(test).with_names([*NAMES, "crab"])
-    assert len(caught) == 1
-    assert more.calibration is None

@@ -37,6 +37,8 @@ from surelabel.bench.result_cache import ResultCache
 from surelabel.config import load_run
 from surelabel.data import (
     find_images,
+    label_captions,
+    read_captions,
     read_feature_archive,
     read_labels,
     read_predictions,
@@ -56,7 +58,7 @@ from surelabel.encoders.prompts.templates import prompt_templates
 from surelabel.errors import SurelabelError
 from surelabel.features.cache import FeatureCache
 from surelabel.recognizer import Recognizer
-from surelabel.records import LabelledImages, Predictions, SkippedImage
+from surelabel.records import Captions, LabelledImages, Predictions, SkippedImage
 from surelabel.retrieval import Index
 from surelabel.training import Checkpoint
 
@@ -152,6 +154,33 @@ def write_voc(folder):
             f"<annotation><filename>{row}.png</filename><object><name>dog</name>"
             "<difficult>0</difficult></object></annotation>"
         )
+
+
+def write_captions(folder):
+    """Write captions in every format, and a word list."""
+    (folder / "captions.json").write_text(
+        '{"images": [{"id": 1, "file_name": "0.png"}, {"id": 2, "file_name": "1.png"}],'
+        '"annotations": [{"image_id": 1, "caption": "a dog"}, {"image_id": 2, "caption": "cats"}]}'
+    )
+    (folder / "captions.csv").write_text('image,caption\n0.png,"a dog, a cat"\n1.png,cats\n')
+    (folder / "captions.jsonl").write_text('{"path": "0.png", "captions": [{"text": "a dog"}]}\n')
+    (folder / "captions.txt").write_text("a dog\ntwo cats\n")
+    (folder / "words.tsv").write_text(
+        "label\tsynonyms\tkinds\texceptions\ndog\thound\tpuppy\thot dog\ncat\n"
+    )
+
+
+def read_all_captions(folder):
+    readers = [
+        lambda file=file: label_captions(read_captions(file), ["dog", "cat"])
+        for file in sorted(folder.glob("captions.*"))
+    ]
+    dogs = Captions(["a hot dog and a dog"])
+    for read in (*readers, lambda: label_captions(dogs, ["dog"], word_list=folder / "words.tsv")):
+        try:
+            read()
+        except SurelabelError as error:
+            check_message(error)
 
 
 def write_feature_archive(folder):
@@ -271,6 +300,7 @@ READERS = {
         write_coco, lambda folder: read_labels(folder / "labels.json"), (".json",)
     ),
     "labels voc": MutatedReader(write_voc, read_labels, (".xml",)),
+    "captions": MutatedReader(write_captions, read_all_captions),
     "feature archive": MutatedReader(
         write_feature_archive, lambda folder: read_feature_archive(folder / "vectors.npz")
     ),

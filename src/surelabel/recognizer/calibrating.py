@@ -1,16 +1,23 @@
 """Fit the calibrator of a recognizer on labelled or unlabelled images."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from scipy.special import expit
 from torch import Tensor
 
 from surelabel.arrays import Array, Flags
-from surelabel.calibration import cross_fitted_logits
+from surelabel.calibration import (
+    Calibrator,
+    UsesLabelTexts,
+    calibrator_for_images,
+    cross_fitted_logits,
+)
 from surelabel.config import Run
-from surelabel.decisions import record_validation
+from surelabel.decisions import ValidationRecord, record_validation
 from surelabel.encoders import Encoder, prompt_templates, reference_names
 from surelabel.errors import ConfigError, DataError, InputError
 from surelabel.features import FeatureCache, encode_image_files, encode_views
@@ -51,7 +58,14 @@ def check_recognizer_calibrator(run: Run, raw_score_entry: str | None) -> None:
 
 
 def fit_recognizer_calibration(
-    run: Run, raw: Array, targets: Array, known: Flags, *, folds: int = 0
+    run: Run,
+    raw: Array,
+    targets: Array,
+    known: Flags,
+    *,
+    vectors: npt.NDArray[np.floating] | None = None,
+    names_with_aliases: Sequence[str] = (),
+    folds: int = 0,
 ) -> CalibrationRecord:
     """Fit the calibrator of a run on labelled images and compute the validation record.
 
@@ -60,25 +74,48 @@ def fit_recognizer_calibration(
         raw: Log-odds, or raw scores if there is no link, ``(n, c)`` for n images and c labels.
         targets: Targets in [0, 1], ``(n, c)``.
         known: True where the target is known, ``(n, c)``.
+        vectors: Vectors of the images, ``(n, d)``. If None, there are no vectors.
+        names_with_aliases: Labels, length c, for calibrators that use text vectors. If empty, such
+            a calibrator keeps only its shared parameters for other labels.
         folds: Number of folds if ``raw`` contains out-of-fold scores, otherwise 0. The number is
             only used in the description of the calibration.
 
     Raises:
         InputError: If no known target is positive, or no known target is negative.
+        ConfigError: If the calibrator requires vectors and ``vectors`` is None.
     """
     make_calibrator, name = run.entry("calibrator"), run.calibrator.name
     n_images = int(known.any(axis=1).sum())
-    calibrator = make_calibrator().fit(raw, targets, known)
+    calibrator = calibrator_for_images(make_calibrator(), vectors).fit(raw, targets, known)
     record = None
     if n_images >= MIN_RECORD_IMAGES:
         logits = cross_fitted_logits(
-            make_calibrator, raw, targets, known, folds=RECORD_FOLDS, seed=run.seed
+            make_calibrator,
+            raw,
+            targets,
+            known,
+            vectors=vectors,
+            folds=RECORD_FOLDS,
+            seed=run.seed,
         )
         record = record_validation(logits, targets, known)
     description = f"{name} on {n_images} labelled images"
     if folds:
         description += f" ({folds}-fold cross-validation)"
-    return CalibrationRecord(name, calibrator, description, record)
+    return _make_calibration_record(name, calibrator, description, record, names_with_aliases)
+
+
+def _make_calibration_record(
+    name: str,
+    calibrator: Calibrator,
+    description: str,
+    record: ValidationRecord | None,
+    names_with_aliases: Sequence[str],
+) -> CalibrationRecord:
+    """Return the record of a calibrator, without the vectors of the calibration images."""
+    fit_labels = tuple(names_with_aliases) if isinstance(calibrator, UsesLabelTexts) else ()
+    calibrator = calibrator_for_images(calibrator, None)
+    return CalibrationRecord(name, calibrator, description, record, fit_labels=fit_labels)
 
 
 def fit_recognizer_calibration_without_labels(
@@ -88,6 +125,7 @@ def fit_recognizer_calibration_without_labels(
     raw: Array,
     paths: Sequence[str],
     *,
+    image_vectors: npt.NDArray[np.floating] | None = None,
     cache: FeatureCache | None = None,
     progress: Progress | None = None,
 ) -> CalibrationRecord:
@@ -108,6 +146,8 @@ def fit_recognizer_calibration_without_labels(
             both reference words.
         raw: Log-odds of the images in ``paths``, or raw scores if there is no link, ``(n, c)``.
         paths: Paths of the images, length n; unreadable images are left out.
+        image_vectors: Vectors of the images for the calibrator, ``(n, d)``. If None, there are no
+            vectors.
         cache: Cache of image features.
         progress: Function called with the number of encoded images and the total number of images,
             first while whole images are encoded, then while windows are encoded.
@@ -115,7 +155,8 @@ def fit_recognizer_calibration_without_labels(
     Raises:
         InputError: If ``raw`` does not have one row per image and one column per label.
         DataError: If no image can be read.
-        ConfigError: If the encoder has no text encoder, or accepts no images.
+        ConfigError: If the encoder has no text encoder, or accepts no images, or if the calibrator
+            requires vectors and ``image_vectors`` is None.
 
     Source:
         none; ours. The page docs/calibrators.md compares this calibration with calibration on
@@ -131,13 +172,18 @@ def fit_recognizer_calibration_without_labels(
         )
     rows, vectors = _encode_windows_for_calibrating(encoder, paths, cache, progress)
     targets = _presence_probabilities_for_calibrating(run, encoder, names_with_aliases, vectors)
-    calibrator = run.entry("calibrator")().fit(raw[rows], targets)
+    calibrator = calibrator_for_images(
+        run.entry("calibrator")(), image_vectors, np.asarray(rows, dtype=np.int64)
+    ).fit(raw[rows], targets)
     logits = calibrator.logits(raw[rows])
     enough = len(rows) >= MIN_RECORD_IMAGES
     record = record_validation(logits, expit(logits)) if enough else None
     name = run.calibrator.name
     description = f"{name} on pseudo-labels of {len(rows)} images without labels"
-    return CalibrationRecord(name, calibrator, description, record, uses_labels=False)
+    calibration = _make_calibration_record(
+        name, calibrator, description, record, names_with_aliases
+    )
+    return replace(calibration, uses_labels=False)
 
 
 def _encode_windows_for_calibrating(

@@ -9,7 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.arrays import LOGIT_LIMIT, Array
-from surelabel.calibration import CALIBRATORS, Calibrator, estimate_label_shift
+from surelabel.calibration import (
+    CALIBRATORS,
+    Calibrator,
+    LabelTexts,
+    UsesLabelTexts,
+    calibrator_for_images,
+    estimate_label_shift,
+)
 from surelabel.config import Run
 from surelabel.decisions import ValidationRecord
 from surelabel.encoders import Encoder, embedded_calibration
@@ -35,6 +42,8 @@ class CalibrationRecord:
             another image collection. If the tuple is empty, there is no shift.
         uses_labels: Whether the calibrator and the record were computed from labels. Guarantees
             require a record that was computed from labels.
+        fit_labels: Labels of the calibration images, if the calibrator computes parameters of other
+            labels from text vectors; otherwise empty. Aliases are separated by ``|``.
     """
 
     name: str
@@ -43,14 +52,19 @@ class CalibrationRecord:
     record: ValidationRecord | None = None
     shift: tuple[float, ...] = ()
     uses_labels: bool = True
+    fit_labels: tuple[str, ...] = ()
 
-    def logits(self, raw: npt.ArrayLike) -> Array:
+    def logits(self, raw: npt.ArrayLike, vectors: npt.NDArray[np.floating] | None = None) -> Array:
         """Return calibrated log-odds in [-40, 40], ``(n, c)``, for n images and c labels.
 
         Args:
             raw: Log-odds, or raw scores if there is no link, ``(n, c)``.
+            vectors: Vectors of the images, ``(n, d)``. If None, there are no vectors.
+
+        Raises:
+            ConfigError: If the calibrator requires vectors and ``vectors`` is None.
         """
-        logits = self.calibrator.logits(raw)
+        logits = calibrator_for_images(self.calibrator, vectors).logits(raw)
         if not self.shift:
             return logits
         return (logits + self.shift).clip(-LOGIT_LIMIT, LOGIT_LIMIT)
@@ -63,16 +77,26 @@ class CalibrationRecord:
             state["shift"] = list(self.shift)
         if not self.uses_labels:
             state["labelled"] = False
+        if self.fit_labels:
+            state["labels"] = list(self.fit_labels)
         return state
 
-    def for_new_names(self) -> "CalibrationRecord | None":
+    def for_new_names(
+        self, texts: tuple[LabelTexts, LabelTexts] | None = None
+    ) -> "CalibrationRecord | None":
         """Return a calibration for other labels, without the parameters per label.
 
         If parameters are dropped, emit one warning. If the labels share no parameters, return None.
+
+        Args:
+            texts: Text vectors of ``fit_labels`` and of the other labels, for calibrators that use
+                text vectors. If None, only the shared parameters of the calibrator are kept.
         """
-        if self.calibrator.shares_parameters and not self.shift:
-            return replace(self, record=None)
-        shared = self.calibrator.shared_calibrator()
+        shared, keeps_all = self.calibrator.shared_calibrator(), self.calibrator.shares_parameters
+        if texts and isinstance(self.calibrator, UsesLabelTexts):
+            shared, keeps_all = self.calibrator.with_label_texts(*texts), True
+        if shared and keeps_all and not self.shift:
+            return replace(self, calibrator=shared, record=None)
         name = next((n for n, entry in CALIBRATORS.items() if entry is type(shared)), None)
         title = f"{self.name}, adapted to a label shift" if self.shift else self.name
         consequence = (
@@ -81,14 +105,22 @@ class CalibrationRecord:
             else "The calibration is dropped: calibrate again to obtain probabilities."
         )
         warnings.warn(
-            f"The calibration ({title}) has parameters per label. {consequence}", stacklevel=3
+            f"The calibration ({title}) has parameters per label. {consequence}", stacklevel=4
         )
         if shared is None or name is None:
             return None
         description = f"{self._description_without_shift}, shared parameters only"
-        return CalibrationRecord(name, shared, description, uses_labels=self.uses_labels)
+        return CalibrationRecord(
+            name,
+            shared,
+            description,
+            uses_labels=self.uses_labels,
+            fit_labels=self.fit_labels if isinstance(shared, UsesLabelTexts) else (),
+        )
 
-    def adapt_to_shift(self, raw: npt.ArrayLike) -> "CalibrationRecord":
+    def adapt_to_shift(
+        self, raw: npt.ArrayLike, vectors: npt.NDArray[np.floating] | None = None
+    ) -> "CalibrationRecord":
         """Return the calibration, adapted to an image collection with other label frequencies.
 
         The reference frequency of a label is the mean calibrated probability on the calibration
@@ -99,9 +131,11 @@ class CalibrationRecord:
         Args:
             raw: Log-odds, or raw scores if there is no link, ``(n, c)``, of n unlabelled images and
                 c labels.
+            vectors: Vectors of the images, ``(n, d)``. If None, there are no vectors.
 
         Raises:
             NotFitted: If the calibration has no validation record.
+            ConfigError: If the calibrator requires vectors and ``vectors`` is None.
             InputError: If the estimate of the label frequencies does not converge.
         """
         if self.record is None:
@@ -112,7 +146,9 @@ class CalibrationRecord:
         known = self.record.predicted_positives[:, 0]
         prior = (self.record.expected_true_positives[:, 0] + 0.5) / (known + 1)
         estimate = estimate_label_shift(
-            self.calibrator.logits(raw), prior, pseudo_count=PRIOR_PSEUDO_COUNT
+            calibrator_for_images(self.calibrator, vectors).logits(raw),
+            prior,
+            pseudo_count=PRIOR_PSEUDO_COUNT,
         )
         if not estimate.converged:
             raise InputError(
@@ -142,6 +178,7 @@ def restore_calibration_record(
         return None
     name, description = state.get("calibrator"), state.get("about")
     shift, uses_labels = state.get("shift", []), state.get("labelled", True)
+    fit_labels = state.get("labels", [])
     if name not in list(CALIBRATORS) or "state" not in state or not isinstance(description, str):
         raise DataError(
             f"calibration.json must contain one of {', '.join(CALIBRATORS)} with its state and a "
@@ -160,8 +197,15 @@ def restore_calibration_record(
             f"labelled in calibration.json must be true or false; got {uses_labels!r}. "
             "Calibrate again."
         )
+    if not isinstance(fit_labels, list) or not all(isinstance(label, str) for label in fit_labels):
+        raise DataError(
+            f"labels in calibration.json must be a list of texts; got {fit_labels!r}. "
+            "Calibrate again."
+        )
     calibrator = CALIBRATORS[name]().restore(state["state"])
-    return CalibrationRecord(name, calibrator, description, record, tuple(shift), uses_labels)
+    return CalibrationRecord(
+        name, calibrator, description, record, tuple(shift), uses_labels, tuple(fit_labels)
+    )
 
 
 def shipped_calibration_record(run: Run, encoder: Encoder) -> CalibrationRecord | None:

@@ -8,7 +8,7 @@ from surelabel.methods import Method, method_is_student
 from surelabel.recognizer.calibrating import check_recognizer_calibrator
 from surelabel.recognizer.feature_extraction import feature_extraction_kinds_of_method
 from surelabel.recognizer.fitting import make_link_for_fitting, make_objective_for_fitting
-from surelabel.records import Images, LabelledFeatures, LabelledImages
+from surelabel.records import Images, LabelledFeatures, LabelledImages, LabelledTexts
 
 FEATURE_DESCRIPTIONS = {
     "patches": "patch features",
@@ -76,9 +76,39 @@ def check_fit_compatibility(
         raise ConfigError(f"folds must be 0 (no cross-validation) or at least 2; got {folds}.")
     if "pixels" in method.needs:
         _check_encoder_training_compatibility(run.method.name, encoder, source, folds)
-    objective = make_objective_for_fitting(run, encoder, names)
+    objective = make_objective_for_fitting(run, encoder, names, method)
     if folds:
         check_recognizer_calibrator(run, None if objective.link else run.loss.name)
+
+
+def check_text_fit_compatibility(
+    run: Run, method: Method, encoder: Encoder, names: list[str], source: object, folds: int
+) -> None:
+    """Check that method and data of a fit are both for texts, and that the settings are compatible.
+
+    Raises:
+        ConfigError: If the method is not fitted on texts, if ``source`` is not ``LabelledTexts``,
+            or if a setting is not compatible with the method or the encoder.
+    """
+    run.entry("calibrator")()  # raises an error if a setting is out of range
+    name = run.method.name
+    if method.learns_from != "texts":
+        raise ConfigError(
+            f"{name} is not fitted on texts; got {type(source).__name__}. Give images, or use "
+            "method.name=tai."
+        )
+    if not isinstance(source, LabelledTexts):
+        raise ConfigError(
+            f"{name} is fitted on texts with labels; got {type(source).__name__}. Give "
+            "LabelledTexts, such as data.label_captions returns, or use method.name=coop for "
+            "annotated images."
+        )
+    if folds:
+        raise ConfigError(
+            f"folds requires annotated images; {name} is fitted on texts. Remove folds and "
+            "calibrate afterwards."
+        )
+    make_objective_for_fitting(run, encoder, names, method)
 
 
 def _check_unlabelled_fit_compatibility(

@@ -88,5 +88,9 @@ def _calibration_budget_of_evaluation_run(
         return None
     raw = recognizer.logits_of(evaluation.predictions.scores)
     return estimate_calibration_budget(
-        recognizer.run.entry("calibrator"), raw, evaluation.targets, evaluation.known
+        recognizer.run.entry("calibrator"),
+        raw,
+        evaluation.targets,
+        evaluation.known,
+        vectors=evaluation.predictions.features,
     )

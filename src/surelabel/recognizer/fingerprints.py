@@ -1,7 +1,8 @@
-"""Hashes that identify a recognizer, and the run and data of a fit."""
+"""Hashes that identify a recognizer, the run and data of a fit, and its checkpoint."""
 
 import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 
 from surelabel.config import Run
 from surelabel.encoders import Encoder
@@ -10,6 +11,7 @@ from surelabel.methods import Method, UsesFitLabels
 from surelabel.migration import choice_before_migration, weights_before_migration
 from surelabel.recognizer.calibration_record import CalibrationRecord
 from surelabel.recognizer.fitting import FittingData
+from surelabel.training import Checkpoint
 
 
 def recognizer_fingerprint(
@@ -44,3 +46,19 @@ def run_fingerprint(run: Run, names_with_aliases: Sequence[str], data: FittingDa
     for tensor in (data.targets, data.known, data.features.pooled):
         digest.update(tensor.numpy().tobytes())
     return f"{run.method.name} on {len(data.paths)} images, {digest.hexdigest()[:16]}"
+
+
+def checkpoint_of_fit(
+    path: str | Path | None, run: Run, names_with_aliases: Sequence[str], data: FittingData
+) -> Checkpoint | None:
+    """Return the checkpoint of a fit, which only a fit of the same run and data resumes.
+
+    Args:
+        path: File of the checkpoint. If None, the fit has no checkpoint.
+        run: Run of the fit.
+        names_with_aliases: Labels; aliases are separated by ``|``.
+        data: Training data of the fit.
+    """
+    if not path:
+        return None
+    return Checkpoint(path, run_id=run_fingerprint(run, names_with_aliases, data))

@@ -11,7 +11,7 @@ from surelabel.recognizer.recognizer import Recognizer
 from surelabel.records import SkippedImage
 from surelabel.retrieval import Index, IndexStatus
 from surelabel.retrieval.index_manifest import check_index_manifest_folder
-from surelabel.retrieval.index_root import common_index_root
+from surelabel.retrieval.index_root import common_index_root, default_index_root
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def index_images_with_recognizer(
     images = list(dict.fromkeys(map(os.path.abspath, images)))
     if not (Path(folder) / "index.json").exists():
         check_index_manifest_folder(Path(folder))
-        root = root or common_index_root(images, default=os.path.dirname(os.path.abspath(folder)))
+        root = root or common_index_root(images, default_index_root(folder))
         return _add_images_while_indexing(folder, None, recognizer, images, root, progress)
     index = Index.open(folder, root=root)
     _check_indexing_recognizer(index, recognizer)
@@ -109,6 +109,7 @@ def _add_images_while_indexing(
 
     Raises:
         NoReadableImage: If there is no index yet, and no image can be read.
+        DataError: If another process creates the index at the same time.
     """
     n_added, skipped = 0, list[SkippedImage]()
     if index is not None and not images:
@@ -120,7 +121,8 @@ def _add_images_while_indexing(
             if index is not None:
                 index.add(block)
             elif len(block):
-                index = Index.create(folder, replace(block, skipped=tuple(skipped)), root=root)
+                first = replace(block, skipped=tuple(skipped))
+                index = Index.create(folder, first, root=root, must_be_new=True)
     except NoReadableImage:
         if index is None:
             raise

@@ -1,14 +1,14 @@
 """Resolve, encode and align the inputs of a recognizer: images or precomputed features."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from io import IOBase
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
+from torch import Tensor
 
 from surelabel.data import align_to_vocabulary, find_images
 from surelabel.encoders import Encoder
@@ -16,16 +16,21 @@ from surelabel.errors import ConfigError, InputError
 from surelabel.features import (
     EncodedImages,
     FeatureCache,
-    name_of_image_in_memory,
     normalize_precomputed_vectors,
 )
 from surelabel.methods import METHODS, Method
 from surelabel.recognizer.feature_extraction import extract_features
+from surelabel.recognizer.images_in_memory import (
+    FileContent,
+    ImagesInMemory,
+    array_input_error,
+    image_in_memory,
+)
 from surelabel.recognizer.user_warnings import warn_unannotated_labels
 from surelabel.records import Images, LabelledFeatures, LabelledImages
 
 LabelledInput = LabelledImages | LabelledFeatures
-ImageInput = str | Path | Image.Image | bytes | npt.NDArray[np.uint8]  # one image
+ImageInput = str | Path | Image.Image | FileContent | npt.NDArray[np.uint8]  # one image
 RecognizerInput = Images | LabelledInput | ImageInput | Sequence[ImageInput] | npt.NDArray[Any]
 
 
@@ -37,25 +42,6 @@ class Table(Protocol):
 
     def __getitem__(self, names: list[str], /) -> Any:
         """Return the columns with the given names."""
-
-
-@dataclass(frozen=True)
-class ImagesInMemory:
-    """Images without labels that are not files.
-
-    Attributes:
-        images: PIL images, or contents of image files as bytes, length n.
-    """
-
-    images: Sequence[Image.Image | bytes]
-
-    @cached_property
-    def paths(self) -> Sequence[str]:
-        """Names of the images in place of paths: ``image 0``, ``image 1`` and so on."""
-        return [name_of_image_in_memory(row) for row in range(len(self.images))]
-
-    def __len__(self) -> int:
-        return len(self.images)
 
 
 ResolvedInput = Images | ImagesInMemory | LabelledInput
@@ -70,8 +56,8 @@ def resolve_recognizer_input(source: RecognizerInput) -> ResolvedInput:
 
     Raises:
         DataError: If ``source`` is a single path without images.
-        InputError: If an array contains neither vectors nor pixels, or if a sequence contains
-            different kinds of images.
+        InputError: If an array contains neither vectors nor pixels, if a sequence contains
+            different kinds of images, or if ``source`` or an item has another type.
     """
     if isinstance(source, Images | LabelledImages | LabelledFeatures):
         return source
@@ -79,12 +65,12 @@ def resolve_recognizer_input(source: RecognizerInput) -> ResolvedInput:
         source = np.asarray(source)
     if isinstance(source, str | Path):
         return Images(find_images([source]))
-    if isinstance(source, Image.Image | bytes):
-        return ImagesInMemory([source])
+    if isinstance(source, Image.Image | FileContent):
+        return ImagesInMemory([image_in_memory(source)])
     if isinstance(source, np.ndarray) and source.dtype.kind not in "OUS":
         return _resolve_recognizer_array(source)
-    items = list(source)
-    in_memory = [item for item in items if isinstance(item, Image.Image | bytes | np.ndarray)]
+    items = _list_recognizer_input(source)
+    in_memory = [item for item in items if not isinstance(item, str | Path)]
     if in_memory and len(in_memory) < len(items):
         raise InputError(
             f"Images must be all files or all in memory; got {len(in_memory)} images in memory "
@@ -92,8 +78,37 @@ def resolve_recognizer_input(source: RecognizerInput) -> ResolvedInput:
         )
     if not in_memory:
         return Images([str(path) for path in items])
-    return ImagesInMemory(
-        [_image_of_pixels(item) if isinstance(item, np.ndarray) else item for item in in_memory]
+    return ImagesInMemory([image_in_memory(item) for item in in_memory])
+
+
+def _list_recognizer_input(source: object) -> list[ImageInput]:
+    """Return the items of a sequence of images.
+
+    Raises:
+        InputError: If ``source`` is not a sequence, or if an item is neither a path nor an image.
+    """
+    if isinstance(source, Tensor):
+        raise array_input_error(source)
+    if isinstance(source, Mapping | IOBase) or not isinstance(source, Iterable):
+        raise _type_input_error(type(source).__name__)
+    if isinstance(source, np.ndarray) and source.ndim != 1:
+        raise InputError(
+            f"An array of paths or images must have the shape (n,); got {source.shape}. Give one "
+            "column of the array."
+        )
+    items = list(source)
+    for index, item in enumerate(items):
+        if isinstance(item, Tensor):
+            raise array_input_error(item)
+        if not isinstance(item, str | Path | Image.Image | FileContent | np.ndarray):
+            raise _type_input_error(f"{type(item).__name__} at index {index} of a list")
+    return items
+
+
+def _type_input_error(description: str) -> InputError:
+    return InputError(
+        "Images must be paths, PIL images, contents of image files as bytes, or NumPy arrays; got "
+        f"{description}. Give one image, a flat list of images, or an array of feature vectors."
     )
 
 
@@ -171,23 +186,8 @@ def _resolve_recognizer_array(array: npt.NDArray[Any]) -> ImagesInMemory | Label
     if array.dtype.kind == "f" and array.ndim == 2:
         return LabelledFeatures(array, (), np.zeros((len(array), 0)))
     if array.ndim == 4:
-        return ImagesInMemory([_image_of_pixels(pixels) for pixels in array])
-    return ImagesInMemory([_image_of_pixels(array)])
-
-
-def _image_of_pixels(pixels: npt.NDArray[Any]) -> Image.Image:
-    """Return an RGB image of 8-bit pixels, ``(h, w, 3)``.
-
-    Raises:
-        InputError: If the array has another shape or type, or no pixels.
-    """
-    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or not pixels.size:
-        raise InputError(
-            "An array must contain feature vectors (floats of shape (n, d)) or RGB pixels (uint8 "
-            f"of shape (h, w, 3) or (n, h, w, 3)); got {pixels.dtype} of shape {pixels.shape}. "
-            "Convert the array, or give the paths of image files."
-        )
-    return Image.fromarray(np.ascontiguousarray(pixels))
+        return ImagesInMemory([image_in_memory(pixels) for pixels in array])
+    return ImagesInMemory([image_in_memory(array)])
 
 
 def encode_recognizer_input(

@@ -7,8 +7,10 @@ from pathlib import Path
 from surelabel.config import Run, load_run
 from surelabel.errors import ConfigError, InputError, UnknownName
 from surelabel.files import restore_folder
-from surelabel.methods import METHODS, method_is_student
+from surelabel.methods import METHODS, LearnsFromImages
 from surelabel.recognizer.recognizer import Recognizer
+
+FIT_ARGUMENTS = {"labels": "DATASET", "images": "IMAGES", "texts": "CAPTIONS --labels LABELS"}
 
 
 def resolve_model(
@@ -82,8 +84,8 @@ def _resolve_model_to_encoder_run(model: str, template: str | None, settings: Se
     ]
     run = load_run(overrides=overrides)
     entry = METHODS[run.method.name]
-    if entry.learns_from == "labels" or method_is_student(entry):
-        data = "DATASET" if entry.learns_from == "labels" else "IMAGES"
+    if entry.learns_from != "nothing" and not issubclass(entry, LearnsFromImages):
+        data = FIT_ARGUMENTS[entry.learns_from]
         raise ConfigError(
             f"{run.method.name} requires training on {entry.learns_from}; got the encoder "
             f"{model}. Run `surelabel fit {data} --method {run.method.name} --out FOLDER` and "

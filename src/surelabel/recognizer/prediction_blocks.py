@@ -1,39 +1,29 @@
-"""Encode images block by block for prediction, and join the predictions of several blocks.
-
-The features of only one block are in memory at a time. The joined predictions of n images and c
-labels are arrays ``(n, c)`` in memory, and the image vectors are in a temporary file.
-"""
+"""Encode and score images block by block: the features of only one block are in memory."""
 
 import ctypes
-import itertools
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import torch
 
 from surelabel.encoders import Encoder
-from surelabel.errors import NoReadableImage
+from surelabel.errors import InputError, NoReadableImage
 from surelabel.features import EncodedImages, FeatureCache
 from surelabel.methods import Method, UsesViews
 from surelabel.progress import Progress
 from surelabel.recognizer.feature_extraction import feature_extraction_kinds_of_method
-from surelabel.recognizer.image_vector_file import ImageVectorFile
-from surelabel.recognizer.inputs import (
-    ImagesInMemory,
-    ResolvedInput,
-    encode_recognizer_input,
-)
+from surelabel.recognizer.images_in_memory import ImagesInMemory
+from surelabel.recognizer.inputs import ResolvedInput, encode_recognizer_input
 from surelabel.records import (
     EncodingStats,
     Features,
     Images,
     LabelledFeatures,
-    Predictions,
     SkippedImage,
 )
 
@@ -76,6 +66,26 @@ def images_per_prediction_block(method: Method) -> int:
     if feature_extraction_kinds_of_method(method) != ["images"]:
         return IMAGES_PER_PATCH_BLOCK
     return IMAGES_PER_VIEW_BLOCK if isinstance(method, UsesViews) else IMAGES_PER_BLOCK
+
+
+def check_prediction_count(name: str, value: int | None, *, minimum: int) -> None:
+    """Check an argument that is a number of images or processes, or None.
+
+    Args:
+        name: Name of the argument in the error message.
+        value: Value of the argument.
+        minimum: Minimum value.
+
+    Raises:
+        InputError: If the value is not an integer, or is below ``minimum``.
+    """
+    if value is None:
+        return
+    if not isinstance(value, int | np.integer) or value < minimum:
+        raise InputError(
+            f"{name} must be an integer of at least {minimum}, or None; got {value!r}. Omit "
+            f"{name} for the default."
+        )
 
 
 def encode_prediction_blocks(
@@ -133,11 +143,13 @@ class ImageScores:
 
     Attributes:
         scores: Scores of n images and c labels, ``(n, c)``.
+        vectors: Vectors of the images, ``(n, d)``.
         rows: Index of each readable image in the source, ``(n,)``.
         skipped: Images that could not be read, each with the reason.
     """
 
     scores: npt.NDArray[np.float32]
+    vectors: npt.NDArray[np.float16]
     rows: npt.NDArray[np.int64]
     skipped: Sequence[SkippedImage]
 
@@ -150,14 +162,14 @@ def score_images_in_blocks(
     *,
     progress: Progress | None = None,
 ) -> ImageScores:
-    """Return the scores of images, with the features of only one block in memory.
+    """Return the scores and vectors of images, with other features of only one block in memory.
 
     The arguments are those of :func:`encode_prediction_blocks`.
 
     Raises:
         DataError: If no image can be read.
     """
-    scores, rows, skipped = [], [], list[SkippedImage]()
+    scores, vectors, rows, skipped = [], [], [], list[SkippedImage]()
     block_size = images_per_prediction_block(method)
     for block in encode_prediction_blocks(
         source, method, encoder, cache, block_size=block_size, progress=progress
@@ -165,8 +177,11 @@ def score_images_in_blocks(
         skipped += block.skipped
         if block.encoded is not None:
             scores.append(compute_image_scores(method, block.encoded.features))
+            vectors.append(half_precision_image_vectors(block.encoded.features))
             rows.append(block.rows)
-    return ImageScores(np.concatenate(scores), np.concatenate(rows), tuple(skipped))
+    return ImageScores(
+        np.concatenate(scores), np.concatenate(vectors), np.concatenate(rows), tuple(skipped)
+    )
 
 
 @torch.no_grad()
@@ -174,6 +189,12 @@ def compute_image_scores(method: Method, features: Features) -> npt.NDArray[np.f
     """Return the scores ``(n, c)`` of a method for n images and c labels."""
     scores: npt.NDArray[np.float32] = method(features).cpu().numpy().astype(np.float32)
     return scores
+
+
+def half_precision_image_vectors(features: Features) -> npt.NDArray[np.float16]:
+    """Return the image vectors of predictions and calibrators, ``(n, d)``."""
+    vectors: npt.NDArray[np.float16] = features.pooled.cpu().numpy().astype(np.float16)
+    return vectors
 
 
 def _no_readable_image_error(error: NoReadableImage, n_images: int) -> NoReadableImage:
@@ -188,6 +209,7 @@ def _no_readable_image_error(error: NoReadableImage, n_images: int) -> NoReadabl
 
 def _return_free_memory() -> None:
     """Return the memory of the block before to the system; worker processes would inherit it."""
+    pa.default_memory_pool().release_unused()
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of the GNU C library only
         if trim:
@@ -216,75 +238,3 @@ def _progress_of_prediction_block(progress: Progress, start: int, n_images: int)
         progress(most, n_images)
 
     return show_progress
-
-
-def join_prediction_blocks(
-    blocks: Iterator[Predictions], *, n_images: int, folder: Path
-) -> Predictions:
-    """Return the predictions of all blocks, in order.
-
-    The peak memory is that of one block and of the arrays ``(n, c)``. With more than one block, the
-    image vectors are written to a temporary file, which is mapped into memory and has no name. The
-    operating system deletes this file when no process uses it.
-
-    Args:
-        blocks: Predictions of one recognizer, at least one block.
-        n_images: Total number of images of all blocks, with unreadable images.
-        folder: Folder of the temporary file. If the folder cannot be written, the folder for
-            temporary files is used.
-
-    Raises:
-        DataError: If the image vectors cannot be written.
-    """
-    first, second = next(blocks), next(blocks, None)
-    if second is None:
-        return first
-    with ImageVectorFile(folder) as vectors:
-        return _join_prediction_blocks(
-            first, itertools.chain((first, second), blocks), n_images, vectors
-        )
-
-
-def _join_prediction_blocks(
-    first: Predictions, blocks: Iterator[Predictions], n_images: int, vectors: ImageVectorFile
-) -> Predictions:
-    """Return the predictions of all blocks; ``first`` is also the first of ``blocks``."""
-    scores = np.empty((n_images, len(first.names)), first.scores.dtype)
-    logits = None if first.logits is None else np.empty_like(scores, dtype=first.logits.dtype)
-    paths: list[str] = []
-    hashes: list[str] = []
-    skipped: list[SkippedImage] = []
-    stats = EncodingStats(0, 0.0, 0.0)
-    for block in blocks:
-        rows = slice(len(paths), len(paths) + len(block))
-        scores[rows] = block.scores
-        if logits is not None and block.logits is not None:
-            logits[rows] = block.logits
-        if block.features is not None:
-            vectors.append(block.features)
-        paths += block.paths
-        hashes += block.hashes or ()
-        skipped += block.skipped
-        stats = add_encoding_stats(stats, block.encoding_stats)
-    return replace(
-        first,
-        paths=paths,
-        scores=scores[: len(paths)],
-        logits=None if logits is None else logits[: len(paths)],
-        features=vectors.read(len(paths)),
-        skipped=tuple(skipped),
-        encoding_stats=stats,
-        hashes=hashes or None,
-    )
-
-
-def add_encoding_stats(total: EncodingStats, block: EncodingStats | None) -> EncodingStats:
-    """Return the sums of two encoding statistics."""
-    if block is None:
-        return total
-    return EncodingStats(
-        total.n_cached + block.n_cached,
-        total.decode_seconds + block.decode_seconds,
-        total.model_seconds + block.model_seconds,
-        total.encoder_passes + block.encoder_passes,
-    )

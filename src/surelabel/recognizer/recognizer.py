@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
-from surelabel.arrays import LOGIT_LIMIT, Array, Flags
+from surelabel.arrays import Array, Flags
 from surelabel.config import Choice, Run
 from surelabel.data import parse_label_names
 from surelabel.encoders import Encoder, load_encoder
-from surelabel.errors import ConfigError, DataError, InputError, NotFitted
+from surelabel.errors import InputError, NotFitted
 from surelabel.features import FeatureCache, add_text_feature_cache, default_feature_cache_folder
 from surelabel.files import read_replaceable_folder
 from surelabel.links import Link
@@ -31,8 +30,9 @@ from surelabel.recognizer.calibration_record import (
 from surelabel.recognizer.compatibility import (
     check_encoder_method_compatibility,
     check_fit_compatibility,
+    check_text_fit_compatibility,
 )
-from surelabel.recognizer.fingerprints import recognizer_fingerprint, run_fingerprint
+from surelabel.recognizer.fingerprints import checkpoint_of_fit, recognizer_fingerprint
 from surelabel.recognizer.fitting import (
     FittingData,
     fit_recognizer_method,
@@ -41,46 +41,45 @@ from surelabel.recognizer.fitting import (
     make_method_for_fitting,
     resolve_run_for_fitting,
 )
+from surelabel.recognizer.fitting_data import encode_fitting_data, encode_text_fitting_data
 from surelabel.recognizer.inputs import (
     LabelledInput,
     RecognizerInput,
     ResolvedInput,
     align_recognizer_input_labels,
-    encode_recognizer_input,
     resolve_recognizer_files,
     resolve_recognizer_input,
     resolve_recognizer_targets,
 )
-from surelabel.recognizer.localization import compute_localization_maps
-from surelabel.recognizer.prediction_blocks import (
-    EncodedBlock,
-    ImageScores,
-    compute_image_scores,
-    encode_prediction_blocks,
-    images_per_prediction_block,
-    join_prediction_blocks,
-    score_images_in_blocks,
-)
-from surelabel.recognizer.saving import (
-    SavedRecognizer,
+from surelabel.recognizer.loading import (
     check_saved_recognizer_fingerprint,
     load_saved_recognizer_weights,
     read_saved_recognizer,
-    write_saved_recognizer,
 )
+from surelabel.recognizer.localization import compute_localization_maps
+from surelabel.recognizer.prediction_blocks import (
+    ImageScores,
+    check_prediction_count,
+    encode_prediction_blocks,
+    half_precision_image_vectors,
+    images_per_prediction_block,
+    score_images_in_blocks,
+)
+from surelabel.recognizer.prediction_joining import join_prediction_blocks
+from surelabel.recognizer.saving import saved_recognizer_contents, write_saved_recognizer
 from surelabel.recognizer.scikit_learn import ScikitLearnInterface
+from surelabel.recognizer.score_conversion import ScoreConversion, predict_encoded_blocks
 from surelabel.recognizer.unlabelled_fitting import fit_unlabelled
 from surelabel.recognizer.user_warnings import (
-    warn_dropped_calibration,
-    warn_few_steps,
-    warn_out_of_distribution,
     warn_skipped_images,
     warn_untrained_labels,
-    warn_unused_labels,
 )
-from surelabel.records import Images, LabelledImages, Predictions
+from surelabel.recognizer.vocabulary_change import (
+    calibration_after_vocabulary_change,
+    check_vocabulary_can_change,
+)
+from surelabel.records import Features, Images, LabelledImages, LabelledTexts, Predictions
 from surelabel.summaries import Summary
-from surelabel.training import Checkpoint, delete_checkpoint, feature_batch_tensors
 
 
 class Recognizer(ScikitLearnInterface):
@@ -188,7 +187,7 @@ class Recognizer(ScikitLearnInterface):
 
     def fit(
         self,
-        source: RecognizerInput,
+        source: RecognizerInput | LabelledTexts,
         targets: npt.ArrayLike | None = None,
         *,
         folds: int = 0,
@@ -202,7 +201,9 @@ class Recognizer(ScikitLearnInterface):
 
         Args:
             source: Images or precomputed features with labels. A method that is fitted on
-                unlabelled images also accepts paths or a folder, and ignores labels.
+                unlabelled images also accepts paths or a folder, and ignores labels. A method that
+                is fitted on texts accepts only ``LabelledTexts``, to which sentences of prompt
+                templates are added.
             targets: Targets of n images and c labels, 1 = positive, 0 = negative, NaN = unknown,
                 ``(n, c)``, if ``source`` contains only paths or vectors ``(n, d)``.
             folds: Number of cross-validation folds, at least 2, to calibrate on the images of
@@ -214,8 +215,8 @@ class Recognizer(ScikitLearnInterface):
                 ``folds``, there is one more file for each fold. ``save`` deletes these files, so
                 that the fit is not lost if the recognizer cannot be saved.
             progress: Function called with the number of finished items and the total number of
-                items. The items are first encoded images, then training epochs (for self-training,
-                training images of an epoch), then folds.
+                items. The items are first encoded images or sentences, then training epochs (for
+                self-training, training images of an epoch), then folds.
 
         Raises:
             ConfigError: If the method has no parameters to fit, does not support ``folds``, or is
@@ -226,34 +227,63 @@ class Recognizer(ScikitLearnInterface):
             DataError: If no image can be read, or if ``checkpoint`` is damaged or belongs to
                 another run.
         """
-        resolved = resolve_recognizer_targets(source, targets, self.names)
-        check_fit_compatibility(
-            self.run, self.method, self.encoder, self.names_with_aliases, resolved, folds
-        )
-        if self.method.learns_from == "images":
-            return self._fit_unlabelled(resolved, checkpoint, progress)
-        assert not isinstance(resolved, Images)  # checked above: these have no labels
-        data = self._encode_training_data(resolved, progress)
+        if isinstance(source, LabelledTexts) or self.method.learns_from == "texts":
+            data = self._encode_texts(source, targets, folds, progress)
+        else:
+            resolved = resolve_recognizer_targets(source, targets, self.names)
+            check_fit_compatibility(
+                self.run, self.method, self.encoder, self.names_with_aliases, resolved, folds
+            )
+            if self.method.learns_from == "images":
+                return self._fit_unlabelled(resolved, checkpoint, progress)
+            assert not isinstance(resolved, Images)  # checked above: these have no labels
+            data = encode_fitting_data(
+                resolved,
+                self.align_labels(resolved),
+                self.method,
+                self.encoder,
+                self.cache,
+                progress=progress,
+            )
         fold = data.assign_folds(folds, self.run.seed) if folds else None
         self._reset_fit()
-        saved_state = checkpoint and Checkpoint(
-            checkpoint, run_id=run_fingerprint(self.run, self.names_with_aliases, data)
-        )
+        saved_state = checkpoint_of_fit(checkpoint, self.run, self.names_with_aliases, data)
         arguments = (self.run, self.encoder, self.names_with_aliases, data)
-        self.method = fit_recognizer_method(
-            *arguments, checkpoint=saved_state or None, progress=progress
-        )
+        self.method = fit_recognizer_method(*arguments, checkpoint=saved_state, progress=progress)
         self._checkpoint = saved_state.path.absolute() if saved_state else None
         if isinstance(self.method, TrainsEncoder):
             self.encoder = add_text_feature_cache(self.method.finetuned_encoder(), self.cache)
         self.link, self.is_fitted = make_link_for_fitting(self.run), True
         if fold is not None:
             scores = fitting_out_of_fold_scores(
-                *arguments, fold=fold, checkpoint=saved_state or None, progress=progress
+                *arguments, fold=fold, checkpoint=saved_state, progress=progress
             )
             targets = data.targets.numpy().astype(np.float64)
-            self._fit_calibration(scores, targets, data.known.numpy(), folds=folds)
+            assert isinstance(data.features, Features)  # folds are refused for texts
+            vectors = half_precision_image_vectors(data.features)
+            self._fit_calibration(scores, vectors, targets, data.known.numpy(), folds=folds)
         return self
+
+    def _encode_texts(
+        self,
+        source: RecognizerInput | LabelledTexts,
+        targets: npt.ArrayLike | None,
+        folds: int,
+        progress: Progress | None,
+    ) -> FittingData:
+        """Return the training data of a fit on texts."""
+        check_text_fit_compatibility(
+            self.run, self.method, self.encoder, self.names_with_aliases, source, folds
+        )
+        assert isinstance(source, LabelledTexts)  # checked above
+        if targets is not None:
+            raise InputError(
+                "Targets must be given once; got LabelledTexts, which have targets, and a separate "
+                "array. Leave out the array."
+            )
+        return encode_text_fitting_data(
+            source, self.names, self.aliases, self.encoder, progress=progress
+        )
 
     def _fit_unlabelled(
         self,
@@ -261,9 +291,6 @@ class Recognizer(ScikitLearnInterface):
         checkpoint: str | Path | None,
         progress: Progress | None,
     ) -> "Recognizer":
-        """Fit a method on images without labels."""
-        warn_unused_labels(self.run.method.name, source)
-        warn_few_steps(self.run, len(source))
         self._reset_fit()
         self.method = fit_unlabelled(
             source,
@@ -310,7 +337,7 @@ class Recognizer(ScikitLearnInterface):
             DataError: If no image can be read.
         """
         self._check_fitted()
-        uses_loss = self.method.learns_from == "labels"
+        uses_loss = self.method.learns_from in ("labels", "texts")
         score_entry = self.run.loss.name if uses_loss else self.run.method.name
         check_recognizer_calibrator(self.run, None if self.link else score_entry)
         resolved = resolve_recognizer_targets(held_out, targets, self.names)
@@ -320,7 +347,7 @@ class Recognizer(ScikitLearnInterface):
         images = self._score_images(resolved, progress)
         warn_skipped_images(images.skipped, len(resolved))
         targets, known = labelled.targets[images.rows], labelled.known[images.rows]
-        self._fit_calibration(images.scores, targets, known)
+        self._fit_calibration(images.scores, images.vectors, targets, known)
         return self
 
     def _calibrate_without_labels(self, images: Images, progress: Progress | None) -> "Recognizer":
@@ -333,6 +360,7 @@ class Recognizer(ScikitLearnInterface):
             self.names_with_aliases,
             self.logits_of(scored.scores),
             [str(images.paths[row]) for row in scored.rows],
+            image_vectors=scored.vectors,
             cache=self.cache,
             progress=progress,
         )
@@ -364,7 +392,8 @@ class Recognizer(ScikitLearnInterface):
         resolved = resolve_recognizer_input(images)
         scored = self._score_images(resolved, progress)
         warn_skipped_images(scored.skipped, len(resolved), "images")
-        self.calibration = self.calibration.adapt_to_shift(self.logits_of(scored.scores))
+        raw = self.logits_of(scored.scores)
+        self.calibration = self.calibration.adapt_to_shift(raw, scored.vectors)
         return self
 
     def _score_images(self, source: ResolvedInput, progress: Progress | None) -> ImageScores:
@@ -373,25 +402,37 @@ class Recognizer(ScikitLearnInterface):
         )
 
     def _fit_calibration(
-        self, scores: npt.NDArray[np.float32], targets: Array, known: Flags, *, folds: int = 0
+        self,
+        scores: npt.NDArray[np.float32],
+        vectors: npt.NDArray[np.float16],
+        targets: Array,
+        known: Flags,
+        *,
+        folds: int = 0,
     ) -> None:
-        """Fit the calibrator on scores ``(n, c)`` of n images and c labels, and on targets.
+        """Fit the calibrator on scores ``(n, c)`` and vectors ``(n, d)`` of images, and on targets.
 
         If the scores are out-of-fold scores, ``folds`` is the number of folds; otherwise, 0.
         """
         self.calibration = fit_recognizer_calibration(
-            self.run, self.logits_of(scores), targets, known, folds=folds
+            self.run,
+            self.logits_of(scores),
+            targets,
+            known,
+            vectors=vectors,
+            names_with_aliases=self.names_with_aliases,
+            folds=folds,
         )
 
     def with_names(self, names: Sequence[str]) -> "Recognizer":
         """Return a recognizer for other labels, without training.
 
         Parameters that all labels share are kept. If the calibration has parameters per label,
-        these parameters are dropped with a warning. The validation record of the calibration is
-        dropped too, unless the labels are the same in the same order. If scores of a label depend
-        on the other labels, as with ``dense_regions``, the whole calibration is dropped with a
-        warning.
-        Otherwise, the scores of labels that the recognizer already had do not change.
+        these parameters are dropped with a warning, except with ``calibrator.name=dac``, which
+        computes them from the text vectors of the labels. The validation record of the calibration
+        is dropped too, unless the labels are the same in the same order. If scores of a label
+        depend on the other labels, as with ``dense_regions``, the whole calibration is dropped with
+        a warning. Otherwise, the scores of labels that the recognizer already had do not change.
 
         Args:
             names: Labels, length c; ``sofa|couch`` is one label with two aliases.
@@ -399,24 +440,18 @@ class Recognizer(ScikitLearnInterface):
         Raises:
             ConfigError: If the method supports only the labels that it was fitted on.
         """
-        if not self.method.open_vocabulary:
-            raise ConfigError(
-                f"with_names requires an open-vocabulary method; {self.run.method.name} supports "
-                "only the labels of the fit. Fit the recognizer again, or use an open-vocabulary "
-                "method such as zero_shot or recover_match."
-            )
+        check_vocabulary_can_change(self.run.method.name, self.method)
         other = Recognizer(self.run, names, encoder=self.encoder, cache=self.cache)
         copy_method_fit(self.method, other.method, self.encoder)
         other.link, other.is_fitted = self.link, self.is_fitted
-        if other.names_with_aliases == self.names_with_aliases:
-            other.calibration = self.calibration
-            return other
-        has_other_labels = set(other.names_with_aliases) != set(self.names_with_aliases)
-        if self.calibration and has_other_labels and self.method.scores_depend_on_other_labels:
-            warn_dropped_calibration(self.run.method.name)
-            other.calibration = None
-        else:
-            other.calibration = self.calibration and self.calibration.for_new_names()
+        other.calibration = calibration_after_vocabulary_change(
+            self.calibration,
+            self.run.method.name,
+            self.method,
+            self.names_with_aliases,
+            other.names_with_aliases,
+            self.encoder,
+        )
         return other
 
     def predict(
@@ -450,10 +485,12 @@ class Recognizer(ScikitLearnInterface):
             NotFitted: If the method has to be fitted first.
             DataError: If no image can be read, or if ``strict`` is True and any image cannot be
                 read.
-            InputError: If an array contains neither vectors nor pixels, or if files and images in
-                memory are mixed.
+            InputError: If an array contains neither vectors nor pixels, if files and images in
+                memory are mixed, if ``source`` has another type, or if ``workers`` is no integer
+                or below 0.
         """
         self._check_fitted()
+        check_prediction_count("workers", workers, minimum=0)
         resolved = resolve_recognizer_input(source)
         blocks = self._predict_blocks(
             resolved,
@@ -491,12 +528,13 @@ class Recognizer(ScikitLearnInterface):
 
         Raises:
             NotFitted: If the method has to be fitted first.
-            InputError: If ``block_size`` is below 1, or for the reasons of ``predict``.
+            InputError: If ``block_size`` is no integer or below 1, or for the reasons of
+                ``predict``.
             DataError: While iterating, for the reasons of ``predict``.
         """
         self._check_fitted()
-        if block_size is not None and block_size < 1:
-            raise InputError(f"block_size must be at least 1; got {block_size}.")
+        check_prediction_count("block_size", block_size, minimum=1)
+        check_prediction_count("workers", workers, minimum=0)
         return self._predict_blocks(
             resolve_recognizer_input(source),
             block_size or images_per_prediction_block(self.method),
@@ -508,17 +546,12 @@ class Recognizer(ScikitLearnInterface):
     def _predict_blocks(
         self, source: ResolvedInput, block_size: int, **options: Any
     ) -> Iterator[Predictions]:
-        fingerprint, n_images = self.fingerprint, 0
-        vector_sum = torch.zeros(self.encoder.width, dtype=torch.float64)
-        for block in encode_prediction_blocks(
+        blocks = encode_prediction_blocks(
             source, self.method, self.encoder, self.cache, block_size=block_size, **options
-        ):
-            if block.encoded is not None:
-                pooled = block.encoded.features.pooled
-                vector_sum += pooled.cpu().double().sum(dim=0)
-                n_images += len(pooled)
-            yield self._make_predictions(block, fingerprint)
-        warn_out_of_distribution(self.encoder, self.method, vector_sum, n_images)
+        )
+        return predict_encoded_blocks(
+            blocks, self.names, self.method, self.encoder, self._score_conversion, self.fingerprint
+        )
 
     def predict_proba(self, source: RecognizerInput) -> Array:
         """Return the calibrated probability of each label in each image, ``(n, c)``.
@@ -580,29 +613,16 @@ class Recognizer(ScikitLearnInterface):
                 recognizer and the checkpoint remain unchanged.
         """
         self._check_fitted()
-        saved = SavedRecognizer(
-            run=self.run,
-            names_with_aliases=self.names_with_aliases,
-            fit_names=self.method.fit_names
-            if isinstance(self.method, UsesFitLabels)
-            else self.names_with_aliases,
-            encoder=self.encoder,
-            link=self.run.loss.name if self.link else None,
-            calibration=self.calibration.state() if self.calibration else None,
-            record=self.calibration.record if self.calibration else None,
-            weights=self.method.state_dict(),
-            fingerprint=self.fingerprint,
+        contents = saved_recognizer_contents(
+            self.run,
+            self.names_with_aliases,
+            self.encoder,
+            self.method,
+            self.link,
+            self.calibration,
+            self.fingerprint,
         )
-        if self._checkpoint is None:
-            write_saved_recognizer(folder, saved)
-            return
-        try:
-            write_saved_recognizer(folder, saved, checkpoint=self._checkpoint)
-        except DataError as error:
-            raise DataError(
-                f"{error} The fit is stored in {self._checkpoint}; the same fit resumes from it."
-            ) from error
-        delete_checkpoint(self._checkpoint)
+        write_saved_recognizer(folder, contents, checkpoint=self._checkpoint)
         self._checkpoint = None
 
     @classmethod
@@ -650,29 +670,17 @@ class Recognizer(ScikitLearnInterface):
         Without a calibration, the text names the loss that the method was fitted with. If there is
         no calibration and the loss has no link to log-odds, the value is None.
         """
-        if self.calibration:
-            return self.calibration.description
-        return f"by its loss alone ({self.run.loss.name})" if self.link else None
+        return self._score_conversion.description
 
-    def _encode_training_data(
-        self, source: LabelledInput, progress: Progress | None
-    ) -> FittingData:
-        """Return features and targets of labelled images; leave out unreadable images."""
-        labelled = self.align_labels(source)
-        encoded = encode_recognizer_input(
-            source, self.method, self.encoder, self.cache, progress=progress
-        )
-        warn_skipped_images(encoded.skipped, len(source))
-        paths = [labelled.paths[row] for row in encoded.rows]
-        targets, known = feature_batch_tensors(
-            labelled.targets[encoded.rows], labelled.known[encoded.rows]
-        )
-        return FittingData(paths, encoded.features, targets, known)
+    @property
+    def _score_conversion(self) -> ScoreConversion:
+        return ScoreConversion(self.run.loss.name, self.link, self.calibration)
 
     def _check_fitted(self) -> None:
         """Raise NotFitted if the method has to be fitted first."""
         if not self.is_fitted:
-            argument = "labelled_images" if self.method.learns_from == "labels" else "images"
+            arguments = {"labels": "labelled_images", "texts": "labelled_texts"}
+            argument = arguments.get(self.method.learns_from, "images")
             raise NotFitted(
                 f"{self.run.method.name} must be fitted on {self.method.learns_from} first; the "
                 f"method is not fitted yet. Call fit({argument}), or use zero_shot."
@@ -683,31 +691,4 @@ class Recognizer(ScikitLearnInterface):
 
         If there is a link, the input is log-odds; otherwise, the scores are not changed.
         """
-        raw: Array = scores.astype(np.float64)
-        return self.link.logits(raw) if self.link else raw
-
-    def _make_predictions(self, block: EncodedBlock, fingerprint: str) -> Predictions:
-        """Return scores of a block, and log-odds if there is a link or a calibration."""
-        encoded, logits = block.encoded, None
-        if encoded is None:
-            scores = np.empty((0, len(self.names)), np.float32)
-            vectors = np.empty((0, self.encoder.width), np.float16)
-        else:
-            scores = compute_image_scores(self.method, encoded.features)
-            vectors = encoded.features.pooled.cpu().numpy().astype(np.float16)
-        if self.calibration:
-            logits = self.calibration.logits(self.logits_of(scores))
-        elif self.link:
-            logits = self.logits_of(scores).clip(-LOGIT_LIMIT, LOGIT_LIMIT)
-        return Predictions(
-            paths=block.paths,
-            names=self.names,
-            scores=scores,
-            logits=None if logits is None else logits.astype(np.float32),
-            calibration=self.calibrated_on,
-            model=fingerprint,
-            features=vectors,
-            skipped=block.skipped,
-            encoding_stats=block.encoding_stats,
-            hashes=encoded.hashes or None if encoded else None,
-        )
+        return self._score_conversion.calibrator_input(scores)

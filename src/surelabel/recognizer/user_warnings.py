@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from surelabel.arrays import Flags
+from surelabel.arrays import Array, Flags
 from surelabel.config import Run
 from surelabel.encoders import Encoder
 from surelabel.methods import Method
@@ -83,7 +83,7 @@ def warn_dropped_calibration(method: str) -> None:
     warnings.warn(
         f"The calibration is dropped: with {method} and its settings, the scores of a label depend "
         "on the other labels. To obtain probabilities, calibrate again with the new labels.",
-        stacklevel=3,
+        stacklevel=4,
     )
 
 
@@ -93,7 +93,7 @@ def warn_unused_labels(method: str, source: object) -> None:
         warnings.warn(
             f"{method} is fitted without labels: the labels of these {len(source)} images are "
             "ignored. Use the labels to calibrate, or use a method that is fitted on labels.",
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -105,7 +105,7 @@ def warn_few_steps(run: Run, n_images: int) -> None:
             f"{run.method.name} makes only {steps} optimizer steps with {n_images} images; at "
             f"least {MIN_STUDENT_STEPS} are recommended. Give more images, increase epochs "
             f"(now {run.epochs}), or use the teacher: method.name={run.teacher.name}.",
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -118,6 +118,23 @@ def warn_unannotated_labels(names: Sequence[str], known: Flags) -> None:
             f"({_first_names_in_user_warning(unannotated)}) have no known target in the "
             "annotations.",
             stacklevel=3,
+        )
+
+
+def warn_labels_without_texts(names: Sequence[str], targets: Array) -> None:
+    """Warn if no text mentions a label.
+
+    Args:
+        names: Labels, length c.
+        targets: Targets of n texts, ``(n, c)``.
+    """
+    unmentioned = [name for name, column in zip(names, targets.T, strict=True) if not column.any()]
+    if unmentioned:
+        warnings.warn(
+            f"{len(unmentioned)} of {len(names)} labels "
+            f"({_first_names_in_user_warning(unmentioned)}) are mentioned by no text; they are "
+            "learned only from sentences of prompt templates.",
+            stacklevel=4,
         )
 
 

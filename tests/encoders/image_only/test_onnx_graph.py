@@ -5,7 +5,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from surelabel.encoders.image_only.onnx_graph import OnnxGraph
 from surelabel.errors import ConfigError, DataError, MissingPart
@@ -37,6 +37,13 @@ def test_a_graph_for_a_fixed_number_of_images_takes_any_number(onnx_file, expect
     graph = OnnxGraph(onnx_file(shape=(size, 3, 8, 8)), "features")
     assert graph.shape == [size, 3, 8, 8]
     np.testing.assert_allclose(graph(IMAGES), expected(IMAGES), rtol=1e-5, atol=1e-6)
+
+
+def test_parameters_are_the_values_of_all_constants(onnx_file):
+    axes = helper.make_node("Constant", [], ["axes"], value=numpy_helper.from_array(np.arange(2)))
+    assert OnnxGraph(onnx_file(), "features").n_parameters == 48 * 6
+    nodes = [axes, node("Unsqueeze", "features", "axes")]
+    assert OnnxGraph(onnx_file(nodes=nodes), "features").n_parameters == 48 * 6 + 2
 
 
 def test_no_images_give_no_vectors(onnx_file):

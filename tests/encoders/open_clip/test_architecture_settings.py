@@ -20,21 +20,23 @@ from surelabel.encoders.open_clip.architecture_settings import (
 )
 from surelabel.errors import ConfigError
 
-VIT = {"image_size": 32, "patch_size": 8, "width": 32, "head_width": 8, "layers": 2}
-TEXT = {"context_length": 16, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1}
-MODEL = {"embed_dim": 24, "vision_cfg": VIT, "text_cfg": TEXT}
 SHIPPED = sorted((Path(open_clip.__file__).parent / "model_configs").glob("*.json"))
 
 
-def changed(path, value):
-    """Return MODEL with one other value at a dotted path."""
-    model_cfg = copy.deepcopy(MODEL)
-    *sections, key = path.split(".")
-    section = model_cfg
-    for name in sections:
-        section = section.setdefault(name, {})
-    section[key] = value
-    return model_cfg
+@pytest.fixture
+def changed(model_cfg):
+    """Return a function that gives the settings with one other value at a dotted path."""
+
+    def change(path, value):
+        changed_cfg = copy.deepcopy(model_cfg)
+        *sections, key = path.split(".")
+        section = changed_cfg
+        for name in sections:
+            section = section.setdefault(name, {})
+        section[key] = value
+        return changed_cfg
+
+    return change
 
 
 def test_every_architecture_that_open_clip_contains_is_accepted():
@@ -73,7 +75,7 @@ def test_the_accepted_keys_are_the_arguments_of_the_constructors():
         ("a\nb", 1),
     ],
 )
-def test_an_unknown_key_is_refused_by_name_in_one_line(path, value):
+def test_an_unknown_key_is_refused_by_name_in_one_line(changed, path, value):
     section, _, key = f"model_cfg.{path}".rpartition(".")
     with pytest.raises(ConfigError, match=f"^{section} in my file must contain only") as refused:
         check_open_clip_architecture_settings(changed(path, value), "my file")
@@ -122,21 +124,23 @@ def test_an_unknown_key_is_refused_by_name_in_one_line(path, value):
         ("multimodal_cfg.layers", 10**9),
     ],
 )
-def test_a_value_of_another_type_or_size_is_refused_with_the_accepted_values(path, value):
+def test_a_value_of_another_type_or_size_is_refused_with_the_accepted_values(changed, path, value):
     key = path.rpartition(".")[2]
     with pytest.raises(ConfigError, match=rf"{key}.* in my file must be .*; got ") as refused:
         check_open_clip_architecture_settings(changed(path, value), "my file")
     assert "\n" not in str(refused.value)
 
 
-def test_the_number_of_patches_is_limited():
+def test_the_number_of_patches_is_limited(changed):
     accepted = changed("vision_cfg.image_size", [8 * MAX_PATCHES // 128, 8 * 128])
     check_open_clip_architecture_settings(accepted, "my file")
     with pytest.raises(ConfigError, match=f"at most {MAX_PATCHES} patches; got 1048576"):
         check_open_clip_architecture_settings(changed("vision_cfg.image_size", 8192), "my file")
 
 
-def test_harmless_settings_of_a_tokenizer_are_accepted_and_others_beside_them_refused():
+def test_harmless_settings_of_a_tokenizer_are_accepted_and_others_beside_them_refused(
+    changed,
+):
     kwargs = {"clean": "lower", "strip_sep_token": True, "language": "eng_Latn"}
     for accepted in (None, {}, kwargs):
         model_cfg = changed("text_cfg.tokenizer_kwargs", accepted)

@@ -6,19 +6,12 @@ from surelabel.encoders.open_clip.checkpoint_config import (
 )
 from surelabel.errors import ConfigError, DataError
 
-PREPROCESS = {
-    "mean": [0.5, 0.4, 0.3],
-    "std": [0.25, 0.25, 0.2],
-    "interpolation": "bilinear",
-    "resize_mode": "squash",
-}
 
-
-def test_the_size_of_the_file_gives_way_to_the_size_of_the_image_tower(checkpoint):
-    folder = checkpoint(preprocess_cfg={**PREPROCESS, "size": 224})
-    model_cfg, preprocess_cfg = read_open_clip_checkpoint_config(folder / "open_clip_config.json")
-    assert model_cfg["vision_cfg"]["image_size"] == 32
-    assert preprocess_cfg == PREPROCESS
+def test_the_size_of_the_file_gives_way_to_the_size_of_the_image_tower(checkpoint, preprocess_cfg):
+    folder = checkpoint(preprocess_cfg={**preprocess_cfg, "size": 224})
+    architecture, preprocessing = read_open_clip_checkpoint_config(folder / "open_clip_config.json")
+    assert architecture["vision_cfg"]["image_size"] == 32
+    assert preprocessing == preprocess_cfg
 
 
 def test_unknown_keys_of_the_file_are_refused(checkpoint):
@@ -38,11 +31,13 @@ def test_unknown_keys_of_the_file_are_refused(checkpoint):
         ({"fill_color": 256}, "fill_color in f must be an integer from 0 to 255; got 256"),
     ],
 )
-def test_preprocessing_settings_have_accepted_names_types_and_sizes(settings, message):
+def test_preprocessing_settings_have_accepted_names_types_and_sizes(
+    preprocess_cfg, settings, message
+):
     with pytest.raises(ConfigError, match=message):
-        check_open_clip_preprocess_config({**PREPROCESS, **settings}, "f")
+        check_open_clip_preprocess_config({**preprocess_cfg, **settings}, "f")
     check_open_clip_preprocess_config(
-        {**PREPROCESS, "size": [32, 48], "mode": "RGB", "fill_color": 0}, "f"
+        {**preprocess_cfg, "size": [32, 48], "mode": "RGB", "fill_color": 0}, "f"
     )
 
 

@@ -7,10 +7,6 @@ from surelabel.encoders import load_encoder
 from surelabel.encoders.open_clip.checkpoint_model import load_open_clip_checkpoint_model
 from surelabel.errors import DataError
 
-VIT = {"image_size": 32, "patch_size": 8, "width": 32, "head_width": 8, "layers": 2}
-TEXT = {"context_length": 16, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1}
-CONFIG = {"embed_dim": 24, "vision_cfg": VIT, "text_cfg": TEXT}
-
 
 @pytest.mark.parametrize(
     "vision",
@@ -25,16 +21,16 @@ def test_a_small_file_cannot_request_a_large_model(checkpoint, vision):
         load_encoder(f"local-dir:{folder}")
 
 
-def test_a_file_without_weights_is_refused(tmp_path):
+def test_a_file_without_weights_is_refused(tmp_path, model_cfg):
     save_file({}, tmp_path / "empty.safetensors")
     with pytest.raises(DataError, match=r"empty\.safetensors has 0 values"):
-        load_open_clip_checkpoint_model("m", CONFIG, tmp_path / "empty.safetensors", None)
+        load_open_clip_checkpoint_model("m", model_cfg, tmp_path / "empty.safetensors", None)
 
 
-def test_weights_that_are_no_regular_file_are_refused_at_once(tmp_path):
+def test_weights_that_are_no_regular_file_are_refused_at_once(tmp_path, model_cfg):
     os.mkfifo(tmp_path / "pipe.pt")
     with pytest.raises(DataError, match=r"pipe\.pt cannot be read: .* got a named pipe"):
-        load_open_clip_checkpoint_model("m", CONFIG, tmp_path / "pipe.pt", None)
+        load_open_clip_checkpoint_model("m", model_cfg, tmp_path / "pipe.pt", None)
 
 
 def test_only_the_named_weights_and_the_checked_settings_are_read(checkpoint):

@@ -9,50 +9,36 @@ from safetensors.torch import load_file, save_file
 from surelabel.encoders import load_encoder
 from surelabel.errors import ConfigError, DataError, MissingPart
 
-TEXT = {"context_length": 16, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1}
-VIT = {"image_size": 32, "patch_size": 8, "width": 32, "head_width": 8, "layers": 2}
-CONFIG = {"embed_dim": 24, "vision_cfg": VIT, "text_cfg": TEXT}
-PREPROCESS = {
-    "mean": [0.5, 0.4, 0.3],
-    "std": [0.25, 0.25, 0.2],
-    "interpolation": "bilinear",
-    "resize_mode": "squash",
-}
-
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(checkpoint):
     """A model as open_clip writes it."""
-    torch.manual_seed(0)
-    about = {"model_cfg": CONFIG, "preprocess_cfg": PREPROCESS}
-    (tmp_path / "open_clip_config.json").write_text(json.dumps(about))
-    state = open_clip.CLIP(**CONFIG).state_dict()
-    save_file(state, tmp_path / "open_clip_model.safetensors")
-    return tmp_path
+    return checkpoint()
 
 
 @pytest.fixture
-def architecture(tmp_path_factory):
+def architecture(tmp_path_factory, model_cfg):
     """The small architecture under a name that open_clip knows, without a folder."""
     file = tmp_path_factory.mktemp("configs") / "small-vit-for-tests.json"
-    file.write_text(json.dumps(CONFIG))
+    file.write_text(json.dumps(model_cfg))
     open_clip.add_model_config(file)
     return file.stem
 
 
 def changed(folder, **parts):
+    """Return the name of the checkpoint after changing sections of its configuration."""
     file = folder / "open_clip_config.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **parts}))
     return f"local-dir:{folder}"
 
 
-def test_a_local_folder_gives_the_model_and_preprocessing_in_it(folder):
+def test_a_local_folder_gives_the_model_and_preprocessing_in_it(folder, preprocess_cfg):
     towers = load_encoder(f"local-dir:{folder}")
     stored = load_file(folder / "open_clip_model.safetensors")
     state = towers.model.state_dict()
     assert all(torch.equal(state[name], tensor) for name, tensor in stored.items())
     assert towers.name == f"local-dir:{folder}"
-    assert towers.preprocess_cfg == {**PREPROCESS, "size": [32, 32], "fill_color": 0}
+    assert towers.preprocess_cfg == {**preprocess_cfg, "size": [32, 32], "fill_color": 0}
     assert towers.width == 24
 
 
@@ -63,40 +49,35 @@ def test_a_folder_that_lacks_a_file_says_which(folder, missing):
         load_encoder(f"local-dir:{folder}")
 
 
-def test_preprocessing_that_is_not_stated_is_demanded_and_never_guessed(folder):
+def test_preprocessing_that_is_not_stated_is_demanded_and_never_guessed(folder, preprocess_cfg):
+    partial = {key: preprocess_cfg[key] for key in ("mean", "std")}
     with pytest.raises(ConfigError, match=r"interpolation, resize_mode is missing\. Copy"):
-        load_encoder(changed(folder, preprocess_cfg={k: PREPROCESS[k] for k in ("mean", "std")}))
+        load_encoder(changed(folder, preprocess_cfg=partial))
     with pytest.raises(ConfigError, match="; mean, std, interpolation, resize_mode is missing"):
         load_encoder(changed(folder, preprocess_cfg={}))
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        {"model_cfg": {**CONFIG, "embed_dim": 25}},
-        {"model_cfg": {**CONFIG, "text_cfg": {}}},
-    ],
-)
-def test_weights_of_another_architecture_are_refused(folder, damage):
+@pytest.mark.parametrize("damage", [{"embed_dim": 25}, {"text_cfg": {}}])
+def test_weights_of_another_architecture_are_refused(folder, model_cfg, damage):
     with pytest.raises(
         DataError, match=r"must contain (a tokenizer and )?all weights of its architecture"
     ):
-        load_encoder(changed(folder, **damage))
+        load_encoder(changed(folder, model_cfg={**model_cfg, **damage}))
 
 
 @pytest.mark.parametrize(
     ("damage", "key"),
     [
-        ({"model_cfg": None}, "model_cfg"),
-        ({"model_cfg": "ViT-B-16"}, "model_cfg"),
-        ({"model_cfg": {"embed_dim": 24}}, "vision_cfg"),
-        ({"model_cfg": {**CONFIG, "vision_cfg": [32, 8]}}, "vision_cfg"),
-        ({"model_cfg": {**CONFIG, "text_cfg": None}}, "text_cfg"),
+        (None, "model_cfg"),
+        ("ViT-B-16", "model_cfg"),
+        ({"embed_dim": 24}, "vision_cfg"),
+        ({"embed_dim": 24, "vision_cfg": [32, 8], "text_cfg": {}}, "vision_cfg"),
+        ({"embed_dim": 24, "vision_cfg": {}, "text_cfg": None}, "text_cfg"),
     ],
 )
 def test_a_config_whose_parts_are_no_objects_says_which(folder, damage, key):
     with pytest.raises(DataError, match=rf"open_clip_config\.json must contain {key}, an object"):
-        load_encoder(changed(folder, **damage))
+        load_encoder(changed(folder, model_cfg=damage))
 
 
 @pytest.mark.parametrize("nothing", [None, "bicubic", [0.5]])
@@ -124,43 +105,49 @@ def test_damaged_files_are_refused_by_name(folder):
         load_encoder(f"local-dir:{folder}")
 
 
-def test_a_text_tower_that_needs_another_package_says_how_to_install_it(folder, monkeypatch):
+def test_a_text_tower_that_needs_another_package_says_how_to_install_it(
+    folder, model_cfg, monkeypatch
+):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    text = {**TEXT, "hf_tokenizer_name": "owner/tokenizer"}
+    text = {**model_cfg["text_cfg"], "hf_tokenizer_name": "owner/tokenizer"}
     with pytest.raises(MissingPart, match="pip install transformers"):
-        load_encoder(changed(folder, model_cfg={**CONFIG, "text_cfg": text}))
+        load_encoder(changed(folder, model_cfg={**model_cfg, "text_cfg": text}))
 
 
-def test_the_name_of_a_folder_says_nothing_about_the_text_tower(folder, monkeypatch):
+def test_the_name_of_a_folder_says_nothing_about_the_text_tower(
+    folder, preprocess_cfg, monkeypatch
+):
     find = importlib.util.find_spec
     missing = lambda name, *rest: None if name == "transformers" else find(name, *rest)  # noqa: E731
     monkeypatch.setattr("importlib.util.find_spec", missing)
     renamed = folder.rename(folder.with_name("siglip-vs-clip"))
     assert load_encoder(f"local-dir:{renamed}").width == 24
-    about = json.dumps({"preprocess_cfg": PREPROCESS})
+    about = json.dumps({"preprocess_cfg": preprocess_cfg})
     (renamed / "open_clip_model.json").write_text(about)
     with pytest.raises(MissingPart, match="pip install transformers"):
         load_encoder(f"ViT-B-16-SigLIP/{renamed}/open_clip_model.safetensors")
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".pt"])
-def test_a_single_file_is_loaded_with_the_preprocessing_beside_it(folder, architecture, suffix):
+def test_a_single_file_is_loaded_with_the_preprocessing_beside_it(
+    folder, architecture, preprocess_cfg, suffix
+):
     state = load_file(folder / "open_clip_model.safetensors")
     file = folder / f"mine{suffix}"
     torch.save(state, file) if suffix == ".pt" else save_file(state, file)
     name = f"{architecture}/{file}"
     with pytest.raises(ConfigError, match=r"mine\.json must contain .*; mean, std, .* missing"):
         load_encoder(name)
-    file.with_suffix(".json").write_text(json.dumps({"preprocess_cfg": PREPROCESS}))
+    file.with_suffix(".json").write_text(json.dumps({"preprocess_cfg": preprocess_cfg}))
     whole = load_encoder(f"local-dir:{folder}")
     assert load_encoder(name).fingerprint == whole.fingerprint
 
 
-def test_a_pickle_is_refused_and_none_of_its_code_runs(folder, architecture):
+def test_a_pickle_is_refused_and_none_of_its_code_runs(folder, architecture, preprocess_cfg):
     for suffix in (".bin", ".pth", ".pkl"):
         with pytest.raises(DataError, match="Convert the file to safetensors"):
             load_encoder(f"{architecture}/{folder}/mine{suffix}")
-    (folder / "mine.json").write_text(json.dumps({"preprocess_cfg": PREPROCESS}))
+    (folder / "mine.json").write_text(json.dumps({"preprocess_cfg": preprocess_cfg}))
     state = load_file(folder / "open_clip_model.safetensors")
     torch.save({**state, "model": Trap(folder / "sprung")}, folder / "mine.pt")
     with pytest.raises(DataError, match=r"UnpicklingError: the file contains objects other than"):

@@ -4,10 +4,12 @@ import math
 from collections.abc import Sequence
 from typing import Any, NoReturn, Self
 
+import torch
 from torch import Tensor, nn
 
 from surelabel.encoders.image_inputs.preprocessing import ImagePreprocessor
 from surelabel.encoders.interface import Encoder
+from surelabel.encoders.towers.context_prompts import ContextPromptTextEncoder
 from surelabel.encoders.towers.deep_text_prompts import DeepPromptTextEncoder
 from surelabel.encoders.towers.last_blocks import LastBlocks
 from surelabel.errors import ConfigError
@@ -35,6 +37,7 @@ class BaseImageOnlyEncoder:
 
     scale = 1.0
     training_domain = ""
+    device = torch.device("cpu")
     patch_kinds: tuple[str, ...] = ()
     preprocess_cfg: dict[str, Any]
 
@@ -102,7 +105,17 @@ class BaseImageOnlyEncoder:
         """Raise ConfigError, because the encoder has no text tower."""
         self._raise_no_text_tower()
 
+    def context_prompt_text_encoder(
+        self, names: Sequence[str], *, length: int
+    ) -> ContextPromptTextEncoder:
+        """Raise ConfigError, because the encoder has no text tower."""
+        self._raise_no_text_tower()
+
     def encode_sentences(self, sentences: Sequence[str]) -> Tensor:
+        """Raise ConfigError, because the encoder has no text tower."""
+        self._raise_no_text_tower()
+
+    def encode_sentence_tokens(self, sentences: Sequence[str]) -> Features:
         """Raise ConfigError, because the encoder has no text tower."""
         self._raise_no_text_tower()
 

@@ -52,6 +52,11 @@ class OnnxEncoder(ImageOnlyEncoder):
         cfg = {k: v for k, v in self.preprocess_cfg.items() if k != "fill_color"}
         return {"output": self.graph.output, "layout": self.layout, **cfg}
 
+    @property
+    def n_image_parameters(self) -> int:
+        """Return the number of values of all constants in the graph."""
+        return self.graph.n_parameters
+
     def encode_images(self, pixels: Tensor) -> Features:
         """Return ``pooled`` unit vectors of preprocessed images ``(n, 3, h, w)``.
 

@@ -1,7 +1,7 @@
 """Run ONNX graphs that compute vectors from images, and check the ONNX files."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ class OnnxGraph:
 
     Attributes:
         files: Paths of the ONNX file and of the files with external weights.
+        n_parameters: Number of values of all constants in the graph.
         shape: Sizes of the four axes of the graph input. If an axis can have any size, its entry is
             None.
 
@@ -46,7 +47,10 @@ class OnnxGraph:
             _import_onnx_graph_package("onnxruntime"),
         )
         self._errors = _onnx_graph_runtime_errors()
-        self.files = [file, *_onnx_graph_weight_files(onnx, file)]
+        model = _load_onnx_graph_model(onnx, file)
+        tensors = list(_iterate_onnx_graph_tensors(onnx, model))
+        self.files = [file, *_onnx_graph_weight_files(onnx, tensors, file)]
+        self.n_parameters: int = sum(math.prod(tensor.dims) for tensor in tensors)
         self._session = self._open_session(runtime)
         inputs = self._session.get_inputs()
         if len(inputs) != 1 or len(inputs[0].shape) != 4 or inputs[0].type not in DTYPES:
@@ -153,23 +157,34 @@ def _onnx_graph_runtime_errors() -> tuple[type[Exception], ...]:
     return (*error_classes, RuntimeError, ValueError)
 
 
-def _onnx_graph_weight_files(onnx: Any, file: Path) -> list[Path]:
-    """Return the paths of the files with external weights of an ONNX graph.
+def _load_onnx_graph_model(onnx: Any, file: Path) -> Any:
+    """Return the ONNX message of a file, without external weights.
 
     Raises:
-        DataError: If the graph cannot be read, or if a file is missing or outside the folder of the
-            graph.
+        DataError: If the graph cannot be read.
     """
     check_regular_file(file, remedy="Check the path.")
     try:
-        model = onnx.load(str(file), load_external_data=False)
+        return onnx.load(str(file), load_external_data=False)
     except (import_module("google.protobuf.message").Error, ValueError) as error:
         raise DataError(
             f"{file} must be an ONNX file; got: {error}. Copy the file again."
         ) from error
-    external = onnx.TensorProto.EXTERNAL
-    tensors = [t for t in _iterate_onnx_graph_tensors(onnx, model) if t.data_location == external]
-    locations = {pair.value for t in tensors for pair in t.external_data if pair.key == "location"}
+
+
+def _onnx_graph_weight_files(onnx: Any, tensors: Sequence[Any], file: Path) -> list[Path]:
+    """Return the paths of the files with external weights of an ONNX graph.
+
+    Args:
+        onnx: The package onnx.
+        tensors: All tensors of the graph.
+        file: Path of the ONNX file.
+
+    Raises:
+        DataError: If a file is missing or outside the folder of the graph.
+    """
+    external = [t for t in tensors if t.data_location == onnx.TensorProto.EXTERNAL]
+    locations = {pair.value for t in external for pair in t.external_data if pair.key == "location"}
     files = []
     for location in sorted(locations):
         weights = file.parent / location

@@ -35,6 +35,11 @@ class PrecomputedFeatures(BaseImageOnlyEncoder):
         self.fingerprint = hashlib.sha256(self.name.encode()).hexdigest()[:16]
 
     @property
+    def n_image_parameters(self) -> int:
+        """Raise ConfigError, because the placeholder cannot encode images."""
+        raise self._no_images_error()
+
+    @property
     def input_side(self) -> int:
         """Raise ConfigError, because the placeholder cannot encode images."""
         raise self._no_images_error()

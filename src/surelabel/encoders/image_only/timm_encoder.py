@@ -97,6 +97,11 @@ class TimmEncoder(ImageOnlyEncoder):
         )
 
     @property
+    def n_image_parameters(self) -> int:
+        """Return the number of parameters of the network."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+    @property
     def trunk_width(self) -> int:
         """Return the number of values of each trunk token, measured with one blank image.
 

@@ -1,0 +1,213 @@
+"""Load the folder of a saved recognizer; an incomplete or damaged folder raises an error."""
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from surelabel.array_files import read_safetensors
+from surelabel.config import Choice, Run, load_run
+from surelabel.decisions import ValidationRecord
+from surelabel.encoders import TEMPLATES, load_encoder
+from surelabel.errors import DataError
+from surelabel.file_readers import read_json, read_text
+from surelabel.methods import Method
+from surelabel.migration import ENCODER_FOLDER, migrate_validation_record, migrate_weights
+from surelabel.recognizer.saving import (
+    CHECKSUM_FILES,
+    COPY_AGAIN,
+    FIT_NAMES_FILE,
+    FORMAT_VERSION,
+    RECORD_FILE,
+    SavedRecognizer,
+    saved_recognizer_checksums,
+)
+
+REQUIRED_FILES = (
+    "run.toml",
+    "names.txt",
+    "link.json",
+    "calibration.json",
+    "weights.safetensors",
+    "encoder",
+    "about.json",
+)
+
+
+def read_saved_recognizer(folder: str | Path, *, device: str = "cpu") -> SavedRecognizer:
+    """Read the folder of a saved recognizer, without network access.
+
+    Folders that were written by surelabel 0.1.0 are supported.
+
+    Raises:
+        DataError: If a file is missing or damaged, or if a newer version of surelabel wrote the
+            folder.
+    """
+    folder = Path(folder)
+    _check_saved_recognizer_is_complete(folder)
+    about = _read_about_saved_recognizer(folder)
+    run = load_run(folder / "run.toml")
+    _check_saved_recognizer_templates(folder, run)
+    weights = read_safetensors(folder / "weights.safetensors", "pt", remedy=COPY_AGAIN)
+    record = None
+    if (folder / RECORD_FILE).exists():
+        record = read_safetensors(folder / RECORD_FILE, "numpy", remedy=COPY_AGAIN)
+    if about["format"] == 1:
+        weights = migrate_weights(run.method.name, weights)
+        record = record and migrate_validation_record(record)
+    names = fit_names = read_text(folder / "names.txt", remedy=COPY_AGAIN).splitlines()
+    if (folder / FIT_NAMES_FILE).exists():
+        fit_names = read_text(folder / FIT_NAMES_FILE, remedy=COPY_AGAIN).splitlines()
+    encoder_folder = _encoder_folder_of_saved_recognizer(folder)
+    saved = SavedRecognizer(
+        run=run,
+        names_with_aliases=names,
+        fit_names=fit_names,
+        encoder=load_encoder(f"local-dir:{encoder_folder}", device=device),
+        link=_read_saved_recognizer_json(folder / "link.json").get("loss"),
+        calibration=_read_saved_recognizer_json(folder / "calibration.json") or None,
+        record=ValidationRecord.restore(record) if record else None,
+        weights=weights,
+        fingerprint=str(about.get("fingerprint", "")),
+    )
+    _check_saved_recognizer_consistency(folder, saved)
+    return saved
+
+
+def _encoder_folder_of_saved_recognizer(folder: Path) -> Path:
+    """Return the folder of the encoder; surelabel 0.1.0 used another name."""
+    current, older = folder / "encoder", folder / ENCODER_FOLDER
+    return older if older.exists() and not current.exists() else current
+
+
+def _check_saved_recognizer_is_complete(folder: Path) -> None:
+    """Check that no required file of a saved recognizer is missing.
+
+    Raises:
+        DataError: If a file is missing.
+    """
+    missing = [name for name in REQUIRED_FILES if not (folder / name).exists()]
+    if "encoder" in missing and _encoder_folder_of_saved_recognizer(folder).exists():
+        missing.remove("encoder")
+    if missing:
+        raise DataError(
+            f"{folder} must be a complete saved recognizer; missing: {', '.join(missing)}. "
+            f"{COPY_AGAIN}"
+        )
+
+
+def _read_about_saved_recognizer(folder: Path) -> dict[str, Any]:
+    """Return the contents of about.json, with the format, the version and the fingerprint.
+
+    Raises:
+        DataError: If the file is damaged, or if a newer version of surelabel wrote the folder.
+    """
+    about = _read_saved_recognizer_json(folder / "about.json")
+    if not isinstance(about.get("format"), int):
+        raise DataError(
+            f"{folder / 'about.json'} must contain its format as an integer; got "
+            f"{about.get('format')!r}. {COPY_AGAIN}"
+        )
+    if about["format"] > FORMAT_VERSION:
+        raise DataError(
+            f"surelabel {version('surelabel')} reads formats up to {FORMAT_VERSION}; {folder} has "
+            f"format {about['format']} of surelabel {about.get('surelabel')}. Upgrade surelabel."
+        )
+    return about
+
+
+def load_saved_recognizer_weights(
+    method: Method, weights: dict[str, Tensor], folder: str | Path
+) -> None:
+    """Load saved weights into a method.
+
+    Raises:
+        DataError: If names or shapes of the weights differ from the parameters of the method.
+    """
+    try:
+        method.load_state_dict(weights)
+    except RuntimeError as error:
+        raise DataError(
+            f"The weights in {folder} do not match run.toml: {' '.join(str(error).split())}. "
+            f"{COPY_AGAIN}"
+        ) from error
+
+
+def check_saved_recognizer_fingerprint(
+    folder: str | Path, saved: SavedRecognizer, fingerprint: str
+) -> None:
+    """Check that the files of a saved recognizer were not changed.
+
+    Raises:
+        DataError: If the fingerprint of the loaded recognizer or a checksum differs from the saved
+            one. Folders that were written by surelabel 0.1.0 have no checksums.
+    """
+    if fingerprint != saved.fingerprint:
+        raise DataError(
+            f"{folder} was changed since it was saved: the fingerprint must be "
+            f"{' '.join(saved.fingerprint.split())[:60]}; got {fingerprint}. {COPY_AGAIN}"
+        )
+    about = _read_saved_recognizer_json(Path(folder) / "about.json")
+    expected = about.get("checksums")
+    expected = expected if isinstance(expected, dict) else {}
+    actual = saved_recognizer_checksums(Path(folder))
+    if about["format"] > 1 and any(expected.get(name) != actual[name] for name in actual):
+        raise DataError(
+            f"{folder} was changed since it was saved: {' and '.join(CHECKSUM_FILES)} must have "
+            f"the checksums in about.json. {COPY_AGAIN}"
+        )
+
+
+def _check_saved_recognizer_templates(folder: Path, run: Run) -> None:
+    """Check that no component of a saved run names a file of prompt templates.
+
+    A saved run contains the sentences of a file. Therefore it refers to no file of this machine.
+
+    Raises:
+        DataError: If a component has the path of a file as ``templates``.
+    """
+    for choice in vars(run).values():
+        templates = choice.settings.get("templates") if isinstance(choice, Choice) else None
+        if isinstance(templates, str) and templates not in TEMPLATES and "{}" not in templates:
+            raise DataError(
+                f"templates in {folder / 'run.toml'} must be one of {', '.join(TEMPLATES)}, or "
+                f"sentences with one {{}}; got {templates!r}. {COPY_AGAIN}"
+            )
+
+
+def _check_saved_recognizer_consistency(folder: Path, saved: SavedRecognizer) -> None:
+    """Check that all files of a folder belong to the same recognizer.
+
+    Raises:
+        DataError: If the loss or the number of labels differs between files.
+    """
+    n_labels = len(saved.names_with_aliases)
+    if saved.link not in (None, saved.run.loss.name):
+        raise DataError(
+            f"{folder / 'link.json'} must name the loss of run.toml, {saved.run.loss.name}, or "
+            f"none; got {saved.link!r}. {COPY_AGAIN}"
+        )
+    shift = (saved.calibration or {}).get("shift") or [0.0] * n_labels
+    labels_per_file = {
+        RECORD_FILE: len(saved.record.predicted_positives) if saved.record else n_labels,
+        "calibration.json": len(shift) if isinstance(shift, list) else n_labels,
+    }
+    for name, count in labels_per_file.items():
+        if count != n_labels:
+            raise DataError(
+                f"{folder / name} must have {n_labels} labels, like names.txt; got {count}. "
+                f"{COPY_AGAIN}"
+            )
+
+
+def _read_saved_recognizer_json(path: Path) -> dict[str, Any]:
+    """Return the object of a JSON file as a dictionary.
+
+    If the file contains another JSON value, return an empty dictionary.
+
+    Raises:
+        DataError: If the file is damaged.
+    """
+    value = read_json(path, remedy=COPY_AGAIN)
+    return value if isinstance(value, dict) else {}

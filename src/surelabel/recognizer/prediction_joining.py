@@ -1,0 +1,87 @@
+"""Join the predictions of several blocks of images.
+
+The joined predictions of n images and c labels are arrays ``(n, c)`` in memory, and the image
+vectors are in a temporary file.
+"""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from surelabel.recognizer.image_vector_file import ImageVectorFile
+from surelabel.records import EncodingStats, Predictions, SkippedImage
+
+
+def join_prediction_blocks(
+    blocks: Iterator[Predictions], *, n_images: int, folder: Path
+) -> Predictions:
+    """Return the predictions of all blocks, in order.
+
+    The peak memory is that of one block and of the arrays ``(n, c)``. With more than one block, the
+    image vectors are written to a temporary file, which is mapped into memory and has no name. The
+    operating system deletes this file when no process uses it.
+
+    Args:
+        blocks: Predictions of one recognizer, at least one block.
+        n_images: Total number of images of all blocks, with unreadable images.
+        folder: Folder of the temporary file. If the folder cannot be written, the folder for
+            temporary files is used.
+
+    Raises:
+        DataError: If the image vectors cannot be written.
+    """
+    first, second = next(blocks), next(blocks, None)
+    if second is None:
+        return first
+    with ImageVectorFile(folder) as vectors:
+        return _join_prediction_blocks(
+            first, itertools.chain((first, second), blocks), n_images, vectors
+        )
+
+
+def _join_prediction_blocks(
+    first: Predictions, blocks: Iterator[Predictions], n_images: int, vectors: ImageVectorFile
+) -> Predictions:
+    """Return the predictions of all blocks; ``first`` is also the first of ``blocks``."""
+    scores = np.empty((n_images, len(first.names)), first.scores.dtype)
+    logits = None if first.logits is None else np.empty_like(scores, dtype=first.logits.dtype)
+    paths: list[str] = []
+    hashes: list[str] = []
+    skipped: list[SkippedImage] = []
+    stats = EncodingStats(0, 0.0, 0.0)
+    for block in blocks:
+        rows = slice(len(paths), len(paths) + len(block))
+        scores[rows] = block.scores
+        if logits is not None and block.logits is not None:
+            logits[rows] = block.logits
+        if block.features is not None:
+            vectors.append(block.features)
+        paths += block.paths
+        hashes += block.hashes or ()
+        skipped += block.skipped
+        stats = add_encoding_stats(stats, block.encoding_stats)
+    return replace(
+        first,
+        paths=paths,
+        scores=scores[: len(paths)],
+        logits=None if logits is None else logits[: len(paths)],
+        features=vectors.read(len(paths)),
+        skipped=tuple(skipped),
+        encoding_stats=stats,
+        hashes=hashes or None,
+    )
+
+
+def add_encoding_stats(total: EncodingStats, block: EncodingStats | None) -> EncodingStats:
+    """Return the sums of two encoding statistics."""
+    if block is None:
+        return total
+    return EncodingStats(
+        total.n_cached + block.n_cached,
+        total.decode_seconds + block.decode_seconds,
+        total.model_seconds + block.model_seconds,
+        total.encoder_passes + block.encoder_passes,
+    )
