@@ -93,6 +93,7 @@ TABLES = {  # heading: module, table, description
         "`NAME_per_class`. Undefined values are NaN.",
     ),
     "Label formats": ("data.labels", "FORMATS", "Formats of annotation files."),
+    "Caption formats": ("data.captions", "CAPTION_FORMATS", "Formats of caption files."),
     "Domains of Scenes": ("data.domains", "DOMAINS", "Styles of rendered images: `--domain`."),
 }
 SECTIONS = ("Args", "Attributes", "Returns", "Raises", "Source", "Differs", "Example")

@@ -18,6 +18,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 CHAPTERS = {  # of docs/tables.md: where the table stands
     "Encoders": ("encoders", "ENCODERS"),
     "Calibrators": ("calibration", "CALIBRATORS"),
+    "Caption formats": ("data.captions", "CAPTION_FORMATS"),
     "Corrections": ("pseudolabels", "CORRECTIONS"),
     "Domains of Scenes": ("data.domains", "DOMAINS"),
     "Label formats": ("data.labels", "FORMATS"),

@@ -202,3 +202,28 @@ def test_a_fit_that_ctrl_c_ended_is_done_again_by_the_same_command(tmp_path, run
     assert run(*line).code == 0
     assert Recognizer.load(out).names == ["lion", "car", "guitar"]
     assert not out.with_name("taught.unfinished").exists()
+
+
+def test_shots_sample_the_images_of_the_fit_and_print_the_counts(home, run):
+    done = run("fit", "labels.csv", "--out", "fitted", "--shots", "2", *LINEAR)
+    assert done.code == 0, done.err
+    sampled = re.search(r"Sampled (\d+) of 24 images with 2 to \d+ positive images", done.err)
+    assert 2 <= int(sampled[1]) <= 8
+    assert f"Fitted linear on {sampled[1]} images for 4 labels." in done.out
+    assert re.search(r"Positive images per label: lion \d+, coffee \d+, guitar", done.err)
+
+
+def test_more_shots_than_images_take_all_positive_images(home, run):
+    done = run("fit", "labels.csv", "--out", "all", "--shots", "99", "--json", *LINEAR)
+    assert json.loads(done.out)["images"] == 24
+    assert "Fewer than 99 images, of which all are used: lion " in done.err
+
+
+def test_shots_of_images_without_labels_are_refused(home, run):
+    done = run(
+        *("fit", "images", "--out", "no", "--shots", "1"),
+        *("--method", "tailor", "--labels", "lion"),
+    )
+    assert done.code == 1
+    assert done.err.startswith("Error: --shots requires an annotated DATASET")
+    assert not os.path.exists("no")

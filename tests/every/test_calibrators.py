@@ -13,12 +13,44 @@ from hypothesis import assume, given
 from scipy.special import expit
 from sklearn.base import clone
 
-from surelabel.calibration import CALIBRATORS
+from surelabel.calibration import CALIBRATORS, LabelTexts, UsesImageVectors, UsesLabelTexts
 from surelabel.errors import ConfigError, DataError, InputError, NotFitted
 from surelabel.metrics import average_precision_per_class, log_loss_of_logits
 from surelabel.tables import table_entry_settings
 
-every = pytest.mark.parametrize("calibrator", CALIBRATORS.values(), ids=CALIBRATORS.keys())
+
+def vectors_of(logits):
+    """Return a vector for each row: statistics of its logits, so that equal rows are equal."""
+    x = np.arctan(np.nan_to_num(np.asarray(logits, dtype=np.float64)))
+    if x.ndim != 2:
+        return np.zeros((len(x), 4))
+    return np.stack([x.mean(axis=1), x.std(axis=1), x.max(axis=1), np.cos(3 * x[:, 0])], axis=1)
+
+
+def with_vectors_of_its_rows(entry):
+    """Return the entry; if it uses image vectors, each call gets the vectors of its images."""
+    if not issubclass(entry, UsesImageVectors):
+        return entry
+
+    class WithVectors(entry):
+        def fit(self, logits, targets, known=None):
+            fitted = self.with_image_vectors(vectors_of(logits))
+            entry.fit(fitted, logits, targets, known)
+            vars(self).update(vars(fitted.with_image_vectors(None)))
+            return self
+
+        def logits(self, logits):
+            return entry.logits(self.with_image_vectors(vectors_of(logits)), logits)
+
+    WithVectors.__name__ = entry.__name__
+    return WithVectors
+
+
+every = pytest.mark.parametrize(
+    "calibrator",
+    [with_vectors_of_its_rows(entry) for entry in CALIBRATORS.values()],
+    ids=CALIBRATORS.keys(),
+)
 
 
 @pytest.fixture
@@ -177,6 +209,34 @@ def test_what_all_labels_share_holds_for_new_ones(calibrator, overconfident):
         assert part.shares_parameters
         wider = np.tile(overconfident[0], (1, 2))
         np.testing.assert_array_equal(part.logits(wider)[:, :3], part.logits(wider)[:, 3:])
+
+
+@every
+def test_texts_of_the_labels_of_the_fit_and_untuned_texts_change_no_logit(calibrator, calibrated):
+    if not issubclass(calibrator, UsesLabelTexts):
+        return
+    it, texts = calibrator().fit(*calibrated), np.random.default_rng(0).normal(size=(2, 3, 8))
+    tuned, untuned = LabelTexts(texts[0], texts[1]), LabelTexts(texts[0], texts[0])
+    logits = it.logits(calibrated[0])
+    for other in (
+        it.with_label_texts(tuned, tuned),
+        it.with_label_texts(untuned, LabelTexts(texts[1], texts[1])),
+    ):
+        np.testing.assert_array_equal(other.logits(calibrated[0]), logits)
+
+
+@pytest.mark.parametrize(
+    "calibrator", [entry for entry in CALIBRATORS.values() if issubclass(entry, UsesImageVectors)]
+)
+def test_what_uses_image_vectors_refuses_to_work_without_them(calibrator, calibrated):
+    vectors = vectors_of(calibrated[0])
+    fitted = calibrator().with_image_vectors(vectors).fit(*calibrated)
+    expected = fitted.logits(calibrated[0])
+    for use in (calibrator().fit, fitted.with_image_vectors(None).logits):
+        with pytest.raises(ConfigError, match="requires the vector of each image; got none"):
+            use(*calibrated) if use.__name__ == "fit" else use(calibrated[0])
+    last = fitted.with_image_vectors(vectors[::-1]).logits(calibrated[0][::-1])
+    np.testing.assert_allclose(last[::-1], expected)
 
 
 @every

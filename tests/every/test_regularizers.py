@@ -5,12 +5,32 @@ from dataclasses import replace
 import pytest
 import torch
 
-from surelabel.errors import InputError
+from surelabel.errors import ConfigError, InputError
 from surelabel.records import TrainingStep
 from surelabel.regularizers import REGULARIZERS
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 every = pytest.mark.parametrize("regularizer", REGULARIZERS.values(), ids=REGULARIZERS.keys())
+
+
+def compares_texts(regularizer):
+    """Whether a regularizer needs text vectors from learned prompts."""
+    zeros = torch.zeros(8, 2)
+    try:
+        regularizer(TrainingStep(zeros, zeros, zeros, zeros == 0, texts=torch.eye(2)))
+    except ConfigError:
+        return True
+    return False
+
+
+def those(condition):
+    """Run a test over the regularizers for which a condition holds."""
+    chosen = [pytest.param(r, id=name) for name, r in REGULARIZERS.items() if condition(r)]
+    return pytest.mark.parametrize("regularizer", chosen)
+
+
+of_scores = those(lambda regularizer: not compares_texts(regularizer))
+of_texts = those(compares_texts)
 
 
 def step_of(scores, targets, known=None, texts=None):
@@ -40,7 +60,7 @@ def value_and_gradient(regularizer, step):
     return value.detach(), gradient
 
 
-@every
+@of_scores
 def test_returns_one_number_not_below_zero(regularizer, step):
     value = regularizer(step)
     assert value.shape == ()
@@ -48,7 +68,7 @@ def test_returns_one_number_not_below_zero(regularizer, step):
     assert value > 0
 
 
-@every
+@of_scores
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("size", [0.0, 1.0, 20.0, 100.0, 1e4])
 def test_value_and_gradient_stay_finite(regularizer, dtype, size):
@@ -62,7 +82,7 @@ def test_value_and_gradient_stay_finite(regularizer, dtype, size):
     assert gradient.dtype == dtype
 
 
-@every
+@of_scores
 def test_gradient_is_correct(regularizer, step):
     def of(scores):
         return regularizer(replace(step, scores=scores, logits=scores))
@@ -70,7 +90,7 @@ def test_gradient_is_correct(regularizer, step):
     assert torch.autograd.gradcheck(of, step.scores.requires_grad_())
 
 
-@every
+@of_scores
 def test_gradient_is_correct_with_graded_targets(regularizer, step):
     generator = torch.Generator().manual_seed(3)
     share = torch.rand(step.targets.shape, generator=generator, dtype=torch.float64)
@@ -82,14 +102,14 @@ def test_gradient_is_correct_with_graded_targets(regularizer, step):
     assert torch.autograd.gradcheck(of, step.scores.requires_grad_())
 
 
-@every
+@of_scores
 def test_log_odds_go_before_scores_and_scores_stand_in_for_none(regularizer, step):
     other = torch.zeros_like(step.scores)
     assert torch.equal(regularizer(replace(step, scores=other)), regularizer(step))
     assert torch.equal(regularizer(replace(step, logits=None)), regularizer(step))
 
 
-@every
+@of_scores
 def test_unknown_labels_have_no_influence_and_no_gradient(regularizer, step):
     lies = torch.where(step.known, step.scores, 99.0)
     wrong = torch.where(step.known, step.targets, 1.0)
@@ -100,7 +120,7 @@ def test_unknown_labels_have_no_influence_and_no_gradient(regularizer, step):
     assert not gradient[~step.known].any()
 
 
-@every
+@of_scores
 def test_an_image_of_which_nothing_is_known_has_no_influence(regularizer, step):
     def longer(values, fill):
         return torch.cat([values, torch.full((1, 5), fill, dtype=values.dtype)])
@@ -116,7 +136,7 @@ def test_an_image_of_which_nothing_is_known_has_no_influence(regularizer, step):
     torch.testing.assert_close(regularizer(more), regularizer(step))
 
 
-@every
+@of_scores
 def test_where_nothing_is_known_nothing_is_charged(regularizer, step):
     value, gradient = value_and_gradient(
         regularizer, replace(step, known=torch.zeros_like(step.known))
@@ -125,7 +145,7 @@ def test_where_nothing_is_known_nothing_is_charged(regularizer, step):
     assert not gradient.any()
 
 
-@every
+@of_scores
 def test_order_of_images_and_of_labels_does_not_matter(regularizer, step):
     rows, columns = torch.randperm(16), torch.randperm(5)
     scores, targets, known = (
@@ -137,7 +157,7 @@ def test_order_of_images_and_of_labels_does_not_matter(regularizer, step):
     torch.testing.assert_close(value_and_gradient(regularizer, moved), expected)
 
 
-@every
+@of_scores
 def test_a_batch_of_one_and_constant_scores_are_finite(regularizer, step):
     one = step_of(step.scores[:1], step.targets[:1])
     same = step_of(torch.full_like(step.scores, -2.0), step.targets)
@@ -147,7 +167,7 @@ def test_a_batch_of_one_and_constant_scores_are_finite(regularizer, step):
         assert gradient.isfinite().all()
 
 
-@every
+@of_scores
 @pytest.mark.parametrize("shape", [(0, 4), (3, 1)], ids=["no image", "one label"])
 def test_no_image_and_a_single_label_are_finite(regularizer, shape):
     step = step_of(torch.ones(shape), torch.zeros(shape))
@@ -156,7 +176,7 @@ def test_no_image_and_a_single_label_are_finite(regularizer, shape):
     assert gradient.shape == shape
 
 
-@every
+@of_scores
 def test_changes_nothing_outside_itself(regularizer, step):
     before = step.scores.clone(), step.targets.clone(), step.known.clone()
     with torch.no_grad():
@@ -168,10 +188,62 @@ def test_changes_nothing_outside_itself(regularizer, step):
         assert torch.equal(was, now)
 
 
-@every
+@of_scores
 def test_reports_all_shapes_when_they_differ(regularizer):
     step = TrainingStep(
         torch.zeros(2, 3), None, torch.zeros(2, 4), torch.ones(2, 4) > 0, texts=torch.eye(3)
     )
     with pytest.raises(InputError, match=r"\(2, 3\).*\(2, 4\)"):
         regularizer(step)
+
+
+def step_with_prompts(names=("lion", "bus", "cup")):
+    """Return a step whose texts are near the frozen ones, with words near theirs."""
+    generator = torch.Generator().manual_seed(1)
+    frozen = torch.randn(len(names), 8, generator=generator, dtype=torch.float64)
+    tuned = frozen + 0.5 * torch.randn(len(names), 8, generator=generator, dtype=torch.float64)
+
+    def encode_words(words):
+        first = torch.linspace(-1, 1, 8 * len(words), dtype=torch.float64).view(-1, 8)
+        return units(first + 0.3 * tuned.mean(0)), units(first + 0.2)
+
+    targets = torch.zeros(4, len(names), dtype=torch.float64)
+    return TrainingStep(
+        *(targets, targets, targets, targets == 0),
+        texts=units(frozen),
+        tuned_texts=units(tuned),
+        encode_words=encode_words,
+    )
+
+
+def units(vectors):
+    return torch.nn.functional.normalize(vectors, dim=-1)
+
+
+@of_texts
+def test_a_method_without_learned_prompts_is_refused(regularizer, step):
+    with pytest.raises(ConfigError, match=r"learned prompts.*Use method\.name=coop"):
+        regularizer(step)
+
+
+@of_texts
+def test_learned_texts_get_one_number_and_a_correct_gradient(regularizer):
+    step = step_with_prompts()
+
+    def of(vectors):
+        torch.manual_seed(0)
+        return regularizer(replace(step, tuned_texts=units(vectors)))
+
+    value = of(step.tuned_texts)
+    assert (value.shape, value.dtype) == ((), torch.float64)
+    assert value > 0
+    assert torch.autograd.gradcheck(of, step.tuned_texts.clone().requires_grad_())
+
+
+@of_texts
+def test_texts_that_did_not_change_cost_nothing(regularizer):
+    step = step_with_prompts()
+    same = replace(
+        step, tuned_texts=step.texts, encode_words=lambda words: (step.encode_words(words)[1],) * 2
+    )
+    assert regularizer(same).item() == pytest.approx(0, abs=1e-12)

@@ -14,6 +14,7 @@ import pytest
 import torch
 from scipy.special import expit
 
+from surelabel.calibration import calibrator_for_images
 from surelabel.config import Run, load_run
 from surelabel.decisions import record_validation
 from surelabel.encoders import load_encoder
@@ -146,7 +147,7 @@ def transport_of(entry, **settings):
 
 def calibrator_of(entry, **settings):
     logits = np.log(PROBABILITIES / (1 - PROBABILITIES))
-    return entry(**settings).fit(logits, LABELS)
+    return calibrator_for_images(entry(**settings), PROBABILITIES).fit(logits, LABELS)
 
 
 CALLS = {  # table: package, call of an entry with settings

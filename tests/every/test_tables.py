@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "surelabel"
 ENTRY_FILES = {  # tables whose entries have a file each: the package of the files
     "CALIBRATORS": "calibration",
+    "CAPTION_FORMATS": "data.captions",
     "CORRECTIONS": "pseudolabels.corrections",
     "ENCODERS": "encoders",
     "FORMATS": "data.labels",
@@ -36,7 +37,7 @@ ONE_FILE = {  # tables of short entries, in one file that is named after the tab
     "SCORE_DOMAINS": "methods.text_scoring.score_domains",
 }
 TABLES = ENTRY_FILES | ONE_FILE
-WITHOUT_SOURCE = {"DOMAINS", "ENCODERS", "FORMATS"}  # not formulas of a paper
+WITHOUT_SOURCE = {"CAPTION_FORMATS", "DOMAINS", "ENCODERS", "FORMATS"}  # not formulas of a paper
 PACKAGES = sorted(set(ENTRY_FILES.values()))
 INTERFACE = "interface"
 

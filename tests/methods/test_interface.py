@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import pytest
@@ -79,8 +80,20 @@ def test_an_entry_of_another_type_is_refused(monkeypatch, entry):
 
 
 def test_a_method_learns_from_what_a_user_can_give():
-    with pytest.raises(ConfigError, match="must be labels, images or nothing; got 'captions'"):
+    with pytest.raises(ConfigError, match="labels, images, texts or nothing; got 'captions'"):
         check_method_contract("toy", toy(learns_from="captions"))
+
+
+@pytest.mark.parametrize(
+    "needs", [("nonsense",), ("views", "patch"), ["patches"], "views", None, (["views"],)]
+)
+def test_an_unknown_need_is_refused_with_the_known_needs(monkeypatch, needs):
+    expected = (
+        "needs of method toy, class Toy, must be a tuple with values among views, pixels, "
+        f"patches, self_aware, attention, trunk, ladder; got {needs!r}. See docs/extending.md."
+    )
+    with pytest.raises(ConfigError, match=re.escape(expected)):
+        configured(monkeypatch, toy(needs=needs))
 
 
 def test_a_method_is_refused_wherever_a_run_is_made(monkeypatch):

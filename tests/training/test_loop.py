@@ -119,7 +119,7 @@ def test_the_last_step_may_be_made_of_fewer_batches():
 def test_a_regularizer_is_weighted_and_told_apart_from_the_loss():
     targets = torch.zeros(12, 2)
     objective = Objective(
-        objective_mean_over_known(binary), lambda step: step.scores.sum() * 0 + 2, weight=3.0
+        objective_mean_over_known(binary), [(lambda step: step.scores.sum() * 0 + 2, 3.0)]
     )
     it = source(targets, targets == 0)
     (only,) = run_training_loop(Head(), it, objective=objective, epochs=1, learning_rate=0.0)
@@ -133,8 +133,7 @@ def test_a_regularizer_moves_the_weights():
         head = Head()
         objective = Objective(
             objective_mean_over_known(binary),
-            lambda step: (step.scores - 1).square().mean(),
-            weight=weight,
+            [(lambda step: (step.scores - 1).square().mean(), weight)],
         )
         it = source(targets, targets == 0)
         run_training_loop(head, it, objective=objective, epochs=3, learning_rate=0.1)
@@ -177,7 +176,7 @@ def test_a_stopped_run_goes_on_and_ends_where_the_whole_one_does(tmp_path):
 def test_a_fit_that_leaves_all_bounds_says_so():
     targets = torch.zeros(12, 2)
     objective = Objective(
-        objective_mean_over_known(binary), lambda step: step.scores.square().sum()
+        objective_mean_over_known(binary), [(lambda step: step.scores.square().sum(), 1.0)]
     )
     with pytest.raises(ConfigError, match=r"in epoch 2.* smaller learning_rate"):
         run_training_loop(

@@ -16,7 +16,7 @@ def seen_by_a_regularizer(link):
     steps = []
     objective = Objective(
         objective_mean_over_known(binary),
-        lambda step: steps.append(step) or step.scores.sum(),
+        [(lambda step: steps.append(step) or step.scores.sum(), 1.0)],
         link=link,
     )
     objective(torch.tensor([[0.5, 50.0]], requires_grad=True), batch())
@@ -38,7 +38,8 @@ def test_a_regularizer_is_told_of_no_vectors_where_there_are_none():
     assert seen_by_a_regularizer(None).features.shape == (1, 3)
     steps = []
     objective = Objective(
-        objective_mean_over_known(binary), lambda step: steps.append(step) or step.scores.sum()
+        objective_mean_over_known(binary),
+        [(lambda step: steps.append(step) or step.scores.sum(), 1.0)],
     )
     pixels = Features(torch.ones(1, 0), pixels=torch.ones(1, 3, 8, 8))
     objective(torch.zeros(1, 2), Batch(pixels, batch().targets, batch().known))
@@ -62,7 +63,7 @@ def test_the_mean_is_over_what_is_known():
 
 def test_loss_and_penalty_of_several_heads_are_means():
     objective = Objective(
-        objective_mean_over_known(binary), lambda step: step.scores.sum(), weight=3.0
+        objective_mean_over_known(binary), [(lambda step: step.scores.sum(), 3.0)]
     )
     heads = torch.tensor([[[0.5, 1.0]], [[2.0, 4.0]], [[-1.0, 0.0]]])
     loss, penalty = objective.mean_over_heads(heads, batch())

@@ -17,22 +17,19 @@ from surelabel.cli.input_options import (
     skipped_images_of_input_options,
     vector_encoder_of_input_options,
 )
-from surelabel.cli.tag import print_tag_skipped_images
-from surelabel.cli.terminal import (
-    Terminal,
-    join_lines_for_terminal,
-    validate_terminal_output_folder,
-    with_terminal_options,
-)
+from surelabel.cli.output_paths import validate_terminal_output_folder
+from surelabel.cli.tag_output import print_tag_skipped_images
+from surelabel.cli.terminal import Terminal, with_terminal_options
+from surelabel.cli.terminal_text import join_lines_for_terminal
 
 if TYPE_CHECKING:
     from surelabel.config import Run
     from surelabel.recognizer import LabelledInput, Recognizer
-    from surelabel.records import Images
+    from surelabel.records import Images, LabelledTexts
 
 
 @click.command()
-@click.argument("dataset", nargs=-1, required=True, metavar="DATASET|IMAGES...")
+@click.argument("dataset", nargs=-1, required=True, metavar="DATASET|IMAGES...|CAPTIONS")
 @click.option(
     "--out",
     callback=validate_terminal_output_folder,
@@ -58,6 +55,12 @@ if TYPE_CHECKING:
     metavar="K",
     help="Also calibrate on DATASET, with K-fold cross-fitting.",
 )
+@click.option(
+    "--shots",
+    type=click.IntRange(1),
+    metavar="K",
+    help="Fit on a random sample of DATASET with at least K positive images per label.",
+)
 @images_root_input_option
 @labels_input_option
 @max_image_memory_input_option
@@ -73,21 +76,25 @@ def fit(
     loss: str | None,
     regularizer: str | None,
     folds: int | None,
+    shots: int | None,
     images_root: str | None,
     names: str | None,
 ) -> None:
-    """Fit a recognizer on annotated images, or on unlabelled images.
+    """Fit a recognizer on annotated images, on unlabelled images, or on captions.
 
     DATASET contains annotated images. It is an annotation file (CSV, JSON lines, COCO), a folder of
     VOC XML, a split of a collection such as scenes-80:train, or feature vectors (.npz with
     features, targets and names).
 
     A method with self-training, such as tailor, requires unlabelled IMAGES, given as for
-    `surelabel tag`, and --labels. Self-training uses no annotations for fitting or calibration. To
-    resume an interrupted fit, run the same command again.
+    `surelabel tag`, and --labels. Self-training uses no annotations for fitting or calibration.
+
+    A method of texts, such as tai, requires a file of CAPTIONS (text, CSV, COCO, scenes.jsonl) and
+    --labels, and no image. To resume an interrupted fit, run the same command again.
     """
     from surelabel.config import load_run
     from surelabel.recognizer import Recognizer, check_saved_recognizer_folder
+    from surelabel.records import Images, LabelledImages, LabelledTexts
 
     check_saved_recognizer_folder(out)
     resolved_run = load_run(
@@ -101,35 +108,81 @@ def fit(
             encoder__name=model,
         ),
     )
+    given_labels = parse_labels_input_option(names)
     training_data = load_training_data_from_input_options(
-        resolved_run.method.name, dataset, images_root
+        resolved_run.method.name, dataset, images_root, given_labels
     )
     if not model:
         resolved_run = use_vector_encoder_in_fit_command(resolved_run, training_data)
-    labels = parse_fit_labels(resolved_run, training_data, names)
+    labels = given_labels or labels_of_fit_data(resolved_run, training_data)
     recognizer = Recognizer(resolved_run, labels, device=terminal.device)
+    if shots is not None:
+        training_data = sample_shots_in_fit_command(terminal, recognizer, training_data, shots)
     checkpoint = f"{os.path.normpath(out)}.unfinished"  # out may end with a slash
     with terminal.progress("Fitting") as progress:
         recognizer.fit(training_data, folds=folds or 0, checkpoint=checkpoint, progress=progress)
     skipped = skipped_images_of_input_options(recognizer, training_data)
-    if recognizer.method.learns_from == "images" and not vector_encoder_of_input_options(
-        training_data
+    if recognizer.method.learns_from == "images" and isinstance(
+        training_data, Images | LabelledImages
     ):
         skipped_paths = {image.path for image in skipped}
         paths = [path for path in training_data.paths if path not in skipped_paths]
         calibrate_in_fit_command(terminal, recognizer, paths)
     recognizer.save(out)
-    n_images = len(training_data) - len(skipped)
+    count = len(training_data) - len(skipped)
+    unit = "captions" if isinstance(training_data, LabelledTexts) else "images"
     calibrated = f", calibrated with {folds} folds" if folds else ""
     text = (
-        f"Fitted {resolved_run.method.name} on {n_images} images for {len(recognizer.names)} "
+        f"Fitted {resolved_run.method.name} on {count} {unit} for {len(recognizer.names)} "
         f"labels{calibrated}. Saved in {out}."
     )
     terminal.print_result(
-        {"recognizer": out, "names": recognizer.names, "images": n_images},
+        {"recognizer": out, "names": recognizer.names, unit: count},
         f"{text}\n{command_after_fit(recognizer, out)}",
     )
     print_tag_skipped_images(skipped)
+
+
+def sample_shots_in_fit_command(
+    terminal: Terminal,
+    recognizer: "Recognizer",
+    training_data: "Images | LabelledInput | LabelledTexts",
+    shots: int,
+) -> "LabelledInput":
+    """Return a few-shot sample of the training data, and print its size and counts.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        recognizer: Recognizer with the labels and the seed of the sample.
+        training_data: Annotated images, feature vectors, unlabelled images, or texts with labels.
+        shots: Number of positive images per label, >= 1.
+
+    Raises:
+        InputError: If the images have no labels, or no target of the labels is positive.
+    """
+    import numpy as np
+
+    from surelabel.data import describe_shots, sample_shots
+    from surelabel.errors import InputError
+    from surelabel.records import Images, LabelledTexts
+
+    if isinstance(training_data, Images | LabelledTexts):
+        unit = "captions" if isinstance(training_data, LabelledTexts) else "images without labels"
+        raise InputError(
+            "--shots requires an annotated DATASET, because it samples images by their labels; got "
+            f"{len(training_data):,} {unit}. Remove --shots."
+        )
+    labelled = recognizer.align_labels(training_data)
+    targets, known = labelled.targets, labelled.known
+    rows = sample_shots(targets, known, shots, np.random.default_rng(recognizer.run.seed))
+    if not len(rows):
+        raise InputError(
+            f"--shots requires images with a positive label; none of the {len(labelled):,} images "
+            "has one. Check the annotations and --labels."
+        )
+    for sentence in describe_shots(recognizer.names, targets, known, rows, shots):
+        terminal.print_status(sentence)
+    return training_data.take(rows)
 
 
 def calibrate_in_fit_command(
@@ -172,21 +225,22 @@ def command_after_fit(recognizer: "Recognizer", out: str) -> str:
     )
 
 
-def use_vector_encoder_in_fit_command(run: "Run", training_data: "Images | LabelledInput") -> "Run":
+def use_vector_encoder_in_fit_command(
+    run: "Run", training_data: "Images | LabelledInput | LabelledTexts"
+) -> "Run":
     """Return the run, with the encoder ``features:WIDTH`` if the data are feature vectors."""
     encoder = vector_encoder_of_input_options(training_data)
     return replace(run, encoder=replace(run.encoder, name=encoder)) if encoder else run
 
 
-def parse_fit_labels(
-    run: "Run", training_data: "Images | LabelledInput", names: str | None
+def labels_of_fit_data(
+    run: "Run", training_data: "Images | LabelledInput | LabelledTexts"
 ) -> list[str]:
-    """Return the labels of ``--labels``, or the labels of the training data.
+    """Return the labels of the training data.
 
     Args:
         run: Settings of the fit.
-        training_data: Annotated images, feature vectors, or unlabelled images.
-        names: Value of the option ``--labels``.
+        training_data: Annotated images, feature vectors, unlabelled images, or texts with labels.
 
     Raises:
         InputError: If there are no labels.
@@ -194,9 +248,7 @@ def parse_fit_labels(
     from surelabel.errors import InputError
     from surelabel.records import Images
 
-    labels = parse_labels_input_option(names)
-    if not labels and not isinstance(training_data, Images):
-        labels = list(training_data.names)
+    labels = [] if isinstance(training_data, Images) else list(training_data.names)
     if not labels:
         raise InputError(
             f"{run.method.name} requires labels, but unlabelled images have none. Give labels with "

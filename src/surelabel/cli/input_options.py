@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from surelabel.cli.terminal import Terminal
     from surelabel.recognizer import LabelledInput, Recognizer
     from surelabel.recognizer.inputs import RecognizerInput
-    from surelabel.records import Images, SkippedImage
+    from surelabel.records import Images, LabelledTexts, SkippedImage
 
 DATASET_SUFFIXES = (".csv", ".json", ".jsonl", ".xml", ".npz")
 
@@ -167,19 +167,23 @@ def is_dataset_input_option(source: str) -> bool:
 
 
 def load_training_data_from_input_options(
-    method: str, sources: Sequence[str], images_root: str | None
-) -> "Images | LabelledInput":
+    method: str, sources: Sequence[str], images_root: str | None, labels: Sequence[str] | None
+) -> "Images | LabelledInput | LabelledTexts":
     """Load the training data of a method.
 
     Args:
         method: Key of the method.
-        sources: One annotated dataset, or images if the method is fitted on unlabelled images.
+        sources: One annotated dataset, images if the method is fitted on unlabelled images, or one
+            caption file if it is fitted on texts.
         images_root: Root of relative paths in an annotation file. If None, the folder
             of the annotation file is used.
+        labels: Labels of the option ``--labels``, for which captions are searched.
 
     Raises:
         DataError: If the method requires labels and the sources are unlabelled images, or if a
             source cannot be read.
+        InputError: If the method is fitted on texts, and there are no labels, several files, or no
+            caption that mentions a label.
     """
     from surelabel.data import find_images
     from surelabel.errors import DataError
@@ -188,6 +192,8 @@ def load_training_data_from_input_options(
 
     first, *others = sources
     entry = METHODS[method]
+    if entry.learns_from == "texts":
+        return _load_captions_from_input_options(method, sources, labels)
     if entry.learns_from == "images" and (others or not is_dataset_input_option(first)):
         return Images(find_images(sources))
     if entry.learns_from == "labels" and (others or _is_unlabelled_input_option(first)):
@@ -197,6 +203,28 @@ def load_training_data_from_input_options(
             "--method tailor --labels LABELS."
         )
     return load_dataset_from_input_options(first, images_root)
+
+
+def _load_captions_from_input_options(
+    method: str, sources: Sequence[str], labels: Sequence[str] | None
+) -> "LabelledTexts":
+    """Return the captions of a file, or of a split of a collection, with the labels in them."""
+    from surelabel.data import COLLECTIONS, label_captions, read_captions
+    from surelabel.data.bundled_collections import bundled_collection_folder
+    from surelabel.errors import InputError
+
+    if not labels or len(sources) > 1:
+        given = f"{len(sources)} files" if labels else "no labels"
+        raise InputError(
+            f"{method} requires one caption file and labels; got {given}. Run "
+            f'`surelabel fit CAPTIONS --method {method} --labels "dog, bicycle" --out FOLDER`.'
+        )
+    name, colon, split = sources[0].rpartition(":")
+    if colon and name in COLLECTIONS:
+        captions = read_captions(bundled_collection_folder(name, split=split) / "scenes.jsonl")
+    else:
+        captions = read_captions(sources[0])
+    return label_captions(captions, labels)
 
 
 def _is_unlabelled_input_option(source: str) -> bool:
@@ -236,8 +264,8 @@ def fit_without_labels_on_input_options(
         recognizer.fit(inputs, progress=progress)
 
 
-def vector_encoder_of_input_options(data: "Images | LabelledInput") -> str | None:
-    """Return the name of the encoder of feature vectors, or None if the data are images."""
+def vector_encoder_of_input_options(data: "Images | LabelledInput | LabelledTexts") -> str | None:
+    """Return the name of the encoder of feature vectors, or None if the data are others."""
     from surelabel.records import LabelledFeatures
 
     if not isinstance(data, LabelledFeatures):
@@ -246,18 +274,18 @@ def vector_encoder_of_input_options(data: "Images | LabelledInput") -> str | Non
 
 
 def skipped_images_of_input_options(
-    recognizer: "Recognizer", data: "Images | LabelledInput"
+    recognizer: "Recognizer", data: "Images | LabelledInput | LabelledTexts"
 ) -> "Sequence[SkippedImage]":
     """Return the images that cannot be read; the features of the other images are cached.
 
     Args:
         recognizer: Recognizer with the encoder and the cache.
-        data: Images or feature vectors. For feature vectors, no image is skipped.
+        data: Images, feature vectors or texts. For vectors and texts, no image is skipped.
     """
     from surelabel.features import encode_image_files
-    from surelabel.records import LabelledFeatures
+    from surelabel.records import LabelledFeatures, LabelledTexts
 
-    if isinstance(data, LabelledFeatures):
+    if isinstance(data, LabelledFeatures | LabelledTexts):
         return ()
     return encode_image_files(recognizer.encoder, data.paths, cache=recognizer.cache).skipped
 

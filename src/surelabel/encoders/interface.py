@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import torch
 from PIL import Image
 from torch import Tensor, nn
 
+from surelabel.encoders.towers.context_prompts import ContextPromptTextEncoder
 from surelabel.encoders.towers.deep_text_prompts import DeepPromptTextEncoder
 from surelabel.encoders.towers.last_blocks import LastBlocks
 from surelabel.records import Features
@@ -41,8 +43,11 @@ class Encoder(Protocol):
             of the learned ``logit_scale``.
         training_domain: Short description of the training images. If the training images are
             unknown, the description is empty.
+        device: Device of the encoder.
         preprocess_cfg: Preprocessing settings with the keys of :class:`ImagePreprocessor`, such as
             ``size``, the height and width in pixels.
+        n_image_parameters: Number of parameters of the image encoder, from which the computing time
+            of an image is estimated.
         input_side: Larger side of the input images, in pixels. Images can be decoded at a reduced
             size if neither side becomes shorter than ``input_side``.
         crop_mode: Crop mode of the preprocessing: ``squash`` (resize both sides), ``center``
@@ -58,7 +63,11 @@ class Encoder(Protocol):
     width: int
     scale: float
     training_domain: str
+    device: torch.device
     preprocess_cfg: dict[str, Any]
+
+    @property
+    def n_image_parameters(self) -> int: ...
 
     @property
     def input_side(self) -> int: ...
@@ -131,6 +140,11 @@ class Encoder(Protocol):
     ) -> DeepPromptTextEncoder:
         """Return an encoder of labels with learned prompts in the last ``depth`` text layers."""
 
+    def context_prompt_text_encoder(
+        self, names: Sequence[str], *, length: int
+    ) -> ContextPromptTextEncoder:
+        """Return an encoder of labels with a learned context of ``length`` vectors."""
+
     def supports(self, kind: str) -> bool:
         """Return True if the encoder can compute the features ``kind``.
 
@@ -146,6 +160,13 @@ class Encoder(Protocol):
 
     def encode_sentences(self, sentences: Sequence[str]) -> Tensor:
         """Return one unit vector for each of ``s`` sentences, ``(s, d)``."""
+
+    def encode_sentence_tokens(self, sentences: Sequence[str]) -> Features:
+        """Return unit vectors of sentences, ``pooled``, and of their tokens, ``patches``.
+
+        In the result, ``n`` is the number of sentences, and ``p`` is the number of tokens of the
+        longest sentence. ``patch_mask`` is True where a sentence has a token.
+        """
 
     def labels_with_untrained_tokens(self, names: Sequence[str]) -> list[str]:
         """Return the labels with at least one token that does not occur in the training texts."""

@@ -6,8 +6,11 @@ to ``METHODS``. The keys of ``SCORE_DOMAINS`` are the values of the setting ``do
 """
 
 from surelabel.methods.clip_adapter import ClipAdapter
+from surelabel.methods.cocoop import CoCoOp
+from surelabel.methods.coop import CoOp
 from surelabel.methods.crops import Crops
 from surelabel.methods.dense_regions.dense_regions import DenseRegions
+from surelabel.methods.dualcoop import DualCoOp
 from surelabel.methods.finetune import FineTune
 from surelabel.methods.interface import (
     LearnsFromImages,
@@ -19,6 +22,7 @@ from surelabel.methods.interface import (
     TrainingRecipe,
     TrainsEncoder,
     TrainsSeveralHeads,
+    TunesTexts,
     UsesFitLabels,
     UsesLadder,
     UsesViews,
@@ -27,10 +31,12 @@ from surelabel.methods.interface import (
     method_is_student,
     score_patches_with_any_method,
 )
+from surelabel.methods.kgcoop import KgCoOp
 from surelabel.methods.linear import Linear
 from surelabel.methods.recover_match.recover_match import RecoverMatch
 from surelabel.methods.region_statistics.region_statistics import RegionStatistics
 from surelabel.methods.standardized import Standardized
+from surelabel.methods.tai import TaI
 from surelabel.methods.tailor.tailor import Tailor
 from surelabel.methods.text_scoring.score_domains import SCORE_DOMAINS
 from surelabel.methods.text_scoring.text_scorer import BACKGROUNDS, TextScorer
@@ -42,9 +48,13 @@ __all__ = [
     "METHODS",
     "SCORE_DOMAINS",
     "ClipAdapter",
+    "CoCoOp",
+    "CoOp",
     "Crops",
     "DenseRegions",
+    "DualCoOp",
     "FineTune",
+    "KgCoOp",
     "LearnsFromImages",
     "LearnsFromTargets",
     "Linear",
@@ -55,12 +65,14 @@ __all__ = [
     "RegionStatistics",
     "ScalesLearningRates",
     "Standardized",
+    "TaI",
     "Tailor",
     "TextScorer",
     "Tiles",
     "TrainingRecipe",
     "TrainsEncoder",
     "TrainsSeveralHeads",
+    "TunesTexts",
     "UsesFitLabels",
     "UsesLadder",
     "UsesViews",
@@ -73,13 +85,18 @@ __all__ = [
 
 METHODS: dict[str, type[Method]] = {
     "clip_adapter": ClipAdapter,
+    "cocoop": CoCoOp,
+    "coop": CoOp,
     "crops": Crops,
     "dense_regions": DenseRegions,
+    "dualcoop": DualCoOp,
     "finetune": FineTune,
+    "kgcoop": KgCoOp,
     "linear": Linear,
     "recover_match": RecoverMatch,
     "region_statistics": RegionStatistics,
     "standardized": Standardized,
+    "tai": TaI,
     "tailor": Tailor,
     "tiles": Tiles,
     "zero_shot": ZeroShot,

@@ -6,11 +6,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from surelabel.calibration import Platt
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError
 from surelabel.links import Link
 from surelabel.methods.interface import Method, TrainingRecipe
+from surelabel.methods.text_scoring.score_level import initial_score_level
 from surelabel.methods.zero_shot import ZeroShot
 from surelabel.records import Features
 
@@ -77,19 +77,10 @@ class ClipAdapter(Method):
 
     @torch.no_grad()
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Initialize scale a and bias b by Platt scaling of the zero-shot scores.
-
-        If training started with a = 1 and b = 0, the first steps would change the network only to
-        correct the bias. Platt scaling returns log-odds, which ``link`` converts to scores. a and b
-        are fitted to these scores by least squares, which is exact if the link is linear.
-        """
-        scores = self.zero_shot(features)
-        platt = Platt().fit(scores.numpy(), targets.numpy(), known.numpy())
-        link_scores = link.scores(platt.slope_ * scores + platt.shift_)
-        centred = scores - scores.mean()
-        slope = (centred * link_scores).sum() / centred.square().sum().clamp(min=1e-12)
-        self.log_slope.copy_(slope.clamp(min=1e-6).log())
-        self.bias.copy_(link_scores.mean() - self.log_slope.exp() * scores.mean())
+        """Initialize scale a and bias b by Platt scaling; see ``initial_score_level``."""
+        slope, bias = initial_score_level(self.zero_shot(features), targets, known, link)
+        self.log_slope.copy_(slope.log())
+        self.bias.copy_(bias)
 
     def forward(self, features: Features) -> Tensor:
         """Return the scores ``(n, c)`` of ``features.pooled`` ``(n, d)``."""

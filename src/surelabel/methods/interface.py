@@ -2,8 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, get_args, runtime_checkable
 
 from torch import Tensor, nn
 
@@ -13,7 +13,7 @@ from surelabel.links import Link
 from surelabel.records import Features
 from surelabel.views import ViewLayout
 
-LearnsFrom = Literal["labels", "images", "nothing"]
+LearnsFrom = Literal["labels", "images", "texts", "nothing"]
 CONTRACT_PAGE = "docs/extending.md"
 
 
@@ -33,6 +33,9 @@ class TrainingRecipe:
         warm_up: Fraction of the training steps with linear warm-up of the learning rate, in [0, 1).
         ema_decay: Decay of the exponential moving average of the weights, in [0, 1). If 0, the
             weights of the last step are used.
+        regularizers: Weights of the entries of ``REGULARIZERS`` that belong to the method. The
+            regularizer of a run is added; if it is one of these entries, its weight replaces that
+            of the method.
     """
 
     optimizer: str = "adamw"
@@ -44,6 +47,7 @@ class TrainingRecipe:
     weight_decay: float = 0.01
     warm_up: float = 0.0
     ema_decay: float = 0.0
+    regularizers: Mapping[str, float] = field(default_factory=dict)
 
 
 class Method(nn.Module, ABC):
@@ -55,7 +59,9 @@ class Method(nn.Module, ABC):
 
     Attributes:
         learns_from: Data that the method is fitted on: ``labels`` (annotated images), ``images``
-            (unlabelled images), or ``nothing`` (no fit).
+            (unlabelled images), ``texts`` (texts with labels, such as captions), or ``nothing`` (no
+            fit). In a fit on texts, ``pooled`` are the vectors of sentences, and ``patches`` with
+            ``patch_mask`` those of their tokens; other parts of ``Features`` are missing.
         needs: Parts of ``Features`` that the method reads in addition to ``pooled``. Parts are
             ``patches`` (plain patches), ``self_aware`` (patches from self-aware attention),
             ``attention`` (between patches), ``trunk`` (``layers[-1]``), ``ladder`` (see
@@ -69,7 +75,7 @@ class Method(nn.Module, ABC):
 
     learns_from: ClassVar[LearnsFrom]
     needs: ClassVar[tuple[str, ...]]
-    open_vocabulary: ClassVar[bool]
+    open_vocabulary: bool
     recipe: ClassVar[TrainingRecipe]
     image_size: int | None = None
 
@@ -93,7 +99,7 @@ class Method(nn.Module, ABC):
 
 @runtime_checkable
 class LearnsFromTargets(Protocol):
-    """Method that is trained by gradient descent on targets, labels or pseudo-labels."""
+    """Method that is trained by gradient descent on targets of images or texts."""
 
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
         """Set initial values, so that training starts with approximately calibrated scores.
@@ -101,7 +107,7 @@ class LearnsFromTargets(Protocol):
         ``Recognizer.fit`` calls ``initialize`` once, before the first training step.
 
         Args:
-            features: Features of n training images.
+            features: Features of n training images, or of n training texts.
             targets: Targets in [0, 1], ``(n, c)``, for c labels.
             known: True where the target is known, ``(n, c)``.
             link: Link of the loss; its method ``scores`` converts log-odds to scores.
@@ -232,6 +238,27 @@ class TrainsSeveralHeads(Protocol):
 
 
 @runtime_checkable
+class TunesTexts(Protocol):
+    """Method with learned prompts in the text tower.
+
+    Regularizers and calibrators compare the text vectors with those of the frozen text tower.
+    """
+
+    def tuned_texts(self) -> Tensor:
+        """Return unit vectors of the labels from the learned prompts, ``(c, d)``.
+
+        In training, the vectors are those of the last forward pass, with gradients.
+        """
+
+    def encode_words(self, words: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Return unit vectors of k words, ``(k, d)``, from learned prompts and without them.
+
+        Raises:
+            ConfigError: If the prompts exist only for the labels of the fit.
+        """
+
+
+@runtime_checkable
 class ScalesLearningRates(Protocol):
     """Method with different learning rates in its modules; the training loop reads the attribute.
 
@@ -278,7 +305,7 @@ def check_method_contract(name: str, method: object) -> None:
 
     Raises:
         ConfigError: If the entry is not a subclass of ``Method``, a member is missing, or
-            ``learns_from`` has an unknown value.
+            ``learns_from`` or ``needs`` has an unknown value.
     """
     if not (isinstance(method, type) and issubclass(method, Method)):
         raise ConfigError(
@@ -286,13 +313,19 @@ def check_method_contract(name: str, method: object) -> None:
             f"See {CONTRACT_PAGE}."
         )
     _check_method_members(name, method, REQUIRED_MEMBERS)
-    if method.learns_from not in ("labels", "images", "nothing"):
+    if method.learns_from not in get_args(LearnsFrom):
         raise ConfigError(
-            f"learns_from of method {name} must be labels, images or nothing; got "
+            f"learns_from of method {name} must be labels, images, texts or nothing; got "
             f"{method.learns_from!r}. See {CONTRACT_PAGE}."
         )
-    members = {member for need in method.needs for member in MEMBERS_OF_NEED.get(need, ())}
-    if method.learns_from == "labels" or method_is_student(method):
+    known_needs = list(MEMBERS_OF_NEED)
+    if not isinstance(method.needs, tuple) or any(n not in known_needs for n in method.needs):
+        raise ConfigError(
+            f"needs of method {name}, class {method.__qualname__}, must be a tuple with values "
+            f"among {', '.join(known_needs)}; got {method.needs!r}. See {CONTRACT_PAGE}."
+        )
+    members = {member for need in method.needs for member in MEMBERS_OF_NEED[need]}
+    if method.learns_from in ("labels", "texts") or method_is_student(method):
         members.add("initialize")
     _check_method_members(name, method, ["forward", *sorted(members)])
 

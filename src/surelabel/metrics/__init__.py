@@ -81,6 +81,8 @@ from surelabel.metrics.subsets.pair_calibration import (
     pair_reliability_bins,
     pair_reliability_bins_first_without_second,
 )
+from surelabel.metrics.text_vectors.embedding_divergence import embedding_divergence
+from surelabel.metrics.text_vectors.neighbourhood_preservation import neighbourhood_preservation
 
 RANKING: dict[str, Callable[..., float]] = {
     "average_precision": average_precision,
@@ -151,6 +153,7 @@ __all__ = [
     "brier_decomposition",
     "brier_decomposition_per_class",
     "ece_debiased",
+    "embedding_divergence",
     "metric_per_class_group",
     "class_frequency_groups",
     "class_frequency_thirds",
@@ -164,6 +167,7 @@ __all__ = [
     "paired_t_interval",
     "piece",
     "neighbourhood_calibration_error",
+    "neighbourhood_preservation",
     "neighbour_proximity",
     "reliability_bins",
     "reliability_bins_per_class",

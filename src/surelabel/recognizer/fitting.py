@@ -16,14 +16,16 @@ from surelabel.calibration.fitting.input_validation import contains_both_classes
 from surelabel.config import Choice, Run
 from surelabel.encoders import TEMPLATES, Encoder, prompt_templates
 from surelabel.errors import ConfigError
+from surelabel.features import SentenceFeatures
 from surelabel.links import Link, Sigmoid
 from surelabel.losses import SET_LOSSES
 from surelabel.losses.properties.loss_link import make_loss_link
-from surelabel.methods import LearnsFromTargets, Method, TrainsEncoder
+from surelabel.methods import LearnsFromTargets, Method, TrainsEncoder, TunesTexts
 from surelabel.methods.text_scoring.text_scorer import encode_synonyms_for_text_scorer
 from surelabel.optimizers import OPTIMIZERS
 from surelabel.progress import Progress
 from surelabel.records import Features
+from surelabel.regularizers import REGULARIZERS
 from surelabel.training import (
     Batch,
     BatchSource,
@@ -31,25 +33,28 @@ from surelabel.training import (
     FeatureBatches,
     ImageBatches,
     Objective,
+    Regularizer,
     objective_mean_over_known,
     run_training_loop,
     select_feature_batch_rows,
 )
 
+INITIAL_SENTENCES = 2048  # sentences from which initial values of a method are computed
+
 
 @dataclass(frozen=True)
 class FittingData:
-    """Training data of a fit: features and targets of images.
+    """Training data of a fit: features and targets of images or of texts.
 
     Attributes:
-        paths: Paths of the images, or identifiers of precomputed features, length n.
-        features: Features of the images.
+        paths: Paths of the images, identifiers of precomputed features, or texts, length n.
+        features: Features of the images, or of the sentences of the texts.
         targets: Targets in [0, 1], ``(n, c)``, for c labels.
         known: True where the target is known, ``(n, c)``.
     """
 
     paths: Sequence[str]
-    features: Features
+    features: Features | SentenceFeatures
     targets: Tensor
     known: Tensor
 
@@ -58,6 +63,18 @@ class FittingData:
         features = select_feature_batch_rows(self.features, torch.from_numpy(rows))
         paths = [self.paths[row] for row in rows]
         return FittingData(paths, features, self.targets[rows], self.known[rows])
+
+    def for_initial_values(self, seed: int) -> tuple[Features, Tensor, Tensor]:
+        """Return features, targets and ``known``, from which initial values are computed.
+
+        Images are all used. Sentences are sampled with ``seed``, because their padded tokens would
+        need much memory.
+        """
+        if isinstance(self.features, Features):
+            return self.features, self.targets, self.known
+        order = np.random.default_rng(seed).permutation(len(self.paths))[:INITIAL_SENTENCES]
+        rows = torch.from_numpy(order)
+        return self.features.take(rows), self.targets[rows], self.known[rows]
 
     def assign_folds(self, folds: int, seed: int) -> npt.NDArray[np.int64]:
         """Return the fold number of each image, ``(n,)``, at random with a seed.
@@ -122,25 +139,31 @@ def make_method_for_fitting(
 
 
 def make_objective_for_fitting(
-    run: Run, encoder: Encoder, names_with_aliases: Sequence[str]
+    run: Run, encoder: Encoder, names_with_aliases: Sequence[str], method: Method
 ) -> Objective:
     """Return the training objective of a run, after a test on one dummy batch to fail early.
 
+    The regularizer of the run is added to the regularizers that belong to the method.
+
     Raises:
-        ConfigError: If a setting is invalid, or the encoder or the loss lacks what the
+        ConfigError: If a setting is invalid, or the encoder, the method or the loss lacks what a
             regularizer requires.
-        InputError: If the number of labels is not valid for the loss or the regularizer.
+        InputError: If the number of labels is not valid for the loss or a regularizer.
     """
     loss = run.entry("loss")
-    regularizer = run.entry("regularizer") if run.regularizer else None
+    regularizers: dict[str, tuple[Regularizer, float]] = {
+        name: (REGULARIZERS[name], weight) for name, weight in method.recipe.regularizers.items()
+    }
+    if run.regularizer:
+        regularizers[run.regularizer.name] = run.entry("regularizer"), run.regularizer_weight
     objective = Objective(
         loss=loss if run.loss.name in SET_LOSSES else objective_mean_over_known(loss),
-        regularizer=regularizer,
-        weight=run.regularizer_weight,
+        regularizers=tuple(regularizers.values()),
         link=make_link_for_fitting(run),
         texts=_label_text_features_for_fitting(encoder, names_with_aliases)
-        if regularizer
+        if regularizers
         else None,
+        prompts=method if isinstance(method, TunesTexts) else None,
     )
     zeros = torch.zeros(1, len(names_with_aliases))
     objective(zeros, Batch(Features(zeros), zeros, zeros == 0))
@@ -158,10 +181,10 @@ def fit_recognizer_method(
 ) -> Method:
     """Return a method fitted with the settings of a run; resume from an existing checkpoint."""
     method = make_method_for_fitting(run, encoder, names_with_aliases)
-    objective = make_objective_for_fitting(run, encoder, names_with_aliases)
+    objective = make_objective_for_fitting(run, encoder, names_with_aliases, method)
     link = objective.link or Sigmoid()
     assert isinstance(method, LearnsFromTargets)  # by its contract
-    method.initialize(data.features, data.targets, data.known, link)
+    method.initialize(*data.for_initial_values(run.seed), link)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         if isinstance(method, TrainsEncoder):
@@ -265,7 +288,8 @@ def fitting_out_of_fold_scores(
                 checkpoint=checkpoint.for_fold(k + 1, folds) if checkpoint else None,
             )
             with torch.no_grad():
-                scores[test_rows] = method(data.take(test_rows).features).numpy()
+                rows = torch.from_numpy(test_rows)
+                scores[test_rows] = method(select_feature_batch_rows(data.features, rows)).numpy()
         else:
             log_odds = torch.tensor(smoothed_prevalence_log_odds(targets, known))
             link = make_link_for_fitting(run) or Sigmoid()

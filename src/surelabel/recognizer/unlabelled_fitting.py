@@ -16,7 +16,7 @@ from surelabel.links import Sigmoid
 from surelabel.methods import LearnsFromImages, LearnsFromTargets, Method, UsesViews
 from surelabel.progress import Progress
 from surelabel.recognizer.feature_extraction import extract_features
-from surelabel.recognizer.fingerprints import run_fingerprint
+from surelabel.recognizer.fingerprints import checkpoint_of_fit
 from surelabel.recognizer.fitting import (
     FittingData,
     fit_recognizer_method_on_batches,
@@ -28,10 +28,14 @@ from surelabel.recognizer.inputs import (
     LabelledInput,
     encode_recognizer_input,
 )
-from surelabel.recognizer.user_warnings import warn_skipped_images
+from surelabel.recognizer.user_warnings import (
+    warn_few_steps,
+    warn_skipped_images,
+    warn_unused_labels,
+)
 from surelabel.records import Features, Images
 from surelabel.tables import configure_table_entry
-from surelabel.training import Checkpoint, CutAndSewSource
+from surelabel.training import CutAndSewSource
 from surelabel.views.relative_scores import MIN_LABELS
 
 PROBABILITY_MARGIN = 1e-6  # pseudo-labels are clipped to [margin, 1 - margin]
@@ -82,11 +86,13 @@ def fit_unlabelled(
     checkpoint: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Method:
-    """Return a method fitted on images; labels of ``source`` are ignored.
+    """Return a method fitted on images; labels of ``source`` are ignored with a warning.
 
     A student is trained for several epochs, and the training resumes from an existing checkpoint.
     Other methods compute feature statistics without training and without a checkpoint.
     """
+    warn_unused_labels(run.method.name, source)
+    warn_few_steps(run, len(source))
     method = make_method_for_fitting(run, encoder, names_with_aliases)
     if not isinstance(method, LearnsFromImages):
         student = fit_unlabelled_student(
@@ -167,11 +173,9 @@ def fit_unlabelled_student(
         DataError: If no image can be read, or if ``checkpoint`` is damaged or belongs to another
             run.
     """
-    sewing, objective = (
-        run.entry("sewing")(),
-        make_objective_for_fitting(run, encoder, names_with_aliases),
-    )
+    sewing = run.entry("sewing")()
     method = make_method_for_fitting(run, encoder, names_with_aliases)
+    objective = make_objective_for_fitting(run, encoder, names_with_aliases, method)
     _try_method_before_unlabelled_fitting(method, encoder)
     initial = make_pseudolabels_for_unlabelled_fitting(
         run, encoder, names_with_aliases, paths, cache=cache, progress=progress
@@ -189,16 +193,12 @@ def fit_unlabelled_student(
     )
     known = torch.ones_like(initial.targets, dtype=torch.bool)
     data = FittingData(initial.paths, Features(log_odds), initial.targets.float(), known)
-    saved_state = checkpoint and Checkpoint(
-        checkpoint, run_id=run_fingerprint(run, names_with_aliases, data)
-    )
+    saved_state = checkpoint_of_fit(checkpoint, run, names_with_aliases, data)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         assert isinstance(method, LearnsFromTargets)  # by its contract
-        method.initialize(data.features, data.targets, known, Sigmoid())
-        fit_recognizer_method_on_batches(
-            run, method, source, objective, checkpoint=saved_state or None
-        )
+        method.initialize(*data.for_initial_values(run.seed), Sigmoid())
+        fit_recognizer_method_on_batches(run, method, source, objective, checkpoint=saved_state)
     final = PseudoLabels(initial.paths, source.estimator.log_odds.sigmoid())
     return FittedStudent(method, initial, final)
 

@@ -1,19 +1,22 @@
-"""Immutable records of images, features, targets and predictions, validated on construction.
+"""Immutable records of images, texts, features and predictions, validated on construction.
 
 Axes of arrays: ``n`` images, ``c`` classes, ``d`` feature width, ``w`` tower width, ``p`` patches,
-``t`` views.
+``s`` sentences, ``t`` views.
 """
 
 from surelabel.records.features import Features, TrainingStep
 from surelabel.records.images import Images, LabelledFeatures, LabelledImages, SkippedImage
 from surelabel.records.predictions import EncodingStats, Predictions
+from surelabel.records.texts import Captions, LabelledTexts
 
 __all__ = [
+    "Captions",
     "EncodingStats",
     "Features",
     "Images",
     "LabelledFeatures",
     "LabelledImages",
+    "LabelledTexts",
     "Predictions",
     "SkippedImage",
     "TrainingStep",

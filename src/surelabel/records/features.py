@@ -1,5 +1,6 @@
 """Features of images, and the tensors of a training step."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,8 @@ class Features:
         patches: Vectors of p patches of each image, ``(n, p, d)``, in row-major order of the
             patch grid.
         grid: Numbers of rows and columns of the patch grid.
+        patch_mask: True where a patch exists, ``(n, p)``. In features of sentences, the patches are
+            tokens, and those after the last token are padding. If None, all patches exist.
         attention: Attention weights of each patch over all patches, ``(n, p, p)``; rows sum to 1.
         views: Vectors of t separately encoded parts of each image, ``(n, t, d)``.
         layers: Tokens after selected layers of the tower, each ``(n, p, w)``, by layer index; the
@@ -37,6 +40,7 @@ class Features:
     layers: "dict[int, Tensor] | None" = None
     pixels: "Tensor | None" = None
     self_aware_sum: "Tensor | None" = None
+    patch_mask: "Tensor | None" = None
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,11 @@ class TrainingStep:
             text encoder, the value is None.
         features: Image vectors of the step, ``(n, d)``. If the step has no image vectors, the
             value is None.
+        tuned_texts: Unit vectors of the labels from the learned prompts of the method, ``(c, d)``,
+            with gradients. If the method has no learned prompts, the value is None.
+        encode_words: Function that returns the unit vectors of k words from the learned prompts,
+            with gradients, and from the frozen text encoder, ``(k, d)`` each. If the method has no
+            learned prompts, the value is None.
     """
 
     scores: "Tensor"
@@ -62,3 +71,5 @@ class TrainingStep:
     known: "Tensor"
     texts: "Tensor | None" = None
     features: "Tensor | None" = None
+    tuned_texts: "Tensor | None" = None
+    encode_words: "Callable[[Sequence[str]], tuple[Tensor, Tensor]] | None" = None

@@ -13,6 +13,7 @@ from surelabel.regularizers.class_covariance import class_covariance
 from surelabel.regularizers.class_covariance_of_logits import class_covariance_of_logits
 from surelabel.regularizers.class_covariance_pairwise import class_covariance_pairwise
 from surelabel.regularizers.class_second_moment import class_second_moment
+from surelabel.regularizers.knowledge import knowledge
 from surelabel.regularizers.label_pair import label_pair
 from surelabel.regularizers.label_pair_on_grid import label_pair_on_grid
 from surelabel.regularizers.label_pair_sampled import label_pair_sampled
@@ -24,6 +25,7 @@ REGULARIZERS: dict[str, Callable[..., Tensor]] = {
     "class_covariance_of_logits": class_covariance_of_logits,
     "class_covariance_pairwise": class_covariance_pairwise,
     "class_second_moment": class_second_moment,
+    "knowledge": knowledge,
     "label_pair": label_pair,
     "label_pair_on_grid": label_pair_on_grid,
     "label_pair_sampled": label_pair_sampled,
@@ -37,6 +39,7 @@ __all__ = [
     "class_covariance_of_logits",
     "class_covariance_pairwise",
     "class_second_moment",
+    "knowledge",
     "label_pair",
     "label_pair_on_grid",
     "label_pair_sampled",

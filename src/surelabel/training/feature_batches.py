@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from surelabel.features import SentenceFeatures
 from surelabel.records import Features
 from surelabel.training.batches import Batch, check_training_batch_targets
 
@@ -15,7 +16,7 @@ class FeatureBatches:
     """Batch source of frozen features with targets, shuffled in each epoch.
 
     Args:
-        features: Features of n images.
+        features: Features of n images, or of n sentences.
         targets: Targets in [0, 1], ``(n, c)``, for c labels.
         known: True where the target is known, ``(n, c)``.
         batch_size: Number of images per batch.
@@ -24,7 +25,14 @@ class FeatureBatches:
         InputError: If no target is known.
     """
 
-    def __init__(self, features: Features, targets: Tensor, known: Tensor, *, batch_size: int):
+    def __init__(
+        self,
+        features: Features | SentenceFeatures,
+        targets: Tensor,
+        known: Tensor,
+        *,
+        batch_size: int,
+    ):
         check_training_batch_targets(known)
         self._features, self._targets, self._known = features, targets, known
         self._batch_size = batch_size
@@ -53,8 +61,10 @@ def feature_batch_tensors(*arrays: Any) -> list[Tensor]:
     return [tensor if tensor.dtype == torch.bool else tensor.float() for tensor in tensors]
 
 
-def select_feature_batch_rows(features: Features, rows: Tensor) -> Features:
-    """Return the features of all kinds for the images in ``rows``."""
+def select_feature_batch_rows(features: Features | SentenceFeatures, rows: Tensor) -> Features:
+    """Return the features of all kinds for the images, or sentences, in ``rows``."""
+    if isinstance(features, SentenceFeatures):
+        return features.take(rows)
 
     def select(tensor: Tensor | None) -> Tensor | None:
         return None if tensor is None else tensor[rows]
@@ -71,4 +81,5 @@ def select_feature_batch_rows(features: Features, rows: Tensor) -> Features:
         layers=layers,
         pixels=select(features.pixels),
         self_aware_sum=select(features.self_aware_sum),
+        patch_mask=select(features.patch_mask),
     )

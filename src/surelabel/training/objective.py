@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from surelabel.links import Link
+from surelabel.methods import TunesTexts
 from surelabel.records import TrainingStep
 from surelabel.training.batches import Batch
 
@@ -40,34 +41,35 @@ def objective_mean_over_known(loss: ElementLoss) -> SetLoss:
 
 @dataclass(frozen=True)
 class Objective:
-    """Loss and optional regularizer of a training run.
+    """Loss and regularizers of a training run.
 
     Attributes:
         loss: Function of scores, targets and ``known`` that returns the scalar loss of a batch. It
             is an entry of ``SET_LOSSES``, or ``objective_mean_over_known`` of an entry of
             ``LOSSES``.
-        regularizer: Entry of ``REGULARIZERS``. If None, there is no regularizer.
-        weight: Weight of the regularizer (lambda).
-        link: Link of the loss. If the link is strictly increasing, the regularizer receives
-            log-odds as well as scores.
+        regularizers: Entries of ``REGULARIZERS``, each with its weight (lambda).
+        link: Link of the loss. If the link is strictly increasing, regularizers receive log-odds as
+            well as scores.
         texts: Unit vectors of length d of the c label texts, ``(c, d)``, for regularizers that use
             label texts.
+        prompts: Trained method with learned prompts in the text tower, for regularizers that use
+            its text vectors.
     """
 
     loss: SetLoss
-    regularizer: Regularizer | None = None
-    weight: float = 1.0
+    regularizers: Sequence[tuple[Regularizer, float]] = ()
     link: Link | None = None
     texts: Tensor | None = None
+    prompts: TunesTexts | None = None
 
     def __call__(self, scores: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
-        """Return two scalars: the loss of a batch, and the regularizer multiplied by its weight.
+        """Return two scalars: the loss of a batch, and the weighted sum of the regularizers.
 
-        If the objective has no regularizer, the second value is None.
+        If the objective has no regularizers, the second value is None.
         """
         known = batch.known if batch.weights is None else batch.known * batch.weights[:, None]
         loss = self.loss(scores, batch.targets, known)
-        if self.regularizer is None:
+        if not self.regularizers:
             return loss, None
         pooled = batch.features.pooled  # empty if an encoder is trained from pixels
         step = TrainingStep(
@@ -79,13 +81,16 @@ class Objective:
             known=batch.known,
             texts=self.texts,
             features=pooled if pooled.shape[1] else None,
+            tuned_texts=self.prompts.tuned_texts() if self.prompts else None,
+            encode_words=self.prompts.encode_words if self.prompts else None,
         )
-        return loss, self.weight * self.regularizer(step)
+        penalties = [weight * regularizer(step) for regularizer, weight in self.regularizers]
+        return loss, torch.stack(penalties).sum()
 
     def mean_over_heads(self, heads: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
-        """Return loss and weighted regularizer, averaged over h heads with scores ``(h, n, c)``."""
+        """Return loss and penalty, averaged over h heads with scores ``(h, n, c)``."""
         losses, penalties = zip(*(self(scores, batch) for scores in heads), strict=True)
-        if self.regularizer is None:
+        if not self.regularizers:
             return _objective_mean_scalar(losses), None
         return _objective_mean_scalar(losses), _objective_mean_scalar(penalties)
 

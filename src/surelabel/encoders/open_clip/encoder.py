@@ -27,12 +27,14 @@ from surelabel.encoders.loading.finetuned_weights import (
 from surelabel.encoders.loading.weights_fingerprint import weights_fingerprint
 from surelabel.encoders.open_clip.hugging_face_texts import TEXT_CONFIG_FILE
 from surelabel.encoders.prompts.templates import check_prompt_templates
+from surelabel.encoders.towers.context_prompts import ContextPromptTextEncoder
 from surelabel.encoders.towers.deep_text_prompts import DeepPromptTextEncoder
 from surelabel.encoders.towers.ladder_features import ladder_features
 from surelabel.encoders.towers.last_blocks import LastBlocks
 from surelabel.encoders.towers.patch_attention import patch_attention_features
 from surelabel.encoders.towers.patch_features import plain_patch_features, self_aware_patch_features
 from surelabel.encoders.towers.position_embeddings import model_with_resized_position_embeddings
+from surelabel.encoders.towers.sentence_tokens import sentence_token_features
 from surelabel.encoders.towers.trunk import trunk_features, trunk_token_width
 from surelabel.errors import ConfigError
 from surelabel.files import atomic_folder
@@ -118,6 +120,7 @@ class OpenClipEncoder:
         log_scale = model.get_parameter("logit_scale")
         self.scale, self.device = float(log_scale.exp()), log_scale.device
         self.training_domain = training_info.training_domain if training_info else ""
+        self._resized: dict[int, OpenClipEncoder] = {}  # by image size
 
     @torch.no_grad()
     def encode_images(self, pixels: Tensor) -> Features:
@@ -211,6 +214,17 @@ class OpenClipEncoder:
         """
         return DeepPromptTextEncoder(self.model, self.tokenizer, names, templates, depth=depth)
 
+    def context_prompt_text_encoder(
+        self, names: Sequence[str], *, length: int
+    ) -> ContextPromptTextEncoder:
+        """Return an encoder of labels with a learned context of ``length`` vectors.
+
+        Raises:
+            ConfigError: If the text tower is not a transformer of open_clip, ``length`` is not an
+                integer >= 1, or the context and a label are longer than the tower allows.
+        """
+        return ContextPromptTextEncoder(self.model, self.tokenizer, names, length=length)
+
     @torch.no_grad()
     def encode_labels(self, names: Sequence[str], templates: Sequence[str]) -> Tensor:
         """Return one unit vector for each of ``c`` labels, ``(c, d)``.
@@ -237,6 +251,21 @@ class OpenClipEncoder:
             tokens = self.tokenizer(list(sentences[start : start + TEXT_BATCH]))
             vectors.append(self.model.encode_text(tokens.to(self.device), normalize=True))
         return torch.cat(vectors)
+
+    def encode_sentence_tokens(self, sentences: Sequence[str]) -> Features:
+        """Return unit vectors of sentences and of their tokens, all encoded in one batch.
+
+        Sentences that are longer than the context length of the text tower are cut.
+
+        Returns:
+            Features with ``pooled``, ``patches`` and ``patch_mask``, as defined in
+            :func:`sentence_token_features`.
+
+        Raises:
+            ConfigError: If the text tower is not a transformer of open_clip.
+        """
+        tokens = self.tokenizer(list(sentences))
+        return sentence_token_features(self.model, tokens.to(self.device))
 
     def labels_with_untrained_tokens(self, names: Sequence[str]) -> list[str]:
         """Return the labels with at least one token that does not occur in the training texts.
@@ -280,7 +309,8 @@ class OpenClipEncoder:
         """Return an encoder for another image size, with interpolated position embeddings.
 
         The out-of-distribution detector is valid only for the original image size. Therefore, if
-        the image size changes, ``ood_score`` of the new encoder returns NaN.
+        the image size changes, ``ood_score`` of the new encoder returns NaN. The encoder of each
+        size is made once.
 
         Args:
             size: Side of the images in pixels.
@@ -291,6 +321,11 @@ class OpenClipEncoder:
         """
         if self.preprocess_cfg["size"] == [size, size]:
             return self
+        if size not in self._resized:
+            self._resized[size] = self._resize(size)
+        return self._resized[size]
+
+    def _resize(self, size: int) -> "OpenClipEncoder":
         config = {**self.config, "vision_cfg": {**self.config["vision_cfg"], "image_size": size}}
         resized = OpenClipEncoder(
             model_with_resized_position_embeddings(self.model, size),
@@ -301,6 +336,11 @@ class OpenClipEncoder:
             training_info=self.training_info,
         )
         return resized.with_ood_detector(None)
+
+    @property
+    def n_image_parameters(self) -> int:
+        """Return the number of parameters of the image tower."""
+        return sum(parameter.numel() for parameter in self.model.visual.parameters())
 
     @property
     def input_side(self) -> int:

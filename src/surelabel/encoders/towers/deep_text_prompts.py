@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from surelabel.encoders.prompts.templates import check_prompt_templates
-from surelabel.encoders.towers.causal_text_tower import causal_text_tower
 from surelabel.encoders.towers.prompt_tokens import prompt_tokens_per_layer
+from surelabel.encoders.towers.text_tower import causal_text_tower
 from surelabel.errors import ConfigError
 
 TEXT_BATCH = 256

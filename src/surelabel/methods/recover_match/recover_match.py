@@ -8,7 +8,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from surelabel.calibration import Platt
 from surelabel.encoders import Encoder, prompt_templates
 from surelabel.errors import ConfigError
 from surelabel.links import Link
@@ -16,6 +15,7 @@ from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.recover_match.ladder import LadderLocalAdapter
 from surelabel.methods.recover_match.prompted_labels import PromptedLabels
 from surelabel.methods.region_matching.region_matching import RegionMatching
+from surelabel.methods.text_scoring.score_level import initial_score_level
 from surelabel.records import Features
 from surelabel.transport import TransportPlan
 
@@ -228,13 +228,8 @@ class RecoverMatch(Method):
             features, lambda cosines: self._head_cosines(cosines).transpose(0, 1)
         )
         for head, cosines in enumerate(head_cosines.unbind(1)):
-            platt = Platt().fit(cosines.numpy(), targets.numpy(), known.numpy())
-            link_scores = link.scores(platt.slope_ * cosines + platt.shift_)
-            centred = cosines - cosines.mean()
-            slope = (centred * link_scores).sum() / centred.square().sum().clamp(min=1e-12)
-            slope = slope.clamp(min=MIN_SLOPE)
-            self.log_slopes[head] = slope.log()
-            self.biases[head] = link_scores.mean() - slope * cosines.mean()
+            slope, bias = initial_score_level(cosines, targets, known, link, min_slope=MIN_SLOPE)
+            self.log_slopes[head], self.biases[head] = slope.log(), bias
 
     def forward(self, features: Features) -> Tensor:
         """Return the mean of the local and the global scores, ``(n, c)``.

@@ -101,9 +101,16 @@ class TextScorer(nn.Module):
             "background_mask", _text_scorer_background_mask(words, names), persistent=False
         )
 
-    def forward(self, vectors: Tensor) -> Tensor:
-        """Return the scores ``(…, c)`` of unit vectors ``(…, d)``."""
-        text_groups = (self.texts, self.background_texts, self.reference)
+    def forward(self, vectors: Tensor, texts: Tensor | None = None) -> Tensor:
+        """Return the scores ``(…, c)`` of unit vectors ``(…, d)``.
+
+        Args:
+            vectors: Unit vectors of images or regions, ``(…, d)``.
+            texts: Unit vectors of the labels, ``(c, d)``. If None, those of the frozen text tower
+                are used.
+        """
+        labels = self.texts if texts is None else texts
+        text_groups = (labels, self.background_texts, self.reference)
         similarities = (self.scale * vectors @ texts.T for texts in text_groups)
         return SCORE_DOMAINS[self.domain](*similarities)
 

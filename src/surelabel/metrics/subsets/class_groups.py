@@ -19,16 +19,27 @@ class BaseAndNew:
     Attributes:
         base: Metric of the base classes.
         new: Metric of the new classes.
-        harmonic_mean: Harmonic mean 2 · base · new / (base + new), for metrics where a high value
-            is best. The harmonic mean is NaN if ``base`` or ``new`` is negative or NaN.
-        arithmetic_mean: Arithmetic mean of ``base`` and ``new``, for metrics where a low value is
-            best.
     """
 
     base: float
     new: float
-    harmonic_mean: float
-    arithmetic_mean: float
+
+    @property
+    def harmonic_mean(self) -> float:
+        """Harmonic mean 2 · base · new / (base + new), for metrics where a high value is best.
+
+        The harmonic mean is NaN if ``base`` or ``new`` is negative or NaN. It is nearer to the
+        smaller value, so for errors it underrates the worse group.
+        """
+        if not (self.base >= 0 and self.new >= 0):
+            return float("nan")
+        total = self.base + self.new
+        return 2 * self.base * self.new / total if total else 0.0
+
+    @property
+    def arithmetic_mean(self) -> float:
+        """Arithmetic mean of ``base`` and ``new``, for metrics where a low value is best."""
+        return (self.base + self.new) / 2
 
 
 def class_frequency_groups(
@@ -199,10 +210,7 @@ def base_and_new_metric(
     new_columns = _validate_class_group_columns("new", new, y.shape[1])
     groups = {"base": np.setdiff1d(np.arange(y.shape[1]), new_columns), "new": new_columns}
     of_group = metric_per_class_group(metric, probabilities, y, known, groups)
-    base, of_new = of_group["base"], of_group["new"]
-    return BaseAndNew(
-        base, of_new, _harmonic_mean_of_class_groups(base, of_new), (base + of_new) / 2
-    )
+    return BaseAndNew(of_group["base"], of_group["new"])
 
 
 def _validate_class_group_columns(
@@ -219,10 +227,3 @@ def _validate_class_group_columns(
             f"{array.tolist()}. Convert a mask to columns with numpy.flatnonzero."
         )
     return indices
-
-
-def _harmonic_mean_of_class_groups(first: float, second: float) -> float:
-    """Return the harmonic mean, or NaN if a value is negative or NaN."""
-    if not (first >= 0 and second >= 0):
-        return float("nan")
-    return 2 * first * second / (first + second) if first + second else 0.0

@@ -2,7 +2,7 @@ import pytest
 import torch
 from open_clip.model import CLIP, CustomTextCLIP
 
-from surelabel.encoders.towers.causal_text_tower import causal_text_tower
+from surelabel.encoders.towers.text_tower import causal_text_tower
 from surelabel.errors import ConfigError
 
 VISION = {"image_size": 8, "patch_size": 8, "width": 8, "head_width": 8, "layers": 1}

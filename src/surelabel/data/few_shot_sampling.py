@@ -1,0 +1,116 @@
+"""Few-shot samples of annotated images with several labels per image."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.arrays import Flags, validate_target_arrays
+from surelabel.errors import ConfigError
+
+QUOTED_LABELS = 8  # labels of a sentence before it is cut off
+
+
+def sample_shots(
+    targets: npt.ArrayLike, known: npt.ArrayLike | None, shots: int, rng: np.random.Generator
+) -> npt.NDArray[np.int64]:
+    """Sample images until each label has at least ``shots`` positive images, if there are so many.
+
+    The labels are processed in increasing order of their number of positive images. For each label,
+    positive images are sampled without replacement until ``shots`` of its images are in the sample.
+    An image that was sampled for one label also counts for its other labels, so frequent labels
+    have more than ``shots`` images.
+
+    Args:
+        targets: Targets in [0, 1] of n images and c labels, ``(n, c)``; at least 0.5 is positive.
+        known: True where the target is known, ``(n, c)``. If None, all targets except NaN are
+            known. Images without a known positive target are not sampled.
+        shots: Number of images per label, >= 1.
+        rng: Random number generator.
+
+    Returns:
+        Row indices of the sampled images in increasing order. If a label has fewer than ``shots``
+        images, all of them are in the sample.
+
+    Raises:
+        InputError: If the shapes differ, or if a known target is outside [0, 1].
+        ConfigError: If ``shots`` is less than 1.
+
+    Source:
+        None; ours. Papers on prompt tuning with several labels per image do not state how they
+        sample.
+
+    Example:
+        >>> targets = [[1, 0], [1, 1], [1, 0], [0, 0]]
+        >>> sample_shots(targets, None, 1, np.random.default_rng(0)).tolist()
+        [1]
+    """
+    if shots < 1:
+        raise ConfigError(f"shots must be 1 or more; got {shots}.")
+    is_positive = _positive_shot_flags(targets, known)
+    is_sampled = np.zeros(len(is_positive), dtype=bool)
+    for column in np.argsort(is_positive.sum(axis=0), kind="stable"):
+        candidates = np.flatnonzero(is_positive[:, column] & ~is_sampled)
+        n_missing = shots - int((is_positive[:, column] & is_sampled).sum())
+        if n_missing > 0:
+            n_sampled = min(n_missing, len(candidates))
+            is_sampled[rng.choice(candidates, n_sampled, replace=False)] = True
+    return np.flatnonzero(is_sampled)
+
+
+def describe_shots(
+    names: Sequence[str],
+    targets: npt.ArrayLike,
+    known: npt.ArrayLike | None,
+    rows: npt.NDArray[np.int64],
+    shots: int,
+) -> list[str]:
+    """Return sentences with the number of sampled images and the positive images of each label.
+
+    Args:
+        names: Labels, length c.
+        targets: Targets in [0, 1] of all n images, ``(n, c)``.
+        known: True where the target is known, ``(n, c)``. If None, all targets except NaN are
+            known.
+        rows: Row indices of the sampled images.
+        shots: Requested number of images per label.
+
+    Returns:
+        One sentence about the sample and one with the counts of all labels. Further sentences
+        follow if labels have fewer than ``shots`` images, or none.
+
+    Example:
+        >>> targets, rows = [[1, 0], [1, 0], [0, 0]], np.array([0, 1])
+        >>> for sentence in describe_shots(["dog", "cat"], targets, None, rows, 3):
+        ...     print(sentence)
+        Sampled 2 of 3 images with 0 to 2 positive images per label; 3 were requested.
+        Positive images per label: dog 2, cat 0.
+        Fewer than 3 images, of which all are used: dog 2.
+        No positive image: cat.
+    """
+    is_positive = _positive_shot_flags(targets, known)
+    counts = is_positive[rows].sum(axis=0)
+    totals = is_positive.sum(axis=0)
+    by_label = [f"{name} {count}" for name, count in zip(names, counts.tolist(), strict=True)]
+    sentences = [
+        f"Sampled {len(rows):,} of {len(is_positive):,} images with {counts.min()} to "
+        f"{counts.max()} positive images per label; {shots} were requested.",
+        f"Positive images per label: {', '.join(by_label)}.",
+    ]
+    if few := [by_label[column] for column in np.flatnonzero((totals > 0) & (totals < shots))]:
+        sentences.append(f"Fewer than {shots} images, of which all are used: {_quote_shots(few)}.")
+    if without := [names[column] for column in np.flatnonzero(totals == 0)]:
+        sentences.append(f"No positive image: {_quote_shots(without)}.")
+    return sentences
+
+
+def _positive_shot_flags(targets: npt.ArrayLike, known: npt.ArrayLike | None) -> Flags:
+    """Return where a target is known and at least 0.5, ``(n, c)``."""
+    y, is_known = validate_target_arrays(targets, known)
+    is_positive: Flags = is_known & (y >= 0.5)
+    return is_positive
+
+
+def _quote_shots(items: Sequence[str]) -> str:
+    rest = f" and {len(items) - QUOTED_LABELS} more" if len(items) > QUOTED_LABELS else ""
+    return ", ".join(items[:QUOTED_LABELS]) + rest

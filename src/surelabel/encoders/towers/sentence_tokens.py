@@ -1,0 +1,49 @@
+"""Vectors of sentences and of their tokens, in the joint space of images and texts."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from surelabel.encoders.towers.text_tower import END_TOKEN_POOLING, text_token_mask, text_tower
+from surelabel.records import Features
+
+
+@torch.no_grad()
+def sentence_token_features(model: Any, tokens: Tensor) -> Features:
+    """Return unit vectors of sentences and of their tokens.
+
+    The vector of a token is the last output of the text tower at this token, projected to the joint
+    space and normalized, as the tower projects the token that is the sentence vector. The start and
+    the end token are tokens too; padding is not.
+
+    Args:
+        model: Model of open_clip.
+        tokens: Token ids, ``(s, k)``, where k is the context length of the tower.
+
+    Returns:
+        Features with ``pooled`` ``(s, d)``, the vectors of ``encode_text``, ``patches`` ``(s, l,
+        d)`` of the tokens, and ``patch_mask`` ``(s, l)``, where l is the number of tokens of the
+        longest sentence. Vectors of padding are 0.
+
+    Raises:
+        ConfigError: If the text tower is not a transformer of open_clip.
+
+    Source:
+        Guo et al., Texts as Images in Prompt Tuning for Multi-Label Image Recognition, CVPR 2023,
+        arXiv:2211.12739, section 3.3.
+    """
+    tower = text_tower(model)
+    mask = text_token_mask(tokens)
+    length = int(mask.sum(dim=1).max()) if len(tokens) else 0
+    if tower.is_causal and tower.pool in END_TOKEN_POOLING:
+        tokens = tokens[:, :length]  # tokens after the end token have no effect
+    embedded = tower.embed_tokens(tokens)
+    hidden = tower.transformer(embedded, attn_mask=tower.attention_mask(embedded))
+    vectors = F.normalize(tower.project(hidden).float(), dim=-1)
+    return Features(
+        pooled=tower.select_sentence_token(vectors, tower.end_positions(tokens)),
+        patches=vectors[:, :length] * mask[:, :length, None],
+        patch_mask=mask[:, :length],
+    )

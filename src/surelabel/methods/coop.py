@@ -1,0 +1,107 @@
+"""CoOp: context optimization, learned vectors in place of the words before the label."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from surelabel.encoders import Encoder
+from surelabel.links import Link
+from surelabel.methods.interface import Method, TrainingRecipe
+from surelabel.methods.prompt_tuning.learned_context import LearnedContext
+from surelabel.methods.text_scoring.score_level import ScoreLevel
+from surelabel.methods.text_scoring.text_scorer import TextScorer
+from surelabel.records import Features
+
+
+class CoOp(Method):
+    """Score an image by its cosine with the text of a label whose context is learned.
+
+        t_c = text_tower([start] v_1 … v_m [label c] . [end])
+        score = a · (tau · cos(x, t_c) - log mean_r exp(tau · cos(x, t_r))) + b
+
+    v_1 to v_m are the learned context vectors, x is the image vector, and tau is the scale of the
+    encoder. t_r are the frozen texts of the reference list, as in ``zero_shot``. a is a learned
+    scale and b a learned bias, which all labels share. If the context is initialized by "a photo of
+    a", training starts at the zero-shot scores.
+
+    Images are not encoded again in training, because only the text tower comes after the learned
+    vectors.
+
+    Args:
+        encoder: Encoder of images and texts.
+        names: Labels. Synonyms of one label are separated by ``|``. Other labels can be scored
+            after the fit, unless the context is class-specific.
+        initial_context: Words whose token embeddings initialize the context.
+        context_length: Number of context vectors that are initialized at random, >= 1. If None, the
+            context is initialized by ``initial_context``.
+        class_specific: Whether each label has its own context. Other labels then need another fit.
+
+    Raises:
+        ConfigError: If a setting is out of range, the encoder has no text tower of open_clip, or
+            the context and a label are longer than the text tower allows.
+
+    Source:
+        Zhou et al., Learning to Prompt for Vision-Language Models, IJCV 2022, arXiv:2109.01134.
+
+    Differs:
+        The paper computes a softmax over the labels; here each label has a separate score, because
+        images have several labels. The term of the reference list, a and b are ours: without a
+        bias, the sigmoid of a scaled cosine is about 1 for every label. The authors augment images
+        and train with SGD at a learning rate of 0.002.
+    """
+
+    learns_from = "labels"
+    needs = ()
+    open_vocabulary = True
+    recipe = TrainingRecipe(
+        epochs=20, batch_size=32, learning_rate=0.002, weight_decay=0.0005, warm_up=0.05
+    )
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        names: Sequence[str],
+        *,
+        initial_context: str = "a photo of a",
+        context_length: int | None = None,
+        class_specific: bool = False,
+    ):
+        super().__init__()
+        self.text_scorer = TextScorer(encoder, names)
+        self.context = LearnedContext(
+            encoder,
+            names,
+            words=initial_context,
+            length=context_length,
+            class_specific=class_specific,
+        )
+        self.open_vocabulary = not class_specific
+        self.level = ScoreLevel()
+        self.to(self.text_scorer.texts.device)
+
+    @torch.no_grad()
+    def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
+        """Initialize scale a and bias b by Platt scaling of the scores; see ``ScoreLevel``."""
+        scores = self.text_scorer(features.pooled, self.context())
+        self.level.initialize(scores, targets, known, link)
+
+    def forward(self, features: Features) -> Tensor:
+        """Return the scores ``(n, c)`` of ``features.pooled`` ``(n, d)``."""
+        scores: Tensor = self.level(self.text_scorer(features.pooled, self.context()))
+        return scores
+
+    def tuned_texts(self) -> Tensor:
+        """Return unit vectors of the labels with the learned context, ``(c, d)``.
+
+        In training, the vectors are those of the last forward pass, with gradients.
+        """
+        return self.context.latest()
+
+    def encode_words(self, words: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Return unit vectors of words, ``(k, d)``, with the learned context and without it.
+
+        Raises:
+            ConfigError: If the context is class-specific.
+        """
+        return self.context.encode_words(words), self.context.encode_frozen_words(words)
