@@ -29,6 +29,21 @@ def test_a_run_survives_being_written_and_read(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("regularizer", "weight"),
+    [("class_covariance", 0.1), ("label_pair", 1.0), ("knowledge", 8.0), (None, 1.0)],
+)
+def test_the_default_weight_of_a_regularizer_is_that_of_the_table(regularizer, weight, tmp_path):
+    name = [f"regularizer.name={regularizer}"] if regularizer else []
+    run = load_run(overrides=name)
+    assert run.regularizer_weight == weight
+    assert load_run(overrides=[*name, "regularizer_weight=1"]).regularizer_weight == 1
+    assert load_run(overrides=[*name, "regularizer_weight=0"]).regularizer_weight == 0
+    (tmp_path / "run.toml").write_text(run_as_toml(run))
+    assert f"regularizer_weight = {weight}\n" in run_as_toml(run)
+    assert load_run(tmp_path / "run.toml") == run
+
+
+@pytest.mark.parametrize(
     ("override", "error", "says"),
     [
         ("loss.name=asymetric", UnknownName, "Did you mean 'asymmetric'"),

@@ -36,6 +36,7 @@ def validate_target_arrays(
     is_known = np.ones(values.shape, bool) if is_whole else ~np.isnan(values)
     if known is not None:
         flags = np.asarray(known)
+        check_shapes(targets=(values, "n c"), known=(flags, "n c"))
         if not np.isin(flags, (0, 1)).all():
             raise InputError("known must be True or False for each target; got other values.")
         is_known = is_known & flags.astype(bool)

@@ -24,7 +24,7 @@ from surelabel.methods import (
 from surelabel.migration import RUN, migrate_run
 from surelabel.optimizers import OPTIMIZERS
 from surelabel.pseudolabels import PSEUDOLABELS, SEWINGS
-from surelabel.regularizers import REGULARIZERS
+from surelabel.regularizers import DEFAULT_WEIGHTS, REGULARIZERS
 from surelabel.tables import configure_table_entry
 
 TEACHERS: dict[str, type[Method]] = {
@@ -102,7 +102,9 @@ class Run:
         sewing: Algorithm that combines several images into one training image. If ``method`` does
             not use self-training, the value is None.
         optimizer: Optimizer that is used in training.
-        regularizer_weight: Weight of the regularizer in the training objective, >= 0.
+        regularizer_weight: Weight of the regularizer in the training objective, >= 0. If not given,
+            the weight depends on the regularizer: see ``DEFAULT_WEIGHTS`` of
+            ``surelabel.regularizers``; 1 if the table has no weight.
         epochs: Number of passes over the training images, >= 1.
         batch_size: Number of images per optimizer step, >= 1.
         micro_batch_size: Number of images per forward pass, >= 1. Gradients are accumulated until
@@ -153,7 +155,7 @@ class Run:
         pseudolabels: Choice | None = None,
         sewing: Choice | None = None,
         optimizer: Choice | None = None,
-        regularizer_weight: float = 1.0,
+        regularizer_weight: float | None = None,
         epochs: int | None = None,
         batch_size: int | None = None,
         micro_batch_size: int | None = None,
@@ -177,7 +179,9 @@ class Run:
             calibrator=calibrator,
             **components,
             optimizer=optimizer or Choice(recipe.optimizer),
-            regularizer_weight=regularizer_weight,
+            regularizer_weight=_default_run_regularizer_weight(regularizer)
+            if regularizer_weight is None
+            else regularizer_weight,
             epochs=recipe.epochs if epochs is None else epochs,
             batch_size=recipe.batch_size if batch_size is None else batch_size,
             micro_batch_size=recipe.micro_batch_size
@@ -196,6 +200,11 @@ class Run:
         """Return the table entry of a component, such as ``loss``, with the settings of the run."""
         choice = getattr(self, part)
         return configure_table_entry(TABLES[part], choice.name, **choice.settings)
+
+
+def _default_run_regularizer_weight(regularizer: Choice | None) -> float:
+    """Return the weight of a regularizer in a run that sets no weight."""
+    return DEFAULT_WEIGHTS.get(regularizer.name, 1.0) if regularizer else 1.0
 
 
 def _check_run_encoder_settings(encoder: Choice) -> None:

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from surelabel.errors import ConfigError, InputError
-from surelabel.records import TrainingStep
-from surelabel.regularizers import REGULARIZERS
+from surelabel.records import FrozenWords, TrainingStep
+from surelabel.regularizers import DEFAULT_WEIGHTS, REGULARIZERS
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 every = pytest.mark.parametrize("regularizer", REGULARIZERS.values(), ids=REGULARIZERS.keys())
@@ -197,22 +197,26 @@ def test_reports_all_shapes_when_they_differ(regularizer):
         regularizer(step)
 
 
-def step_with_prompts(names=("lion", "bus", "cup")):
-    """Return a step whose texts are near the frozen ones, with words near theirs."""
+def step_with_prompts(context):
+    """Return a step whose texts and words move from the frozen ones with a learned context."""
     generator = torch.Generator().manual_seed(1)
-    frozen = torch.randn(len(names), 8, generator=generator, dtype=torch.float64)
-    tuned = frozen + 0.5 * torch.randn(len(names), 8, generator=generator, dtype=torch.float64)
+    frozen = torch.randn(6, 8, generator=generator, dtype=torch.float64)
+    rows = {word: row for row, word in enumerate(["lion", "bus", "cup", "fox", "map", "tea"])}
+
+    def encode(words):
+        return units(frozen[[rows[word] for word in words]])
 
     def encode_words(words):
-        first = torch.linspace(-1, 1, 8 * len(words), dtype=torch.float64).view(-1, 8)
-        return units(first + 0.3 * tuned.mean(0)), units(first + 0.2)
+        return units(encode(words) + context), encode(words)
 
-    targets = torch.zeros(4, len(names), dtype=torch.float64)
+    targets = torch.zeros(4, 3, dtype=torch.float64)
+    labels, reference = list(rows)[:3], list(rows)[2:]
     return TrainingStep(
         *(targets, targets, targets, targets == 0),
-        texts=units(frozen),
-        tuned_texts=units(tuned),
+        texts=encode(labels),
+        tuned_texts=encode_words(labels)[0],
         encode_words=encode_words,
+        frozen_words=FrozenWords(labels, reference, encode),
     )
 
 
@@ -228,22 +232,21 @@ def test_a_method_without_learned_prompts_is_refused(regularizer, step):
 
 @of_texts
 def test_learned_texts_get_one_number_and_a_correct_gradient(regularizer):
-    step = step_with_prompts()
-
-    def of(vectors):
+    def of(context):
         torch.manual_seed(0)
-        return regularizer(replace(step, tuned_texts=units(vectors)))
+        return regularizer(step_with_prompts(context))
 
-    value = of(step.tuned_texts)
+    context = torch.linspace(-0.5, 0.7, 8, dtype=torch.float64)
+    value = of(context)
     assert (value.shape, value.dtype) == ((), torch.float64)
     assert value > 0
-    assert torch.autograd.gradcheck(of, step.tuned_texts.clone().requires_grad_())
+    assert torch.autograd.gradcheck(of, context.requires_grad_())
 
 
 @of_texts
 def test_texts_that_did_not_change_cost_nothing(regularizer):
-    step = step_with_prompts()
-    same = replace(
-        step, tuned_texts=step.texts, encode_words=lambda words: (step.encode_words(words)[1],) * 2
-    )
-    assert regularizer(same).item() == pytest.approx(0, abs=1e-12)
+    assert regularizer(step_with_prompts(torch.zeros(8))).item() == pytest.approx(0, abs=1e-12)
+
+
+def test_default_weights_belong_to_entries():
+    assert DEFAULT_WEIGHTS.keys() <= REGULARIZERS.keys()

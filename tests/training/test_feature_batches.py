@@ -1,5 +1,6 @@
 import torch
 
+from surelabel.features import SentenceFeatures
 from surelabel.records import Features
 from surelabel.training import FeatureBatches, feature_batch_tensors
 
@@ -30,3 +31,15 @@ def test_the_rest_of_a_pass_is_what_would_have_come():
         for skip in (0, 2)
     )
     assert rest == whole[2:]
+
+
+def test_tokens_go_with_their_sentence():
+    pooled = torch.eye(3).half()
+    sentences = SentenceFeatures(pooled, pooled[[0, 1, 1, 2]], torch.tensor([0, 1, 3, 4]))
+    known = torch.ones(3, 1, dtype=torch.bool)
+    source = FeatureBatches(sentences, torch.arange(3.0)[:, None], known, batch_size=2)
+    for batch in source.batches(torch.Generator().manual_seed(1)):
+        rows = batch.targets[:, 0].long()
+        assert torch.equal(batch.features.pooled, torch.eye(3)[rows])
+        assert torch.equal(batch.features.patches[:, 0], batch.features.pooled)
+        assert torch.equal(batch.features.patch_mask.sum(dim=1), torch.tensor([1, 2, 1])[rows])

@@ -4,7 +4,7 @@ Axes of arrays: ``n`` images, ``c`` classes, ``d`` feature width, ``w`` tower wi
 ``s`` sentences, ``t`` views.
 """
 
-from surelabel.records.features import Features, TrainingStep
+from surelabel.records.features import Features, FrozenWords, TrainingStep
 from surelabel.records.images import Images, LabelledFeatures, LabelledImages, SkippedImage
 from surelabel.records.predictions import EncodingStats, Predictions
 from surelabel.records.texts import Captions, LabelledTexts
@@ -13,6 +13,7 @@ __all__ = [
     "Captions",
     "EncodingStats",
     "Features",
+    "FrozenWords",
     "Images",
     "LabelledFeatures",
     "LabelledImages",

@@ -44,6 +44,22 @@ class Features:
 
 
 @dataclass(frozen=True)
+class FrozenWords:
+    """Words and their text vectors from the frozen text encoder, for regularizers.
+
+    Attributes:
+        labels: Labels of the fit; synonyms of one label are separated by ``|``.
+        reference: Everyday nouns that the encoder was trained on; some of them may be labels.
+        encode: Function that returns the unit vectors of a tuple of k words, ``(k, d)``. The
+            vectors of earlier calls are cached.
+    """
+
+    labels: "Sequence[str]"
+    reference: "Sequence[str]"
+    encode: "Callable[[tuple[str, ...]], Tensor]"
+
+
+@dataclass(frozen=True)
 class TrainingStep:
     """Tensors of a training step for regularizers; gradients flow through scores and logits.
 
@@ -63,6 +79,8 @@ class TrainingStep:
         encode_words: Function that returns the unit vectors of k words from the learned prompts,
             with gradients, and from the frozen text encoder, ``(k, d)`` each. If the method has no
             learned prompts, the value is None.
+        frozen_words: Words for regularizers that compare other words than the labels. If there is
+            no text encoder, the value is None.
     """
 
     scores: "Tensor"
@@ -73,3 +91,4 @@ class TrainingStep:
     features: "Tensor | None" = None
     tuned_texts: "Tensor | None" = None
     encode_words: "Callable[[Sequence[str]], tuple[Tensor, Tensor]] | None" = None
+    frozen_words: "FrozenWords | None" = None

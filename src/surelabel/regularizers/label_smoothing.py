@@ -1,4 +1,4 @@
-"""Label smoothing with the similarity of label texts: positives raise the targets of similar labels."""
+"""Label smoothing: positives raise the targets of labels with similar texts."""
 
 import math
 

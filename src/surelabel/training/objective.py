@@ -8,7 +8,7 @@ from torch import Tensor
 
 from surelabel.links import Link
 from surelabel.methods import TunesTexts
-from surelabel.records import TrainingStep
+from surelabel.records import FrozenWords, TrainingStep
 from surelabel.training.batches import Batch
 
 ElementLoss = Callable[[Tensor, Tensor], Tensor]
@@ -54,6 +54,7 @@ class Objective:
             label texts.
         prompts: Trained method with learned prompts in the text tower, for regularizers that use
             its text vectors.
+        frozen_words: Words for regularizers that compare other words than the labels.
     """
 
     loss: SetLoss
@@ -61,6 +62,7 @@ class Objective:
     link: Link | None = None
     texts: Tensor | None = None
     prompts: TunesTexts | None = None
+    frozen_words: FrozenWords | None = None
 
     def __call__(self, scores: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """Return two scalars: the loss of a batch, and the weighted sum of the regularizers.
@@ -83,6 +85,7 @@ class Objective:
             features=pooled if pooled.shape[1] else None,
             tuned_texts=self.prompts.tuned_texts() if self.prompts else None,
             encode_words=self.prompts.encode_words if self.prompts else None,
+            frozen_words=self.frozen_words,
         )
         penalties = [weight * regularizer(step) for regularizer, weight in self.regularizers]
         return loss, torch.stack(penalties).sum()

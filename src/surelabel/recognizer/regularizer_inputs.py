@@ -1,0 +1,76 @@
+"""What regularizers need of a run besides scores: words, their texts, and batches of images."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from inspect import signature
+
+from torch import Tensor
+
+from surelabel.data.text_lists import read_text_list
+from surelabel.encoders import Encoder, prompt_templates, reference_names
+from surelabel.errors import ConfigError
+from surelabel.records import FrozenWords
+
+WORD_BYTES = 2**19  # of a list of words, which is saved in the file run.toml of a recognizer
+
+
+def read_regularizer_words(path: str) -> list[str]:
+    """Return the words of a text file with one word per line, without empty lines.
+
+    Raises:
+        DataError: If the file cannot be read as text.
+        ConfigError: If the file contains no word, or more than 512 KiB.
+    """
+    words = list(dict.fromkeys(line for line in read_text_list(path) if line))
+    n_bytes = sum(len(word.encode()) for word in words)
+    if not words or n_bytes > WORD_BYTES:
+        raise ConfigError(
+            f"words must be a text file of at most {WORD_BYTES} bytes with one word per line; got "
+            f"{path} with {len(words)} words of {n_bytes} bytes. Select the words that are similar "
+            "to the labels."
+        )
+    return words
+
+
+def frozen_words_for_regularizers(encoder: Encoder, labels: Sequence[str]) -> FrozenWords | None:
+    """Return words with their text vectors; if there is no text encoder, return None.
+
+    Args:
+        encoder: Encoder of the texts.
+        labels: Labels of the fit; synonyms of one label are separated by ``|``.
+    """
+    reference = reference_names()
+    try:
+        untrained = set(encoder.labels_with_untrained_tokens(reference))
+        encoder.encode_labels(reference[:1], prompt_templates("one"))
+    except ConfigError:  # image-only encoder
+        return None
+
+    @cache
+    def encode(words: tuple[str, ...]) -> Tensor:
+        return encoder.encode_labels(words, prompt_templates("one"))
+
+    return FrozenWords(labels, [word for word in reference if word not in untrained], encode)
+
+
+def check_regularizer_batch_size(
+    name: str, regularizer: Callable[..., Tensor], micro_batch_size: int
+) -> None:
+    """Check that a batch contains enough images for a regularizer that compares images.
+
+    Args:
+        name: Name of the regularizer.
+        regularizer: Entry of ``REGULARIZERS``, or a partial function with its settings. If the
+            entry compares images, its setting ``min_images`` is their smallest number.
+        micro_batch_size: Number of images per forward pass.
+
+    Raises:
+        ConfigError: If a batch has fewer images than the regularizer needs.
+    """
+    setting = signature(regularizer).parameters.get("min_images")
+    if setting and micro_batch_size < max(2, setting.default):
+        raise ConfigError(
+            f"{name} compares the images of a batch and needs {max(2, setting.default)} or more "
+            f"(regularizer.min_images); got {micro_batch_size}. Increase batch_size and "
+            "micro_batch_size."
+        )
