@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import surelabel.bench.calibrated
+import surelabel.bench.prompts
 
 
 @pytest.fixture
@@ -58,3 +59,34 @@ def test_the_place_of_the_results_is_checked_first(vectors, run):
     done = run("bench", "calibrated", "--features", "birds.npz", "--out", "file/found")
     assert done.code == 1
     assert "cannot be written" in done.err
+
+
+def test_bench_prompts_prints_the_epochs_and_the_tables(tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    comparison = surelabel.bench.prompts.PROMPTS
+    fast = replace(
+        comparison.quick,
+        tuners={"clip_adapter": 1},
+        studied_tuner="clip_adapter",
+        losses=("binary",),
+        variants=("none", "CCR"),
+        shots=1,
+        validation=40,
+        test=30,
+        curve_shots=(1,),
+        domains=(),
+        weights=(0.1,),
+        batch_sizes=(32,),
+        open_vocabulary_tuners=(),
+        minutes=0.0,
+        resamples=5,
+    )
+    monkeypatch.setattr(surelabel.bench.prompts, "PROMPTS", replace(comparison, quick=fast))
+    done = run("bench", "prompts", "--quick", "--out", "found")
+    assert done.code == 0, done.err
+    assert "2 fits per encoder in 2 rows" in done.err
+    assert "clip_adapter (1 seeds, 1 epochs)" in done.err
+    assert done.out.startswith("## scenes-80, tiny-vit\n")
+    assert done.out.strip() == (tmp_path / "found" / "prompts.md").read_text().strip()
+    for name in comparison.files:
+        assert (tmp_path / "found" / name).exists()

@@ -227,3 +227,66 @@ def test_shots_of_images_without_labels_are_refused(home, run):
     assert done.code == 1
     assert done.err.startswith("Error: --shots requires an annotated DATASET")
     assert not os.path.exists("no")
+
+
+CAPTIONS = "Two lions beside a guitar.\na cup of coffee\nthe blue sky\nA rocket, and a lion.\n"
+TAI = ["--method", "tai", "--set", "epochs=1"]
+
+
+def test_a_method_of_texts_is_fitted_on_captions_without_an_image(tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "captions.txt").write_text(CAPTIONS)
+    labels = ["--labels", "lion, guitar, zebra"]
+    done = run("fit", "captions.txt", *labels, "--out", "fitted", *TAI)
+    assert done.code == 0, done.err
+    assert "Note: 1 of 3 labels (zebra) are mentioned by no text; they are learned" in done.err
+    assert "2 of 4 captions mention no label and are not used." in done.err
+    assert done.out.startswith("Fitted tai on 2 captions for 3 labels. Saved in fitted.")
+    assert "Next: surelabel calibrate fitted OTHER_DATASET --out fitted" in done.out
+    assert Recognizer.load("fitted").names == ["lion", "guitar", "zebra"]
+
+
+def test_what_was_fitted_on_captions_is_calibrated_and_tags_images(home, run):
+    (home / "captions.txt").write_text(CAPTIONS)
+    fit = ["fit", "captions.txt", "--labels", "names.txt", "--out", "fitted", *TAI]
+    assert run(*fit).code == 0
+    assert run("calibrate", "fitted", "labels.csv", "--out", "fitted").code == 0
+    done = run("tag", "images", "--model", "fitted", "--json")
+    assert len(json.loads(done.out)) == 24
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["captions.txt"], "tai requires one caption file and labels; got no labels"),
+        (["captions.txt", "more.txt", "--labels", "lion"], "and labels; got 2 files"),
+        (["captions.txt", "--labels", "cow"], "At least one caption must mention a label"),
+        (["no.txt", "--labels", "lion"], "no.txt: no such file"),
+        (
+            ["captions.txt", "--labels", "lion, cow", "--folds", "2"],
+            "folds requires annotated images",
+        ),
+        (["captions.txt", "--labels", "lion", "--shots", "2"], "--shots requires an annotated"),
+        (["captions.txt", "--labels", "lion"], "tai requires at least 2 labels"),
+        (["captions.txt", "--labels", "long.txt"], "at most 32 tokens, the context length"),
+    ],
+)
+def test_captions_that_cannot_be_fitted_are_refused_on_one_line(
+    arguments, message, tmp_path, run, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "captions.txt").write_text(CAPTIONS)
+    (tmp_path / "long.txt").write_text("lion|" + "lion " * 30)
+    done = run("fit", *arguments, "--out", "fitted", *TAI)
+    assert done.code == 1
+    assert message in done.err.splitlines()[-1]
+    assert done.err.splitlines()[-1].startswith("Error: ")
+    assert not (tmp_path / "fitted").exists()
+
+
+def test_the_captions_of_a_collection_are_a_source(tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    line = ["fit", "scenes-80:validation", "--labels", "lion, car", "--out", "fitted", *TAI]
+    found = json.loads(run(*line, "--json").out)
+    assert found["names"] == ["lion", "car"]
+    assert found["captions"] > 50

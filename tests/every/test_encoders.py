@@ -114,6 +114,7 @@ def everything(encoder, pixels):
         return {"images": encoder.encode_images(pixels).pooled}
     plain, aware = encoder.encode_patches(pixels), encoder.encode_self_aware_patches(pixels)
     attentive = encoder.encode_patches_with_attention(pixels)
+    sentences = encoder.encode_sentence_tokens(["a dog on a hill.", ""])
     return {
         "images": encoder.encode_images(pixels).pooled,
         "pooled beside patches": plain.pooled,
@@ -125,6 +126,8 @@ def everything(encoder, pixels):
         "pooled beside the trunk": encoder.encode_trunk_tokens(pixels).pooled,
         "texts": encoder.encode_labels(NAMES, TEMPLATES["ensemble"][:4]),
         "sentences": encoder.encode_sentences(["a dog on a hill.", ""]),
+        "pooled beside tokens": sentences.pooled,
+        "tokens": sentences.patches[sentences.patch_mask],
     }
 
 
@@ -364,6 +367,7 @@ def test_an_encoder_without_texts_says_so_in_one_sentence(without_texts):
         "has no text tower": [
             lambda: without_texts.encode_labels(NAMES, TEMPLATES["one"]),
             lambda: without_texts.encode_sentences(["a dog."]),
+            lambda: without_texts.encode_sentence_tokens(["a dog."]),
             lambda: without_texts.deep_prompt_text_encoder(NAMES, TEMPLATES["one"], depth=1),
         ],
         "no patch vectors": [

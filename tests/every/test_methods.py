@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from functools import cache
 from zlib import crc32
 
 import pytest
@@ -24,6 +25,7 @@ from surelabel.methods import (
     ScalesLearningRates,
     TrainsEncoder,
     TrainsSeveralHeads,
+    TunesTexts,
     UsesLadder,
     UsesViews,
     check_method_contract,
@@ -76,6 +78,7 @@ with_independent_labels = those(
     )
 )
 learning = those(lambda method: method.learns_from == "labels")
+learning_from_texts = those(lambda method: method.learns_from == "texts")
 learning_at_once = those(lambda method: issubclass(method, LearnsFromImages))
 with_heads = those(lambda method: issubclass(method, TrainsSeveralHeads))
 of_pixels = those(lambda method: "pixels" in method.needs)
@@ -187,7 +190,7 @@ def trained(method, encoder, images):
     targets = torch.zeros(8, len(NAMES))
     targets[[0, 1, 2, 3, 3, 4, 4], [0, 1, 2, 0, 1, 1, 2]] = 1
     source = FeatureBatches(images(it, range(8)), targets, targets == targets, batch_size=8)
-    epochs = 40 if "ladder" in it.needs else 400  # blocks of the tower are run again
+    epochs = 40 if "ladder" in it.needs else 150 if isinstance(it, TunesTexts) else 400
     run_training_loop(
         it,
         source,
@@ -196,6 +199,18 @@ def trained(method, encoder, images):
         learning_rate=0.03,
     )
     return it, targets
+
+
+@pytest.fixture(scope="module")
+def trained_once(encoder):
+    """Train each method once; return it with its targets and the texts before the training."""
+
+    @cache
+    def once(method):
+        before = encoder.encode_labels(NAMES, ["a photo of a {}."]).clone()
+        return *trained(method, encoder, Images(encoder)), before
+
+    return once
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -212,7 +227,7 @@ def test_abilities_are_those_that_needs_and_data_ask_for(method, encoder):
     assert isinstance(it, TrainsEncoder) == ("pixels" in it.needs)
     learns = [isinstance(it, LearnsFromTargets), isinstance(it, LearnsFromImages)]
     assert sum(learns) == (it.learns_from != "nothing")
-    assert it.learns_from != "labels" or isinstance(it, LearnsFromTargets)
+    assert it.learns_from not in ("labels", "texts") or isinstance(it, LearnsFromTargets)
     assert not isinstance(it, MatchesRegions) or isinstance(it, LocalizesLabels)
 
 
@@ -408,15 +423,14 @@ def test_learning_from_identical_images_gives_finite_scores(method, encoder, ima
 
 
 @learning
-def test_learns_eight_images_by_heart(method, encoder, images):
-    it, targets = trained(method, encoder, images)
+def test_learns_eight_images_by_heart(method, trained_once, images):
+    it, targets, _ = trained_once(method)
     assert torch.equal(scores(it, images) > 0, targets.bool())
 
 
 @learning
-def test_training_leaves_the_texts_and_the_encoder_alone(method, encoder, images):
-    before = encoder.encode_labels(NAMES, ["a photo of a {}."]).clone()
-    it, _ = trained(method, encoder, images)
+def test_training_leaves_the_texts_and_the_encoder_alone(method, encoder, trained_once):
+    it, _, before = trained_once(method)
     assert torch.equal(encoder.encode_labels(NAMES, ["a photo of a {}."]), before)
     for name, buffer in it.named_buffers():
         if re.search("running_|num_batches", name):  # batch norms count along
@@ -425,9 +439,59 @@ def test_training_leaves_the_texts_and_the_encoder_alone(method, encoder, images
 
 
 @learning
-def test_same_seed_same_answer(method, encoder, images):
-    first, second = (trained(method, encoder, images)[0] for _ in range(2))
+def test_same_seed_same_answer(method, encoder, trained_once, images):
+    first, second = trained_once(method)[0], trained(method, encoder, images)[0]
     assert torch.equal(scores(first, images), scores(second, images))
+
+
+SENTENCES = {  # texts to learn from, with the columns of their labels
+    "a lion.": [0],
+    "the guitar on a hill": [1],
+    "a photo of a pizza.": [2],
+    "the bus stops": [3],
+    "a lion beside a guitar": [0, 1],
+    "a large pizza and a small bus": [2, 3],
+    "a guitar, and nothing else": [1],
+    "a lion eats a pizza in the bus.": [0, 2, 3],
+}
+
+
+def trained_on_texts(method, encoder, epochs):
+    it, features = made(method, encoder), encoder.encode_sentence_tokens(list(SENTENCES))
+    targets = torch.zeros(8, len(NAMES))
+    for row, columns in enumerate(SENTENCES.values()):
+        targets[row, columns] = 1
+    it.initialize(features, targets, targets == targets, Sigmoid())
+    run_training_loop(
+        it,
+        FeatureBatches(features, targets, targets == targets, batch_size=8),
+        objective=Objective(objective_mean_over_known(binary)),
+        epochs=epochs,
+        learning_rate=0.02,
+    )
+    return it, features, targets
+
+
+@learning_from_texts
+def test_learns_eight_sentences_by_heart(method, encoder):
+    it, features, targets = trained_on_texts(method, encoder, epochs=25)
+    known = targets == targets
+    with torch.no_grad():
+        heads = (
+            it.training_scores(features, targets, known)
+            if isinstance(it, TrainsSeveralHeads)
+            else it(features)[None]
+        )
+    assert torch.equal(heads.mean(0) > 0, targets.bool())
+
+
+@learning_from_texts
+def test_training_on_texts_leaves_the_encoder_alone_and_repeats(method, encoder, images):
+    before = encoder.encode_labels(NAMES, ["a photo of a {}."]).clone()
+    first, second = (trained_on_texts(method, encoder, epochs=3)[0] for _ in range(2))
+    assert torch.equal(encoder.encode_labels(NAMES, ["a photo of a {}."]), before)
+    assert torch.equal(scores(first, images), scores(second, images))
+    assert not torch.allclose(scores(first, images), scores(made(method, encoder), images))
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from surelabel.encoders import load_encoder
 from surelabel.errors import ConfigError, InputError
 from surelabel.features import FeatureCache, add_text_feature_cache, default_feature_cache_folder
 from surelabel.methods import TextScorer
-from surelabel.records import TrainingStep
+from surelabel.records import FrozenWords, TrainingStep
 from surelabel.tables import table_entry_settings
 
 PAGES = Path(__file__).parents[2] / "docs" / "generate.py"
@@ -116,7 +116,12 @@ TEXTS = torch.nn.functional.normalize(torch.randn(4, 6, generator=GENERATOR).dou
 VIEWS = torch.randn(8, 3, 4, generator=GENERATOR, dtype=torch.float64)
 PROBABILITIES = expit(np.random.default_rng(0).normal(size=(300, 4)))
 LABELS = (np.random.default_rng(1).random((300, 4)) < PROBABILITIES).astype(float)
-STEP = TrainingStep(SCORES, SCORES, TARGETS, KNOWN, TEXTS)
+STEP = TrainingStep(
+    *(SCORES, SCORES, TARGETS, KNOWN, TEXTS),
+    tuned_texts=TEXTS,
+    encode_words=lambda words: (TEXTS[: len(words)], TEXTS[: len(words)]),
+    frozen_words=FrozenWords([], ["cup", "fox"], lambda words: TEXTS[: len(words)]),
+)
 WEIGHTS = torch.nn.Parameter(torch.zeros(2, 2))
 
 

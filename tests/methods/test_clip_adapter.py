@@ -6,7 +6,8 @@ from surelabel.calibration import Platt
 from surelabel.encoders import load_encoder
 from surelabel.links import LINKS, Sigmoid
 from surelabel.methods import ClipAdapter, ZeroShot
-from surelabel.records import Features
+from surelabel.records import Features, TrainingStep
+from surelabel.regularizers import class_covariance
 
 
 def test_with_ratio_zero_it_is_zero_shot():
@@ -47,3 +48,16 @@ def test_it_starts_near_what_is_true_through_every_link(name):
     it.initialize(features, targets, known, link)
     said = link.log_odds(it(features)).sigmoid().mean().item()
     assert said == pytest.approx(targets.mean().item(), abs=0.03)
+
+
+def test_the_gradient_of_the_class_covariance_reaches_only_the_visual_branch():
+    encoder, names = load_encoder("tiny-vit"), ["lion", "guitar", "bus"]
+    features = Features(F.normalize(torch.randn(16, encoder.width), dim=-1))
+    it, zeros = ClipAdapter(encoder, names), torch.zeros(16, 3)
+    texts = encoder.encode_labels(names, ["a photo of a {}."]).requires_grad_()
+    scores = it(features)
+    class_covariance(TrainingStep(scores, scores, zeros, zeros == 0, texts)).backward()
+    assert texts.grad is None
+    assert not it.zero_shot.text_scorer.texts.requires_grad
+    trained = {name for name, parameter in it.named_parameters() if parameter.grad.any()}
+    assert trained == {"network.0.weight", "network.2.weight", "log_slope", "bias"}

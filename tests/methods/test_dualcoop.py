@@ -27,29 +27,37 @@ def images(n=2):
 
 
 @pytest.mark.parametrize("spatial_scale", [0.0, 20.0])
-def test_the_score_is_the_weighted_difference_of_both_similarities(spatial_scale, encoder):
+def test_the_score_is_that_of_the_image_and_of_its_weighted_regions(spatial_scale, encoder):
     it = DualCoOp(encoder, NAMES, spatial_scale=spatial_scale).eval()
     with torch.no_grad():
         it.level.log_slope.fill_(math.log(0.5))
         it.level.bias.fill_(-2.0)
+        it.negative_weight.fill_(0.3)
         positive, negative, found = it.positive(), it.negative(), it(images())
+    tau, reference = encoder.scale, it.text_scorer.reference
+
+    def similarity(x, text):
+        mean = sum(math.exp(tau * float(x @ other)) for other in reference) / len(reference)
+        return tau * float(x @ text) - math.log(mean)
+
     for i in range(2):
         regions = [images().pooled[i], *images().patches[i]]
         for c in range(2):
-            present = [float(x @ positive[c]) for x in regions]
-            absent = [float(x @ negative[c]) for x in regions]
-            weights = [math.exp(spatial_scale * s) for s in present]
-            total = sum(w * (p - a) for w, p, a in zip(weights, present, absent, strict=True))
-            expected = 0.5 * encoder.scale * total / sum(weights) - 2
-            assert found[i, c].item() == pytest.approx(expected, abs=1e-4)
+            present = [similarity(x, positive[c]) for x in regions]
+            absent = [similarity(x, negative[c]) for x in regions]
+            weights = [math.exp(spatial_scale * float(x @ positive[c])) for x in regions]
+            local = sum(w * s for w, s in zip(weights, present, strict=True)) / sum(weights)
+            without = sum(w * s for w, s in zip(weights, absent, strict=True)) / sum(weights)
+            expected = 0.5 * ((present[0] + local) / 2 - 0.3 * without) - 2
+            assert found[i, c].item() == pytest.approx(expected, abs=1e-3)
 
 
-def test_both_contexts_and_a_shared_scale_and_bias_are_trained(encoder):
+def test_both_contexts_and_numbers_that_all_labels_share_are_trained(encoder):
     it = DualCoOp(encoder, NAMES, context_length=16)
     shapes = {name: tuple(p.shape) for name, p in it.named_parameters() if p.requires_grad}
     assert shapes == {
         **{"positive.vectors": (16, 128), "negative.vectors": (16, 128)},
-        **{"level.log_slope": (), "level.bias": ()},
+        **{"negative_weight": (), "level.log_slope": (), "level.bias": ()},
     }
 
 

@@ -69,6 +69,12 @@ def test_a_method_of_images_is_trained_or_fitted_at_once():
     assert check_method_contract("toy", at_once) is None
 
 
+def test_a_method_of_texts_needs_initial_values():
+    with pytest.raises(ConfigError, match="must define initialize"):
+        check_method_contract("toy", toy("initialize", learns_from="texts"))
+    assert check_method_contract("toy", toy(learns_from="texts")) is None
+
+
 def test_a_method_without_a_fit_needs_no_initial_values():
     assert check_method_contract("toy", toy("initialize", learns_from="nothing")) is None
 

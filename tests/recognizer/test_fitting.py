@@ -156,13 +156,34 @@ NOWHERE = LabelledImages(["no/such.png"] * 9, NAMES, np.eye(3)[[0, 1, 2] * 3])
             {},
             "needs the text vectors",
         ),
+        ({"regularizer": "outlier", "method": "clip_adapter"}, {}, r"learned prompts.*method.name"),
+        (
+            {"regularizer": "outlier", "method": "coop", "method.class_specific": "true"},
+            {},
+            "exist only for the labels of the fit; got other words",
+        ),
+        (
+            {"regularizer": "class_covariance", "batch_size": 1},
+            {},
+            r"needs 4 or more \(regularizer.min_images\); got 1. Increase batch_size",
+        ),
+        (
+            {"regularizer": "class_correlation", "regularizer.min_images": 1, "batch_size": 1},
+            {},
+            r"needs 2 or more \(regularizer.min_images\); got 1",
+        ),
+        (
+            {"regularizer": "class_second_moment", "batch_size": 12, "micro_batch_size": 3},
+            {},
+            "needs 4 or more .* got 3. Increase batch_size and micro_batch_size",
+        ),
         ({"loss": "spa", "loss.zeta_pos": -1}, {}, "zeta_pos"),
         ({"method": "zero_shot"}, {}, "no parameters to fit"),
     ],
 )
 def test_what_cannot_work_is_told_before_a_image_is_read(settings, options, says):
     given = {"method": "linear"} | settings
-    names = [f"{k if '.' in k else f'{k}.name'}={v}" for k, v in given.items()]
+    names = [f"{k if '.' in k or '_' in k else f'{k}.name'}={v}" for k, v in given.items()]
     recognizer = Recognizer(load_run(overrides=names), NAMES)
     with pytest.raises((ConfigError, InputError), match=says):
         recognizer.fit(NOWHERE, **options)
@@ -306,6 +327,38 @@ def test_a_method_that_is_not_trained_leaves_the_file_alone(tmp_path):
     images = collection("scenes-80", split="test").take(range(4))
     recognizer.fit(images.paths, checkpoint=tmp_path / "mine").save(tmp_path / "saved")
     assert (tmp_path / "mine").read_text() == "precious"
+
+
+def unfitted_with_outliers(*settings):
+    given = ["regularizer.name=outlier", "regularizer.nearest=9", "regularizer.sampled=4"]
+    return unfitted(*given, "batch_size=30", *settings, encoder="tiny-vit", method="coop")
+
+
+def test_sampled_words_are_the_same_after_a_stop_and_for_the_same_seed(tmp_path):
+    source, kept = rows(width=128), tmp_path / "kept"
+    with pytest.raises(Stop, match="enough"):
+        unfitted_with_outliers().fit(source, checkpoint=kept, progress=stop_after(2))
+    torch.rand(3)  # the state of the global generator has no influence
+    again = unfitted_with_outliers().fit(source, checkpoint=kept)
+    expected = unfitted_with_outliers().fit(source).fingerprint
+    assert again.fingerprint == expected
+    other = unfitted_with_outliers("regularizer.sampled=3").fit(source)
+    assert other.fingerprint != expected
+
+
+def test_a_file_of_words_becomes_part_of_the_run(tmp_path):
+    source, file = rows(width=128), tmp_path / "words.txt"
+    file.write_text("crab\n\n tree \nlion\ncrab\n")
+    recognizer = unfitted_with_outliers(f"regularizer.words={file}")
+    state = torch.random.get_rng_state()
+    fitted = recognizer.fit(source)
+    assert torch.equal(torch.random.get_rng_state(), state)  # although words are sampled
+    assert fitted.run.regularizer.settings["words"] == ["crab", "tree", "lion"]
+    fitted.save(tmp_path / "saved")
+    file.unlink()
+    assert Recognizer.load(tmp_path / "saved").run == fitted.run
+    listed = unfitted_with_outliers('regularizer.words=["crab", "tree"]').fit(source)
+    assert torch.equal(listed.method.context.vectors, fitted.method.context.vectors)
 
 
 @pytest.mark.parametrize("other", ["learning_rate=0.1", "seed=1", "loss.name=spa"])

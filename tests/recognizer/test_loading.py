@@ -103,6 +103,14 @@ def test_a_saved_run_names_no_file_of_prompt_templates(tmp_path):
         Recognizer.load(tmp_path / "saved")
 
 
+def test_a_saved_run_names_no_file_of_words(saved, tmp_path):
+    run = saved / "run.toml"
+    regularizer = f'[regularizer]\nname = "outlier"\nwords = "{tmp_path / "secret.txt"}"\n'
+    run.write_text(run.read_text() + regularizer)
+    with pytest.raises(DataError, match=r"words in .*run\.toml must be a list .*secret\.txt"):
+        Recognizer.load(saved)
+
+
 def test_the_encoder_that_a_saved_run_names_is_not_opened(tmp_path):
     Recognizer.zero_shot("tiny-vit", ["lion"]).save(tmp_path / "saved")
     run = tmp_path / "saved" / "run.toml"

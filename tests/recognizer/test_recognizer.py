@@ -8,12 +8,12 @@ from open_clip.tokenizer import SimpleTokenizer
 from PIL import Image
 
 from surelabel.config import Choice, Run, load_run
-from surelabel.data import collection
+from surelabel.data import collection, label_captions
 from surelabel.encoders import OpenClipEncoder
 from surelabel.errors import ConfigError, InputError, NotFitted
 from surelabel.features import FeatureCache
 from surelabel.recognizer import Recognizer, evaluate
-from surelabel.records import EncodingStats, Images, LabelledImages
+from surelabel.records import Captions, EncodingStats, Images, LabelledImages
 
 NAMES = ["lion", "guitar", "car", "airplane"]
 
@@ -274,3 +274,22 @@ def test_an_attribute_of_0_1_0_names_the_current_one(name, current):
     assert hasattr(recognizer, current)
     with pytest.raises(AttributeError, match=f"{name!r}; it is now {current!r}"):
         getattr(recognizer, name)
+
+
+def test_a_fit_on_texts_is_saved_resumed_and_takes_new_labels(test, tmp_path):
+    texts = label_captions(Captions(["a lion and a guitar.", "a lion", "a car"]), NAMES[:3])
+    run = load_run(overrides=["method.name=tai_plus", "epochs=1", "regularizer.name=knowledge"])
+    made = [Recognizer(run, NAMES[:3]).fit(texts, checkpoint=tmp_path / "fit") for _ in range(2)]
+    made[0].save(tmp_path / "saved")
+    made.append(Recognizer.load(tmp_path / "saved"))
+    first, *others = (recognizer.predict(test.take(range(4))) for recognizer in made)
+    assert first.calibration == "by its loss alone (binary on texts)"
+    assert np.isfinite(first.logits).all()
+    for other in others:
+        assert np.array_equal(first.logits, other.logits)
+    extended = made[0].with_names([NAMES[3], *NAMES[:3]])
+    extended.save(tmp_path / "extended")
+    again = Recognizer.load(tmp_path / "extended")
+    scores, same = (r.predict(test.take(range(4))).scores for r in (extended, again))
+    assert np.array_equal(scores, same)
+    np.testing.assert_allclose(scores[:, 1:], first.scores, atol=1e-4)

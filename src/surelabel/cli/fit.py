@@ -116,6 +116,11 @@ def fit(
         resolved_run = use_vector_encoder_in_fit_command(resolved_run, training_data)
     labels = given_labels or labels_of_fit_data(resolved_run, training_data)
     recognizer = Recognizer(resolved_run, labels, device=terminal.device)
+    if isinstance(training_data, LabelledTexts) and training_data.n_dropped:
+        n_captions = len(training_data) + training_data.n_dropped
+        terminal.print_status(
+            f"{training_data.n_dropped} of {n_captions} captions mention no label and are not used."
+        )
     if shots is not None:
         training_data = sample_shots_in_fit_command(terminal, recognizer, training_data, shots)
     checkpoint = f"{os.path.normpath(out)}.unfinished"  # out may end with a slash

@@ -99,7 +99,7 @@ def describe_shots(
     ]
     if few := [by_label[column] for column in np.flatnonzero((totals > 0) & (totals < shots))]:
         sentences.append(f"Fewer than {shots} images, of which all are used: {_quote_shots(few)}.")
-    if without := [names[column] for column in np.flatnonzero(totals == 0)]:
+    if without := [names[column] for column in np.flatnonzero(totals == 0).tolist()]:
         sentences.append(f"No positive image: {_quote_shots(without)}.")
     return sentences
 

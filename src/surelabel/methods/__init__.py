@@ -37,6 +37,7 @@ from surelabel.methods.recover_match.recover_match import RecoverMatch
 from surelabel.methods.region_statistics.region_statistics import RegionStatistics
 from surelabel.methods.standardized import Standardized
 from surelabel.methods.tai import TaI
+from surelabel.methods.tai_plus import TaIPlus
 from surelabel.methods.tailor.tailor import Tailor
 from surelabel.methods.text_scoring.score_domains import SCORE_DOMAINS
 from surelabel.methods.text_scoring.text_scorer import BACKGROUNDS, TextScorer
@@ -66,6 +67,7 @@ __all__ = [
     "ScalesLearningRates",
     "Standardized",
     "TaI",
+    "TaIPlus",
     "Tailor",
     "TextScorer",
     "Tiles",
@@ -97,6 +99,7 @@ METHODS: dict[str, type[Method]] = {
     "region_statistics": RegionStatistics,
     "standardized": Standardized,
     "tai": TaI,
+    "tai_plus": TaIPlus,
     "tailor": Tailor,
     "tiles": Tiles,
     "zero_shot": ZeroShot,

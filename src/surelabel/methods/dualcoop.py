@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError
@@ -12,21 +12,24 @@ from surelabel.links import Link
 from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.prompt_tuning.learned_context import LearnedContext
 from surelabel.methods.text_scoring.score_level import ScoreLevel
+from surelabel.methods.text_scoring.text_scorer import TextScorer
 from surelabel.records import Features
 
 IMAGES_PER_BATCH = 256  # images whose regions are compared with the labels together
 
 
 class DualCoOp(Method):
-    """Compare the regions of an image with two texts of each label, present and absent.
+    """Compare an image and its regions with two texts of each label, present and absent.
 
-        w_rc = softmax over regions r of (spatial_scale · cos(x_r, t⁺_c))
-        score = a · Σ_r w_rc · tau · (cos(x_r, t⁺_c) - cos(x_r, t⁻_c)) + b
+        s⁺_r = tau · cos(x_r, t⁺_c) - log mean_q exp(tau · cos(x_r, t_q)),  s⁻_r with t⁻_c
+        w_r  = softmax over regions r of (spatial_scale · cos(x_r, t⁺_c))
+        score = a · ((s⁺_image + Σ_r w_r · s⁺_r) / 2 - g · Σ_r w_r · s⁻_r) + b
 
-    x_r are the patch vectors of self-aware attention and the vector of the whole image. t⁺_c and
-    t⁻_c are the texts of label c with the positive and the negative context, tau is the scale of
-    the encoder, a a learned scale and b a learned bias, which all labels share. A region that is
-    similar to the positive text decides both similarities.
+    x_r are the vector of the whole image and the patch vectors of self-aware attention. t⁺_c and
+    t⁻_c are the texts of label c with the positive and the negative context. tau is the scale of
+    the encoder, and t_q are the frozen texts of the reference list, as in ``zero_shot``. a is a
+    learned scale, b a learned bias and g the learned weight of the negative texts, which all labels
+    share. g is 0 at the start. A region that is similar to the positive text decides both sums.
 
     Args:
         encoder: Encoder of images and texts with patch vectors.
@@ -48,10 +51,19 @@ class DualCoOp(Method):
         NeurIPS 2022, arXiv:2206.09541; the constants 20 and 5 of the code of the authors.
 
     Differs:
+        The score of the paper is the difference of both similarities, Σ_r w_r · 100 · (cos(x_r,
+        t⁺_c) - cos(x_r, t⁻_c)), with random contexts. Here the positive texts are compared with the
+        reference list, the whole image has half the weight, and the negative texts have the weight
+        g, so that training starts above the zero-shot scores. On the validation images of scenes-80
+        with `tiny-vit`, zero-shot scores have an mAP of 53.4 for the first 40 labels and of 49.3
+        for the others. The scores above have 55.0 and 51.2 before training, and the difference of
+        the paper with "a photo of a" and "a photo without a" has 9.7 and 5.9. After a fit of 10
+        epochs on the first 40 labels with 16 images each (mean of two seeds), the scores above have
+        55.4 and 51.1, and the difference has 42.8 and 34.4. The difference with a ``spatial_scale``
+        of 50 and 100 has 34.8 and 27.4, and 31.8 and 25.0.
+
         The authors replace the last attention layer by its values, without attention, and train
-        with the asymmetric loss. The scale 100 of their scores is fixed; here a is learned, and the
-        bias b is added, so that the sigmoid of the score is a probability at the start. They
-        initialize both contexts at random.
+        with the asymmetric loss.
     """
 
     learns_from = "labels"
@@ -75,45 +87,51 @@ class DualCoOp(Method):
         super().__init__()
         if not 0 <= spatial_scale < math.inf:
             raise ConfigError(f"spatial_scale must be 0 or more; got {spatial_scale}.")
+        self.text_scorer = TextScorer(encoder, names)
         self.positive, self.negative = (
             LearnedContext(
                 encoder, names, words=words, length=context_length, class_specific=class_specific
             )
             for words in (initial_context, initial_negative_context)
         )
+        self.negative_weight = nn.Parameter(torch.zeros(()))
         self.open_vocabulary = not class_specific
-        self.scale, self.spatial_scale = encoder.scale, spatial_scale
+        self.spatial_scale = spatial_scale
         self.level = ScoreLevel()
-        self.to(self.positive.vectors.device)
+        self.to(self.text_scorer.texts.device)
 
     @torch.no_grad()
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
         """Initialize scale a and bias b by Platt scaling of the scores; see ``ScoreLevel``."""
-        self.level.initialize(self._differences(features), targets, known, link)
+        self.level.initialize(self._pooled_scores(features), targets, known, link)
 
     def forward(self, features: Features) -> Tensor:
         """Return the scores ``(n, c)`` of patches ``(n, p, d)`` and whole images ``(n, d)``."""
-        scores: Tensor = self.level(self._differences(features))
+        scores: Tensor = self.level(self._pooled_scores(features))
         return scores
 
-    def _differences(self, features: Features) -> Tensor:
-        """Return the differences of the similarities, without scale and bias, ``(n, c)``."""
+    def _pooled_scores(self, features: Features) -> Tensor:
+        """Return the scores of images without scale and bias, ``(n, c)``."""
         positive, negative = self.positive(), self.negative()
         batches = _whole_images_and_patches(features).split(IMAGES_PER_BATCH)
-        return torch.cat([self._batch_differences(b, positive, negative) for b in batches])
+        return torch.cat([self._batch_scores(batch, positive, negative) for batch in batches])
 
-    def _batch_differences(self, regions: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        present = regions @ positive.T
-        weights = (self.spatial_scale * present).softmax(dim=1)
-        return self.scale * (weights * (present - regions @ negative.T)).sum(dim=1)
+    def _batch_scores(self, regions: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        present = self.text_scorer(regions, positive)
+        absent = self.text_scorer(regions, negative)
+        weights = (self.spatial_scale * regions @ positive.T).softmax(dim=1)
+        local_present, local_absent = ((weights * s).sum(dim=1) for s in (present, absent))
+        scores: Tensor = (present[:, 0] + local_present) / 2 - self.negative_weight * local_absent
+        return scores
 
     @torch.no_grad()
     def heat_maps(self, features: Features) -> Tensor:
         """Return the score of each patch, ``(n, c, down, across)``."""
         assert features.patches is not None
         assert features.grid is not None
-        texts = self.positive() - self.negative()
-        scores = self.level(self.scale * features.patches @ texts.T)
+        present = self.text_scorer(features.patches, self.positive())
+        absent = self.text_scorer(features.patches, self.negative())
+        scores = self.level(present - self.negative_weight * absent)
         maps: Tensor = scores.transpose(1, 2).unflatten(2, features.grid)
         return maps
 

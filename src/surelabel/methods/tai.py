@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError
@@ -34,6 +35,10 @@ class TaI(Method):
     with ``token_scale`` in place of ``spatial_scale``. The sentences are captions with the labels
     that they mention, and sentences of prompt templates.
 
+    a and b are fitted to sentences, so that the probabilities of images are not calibrated. On the
+    test images of scenes-80, the ECE is 2.6 points with tiny-vit and 3.2 with tiny-rn, and 0.5
+    after ``calibrate`` with 500 annotated images.
+
     Args:
         encoder: Encoder of images and texts with patch vectors.
         names: Labels. Synonyms of one label are separated by ``|``. Other labels can be scored
@@ -53,14 +58,26 @@ class TaI(Method):
         arXiv:2211.12739, and the constants of the code of the authors.
 
     Differs:
-        To be measured.
+        The scores are relative to the reference list, and have a learned scale and bias; those of
+        the paper are 4 · cos. The contexts are initialized by words, and trained with AdamW. The
+        loss of the paper is ``ranking``, here ``binary``, because of these measurements.
+
+        mAP on the validation images of scenes-80, for 40 labels of the fit and 40 other labels.
+        Zero-shot has 53.4 and 49.3 with tiny-vit, and 52.7 and 49.5 with tiny-rn. The default has
+        53.8 and 50.8, and 55.5 and 52.5. Both contexts without training have 53.8 and 50.5, and
+        55.9 and 52.4: the gain comes from the patches, and training does not add to it. With
+        ``ranking`` at a learning rate of 0.002, the mAP is 52.8 and 48.1, and 54.5 and 50.0; with
+        ``ranking`` on 4 · cos, 53.6 and 50.2, and 54.8 and 51.9. With ``binary`` at 0.002, it is
+        53.0 and 50.1, and 55.8 and 52.4; if only the mean of both scores is trained, 49.4 and
+        46.9, and 55.3 and 52.8.
     """
 
     learns_from = "texts"
+    branch_weights: ClassVar[tuple[float, ...]] = (0.5, 0.5)  # of the global and the local score
     needs = ("self_aware",)
     open_vocabulary = True
     recipe = TrainingRecipe(
-        epochs=20, batch_size=512, learning_rate=0.002, weight_decay=0.0005, warm_up=0.05
+        epochs=20, batch_size=512, learning_rate=0.0005, weight_decay=0.0005, warm_up=0.05
     )
 
     def __init__(
@@ -84,24 +101,32 @@ class TaI(Method):
         )
         self.token_scale, self.spatial_scale = token_scale, spatial_scale
         self.level = ScoreLevel()
+        self.branch_levels = nn.ModuleList(ScoreLevel() for _ in self.branch_weights)
         self.to(self.text_scorer.texts.device)
 
     @torch.no_grad()
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Initialize scale a and bias b by Platt scaling of the scores; see ``ScoreLevel``."""
-        scores = self._global_and_local(features, self.token_scale)
-        self.level.initialize(scores.mean(dim=0), targets, known, link)
+        """Initialize scales and biases by Platt scaling of the scores; see ``ScoreLevel``."""
+        branches = self._branch_scores(features, self.token_scale)
+        levels = [*self.branch_levels, self.level]
+        for level, scores in zip(levels, [*branches, self._mean(branches)], strict=True):
+            assert isinstance(level, ScoreLevel)
+            level.initialize(scores, targets, known, link)
 
     def training_scores(self, features: Features, targets: Tensor, known: Tensor) -> Tensor:
-        """Return the global and the local scores of n sentences, ``(2, n, c)``.
+        """Return the scores of each branch, and their mean, of n sentences, ``(h, n, c)``.
+
+        The branches are the global and the local scores. Each head has a separate scale and bias.
+        The mean trains only a and b, so that the contexts are trained as in the paper.
 
         Args:
             features: Features of the sentences, with the tokens as patches.
             targets: Targets in [0, 1], ``(n, c)``, for c labels.
             known: True where the target is known, ``(n, c)``.
         """
-        scores: Tensor = self.level(self._global_and_local(features, self.token_scale))
-        return scores
+        branches = self._branch_scores(features, self.token_scale)
+        heads = [level(s) for level, s in zip(self.branch_levels, branches, strict=True)]
+        return torch.stack([*heads, self.level(self._mean(branches).detach())])
 
     def forward(self, features: Features) -> Tensor:
         """Return the scores ``(n, c)`` of patches ``(n, p, d)`` and whole images ``(n, d)``."""
@@ -112,13 +137,18 @@ class TaI(Method):
             strict=True,
         )
         scores = [
-            self._global_and_local(Features(pooled, patches=patches), self.spatial_scale)
+            self._mean(self._branch_scores(Features(pooled, patches=patches), self.spatial_scale))
             for pooled, patches in batches
         ]
-        mean: Tensor = self.level(torch.cat(scores, dim=1).mean(dim=0))
+        mean: Tensor = self.level(torch.cat(scores))
         return mean
 
-    def _global_and_local(self, features: Features, scale: float) -> Tensor:
+    def _mean(self, branches: Tensor) -> Tensor:
+        """Return the weighted mean ``(n, c)`` of the scores of the branches."""
+        weighted = [w * scores for w, scores in zip(self.branch_weights, branches, strict=True)]
+        return torch.stack(weighted).sum(dim=0)
+
+    def _branch_scores(self, features: Features, scale: float) -> Tensor:
         """Return global and local scores without scale and bias, ``(2, n, c)``."""
         assert features.patches is not None
         texts = self.local_context()

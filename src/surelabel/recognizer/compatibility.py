@@ -88,7 +88,8 @@ def check_text_fit_compatibility(
 
     Raises:
         ConfigError: If the method is not fitted on texts, if ``source`` is not ``LabelledTexts``,
-            or if a setting is not compatible with the method or the encoder.
+            if there is only one label, or if a setting is not compatible with the method or the
+            encoder.
     """
     run.entry("calibrator")()  # raises an error if a setting is out of range
     name = run.method.name
@@ -102,6 +103,11 @@ def check_text_fit_compatibility(
             f"{name} is fitted on texts with labels; got {type(source).__name__}. Give "
             "LabelledTexts, such as data.label_captions returns, or use method.name=coop for "
             "annotated images."
+        )
+    if len(names) < 2:
+        raise ConfigError(
+            f"{name} requires at least 2 labels, because the texts of one label are the negatives "
+            f"of the others; got {', '.join(names)}. Add labels."
         )
     if folds:
         raise ConfigError(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from surelabel.config import Run
 from surelabel.encoders import Encoder
+from surelabel.features import SentenceFeatures
 from surelabel.links import Link
 from surelabel.methods import Method, UsesFitLabels
 from surelabel.migration import choice_before_migration, weights_before_migration
@@ -41,11 +42,12 @@ def recognizer_fingerprint(
 
 
 def run_fingerprint(run: Run, names_with_aliases: Sequence[str], data: FittingData) -> str:
-    """Return a hash of a run with labels, images and targets, to identify checkpoints."""
+    """Return a hash of a run with labels, images or texts, and targets, to identify checkpoints."""
     digest = hashlib.sha256(repr((run, names_with_aliases, data.paths)).encode())
     for tensor in (data.targets, data.known, data.features.pooled):
         digest.update(tensor.numpy().tobytes())
-    return f"{run.method.name} on {len(data.paths)} images, {digest.hexdigest()[:16]}"
+    unit = "texts" if isinstance(data.features, SentenceFeatures) else "images"
+    return f"{run.method.name} on {len(data.paths)} {unit}, {digest.hexdigest()[:16]}"
 
 
 def checkpoint_of_fit(

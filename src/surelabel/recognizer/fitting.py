@@ -24,6 +24,11 @@ from surelabel.methods import LearnsFromTargets, Method, TrainsEncoder, TunesTex
 from surelabel.methods.text_scoring.text_scorer import encode_synonyms_for_text_scorer
 from surelabel.optimizers import OPTIMIZERS
 from surelabel.progress import Progress
+from surelabel.recognizer.regularizer_inputs import (
+    check_regularizer_batch_size,
+    frozen_words_for_regularizers,
+    read_regularizer_words,
+)
 from surelabel.records import Features
 from surelabel.regularizers import REGULARIZERS
 from surelabel.training import (
@@ -93,8 +98,8 @@ def make_link_for_fitting(run: Run) -> Link | None:
 def resolve_run_for_fitting(run: Run) -> Run:
     """Return the run with settings that can be saved with a recognizer.
 
-    Settings that are None are left out. Paths of template files are replaced by the prompt
-    templates in the files, so that the run does not depend on the files.
+    Settings that are None are left out. Paths of files of templates or words are replaced by the
+    prompt templates or words in the files, so that the run does not depend on the files.
     """
     choices: dict[str, Any] = {
         key: _resolve_choice_for_fitting(value)
@@ -105,7 +110,7 @@ def resolve_run_for_fitting(run: Run) -> Run:
 
 
 def _resolve_choice_for_fitting(choice: Choice) -> Choice:
-    """Return a choice with TOML values, without None, and with explicit prompt templates."""
+    """Return a choice with TOML values, without None, and with explicit templates and words."""
     settings = {
         key: _fitting_setting_to_toml_value(value)
         for key, value in choice.settings.items()
@@ -114,6 +119,9 @@ def _resolve_choice_for_fitting(choice: Choice) -> Choice:
     templates = settings.get("templates")
     if isinstance(templates, str) and templates not in TEMPLATES and "{}" not in templates:
         settings["templates"] = list(prompt_templates(templates))
+    words = settings.get("words")
+    if isinstance(words, str):
+        settings["words"] = read_regularizer_words(words)
     return replace(choice, settings=settings)
 
 
@@ -156,6 +164,8 @@ def make_objective_for_fitting(
     }
     if run.regularizer:
         regularizers[run.regularizer.name] = run.entry("regularizer"), run.regularizer_weight
+    for name, (regularizer, _) in regularizers.items():
+        check_regularizer_batch_size(name, regularizer, fitting_micro_batch_size(run))
     objective = Objective(
         loss=loss if run.loss.name in SET_LOSSES else objective_mean_over_known(loss),
         regularizers=tuple(regularizers.values()),
@@ -164,9 +174,13 @@ def make_objective_for_fitting(
         if regularizers
         else None,
         prompts=method if isinstance(method, TunesTexts) else None,
+        frozen_words=frozen_words_for_regularizers(encoder, names_with_aliases)
+        if regularizers
+        else None,
     )
     zeros = torch.zeros(1, len(names_with_aliases))
-    objective(zeros, Batch(Features(zeros), zeros, zeros == 0))
+    with torch.random.fork_rng(devices=[]):  # of regularizers that sample
+        objective(zeros, Batch(Features(zeros), zeros, zeros == 0))
     return objective
 
 

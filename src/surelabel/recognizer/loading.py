@@ -48,7 +48,7 @@ def read_saved_recognizer(folder: str | Path, *, device: str = "cpu") -> SavedRe
     _check_saved_recognizer_is_complete(folder)
     about = _read_about_saved_recognizer(folder)
     run = load_run(folder / "run.toml")
-    _check_saved_recognizer_templates(folder, run)
+    _check_saved_recognizer_paths(folder, run)
     weights = read_safetensors(folder / "weights.safetensors", "pt", remedy=COPY_AGAIN)
     record = None
     if (folder / RECORD_FILE).exists():
@@ -159,16 +159,22 @@ def check_saved_recognizer_fingerprint(
         )
 
 
-def _check_saved_recognizer_templates(folder: Path, run: Run) -> None:
-    """Check that no component of a saved run names a file of prompt templates.
+def _check_saved_recognizer_paths(folder: Path, run: Run) -> None:
+    """Check that no component of a saved run names a file of prompt templates or of words.
 
-    A saved run contains the sentences of a file. Therefore it refers to no file of this machine.
+    A saved run contains the sentences or words of a file. Therefore it refers to no file of this
+    machine.
 
     Raises:
-        DataError: If a component has the path of a file as ``templates``.
+        DataError: If a component has the path of a file as ``templates`` or ``words``.
     """
-    for choice in vars(run).values():
-        templates = choice.settings.get("templates") if isinstance(choice, Choice) else None
+    for choice in (value for value in vars(run).values() if isinstance(value, Choice)):
+        templates, words = choice.settings.get("templates"), choice.settings.get("words")
+        if isinstance(words, str):
+            raise DataError(
+                f"words in {folder / 'run.toml'} must be a list of words; got {words!r}. "
+                f"{COPY_AGAIN}"
+            )
         if isinstance(templates, str) and templates not in TEMPLATES and "{}" not in templates:
             raise DataError(
                 f"templates in {folder / 'run.toml'} must be one of {', '.join(TEMPLATES)}, or "

@@ -674,7 +674,8 @@ class Recognizer(ScikitLearnInterface):
 
     @property
     def _score_conversion(self) -> ScoreConversion:
-        return ScoreConversion(self.run.loss.name, self.link, self.calibration)
+        suffix = " on texts" if self.method.learns_from == "texts" else ""
+        return ScoreConversion(f"{self.run.loss.name}{suffix}", self.link, self.calibration)
 
     def _check_fitted(self) -> None:
         """Raise NotFitted if the method has to be fitted first."""

@@ -26,7 +26,7 @@ class ScoreConversion:
     """Conversion of the scores of a method to log-odds.
 
     Attributes:
-        loss: Key of the loss that the method was fitted with.
+        loss: Loss that the method was fitted with, for the description.
         link: Function that converts scores to log-odds. If None, scores are not converted.
         calibration: Fitted calibration. If None, log-odds are not calibrated.
     """

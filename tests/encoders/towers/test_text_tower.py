@@ -2,7 +2,7 @@ import pytest
 import torch
 from open_clip.model import CLIP, CustomTextCLIP
 
-from surelabel.encoders.towers.text_tower import causal_text_tower
+from surelabel.encoders.towers.text_tower import causal_text_tower, text_token_mask, text_tower
 from surelabel.errors import ConfigError
 
 VISION = {"image_size": 8, "patch_size": 8, "width": 8, "head_width": 8, "layers": 1}
@@ -27,6 +27,28 @@ def test_its_parts_together_are_what_open_clip_gives(kind, text):
     seen = parts.transformer(parts.embed_tokens(TOKENS), attn_mask=mask)
     last = seen[[0, 1], parts.end_positions(TOKENS)]
     torch.testing.assert_close(parts.project(last), whole.encode_text(TOKENS), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("pool", "places"), [("argmax", [2, 6]), ("first", [0, 0]), ("last", [7, 7])]
+)
+def test_the_token_of_a_sentence_is_where_the_tower_pools(pool, places):
+    parts = text_tower(model(CustomTextCLIP, pool_type=pool))
+    outputs = torch.arange(16.0).view(2, 8, 1)
+    found = parts.select_sentence_token(outputs, parts.end_positions(TOKENS))
+    assert found.flatten().tolist() == [places[0], 8 + places[1]]
+
+
+def test_only_a_causal_tower_has_an_attention_mask():
+    embeddings = torch.zeros(2, 3, 16)
+    mask = text_tower(model()).attention_mask(embeddings)
+    assert mask.exp().tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+    assert text_tower(model(CustomTextCLIP, no_causal_mask=True)).attention_mask(embeddings) is None
+
+
+def test_padding_is_zero_or_the_repeated_end_token():
+    assert text_token_mask(TOKENS).sum(dim=1).tolist() == [3, 7]
+    assert text_token_mask(TOKENS[:, :3]).all()  # no padding
 
 
 def test_an_end_is_the_largest_id_or_the_first_of_its_own():

@@ -1,0 +1,57 @@
+"""Methods that learn from texts, against zero-shot, as a table: `python benchmarks/texts.py`.
+
+Fitted on the captions of the training split of scenes-80, in which the first 40 labels were
+searched. Evaluated on the test images, with these labels and with the 40 others. The calibration is
+fitted on the validation images, with the labels of the fit. Prints mean and range of three seeds.
+"""
+
+import sys
+
+from methods import format_mean_and_range
+
+from surelabel.config import load_run
+from surelabel.data import collection, label_captions, read_captions
+from surelabel.data.bundled_collections import bundled_collection_folder
+from surelabel.methods import METHODS
+from surelabel.recognizer import Recognizer, basic_evaluation_run
+
+N_FIT_LABELS = 40
+SEEDS = range(3)
+COLUMNS = (
+    "mAP %",
+    "mAP of new labels %",
+    *("Brier skill %", "ECE, points", "calibrated: Brier skill %", "calibrated: ECE, points"),
+)
+
+
+def metrics_of_texts_method(model: str, method: str, seed: int) -> list[float]:
+    """Return the values of ``COLUMNS`` of one method with one seed."""
+    test, validation = (collection("scenes-80", split=split) for split in ("test", "validation"))
+    fit_labels, new_labels = test.names[:N_FIT_LABELS], test.names[N_FIT_LABELS:]
+    run = load_run(overrides=[f"encoder.name={model}", f"method.name={method}", f"seed={seed}"])
+    recognizer = Recognizer(run, fit_labels)
+    if METHODS[method].learns_from == "texts":
+        folder = bundled_collection_folder("scenes-80", split="train")
+        recognizer.fit(label_captions(read_captions(folder / "scenes.jsonl"), fit_labels))
+    before = basic_evaluation_run(recognizer, test).summary
+    new = basic_evaluation_run(recognizer.with_names(new_labels), test).summary
+    after = basic_evaluation_run(recognizer.calibrate(validation), test).summary
+    ratios = [before["mean_average_precision"], new["mean_average_precision"]]
+    ratios += [values[metric] for values in (before, after) for metric in ("brier_skill", "ece")]
+    return [100 * ratio for ratio in ratios]
+
+
+def main(models: list[str]) -> None:
+    """Print the table of some encoders."""
+    print(f"| encoder | method | {' | '.join(COLUMNS)} |")
+    print("|---|---|" + "---|" * len(COLUMNS))
+    for model in models:
+        for method in ("zero_shot", *(n for n, m in METHODS.items() if m.learns_from == "texts")):
+            seeds = SEEDS if METHODS[method].learns_from == "texts" else SEEDS[:1]
+            runs = [metrics_of_texts_method(model, method, seed) for seed in seeds]
+            cells = [format_mean_and_range(list(values)) for values in zip(*runs, strict=True)]
+            print(f"| {model} | {method} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or ["tiny-vit", "tiny-rn"])

@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+import torch
+
+from surelabel.encoders import load_encoder
+from surelabel.errors import InputError
+from surelabel.recognizer.fitting_data import encode_text_fitting_data
+from surelabel.records import LabelledTexts
+
+NAMES = ["lion", "sofa"]
+ALIASES = {"lion": ("lion",), "sofa": ("sofa", "couch")}
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return load_encoder("tiny-vit")
+
+
+def texts(names=("couch", "lion"), targets=((1, 0), (1, 1))):
+    return LabelledTexts(["a sofa.", "a lion on a sofa."], list(names), np.array(targets))
+
+
+def test_texts_have_the_columns_of_the_recognizer_and_are_followed_by_templates(encoder):
+    data = encode_text_fitting_data(texts(), NAMES, ALIASES, encoder)
+    assert data.paths[:3] == ["a sofa.", "a lion on a sofa.", "a photo of a lion."]
+    assert data.targets[:2].tolist() == [[0, 1], [1, 1]]
+    n_templates = len(data.paths[2:]) // 2
+    assert n_templates == 81
+    assert torch.equal(data.targets[2:], torch.eye(2).repeat_interleave(n_templates, dim=0))
+    assert data.known.all()
+    assert len(data.features) == len(data.paths) == len(data.targets)
+    first = encoder.encode_sentences(data.paths[:3])
+    torch.testing.assert_close(data.features.pooled[:3].float(), first, atol=1e-3, rtol=0)
+
+
+def test_a_label_of_no_text_is_named_in_one_warning(encoder):
+    given = texts(targets=((1, 0), (1, 0)))
+    with pytest.warns(
+        UserWarning, match=r"1 of 2 labels \(lion\) are mentioned by no text"
+    ) as all_:
+        encode_text_fitting_data(given, NAMES, ALIASES, encoder)
+    assert len(all_) == 1
+
+
+def test_unknown_targets_of_texts_stay_unknown(encoder):
+    data = encode_text_fitting_data(texts(targets=((1, np.nan), (1, 1))), NAMES, ALIASES, encoder)
+    assert data.known[:2].tolist() == [[False, True], [True, True]]
+
+
+def test_texts_without_a_label_of_the_recognizer_are_refused(encoder):
+    with pytest.raises(InputError, match=r"\(lion, sofa.*got 2 texts with the labels cow, sky"):
+        encode_text_fitting_data(texts(("cow", "sky")), NAMES, ALIASES, encoder)
