@@ -27,6 +27,11 @@ def test_one_seed_has_no_deviation_and_a_metric_without_floor_no_brackets():
     assert noise_floor_suffix(ROW, "map") == ""
 
 
+def test_a_metric_that_is_undefined_for_a_seed_is_not_a_number():
+    row = ComparisonRow("a", {"map": [0.5, float("nan")]})
+    assert metric_mean_cell(row, "map") == "not defined"
+
+
 def test_a_column_is_the_mean_of_a_row_in_percent():
     assert percent_column("ece")(ROW) == "2.0"
     assert percent_column("ece", "+.2f")(ROW) == "+2.00"

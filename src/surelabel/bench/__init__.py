@@ -2,7 +2,8 @@
 
 Each comparison is a subpackage, whose ``__init__`` names its parts as a `Comparison`. What the
 comparisons share is in ``bench`` itself: running and writing, splits of datasets, a cache of
-results, rows with values for each seed, resampling, and Markdown of pages and of metric values.
+results, rows with values for each seed, resampling, and Markdown of pages and of metric values. The
+files ``base_new_*.py`` are for few-shot fits on base labels, evaluated on base and new labels.
 
 A new comparison consists of at most five files:
 

@@ -5,10 +5,11 @@ from functools import cached_property
 
 from surelabel.bench.result_cache import result_cache_digest
 from surelabel.data.bundled_collections import (
+    BENCHMARK_COLLECTIONS,
     benchmark_collection_scenes,
     bundled_collection_folder,
 )
-from surelabel.data.scene_files import AnnotatedScenes, read_scenes
+from surelabel.data.scene_files import AnnotatedScenes, read_scenes, write_scenes
 from surelabel.features import default_feature_cache_folder
 from surelabel.records import LabelledImages
 
@@ -59,3 +60,17 @@ def load_benchmark_scenes(split: str, *, quick: bool) -> AnnotatedScenes:
     return benchmark_collection_scenes(
         "scenes-80", split=split, cache_folder=default_feature_cache_folder() / "scenes"
     )
+
+
+def render_benchmark_scenes(split: str, *, domain: str, count: int) -> LabelledImages:
+    """Render scenes with 80 labels into the cache folder, or read the images of an earlier call.
+
+    Args:
+        split: ``train``, ``validation`` or ``test``.
+        domain: Visual domain of the scenes, such as ``photo``, ``sketch`` or ``night``. Scenes with
+            equal numbers differ between domains only in their appearance.
+        count: Number of images, starting with the first image of the split.
+    """
+    folder = default_feature_cache_folder() / "scenes" / f"scenes-80-{domain}-{split}-{count}"
+    seed = BENCHMARK_COLLECTIONS["scenes-80"][split].seed
+    return read_scenes(write_scenes(folder, count=count, seed=seed, domain=domain)).images

@@ -1,11 +1,16 @@
 """Text of metric values in tables and sentences: means, deviations, noise floors, intervals."""
 
 from collections.abc import Callable
+from math import isnan
 from statistics import stdev
 
 from surelabel.bench.rows import ComparisonRow
 from surelabel.metrics import ConfidenceInterval
-from surelabel.report.metric_descriptions import describe_metric, format_described_metric_value
+from surelabel.report.metric_descriptions import (
+    UNDEFINED,
+    describe_metric,
+    format_described_metric_value,
+)
 
 PAPER_TITLES = {
     "mean_average_precision": "mAP@y",
@@ -48,13 +53,15 @@ def metric_mean_cell(
     """Return the mean of a metric, its deviation and its noise floor: ``mean ± deviation [floor]``.
 
     The standard deviation is omitted for rows with one seed. The noise floor is omitted if the row
-    does not contain it.
+    does not contain it. If the metric is undefined for a seed, the text says so.
 
     Args:
         row: Row of a table.
         metric: Metric of the row.
         format_value: Function that returns the text of a value.
     """
+    if isnan(row.mean(metric)):
+        return UNDEFINED
     text, values = format_value(row.mean(metric)), row.metrics[metric]
     if len(values) > 1:
         text += f" ± {format_value(stdev(values))}"

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from surelabel.arrays import Array, validate_target_arrays
+from surelabel.arrays import Array, Flags, validate_target_arrays
 from surelabel.metrics import ConfidenceInterval
 from surelabel.metrics.arrays.nan_division import divide_or_nan
 
@@ -106,6 +106,23 @@ class BenchResampling:
         return np.asarray(errors.sum(axis=1))
 
 
+def bench_resampling_mean_average_precision(
+    scores: Array, is_positive: Flags, weights: Array
+) -> Array:
+    """Return the mean average precision on each resample, ``(1 + resamples,)``.
+
+    Args:
+        scores: Scores without ties, ``(n, c)``.
+        is_positive: True for positive targets, ``(n, c)``.
+        weights: Result of `bench_resampling_weights`, ``(1 + resamples, n)``.
+    """
+    columns = zip(scores.T, is_positive.T, strict=True)
+    precisions = np.array([_bench_resampling_average_precision(*c, weights) for c in columns])
+    n_defined = (~np.isnan(precisions)).sum(axis=0)
+    mean: Array = divide_or_nan(np.nansum(precisions, axis=0), n_defined)
+    return mean
+
+
 def bench_resampling_difference_intervals(
     first: Mapping[str, Array], second: Mapping[str, Array]
 ) -> dict[str, ConfidenceInterval]:
@@ -134,3 +151,15 @@ def _centred_bench_resampling_interval(values: Array) -> ConfidenceInterval:
         return ConfidenceInterval(value, float("nan"), float("nan"), resampled.size)
     low, high = np.quantile(defined - defined.mean(), INTERVAL_QUANTILES) + value
     return ConfidenceInterval(value, float(low), float(high), int(resampled.size - defined.size))
+
+
+def _bench_resampling_average_precision(scores: Array, is_positive: Flags, weights: Array) -> Array:
+    """Return the average precision of one label on each resample, NaN if no image is positive."""
+    order = np.argsort(-scores, kind="stable")
+    counts, is_positive = weights[:, order], is_positive[order]
+    true_positives = (counts * is_positive).cumsum(axis=1)[:, is_positive]
+    precision = divide_or_nan(true_positives, counts.cumsum(axis=1)[:, is_positive])
+    precision = np.nan_to_num(precision)  # undefined before the first image with a positive weight
+    positive_counts = counts[:, is_positive]
+    weighted_sum = (positive_counts * precision).sum(axis=1)
+    return np.asarray(divide_or_nan(weighted_sum, positive_counts.sum(axis=1)))

@@ -56,3 +56,42 @@ def intervals_exclude_zero(*intervals: ConfidenceInterval) -> bool:
     return all(interval.low > 0 for interval in intervals) or all(
         interval.high < 0 for interval in intervals
     )
+
+
+@dataclass(frozen=True)
+class RowDifference:
+    """Difference in one metric between a row and its reference row, averaged over seeds.
+
+    Attributes:
+        value: Metric of the row minus that of the reference row.
+        over_seeds: 95 % interval over seeds, for fixed test images.
+        over_images: 95 % interval over test images, for fixed recognizers.
+    """
+
+    value: float
+    over_seeds: ConfidenceInterval
+    over_images: ConfidenceInterval
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether both intervals exclude 0 on the same side."""
+        return intervals_exclude_zero(self.over_seeds, self.over_images)
+
+
+def row_differences(
+    first: Mapping[str, Sequence[float]],
+    second: Mapping[str, Sequence[float]],
+    over_images: Mapping[str, ConfidenceInterval],
+) -> dict[str, RowDifference]:
+    """Return the differences ``first`` - ``second`` of the metrics that have an image interval.
+
+    Args:
+        first: Values of each metric of a row, one for each seed.
+        second: Values of each metric of the reference row, for the same seeds or for one seed.
+        over_images: Difference of each compared metric with its interval over test images.
+    """
+    differences = {}
+    for name, interval in over_images.items():
+        over_seeds = difference_over_seeds(first[name], second[name])
+        differences[name] = RowDifference(over_seeds.value, over_seeds, interval)
+    return differences

@@ -174,3 +174,30 @@ def bench_open_vocabulary_command(terminal: Terminal, quick: bool, domain: str, 
     terminal.print_status(fitted_rows_workload(domain, plan))
     scenes = load_open_vocabulary_scene_splits(plan, domain=domain, quick=quick)
     run_comparison(terminal, OPEN_VOCABULARY, [scenes], plan, out)
+
+
+@comparison_command("prompts", encoder_option, quick="few images, two seeds, tuners and shots")
+def bench_prompts_command(
+    terminal: Terminal, quick: bool, encoders: tuple[str, ...], out: str
+) -> None:
+    """Compare prompt tuning with and without class-wise covariance regularization (CCR).
+
+    Tuners such as coop are fitted on few images of base labels and evaluated on base and new
+    labels, before and after a shared calibrator. DOR and DAC, numbers of shots, domains, weights
+    and batch sizes are also compared, as in the paper "Rethinking BCE Loss for Multi-Label Image
+    Recognition with Fine-Tuning".
+    """
+    from surelabel.bench import ResultCache
+    from surelabel.bench.base_new_splits import load_base_new_scenes
+    from surelabel.bench.prompts import PROMPTS, plan_with_epochs, prompt_workload
+
+    plan = PROMPTS.quick if quick else PROMPTS.full
+    datasets = [
+        load_base_new_scenes(
+            name, validation=plan.validation, test=plan.test, domains=plan.domains, quick=quick
+        )
+        for name in _encoders_of_comparison(encoders, quick)
+    ]
+    plan = plan_with_epochs(datasets, plan, ResultCache(f"{out}/cache"), terminal.seed or 0)
+    terminal.print_status(prompt_workload(plan))
+    run_comparison(terminal, PROMPTS, datasets, plan, out, task="Fitting")

@@ -7,7 +7,11 @@ from scipy.special import expit
 from surelabel.arrays import Array, Flags
 from surelabel.bench.open_vocabulary.fitted_rows import FittedPredictions
 from surelabel.bench.open_vocabulary.scene_splits import OpenVocabularySplits
-from surelabel.bench.resampling import BenchResampling, bench_resampling_weights
+from surelabel.bench.resampling import (
+    BenchResampling,
+    bench_resampling_mean_average_precision,
+    bench_resampling_weights,
+)
 from surelabel.evaluation import UnseenClassResults, evaluate_unseen_classes
 from surelabel.evaluation.ranking_results import RANKING_CUTOFFS, RankingResults
 from surelabel.metrics.arrays.nan_division import divide_or_nan
@@ -127,24 +131,7 @@ def _resampled_prediction_metrics(
         values[f"{protocol}_f1_at_{k}"] = divide_or_nan(
             2 * (weights @ true_positives), n_predicted + n_positives
         )
-    columns = zip(scores.T, is_positive.T, strict=True)
-    precisions = np.array(
-        [_resampled_prediction_average_precision(*column, weights) for column in columns]
+    values[f"{protocol}_map"] = bench_resampling_mean_average_precision(
+        scores, is_positive, weights
     )
-    n_defined = (~np.isnan(precisions)).sum(axis=0)
-    values[f"{protocol}_map"] = divide_or_nan(np.nansum(precisions, axis=0), n_defined)
     return values
-
-
-def _resampled_prediction_average_precision(
-    scores: Array, is_positive: Flags, weights: Array
-) -> Array:
-    """Return the average precision of one label on each resample, NaN if no image is positive."""
-    order = np.argsort(-scores, kind="stable")
-    counts, is_positive = weights[:, order], is_positive[order]
-    true_positives = (counts * is_positive).cumsum(axis=1)[:, is_positive]
-    precision = divide_or_nan(true_positives, counts.cumsum(axis=1)[:, is_positive])
-    precision = np.nan_to_num(precision)  # undefined before the first image with a positive weight
-    positive_counts = counts[:, is_positive]
-    weighted_sum = (positive_counts * precision).sum(axis=1)
-    return np.asarray(divide_or_nan(weighted_sum, positive_counts.sum(axis=1)))

@@ -18,31 +18,10 @@ from surelabel.bench.resampling import bench_resampling_difference_intervals
 from surelabel.bench.result_cache import result_cache_digest
 from surelabel.bench.rows import (
     ComparisonRow,
-    difference_over_seeds,
-    intervals_exclude_zero,
+    RowDifference,
     metrics_by_seed,
+    row_differences,
 )
-from surelabel.metrics import ConfidenceInterval
-
-
-@dataclass(frozen=True)
-class OpenVocabularyRowDifference:
-    """Difference in one metric between a row and the reference row, averaged over seeds.
-
-    Attributes:
-        value: Metric of the row minus that of the reference row.
-        over_seeds: 95 % interval over seeds, for fixed test images.
-        over_images: 95 % interval over test images, for fixed recognizers.
-    """
-
-    value: float
-    over_seeds: ConfidenceInterval
-    over_images: ConfidenceInterval
-
-    @property
-    def excludes_zero(self) -> bool:
-        """Whether both intervals exclude 0 on the same side."""
-        return intervals_exclude_zero(self.over_seeds, self.over_images)
 
 
 @dataclass(frozen=True)
@@ -59,7 +38,7 @@ class OpenVocabularyRow(ComparisonRow):
 
     parameters: int
     seconds: list[float]
-    differences: dict[str, OpenVocabularyRowDifference]
+    differences: dict[str, RowDifference]
 
 
 @dataclass(frozen=True)
@@ -122,18 +101,11 @@ def open_vocabulary_row(
 
 def _open_vocabulary_row_differences(
     metrics: SeedMetrics, reference: SeedMetrics
-) -> dict[str, OpenVocabularyRowDifference]:
+) -> dict[str, RowDifference]:
     over_images = bench_resampling_difference_intervals(
         metrics.bootstrap_metrics, reference.bootstrap_metrics
     )
-    over_seeds = {
-        name: difference_over_seeds(metrics.metrics[name], reference.metrics[name])
-        for name in COMPARED_METRICS
-    }
-    return {
-        name: OpenVocabularyRowDifference(over_seeds[name].value, over_seeds[name], interval)
-        for name, interval in over_images.items()
-    }
+    return row_differences(metrics.metrics, reference.metrics, over_images)
 
 
 def _cached_open_vocabulary_row_metrics(

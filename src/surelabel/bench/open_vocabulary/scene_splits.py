@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 from surelabel.bench.comparison import ComparisonTask
-from surelabel.bench.image_splits import ImageSplits, load_benchmark_scenes
+from surelabel.bench.image_splits import (
+    ImageSplits,
+    load_benchmark_scenes,
+    render_benchmark_scenes,
+)
 from surelabel.bench.open_vocabulary.plan import OpenVocabularyPlan
-from surelabel.data.bundled_collections import BENCHMARK_COLLECTIONS
-from surelabel.data.scene_files import read_scenes, write_scenes
 from surelabel.data.vocabularies import VOCABULARIES, Vocabulary, remove_unseen_vocabulary_classes
 from surelabel.encoders import Encoder, load_encoder
-from surelabel.features import default_feature_cache_folder
 from surelabel.records import LabelledImages
 
 ENCODER = "tiny-vit"  # the embedded encoder whose blocks can be run separately
@@ -82,6 +82,4 @@ def _load_open_vocabulary_scene_split(
 ) -> LabelledImages:
     if quick and domain == "photo":
         return load_benchmark_scenes(split, quick=True).images.take(range(count))
-    folder = Path(default_feature_cache_folder()) / "scenes" / f"scenes-80-{domain}-{split}-{count}"
-    seed = BENCHMARK_COLLECTIONS["scenes-80"][split].seed
-    return read_scenes(write_scenes(folder, count=count, seed=seed, domain=domain)).images
+    return render_benchmark_scenes(split, domain=domain, count=count)
