@@ -80,7 +80,7 @@ def fit(
     images_root: str | None,
     names: str | None,
 ) -> None:
-    """Fit a recognizer on annotated images, on unlabelled images, or on captions.
+    """Fit a recognizer on annotated or other images, or on captions.
 
     DATASET contains annotated images. It is an annotation file (CSV, JSON lines, COCO), a folder of
     VOC XML, a split of a collection such as scenes-80:train, or feature vectors (.npz with
