@@ -1,4 +1,3 @@
-import gc
 import os
 import signal
 import threading
@@ -191,7 +190,7 @@ def test_workers_end_with_the_main_process(tmp_path, number):
     receiver, sender = context.Pipe(duplex=False)
 
     def count_messages():
-        gc.disable()  # callbacks of other libraries after a collection swallow a KeyboardInterrupt
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs
         os.setpgrp()
         with suppress(KeyboardInterrupt):
             for index, _ in enumerate(run(decode, range(10**6), workers=3)):
