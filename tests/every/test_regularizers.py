@@ -207,14 +207,14 @@ def step_with_prompts(context):
         return units(frozen[[rows[word] for word in words]])
 
     def encode_words(words):
-        return units(encode(words) + context), encode(words)
+        return units(encode(words) + context)
 
     targets = torch.zeros(4, 3, dtype=torch.float64)
     labels, reference = list(rows)[:3], list(rows)[2:]
     return TrainingStep(
         *(targets, targets, targets, targets == 0),
         texts=encode(labels),
-        tuned_texts=encode_words(labels)[0],
+        tuned_texts=encode_words(labels),
         encode_words=encode_words,
         frozen_words=FrozenWords(labels, reference, encode),
     )

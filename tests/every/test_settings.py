@@ -119,7 +119,7 @@ LABELS = (np.random.default_rng(1).random((300, 4)) < PROBABILITIES).astype(floa
 STEP = TrainingStep(
     *(SCORES, SCORES, TARGETS, KNOWN, TEXTS),
     tuned_texts=TEXTS,
-    encode_words=lambda words: (TEXTS[: len(words)], TEXTS[: len(words)]),
+    encode_words=lambda words: TEXTS[: len(words)],
     frozen_words=FrozenWords([], ["cup", "fox"], lambda words: TEXTS[: len(words)]),
 )
 WEIGHTS = torch.nn.Parameter(torch.zeros(2, 2))

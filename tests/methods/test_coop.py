@@ -81,9 +81,7 @@ def test_new_labels_use_the_learned_context(encoder):
     copy_method_fit(it, other, encoder)
     with torch.no_grad():
         torch.testing.assert_close(other(images())[:, 1], it(images())[:, 0])
-        tuned, frozen = it.encode_words(["bus"])
-        torch.testing.assert_close(tuned, other.tuned_texts()[:1])
-    torch.testing.assert_close(frozen, encoder.encode_labels(["bus"], ["a photo of a {}."]))
+        torch.testing.assert_close(it.encode_words(["bus"]), other.tuned_texts()[:1])
 
 
 def test_class_specific_contexts_belong_to_the_labels_of_the_fit(encoder):

@@ -92,7 +92,10 @@ def prompted(train, test):
 def expected_factors(recognizer, names):
     """Return the factors of the texts that the learned prompts of the method compute."""
     fit_texts, texts = (
-        LabelTexts(*(vectors.numpy() for vectors in recognizer.method.encode_words(words)[::-1]))
+        LabelTexts(
+            recognizer.encoder.encode_labels(words, ["a photo of a {}."]).numpy(),
+            recognizer.method.encode_words(words).numpy(),
+        )
         for words in (NAMES, names)
     )
     fitted = recognizer.calibration.calibrator

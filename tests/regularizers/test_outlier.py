@@ -31,7 +31,7 @@ class Words:
 
     def encode_words(self, words):
         self.encoded.append(words)
-        return vectors(words, SHIFTS), vectors(words)
+        return vectors(words, SHIFTS)
 
     def encode_frozen(self, words):
         self.frozen.append(words)

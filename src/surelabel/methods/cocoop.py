@@ -120,9 +120,9 @@ class CoCoOp(Method):
         texts: Tensor = self.context()
         return texts
 
-    def encode_words(self, words: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """Return unit vectors of words, ``(k, d)``, with the learned context and without it.
+    def encode_words(self, words: Sequence[str]) -> Tensor:
+        """Return unit vectors of words, ``(k, d)``, with the learned context.
 
         The shift of the context by the image is left out.
         """
-        return self.context.encode_words(words), self.context.encode_frozen_words(words)
+        return self.context.encode_words(words)

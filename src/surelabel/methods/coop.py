@@ -98,10 +98,10 @@ class CoOp(Method):
         """
         return self.context.latest()
 
-    def encode_words(self, words: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """Return unit vectors of words, ``(k, d)``, with the learned context and without it.
+    def encode_words(self, words: Sequence[str]) -> Tensor:
+        """Return unit vectors of words, ``(k, d)``, with the learned context.
 
         Raises:
             ConfigError: If the context is class-specific.
         """
-        return self.context.encode_words(words), self.context.encode_frozen_words(words)
+        return self.context.encode_words(words)

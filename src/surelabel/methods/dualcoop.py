@@ -142,13 +142,13 @@ class DualCoOp(Method):
         """
         return self.positive.latest()
 
-    def encode_words(self, words: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """Return unit vectors of words, ``(k, d)``, with the positive context and without it.
+    def encode_words(self, words: Sequence[str]) -> Tensor:
+        """Return unit vectors of words, ``(k, d)``, with the positive context.
 
         Raises:
             ConfigError: If the contexts are class-specific.
         """
-        return self.positive.encode_words(words), self.positive.encode_frozen_words(words)
+        return self.positive.encode_words(words)
 
 
 def _whole_images_and_patches(features: Features) -> Tensor:

@@ -250,8 +250,8 @@ class TunesTexts(Protocol):
         In training, the vectors are those of the last forward pass, with gradients.
         """
 
-    def encode_words(self, words: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """Return unit vectors of k words, ``(k, d)``, from learned prompts and without them.
+    def encode_words(self, words: Sequence[str]) -> Tensor:
+        """Return unit vectors of k words from the learned prompts, ``(k, d)``.
 
         Raises:
             ConfigError: If the prompts exist only for the labels of the fit.

@@ -179,7 +179,6 @@ class TaI(Method):
         """
         return self.global_context.latest()
 
-    def encode_words(self, words: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """Return unit vectors of words, ``(k, d)``, with the global context and without it."""
-        frozen = self.global_context.encode_frozen_words(words)
-        return self.global_context.encode_words(words), frozen
+    def encode_words(self, words: Sequence[str]) -> Tensor:
+        """Return unit vectors of words, ``(k, d)``, with the global context."""
+        return self.global_context.encode_words(words)

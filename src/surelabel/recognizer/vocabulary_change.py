@@ -72,9 +72,6 @@ def label_texts(method: Method, encoder: Encoder, names: Sequence[str]) -> Label
         encoder: Encoder of the texts.
         names: Labels; aliases are separated by ``|``.
     """
-    if isinstance(method, TunesTexts):
-        tuned, zero_shot = method.encode_words(names)
-    else:
-        zero_shot = encode_synonyms_for_text_scorer(encoder, names, prompt_templates("one"))
-        tuned = zero_shot
+    zero_shot = encode_synonyms_for_text_scorer(encoder, names, prompt_templates("one"))
+    tuned = method.encode_words(names) if isinstance(method, TunesTexts) else zero_shot
     return LabelTexts(zero_shot.double().cpu().numpy(), tuned.double().cpu().numpy())

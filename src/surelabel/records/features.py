@@ -77,8 +77,7 @@ class TrainingStep:
         tuned_texts: Unit vectors of the labels from the learned prompts of the method, ``(c, d)``,
             with gradients. If the method has no learned prompts, the value is None.
         encode_words: Function that returns the unit vectors of k words from the learned prompts,
-            with gradients, and from the frozen text encoder, ``(k, d)`` each. If the method has no
-            learned prompts, the value is None.
+            ``(k, d)``, with gradients. If the method has no learned prompts, the value is None.
         frozen_words: Words for regularizers that compare other words than the labels. If there is
             no text encoder, the value is None.
     """
@@ -90,5 +89,5 @@ class TrainingStep:
     texts: "Tensor | None" = None
     features: "Tensor | None" = None
     tuned_texts: "Tensor | None" = None
-    encode_words: "Callable[[Sequence[str]], tuple[Tensor, Tensor]] | None" = None
+    encode_words: "Callable[[Sequence[str]], Tensor] | None" = None
     frozen_words: "FrozenWords | None" = None

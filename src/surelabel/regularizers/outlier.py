@@ -62,7 +62,7 @@ def outlier(
         >>> step = TrainingStep(
         ...     *(torch.zeros(4, 1), None, torch.zeros(4, 1), torch.ones(4, 1) > 0),
         ...     texts=frozen[:1],
-        ...     encode_words=lambda words: (frozen[:1].expand(2, 3), frozen[1:]),
+        ...     encode_words=lambda words: frozen[:1].expand(2, 3),
         ...     frozen_words=FrozenWords(["lion"], [], encode=lambda words: frozen[1:]),
         ... )
         >>> outlier(step, words=["tiger", "lion", "bus"])
@@ -81,7 +81,7 @@ def outlier(
     similarity = vectors @ step.texts.to(vectors).mean(dim=0)
     nearest_rows = similarity.topk(min(nearest, len(candidates))).indices
     rows = nearest_rows[torch.randperm(len(nearest_rows))[:sampled].to(nearest_rows.device)]
-    tuned, _ = step.encode_words([candidates[row] for row in rows.tolist()])
+    tuned = step.encode_words([candidates[row] for row in rows.tolist()])
     return 1 - (tuned * vectors[rows].to(tuned)).sum(dim=1).mean()
 
 

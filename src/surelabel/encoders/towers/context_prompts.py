@@ -76,18 +76,13 @@ class ContextPromptTextEncoder:
         self._tokens = tokens[order]
         self._before, self._after = self._tokens[:, :start], self._tokens[:, start:-length]
 
-    def with_names(self, names: Sequence[str], *, length: int | None = None) -> Self:
-        """Return an encoder of other labels, with the same text tower.
-
-        Args:
-            names: The labels.
-            length: Number of context vectors. If None, the number does not change.
+    def with_names(self, names: Sequence[str]) -> Self:
+        """Return an encoder of other labels, with the same text tower and length of the context.
 
         Raises:
             ConfigError: If the context and a label are longer than the tower allows.
         """
-        length = self.length if length is None else length
-        return type(self)(self._model, self._tokenizer, names, length=length)
+        return type(self)(self._model, self._tokenizer, names, length=self.length)
 
     def encode(self, context: Tensor) -> Tensor:
         """Return one unit vector for each of ``c`` labels, ``(c, d)``.

@@ -10,7 +10,6 @@ from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError
 
 INITIAL_DEVIATION = 0.02  # standard deviation of random context vectors
-FROZEN_CONTEXT = "a photo of a"  # the context of the zero-shot template "a photo of a {}."
 
 
 class LearnedContext(nn.Module):
@@ -101,12 +100,6 @@ class LearnedContext(nn.Module):
                 "words. Set method.class_specific=false."
             )
         return self._text_encoder.with_names(words).encode(self.vectors)
-
-    @torch.no_grad()
-    def encode_frozen_words(self, words: Sequence[str]) -> Tensor:
-        """Return one unit vector per word, with the context "a photo of a", ``(k, d)``."""
-        frozen = self._text_encoder.embed_words(FROZEN_CONTEXT)
-        return self._text_encoder.with_names(words, length=len(frozen)).encode(frozen)
 
     def train(self, mode: bool = True) -> Self:
         """Set training or evaluation mode, and drop the cached vectors."""
