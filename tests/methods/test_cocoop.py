@@ -29,9 +29,10 @@ def with_image_network(encoder, **settings):
 
 
 def test_training_starts_at_the_scores_of_a_context_that_all_images_share(encoder):
-    torch.testing.assert_close(
-        CoCoOp(encoder, NAMES).eval()(images()), CoOp(encoder, NAMES).eval()(images())
+    it, plain = (
+        method(encoder, NAMES, initial_context="a photo of a").eval() for method in (CoCoOp, CoOp)
     )
+    torch.testing.assert_close(it(images()), plain(images()))
 
 
 @torch.no_grad()
@@ -50,7 +51,7 @@ def test_the_image_network_has_the_size_of_the_paper(encoder):
     it = CoCoOp(encoder, NAMES)
     sizes = {name: tuple(p.shape) for name, p in it.image_network.named_parameters()}
     assert sizes == {"0.weight": (8, 128), "0.bias": (8,), "2.weight": (128, 8), "2.bias": (128,)}
-    assert it.context.vectors.shape == (4, 128)
+    assert it.context.vectors.shape == (16, 128)
 
 
 def test_more_images_than_fit_into_a_chunk_are_scored_one_like_another(encoder):

@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -43,17 +45,18 @@ def trained(it):
     return it
 
 
-def test_training_starts_at_the_zero_shot_scores(encoder):
-    it, zero_shot = CoOp(encoder, NAMES).eval(), ZeroShot(encoder, NAMES)
+def test_training_with_a_context_of_words_starts_at_the_zero_shot_scores(encoder):
+    it = CoOp(encoder, NAMES, initial_context="a photo of a").eval()
+    zero_shot = ZeroShot(encoder, NAMES)
     torch.testing.assert_close(it(images()), zero_shot(images()), atol=1e-4, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
     ("settings", "shape"),
     [
-        ({}, (4, 128)),
+        ({}, (16, 128)),
+        ({"initial_context": "a photo of a"}, (4, 128)),
         ({"initial_context": "a blurry photo"}, (3, 128)),
-        ({"context_length": 16}, (16, 128)),
         ({"context_length": 2, "class_specific": True}, (3, 2, 128)),
     ],
 )
@@ -67,13 +70,19 @@ def test_a_context_of_words_of_another_number_than_its_length_is_random(encoder)
     torch.manual_seed(0)
     first = CoOp(encoder, NAMES, context_length=4).context.vectors
     assert first.std().item() == pytest.approx(0.02, rel=0.2)
-    assert not torch.equal(first, CoOp(encoder, NAMES).context.vectors)
+    assert not torch.equal(
+        first, CoOp(encoder, NAMES, initial_context="a photo of a").context.vectors
+    )
 
 
 def test_the_same_seed_gives_the_same_context(encoder):
-    first, second = trained(CoOp(encoder, NAMES)), trained(CoOp(encoder, NAMES))
+    torch.manual_seed(5)
+    start = CoOp(encoder, NAMES)
+    first = trained(copy.deepcopy(start))
+    torch.manual_seed(5)
+    second = trained(CoOp(encoder, NAMES))
     assert torch.equal(first.context.vectors, second.context.vectors)
-    assert not torch.equal(first.context.vectors, CoOp(encoder, NAMES).context.vectors)
+    assert not torch.equal(first.context.vectors, start.context.vectors)
 
 
 def test_new_labels_use_the_learned_context(encoder):
@@ -102,6 +111,7 @@ def test_cached_texts_follow_the_context(encoder):
 
 
 @pytest.mark.parametrize("words", ["", "  "])
-def test_a_context_without_words_is_refused(words, encoder):
-    with pytest.raises(ConfigError, match="initial_context must contain at least one word"):
-        CoOp(encoder, NAMES, initial_context=words)
+def test_a_context_without_words_is_random(words, encoder):
+    vectors = CoOp(encoder, NAMES, initial_context=words).context.vectors
+    assert vectors.shape == (16, 128)
+    assert vectors.std().item() == pytest.approx(0.02, rel=0.2)

@@ -36,9 +36,10 @@ class CoCoOp(Method):
         encoder: Encoder of images and texts.
         names: Labels. Synonyms of one label are separated by ``|``. Other labels can be scored
             after the fit.
-        initial_context: Words whose token embeddings initialize the context.
+        initial_context: Words whose token embeddings initialize the context, such as "a photo of
+            a". If empty, the context vectors are random.
         context_length: Number of context vectors that are initialized at random, >= 1. If None, the
-            context is initialized by ``initial_context``.
+            context is initialized by ``initial_context``, or has 16 vectors if this is empty.
         reduction: Width of the image vectors divided by the width of the hidden layer, >= 1.
 
     Raises:
@@ -52,7 +53,12 @@ class CoCoOp(Method):
     Differs:
         As for ``coop``. The authors train with one image per batch; here a batch has several
         images, as regularizers that compare images require. The last layer starts at zero instead
-        of at random values, so that training starts at the scores of the initial context.
+        of at random values, so that training starts at the scores of the initial context. The
+        authors initialize the context by "a photo of a".
+
+        With tiny-rn, as for ``coop`` with 5 epochs, the default has an mAP of 53.4 for the first 40
+        labels and of 48.5 for the others, where zero-shot has 52.7 and 49.5. With "a photo of a",
+        it is 52.6 and 49.4.
     """
 
     learns_from = "labels"
@@ -62,7 +68,7 @@ class CoCoOp(Method):
         epochs=5,
         batch_size=32,
         micro_batch_size=32,
-        learning_rate=0.002,
+        learning_rate=0.01,
         weight_decay=0.0005,
         warm_up=0.05,
     )
@@ -72,7 +78,7 @@ class CoCoOp(Method):
         encoder: Encoder,
         names: Sequence[str],
         *,
-        initial_context: str = "a photo of a",
+        initial_context: str = "",
         context_length: int | None = None,
         reduction: int = 16,
     ):

@@ -1,6 +1,7 @@
 """CoOp: context optimization, learned vectors in place of the words before the label."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -32,9 +33,10 @@ class CoOp(Method):
         encoder: Encoder of images and texts.
         names: Labels. Synonyms of one label are separated by ``|``. Other labels can be scored
             after the fit, unless the context is class-specific.
-        initial_context: Words whose token embeddings initialize the context.
+        initial_context: Words whose token embeddings initialize the context, such as "a photo of
+            a". If empty, the context vectors are random.
         context_length: Number of context vectors that are initialized at random, >= 1. If None, the
-            context is initialized by ``initial_context``.
+            context is initialized by ``initial_context``, or has 16 vectors if this is empty.
         class_specific: Whether each label has its own context. Other labels then need another fit.
 
     Raises:
@@ -48,14 +50,23 @@ class CoOp(Method):
         The paper computes a softmax over the labels; here each label has a separate score, because
         images have several labels. The term of the reference list, a and b are ours: without a
         bias, the sigmoid of a scaled cosine is about 1 for every label. The authors augment images
-        and train with SGD at a learning rate of 0.002.
+        and train with SGD at a learning rate of 0.002; here it is AdamW at 0.01.
+
+        The pairs below are the mAP of the first 40 labels and of the others, on the validation
+        images of scenes-80. Fits have 20 epochs on the first 40 labels with 16 images each (mean of
+        two seeds). With tiny-vit and tiny-rn, zero-shot has 53.4, 49.3 and 52.7, 49.5. The default
+        has 54.3, 47.8 and 54.7, 47.7: labels of the fit gain, and other labels lose. With 8 random
+        vectors, the mAP is 52.9, 48.4 and 53.0, 49.7; with 24, 53.6, 45.0 and 55.2, 40.2. At a
+        learning rate of 0.005, it is 53.8, 46.9 and 55.0, 46.4, and at 0.02, 53.6, 47.3 and 54.3,
+        47.6. If the context is initialized by "a photo of a", it stays near zero-shot: 53.5, 49.2
+        with tiny-vit at 0.002, and 52.9, 49.5 with tiny-rn at 0.01.
     """
 
     learns_from = "labels"
-    needs = ()
+    needs: ClassVar[tuple[str, ...]] = ()
     open_vocabulary = True
     recipe = TrainingRecipe(
-        epochs=20, batch_size=32, learning_rate=0.002, weight_decay=0.0005, warm_up=0.05
+        epochs=20, batch_size=32, learning_rate=0.01, weight_decay=0.0005, warm_up=0.05
     )
 
     def __init__(
@@ -63,7 +74,7 @@ class CoOp(Method):
         encoder: Encoder,
         names: Sequence[str],
         *,
-        initial_context: str = "a photo of a",
+        initial_context: str = "",
         context_length: int | None = None,
         class_specific: bool = False,
     ):
@@ -83,12 +94,16 @@ class CoOp(Method):
     @torch.no_grad()
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
         """Initialize scale a and bias b by Platt scaling of the scores; see ``ScoreLevel``."""
-        scores = self.text_scorer(features.pooled, self.context())
-        self.level.initialize(scores, targets, known, link)
+        self.level.initialize(self._pooled_scores(features), targets, known, link)
 
     def forward(self, features: Features) -> Tensor:
         """Return the scores ``(n, c)`` of ``features.pooled`` ``(n, d)``."""
-        scores: Tensor = self.level(self.text_scorer(features.pooled, self.context()))
+        scores: Tensor = self.level(self._pooled_scores(features))
+        return scores
+
+    def _pooled_scores(self, features: Features) -> Tensor:
+        """Return the scores of images without scale and bias, ``(n, c)``."""
+        scores: Tensor = self.text_scorer(features.pooled, self.context())
         return scores
 
     def tuned_texts(self) -> Tensor:

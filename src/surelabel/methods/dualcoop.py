@@ -11,11 +11,17 @@ from surelabel.errors import ConfigError
 from surelabel.links import Link
 from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.prompt_tuning.learned_context import LearnedContext
+from surelabel.methods.prompt_tuning.region_scores import (
+    pool_region_scores,
+    region_score_maps,
+    softmax_region_weights,
+    whole_images_and_patches,
+)
 from surelabel.methods.text_scoring.score_level import ScoreLevel
 from surelabel.methods.text_scoring.text_scorer import TextScorer
 from surelabel.records import Features
 
-IMAGES_PER_BATCH = 256  # images whose regions are compared with the labels together
+IMAGES_PER_BATCH = 64  # images whose regions are compared with the labels together
 
 
 class DualCoOp(Method):
@@ -113,14 +119,24 @@ class DualCoOp(Method):
     def _pooled_scores(self, features: Features) -> Tensor:
         """Return the scores of images without scale and bias, ``(n, c)``."""
         positive, negative = self.positive(), self.negative()
-        batches = _whole_images_and_patches(features).split(IMAGES_PER_BATCH)
-        return torch.cat([self._batch_scores(batch, positive, negative) for batch in batches])
+        batches = whole_images_and_patches(features).split(IMAGES_PER_BATCH)
+        scores = [
+            self._weighted_scores(batch, self._region_weights(batch, positive), positive, negative)
+            for batch in batches
+        ]
+        return torch.cat(scores)
 
-    def _batch_scores(self, regions: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+    def _region_weights(self, regions: Tensor, positive: Tensor) -> Tensor:
+        """Return the weight of each region for each label, ``(n, 1 + p, c)``."""
+        return softmax_region_weights(regions, positive, scale=self.spatial_scale)
+
+    def _weighted_scores(
+        self, regions: Tensor, weights: Tensor, positive: Tensor, negative: Tensor
+    ) -> Tensor:
+        """Return the scores of images without scale and bias, ``(n, c)``, with given weights."""
         present = self.text_scorer(regions, positive)
         absent = self.text_scorer(regions, negative)
-        weights = (self.spatial_scale * regions @ positive.T).softmax(dim=1)
-        local_present, local_absent = ((weights * s).sum(dim=1) for s in (present, absent))
+        local_present, local_absent = (pool_region_scores(s, weights) for s in (present, absent))
         scores: Tensor = (present[:, 0] + local_present) / 2 - self.negative_weight * local_absent
         return scores
 
@@ -128,12 +144,10 @@ class DualCoOp(Method):
     def heat_maps(self, features: Features) -> Tensor:
         """Return the score of each patch, ``(n, c, down, across)``."""
         assert features.patches is not None
-        assert features.grid is not None
         present = self.text_scorer(features.patches, self.positive())
         absent = self.text_scorer(features.patches, self.negative())
         scores = self.level(present - self.negative_weight * absent)
-        maps: Tensor = scores.transpose(1, 2).unflatten(2, features.grid)
-        return maps
+        return region_score_maps(scores, features.grid)
 
     def tuned_texts(self) -> Tensor:
         """Return unit vectors of the labels with the positive context, ``(c, d)``.
@@ -149,9 +163,3 @@ class DualCoOp(Method):
             ConfigError: If the contexts are class-specific.
         """
         return self.positive.encode_words(words)
-
-
-def _whole_images_and_patches(features: Features) -> Tensor:
-    """Return the vectors of whole images and of their patches, ``(n, 1 + p, d)``."""
-    assert features.patches is not None
-    return torch.cat([features.pooled[:, None], features.patches], dim=1)

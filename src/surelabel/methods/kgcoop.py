@@ -15,9 +15,10 @@ class KgCoOp(CoOp):
     Args:
         encoder: Encoder of images and texts.
         names: Labels. Synonyms of one label are separated by ``|``.
-        initial_context: Words whose token embeddings initialize the context.
+        initial_context: Words whose token embeddings initialize the context, such as "a photo of
+            a". If empty, the context vectors are random.
         context_length: Number of context vectors that are initialized at random, >= 1. If None, the
-            context is initialized by ``initial_context``.
+            context is initialized by ``initial_context``, or has 16 vectors if this is empty.
         class_specific: Whether each label has its own context. Other labels then need another fit.
 
     Raises:
@@ -29,7 +30,16 @@ class KgCoOp(CoOp):
         CVPR 2023, arXiv:2303.13283. The weight is that of the authors.
 
     Differs:
-        As for ``coop``. The authors train 100 epochs with batches of 128 images.
+        As for ``coop``. The authors initialize the context by "a photo of a" and train 100 epochs
+        with batches of 128 images.
+
+        The pairs below are the mAP of the first 40 labels and of the others, on the validation
+        images of scenes-80, as for ``coop``, with 10 epochs. With tiny-vit and tiny-rn, zero-shot
+        has 53.4, 49.3 and 52.7, 49.5. The default has 53.4, 49.1 and 53.0, 48.8: the regularizer
+        keeps the mAP of the other labels, and most of the gain of ``coop`` is lost. At a learning
+        rate of 0.02, the mAP is 53.5, 49.1 and 53.0, 48.8. With "a photo of a", it is 53.5, 49.3
+        with tiny-vit at 0.02, and 52.7, 49.5 with tiny-rn at 0.002. With a weight of 1, it is 53.2,
+        48.9 with tiny-rn.
     """
 
     recipe = replace(CoOp.recipe, regularizers={"knowledge": 8.0})

@@ -12,6 +12,11 @@ from surelabel.errors import ConfigError
 from surelabel.links import Link
 from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.prompt_tuning.learned_context import LearnedContext
+from surelabel.methods.prompt_tuning.region_scores import (
+    pool_region_scores,
+    region_score_maps,
+    softmax_region_weights,
+)
 from surelabel.methods.text_scoring.score_level import ScoreLevel
 from surelabel.methods.text_scoring.text_scorer import TextScorer
 from surelabel.records import Features
@@ -152,14 +157,13 @@ class TaI(Method):
         """Return global and local scores without scale and bias, ``(2, n, c)``."""
         assert features.patches is not None
         texts = self.local_context()
-        weights = scale * features.patches @ texts.T
-        if features.patch_mask is not None:
-            weights = weights.masked_fill(~features.patch_mask[..., None], -torch.inf)
-        parts = self.text_scorer(features.patches, texts)
+        weights = softmax_region_weights(
+            features.patches, texts, scale=scale, mask=features.patch_mask
+        )
         return torch.stack(
             [
                 self.text_scorer(features.pooled, self.global_context()),
-                (weights.softmax(dim=1) * parts).sum(dim=1),
+                pool_region_scores(self.text_scorer(features.patches, texts), weights),
             ]
         )
 
@@ -167,10 +171,8 @@ class TaI(Method):
     def heat_maps(self, features: Features) -> Tensor:
         """Return the score of each patch with the local context, ``(n, c, down, across)``."""
         assert features.patches is not None
-        assert features.grid is not None
         scores = self.level(self.text_scorer(features.patches, self.local_context()))
-        maps: Tensor = scores.transpose(1, 2).unflatten(2, features.grid)
-        return maps
+        return region_score_maps(scores, features.grid)
 
     def tuned_texts(self) -> Tensor:
         """Return unit vectors of the labels with the global context, ``(c, d)``.

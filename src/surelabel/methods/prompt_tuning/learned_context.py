@@ -10,6 +10,7 @@ from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError
 
 INITIAL_DEVIATION = 0.02  # standard deviation of random context vectors
+RANDOM_VECTORS = 16  # of a context without words, as in the paper
 
 
 class LearnedContext(nn.Module):
@@ -21,16 +22,16 @@ class LearnedContext(nn.Module):
     Args:
         encoder: Encoder with a text tower, which stays frozen.
         names: Labels.
-        words: Text whose token embeddings initialize the context.
+        words: Text whose token embeddings initialize the context, or an empty text.
         length: Number of context vectors that are initialized at random, >= 1. If None, the context
-            is initialized by ``words``.
+            is initialized by ``words``, or has 16 random vectors if ``words`` is empty.
         class_specific: Whether each label has its own context vectors.
 
     Attributes:
         vectors: Context vectors, ``(m, w)``, or ``(c, m, w)`` if they are class-specific.
 
     Raises:
-        ConfigError: If ``words`` is empty, ``length`` is out of range, or the context and a label
+        ConfigError: If ``length`` is out of range, or the context and a label
             are longer than the text tower allows.
 
     Source:
@@ -49,7 +50,7 @@ class LearnedContext(nn.Module):
     ):
         super().__init__()
         if length is None and not words.strip():
-            raise ConfigError("initial_context must contain at least one word; got no word.")
+            length = RANDOM_VECTORS
         probe = encoder.context_prompt_text_encoder(["thing"], length=1)
         initial = probe.embed_words(words) if length is None else None
         length = len(initial) if initial is not None else length
