@@ -6,6 +6,7 @@ import pytest
 from surelabel.bench.base_new_predictions import (
     BaseNewFit,
     BaseNewPredictions,
+    SynthesizedFit,
     base_new_readouts,
     predict_base_and_new,
 )
@@ -21,7 +22,7 @@ from surelabel.records import Captions, LabelledImages, LabelledTexts
 @pytest.fixture(scope="module")
 def images():
     few = {}
-    for split, size in (("train", 20), ("validation", 12), ("test", 8)):
+    for split, size in (("train", 60), ("validation", 12), ("test", 8)):
         each = collection("scenes-80", split=split).take(range(size))
         columns = np.argsort(-collection("scenes-80", split="train").targets.sum(axis=0))[:4]
         names = [each.names[column] for column in columns]
@@ -71,6 +72,19 @@ def test_a_method_that_learns_from_texts_is_fitted_on_captions(images, tmp_path)
     assert predictions.test.shape == (8, 4)
     assert fit.steps_per_epoch(data) == -(-(len(data) + 2 * 81) // fit.run.batch_size)
     assert (predictions.texts.tuned != predictions.texts.zero_shot).any()
+
+
+def test_synthesized_images_have_the_labels_of_their_captions(images):
+    run = Run(encoder=Choice("tiny-vit"), method=Choice("t2i_pal"), seed=1)
+    fit = SynthesizedFit(run, "halves", 1, training_domain="sketch")
+    data, again = fit.training_data(images), fit.training_data(images)
+    assert isinstance(data, LabelledImages)
+    assert list(data.names) == list(images.test.names[:2])
+    np.testing.assert_array_equal(data.targets, np.eye(2))
+    assert data.known.all()
+    assert list(data.paths) == list(again.paths)
+    other = replace(fit, run=replace(run, seed=2)).training_data(images)
+    assert not set(other.paths) & set(data.paths)
 
 
 def test_the_shared_calibrator_is_platt_and_dac_multiplies_new_labels(images):

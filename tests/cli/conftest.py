@@ -1,7 +1,12 @@
 """Fixtures: a folder with images, labels, a recognizer and an index, and a command runner."""
 
 import csv
+import os
 import shutil
+import signal
+import sys
+import warnings
+from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -71,6 +76,35 @@ def run():
         )
 
     return command
+
+
+def lead_process_group(errors, arguments):
+    """Run a command as a terminal does: in a process group of its own, which gets its signals."""
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.dup2(errors, 2)
+    sys.stderr = os.fdopen(2, "w", buffering=1)
+    main(arguments, prog_name="surelabel")
+
+
+@pytest.fixture
+def start():
+    """Return a function that starts a command in a forked process, which need not import torch.
+
+    It returns the process, which leads a group of processes, and its stderr as a file.
+    """
+
+    def start_command(*arguments):
+        read_end, write_end = os.pipe()
+        command = (write_end, [str(a) for a in arguments])
+        process = get_context("fork").Process(target=lead_process_group, args=command)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads
+            process.start()
+        os.close(write_end)
+        return process, os.fdopen(read_end)
+
+    return start_command
 
 
 @pytest.fixture

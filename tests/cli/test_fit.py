@@ -2,8 +2,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -176,27 +174,23 @@ def test_a_folder_a_list_and_labelled_images_teach_the_same_without_labels(home,
     assert Recognizer.load("labelled").names == ["lion", "coffee", "guitar", "rocket"]
 
 
-def test_a_fit_that_ctrl_c_ended_is_done_again_by_the_same_command(tmp_path, run, monkeypatch):
+def test_a_fit_that_ctrl_c_ended_is_done_again_by_the_same_command(
+    tmp_path, run, start, monkeypatch
+):
     monkeypatch.setenv("SURELABEL_CACHE", str(tmp_path / "cache"))
     images = tmp_path / "list.txt"
     images.write_text("\n".join(collection("scenes-80", split="train").paths[:32]))
     out = tmp_path / "taught"
     names = ["--labels", "lion, car, guitar"]
     line = ["fit", images, *names, "--out", out, *TAILOR, "--set", "epochs=2"]
-    started = subprocess.Popen(
-        [sys.executable, "-m", "surelabel", *map(str, line)],
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    with started:
-        assert started.stderr.readline().startswith("Note: tailor makes only 4 optimizer steps")
-        assert started.stderr.readline().startswith("Fitting: 16 of ")
-        os.killpg(started.pid, signal.SIGINT)
-        said = started.stderr.read().splitlines()
-    assert started.returncode == 130
+    process, errors = start(*line)
+    with errors:
+        assert errors.readline().startswith("Note: tailor makes only 4 optimizer steps")
+        assert errors.readline().startswith("Fitting: 16 of ")
+        os.killpg(process.pid, signal.SIGINT)
+        said = errors.read().splitlines()
+    process.join()
+    assert process.exitcode == 130
     assert [text[:12] for text in said] == ["Interrupted."]
     assert not out.exists()
     assert run(*line).code == 0
@@ -281,6 +275,50 @@ def test_captions_that_cannot_be_fitted_are_refused_on_one_line(
     assert done.code == 1
     assert message in done.err.splitlines()[-1]
     assert done.err.splitlines()[-1].startswith("Error: ")
+    assert not (tmp_path / "fitted").exists()
+
+
+@pytest.mark.parametrize("method", ["t2i_pal", "linear"])
+@pytest.mark.parametrize("name", ["captions.csv", "captions.json"])
+def test_captions_of_images_are_labels_for_methods_that_learn_from_labels(name, method, home, run):
+    files = sorted(os.listdir("images"))[:6]
+    texts = ["Two lions", "a guitar", "the blue sky", "a lion, a guitar", "a lion", "a cup"]
+    lines = [f'images/{file},"{text}"' for file, text in zip(files, texts, strict=True)]
+    (home / "captions.csv").write_text("\n".join(["image,caption", *lines]))
+    images = [{"id": i, "file_name": f"images/{file}"} for i, file in enumerate(files)]
+    captions = [{"image_id": i, "caption": text} for i, text in enumerate(texts)]
+    (home / "captions.json").write_text(json.dumps({"images": images, "annotations": captions}))
+    labels = ["--labels", "lion, guitar", "--method", method, "--set", "epochs=1"]
+    done = run("fit", name, *labels, "--out", "fitted")
+    assert done.code == 0, done.err
+    assert done.out.startswith(f"Fitted {method} on 6 images for 2 labels.")
+    assert "Note: Labels that no caption of an image mentions are used as negative" in done.err
+    assert Recognizer.load("fitted").names == ["lion", "guitar"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["captions.csv"], "Captions need --labels, the labels that are searched in them"),
+        (["captions.csv", "--labels", "lion"], "1 do not, such as './lost.jpg'. Correct the paths"),
+        (["captions.csv", "--labels", "cow"], "At least one caption must mention a label"),
+        (["captions.txt", "--labels", "lion"], "got the text file captions.txt. Give a CSV file"),
+        (["damaged.json", "--labels", "lion"], "damaged.json"),
+    ],
+)
+def test_captions_without_images_are_refused_on_one_line(
+    arguments, message, tmp_path, run, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "captions.txt").write_text(CAPTIONS)
+    (tmp_path / "captions.csv").write_text("image,caption\nlost.jpg,a lion\n")
+    (tmp_path / "damaged.json").write_text('{"images": [')
+    done = run("fit", *arguments, "--out", "fitted", "--method", "t2i_pal")
+    assert done.code == 1
+    assert message in done.err
+    assert [line for line in done.err.splitlines() if line.startswith("Error: ")] == [
+        done.err.splitlines()[-1]
+    ]
     assert not (tmp_path / "fitted").exists()
 
 

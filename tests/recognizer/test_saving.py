@@ -82,9 +82,18 @@ def test_saving_over_an_older_recognizer_replaces_it_whole(recognizer, saved):
     assert not (saved / "leftover").exists()
 
 
-def test_labels_of_the_fit_are_kept_where_other_labels_are_scored_by_them(tmp_path):
-    train, test = (collection("scenes-80", split=s).take(range(24)) for s in ("train", "test"))
-    run = load_run(overrides=["method.name=recover_match", "method.depth=1", "epochs=1"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ["method.name=recover_match", "method.depth=1"],
+        ["method.name=coop_matching"],
+        ["method.name=dualcoop_matching"],
+    ],
+    ids=lambda settings: settings[0],
+)
+def test_labels_of_the_fit_are_kept_where_other_labels_are_scored_by_them(settings, tmp_path):
+    train, test = (collection("scenes-80", split=s).take(range(56, 80)) for s in ("train", "test"))
+    run = load_run(overrides=[*settings, "epochs=1"])
     first = Recognizer(run, NAMES).fit(train).calibrate(train)
     first.save(tmp_path / "first")
     assert not (tmp_path / "first" / "fit_names.txt").exists()

@@ -13,6 +13,7 @@ from surelabel.bench.base_new_splits import (
     BaseNewSplits,
     base_new_vocabulary,
     few_shot_images,
+    few_shot_synthesized_images,
     few_shot_texts,
 )
 from surelabel.bench.result_cache import ResultCache
@@ -71,6 +72,25 @@ class BaseNewFit:
         n_templates = len(prompt_templates("one")) + len(prompt_templates("ensemble"))
         n_sentences = len(data.names) * n_templates if isinstance(data, LabelledTexts) else 0
         return ceil((len(data) + n_sentences) / self.run.batch_size)
+
+
+@dataclass(frozen=True)
+class SynthesizedFit(BaseNewFit):
+    """Settings of one fit on images that are synthesized for captions.
+
+    Attributes:
+        training_domain: Visual domain of the synthesized images; ``photo`` is that of the test
+            images.
+    """
+
+    training_domain: str = "photo"
+
+    def training_data(self, images: BaseNewSplits) -> LabelledImages:
+        """Return one image for each caption of the few-shot sample."""
+        texts = few_shot_texts(
+            images.captions, self.vocabulary(images).seen, self.shots, self.run.seed
+        )
+        return few_shot_synthesized_images(texts, self.training_domain, self.run.seed)
 
 
 @dataclass(frozen=True)

@@ -12,18 +12,23 @@ from surelabel.bench.image_splits import (
     load_benchmark_scenes,
     render_benchmark_scenes,
 )
+from surelabel.bench.result_cache import result_cache_digest
 from surelabel.data import (
     VOCABULARIES,
     Vocabulary,
     align_to_vocabulary,
+    label_captioned_images,
     label_captions,
+    read_captions,
     sample_shots,
+    synthesize_images,
 )
 from surelabel.encoders import Encoder, load_encoder
 from surelabel.features import FeatureCache, default_feature_cache_folder, encode_image_files
 from surelabel.metrics import neighbour_proximity
 from surelabel.records import Captions, LabelledImages, LabelledTexts
 
+SYNTHESIS_SEED = 280  # added to the seed of a sample; splits of scenes have seeds up to 182
 HALVES, OPEN_VOCABULARY_SPLIT = "halves", "48/17"
 
 
@@ -112,6 +117,27 @@ def few_shot_texts(
     labelled = label_captions(captions, labels)
     rng = np.random.default_rng(seed)
     return labelled.take(sample_shots(labelled.targets, labelled.known, shots, rng))
+
+
+def few_shot_synthesized_images(texts: LabelledTexts, domain: str, seed: int) -> LabelledImages:
+    """Return an image for each text, with the labels of the text; labels not in it are negative.
+
+    The images are synthesized into the cache folder, or read if this was done before.
+
+    Args:
+        texts: Captions with labels.
+        domain: Visual domain of the images, such as ``photo`` or ``sketch``.
+        seed: Seed of the images.
+    """
+    digest = result_cache_digest("\n".join(texts.texts))[:16]
+    folder = default_feature_cache_folder() / "scenes" / f"captions-{domain}-{seed}-{digest}"
+    if folder.exists():
+        captions = read_captions(folder / "captions.csv")
+    else:
+        captions = synthesize_images(
+            Captions(texts.texts), folder, seed=SYNTHESIS_SEED + seed, domain=domain
+        )
+    return label_captioned_images(captions, texts.names, unmentioned=0.0)
 
 
 def load_base_new_scenes(

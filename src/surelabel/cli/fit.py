@@ -84,7 +84,8 @@ def fit(
 
     DATASET contains annotated images. It is an annotation file (CSV, JSON lines, COCO), a folder of
     VOC XML, a split of a collection such as scenes-80:train, or feature vectors (.npz with
-    features, targets and names).
+    features, targets and names). A CSV file image,caption or COCO captions need --labels, which are
+    searched in the captions of each image.
 
     A method with self-training, such as tailor, requires unlabelled IMAGES, given as for
     `surelabel tag`, and --labels. Self-training uses no annotations for fitting or calibration.

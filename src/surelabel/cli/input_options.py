@@ -1,5 +1,7 @@
 """Options and arguments for models, labels, datasets and images."""
 
+import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
     from surelabel.cli.terminal import Terminal
     from surelabel.recognizer import LabelledInput, Recognizer
     from surelabel.recognizer.inputs import RecognizerInput
-    from surelabel.records import Images, LabelledTexts, SkippedImage
+    from surelabel.records import Images, LabelledImages, LabelledTexts, SkippedImage
 
 DATASET_SUFFIXES = (".csv", ".json", ".jsonl", ".xml", ".npz")
 
@@ -173,8 +175,8 @@ def load_training_data_from_input_options(
 
     Args:
         method: Key of the method.
-        sources: One annotated dataset, images if the method is fitted on unlabelled images, or one
-            caption file if it is fitted on texts.
+        sources: One annotated dataset or file of captions with images, images if the method is
+            fitted on unlabelled images, or one caption file if it is fitted on texts.
         images_root: Root of relative paths in an annotation file. If None, the folder
             of the annotation file is used.
         labels: Labels of the option ``--labels``, for which captions are searched.
@@ -182,10 +184,10 @@ def load_training_data_from_input_options(
     Raises:
         DataError: If the method requires labels and the sources are unlabelled images, or if a
             source cannot be read.
-        InputError: If the method is fitted on texts, and there are no labels, several files, or no
-            caption that mentions a label.
+        InputError: If the source is captions, and there are no labels, several files, or no caption
+            that mentions a label; if the method requires images, and the captions have none.
     """
-    from surelabel.data import find_images
+    from surelabel.data import detect_caption_format, find_images, has_captioned_images
     from surelabel.errors import DataError
     from surelabel.methods import METHODS
     from surelabel.records import Images
@@ -202,6 +204,15 @@ def load_training_data_from_input_options(
             f"{' '.join(sources)}. Give one annotation file, or use self-training on images: "
             "--method tailor --labels LABELS."
         )
+    if entry.learns_from == "labels" and _is_text_input_option(first):
+        if has_captioned_images(first):
+            return _load_captioned_images_from_input_options(method, first, images_root, labels)
+        if detect_caption_format(first) == "text" and not is_dataset_input_option(first):
+            raise DataError(
+                f"{method} requires images with labels or captions; got the text file {first}. "
+                "Give a CSV file with the header image,caption, or fit on captions without images: "
+                "--method tai."
+            )
     return load_dataset_from_input_options(first, images_root)
 
 
@@ -225,6 +236,34 @@ def _load_captions_from_input_options(
     else:
         captions = read_captions(sources[0])
     return label_captions(captions, labels)
+
+
+def _load_captioned_images_from_input_options(
+    method: str, source: str, images_root: str | None, labels: Sequence[str] | None
+) -> "LabelledImages":
+    """Return the images of a caption file, with the labels that their captions mention."""
+    from surelabel.data import label_captioned_images, read_captions
+    from surelabel.errors import InputError
+
+    if not labels:
+        raise InputError(
+            f"Captions need --labels, the labels that are searched in them; got {source} without "
+            f'labels. Run `surelabel fit {source} --method {method} --labels "dog, bicycle" --out '
+            "FOLDER`."
+        )
+    captions = read_captions(source, images_root=images_root)
+    labelled = label_captioned_images(captions, labels, unmentioned=0.0)
+    warnings.warn(
+        "Labels that no caption of an image mentions are used as negative targets of the image.",
+        UserWarning,
+        stacklevel=2,
+    )
+    return labelled
+
+
+def _is_text_input_option(source: str) -> bool:
+    """Return True if a source is a file, and not a feature archive."""
+    return os.path.isfile(source) and not source.endswith(".npz")
 
 
 def _is_unlabelled_input_option(source: str) -> bool:

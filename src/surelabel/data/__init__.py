@@ -1,12 +1,18 @@
 """Reading and writing of images, labels, captions, predictions and generated scenes."""
 
 from surelabel.data.bundled_collections import COLLECTIONS, collection
-from surelabel.data.captions import CAPTION_FORMATS, read_captions
+from surelabel.data.captions import (
+    CAPTION_FORMATS,
+    detect_caption_format,
+    has_captioned_images,
+    read_captions,
+)
 from surelabel.data.domains import DOMAINS
 from surelabel.data.feature_archives import FeatureArchive, read_feature_archive
 from surelabel.data.few_shot_sampling import describe_shots, sample_shots
 from surelabel.data.image_memory import image_memory_limit, max_image_memory
 from surelabel.data.image_sources import find_images
+from surelabel.data.image_synthesis import synthesize_images
 from surelabel.data.images import open_image, to_upright_rgb_image
 from surelabel.data.label_names import parse_label_names, read_label_names
 from surelabel.data.labels import (
@@ -49,7 +55,9 @@ __all__ = [
     "check_predictions_suffix",
     "collection",
     "describe_shots",
+    "detect_caption_format",
     "find_images",
+    "has_captioned_images",
     "image_memory_limit",
     "label_captioned_images",
     "label_captions",
@@ -68,6 +76,7 @@ __all__ = [
     "remove_unseen_vocabulary_classes",
     "sample_shots",
     "split_vocabulary",
+    "synthesize_images",
     "template_sentences",
     "to_upright_rgb_image",
     "write_prediction_blocks",

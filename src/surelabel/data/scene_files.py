@@ -13,32 +13,28 @@ import csv
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-from PIL import Image
 from torch import Tensor
 
 from surelabel.arrays import Array
 from surelabel.data.domains import DOMAINS
 from surelabel.data.emoji_sprites import draw_sprites, find_emoji_font
 from surelabel.data.scene_captions import SceneCaption, caption_relevance, caption_scene
+from surelabel.data.scene_images import save_scene_images, single_rendering_thread
 from surelabel.data.scene_words import Word, read_scene_vocabulary
 from surelabel.data.scenes import Scene, SceneSampler, render_scenes, visible_scene_labels
 from surelabel.errors import ConfigError, DataError, UnknownName
 from surelabel.file_readers import parse_json, quote_of_file, read_text, unreadable_file_error
 from surelabel.files import atomic_file
-from surelabel.leftover_files import delete_path
 from surelabel.records import LabelledImages
 
 VERSION = 1  # to be increased if a seed gives other images than before
 BATCH = 64
-JPEG_QUALITY = 85
 MIN_SIDE = 16  # pixels
 IMAGES_FOLDER, BATCHES_FOLDER = "images", ".parts"
 _GENERATE_AGAIN = "Delete the folder and generate the scenes again."
@@ -159,7 +155,7 @@ def write_scenes(
         font_path = find_emoji_font(font)
         settings["font"] = hashlib.sha256(font_path.read_bytes()).hexdigest()
         _write_scene_settings_file(folder, settings)
-        with _single_thread_for_scene_files():
+        with single_rendering_thread():
             _write_scene_batch_files(folder, settings, words, font_path, progress)
         _merge_scene_batch_files(folder, settings)
     shutil.rmtree(folder / BATCHES_FOLDER, ignore_errors=True)
@@ -347,7 +343,7 @@ def _write_scene_batch_files(
             transform = DOMAINS[settings["domain"]]
             pixels = transform(rendered.pixels, [s.background for s in scenes])
             paths = [f"{IMAGES_FOLDER}/{i:05d}.jpg" for i in numbers]
-            _save_scene_image_files(pixels, [folder / path for path in paths])
+            save_scene_images(pixels, [folder / path for path in paths])
             records = [
                 {"path": path} | _scene_file_record(scene, shares, boxes, words)
                 for path, scene, shares, boxes in zip(
@@ -362,24 +358,6 @@ def _write_scene_batch_files(
 
 def _scene_batch_file(folder: Path, start: int) -> Path:
     return folder / BATCHES_FOLDER / f"{start:05d}.jsonl"
-
-
-def _save_scene_image_files(pixels: Tensor, paths: Sequence[Path]) -> None:
-    """Write the images of a batch; if this fails, delete the images of the batch.
-
-    The files are not replaced atomically: an image counts when the lines of its batch are written.
-    """
-    rows = (pixels * 255).round().byte().permute(0, 2, 3, 1).numpy()
-    try:
-        paths[0].parent.mkdir(exist_ok=True)
-        for row, path in zip(rows, paths, strict=True):
-            Image.fromarray(row).save(path, quality=JPEG_QUALITY)
-    except OSError as error:
-        for path in paths:
-            delete_path(path)
-        raise DataError(
-            f"Images cannot be written to {paths[0].parent}: {error.strerror or error}."
-        ) from error
 
 
 def _scene_file_record(
@@ -425,14 +403,3 @@ def _merge_scene_batch_files(folder: Path, settings: Mapping[str, Any]) -> None:
             )
     with atomic_file(folder / SCENES) as file:
         file.write_text(text, encoding="utf-8")
-
-
-@contextmanager
-def _single_thread_for_scene_files() -> Iterator[None]:
-    """Use one Torch thread, since rounding in sums depends on the number of threads."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

@@ -108,23 +108,35 @@ class SceneSampler:
         is_in_theme[0] = True
         theme_words = rng.choice(self._members[theme], size=k, p=self._word_probabilities[theme])
         any_words = rng.choice(len(self.words), size=k, p=self._overall_probabilities)
-        sides = np.concatenate([rng.uniform(0.42, 0.60, 1), rng.uniform(0.16, 0.28, n_small)])
-        max_offset = np.where(np.arange(k) == 0, 0.25, 0.44)[:, None]
-        depths = rng.random(k)
-        depths[0] = rng.uniform(0.3, 1.0)  # the main object is rarely the nearest
-        return Scene(
-            words=np.where(is_in_theme, theme_words, any_words),
-            centres=(0.5 + max_offset * rng.uniform(-1, 1, (k, 2))).astype(np.float32),
-            sides=sides.astype(np.float32),
-            angles=rng.uniform(-0.5, 0.5, k).astype(np.float32),
-            mirrored=rng.random(k) < 0.5,
-            tints=(rng.uniform(0.8, 1.2, (k, 1)) * rng.uniform(0.85, 1.15, (k, 3))).astype(
-                np.float32
-            ),
-            depths=depths.astype(np.float32),
-            theme=self._themes[theme],
-            background=int(rng.integers(2**31)),
-        )
+        words = np.where(is_in_theme, theme_words, any_words)
+        return arrange_scene(words, theme=self._themes[theme], rng=rng)
+
+
+def arrange_scene(words: npt.NDArray[np.int64], *, theme: str, rng: np.random.Generator) -> Scene:
+    """Return a scene of given objects with random positions, appearance and background.
+
+    Args:
+        words: Vocabulary indices of the k objects, the main object first, ``(k,)``, with k from 1
+            to ``MAX_OBJECTS``.
+        theme: Name of the theme of the scene.
+        rng: Random numbers.
+    """
+    k = len(words)
+    sides = np.concatenate([rng.uniform(0.42, 0.60, 1), rng.uniform(0.16, 0.28, k - 1)])
+    max_offset = np.where(np.arange(k) == 0, 0.25, 0.44)[:, None]
+    depths = rng.random(k)
+    depths[0] = rng.uniform(0.3, 1.0)  # the main object is rarely the nearest
+    return Scene(
+        words=words,
+        centres=(0.5 + max_offset * rng.uniform(-1, 1, (k, 2))).astype(np.float32),
+        sides=sides.astype(np.float32),
+        angles=rng.uniform(-0.5, 0.5, k).astype(np.float32),
+        mirrored=rng.random(k) < 0.5,
+        tints=(rng.uniform(0.8, 1.2, (k, 1)) * rng.uniform(0.85, 1.15, (k, 3))).astype(np.float32),
+        depths=depths.astype(np.float32),
+        theme=theme,
+        background=int(rng.integers(2**31)),
+    )
 
 
 def render_scenes(scenes: Sequence[Scene], sprites: Sprites, pixels: int) -> RenderedScenes:

@@ -8,9 +8,11 @@ to ``METHODS``. The keys of ``SCORE_DOMAINS`` are the values of the setting ``do
 from surelabel.methods.clip_adapter import ClipAdapter
 from surelabel.methods.cocoop import CoCoOp
 from surelabel.methods.coop import CoOp
+from surelabel.methods.coop_matching import CoOpMatching
 from surelabel.methods.crops import Crops
 from surelabel.methods.dense_regions.dense_regions import DenseRegions
 from surelabel.methods.dualcoop import DualCoOp
+from surelabel.methods.dualcoop_matching import DualCoOpMatching
 from surelabel.methods.finetune import FineTune
 from surelabel.methods.interface import (
     LearnsFromImages,
@@ -36,6 +38,7 @@ from surelabel.methods.linear import Linear
 from surelabel.methods.recover_match.recover_match import RecoverMatch
 from surelabel.methods.region_statistics.region_statistics import RegionStatistics
 from surelabel.methods.standardized import Standardized
+from surelabel.methods.t2i_pal import T2IPAL
 from surelabel.methods.tai import TaI
 from surelabel.methods.tai_plus import TaIPlus
 from surelabel.methods.tailor.tailor import Tailor
@@ -48,12 +51,15 @@ __all__ = [
     "BACKGROUNDS",
     "METHODS",
     "SCORE_DOMAINS",
+    "T2IPAL",
     "ClipAdapter",
     "CoCoOp",
     "CoOp",
+    "CoOpMatching",
     "Crops",
     "DenseRegions",
     "DualCoOp",
+    "DualCoOpMatching",
     "FineTune",
     "KgCoOp",
     "LearnsFromImages",
@@ -89,15 +95,18 @@ METHODS: dict[str, type[Method]] = {
     "clip_adapter": ClipAdapter,
     "cocoop": CoCoOp,
     "coop": CoOp,
+    "coop_matching": CoOpMatching,
     "crops": Crops,
     "dense_regions": DenseRegions,
     "dualcoop": DualCoOp,
+    "dualcoop_matching": DualCoOpMatching,
     "finetune": FineTune,
     "kgcoop": KgCoOp,
     "linear": Linear,
     "recover_match": RecoverMatch,
     "region_statistics": RegionStatistics,
     "standardized": Standardized,
+    "t2i_pal": T2IPAL,
     "tai": TaI,
     "tai_plus": TaIPlus,
     "tailor": Tailor,

@@ -149,6 +149,17 @@ def test_labels_of_an_image_are_those_of_any_caption_and_the_rest_is_unknown(tmp
     assert labels_without_captions(images) == ["zebra"]
 
 
+def test_labels_that_no_caption_mentions_can_be_negative(tmp_path):
+    path = str(tmp_path / "a.jpg")
+    (tmp_path / "a.jpg").touch()
+    captions = Captions(["a dog", "the sky"], [path] * 2)
+    images = label_captioned_images(captions, ["dog", "cat"], unmentioned=0.0)
+    assert images.targets.tolist() == [[1, 0]]
+    assert images.known.all()
+    with pytest.raises(InputError, match=r"must be in \[0, 1\]"):
+        label_captioned_images(captions, ["dog", "cat"], unmentioned=-1.0)
+
+
 def test_images_need_captions_with_images_that_exist_and_labels(tmp_path):
     with pytest.raises(InputError, match="captions with images; got captions without paths"):
         label_captioned_images(Captions(["a dog"]), ["dog"])

@@ -1,5 +1,6 @@
 """Labels that captions mention, as targets of the captions or of their images."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -81,26 +82,32 @@ def label_captions(
 
 
 def label_captioned_images(
-    captions: Captions, names: Sequence[str], *, word_list: str | Path | None = None
+    captions: Captions,
+    names: Sequence[str],
+    *,
+    word_list: str | Path | None = None,
+    unmentioned: float = math.nan,
 ) -> LabelledImages:
     """Return the images of captions, with the labels that their captions mention.
 
-    A label is positive if any caption of the image mentions it; see :func:`label_captions`. All
-    other labels are unknown, because captions omit many objects of an image.
+    A label is positive if any caption of the image mentions it; see :func:`label_captions`. By
+    default, all other labels are unknown, because captions omit many objects of an image. Methods
+    that learn from labels need negative targets too: ``unmentioned=0.0``.
 
     Args:
         captions: Captions with the paths of their images.
         names: Labels with optional aliases, as in ``sofa|couch``.
         word_list: Path of a word list with the tab-separated columns label, synonyms, kinds and
             exceptions. If None, the word list of this package is used.
+        unmentioned: Target in [0, 1] of a label that no caption of an image mentions, such as 0
+            (negative), or NaN (unknown).
 
     Returns:
-        Every image once, in the order of its first caption. An image whose captions mention no
-        label has only unknown targets. The labels have no aliases.
+        Every image once, in the order of its first caption. The labels have no aliases.
 
     Raises:
-        InputError: If the captions have no images, if a label is invalid or has no letter and no
-            digit, or if no caption mentions a label.
+        InputError: If ``unmentioned`` is out of range, if the captions have no images, if a label
+            is invalid or has no letter and no digit, or if no caption mentions a label.
         DataError: If an image does not exist, or if the word list is invalid.
     """
     if captions.paths is None:
@@ -113,9 +120,9 @@ def label_captioned_images(
     row_of = {path: row for row, path in enumerate(dict.fromkeys(captions.paths))}
     _check_captioned_images_exist(row_of)
     rows = np.array([row_of[path] for path in captions.paths])
-    targets = np.zeros((len(row_of), len(labels)), dtype=bool)
-    targets[rows[caption_indices], columns] = True
-    return LabelledImages(list(row_of), labels, targets, known=targets)
+    targets = np.full((len(row_of), len(labels)), unmentioned)
+    targets[rows[caption_indices], columns] = 1.0
+    return LabelledImages(list(row_of), labels, targets)
 
 
 def labels_without_captions(labelled: LabelledTexts | LabelledImages) -> list[str]:
@@ -206,5 +213,5 @@ def _check_captioned_images_exist(paths: Iterable[str]) -> None:
     if missing := [path for path in paths if is_missing_image(path)]:
         raise DataError(
             f"All images of the captions must exist; {len(missing)} do not, such as "
-            f"{missing[0]!r}. Give another images_root to read_captions."
+            f"{missing[0]!r}. Correct the paths, or give another images_root (--images-root)."
         )

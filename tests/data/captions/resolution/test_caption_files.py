@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from surelabel.data.captions import CAPTION_FORMATS, read_captions
+from surelabel.data.captions import CAPTION_FORMATS, has_captioned_images, read_captions
 from surelabel.errors import DataError
 
 COCO = {
@@ -41,6 +41,29 @@ def test_other_lines_are_captions_without_images(tmp_path, name):
     captions = read_captions(tmp_path / name)
     assert captions.texts == ["image of a dog, running", "a cat"]
     assert captions.paths is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("x.csv", "image,caption\na.jpg,a dog\n", True),
+        ("x.csv", '\ufeff"image", "caption"\na.jpg,a dog\n', True),
+        ("x.txt", "image,caption\na.jpg,a dog\n", True),
+        ("x.json", json.dumps(COCO), True),
+        ("x.csv", "path,dog\na.jpg,1\n", False),
+        ("x.csv", "image,dog\na.jpg,1\n", False),
+        ("x.json", json.dumps(COCO | {"annotations": [{"image_id": 1, "category_id": 2}]}), False),
+        ("x.json", json.dumps(COCO | {"annotations": []}), False),
+        ("x.json", json.dumps({"annotations": 3}), False),
+        ("x.txt", "a dog\n", False),
+        ("x.jsonl", SCENE, False),
+    ],
+)
+def test_captions_of_images_differ_from_labels_and_from_captions_alone(
+    tmp_path, name, text, expected
+):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert has_captioned_images(tmp_path / name) is expected
 
 
 def test_the_table_has_the_four_formats():

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Protocol
 
 from surelabel.data.captions import coco, csv, scenes, text
+from surelabel.data.coco_json import read_coco_json
 from surelabel.data.text_lists import read_first_line
 from surelabel.errors import DataError
 from surelabel.file_readers import parse_json
@@ -47,10 +48,42 @@ def read_captions(path: str | Path, *, images_root: str | Path | None = None) ->
             invalid or has no image.
     """
     path = Path(path)
-    return CAPTION_FORMATS[_detect_caption_format(path)].read(path, images_root=images_root)
+    return CAPTION_FORMATS[detect_caption_format(path)].read(path, images_root=images_root)
 
 
-def _detect_caption_format(path: Path) -> str:
+def has_captioned_images(path: str | Path) -> bool:
+    """Return True if a file is CSV or COCO with captions of images in place of labels.
+
+    Args:
+        path: Path of a text file of any format.
+
+    Raises:
+        DataError: If the file cannot be read.
+    """
+    caption_format = detect_caption_format(path)
+    if caption_format == "csv":
+        return (
+            read_first_line(Path(path))
+            .replace('"', "")
+            .replace(" ", "")
+            .startswith("image,caption")
+        )
+    if caption_format == "coco":
+        annotations = read_coco_json(Path(path)).get("annotations")
+        first = annotations[0] if isinstance(annotations, list) and annotations else None
+        return isinstance(first, dict) and "caption" in first
+    return False
+
+
+def detect_caption_format(path: str | Path) -> str:
+    """Return the format of a caption file, a key of ``CAPTION_FORMATS``.
+
+    A file whose first line belongs to no other format is ``text``.
+
+    Raises:
+        DataError: If the file does not exist or cannot be read.
+    """
+    path = Path(path)
     if not path.exists():
         raise DataError(f"{path}: no such file. Give a file with captions.")
     if path.suffix.lower() in _SUFFIXES:
