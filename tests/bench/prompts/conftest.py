@@ -13,16 +13,16 @@ from surelabel.records import Captions, LabelledImages
 
 SIZES = {"train": 24, "validation": 12, "test": 16}
 PLAN = PromptPlan(
-    tuners={"coop": 2},
+    tuners={"coop": 2, "t2i_pal": 2},
     losses=("binary",),
     variants=("none", "CCR"),
     shots=2,
-    curve_shots=(1, 2),
+    curve_shots=(2, 3),
     domains=("night",),
     weights=(0.0, 0.1),
     batch_sizes=(32,),
     open_vocabulary_tuners=(),
-    epochs={"coop": 2},
+    epochs={"coop": 2, "t2i_pal": 1},
     resamples=20,
 )
 
@@ -49,7 +49,7 @@ def images():
     return BaseNewSplits(
         name="few",
         encoder_name="tiny-vit",
-        captions=Captions([f"a {few['train'].names[0]}", f"two {few['train'].names[1]}s"]),
+        captions=Captions([f"{word} {n}" for n in few["train"].names[:3] for word in ("a", "the")]),
         domains={"night": replace(few["test"], paths=few["test"].paths[::-1])},
         large_train=few["train"],
         **few,

@@ -6,6 +6,8 @@ import pytest
 from surelabel.bench.prompts.page import (
     prompt_gain_verdict,
     prompt_paragraphs,
+    prompt_zero_shot_conclusion,
+    prompt_zero_shot_table,
     text_metric_correlation,
     text_metric_point,
 )
@@ -65,8 +67,17 @@ def test_the_page_names_both_means_and_the_readouts(results):
     assert "Other domains (coop, BCE, trained on photo)" in page
 
 
+def test_rows_that_are_trained_on_the_test_distribution_are_marked(results):
+    page = "\n\n".join(prompt_paragraphs(results))
+    assert "training images of t2i_pal are synthesized for the sampled captions" in page
+    assert "The rows *sketch* are trained on images of another domain." in page
+    assert "| t2i_pal (test distribution), BCE | base |" in page
+    without = replace(results, plan=replace(results.plan, tuners={"coop": 2}))
+    assert not any("are synthesized" in text for text in prompt_paragraphs(without))
+
+
 def test_the_correlation_is_that_of_numpy_over_rows_with_learned_prompts(results):
-    rows = results.tables["binary"]
+    rows = [row for row in results.tables["binary"] if row.setting.tuner != "t2i_pal"]
     learned = [row for row in rows if row.title in ("coop, none", "coop, CCR")]
     changed = [
         replace(
@@ -88,3 +99,35 @@ def test_the_correlation_is_that_of_numpy_over_rows_with_learned_prompts(results
     expected = np.corrcoef(*zip(*points, strict=True))[0, 1]
     assert text_metric_correlation([*others, *changed], 5) == pytest.approx(expected)
     assert np.isnan(text_metric_correlation(changed[:1] * 3, 5))
+
+
+def test_the_zero_shot_conclusion_names_each_tuner_by_the_intervals_of_its_map(results):
+    reference = next(r for r in results.tables["binary"] if r.title == "coop, none")
+    gains = {"coop": 0.02, "kgcoop": -0.02, "dualcoop": None}
+    rows = [
+        replace(
+            reference,
+            setting=replace(reference.setting, tuner=tuner),
+            zero_shot_differences={
+                "raw_new_mean_average_precision": difference(gain or 0.02, counts=gain is not None)
+            },
+        )
+        for tuner, gain in gains.items()
+    ]
+    sentence = prompt_zero_shot_conclusion(rows, "binary", "new")
+    assert sentence == (
+        "mAP of new labels with BCE: above zero-shot for coop; not significantly different for "
+        "dualcoop; below zero-shot for kgcoop."
+    )
+
+
+def test_only_rows_without_variant_are_compared_with_zero_shot(results):
+    rows = results.tables["binary"]
+    compared = {row.title for row in rows if row.zero_shot_differences}
+    assert compared == {row.title for row in rows if row.title.endswith(", none")}
+    zero_shot = next(row for row in rows if row.title == "zero-shot")
+    coop = next(row for row in rows if row.title == "coop, none")
+    name = "raw_base_mean_average_precision"
+    gain = coop.zero_shot_differences[name].value
+    assert gain == pytest.approx(coop.mean(name) - zero_shot.mean(name))
+    assert f"{100 * gain:+.2f}" in prompt_zero_shot_table(rows)

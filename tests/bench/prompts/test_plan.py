@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from surelabel.bench.base_new_predictions import BaseNewFit, SynthesizedFit
 from surelabel.bench.prompts.plan import (
     CCR,
     DOR,
@@ -93,6 +94,25 @@ def test_all_rows_of_a_tuner_have_equal_epochs_and_only_the_regularizer_differs(
 def test_only_samples_of_more_than_32_shots_need_the_large_training_set(images):
     fits = [FULL.fit_of(PromptSetting("coop", shots=n), images, 0) for n in (1, 32, 64, 128)]
     assert [fit.uses_large_train for fit in fits] == [False, False, True, True]
+
+
+def test_rows_of_synthesized_images_name_their_domain(images):
+    settings = [s for s in FULL.main_settings("ranking") if s.tuner == "t2i_pal"]
+    assert [setting.title for setting in settings] == [
+        f"t2i_pal ({domain}), {variant}"
+        for domain in ("test distribution", "sketch")
+        for variant in (NONE, DOR, CCR)
+    ]
+    fits = [FULL.fit_of(setting, images, 1) for setting in settings]
+    assert [fit.training_domain for fit in fits] == ["photo"] * 3 + ["sketch"] * 3
+    assert all(isinstance(fit, SynthesizedFit) and fit.run.epochs == 10 for fit in fits)
+
+
+def test_fits_on_other_images_have_the_cache_key_of_fits_before_synthesis(images):
+    others = [s for s in FULL.trained_settings() if not s.synthesized_domain]
+    fits = [FULL.fit_of(setting, images, 0) for setting in others]
+    assert {type(fit) for fit in fits} == {BaseNewFit}
+    assert not any("training_domain" in repr(fit) for fit in fits)
 
 
 def test_dor_needs_learned_prompts_in_the_text_tower():

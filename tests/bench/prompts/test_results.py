@@ -39,10 +39,14 @@ def test_the_files_contain_all_rows_and_figures(images, folder, results, plan):
 def test_the_rows_are_zero_shot_and_all_variants(results):
     assert [row.title for row in results.tables["binary"]] == [
         "zero-shot",
-        *(f"coop, {variant}" for variant in (NONE, DAC, CCR)),
+        *(
+            f"{tuner}, {variant}"
+            for tuner in ("coop", "t2i_pal (test distribution)", "t2i_pal (sketch)")
+            for variant in (NONE, DAC, CCR)
+        ),
     ]
     assert [row.title for row in results.tables[CURVE]] == [
-        f"{shots} shots, {variant}" for shots in (1, 2) for variant in (NONE, CCR)
+        f"{shots} shots, {variant}" for shots in (2, 3) for variant in (NONE, CCR)
     ]
     assert [row.setting.variant for row in results.tables[WEIGHTS]] == [NONE, CCR]
 
@@ -85,12 +89,22 @@ def test_only_the_studied_rows_have_other_domains(images, results):
     for variant in (NONE, CCR):
         metrics = row(results, f"coop, {variant}").metrics
         assert 0 <= metrics["raw_night_new_accuracy"][0] <= 1
-        assert "raw_night_new_accuracy" not in row(results, f"1 shots, {variant}", CURVE).metrics
+        assert "raw_night_new_accuracy" not in row(results, f"3 shots, {variant}", CURVE).metrics
+
+
+def test_synthesized_images_of_two_domains_give_two_rows(results):
+    photo, sketch = (
+        row(results, f"t2i_pal ({domain}), none") for domain in ("test distribution", "sketch")
+    )
+    metric = "raw_new_log_loss"
+    assert photo.metrics[metric] != sketch.metrics[metric]
+    assert photo.parameters == sketch.parameters > 8_000
+    assert set(results.costs["t2i_pal"]) == {NONE, CCR}
 
 
 def test_samples_and_covariance_describe_the_first_fit(images, results):
     assert results.sample[0].startswith("Sampled ")
-    assert [counts["shots"] for counts in results.shot_counts] == [1, 2]
+    assert [counts["shots"] for counts in results.shot_counts] == [2, 3]
     available = images.train.targets[:, :3].sum(axis=0)
     for counts in results.shot_counts:
         assert min(counts["shots"], available.min()) <= counts["least"] <= counts["most"]
@@ -108,5 +122,8 @@ def test_samples_and_covariance_describe_the_first_fit(images, results):
 def test_the_epochs_of_a_resumed_comparison_are_those_of_the_cached_times(images, folder, plan):
     cache = ResultCache(folder / "cache")
     slow = replace(plan, epochs={}, minutes=0.0)
-    assert plan_with_epochs([images], slow, cache).epochs == {"coop": 1}
-    assert plan_with_epochs([images], replace(slow, minutes=1e6), cache).epochs == {"coop": 10}
+    assert plan_with_epochs([images], slow, cache).epochs == {"coop": 1, "t2i_pal": 1}
+    assert plan_with_epochs([images], replace(slow, minutes=1e6), cache).epochs == {
+        "coop": 10,
+        "t2i_pal": 10,
+    }

@@ -95,11 +95,11 @@ def _draw_texts(grid: Sequence[Axes], results: PromptResults) -> None:
     for axes, loss in zip(grid, results.plan.losses, strict=True):
         apply_plot_style_to_axes(axes)
         rows = text_metric_rows(results.tables[loss])
-        tuners = list(dict.fromkeys(row.setting.tuner for row in rows))
+        tuners = list(dict.fromkeys(row.setting.tuner_title for row in rows))
         for row in rows:
             divergence, preservation = text_metric_point(row, K)
-            colour = COLOURS[tuners.index(row.setting.tuner) % len(COLOURS)]
-            label = row.setting.tuner if row.variant == NONE else None
+            colour = COLOURS[tuners.index(row.setting.tuner_title) % len(COLOURS)]
+            label = row.setting.tuner_title if row.variant == NONE else None
             marker = MARKERS.get(row.variant, "^")
             axes.plot(divergence, preservation, marker, color=colour, markersize=7, label=label)
         r = text_metric_correlation(results.tables[loss], K)

@@ -22,6 +22,8 @@ from surelabel.bench.prompts.plan import (
     LOSS_TITLES,
     MAX_EPOCHS,
     NONE,
+    SYNTHESIZED_DOMAINS,
+    TEST_DOMAIN,
     ZERO_SHOT,
     tuner_learns_prompts,
 )
@@ -46,6 +48,12 @@ INTRODUCTION = (
     "multiplies the log-odds of each new label of the row *none* by a factor and trains nothing. "
     "DOR and DAC need learned prompts in the text tower."
 )
+SYNTHESIZED = (
+    "The training images of {tuners} are synthesized for the sampled captions: one image for each "
+    "caption, with the labels that it mentions. The rows *test distribution* are trained on images "
+    "from the generator and the domain of the test images, with other seeds than all other images. "
+    "The rows *{domains}* are trained on images of another domain."
+)
 READOUTS = (
     "*Before calibration* are the log-odds of the fit; scores of the ranking loss are used as if "
     "they were log-odds. *After calibration* is Platt scaling with one slope and intercept, fitted "
@@ -59,9 +67,9 @@ VALUES = (
     "the ECE, which the paper reports as MCE."
 )
 DIFFERENCES = (
-    "Differences from the row *none* of the same tuner, with paired 95 % intervals over seeds and "
-    "over test images. **Bold**: both intervals exclude 0. With this many differences, some "
-    "intervals exclude 0 by chance."
+    "Rows *none* are compared with zero-shot, other rows with the row *none* of the same tuner. "
+    "The paired 95 % intervals are those over seeds and over test images. **Bold**: both intervals "
+    "exclude 0. With this many differences, some intervals exclude 0 by chance."
 )
 GAINS = (
     "Gain of CCR over the row *none*, and gain of the shared calibrator alone over the row *none* "
@@ -86,6 +94,10 @@ def prompt_paragraphs(results: PromptResults) -> Iterator[str]:
     labels = len(results.covariance["labels"])
     yield f"## {results.dataset}"
     yield INTRODUCTION.format(shots=plan.shots, test=plan.test, labels=labels)
+    if synthesized := [tuner for tuner in plan.tuners if tuner in SYNTHESIZED_DOMAINS]:
+        domains = dict.fromkeys(d for t in synthesized for d in SYNTHESIZED_DOMAINS[t])
+        others = [domain for domain in domains if domain != TEST_DOMAIN]
+        yield SYNTHESIZED.format(tuners=", ".join(synthesized), domains=", ".join(others))
     yield READOUTS.format(validation=plan.validation)
     yield markdown_list(prompt_conclusions(results))
     yield prompt_plan_table(results)
@@ -95,6 +107,8 @@ def prompt_paragraphs(results: PromptResults) -> Iterator[str]:
     yield f"{VALUES} {DIFFERENCES}"
     for loss in plan.losses:
         rows, title = results.tables[loss], LOSS_TITLES[loss]
+        yield f"### {title}: differences from zero-shot"
+        yield prompt_zero_shot_table(rows)
         yield f"### {title}: ranking and accuracy"
         yield markdown_table_of_rows(rows, _accuracy_columns())
         for readout, heading in ((RAW, "before"), (CALIBRATED, "after")):
@@ -111,7 +125,10 @@ def prompt_paragraphs(results: PromptResults) -> Iterator[str]:
 
 
 def prompt_conclusions(results: PromptResults) -> Iterator[str]:
-    """Iterate over the conclusions about the gains of CCR, each of one or more sentences."""
+    """Iterate over the conclusions about tuning and the gains of CCR, each of some sentences."""
+    for loss in results.plan.losses:
+        for group in (BASE, NEW):
+            yield prompt_zero_shot_conclusion(results.tables[loss], loss, group)
     rows = _regularized_rows(results)
     for metric in JUDGED:
         for group in (BASE, NEW):
@@ -122,6 +139,46 @@ def prompt_conclusions(results: PromptResults) -> Iterator[str]:
                 f"{'; '.join(counts)}. Gains are {_gain_range(rows, RAW, group, metric)} before "
                 f"calibration and {_gain_range(rows, CALIBRATED, group, metric)} after it."
             )
+
+
+def prompt_zero_shot_conclusion(rows: Sequence[PromptRow], loss: str, group: str) -> str:
+    """Return a sentence about the mAP of the fits without variant, compared with zero-shot.
+
+    Args:
+        rows: Rows of the loss.
+        loss: Key of the table.
+        group: ``base`` or ``new``.
+    """
+    differences = {
+        row.setting.tuner_title: row.zero_shot_differences[f"{RAW}_{group}_mean_average_precision"]
+        for row in rows
+        if row.zero_shot_differences
+    }
+    signs = {name: _gain_sign(d, "mean_average_precision") for name, d in differences.items()}
+    outcomes = {1: "above zero-shot", 0: "not significantly different", -1: "below zero-shot"}
+    parts = [
+        f"{outcome} for {', '.join(names)}"
+        for sign, outcome in outcomes.items()
+        if (names := [name for name in signs if signs[name] == sign])
+    ]
+    return f"mAP of {group} labels with {LOSS_TITLES[loss]}: {'; '.join(parts)}."
+
+
+def prompt_zero_shot_table(rows: Sequence[PromptRow]) -> str:
+    """Return a table with the differences of the fits without variant from zero-shot."""
+    compared = [row for row in rows if row.zero_shot_differences]
+    columns: dict[str, PromptCell] = {"": lambda row: row.setting.tuner_title}
+    for metric, readout in (("mean_average_precision", RAW), ("brier_skill", CALIBRATED)):
+        heading = ", after calibration" if readout == CALIBRATED else ""
+        for group in (BASE, NEW):
+            columns[f"{_title(metric)}, {group}{heading}"] = partial(
+                _zero_shot_difference_cell, name=f"{readout}_{group}_{metric}", metric=metric
+            )
+    return markdown_table_of_rows(compared, columns)
+
+
+def _zero_shot_difference_cell(row: PromptRow, name: str, metric: str) -> str:
+    return _difference_cell(row.zero_shot_differences[name], metric)
 
 
 def prompt_gain_verdict(results: PromptResults, row: PromptRow, group: str, metric: str) -> str:
@@ -154,7 +211,7 @@ def prompt_gain_table(results: PromptResults) -> str:
     """Return a table with the gains of CCR, and those of the shared calibrator alone."""
     entries = [(row, group) for row in _regularized_rows(results) for group in (BASE, NEW)]
     columns: dict[str, GainCell] = {
-        "": lambda entry: f"{entry[0].setting.tuner}, {LOSS_TITLES[entry[0].setting.loss]}",
+        "": lambda entry: f"{entry[0].setting.tuner_title}, {LOSS_TITLES[entry[0].setting.loss]}",
         "labels": lambda entry: entry[1],
     }
     for metric in JUDGED[:2]:
@@ -355,16 +412,19 @@ def _calibration_columns(readout: str) -> dict[str, PromptCell]:
     return columns
 
 
+def _difference_cell(difference: RowDifference, metric: str) -> str:
+    text = interval_cell(
+        difference.value,
+        difference.over_seeds,
+        difference.over_images,
+        format_value=partial(_signed, metric=metric),
+    )
+    return bold_if(difference.excludes_zero, text)
+
+
 def _difference_columns(metric: str) -> dict[str, PromptCell]:
     def cell(row: PromptRow, name: str) -> str:
-        difference = row.differences[name]
-        text = interval_cell(
-            difference.value,
-            difference.over_seeds,
-            difference.over_images,
-            format_value=partial(_signed, metric=metric),
-        )
-        return bold_if(difference.excludes_zero, text)
+        return _difference_cell(row.differences[name], metric)
 
     readouts = {RAW: "before", CALIBRATED: "after"}
     if metric == "mean_average_precision":  # the shared calibrator keeps the order

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from surelabel.bench.base_new_predictions import BaseNewFit
+from surelabel.bench.base_new_predictions import BaseNewFit, SynthesizedFit
 from surelabel.bench.base_new_splits import (
     HALVES,
     OPEN_VOCABULARY_SPLIT,
@@ -21,7 +21,10 @@ TUNERS = {  # entries of METHODS, with the number of seeds
     "clip_adapter": 5,
     "cocoop": 2,
     "tai_plus": 2,
+    "t2i_pal": 2,
 }
+SYNTHESIZED_DOMAINS = {"t2i_pal": ("photo", "sketch")}  # of training images, by tuner
+TEST_DOMAIN = "photo"
 ZERO_SHOT = "zero_shot"
 NONE, DAC, DOR, CCR = "none", "DAC", "DOR", "CCR"
 REGULARIZER_OF_VARIANT = {DOR: "outlier", CCR: "class_covariance"}  # DAC trains nothing
@@ -47,6 +50,8 @@ class PromptSetting:
         batch_size: Number of images per optimizer step. Tuners that learn from texts have the
             batch size of their recipe.
         split: Split of the labels; see ``base_new_vocabulary``.
+        synthesized_domain: Domain of the training images if they are synthesized for captions. If
+            empty, the training data are images or captions of the training split.
     """
 
     tuner: str
@@ -56,11 +61,20 @@ class PromptSetting:
     weight: float = CCR_WEIGHT
     batch_size: int = 32
     split: str = HALVES
+    synthesized_domain: str = ""
+
+    @property
+    def tuner_title(self) -> str:
+        """Tuner, with the domain of its training images if these are synthesized."""
+        if not self.synthesized_domain:
+            return self.tuner
+        is_test = self.synthesized_domain == TEST_DOMAIN
+        return f"{self.tuner} ({'test distribution' if is_test else self.synthesized_domain})"
 
     @property
     def title(self) -> str:
         """Title of the row."""
-        return f"{self.tuner}, {self.variant}" if self.tuner != ZERO_SHOT else "zero-shot"
+        return f"{self.tuner_title}, {self.variant}" if self.tuner != ZERO_SHOT else "zero-shot"
 
     @property
     def reference(self) -> "PromptSetting":
@@ -113,8 +127,9 @@ class PromptPlan:
     def main_settings(self, loss: str) -> Iterator[PromptSetting]:
         """Iterate over the trained rows of the main table of one loss."""
         for tuner in self.tuners:
-            for variant in variants_of_tuner(tuner, self.variants):
-                yield PromptSetting(tuner, loss, variant, self.shots)
+            for domain in SYNTHESIZED_DOMAINS.get(tuner, ("",)):
+                for variant in variants_of_tuner(tuner, self.variants):
+                    yield PromptSetting(tuner, loss, variant, self.shots, synthesized_domain=domain)
 
     def curve_settings(self) -> Iterator[PromptSetting]:
         """Iterate over the rows of the curve, without and with the regularizer."""
@@ -178,6 +193,10 @@ class PromptPlan:
                 regularizer=_regularizer(setting, images),
                 regularizer_weight=_regularizer_weight(setting),
             )
+        if setting.synthesized_domain:
+            return SynthesizedFit(
+                run, setting.split, setting.shots, training_domain=setting.synthesized_domain
+            )
         return BaseNewFit(
             run,
             setting.split,
@@ -218,7 +237,7 @@ def epochs_within_time(
     """Return the number of epochs of each tuner with which the plan fits into its time.
 
     The number is equal for all rows of a tuner. All tuners start with 10 epochs; the epochs of the
-    tuner with the longest training time are reduced by one until the plan fits.
+    tuner with the longest fit are reduced by one until the plan fits.
 
     Args:
         plan: Sizes and settings of the comparison.
@@ -228,22 +247,28 @@ def epochs_within_time(
     epochs = dict.fromkeys(costs, MAX_EPOCHS)
     settings = plan.trained_settings()
 
-    def training_seconds(tuner: str) -> float:
-        return epochs[tuner] * sum(
-            plan.seeds(tuner) * steps[setting] * costs[tuner][setting.variant]["step_seconds"]
+    def seconds_of_fits(tuner: str) -> list[float]:
+        """Return the training time of each row of a tuner."""
+        return [
+            epochs[tuner] * steps[setting] * costs[tuner][setting.variant]["step_seconds"]
             for setting in settings
             if setting.tuner == tuner
-        )
+        ]
 
     fixed_seconds = sum(
         plan.seeds(setting.tuner) * costs[setting.tuner][setting.variant]["other_seconds"]
         for setting in settings
     )
-    while fixed_seconds + sum(map(training_seconds, epochs)) > 60 * plan.minutes:
+
+    def total_seconds() -> float:
+        training = (plan.seeds(tuner) * sum(seconds_of_fits(tuner)) for tuner in epochs)
+        return fixed_seconds + sum(training)
+
+    while total_seconds() > 60 * plan.minutes:
         reducible = [tuner for tuner in epochs if epochs[tuner] > 1]
         if not reducible:
             break
-        epochs[max(reducible, key=training_seconds)] -= 1
+        epochs[max(reducible, key=lambda tuner: max(seconds_of_fits(tuner)))] -= 1
     return epochs
 
 

@@ -30,7 +30,6 @@ from surelabel.bench.prompts.plan import (
     PromptSetting,
     epochs_within_time,
     tuner_learns_prompts,
-    variants_of_tuner,
 )
 from surelabel.bench.resampling import bench_resampling_difference_intervals
 from surelabel.bench.result_cache import ResultCache
@@ -56,12 +55,14 @@ class PromptRow(ComparisonRow):
         variant: Variant of the row, which is that of the settings, or ``DAC``.
         parameters: Number of trained parameters.
         differences: Difference from the row without variant, by metric.
+        zero_shot_differences: Difference of a row without variant from zero-shot, by metric.
     """
 
     setting: PromptSetting
     variant: str
     parameters: int
     differences: dict[str, RowDifference]
+    zero_shot_differences: dict[str, RowDifference]
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def plan_with_epochs(
     steps = dict[PromptSetting, int]()
     for setting in plan.trained_settings():
         fit = plan.fit_of(setting, images[0], seed)
-        sample = (fit.learns_from, fit.split, fit.shots)
+        sample = (type(fit), fit.learns_from, fit.split, fit.shots)
         if sample not in samples:
             samples[sample] = fit.training_data(images[0])
         steps[setting] = fit.steps_per_epoch(samples[sample])
@@ -139,15 +140,12 @@ def prompt_fit_costs(
 ) -> dict[str, dict[str, dict[str, float]]]:
     """Return the cached values of ``time_base_new_fit`` by tuner and variant."""
     plan = replace(plan, epochs={})
-    return {
-        tuner: {
-            variant: _cached_cost(
-                images, plan, cache, PromptSetting(tuner, variant=variant, shots=plan.shots)
-            )
-            for variant in variants_of_tuner(tuner, plan.variants)
-        }
-        for tuner in plan.tuners
-    }
+    costs = dict[str, dict[str, dict[str, float]]]()
+    for setting in plan.main_settings("binary"):
+        of_tuner = costs.setdefault(setting.tuner, {})
+        if setting.variant not in of_tuner:
+            of_tuner[setting.variant] = _cached_cost(images, plan, cache, setting)
+    return costs
 
 
 def measure_prompt_results(task: PromptTask) -> PromptResults:
@@ -171,18 +169,20 @@ def measure_prompt_results(task: PromptTask) -> PromptResults:
         return memory[setting, dac]
 
     def row(setting: PromptSetting, title: str = "", dac: bool = False) -> PromptRow:
-        measured, reference = values(setting, dac), values(setting.reference)
+        measured = values(setting, dac)
         is_reference = setting == setting.reference and not dac
-        intervals = bench_resampling_difference_intervals(measured.resampled, reference.resampled)
+        zero_shot = PromptSetting(ZERO_SHOT, split=setting.split)
+        is_fit_without_variant = is_reference and setting.tuner != ZERO_SHOT
         return PromptRow(
             title=title or setting.title.replace(NONE, DAC if dac else NONE),
             metrics=measured.metrics,
             setting=setting,
             variant=DAC if dac else setting.variant,
             parameters=measured.first.parameters,
-            differences={}
-            if is_reference
-            else row_differences(measured.metrics, reference.metrics, intervals),
+            differences={} if is_reference else _differences(measured, values(setting.reference)),
+            zero_shot_differences=_differences(measured, values(zero_shot))
+            if is_fit_without_variant
+            else {},
         )
 
     tables = {}
@@ -238,6 +238,11 @@ def _measure_seeds(
         for name in seed_resampled[0]
     }
     return _SeedValues(metrics_by_seed(seed_metrics), means, all_predictions[0])
+
+
+def _differences(measured: _SeedValues, reference: _SeedValues) -> dict[str, RowDifference]:
+    intervals = bench_resampling_difference_intervals(measured.resampled, reference.resampled)
+    return row_differences(measured.metrics, reference.metrics, intervals)
 
 
 def _covariance_errors(
