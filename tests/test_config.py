@@ -30,7 +30,13 @@ def test_a_run_survives_being_written_and_read(tmp_path):
 
 @pytest.mark.parametrize(
     ("regularizer", "weight"),
-    [("class_covariance", 0.1), ("label_pair", 1.0), ("knowledge", 8.0), (None, 1.0)],
+    [
+        ("class_covariance", 0.1),
+        ("mdca", 0.1),
+        ("label_pair", 1.0),
+        ("knowledge", 8.0),
+        (None, 1.0),
+    ],
 )
 def test_the_default_weight_of_a_regularizer_is_that_of_the_table(regularizer, weight, tmp_path):
     name = [f"regularizer.name={regularizer}"] if regularizer else []

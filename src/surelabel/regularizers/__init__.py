@@ -12,6 +12,7 @@ from torch import Tensor
 from surelabel.regularizers.class_correlation import class_correlation
 from surelabel.regularizers.class_covariance import class_covariance
 from surelabel.regularizers.class_covariance_of_logits import class_covariance_of_logits
+from surelabel.regularizers.class_covariance_of_softmax import class_covariance_of_softmax
 from surelabel.regularizers.class_covariance_pairwise import class_covariance_pairwise
 from surelabel.regularizers.class_covariance_shuffled import class_covariance_shuffled
 from surelabel.regularizers.class_second_moment import class_second_moment
@@ -27,6 +28,7 @@ REGULARIZERS: dict[str, Callable[..., Tensor]] = {
     "class_correlation": class_correlation,
     "class_covariance": class_covariance,
     "class_covariance_of_logits": class_covariance_of_logits,
+    "class_covariance_of_softmax": class_covariance_of_softmax,
     "class_covariance_pairwise": class_covariance_pairwise,
     "class_covariance_shuffled": class_covariance_shuffled,
     "class_second_moment": class_second_moment,
@@ -42,11 +44,13 @@ DEFAULT_WEIGHTS: dict[str, float] = {  # weight (lambda) in a run without weight
     "class_correlation": 0.1,
     "class_covariance": 0.1,
     "class_covariance_of_logits": 0.1,
+    "class_covariance_of_softmax": 0.1,
     "class_covariance_pairwise": 0.1,
     "class_covariance_shuffled": 0.1,
     "class_second_moment": 0.1,
     "knowledge": 8.0,
     "label_smoothing": 0.05,
+    "mdca": 0.1,
     "outlier": 2.0,
 }
 
@@ -56,6 +60,7 @@ __all__ = [
     "class_correlation",
     "class_covariance",
     "class_covariance_of_logits",
+    "class_covariance_of_softmax",
     "class_covariance_pairwise",
     "class_covariance_shuffled",
     "class_second_moment",
