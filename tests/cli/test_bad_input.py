@@ -136,6 +136,30 @@ def folder_without_images(home):
 
 
 TAILOR = ["--method", "tailor", "--out", "new"]
+
+
+def one_labelled_image(home):
+    lines = (home / "labels.csv").read_text().splitlines()
+    return [*label_file("\n".join(lines[:2]))(home), *COOP, "--regularizer", "class_covariance"]
+
+
+def label_longer_than_the_context(home):
+    (home / "long.txt").write_text(f"lion\n{'word ' * 31}\n")
+    return ["fit", "labels.csv", *COOP, "--labels", "long.txt", "--out", "new"]
+
+
+def captions_in_latin_1(home):
+    (home / "captions.txt").write_bytes("a lion in a café".encode("latin-1"))
+    return ["fit", "captions.txt", "--method", "tai", "--labels", "names.txt", "--out", "new"]
+
+
+def only_unknown_targets(home):
+    header, first, *_ = (home / "labels.csv").read_text().splitlines()
+    return [*label_file(f"{header}\n{first.split(',')[0]},,,,\n")(home), *COOP]
+
+
+COOP = ["--method", "coop", "--set", "epochs=1"]
+RANDOM_WEIGHTS = ["--set", "encoder.pretrained=false"]
 GOAL = ["tag", "images", "--labels", "lion"]
 FIT = ["fit", "labels.csv", "--set", "method.name=linear", "--set", "epochs=1"]
 BELOW_A_FILE = "names.txt/below"
@@ -391,6 +415,31 @@ CASES = {
         "needs 3 or more; got 2",
     ),
     "a demo that cannot be written": (["demo", "--out", BELOW_A_FILE], "cannot be written"),
+    "learned prompts and an encoder without texts": (
+        ["fit", "labels.csv", *COOP, "--model", "timm:test_vit", *RANDOM_WEIGHTS, "--out", "new"],
+        "timm:test_vit has no text tower.*Use a method without texts, .* or an encoder with a text",
+    ),
+    "a label longer than the context": (
+        label_longer_than_the_context,
+        r"at most 32 tokens.* context of 4 and 32 or more tokens of 'word .* Use a shorter label\.",
+    ),
+    "covariances in batches of one image": (
+        [*FIT, "--regularizer", "class_covariance", "--set", "batch_size=1", "--out", "new"],
+        "compares the images of a batch and needs 4 or more .* got 1. Increase batch_size",
+    ),
+    "covariances of one image": (one_labelled_image, "needs 4 or more .* got 1 training images"),
+    "only unknown targets": (
+        only_unknown_targets,
+        "need known positive and known negative targets; got 0 positive among 0 known",
+    ),
+    "shots of unknown targets": (
+        ["fit", "labels.csv", *COOP, "--labels", "zebra, cow", "--shots", "2", "--out", "new"],
+        "--shots requires images with a positive label; none of the 24 images has one",
+    ),
+    "captions in another encoding": (
+        captions_in_latin_1,
+        r"captions\.txt must be text in UTF-8; got.* at position 15\. Save the file as UTF-8",
+    ),
 }
 
 

@@ -14,7 +14,7 @@ from surelabel.recognizer import Recognizer
 from surelabel.records import Features
 from surelabel.training import Batch, Objective, objective_mean_over_known, run_training_loop
 
-NAMES = ["lion", "guitar", "car"]
+NAMES = ["whale", "guitar", "truck"]
 TARGETS = torch.tensor([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [0, 1, 1], [0, 0, 0]])
 KNOWN = TARGETS >= 0
 TINY = "timm:test_vit"  # 0.4 million weights

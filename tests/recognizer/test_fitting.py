@@ -97,6 +97,7 @@ def test_the_scores_of_a_image_do_not_depend_on_its_own_labels():
     np.testing.assert_array_equal(first[fold == 1], by_hand)
 
 
+@pytest.mark.filterwarnings("ignore:2 of 3 labels .* have no positive image")
 @pytest.mark.parametrize("loss", ["binary", "spa", "ranking"])
 @pytest.mark.parametrize("method", ["linear", "clip_adapter"])
 def test_folds_may_lack_the_only_positive_image(method, loss):
@@ -187,6 +188,12 @@ def test_what_cannot_work_is_told_before_a_image_is_read(settings, options, says
     recognizer = Recognizer(load_run(overrides=names), NAMES)
     with pytest.raises((ConfigError, InputError), match=says):
         recognizer.fit(NOWHERE, **options)
+
+
+def test_fewer_images_than_a_regularizer_compares_are_told():
+    recognizer = unfitted("regularizer.name=class_correlation", encoder="tiny-vit")
+    with pytest.raises(InputError, match=r"needs 4 or more .*; got 3 training images\. Give more"):
+        recognizer.fit(rows(3, width=128))
 
 
 def test_too_few_images_for_the_folds_are_told_before_fitting():

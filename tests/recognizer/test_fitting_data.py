@@ -4,8 +4,10 @@ import torch
 
 from surelabel.encoders import load_encoder
 from surelabel.errors import InputError
-from surelabel.recognizer.fitting_data import encode_text_fitting_data
-from surelabel.records import LabelledTexts
+from surelabel.features import FeatureCache
+from surelabel.methods import Linear
+from surelabel.recognizer.fitting_data import encode_fitting_data, encode_text_fitting_data
+from surelabel.records import LabelledFeatures, LabelledImages, LabelledTexts
 
 NAMES = ["lion", "sofa"]
 ALIASES = {"lion": ("lion",), "sofa": ("sofa", "couch")}
@@ -50,3 +52,15 @@ def test_unknown_targets_of_texts_stay_unknown(encoder):
 def test_texts_without_a_label_of_the_recognizer_are_refused(encoder):
     with pytest.raises(InputError, match=r"\(lion, sofa.*got 2 texts with the labels cow, sky"):
         encode_text_fitting_data(texts(("cow", "sky")), NAMES, ALIASES, encoder)
+
+
+def test_labels_without_a_positive_image_are_named_in_one_warning(tmp_path):
+    targets = np.array([[1, 0, np.nan, 0], [0, 0, np.nan, 0.4]])
+    names = ["lion", "sofa", "bus", "cow"]
+    source = LabelledFeatures(features=np.eye(2, 16), targets=targets, names=names)
+    labelled = LabelledImages(source.paths, source.names, source.targets, source.known)
+    vectors = load_encoder("features:16")
+    method = Linear(vectors, source.names)
+    with pytest.warns(UserWarning, match=r"2 of 4 labels \(sofa, cow\) have no positive") as all_:
+        encode_fitting_data(source, labelled, method, vectors, FeatureCache(tmp_path))
+    assert len(all_) == 1

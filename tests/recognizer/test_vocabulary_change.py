@@ -5,9 +5,11 @@ import torch
 from surelabel.calibration import Dac, LabelTexts
 from surelabel.config import load_run
 from surelabel.data import collection
+from surelabel.encoders import load_encoder
 from surelabel.errors import ConfigError
+from surelabel.methods import CoOp
 from surelabel.recognizer import Recognizer
-from surelabel.recognizer.vocabulary_change import label_texts
+from surelabel.recognizer.vocabulary_change import check_vocabulary_can_change, label_texts
 
 NAMES = ["lion", "guitar", "car", "airplane"]
 
@@ -45,6 +47,14 @@ def test_the_same_names_keep_the_whole_calibration(train, test):
 def test_a_linear_head_takes_no_new_names(train):
     with pytest.raises(ConfigError, match="only the labels of the fit"):
         fitted(train).with_names(["crab"])
+
+
+def test_class_specific_contexts_take_no_new_names_and_say_why():
+    method = CoOp(load_encoder("tiny-vit"), NAMES, class_specific=True)
+    with pytest.raises(
+        ConfigError, match=r"context is class-specific.* again with method\.class_specific=false\."
+    ):
+        check_vocabulary_can_change("coop", method)
 
 
 def dense(test):

@@ -8,6 +8,7 @@ from surelabel.methods import Method, method_is_student
 from surelabel.recognizer.calibrating import check_recognizer_calibrator
 from surelabel.recognizer.feature_extraction import feature_extraction_kinds_of_method
 from surelabel.recognizer.fitting import make_link_for_fitting, make_objective_for_fitting
+from surelabel.recognizer.regularizer_inputs import check_regularizer_image_count
 from surelabel.records import Images, LabelledFeatures, LabelledImages, LabelledTexts
 
 FEATURE_DESCRIPTIONS = {
@@ -56,7 +57,8 @@ def check_fit_compatibility(
     Raises:
         ConfigError: If the method has no parameters to fit, or if a setting is not compatible with
             the method or the encoder.
-        InputError: If the method requires labels and ``source`` has no labels.
+        InputError: If the method requires labels and ``source`` has no labels, or if there are
+            fewer images than the regularizer compares.
     """
     run.entry("calibrator")()  # raises an error if a setting is out of range
     if method.learns_from == "nothing":
@@ -77,6 +79,9 @@ def check_fit_compatibility(
     if "pixels" in method.needs:
         _check_encoder_training_compatibility(run.method.name, encoder, source, folds)
     objective = make_objective_for_fitting(run, encoder, names, method)
+    if run.regularizer:
+        regularizer = run.entry("regularizer")
+        check_regularizer_image_count(run.regularizer.name, regularizer, len(source))
     if folds:
         check_recognizer_calibrator(run, None if objective.link else run.loss.name)
 

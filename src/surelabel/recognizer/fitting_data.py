@@ -12,7 +12,11 @@ from surelabel.methods import Method
 from surelabel.progress import Progress
 from surelabel.recognizer.fitting import FittingData
 from surelabel.recognizer.inputs import LabelledInput, encode_recognizer_input
-from surelabel.recognizer.user_warnings import warn_labels_without_texts, warn_skipped_images
+from surelabel.recognizer.user_warnings import (
+    warn_labels_without_positives,
+    warn_labels_without_texts,
+    warn_skipped_images,
+)
 from surelabel.records import LabelledImages, LabelledTexts
 from surelabel.training import feature_batch_tensors
 
@@ -44,6 +48,7 @@ def encode_fitting_data(
     targets, known = feature_batch_tensors(
         labelled.targets[encoded.rows], labelled.known[encoded.rows]
     )
+    warn_labels_without_positives(labelled.names, targets, known)
     paths = [labelled.paths[row] for row in encoded.rows]
     return FittingData(paths, encoded.features, targets, known)
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from surelabel.data.text_lists import read_text_list
 from surelabel.encoders import Encoder, prompt_templates, reference_names
-from surelabel.errors import ConfigError
+from surelabel.errors import ConfigError, InputError
 from surelabel.records import FrozenWords
 
 WORD_BYTES = 2**19  # of a list of words, which is saved in the file run.toml of a recognizer
@@ -67,10 +67,38 @@ def check_regularizer_batch_size(
     Raises:
         ConfigError: If a batch has fewer images than the regularizer needs.
     """
-    setting = signature(regularizer).parameters.get("min_images")
-    if setting and micro_batch_size < max(2, setting.default):
+    smallest = _smallest_image_count(regularizer)
+    if micro_batch_size < smallest:
         raise ConfigError(
-            f"{name} compares the images of a batch and needs {max(2, setting.default)} or more "
+            f"{name} compares the images of a batch and needs {smallest} or more "
             f"(regularizer.min_images); got {micro_batch_size}. Increase batch_size and "
             "micro_batch_size."
         )
+
+
+def check_regularizer_image_count(
+    name: str, regularizer: Callable[..., Tensor], n_images: int
+) -> None:
+    """Check that there are enough training images for a regularizer that compares images.
+
+    Args:
+        name: Name of the regularizer.
+        regularizer: Entry of ``REGULARIZERS``; see ``check_regularizer_batch_size``.
+        n_images: Number of training images.
+
+    Raises:
+        InputError: If there are fewer images than the regularizer needs.
+    """
+    smallest = _smallest_image_count(regularizer)
+    if n_images < smallest:
+        raise InputError(
+            f"{name} compares the images of a batch and needs {smallest} or more "
+            f"(regularizer.min_images); got {n_images} training images. Give more images, or "
+            "remove the regularizer."
+        )
+
+
+def _smallest_image_count(regularizer: Callable[..., Tensor]) -> int:
+    """Return the smallest number of images that a regularizer compares, or 0 if it does not."""
+    setting = signature(regularizer).parameters.get("min_images")
+    return max(2, setting.default) if setting else 0

@@ -121,6 +121,24 @@ def warn_unannotated_labels(names: Sequence[str], known: Flags) -> None:
         )
 
 
+def warn_labels_without_positives(names: Sequence[str], targets: Tensor, known: Tensor) -> None:
+    """Warn if no training image is positive for a label that has known targets.
+
+    Args:
+        names: Labels, length c.
+        targets: Targets in [0, 1] of n images, ``(n, c)``; at least 0.5 is positive.
+        known: True where the target is known, ``(n, c)``.
+    """
+    has_no_positive = known.any(dim=0) & ~(known & (targets >= 0.5)).any(dim=0)
+    without = [name for name, none in zip(names, has_no_positive.tolist(), strict=True) if none]
+    if without:
+        warnings.warn(
+            f"{len(without)} of {len(names)} labels ({_first_names_in_user_warning(without)}) have "
+            "no positive image; the fit has only negative images of them.",
+            stacklevel=4,
+        )
+
+
 def warn_labels_without_texts(names: Sequence[str], targets: Array) -> None:
     """Warn if no text mentions a label.
 

@@ -24,10 +24,13 @@ def check_vocabulary_can_change(name: str, method: Method) -> None:
         ConfigError: If the method supports only the labels that it was fitted on.
     """
     if not method.open_vocabulary:
+        cause, remedy = "", ", or use an open-vocabulary method such as zero_shot or recover_match"
+        if type(method).open_vocabulary:
+            cause = ", because its context is class-specific"
+            remedy = " with method.class_specific=false"
         raise ConfigError(
             f"with_names requires an open-vocabulary method; {name} supports only the labels of "
-            "the fit. Fit the recognizer again, or use an open-vocabulary method such as zero_shot "
-            "or recover_match."
+            f"the fit{cause}. Fit the recognizer again{remedy}."
         )
 
 

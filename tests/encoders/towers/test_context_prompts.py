@@ -118,6 +118,11 @@ def test_a_context_that_leaves_no_room_for_a_label_is_refused_with_the_numbers(k
         encoder(model(kind, **text), length=9)
 
 
+def test_a_label_that_the_tokenizer_cuts_off_is_refused_without_a_shorter_context():
+    with pytest.raises(ConfigError, match=r" 16 or more tokens of 'sea .*'\. Use a shorter label"):
+        encoder(model(), ["sea " * 40], length=1)
+
+
 @pytest.mark.parametrize("length", [0, -1, 2.0])
 def test_a_number_of_context_vectors_below_1_is_refused(length):
     with pytest.raises(ConfigError, match="must be an integer, 1 or more; got"):

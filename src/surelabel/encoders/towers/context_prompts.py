@@ -156,11 +156,14 @@ class ContextPromptTextEncoder:
         lengths = text_token_mask(tokens).sum(dim=1).tolist()
         longest = max(range(len(lengths)), key=lengths.__getitem__, default=None)
         if longest is not None and lengths[longest] + self.length > limit:
+            room = limit - lengths[longest]  # 0 if the tokenizer cuts the label off
+            or_more = "" if room else " or more"
+            context = f"Use a context of at most {room} vectors, or a" if room else "Use a"
             raise ConfigError(
                 f"A context and a label must together have at most {limit} tokens, the context "
                 f"length of the text tower; got a context of {self.length} and "
-                f"{lengths[longest]} tokens of {sentences[longest]!r}. Use a context of at most "
-                f"{max(0, limit - lengths[longest])} vectors, or a shorter label."
+                f"{lengths[longest]}{or_more} tokens of {sentences[longest]!r}. {context} shorter "
+                "label."
             )
 
     def _encode_sentences(self, rows: Tensor, contexts: Tensor, index: Tensor) -> Tensor:
