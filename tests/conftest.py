@@ -11,10 +11,8 @@ from types import SimpleNamespace
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
-import torch
 from hypothesis import settings
 
-torch.set_num_threads(1)
 settings.register_profile("surelabel", deadline=None, derandomize=True)  # the same on every run
 settings.load_profile("surelabel")
 
@@ -38,6 +36,18 @@ def pytest_collection():
     gc.freeze()
     gc.enable()
     return result
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread():
+    """Use one thread, whatever the environment says.
+
+    The process of xdist that distributes the tests imports this file as well. It needs no torch,
+    and the other processes start after this file is imported.
+    """
+    import torch
+
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,6 +1,6 @@
 """The short form of the kills; the long form is run by hand."""
 
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
@@ -8,11 +8,9 @@ import pytest
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="worker processes are found in /proc")
-def test_a_killed_run_of_tag_loses_no_finished_block_and_resumes():
+def test_a_killed_run_of_tag_loses_no_finished_block_and_resumes(monkeypatch, capsys):
     script = Path(__file__).with_name("kills_while_tagging.py")
-    result = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=120
-    )
-    assert result.returncode == 0, result.stderr
-    (outputs,) = result.stdout.splitlines()
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    runpy.run_path(str(script), run_name="__main__")
+    (outputs,) = capsys.readouterr().out.splitlines()
     assert outputs.startswith("tag --out: 1 kills of running processes, ")

@@ -4,7 +4,6 @@ from math import ceil, log
 
 import numpy as np
 from scipy.special import rel_entr
-from scipy.stats import binom
 
 from surelabel.arrays import Array
 
@@ -39,7 +38,7 @@ def bentkus_p_values(risk_sums: Array, counts: Array, level: float) -> Array:
     low, high = np.floor(risk_sums) + 1, n + 1
     while (low < high).any():  # the ratio is quasi-convex in t and has its minimum at an integer
         t = np.floor((low + high) / 2)
-        is_rising = binom.cdf(t, n, level) * (t - risk_sums) >= _bentkus_mean_gap(t, n, level)
+        is_rising = _binomial_cdf(t, n, level) * (t - risk_sums) >= _bentkus_mean_gap(t, n, level)
         low, high = np.where(is_rising, low, np.minimum(t + 1, high)), np.where(is_rising, t, high)
     ratio = _bentkus_mean_gap(low, n, level) / np.maximum(low - risk_sums, ROUNDING)
     return np.where(is_below_level, np.clip(ratio, 0, 1), 1.0)
@@ -68,5 +67,12 @@ def hoeffding_sample_size(risk: float, level: float, confidence: float) -> int |
 
 def _bentkus_mean_gap(t: Array, n: Array, level: float) -> Array:
     """Return E[max(t - B, 0)] for binomial variables B of n trials and whole numbers t."""
-    gap: Array = t * binom.cdf(t - 1, n, level) - n * level * binom.cdf(t - 2, n - 1, level)
-    return gap
+    return t * _binomial_cdf(t - 1, n, level) - n * level * _binomial_cdf(t - 2, n - 1, level)
+
+
+def _binomial_cdf(t: Array, n: Array, level: float) -> Array:
+    """Return P(B <= t) for binomial variables B of n trials."""
+    from scipy.stats import binom  # slow to import, and used for guarantees only
+
+    probabilities: Array = binom.cdf(t, n, level)
+    return probabilities

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from surelabel.arrays import Array, validate_target_arrays
 from surelabel.errors import ConfigError, InputError
@@ -192,7 +192,7 @@ def paired_t_interval(
     tail = _bootstrap_tail_probability(level)
     if len(array) < 2:
         return ConfidenceInterval(float(array.mean()), float("nan"), float("nan"))
-    half_width = student.ppf(1 - tail, len(array) - 1) * array.std(ddof=1) / np.sqrt(len(array))
+    half_width = stdtrit(len(array) - 1, 1 - tail) * array.std(ddof=1) / np.sqrt(len(array))
     mean = array.mean()
     return ConfidenceInterval(float(mean), float(mean - half_width), float(mean + half_width))
 
