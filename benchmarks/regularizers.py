@@ -55,6 +55,8 @@ GRIDS = {  # weights of each regularizer, by method
         **dict.fromkeys(("knowledge", "outlier"), WEIGHTS_OF_TEXTS),
     },
 }
+START = {"coop": {"initial_context": "a photo of a"}}  # settings: training starts at zero-shot
+LEARNING_RATES = {"coop": 0.002}
 SPLITS = ("validation", "test")
 METRICS = {
     "Brier skill %": lambda logits, y: 100 * brier_skill(expit(logits), y),
@@ -81,7 +83,8 @@ def measure(method, form, weight, seed):
     settings = {"exclude": new} if regularizer == "outlier" else {}
     settings |= {"similarity": similarity} if similarity else {}
     run = Run(
-        method=Choice(method),
+        method=Choice(method, START.get(method, {})),
+        learning_rate=LEARNING_RATES.get(method),
         regularizer=Choice(regularizer, settings) if weight else None,
         regularizer_weight=weight,
         seed=seed,

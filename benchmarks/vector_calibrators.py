@@ -48,8 +48,8 @@ def compare_dac(encoder, n_images, seeds):
         rng = np.random.default_rng(seed)
         order = rng.permutation(len(train.names))
         fit_names, new_names = ([train.names[i] for i in half] for half in np.split(order, 2))
-        overrides = [f"encoder.name={encoder}", "method.name=coop", f"seed={seed}"]
-        run = load_run(overrides=[*overrides, "calibrator.name=dac"])
+        overrides = [f"encoder.name={encoder}", f"seed={seed}", "calibrator.name=dac", *COOP]
+        run = load_run(overrides=overrides)
         rows = rng.permutation(len(train))[:n_images]
         fitted = Recognizer(run, fit_names).fit(train.take(rows)).calibrate(validation)
         more = fitted.with_names(new_names)
@@ -92,6 +92,7 @@ def compare_adaptive_temperature(encoder, n_images, seeds):
 
 
 SPLITS = ("train", "validation", "test")
+COOP = ("method.name=coop", "method.initial_context=a photo of a", "learning_rate=0.002")
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)

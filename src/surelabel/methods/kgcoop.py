@@ -1,7 +1,9 @@
 """KgCoOp: CoOp with a penalty on the distance from the frozen text vectors."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from surelabel.encoders import Encoder
 from surelabel.methods.coop import CoOp
 
 
@@ -15,8 +17,8 @@ class KgCoOp(CoOp):
     Args:
         encoder: Encoder of images and texts.
         names: Labels. Synonyms of one label are separated by ``|``.
-        initial_context: Words whose token embeddings initialize the context, such as "a photo of
-            a". If empty, the context vectors are random.
+        initial_context: Words whose token embeddings initialize the context. If empty, the context
+            vectors are random.
         context_length: Number of context vectors that are initialized at random, >= 1. If None, the
             context is initialized by ``initial_context``, or has 16 vectors if this is empty.
         class_specific: Whether each label has its own context. Other labels then need another fit.
@@ -27,19 +29,34 @@ class KgCoOp(CoOp):
 
     Source:
         Yao et al., Visual-Language Prompt Tuning with Knowledge-Guided Context Optimization,
-        CVPR 2023, arXiv:2303.13283. The weight is that of the authors.
+        CVPR 2023, arXiv:2303.13283. The weight and the initial context are those of the authors.
 
     Differs:
-        As for ``coop``. The authors initialize the context by "a photo of a" and train 100 epochs
-        with batches of 128 images.
+        As for ``coop``. The authors train 100 epochs with batches of 128 images.
 
         The pairs below are the mAP of the first 40 labels and of the others, on the validation
         images of scenes-80, as for ``coop``, with 10 epochs. With tiny-vit and tiny-rn, zero-shot
-        has 53.4, 49.3 and 52.7, 49.5. The default has 53.4, 49.1 and 53.0, 48.8: the regularizer
-        keeps the mAP of the other labels, and most of the gain of ``coop`` is lost. At a learning
-        rate of 0.02, the mAP is 53.5, 49.1 and 53.0, 48.8. With "a photo of a", it is 53.5, 49.3
-        with tiny-vit at 0.02, and 52.7, 49.5 with tiny-rn at 0.002. With a weight of 1, it is 53.2,
-        48.9 with tiny-rn.
+        has 53.4, 49.3 and 52.7, 49.5. The regularizer keeps the scores near zero-shot: the default
+        has 53.5, 49.3 with tiny-vit, and at a learning rate of 0.002 the mAP is 52.7, 49.5 with
+        tiny-rn. With 16 random vectors, it is 53.5, 49.1 and 53.0, 48.8, and with these and a
+        weight of 1, 53.2, 48.9 with tiny-rn.
     """
 
-    recipe = replace(CoOp.recipe, regularizers={"knowledge": 8.0})
+    recipe = replace(CoOp.recipe, learning_rate=0.02, regularizers={"knowledge": 8.0})
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        names: Sequence[str],
+        *,
+        initial_context: str = "a photo of a",
+        context_length: int | None = None,
+        class_specific: bool = False,
+    ):
+        super().__init__(
+            encoder,
+            names,
+            initial_context=initial_context,
+            context_length=context_length,
+            class_specific=class_specific,
+        )
