@@ -6,6 +6,8 @@ TRAINED := build/weights
 SHIPPED := src/surelabel/encoders/weights
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 
+unexport PYTHONDONTWRITEBYTECODE # the suite starts many processes, which share compiled modules
+
 .PHONY: setup demo test check fix docs weights collection
 
 # Install the package and its tools, with the pinned versions, into .venv.
