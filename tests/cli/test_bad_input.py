@@ -421,7 +421,7 @@ CASES = {
     ),
     "a label longer than the context": (
         label_longer_than_the_context,
-        r"at most 32 tokens.* context of 4 and 32 or more tokens of 'word .* Use a shorter label\.",
+        r"at most 32 tokens.* context of 16 and 32 or more tokens of 'word .* a shorter label\.",
     ),
     "covariances in batches of one image": (
         [*FIT, "--regularizer", "class_covariance", "--set", "batch_size=1", "--out", "new"],

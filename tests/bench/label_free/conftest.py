@@ -1,5 +1,7 @@
 """A dozen images and few rows, so that the whole comparison takes seconds."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -70,5 +72,6 @@ def fewer_rows():
 
 @pytest.fixture(scope="module")
 def measured(images, folder, fewer_rows):
-    with pytest.warns(UserWarning, match="tailor makes only"):
+    with pytest.warns(UserWarning, match="tailor makes only"):  # noqa: PT031
+        warnings.filterwarnings("ignore", message=".* have no positive image")
         return LABEL_FREE.measure(ComparisonTask(images, PLAN, ResultCache(folder / "cache")))

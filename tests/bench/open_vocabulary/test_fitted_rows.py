@@ -1,5 +1,7 @@
 from types import SimpleNamespace
 
+import pytest
+
 from surelabel.bench.open_vocabulary.fitted_rows import (
     predictions_of_fitted_row,
     run_of_fitted_row,
@@ -8,6 +10,7 @@ from surelabel.bench.result_cache import ResultCache
 from surelabel.recognizer import Recognizer
 
 
+@pytest.mark.filterwarnings("ignore:.* have no positive image")
 def test_the_time_of_a_row_is_that_of_fitting_calibration_and_prediction(
     archive, small, tmp_path, monkeypatch
 ):

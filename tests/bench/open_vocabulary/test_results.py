@@ -36,6 +36,8 @@ from surelabel.evaluation import evaluate_unseen_classes
 from surelabel.methods import METHODS
 from surelabel.recognizer import Recognizer
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* have no positive image")
+
 EACH, COSTS = deepcopy(plans.TABLES), dict(plans.COST_ROWS)  # before a fixture leaves some out
 ROWS = [(heading, title) for heading, rows in EACH.items() for title in rows]
 
