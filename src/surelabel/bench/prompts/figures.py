@@ -143,8 +143,14 @@ def _draw_covariance_by_group(axes: Axes, results: PromptResults, groups: Sequen
         axes.barh(positions, means, 0.38, color=colour, label=variant)
     axes.set_yticks(np.arange(len(pairs)) + 0.2, [f"{a}, {b}" for a, b in pairs])
     axes.invert_yaxis()
-    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.06), "ncol": 2}
-    axes.legend(**below, frameon=False, labelcolor=TEXT, fontsize=9)
+    axes.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.06),
+        ncol=2,
+        frameon=False,
+        labelcolor=TEXT,
+        fontsize=9,
+    )
     _title_plot(axes, "mean absolute difference")
 
 
