@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from surelabel.encoders import Encoder
-from surelabel.errors import ConfigError
 from surelabel.links import Link
 from surelabel.methods.interface import Method, TrainingRecipe
+from surelabel.methods.prompt_tuning.residual_adapter import ResidualAdapter
 from surelabel.methods.text_scoring.score_level import initial_score_level
 from surelabel.methods.zero_shot import ZeroShot
 from surelabel.records import Features
@@ -59,19 +58,8 @@ class ClipAdapter(Method):
         templates: str | Sequence[str] = "one",
     ):
         super().__init__()
-        if not 0 <= ratio <= 1:
-            raise ConfigError(f"ratio must be in [0, 1]; got {ratio}.")
-        if reduction < 1:
-            raise ConfigError(f"reduction must be 1 or more; got {reduction}.")
-        self.ratio = ratio
         self.zero_shot = ZeroShot(encoder, names, templates=templates)
-        hidden = max(1, encoder.width // reduction)
-        self.network = nn.Sequential(
-            nn.Linear(encoder.width, hidden, bias=False),
-            nn.ReLU(),
-            nn.Linear(hidden, encoder.width, bias=False),
-            nn.ReLU(),
-        )
+        self.network = ResidualAdapter(encoder.width, ratio=ratio, reduction=reduction)
         self.log_slope = nn.Parameter(torch.zeros(()))
         self.bias = nn.Parameter(torch.zeros(()))
 
@@ -84,7 +72,5 @@ class ClipAdapter(Method):
 
     def forward(self, features: Features) -> Tensor:
         """Return the scores ``(n, c)`` of ``features.pooled`` ``(n, d)``."""
-        pooled = features.pooled
-        blended = self.ratio * self.network(pooled) + (1 - self.ratio) * pooled
-        scores = self.zero_shot(Features(F.normalize(blended, dim=-1)))
+        scores = self.zero_shot(Features(self.network(features.pooled)))
         return self.log_slope.exp() * scores + self.bias

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError
@@ -17,6 +17,7 @@ from surelabel.methods.prompt_tuning.region_scores import (
     region_score_maps,
     softmax_region_weights,
 )
+from surelabel.methods.prompt_tuning.residual_adapter import ResidualAdapter
 from surelabel.methods.text_scoring.score_domains import reference_score_domain
 from surelabel.methods.text_scoring.score_level import ScoreLevel
 from surelabel.methods.text_scoring.text_scorer import TextScorer
@@ -110,11 +111,8 @@ class T2IPAL(Method):
         super().__init__()
         if not 0 <= spatial_scale < math.inf:
             raise ConfigError(f"spatial_scale must be 0 or more; got {spatial_scale}.")
-        for setting, value in (("ratio", ratio), ("prototype_weight", prototype_weight)):
-            if not 0 <= value <= 1:
-                raise ConfigError(f"{setting} must be in [0, 1]; got {value}.")
-        if reduction < 1:
-            raise ConfigError(f"reduction must be 1 or more; got {reduction}.")
+        if not 0 <= prototype_weight <= 1:
+            raise ConfigError(f"prototype_weight must be in [0, 1]; got {prototype_weight}.")
         self.text_scorer = TextScorer(encoder, names)
         self.global_context, self.local_context = (
             LearnedContext(encoder, names, words=initial_context, length=context_length)
@@ -122,14 +120,8 @@ class T2IPAL(Method):
         )
         self.prototypes = ClassVectors(names, self.text_scorer.texts)
         self.learning_rate_scales = {"prototypes": PROTOTYPE_RATE}
-        hidden = max(1, encoder.width // reduction)
-        self.adapter = nn.Sequential(
-            nn.Linear(encoder.width, hidden, bias=False),
-            nn.ReLU(),
-            nn.Linear(hidden, encoder.width, bias=False),
-            nn.ReLU(),
-        )
-        self.spatial_scale, self.ratio = spatial_scale, ratio
+        self.adapter = ResidualAdapter(encoder.width, ratio=ratio, reduction=reduction)
+        self.spatial_scale = spatial_scale
         self.prototype_weight = prototype_weight
         self.level = ScoreLevel()
         self.to(self.text_scorer.texts.device)
@@ -183,16 +175,11 @@ class T2IPAL(Method):
     ) -> Tensor:
         weights = softmax_region_weights(patches, local_texts, scale=self.spatial_scale)
         regions = F.normalize(weights.transpose(1, 2) @ patches, dim=-1)  # (n, c, d)
-        whole = self.text_scorer(self._adapt(pooled), global_texts)
-        local, prototype = self._region_scores(self._adapt(regions), local_texts, prototypes)
+        whole = self.text_scorer(self.adapter(pooled), global_texts)
+        local, prototype = self._region_scores(self.adapter(regions), local_texts, prototypes)
         eta = self.prototype_weight
         scores: Tensor = (1 - eta) * (whole + local) / 2 + eta * prototype
         return scores
-
-    def _adapt(self, vectors: Tensor) -> Tensor:
-        """Return unit vectors ``(…, d)``, blended with the output of the adapter."""
-        blended = self.ratio * self.adapter(vectors) + (1 - self.ratio) * vectors
-        return F.normalize(blended, dim=-1)
 
     def _region_scores(
         self, regions: Tensor, local_texts: Tensor, prototypes: Tensor
