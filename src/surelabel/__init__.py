@@ -17,7 +17,14 @@ if TYPE_CHECKING:
         operating_point,
         tag,
     )
-    from surelabel.records import Images, LabelledFeatures, LabelledImages, Predictions
+    from surelabel.records import (
+        Images,
+        LabelledFeatures,
+        LabelledImages,
+        PairFeatures,
+        Pairs,
+        Predictions,
+    )
     from surelabel.report import report
     from surelabel.retrieval import Index
 
@@ -29,6 +36,8 @@ _MODULE_OF = {
     "Index": "retrieval",
     "LabelledFeatures": "records",
     "LabelledImages": "records",
+    "PairFeatures": "records",
+    "Pairs": "records",
     "Predictions": "records",
     "Recognizer": "recognizer",
     "Run": "config",
@@ -49,6 +58,8 @@ __all__ = [
     "Index",
     "LabelledFeatures",
     "LabelledImages",
+    "PairFeatures",
+    "Pairs",
     "Predictions",
     "Recognizer",
     "Run",

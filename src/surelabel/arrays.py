@@ -37,7 +37,7 @@ def validate_target_arrays(
     if known is not None:
         flags = np.asarray(known)
         check_shapes(targets=(values, "n c"), known=(flags, "n c"))
-        if not np.isin(flags, (0, 1)).all():
+        if flags.dtype != bool and not np.isin(flags, (0, 1)).all():
             raise InputError("known must be True or False for each target; got other values.")
         is_known = is_known & flags.astype(bool)
     check_shapes(targets=(values, "n c"), known=(is_known, "n c"))

@@ -1,11 +1,14 @@
 import csv
 import json
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from surelabel.cli import main
 from surelabel.cli.operating_point_options import describe_operating_point_options_unreached
 from surelabel.data import collection
 from surelabel.decisions import Thresholds
@@ -23,9 +26,10 @@ NOTE = re.compile(
 )
 
 
-@pytest.fixture
-def rare(home, run):
+@pytest.fixture(scope="module")
+def rare_folder(template, cache_folder, tmp_path_factory):
     """Calibrate on 24 images with all labels of the collection; many labels have no positive."""
+    home = shutil.copytree(template, tmp_path_factory.mktemp("rare"), dirs_exist_ok=True)
     test = collection("scenes-80", split="test")
     targets = {Path(p).name: row for p, row in zip(test.paths, test.targets, strict=True)}
     with (home / "all.csv").open("w", newline="") as file:
@@ -33,7 +37,18 @@ def rare(home, run):
         rows.writerow(["path", *test.names])
         for image in sorted((home / "images").iterdir()):
             rows.writerow([f"images/{image.name}", *targets[image.name].astype(int)])
-    assert run("calibrate", "tiny-vit", "all.csv", "--out", "rare").code == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SURELABEL_CACHE", str(cache_folder))
+        patch.chdir(home)
+        done = CliRunner().invoke(main, ["calibrate", "tiny-vit", "all.csv", "--out", "rare"])
+    assert done.exit_code == 0, done.output
+    return home / "rare"
+
+
+@pytest.fixture
+def rare(rare_folder, home):
+    """Load a copy of the recognizer with rare labels; the copy is in the current folder."""
+    shutil.copytree(rare_folder, home / "rare")
     return Recognizer.load("rare")
 
 

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from surelabel.cli.tag import tag
 from surelabel.cli.tag_blocks import TagCounts
 from surelabel.cli.tag_output import format_tags, print_tag_summary
 from surelabel.cli.terminal import Terminal
 from surelabel.data import read_predictions
 from surelabel.recognizer import Recognizer
-from surelabel.records import EncodingStats, Predictions, SkippedImage
+from surelabel.records import UNCERTAINTY_KINDS, EncodingStats, Predictions, SkippedImage
 
 
 def test_a_line_a_image_with_what_is_likelier_than_not(home, run):
@@ -175,6 +176,59 @@ def test_a_last_block_without_a_readable_image_is_skipped(home, run, small_block
     assert "Skipped 8 images that cannot be read:" in done.err
     found = read_predictions("tags.parquet")
     assert (len(found), len(found.skipped)) == (16, 8)
+
+
+def test_the_uncertainty_follows_the_probability_in_brackets_and_is_a_key_of_json(home, run):
+    line = ["tag", "images", "--model", "recognizer", "--top-k", "2"]
+    uncertain = [*line, "--uncertainty", "bernoulli_variance"]
+    text, plain = run(*uncertain), run(*line)
+    assert re.sub(r" \(\S+\)", "", text.out) == plain.out
+    tags = [item for image in json.loads(run(*uncertain, "--json").out) for item in image["tags"]]
+    assert len(re.findall(r" \d\.\d\d \(\S+\)", text.out)) == len(tags) == 48
+    for item in tags:
+        p = item["probability"]
+        assert item["uncertainty"] == pytest.approx(4 * p * (1 - p), abs=1e-5)
+    assert "uncertainty" not in run(*line, "--json").out
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
+def test_a_file_has_the_uncertainty_of_all_blocks(suffix, home, run, small_blocks):
+    line = ["tag", "images", "--model", "recognizer", "--uncertainty", "bernoulli_variance"]
+    assert run(*line, "--out", f"tags.{suffix}").code == 0
+    found = read_predictions(f"tags.{suffix}")
+    p = found.probabilities
+    np.testing.assert_allclose(found.uncertainty, 4 * p * (1 - p), atol=1e-5)
+    assert found.uncertainty_kind == "bernoulli_variance"
+
+
+def test_a_run_resumes_with_the_same_uncertainty_only(home, run, small_blocks):
+    line = ["tag", "images", "--model", "recognizer", "--strict", "--out", "tags.parquet"]
+    uncertain = [*line, "--uncertainty", "bernoulli_variance"]
+    last = sorted((home / "images").iterdir())[-1]
+    content = last.read_bytes()
+    last.write_bytes(b"")
+    assert run(*uncertain).code == 1
+    last.write_bytes(content)
+    refused = run(*line)
+    assert refused.code == 1
+    assert "its options differ from those of this run. Delete " in refused.err
+    done = run(*uncertain)
+    assert "16 were predicted before an interruption." in done.err
+    assert read_predictions("tags.parquet").uncertainty.shape == (24, 4)
+
+
+def test_an_uncertainty_that_the_method_does_not_estimate_is_refused_at_once(home, run):
+    line = ["tag", "images", "--model", "recognizer", "--out", "tags.csv", "--uncertainty"]
+    refused = run(*line, "match_variance")
+    assert (refused.code, refused.out) == (1, "")
+    assert "match_variance needs a method that estimates uncertainty" in refused.err
+    assert not list(home.glob("*.partial"))
+    assert run(*line, "entropy").code == 2
+
+
+def test_the_choices_are_all_kinds_of_uncertainty():
+    (option,) = (parameter for parameter in tag.params if parameter.name == "uncertainty")
+    assert tuple(option.type.choices) == UNCERTAINTY_KINDS
 
 
 @pytest.mark.parametrize("choice", [("--threshold", "0.9"), ("--top-k", "0"), ("--threshold", "0")])

@@ -41,6 +41,19 @@ def test_every_label_has_examples_and_every_image_has_a_label(split):
 
 
 @SPLITS
+def test_a_split_has_captions_of_all_its_images_with_their_relevance(split):
+    pairs = collection("scenes-80", split=split, captions=True)
+    assert list(pairs.paths) == list(collection("scenes-80", split=split).paths)
+    assert np.bincount(pairs.image_rows).tolist() == [
+        len({c.text for c in captions})
+        for captions in read_scenes(bundled_collection_folder("scenes-80", split=split)).captions
+    ]
+    is_own = pairs.image_rows[pairs.relevance.caption_rows] == pairs.relevance.image_rows
+    assert is_own.sum() == len(pairs)
+    assert (pairs.relevance.grades[is_own] == 1).all()
+
+
+@SPLITS
 def test_every_image_is_there_and_no_other(split):
     paths = {Path(p) for p in collection("scenes-80", split=split).paths}
     assert paths == set(bundled_collection_folder("scenes-80", split=split).rglob("*.jpg"))

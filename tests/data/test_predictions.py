@@ -1,7 +1,9 @@
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from surelabel.data.prediction_writing import check_predictions_suffix, write_predictions
 from surelabel.data.predictions import read_predictions
 from surelabel.errors import DataError, InputError
-from surelabel.records import Predictions, SkippedImage
+from surelabel.records import UNCERTAINTY_KINDS, Predictions, SkippedImage
 
 SUFFIXES = [".parquet", ".csv", ".jsonl"]
 NAMES = ["dog", 'the "black" cat', "a,b", "café"]
@@ -278,3 +280,110 @@ def test_predictions_with_other_metadata_are_refused(tmp_path):
         pq.write_table(table.replace_schema_metadata({b"surelabel": text}), tmp_path / "x.parquet")
         with pytest.raises(DataError, match=r"x\.parquet must contain predictions of surelabel"):
             read_predictions(tmp_path / "x.parquet")
+
+
+def uncertain(count=3, *, kind="match_variance"):
+    """Return predictions with uncertainties above 1, as variances can be."""
+    it = predictions(count)
+    return replace(it, uncertainty=it.scores**2 + np.float32(1), uncertainty_kind=kind)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("kind", UNCERTAINTY_KINDS)
+def test_an_uncertainty_that_is_written_is_read_again(tmp_path, suffix, kind):
+    wanted = uncertain(kind=kind)
+    write_predictions(wanted, tmp_path / f"tags{suffix}")
+    found = read_predictions(tmp_path / f"tags{suffix}")
+    assert found.uncertainty.dtype == np.float32
+    np.testing.assert_array_equal(found.uncertainty, wanted.uncertainty)
+    assert found.uncertainty_kind == kind
+    np.testing.assert_array_equal(found.scores, wanted.scores)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_file_without_uncertainty_does_not_mention_it(tmp_path, suffix):
+    write_predictions(predictions(), tmp_path / f"tags{suffix}")
+    assert b"uncertainty" not in (tmp_path / f"tags{suffix}").read_bytes()
+    found = read_predictions(tmp_path / f"tags{suffix}")
+    assert (found.uncertainty, found.uncertainty_kind) == (None, None)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_without_a_readable_image_the_file_is_read_in_spite_of_the_uncertainty(tmp_path, suffix):
+    write_predictions(uncertain(0), tmp_path / f"tags{suffix}")
+    assert len(read_predictions(tmp_path / f"tags{suffix}").skipped) == 1
+
+
+def test_the_uncertainty_is_a_column_for_each_label_and_a_key_in_json_lines(tmp_path):
+    it = uncertain(1)
+    write_predictions(it, tmp_path / "tags.parquet")
+    table = pq.read_table(tmp_path / "tags.parquet")
+    assert [n for n in table.column_names if "uncertainty" in n] == [
+        f"uncertainty:{name}" for name in NAMES
+    ]
+    assert json.loads(table.schema.metadata[b"surelabel"])["uncertainty_kind"] == "match_variance"
+    write_predictions(it, tmp_path / "tags.csv")
+    with (tmp_path / "tags.csv").open(newline="") as file:
+        header, first, skipped = csv.reader(file)
+    assert header[-2:] == ["uncertainty_kind", "skipped"]
+    assert (first[-2], skipped[-2]) == ("match_variance", "")
+    write_predictions(it, tmp_path / "tags.jsonl")
+    line = json.loads((tmp_path / "tags.jsonl").read_text().splitlines()[0])
+    assert line["uncertainty_kind"] == "match_variance"
+    assert line["labels"][2]["uncertainty"] == float(it.uncertainty[0, 2])
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -0.5])
+def test_an_uncertainty_that_is_no_variance_is_not_written(tmp_path, suffix, value):
+    it = uncertain()
+    it.uncertainty[1, 2] = value
+    wanted = rf"Every uncertainty must be finite and at least 0; got {value} for 'a,b' in album/1"
+    with pytest.raises(InputError, match=wanted):
+        write_predictions(it, tmp_path / f"tags{suffix}")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -0.5])
+def test_a_damaged_uncertainty_in_parquet_is_refused(tmp_path, value):
+    write_predictions(uncertain(), tmp_path / "tags.parquet")
+    table = pq.read_table(tmp_path / "tags.parquet")
+    column = table.column_names.index("uncertainty:dog")
+    damaged = table.set_column(column, "uncertainty:dog", pa.array([1, value, 1], pa.float32()))
+    pq.write_table(damaged, tmp_path / "tags.parquet")
+    with pytest.raises(DataError, match="an uncertainty that is negative or not finite"):
+        read_predictions(tmp_path / "tags.parquet")
+    write_predictions(uncertain(), tmp_path / "tags.parquet")
+    table = pq.read_table(tmp_path / "tags.parquet").drop_columns(["uncertainty:café"])
+    pq.write_table(table, tmp_path / "tags.parquet")
+    with pytest.raises(DataError, match="uncertainty:café"):
+        read_predictions(tmp_path / "tags.parquet")
+
+
+LINES = (
+    '{"path": "a", "uncertainty_kind": "residual_error", '
+    '"labels": [{"label": "dog", "score": 1, "probability": 0.5, "uncertainty": 0.25}]}'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (LINES.replace("0.25", "-0.25"), "an uncertainty that is negative"),
+        (LINES.replace("0.25", "NaN"), "no JSON on line 1|negative or not finite"),
+        (LINES.replace('"uncertainty": 0.25', '"odd": 0.25'), "'uncertainty'"),
+        (LINES.replace("residual_error", "entropy"), "uncertainty must be one of"),
+        (f"{LINES}\n{LINES.replace('residual_error', 'match_variance')}", "several values of"),
+        (
+            "path,score:dog,uncertainty:dog,uncertainty_kind,skipped\na,1,-2,residual_error,\n",
+            "an uncertainty that is negative",
+        ),
+        ("path,score:dog,uncertainty_kind,skipped\na,1,residual_error,\n", "given together"),
+        ("path,score:dog,uncertainty:dog,uncertainty_kind,skipped\na,1,2,,\n", "must be one of"),
+        ("path,score:dog,uncertainty:dog,skipped\na,1,2,\n", "given together"),
+    ],
+)
+def test_a_damaged_uncertainty_in_text_is_refused(tmp_path, text, reason):
+    path = tmp_path / ("tags.jsonl" if text.startswith("{") else "tags.csv")
+    path.write_text(text)
+    with pytest.raises(DataError, match=reason):
+        read_predictions(path)

@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from surelabel.data.scene_captions import CAPTION_KINDS, caption_relevance, caption_scene
+from surelabel.data.scene_captions import (
+    CAPTION_KINDS,
+    caption_relevance,
+    caption_scene,
+    sparse_caption_relevance,
+)
 from surelabel.data.scene_words import read_scene_vocabulary
 from surelabel.data.scenes import MIN_VISIBLE_SHARE, SceneSampler
 
@@ -92,6 +97,21 @@ def test_relevance_is_the_share_of_mentioned_objects_that_an_image_shows():
     mentions = [[0], [0, 1], [1, 2, 3]]
     expected = [[1, 1, 1 / 3], [0, 1 / 2, 1], [0, 0, 0]]
     assert np.allclose(caption_relevance(mentions, targets), expected)
+
+
+def test_sparse_relevance_lists_the_same_grades_without_zeros():
+    relevance = sparse_caption_relevance(
+        [[0], [0, 1], [1, 2, 3], [], [3, 3]], [[0, 1], [1, 2, 3], []], n_columns=4
+    )
+    triples = zip(relevance.image_rows, relevance.caption_rows, relevance.grades, strict=True)
+    assert list(triples) == [
+        (0, 0, 1),
+        (0, 1, 1),
+        (0, 2, 1 / 3),
+        (1, 1, 0.5),
+        (1, 2, 1),
+        (1, 4, 1),
+    ]
 
 
 def test_an_image_is_fully_relevant_to_its_own_captions(drawn):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from surelabel.decisions import compute_risk_coverage
+from surelabel.decisions import compute_risk_coverage, risk_coverage_of_errors
 from surelabel.errors import InputError
 
 
@@ -64,3 +64,27 @@ def test_one_image_is_a_curve_of_one_point():
 def test_nothing_known_is_refused():
     with pytest.raises(InputError, match="without a known target"):
         compute_risk_coverage([[1.0]], [[np.nan]])
+
+
+def test_errors_of_decisions_give_the_curve_of_the_same_images(data):
+    logits, targets = data
+    p = expit(logits)
+    doubt = -(p * np.log(p) + (1 - p) * np.log(1 - p)).mean(axis=1)
+    wrong = np.abs((p >= 0.5) - targets).mean(axis=1)
+    found = risk_coverage_of_errors(doubt, wrong)
+    expected = compute_risk_coverage(logits, targets)
+    np.testing.assert_allclose(found.risk, expected.risk)
+    assert found.optimal_area == pytest.approx(expected.optimal_area)
+
+
+def test_the_risk_at_a_coverage_keeps_at_least_that_fraction():
+    curve = risk_coverage_of_errors([1, 2, 3, 4, 5], [0, 0, 1, 1, 1])
+    assert [curve.risk_at(c) for c in (0.2, 0.4, 0.41, 0.8, 1)] == [0, 0, 1 / 3, 1 / 2, 3 / 5]
+    with pytest.raises(InputError, match=r"in \(0, 1\]; got 0"):
+        curve.risk_at(0)
+
+
+@pytest.mark.parametrize(("uncertainty", "error"), [([], []), ([np.nan], [1]), ([1], [np.nan])])
+def test_a_curve_needs_finite_values(uncertainty, error):
+    with pytest.raises(InputError, match="at least one decision with a finite uncertainty"):
+        risk_coverage_of_errors(uncertainty, error)

@@ -16,12 +16,15 @@ from surelabel.losses import binary
 from surelabel.methods import (
     METHODS,
     SCORE_DOMAINS,
+    AddsTrainingLosses,
+    EstimatesPairUncertainty,
     LearnsFromImages,
     LearnsFromTargets,
     LocalizesLabels,
     MatchesRegions,
     Method,
     ScalesLearningRates,
+    ScoresPairs,
     TrainsEncoder,
     TrainsSeveralHeads,
     TunesTexts,
@@ -36,6 +39,7 @@ from surelabel.tables import table_entry_settings
 from surelabel.training import (
     FeatureBatches,
     Objective,
+    PairBatches,
     objective_mean_over_known,
     run_training_loop,
 )
@@ -78,6 +82,7 @@ with_independent_labels = those(
 )
 learning = those(lambda method: method.learns_from == "labels")
 learning_from_texts = those(lambda method: method.learns_from == "texts")
+learning_from_pairs = those(lambda method: method.learns_from == "pairs")
 learning_at_once = those(lambda method: issubclass(method, LearnsFromImages))
 with_heads = those(lambda method: issubclass(method, TrainsSeveralHeads))
 of_pixels = those(lambda method: "pixels" in method.needs)
@@ -184,6 +189,12 @@ def complaint(method, encoder, names):
     return ""
 
 
+def objective_of(it):
+    """Return binary cross-entropy, with the additional losses of the method."""
+    losses = it if isinstance(it, AddsTrainingLosses) else None
+    return Objective(objective_mean_over_known(binary), method=losses)
+
+
 def trained(method, encoder, images, epochs):
     it = made(method, encoder)
     targets = torch.zeros(8, len(NAMES))
@@ -192,7 +203,7 @@ def trained(method, encoder, images, epochs):
     run_training_loop(
         it,
         source,
-        objective=Objective(objective_mean_over_known(binary)),
+        objective=objective_of(it),
         epochs=epochs,
         learning_rate=0.03,
     )
@@ -212,6 +223,7 @@ def test_abilities_are_those_that_needs_and_data_ask_for(method, encoder):
     assert isinstance(it, UsesLadder) == ("ladder" in it.needs)
     assert isinstance(it, TrainsEncoder) == ("pixels" in it.needs)
     learns = [isinstance(it, LearnsFromTargets), isinstance(it, LearnsFromImages)]
+    learns.append(it.learns_from == "pairs" and isinstance(it, ScoresPairs))
     assert sum(learns) == (it.learns_from != "nothing")
     assert it.learns_from not in ("labels", "texts") or isinstance(it, LearnsFromTargets)
     assert not isinstance(it, MatchesRegions) or isinstance(it, LocalizesLabels)
@@ -414,7 +426,7 @@ def test_learns_eight_images_by_heart_and_leaves_the_texts_and_the_encoder_alone
 ):
     before = encoder.encode_labels(NAMES, ["a photo of a {}."]).clone()
     tunes_texts = isinstance(made(method, encoder), TunesTexts)
-    epochs = 40 if "ladder" in method.needs else 150 if tunes_texts else 400
+    epochs = 40 if "ladder" in method.needs else 150 if tunes_texts else 200
     it, targets = trained(method, encoder, images, epochs)
     assert torch.equal(scores(it, images) > 0, targets.bool())
     assert torch.equal(encoder.encode_labels(NAMES, ["a photo of a {}."]), before)
@@ -452,7 +464,7 @@ def trained_on_texts(method, encoder, epochs):
     run_training_loop(
         it,
         FeatureBatches(features, targets, targets == targets, batch_size=8),
-        objective=Objective(objective_mean_over_known(binary)),
+        objective=objective_of(it),
         epochs=epochs,
         learning_rate=0.02,
     )
@@ -479,6 +491,74 @@ def test_training_on_texts_leaves_the_encoder_alone_and_repeats(method, encoder,
     assert torch.equal(encoder.encode_labels(NAMES, ["a photo of a {}."]), before)
     assert torch.equal(scores(first, images), scores(second, images))
     assert not torch.allclose(scores(first, images), scores(made(method, encoder), images))
+
+
+CAPTION_IMAGES = torch.tensor([0, 0, 1, 2, 3, 4, 5, 6])  # image of each sentence
+
+
+def trained_on_pairs(method, encoder, images, epochs):
+    it, texts = made(method, encoder), encoder.encode_sentence_tokens(list(SENTENCES))
+    run_training_loop(
+        it,
+        PairBatches(images(it, range(7)), texts, CAPTION_IMAGES, torch.arange(8), batch_size=8),
+        objective=objective_of(it),
+        epochs=epochs,
+        learning_rate=0.02,
+    )
+    return it, texts
+
+
+@learning_from_pairs
+@pytest.mark.filterwarnings("ignore:.*(variance|probabilit)")
+def test_learns_eight_captions_by_heart(method, encoder, images):
+    it, texts = trained_on_pairs(method, encoder, images, epochs=150)
+    with torch.no_grad():
+        found = it.pair_scores(images(it, range(7)), texts)
+    assert torch.equal(found.argmax(0), CAPTION_IMAGES)
+
+
+@learning_from_pairs
+@pytest.mark.filterwarnings("ignore:.*(variance|probabilit)")
+def test_training_on_pairs_leaves_the_encoder_alone_and_repeats(method, encoder, images):
+    before = encoder.encode_labels(NAMES, ["a photo of a {}."]).clone()
+    first, second = (trained_on_pairs(method, encoder, images, epochs=3)[0] for _ in range(2))
+    assert torch.equal(encoder.encode_labels(NAMES, ["a photo of a {}."]), before)
+    assert torch.equal(scores(first, images), scores(second, images))
+    assert not torch.allclose(scores(first, images), scores(made(method, encoder), images))
+
+
+@learning_from_pairs
+def test_a_pair_is_scored_without_the_others(method, encoder, images):
+    it, texts = made(method, encoder), encoder.encode_sentence_tokens(list(SENTENCES))
+    both = [it.pair_scores]
+    if isinstance(it, EstimatesPairUncertainty):
+        both.append(it.pair_variances)
+    short = Features(
+        texts.pooled[1:3], patches=texts.patches[1:3], patch_mask=texts.patch_mask[1:3]
+    )
+    for function in both:
+        with torch.no_grad():
+            together = function(images(it, range(8)), texts)
+            alone = function(images(it, [5]), short)
+        assert together.shape == (8, 8)
+        assert together.isfinite().all()
+        torch.testing.assert_close(together[5:6, 1:3], alone, atol=1e-5, rtol=1e-5)
+
+
+@learning_from_pairs
+def test_labels_are_scored_like_their_sentences(method, encoder, images):
+    it = made(method, encoder)
+    sentences = [f"a photo of a {name}." for name in NAMES]
+    with torch.no_grad():
+        found = it.pair_scores(images(it, range(8)), encoder.encode_sentence_tokens(sentences))
+    torch.testing.assert_close(found, scores(it, images), atol=2e-2, rtol=2e-2)
+
+
+@learning_from_pairs
+def test_pairs_can_be_learned_without_labels(method, encoder, images):
+    it = method(encoder, [])
+    assert scores(it, images).shape == (8, 0)
+    assert it.pair_scores(images(it, [1]), encoder.encode_sentence_tokens(["a lion"])).numel() == 1
 
 
 @pytest.fixture(scope="module")

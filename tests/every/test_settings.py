@@ -30,7 +30,7 @@ RANGE = re.compile(
     rf"(?P<sign>>=|>|\babove) (?P<limit>{NUMBER})"
     rf"|\bin (?P<left>[\[(])(?P<low>{NUMBER}), (?P<high>{NUMBER})(?P<right>[\])])"
 )
-ANY_NUMBER = {"margin", "seed"}  # settings without a range
+ANY_NUMBER = {"initial_bias", "margin", "seed"}  # settings without a range
 NAMES = ["lion", "guitar", "pizza", "bus"]
 
 

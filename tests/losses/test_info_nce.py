@@ -129,3 +129,17 @@ def test_an_empty_batch_costs_nothing(shape):
 def test_a_temperature_out_of_range_is_refused(wrong):
     with pytest.raises(ConfigError, match=r"temperature must be in \[1e-06, 1000000\]; got"):
         info_nce(torch.zeros(1, 1), torch.zeros(1, 1), torch.ones(1, 1) > 0, temperature=wrong)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.1])
+def test_the_tolerance_to_false_negatives_equals_the_recorded_one(temperature):
+    path = Path(__file__).parents[1] / "golden/variational.json"
+    recorded = json.loads(path.read_text())["tolerance"]
+    similarities = double(recorded["S"]).requires_grad_()
+    targets, known = torch.eye(4, dtype=torch.float64), torch.ones(4, 4, dtype=torch.bool)
+    (4 * info_nce(similarities, targets, known, temperature=temperature)).backward()
+    of_positive = similarities.grad.diagonal().abs()
+    of_false_negatives = (similarities.grad * double(recorded["false_negative_mask"])).sum(1).abs()
+    assert (of_positive - of_false_negatives).tolist() == pytest.approx(
+        recorded[f"contrastive_tau_{temperature}"], rel=1e-10
+    )

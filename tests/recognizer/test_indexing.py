@@ -12,11 +12,15 @@ from surelabel.retrieval import Index
 SAVED_INDEX = Path(__file__).parents[1] / "saved" / "0.1.0" / "index"
 
 
+@pytest.fixture(scope="module")
+def few():
+    return tuple(collection("scenes-80", split="test").paths[:4])
+
+
 @pytest.fixture
-def images(tmp_path, monkeypatch):
+def images(few, tmp_path, monkeypatch):
     monkeypatch.setenv("SURELABEL_CACHE", str(tmp_path / "cache"))
     (tmp_path / "images").mkdir()
-    few = collection("scenes-80", split="test").paths[:4]
     return [str(shutil.copy(path, tmp_path / "images")) for path in few]
 
 
@@ -124,7 +128,8 @@ def test_a_broken_image_whose_name_is_no_text_is_skipped_again(images, recognize
         assert (len(made.index), [skipped.path for skipped in made.skipped]) == (4, [odd])
 
 
-def test_an_index_of_version_1_becomes_current_without_new_predictions(tmp_path):
+def test_an_index_of_version_1_becomes_current_without_new_predictions(tmp_path, monkeypatch):
+    monkeypatch.setenv("SURELABEL_CACHE", str(tmp_path / "cache"))
     folder = shutil.copytree(SAVED_INDEX, tmp_path / "index")
     before = Index.open(folder).search("lion & !car", k=40)
     recognizer = Recognizer.zero_shot(
@@ -153,3 +158,13 @@ def test_a_wrong_root_changes_nothing(images, recognizer, tmp_path):
     with pytest.raises(DataError, match=r"all files are missing.*give the new root folder"):
         index_images_with_recognizer(tmp_path / "index", recognizer, images, root=tmp_path / "no")
     assert (tmp_path / "index" / "index.json").read_bytes() == before
+
+
+def test_the_labels_of_an_index_are_read_with_their_aliases_if_they_were_recorded(images, tmp_path):
+    recognizer = Recognizer.zero_shot("tiny-vit", ["lion", "guitar|violin"])
+    index_images_with_recognizer(tmp_path / "old", recognizer, images)
+    assert read_names_for_indexing(tmp_path / "old") == ["lion", "guitar"]
+    index_images_with_recognizer(tmp_path / "new", recognizer, images, model="tiny-vit")
+    assert read_names_for_indexing(tmp_path / "new") == recognizer.names_with_aliases
+    index_images_with_recognizer(tmp_path / "old", recognizer, images, model="tiny-vit")
+    assert read_names_for_indexing(tmp_path / "old") == recognizer.names_with_aliases

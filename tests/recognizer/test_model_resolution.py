@@ -4,6 +4,7 @@ import pytest
 
 from surelabel.errors import InputError, UnknownName
 from surelabel.recognizer import Recognizer, resolve_model
+from surelabel.recognizer.model_resolution import absolute_model_name
 
 
 @pytest.fixture
@@ -49,3 +50,15 @@ def test_a_template_is_for_an_encoder_only(saved):
 def test_what_is_neither_folder_nor_encoder_is_told_that_both_are_taken():
     with pytest.raises(UnknownName, match=r"not an encoder.*saved recognizer is accepted too, but"):
         resolve_model("tiny-vitt", ["lion"])
+
+
+def test_the_path_in_a_model_argument_becomes_absolute(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "weights.pt").touch()
+    assert absolute_model_name("mine") == str(tmp_path / "mine")
+    assert absolute_model_name("local-dir:mine/encoder") == f"local-dir:{tmp_path}/mine/encoder"
+    assert absolute_model_name("onnx:a.onnx") == f"onnx:{tmp_path}/a.onnx"
+    assert absolute_model_name("ViT-B-16/weights.pt") == f"ViT-B-16/{tmp_path}/weights.pt"
+    for name in ("tiny-vit", "ViT-B-16/openai", "hf-hub:owner/name", "timm:resnet50"):
+        assert absolute_model_name(name) == name

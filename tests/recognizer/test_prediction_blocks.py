@@ -20,12 +20,16 @@ from surelabel.recognizer.prediction_blocks import (
 NAMES = ["lion", "guitar", "apple"]
 
 
+@pytest.fixture(scope="module")
+def paths():
+    return tuple(collection("scenes-80", split="test").paths[:7])
+
+
 @pytest.fixture
-def images(tmp_path, monkeypatch):
+def images(paths, tmp_path, monkeypatch):
     """Seven images, of which the second and the third cannot be read."""
     monkeypatch.setenv("SURELABEL_CACHE", str(tmp_path / "cache"))
     (tmp_path / "images").mkdir()
-    paths = collection("scenes-80", split="test").paths[:7]
     copies = [str(shutil.copy(path, tmp_path / "images")) for path in paths]
     for path in copies[1:3]:
         open(path, "wb").close()

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 
 from surelabel.recognizer.prediction_joining import join_prediction_blocks
@@ -53,3 +55,13 @@ def test_blocks_without_logits_have_none_when_joined(tmp_path):
     blocks = [Predictions(path, NAMES, scores, features=vectors) for path in "ab"]
     joined = join_prediction_blocks(iter(blocks), n_images=2, folder=tmp_path)
     assert joined.logits is None
+
+
+def test_uncertainties_of_blocks_are_joined_in_order(tmp_path):
+    blocks = [
+        replace(b, uncertainty=b.scores**2, uncertainty_kind="match_variance")
+        for b in (block("a", "bb"), block(skipped=["c"]), block("d"))
+    ]
+    joined = join_prediction_blocks(iter(blocks), n_images=4, folder=tmp_path)
+    np.testing.assert_array_equal(joined.uncertainty, joined.scores**2)
+    assert (joined.uncertainty.shape, joined.uncertainty_kind) == ((3, 2), "match_variance")

@@ -77,3 +77,15 @@ def test_another_method_is_named_with_its_settings():
         tag(paths, labels, method="tiles", heigth=2)
     with pytest.raises(NotFitted, match="tailor must be fitted on images first"):
         tag(paths, labels, method="tailor")
+
+
+def test_tags_have_an_uncertainty_if_a_kind_is_requested():
+    path = collection("scenes-80", split="test").paths[0]
+    (with_kind,) = tag(path, labels=["lion", "car"], uncertainty="bernoulli_variance")
+    (without,) = tag(path, labels=["lion", "car"])
+    for item in with_kind:
+        p = item["probability"]
+        assert item.pop("uncertainty") == pytest.approx(4 * p * (1 - p), abs=1e-5)
+    assert with_kind == without
+    with pytest.raises(ConfigError, match="residual_error needs a method that estimates"):
+        tag(path, labels=["lion"], uncertainty="residual_error")

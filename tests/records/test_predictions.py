@@ -1,4 +1,5 @@
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -54,6 +55,30 @@ def test_probabilities_need_something_that_calibrated_them():
 def test_one_path_per_row_and_one_name_per_column_are_needed():
     with pytest.raises(InputError, match=r"\(1, 2\); got \(1, 1\)"):
         Predictions(["a"], ["x", "y"], np.zeros((1, 1), np.float32))
+
+
+def test_values_and_kind_of_the_uncertainty_are_given_together_and_in_shape():
+    scores = np.zeros((1, 2), np.float32)
+    with pytest.raises(InputError, match="together; got uncertainty_kind None with values"):
+        Predictions(["a"], ["x", "y"], scores, uncertainty=scores)
+    with pytest.raises(InputError, match="got uncertainty_kind 'residual_error' without values"):
+        Predictions(["a"], ["x", "y"], scores, uncertainty_kind="residual_error")
+    with pytest.raises(InputError, match=r"bernoulli_variance, .*; got 'entropy'"):
+        Predictions(["a"], ["x", "y"], scores, uncertainty=scores, uncertainty_kind="entropy")
+    with pytest.raises(InputError, match=r"uncertainty must have axes \(n, c\)"):
+        Predictions(
+            ["a"], ["x", "y"], scores, uncertainty=scores[:, :1], uncertainty_kind="residual_error"
+        )
+
+
+def test_predictions_with_uncertainty_have_the_same_table_and_name_the_kind(predictions):
+    uncertain = replace(
+        predictions, uncertainty=predictions.scores**2, uncertainty_kind="residual_error"
+    )
+    assert "uncertainty='residual_error'" in repr(uncertain)
+    assert "uncertainty" not in repr(predictions)
+    assert "residual_error" in uncertain._repr_html_()
+    assert uncertain.to_pandas().equals(predictions.to_pandas())
 
 
 def test_the_repr_counts_images_labels_and_skipped_images_and_names_the_calibration(predictions):

@@ -1,6 +1,7 @@
 """Synthetic evaluations: random images, and targets sampled from the probabilities."""
 
 from dataclasses import replace
+from functools import cache
 from io import BytesIO
 
 import numpy as np
@@ -137,19 +138,28 @@ def evaluation_of():
     return evaluation
 
 
+@cache
+def noise_files(side):
+    """Return the contents of twelve PNG files of noise, some of them oblong."""
+    random, files = np.random.default_rng(1), []
+    for i in range(12):
+        pixels = random.integers(0, 256, (8, 8 + i % 3 * 4, 3), dtype=np.uint8)
+        size, file = (side + i % 3 * side // 2, side), BytesIO()
+        Image.fromarray(pixels).resize(size, Image.Resampling.BICUBIC).save(file, "PNG")
+        files.append(file.getvalue())
+    return files
+
+
 @pytest.fixture
 def images(tmp_path):
     """Makes files of noise, some of them oblong."""
 
     def drawn(count, side=64):
-        random = np.random.default_rng(1)
         (tmp_path / "images").mkdir(exist_ok=True)
-        paths = [str(tmp_path / "images" / f"{i:04}.png") for i in range(count)]
-        for i, path in enumerate(paths[:12]):
-            pixels = random.integers(0, 256, (8, 8 + i % 3 * 4, 3), dtype=np.uint8)
-            size = (side + i % 3 * side // 2, side)
-            Image.fromarray(pixels).resize(size, Image.Resampling.BICUBIC).save(path)
-        return paths
+        paths = [tmp_path / "images" / f"{i:04}.png" for i in range(count)]
+        for path, content in zip(paths, noise_files(side), strict=False):
+            path.write_bytes(content)
+        return [str(path) for path in paths]
 
     return drawn
 

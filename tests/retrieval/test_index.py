@@ -19,7 +19,7 @@ from scipy.special import expit
 from surelabel.errors import DataError, InputError, NotFitted, UnknownName
 from surelabel.features.cache import content_hash_for_cache
 from surelabel.records import Predictions, SkippedImage
-from surelabel.retrieval import Index, Query
+from surelabel.retrieval import Index, IndexRecognizer, Query
 
 SAVED_INDEX = Path(__file__).parents[1] / "saved" / "0.1.0" / "index"
 NAMES = ["apple", "fork", "knife", "süße 🍎"]
@@ -681,3 +681,47 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(DataError, match="cannot be written"):
         Index.create(tmp_path / "file" / "index", predictions())
+
+
+def test_the_name_of_the_recognizer_stays_until_another_is_recorded(tmp_path):
+    logits = np.zeros((2, 2), np.float32)
+    named = IndexRecognizer("tiny-vit", ("x", "y|z"))
+    made = Predictions(["/a.jpg", "/b.jpg"], ["x", "y"], logits, logits, "by hand")
+    index = Index.create(tmp_path / "index", made, recognizer=named)
+    index.remove(["/a.jpg"])
+    index.add(replace(made, paths=["/c.jpg", "/d.jpg"]))
+    index.upgrade()
+    assert Index.open(tmp_path / "index").recognizer == index.recognizer == named
+    moved = replace(named, model="/moved")
+    index.upgrade(moved)
+    assert Index.open(tmp_path / "index").recognizer == moved
+    assert Index.open(tmp_path / "index").paths == ["/b.jpg", "/c.jpg", "/d.jpg"]
+
+
+def test_vectors_and_paths_of_rows_are_those_of_the_rows_that_were_not_removed(tmp_path):
+    logits = np.zeros((40, 1), np.float32)
+    vectors = np.arange(80, dtype=np.float16).reshape(40, 2)
+    paths = [f"/{row}.jpg" for row in range(40)]
+    made = Predictions(paths, ["x"], logits, logits, "by hand", features=vectors)
+    index = Index.create(tmp_path / "index", made)
+    index.add(replace(made, paths=[f"/new{path}" for path in paths], features=vectors + 80))
+    index.remove(["/0.jpg", "/39.jpg", "/new/3.jpg"])
+    np.testing.assert_array_equal(
+        np.concatenate(list(index.image_vectors())),
+        np.delete(np.concatenate([vectors, vectors + 80]), [0, 39, 43], axis=0),
+    )
+    rows = [76, 0, 37, 38, 40, 41, 5]
+    assert index.paths_of_rows(rows) == [index.paths[row] for row in rows]
+    assert index.vector_width == 2
+
+
+def test_an_index_of_0_1_0_records_no_recognizer_and_can_record_one(tmp_path):
+    shutil.copytree(SAVED_INDEX, tmp_path / "index")
+    index = Index.open(tmp_path / "index")
+    assert index.recognizer is None
+    expected = [(hit.path, hit.probability) for hit in index.search(index.names[0])]
+    named = IndexRecognizer("tiny-vit", tuple(index.names))
+    index.upgrade(named)
+    opened = Index.open(tmp_path / "index")
+    assert opened.recognizer == named
+    assert [(hit.path, hit.probability) for hit in opened.search(index.names[0])] == expected

@@ -1,6 +1,7 @@
 """index.json: what is in it comes back, and what cannot be in it is refused by name."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from surelabel.records import Predictions, SkippedImage
 from surelabel.retrieval import Index
 from surelabel.retrieval.index_manifest import (
     IndexManifest,
+    IndexRecognizer,
     check_index_manifest_folder,
     load_index_manifest,
     next_shard_number_in_index_manifest,
@@ -34,6 +36,10 @@ def test_what_is_saved_is_loaded(tmp_path):
     )
     save_index_manifest(tmp_path, contents)
     assert load_index_manifest(tmp_path) == contents
+    assert "recognizer" not in json.loads((tmp_path / "index.json").read_text())
+    named = replace(contents, recognizer=IndexRecognizer("tiny-vit", ("ä|å", "b")))
+    save_index_manifest(tmp_path, named)
+    assert load_index_manifest(tmp_path) == named
 
 
 @pytest.mark.parametrize(
@@ -52,6 +58,11 @@ def test_what_is_saved_is_loaded(tmp_path):
         ({"version": 1.5}, "version must be a whole number"),
         ({"root": "images"}, "root must be an absolute path"),
         ({"root": None}, "root must be an absolute path"),
+        ({"recognizer": "tiny-vit"}, "string indices"),
+        ({"recognizer": {"model": "tiny-vit"}}, "'labels' is missing"),
+        ({"recognizer": {"model": 3, "labels": ["x", "y"]}}, "recognizer must have the name"),
+        ({"recognizer": {"model": "tiny-vit", "labels": "xy"}}, "recognizer must have the name"),
+        ({"recognizer": {"model": "tiny-vit", "labels": ["x"]}}, "recognizer must have 2 labels"),
     ],
 )
 def test_a_field_of_another_kind_is_refused(listed, change, message):

@@ -40,8 +40,13 @@ from surelabel.data import (
     label_captions,
     read_captions,
     read_feature_archive,
+    read_graded_relevance,
     read_labels,
+    read_pair_archive,
+    read_pairs,
     read_predictions,
+    read_relevance,
+    relevant_captions,
     write_predictions,
 )
 from surelabel.data.label_names import parse_label_names, read_label_names
@@ -58,7 +63,7 @@ from surelabel.encoders.prompts.templates import prompt_templates
 from surelabel.errors import SurelabelError
 from surelabel.features.cache import FeatureCache
 from surelabel.recognizer import Recognizer
-from surelabel.records import Captions, LabelledImages, Predictions, SkippedImage
+from surelabel.records import Captions, LabelledImages, Pairs, Predictions, SkippedImage
 from surelabel.retrieval import Index
 from surelabel.training import Checkpoint
 
@@ -183,6 +188,55 @@ def read_all_captions(folder):
             check_message(error)
 
 
+PAIR_FILES = {
+    "coco.json": '{"images": [{"id": 4, "file_name": "0.png"}, {"id": 7, "file_name": "1.png"}], '
+    '"annotations": [{"id": 1, "image_id": 4, "caption": "a dog"}, '
+    '{"id": 2, "image_id": 7, "caption": "cats"}]}',
+    "pairs.csv": 'image,caption\n0.png,"a dog, a cat"\n1.png,cats\n',
+    "pairs.jsonl": '{"image": "0.png", "captions": ["a dog", "cats"], "caption_ids": [1, "x"], '
+    '"image_id": 4}\n',
+    "scenes.jsonl": '{"path": "0.png", "labels": ["dog", "cat"], "captions": [{"text": "a dog", '
+    '"mentions": ["dog"]}]}\n{"path": "1.png", "labels": ["cat"], "captions": [{"text": "both", '
+    '"mentions": ["dog", "cat"]}]}\n',
+    "flickr.token": "0.png#0\ta dog\n0.png#1\ttwo cats\n",
+    "relevance.json": '{"4": [1, 2], "7": [2]}',
+    "graded.csv": "image_id,caption_id,relevance\n4,1,1\n7,2,0.25\n",
+}
+
+
+def write_pairs(folder):
+    """Write images with captions in every format, both forms of relevance, and an archive."""
+    for name, text in PAIR_FILES.items():
+        (folder / name).write_text(text)
+    for name in ("0.png", "1.png"):
+        Image.new("RGB", (4, 4)).save(folder / name)
+    np.savez(
+        folder / "pairs.npz",
+        image_features=np.eye(2, 4),
+        text_features=np.eye(3, dtype=np.float32),
+        image_rows=np.array([0, 1, 1]),
+    )
+
+
+def read_all_pairs(folder):
+    pairs = Pairs(["0.png", "1.png"], ["a dog", "cats"], [0, 1], [4, 7], [1, 2])
+    readers = [
+        lambda file=file: read_pairs(file).take([0]).with_noise(0.5, seed=0)
+        for file in sorted(folder.glob("*.*"))
+        if file.suffix not in (".npz", ".png")
+    ]
+    for read in (
+        *readers,
+        lambda: relevant_captions(pairs, read_relevance(folder / "relevance.json")),
+        lambda: read_graded_relevance(folder / "graded.csv", pairs),
+        lambda: read_pair_archive(folder / "pairs.npz"),
+    ):
+        try:
+            read()
+        except SurelabelError as error:
+            check_message(error)
+
+
 def write_feature_archive(folder):
     generator = np.random.default_rng(0)
     arrays = {
@@ -301,6 +355,11 @@ READERS = {
     ),
     "labels voc": MutatedReader(write_voc, read_labels, (".xml",)),
     "captions": MutatedReader(write_captions, read_all_captions),
+    "pairs": MutatedReader(
+        write_pairs,
+        read_all_pairs,
+        (".json", ".csv", ".jsonl", ".token", ".npz"),
+    ),
     "feature archive": MutatedReader(
         write_feature_archive, lambda folder: read_feature_archive(folder / "vectors.npz")
     ),

@@ -71,3 +71,40 @@ def test_loss_and_penalty_of_several_heads_are_means():
     assert loss.item() == pytest.approx(sum(one.item() for one, _ in each) / 3)
     assert penalty.item() == pytest.approx(3 * (1.5 + 6 - 1) / 3)
     assert Objective(objective_mean_over_known(binary)).mean_over_heads(heads, batch())[1] is None
+
+
+class MethodWithLosses:
+    """Method whose additional loss is the number of known targets."""
+
+    def training_losses(self, targets, known):
+        return known.sum() * 0.25
+
+
+def test_losses_of_the_method_are_part_of_the_penalty():
+    objective = Objective(objective_mean_over_known(binary), method=MethodWithLosses())
+    loss, penalty = objective(torch.zeros(1, 2), batch())
+    assert penalty.item() == 0.5
+    assert loss.item() == pytest.approx(0.6931, abs=1e-4)
+    heads = objective.mean_over_heads(torch.zeros(3, 1, 2), batch())
+    assert [value.item() for value in heads] == pytest.approx([loss.item(), 0.5])
+    both = Objective(
+        objective_mean_over_known(binary),
+        [(lambda step: step.targets.sum(), 3.0)],
+        method=MethodWithLosses(),
+    )
+    assert both(torch.zeros(1, 2), batch())[1].item() == 3.5
+
+
+def test_the_captions_of_a_batch_are_the_texts_of_a_regularizer():
+    steps = []
+    objective = Objective(
+        objective_mean_over_known(binary),
+        [(lambda step: steps.append(step) or step.scores.sum(), 1.0)],
+        texts=torch.zeros(2, 3),
+    )
+    pairs = Batch(
+        Features(torch.ones(1, 3)), batch().targets, batch().known, texts=Features(torch.ones(2, 3))
+    )
+    objective(torch.zeros(1, 2), pairs)
+    objective(torch.zeros(1, 2), batch())
+    assert [step.texts.sum().item() for step in steps] == [6.0, 0.0]

@@ -63,7 +63,12 @@ def load_benchmark_scenes(split: str, *, quick: bool) -> AnnotatedScenes:
 
 
 def render_benchmark_scenes(split: str, *, domain: str, count: int) -> LabelledImages:
-    """Render scenes with 80 labels into the cache folder, or read the images of an earlier call.
+    """Return the annotated images of :func:`render_benchmark_scene_captions`."""
+    return render_benchmark_scene_captions(split, domain=domain, count=count).images
+
+
+def render_benchmark_scene_captions(split: str, *, domain: str, count: int) -> AnnotatedScenes:
+    """Render scenes with 80 labels into the cache folder, or read those of an earlier call.
 
     Args:
         split: ``train``, ``validation`` or ``test``.
@@ -73,4 +78,4 @@ def render_benchmark_scenes(split: str, *, domain: str, count: int) -> LabelledI
     """
     folder = default_feature_cache_folder() / "scenes" / f"scenes-80-{domain}-{split}-{count}"
     seed = BENCHMARK_COLLECTIONS["scenes-80"][split].seed
-    return read_scenes(write_scenes(folder, count=count, seed=seed, domain=domain)).images
+    return read_scenes(write_scenes(folder, count=count, seed=seed, domain=domain))

@@ -201,3 +201,33 @@ def bench_prompts_command(
     plan = plan_with_epochs(datasets, plan, ResultCache(f"{out}/cache"), terminal.seed or 0)
     terminal.print_status(prompt_workload(plan))
     run_comparison(terminal, PROMPTS, datasets, plan, out, task="Fitting")
+
+
+@comparison_command("similarity", encoder_option, quick="few images, two seeds and few rows")
+def bench_similarity_command(
+    terminal: Terminal, quick: bool, encoders: tuple[str, ...], out: str
+) -> None:
+    """Compare variational similarity (VACSR) with other losses on images with captions.
+
+    Methods are fitted on captions of generated scenes, also with noisy captions, and evaluated by
+    retrieval between images and captions, uncertainty, other domains, and new labels. The tables
+    follow those of the paper "Variational Adapter for Cross-modal Similarity Representation".
+    """
+    from surelabel.bench import ResultCache
+    from surelabel.bench.similarity import (
+        SIMILARITY,
+        load_caption_splits,
+        similarity_plan_with_epochs,
+    )
+
+    plan = SIMILARITY.quick if quick else SIMILARITY.full
+    datasets = [
+        load_caption_splits(name, plan, quick=quick)
+        for name in _encoders_of_comparison(encoders, quick)
+    ]
+    plan = similarity_plan_with_epochs(datasets, plan, ResultCache(f"{out}/cache"))
+    terminal.print_status(
+        f"{sum(map(plan.n_seeds, plan.fitted_settings()))} fits on captions per encoder, "
+        f"{plan.epochs} epochs each. To resume an interrupted comparison, run the command again."
+    )
+    run_comparison(terminal, SIMILARITY, datasets, plan, out, task="Fitting")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from surelabel.cli import search_evaluation, unseen_labels
+from surelabel.cli import pair_evaluation, search_evaluation, unseen_labels
 from surelabel.cli.input_options import (
     fit_without_labels_on_input_options,
     images_root_input_option,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 )
 @unseen_labels_option
 @search_evaluation_options
+@pair_evaluation.pair_evaluation_options
 @method_input_options
 @images_root_input_option
 @labels_input_option
@@ -53,22 +54,49 @@ def evaluate(
     queries: tuple[str, ...],
     retrieval: bool,
     max_literals: int | None,
+    captions: bool,
+    relevance_files: tuple[str, ...],
     method: str | None,
     settings: tuple[str, ...],
     images_root: str | None,
     names: str | None,
 ) -> None:
-    """Measure the accuracy and the calibration of a recognizer.
+    """Measure the accuracy and the calibration of a recognizer, or retrieval with captions.
 
     MODEL is a saved recognizer or an encoder. DATASET contains annotated images that were used
     neither for fitting nor for calibration. It is an annotation file (CSV, JSON lines, COCO), a
     folder of VOC XML, a split of a collection such as scenes-80:test, or feature vectors (.npz).
+
+    If DATASET contains captions of images (COCO, CSV, JSON lines, a Flickr token file, vectors, or
+    a collection with --captions), retrieval between images and captions is measured instead: R@k,
+    R-Precision, mAP@R and median rank, and how well the uncertainty predicts errors.
     """
     from surelabel.recognizer import resolve_model
     from surelabel.report import check_report_folder, report
 
     if report_folder:
         check_report_folder(report_folder)
+    if pair_evaluation.is_pair_evaluation(
+        dataset, captions=captions, relevance_files=relevance_files
+    ):
+        pair_evaluation.check_pair_evaluation_options(
+            labels=names,
+            method=method,
+            set=settings,
+            unseen=unseen,
+            query=queries,
+            retrieval=retrieval,
+            max_literals=max_literals,
+        )
+        pair_evaluation.run_pair_evaluation(
+            terminal,
+            model,
+            dataset,
+            relevance_files=relevance_files,
+            images_root=images_root,
+            report_folder=report_folder,
+        )
+        return
     unseen_names = parse_labels_input_option(unseen)
     unseen_labels.check_unseen_labels_option(model, names, unseen_names)
     test_set = load_dataset_from_input_options(dataset, images_root)

@@ -1,6 +1,7 @@
 """``surelabel fit``: fit and save a recognizer."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,9 +24,10 @@ from surelabel.cli.terminal import Terminal, with_terminal_options
 from surelabel.cli.terminal_text import join_lines_for_terminal
 
 if TYPE_CHECKING:
+    from surelabel.cli.input_options import TrainingData
     from surelabel.config import Run
     from surelabel.recognizer import LabelledInput, Recognizer
-    from surelabel.records import Images, LabelledTexts
+    from surelabel.records import SkippedImage
 
 
 @click.command()
@@ -61,6 +63,12 @@ if TYPE_CHECKING:
     metavar="K",
     help="Fit on a random sample of DATASET with at least K positive images per label.",
 )
+@click.option(
+    "--caption-noise",
+    type=click.FloatRange(0, 1),
+    metavar="RATIO",
+    help="Fraction of captions to permute at random, for experiments with noisy correspondence.",
+)
 @images_root_input_option
 @labels_input_option
 @max_image_memory_input_option
@@ -77,6 +85,7 @@ def fit(
     regularizer: str | None,
     folds: int | None,
     shots: int | None,
+    caption_noise: float | None,
     images_root: str | None,
     names: str | None,
 ) -> None:
@@ -91,7 +100,13 @@ def fit(
     `surelabel tag`, and --labels. Self-training uses no annotations for fitting or calibration.
 
     A method of texts, such as tai, requires a file of CAPTIONS (text, CSV, COCO, scenes.jsonl) and
-    --labels, and no image. To resume an interrupted fit, run the same command again.
+    --labels, and no image.
+
+    A method of images with captions, such as variational, requires CAPTIONS with images (COCO, CSV,
+    JSON lines, a Flickr token file, scenes-80:train) or vectors (.npz with image_features,
+    text_features and image_rows). --labels is optional; labels are scored like captions.
+
+    To resume an interrupted fit, run the same command again.
     """
     from surelabel.config import load_run
     from surelabel.recognizer import Recognizer, check_saved_recognizer_folder
@@ -113,6 +128,10 @@ def fit(
     training_data = load_training_data_from_input_options(
         resolved_run.method.name, dataset, images_root, given_labels
     )
+    if caption_noise is not None:
+        training_data = add_caption_noise_in_fit_command(
+            terminal, training_data, caption_noise, resolved_run.seed
+        )
     if not model:
         resolved_run = use_vector_encoder_in_fit_command(resolved_run, training_data)
     labels = given_labels or labels_of_fit_data(resolved_run, training_data)
@@ -135,12 +154,13 @@ def fit(
         paths = [path for path in training_data.paths if path not in skipped_paths]
         calibrate_in_fit_command(terminal, recognizer, paths)
     recognizer.save(out)
-    count = len(training_data) - len(skipped)
-    unit = "captions" if isinstance(training_data, LabelledTexts) else "images"
+    count = count_of_fit_data(training_data, skipped)
+    unit = unit_of_fit_data(training_data)
     calibrated = f", calibrated with {folds} folds" if folds else ""
+    labels_text = f" for {len(recognizer.names)} labels" if recognizer.names else ""
     text = (
-        f"Fitted {resolved_run.method.name} on {count} {unit} for {len(recognizer.names)} "
-        f"labels{calibrated}. Saved in {out}."
+        f"Fitted {resolved_run.method.name} on {count} {unit}{labels_text}{calibrated}. "
+        f"Saved in {out}."
     )
     terminal.print_result(
         {"recognizer": out, "names": recognizer.names, unit: count},
@@ -149,10 +169,61 @@ def fit(
     print_tag_skipped_images(skipped)
 
 
+def add_caption_noise_in_fit_command(
+    terminal: Terminal, training_data: "TrainingData", ratio: float, seed: int
+) -> "TrainingData":
+    """Return images with captions of which some are permuted, and print their number.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        training_data: Images with captions, or precomputed vectors of both.
+        ratio: Fraction of the captions that are permuted, in [0, 1].
+        seed: Seed of the permutation.
+
+    Raises:
+        InputError: If the training data are not images with captions.
+    """
+    from surelabel.errors import InputError
+    from surelabel.records import PairFeatures, Pairs
+
+    if not isinstance(training_data, Pairs | PairFeatures):
+        raise InputError(
+            "--caption-noise requires images with captions and a method of pairs, such as "
+            f"variational; got {len(training_data):,} {unit_of_fit_data(training_data)}. Remove "
+            "--caption-noise."
+        )
+    terminal.print_status(
+        f"{int(ratio * len(training_data))} of {len(training_data)} captions are permuted "
+        f"(seed {seed})."
+    )
+    return training_data.with_noise(ratio, seed=seed)
+
+
+def unit_of_fit_data(training_data: "TrainingData") -> str:
+    """Return the unit in which training data are counted: captions or images."""
+    from surelabel.records import LabelledTexts, PairFeatures, Pairs
+
+    is_text = isinstance(training_data, LabelledTexts | Pairs | PairFeatures)
+    return "captions" if is_text else "images"
+
+
+def count_of_fit_data(training_data: "TrainingData", skipped: "Sequence[SkippedImage]") -> int:
+    """Return the number of captions or images that were used, without those of skipped images."""
+    import numpy as np
+
+    from surelabel.records import Pairs
+
+    if not isinstance(training_data, Pairs):
+        return len(training_data) - len(skipped)
+    skipped_paths = {image.path for image in skipped}
+    rows = [row for row, path in enumerate(training_data.paths) if path in skipped_paths]
+    return int((~np.isin(training_data.image_rows, rows)).sum())
+
+
 def sample_shots_in_fit_command(
     terminal: Terminal,
     recognizer: "Recognizer",
-    training_data: "Images | LabelledInput | LabelledTexts",
+    training_data: "TrainingData",
     shots: int,
 ) -> "LabelledInput":
     """Return a few-shot sample of the training data, and print its size and counts.
@@ -160,7 +231,7 @@ def sample_shots_in_fit_command(
     Args:
         terminal: Object that prints results, status lines and progress.
         recognizer: Recognizer with the labels and the seed of the sample.
-        training_data: Annotated images, feature vectors, unlabelled images, or texts with labels.
+        training_data: Training data of any kind.
         shots: Number of positive images per label, >= 1.
 
     Raises:
@@ -170,10 +241,11 @@ def sample_shots_in_fit_command(
 
     from surelabel.data import describe_shots, sample_shots
     from surelabel.errors import InputError
-    from surelabel.records import Images, LabelledTexts
+    from surelabel.records import LabelledFeatures, LabelledImages
 
-    if isinstance(training_data, Images | LabelledTexts):
-        unit = "captions" if isinstance(training_data, LabelledTexts) else "images without labels"
+    if not isinstance(training_data, LabelledImages | LabelledFeatures):
+        unit = unit_of_fit_data(training_data)
+        unit = "images without labels" if unit == "images" else unit
         raise InputError(
             "--shots requires an annotated DATASET, because it samples images by their labels; got "
             f"{len(training_data):,} {unit}. Remove --shots."
@@ -221,6 +293,8 @@ def command_after_fit(recognizer: "Recognizer", out: str) -> str:
         out: Folder of the recognizer.
     """
     calibration = recognizer.calibration
+    if recognizer.method.learns_from == "pairs":
+        return f"Next: surelabel evaluate {out} OTHER_CAPTIONS"
     if calibration is None:
         return f"Next: surelabel calibrate {out} OTHER_DATASET --out {out}"
     if calibration.uses_labels:
@@ -231,29 +305,38 @@ def command_after_fit(recognizer: "Recognizer", out: str) -> str:
     )
 
 
-def use_vector_encoder_in_fit_command(
-    run: "Run", training_data: "Images | LabelledInput | LabelledTexts"
-) -> "Run":
-    """Return the run, with the encoder ``features:WIDTH`` if the data are feature vectors."""
+def use_vector_encoder_in_fit_command(run: "Run", training_data: "TrainingData") -> "Run":
+    """Return the run, with the encoder ``features:WIDTH`` if the data are vectors.
+
+    If the vectors of captions have another width, the setting ``text_width`` of the method is set.
+    """
+    from surelabel.records import PairFeatures
+
     encoder = vector_encoder_of_input_options(training_data)
-    return replace(run, encoder=replace(run.encoder, name=encoder)) if encoder else run
+    if encoder is None:
+        return run
+    method = run.method
+    if isinstance(training_data, PairFeatures):
+        text_width = training_data.text_vectors.shape[1]
+        method = replace(method, settings={"text_width": text_width, **method.settings})
+    return replace(run, encoder=replace(run.encoder, name=encoder), method=method)
 
 
-def labels_of_fit_data(
-    run: "Run", training_data: "Images | LabelledInput | LabelledTexts"
-) -> list[str]:
-    """Return the labels of the training data.
+def labels_of_fit_data(run: "Run", training_data: "TrainingData") -> list[str]:
+    """Return the labels of the training data; images with captions need none.
 
     Args:
         run: Settings of the fit.
-        training_data: Annotated images, feature vectors, unlabelled images, or texts with labels.
+        training_data: Training data of any kind.
 
     Raises:
         InputError: If there are no labels.
     """
     from surelabel.errors import InputError
-    from surelabel.records import Images
+    from surelabel.records import Images, PairFeatures, Pairs
 
+    if isinstance(training_data, Pairs | PairFeatures):
+        return []
     labels = [] if isinstance(training_data, Images) else list(training_data.names)
     if not labels:
         raise InputError(

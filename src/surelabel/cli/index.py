@@ -61,7 +61,7 @@ def index(
     )
     with terminal.progress("Indexing") as progress:
         update = index_images_with_recognizer(
-            folder, recognizer, paths, root=root, progress=progress
+            folder, recognizer, paths, root=root, model=model, progress=progress
         )
     counts = {"added": update.added, "changed": update.changed, "removed": update.removed}
     terminal.print_result(

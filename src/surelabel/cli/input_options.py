@@ -14,7 +14,16 @@ if TYPE_CHECKING:
     from surelabel.cli.terminal import Terminal
     from surelabel.recognizer import LabelledInput, Recognizer
     from surelabel.recognizer.inputs import RecognizerInput
-    from surelabel.records import Images, LabelledImages, LabelledTexts, SkippedImage
+    from surelabel.records import (
+        Images,
+        LabelledImages,
+        LabelledTexts,
+        PairFeatures,
+        Pairs,
+        SkippedImage,
+    )
+
+    TrainingData = Images | LabelledInput | LabelledTexts | Pairs | PairFeatures
 
 DATASET_SUFFIXES = (".csv", ".json", ".jsonl", ".xml", ".npz")
 
@@ -138,6 +147,38 @@ def _load_vectors_from_input_options(path: str, split: str | None = None) -> "La
     return archive.splits[split]
 
 
+def load_pairs_from_input_options(
+    source: str, images_root: str | None = None
+) -> "Pairs | PairFeatures":
+    """Load images with captions, or precomputed vectors of both.
+
+    Args:
+        source: Caption file with images, split of a bundled collection (``scenes-80:train``), or
+            archive of pairs (``pairs.npz``).
+        images_root: Root of relative paths in a caption file. If None, the folder of the caption
+            file is used.
+
+    Raises:
+        DataError: If the source does not exist or cannot be read, or if its captions have no
+            images.
+        UnknownName: If the collection has no such split.
+    """
+    from surelabel.data import COLLECTIONS, collection, read_pair_archive, read_pairs
+    from surelabel.errors import DataError
+
+    name, colon, split = source.rpartition(":")
+    if colon and name in COLLECTIONS:
+        return collection(name, split=split, captions=True)
+    if source in COLLECTIONS:
+        raise DataError(
+            f"A collection needs a split; got {source}. Give one of "
+            f"{', '.join(f'{source}:{split}' for split in COLLECTIONS[source])}."
+        )
+    if source.endswith(".npz"):
+        return read_pair_archive(source)
+    return read_pairs(source, images_root=images_root)
+
+
 def find_images_from_input_options(source: str) -> list[str]:
     """Return the paths of unlabelled images.
 
@@ -170,13 +211,13 @@ def is_dataset_input_option(source: str) -> bool:
 
 def load_training_data_from_input_options(
     method: str, sources: Sequence[str], images_root: str | None, labels: Sequence[str] | None
-) -> "Images | LabelledInput | LabelledTexts":
+) -> "TrainingData":
     """Load the training data of a method.
 
     Args:
         method: Key of the method.
         sources: One annotated dataset or file of captions with images, images if the method is
-            fitted on unlabelled images, or one caption file if it is fitted on texts.
+            fitted on unlabelled images, or one caption file if it is fitted on texts or on pairs.
         images_root: Root of relative paths in an annotation file. If None, the folder
             of the annotation file is used.
         labels: Labels of the option ``--labels``, for which captions are searched.
@@ -188,12 +229,19 @@ def load_training_data_from_input_options(
             that mentions a label; if the method requires images, and the captions have none.
     """
     from surelabel.data import detect_caption_format, find_images, has_captioned_images
-    from surelabel.errors import DataError
+    from surelabel.errors import DataError, InputError
     from surelabel.methods import METHODS
     from surelabel.records import Images
 
     first, *others = sources
     entry = METHODS[method]
+    if entry.learns_from == "pairs":
+        if others:
+            raise InputError(
+                f"{method} requires one file of images with captions; got {len(sources)} "
+                f"arguments. Run `surelabel fit CAPTIONS --method {method} --out FOLDER`."
+            )
+        return load_pairs_from_input_options(first, images_root)
     if entry.learns_from == "texts":
         return _load_captions_from_input_options(method, sources, labels)
     if entry.learns_from == "images" and (others or not is_dataset_input_option(first)):
@@ -303,17 +351,19 @@ def fit_without_labels_on_input_options(
         recognizer.fit(inputs, progress=progress)
 
 
-def vector_encoder_of_input_options(data: "Images | LabelledInput | LabelledTexts") -> str | None:
+def vector_encoder_of_input_options(data: "TrainingData") -> str | None:
     """Return the name of the encoder of feature vectors, or None if the data are others."""
-    from surelabel.records import LabelledFeatures
+    from surelabel.records import LabelledFeatures, PairFeatures
 
+    if isinstance(data, PairFeatures):
+        return f"features:{data.image_vectors.shape[1]}"
     if not isinstance(data, LabelledFeatures):
         return None
     return f"features:{data.features.shape[1]}"
 
 
 def skipped_images_of_input_options(
-    recognizer: "Recognizer", data: "Images | LabelledInput | LabelledTexts"
+    recognizer: "Recognizer", data: "TrainingData"
 ) -> "Sequence[SkippedImage]":
     """Return the images that cannot be read; the features of the other images are cached.
 
@@ -322,9 +372,9 @@ def skipped_images_of_input_options(
         data: Images, feature vectors or texts. For vectors and texts, no image is skipped.
     """
     from surelabel.features import encode_image_files
-    from surelabel.records import LabelledFeatures, LabelledTexts
+    from surelabel.records import LabelledFeatures, LabelledTexts, PairFeatures
 
-    if isinstance(data, LabelledFeatures | LabelledTexts):
+    if isinstance(data, LabelledFeatures | LabelledTexts | PairFeatures):
         return ()
     return encode_image_files(recognizer.encoder, data.paths, cache=recognizer.cache).skipped
 

@@ -41,6 +41,11 @@ from surelabel.cli.terminal import Terminal, with_terminal_options
 @operating_point_options
 @click.option("--top-k", type=int, help="Maximum number of labels per image.")
 @click.option(
+    "--uncertainty",
+    type=click.Choice(["bernoulli_variance", "residual_error", "match_variance"]),
+    help="Add the uncertainty of each label, in brackets after the probability.",
+)
+@click.option(
     "--out",
     callback=validate_terminal_output_path,
     metavar="FILE.{parquet,csv,jsonl}",
@@ -66,6 +71,7 @@ def tag(
     template: str | None,
     threshold: float | None,
     top_k: int | None,
+    uncertainty: str | None,
     out: str | None,
     spreadsheet_safe: bool,
     heat_maps: str | None,
@@ -98,17 +104,25 @@ def tag(
     if heat_maps:
         check_recognizer_can_localize(recognizer)
     fit_without_labels_on_input_options(terminal, recognizer, paths)
+    if uncertainty:
+        recognizer.check_uncertainty(uncertainty)
     thresholds = (
         thresholds_of_operating_point_options(terminal, recognizer, point) if point else threshold
     )
     start, counts = time.perf_counter(), TagCounts()
     labels_to_render: dict[str, list[str]] = {}
     with ExitStack() as stack:
-        partial = open_partial_tags(stack, recognizer, paths, out) if out else None
+        partial = open_partial_tags(stack, recognizer, paths, out, uncertainty) if out else None
         with terminal.progress("Tagging") as progress:
             blocks = counts.count_blocks(
                 predict_tag_blocks(
-                    recognizer, paths, partial, workers=workers, strict=strict, progress=progress
+                    recognizer,
+                    paths,
+                    partial,
+                    uncertainty=uncertainty,
+                    workers=workers,
+                    strict=strict,
+                    progress=progress,
                 )
             )
             if heat_maps:

@@ -54,9 +54,20 @@ class TagCounts:
 
 
 def open_partial_tags(
-    stack: ExitStack, recognizer: "Recognizer", images: Sequence[str], out: str
+    stack: ExitStack,
+    recognizer: "Recognizer",
+    images: Sequence[str],
+    out: str,
+    uncertainty: str | None,
 ) -> "PartialPredictions":
     """Open the finished blocks of ``out`` until the end of ``stack``.
+
+    Args:
+        stack: Stack of context managers, which closes the finished blocks.
+        recognizer: Recognizer of the images.
+        images: Paths of the images.
+        out: Path of the prediction file.
+        uncertainty: Kind of uncertainty that the predictions contain, or None.
 
     Raises:
         DataError: If ``out.partial`` belongs to another run.
@@ -70,7 +81,8 @@ def open_partial_tags(
             images,
             block_size=images_per_prediction_block(recognizer.method),
             recognizer=recognizer.fingerprint,
-            options={"max_image_memory": max_image_memory()},
+            options={"max_image_memory": max_image_memory()}
+            | ({} if uncertainty is None else {"uncertainty": uncertainty}),
         )
     )
 
@@ -80,6 +92,7 @@ def predict_tag_blocks(
     images: Sequence[str],
     partial: "PartialPredictions | None",
     *,
+    uncertainty: str | None,
     workers: int | None,
     strict: bool,
     progress: "Progress | None",
@@ -91,6 +104,7 @@ def predict_tag_blocks(
         images: Paths of the images.
         partial: Finished blocks of an interrupted run, which come first; each new block is added.
             If None, blocks are not stored.
+        uncertainty: Kind of uncertainty that the predictions contain, or None.
         workers: Number of worker processes that decode images.
         strict: Whether to raise an error if an image cannot be read.
         progress: Function called with the number of finished images and the total number of images.
@@ -113,6 +127,7 @@ def predict_tag_blocks(
 
     blocks = recognizer.predict_blocks(
         images[n_finished:],
+        uncertainty=uncertainty,
         workers=workers,
         strict=strict,
         progress=show_progress if progress else None,

@@ -63,11 +63,15 @@ def _tag_results(
 
 
 def format_tags(tags: list[dict[str, Any]]) -> str:
-    """Format tags as ``lion 0.97, bear 0.62``, or as a dash if there are no tags."""
+    """Format tags as ``lion 0.97, bear 0.62``, or as a dash if there are no tags.
+
+    If the tags have an uncertainty, it follows in brackets: ``lion 0.97 (0.12), bear 0.62 (0.94)``.
+    """
     texts = []
     for item in tags:
         score = item["score"] if item["probability"] is None else item["probability"]
-        texts.append(f"{escape_terminal_line(item['label'])} {score:.2f}")
+        uncertainty = f" ({item['uncertainty']:.2g})" if "uncertainty" in item else ""
+        texts.append(f"{escape_terminal_line(item['label'])} {score:.2f}{uncertainty}")
     return ", ".join(texts) or "-"
 
 

@@ -1,11 +1,13 @@
 """Reading and writing of images, labels, captions, predictions and generated scenes."""
 
 from surelabel.data.bundled_collections import COLLECTIONS, collection
+from surelabel.data.captioned_scenes import scene_pairs
 from surelabel.data.captions import (
     CAPTION_FORMATS,
     detect_caption_format,
     has_captioned_images,
     read_captions,
+    read_pairs,
 )
 from surelabel.data.domains import DOMAINS
 from surelabel.data.feature_archives import FeatureArchive, read_feature_archive
@@ -21,6 +23,7 @@ from surelabel.data.labels import (
     label_spellings_to_align,
     read_labels,
 )
+from surelabel.data.pair_archives import is_pair_archive, read_pair_archive
 from surelabel.data.partial_predictions import PartialPredictions, open_partial_predictions
 from surelabel.data.prediction_writing import (
     check_predictions_suffix,
@@ -28,6 +31,8 @@ from surelabel.data.prediction_writing import (
     write_predictions,
 )
 from surelabel.data.predictions import read_predictions
+from surelabel.data.relevance_files import read_graded_relevance, read_relevance
+from surelabel.data.relevant_rows import RelevantRows, relevant_captions, relevant_images
 from surelabel.data.scene_files import read_scenes, write_scenes
 from surelabel.data.text_labels import (
     label_captioned_images,
@@ -50,6 +55,7 @@ __all__ = [
     "VOCABULARIES",
     "FeatureArchive",
     "PartialPredictions",
+    "RelevantRows",
     "Vocabulary",
     "align_to_vocabulary",
     "check_predictions_suffix",
@@ -59,6 +65,7 @@ __all__ = [
     "find_images",
     "has_captioned_images",
     "image_memory_limit",
+    "is_pair_archive",
     "label_captioned_images",
     "label_captions",
     "label_spellings_to_align",
@@ -69,12 +76,19 @@ __all__ = [
     "parse_label_names",
     "read_captions",
     "read_feature_archive",
+    "read_graded_relevance",
     "read_label_names",
     "read_labels",
+    "read_pair_archive",
+    "read_pairs",
     "read_predictions",
+    "read_relevance",
     "read_scenes",
+    "relevant_captions",
+    "relevant_images",
     "remove_unseen_vocabulary_classes",
     "sample_shots",
+    "scene_pairs",
     "split_vocabulary",
     "synthesize_images",
     "template_sentences",

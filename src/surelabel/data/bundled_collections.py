@@ -6,10 +6,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, overload
 
+from surelabel.data.captioned_scenes import scene_pairs
 from surelabel.data.scene_files import AnnotatedScenes, read_scenes, write_scenes
 from surelabel.errors import UnknownName
-from surelabel.records import LabelledImages
+from surelabel.records import LabelledImages, Pairs
 
 
 @dataclass(frozen=True)
@@ -41,14 +43,24 @@ BENCHMARK_COLLECTIONS: dict[str, dict[str, SplitSettings]] = {
 }
 
 
-def collection(name: str, *, split: str) -> LabelledImages:
-    """Return the annotated images of one split of a bundled collection.
+@overload
+def collection(name: str, *, split: str, captions: Literal[False] = False) -> LabelledImages: ...
+
+
+@overload
+def collection(name: str, *, split: str, captions: Literal[True]) -> Pairs: ...
+
+
+def collection(name: str, *, split: str, captions: bool = False) -> LabelledImages | Pairs:
+    """Return the annotated images, or the images with captions, of one split of a collection.
 
     The labels are in the order of the vocabulary.
 
     Args:
         name: Name of the collection, one of ``COLLECTIONS``.
         split: Name of the split: ``train``, ``validation`` or ``test``.
+        captions: If False, the images have labels. If True, they have captions with graded
+            relevance; see :func:`surelabel.data.scene_pairs`.
 
     Raises:
         UnknownName: If the collection or the split does not exist.
@@ -57,8 +69,11 @@ def collection(name: str, *, split: str) -> LabelledImages:
         >>> test = collection("scenes-80", split="test")
         >>> test.targets.shape
         (1000, 80)
+        >>> len(collection("scenes-80", split="test", captions=True).paths)
+        1000
     """
-    return read_scenes(bundled_collection_folder(name, split=split)).images
+    scenes = read_scenes(bundled_collection_folder(name, split=split))
+    return scene_pairs(scenes) if captions else scenes.images
 
 
 def bundled_collection_folder(name: str, *, split: str) -> Path:

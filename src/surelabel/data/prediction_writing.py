@@ -19,7 +19,8 @@ from surelabel.errors import InputError
 from surelabel.files import atomic_file, escape_non_utf8_file_path
 from surelabel.records import Predictions, SkippedImage
 
-SCORE, LOGIT, PROBABILITY = "score:", "logit:", "probability:"  # prefixes of the columns of a label
+# prefixes of the columns of a label
+SCORE, LOGIT, PROBABILITY, UNCERTAINTY = "score:", "logit:", "probability:", "uncertainty:"
 PARQUET_METADATA_KEY = b"surelabel"
 ROWS_PER_GROUP = 8192  # rows of a row group of a Parquet file, at least, except in the last group
 
@@ -33,14 +34,17 @@ def write_predictions(
 
     - A ``.parquet`` file contains all predictions except the image vectors, with one row per
       image. The columns are ``path`` and, for each label NAME, ``score:NAME``, ``logit:NAME`` if
-      there are logits, and ``probability:NAME`` if the logits are calibrated. Labels,
-      calibration, model, version and skipped images are stored as JSON under the key
+      there are logits, ``probability:NAME`` if the logits are calibrated, and
+      ``uncertainty:NAME`` if there is an uncertainty. Labels, calibration, model, version, skipped
+      images and, with an uncertainty, ``uncertainty_kind`` are stored as JSON under the key
       ``surelabel`` of the schema metadata.
     - A ``.csv`` file has the columns of the Parquet file and a column ``skipped``. In the row of
-      a skipped image, this column contains the reason, and the cells of all labels are empty.
+      a skipped image, this column contains the reason, and the cells of all labels are empty. With
+      an uncertainty, the column before ``skipped`` is ``uncertainty_kind``.
     - A ``.jsonl`` file has one line per image,
       ``{"path": …, "labels": [{"label": …, "score": …, "probability": …}, …]}``. The probability
-      is null if the predictions are uncalibrated. The line of a skipped image is
+      is null if the predictions are uncalibrated. With an uncertainty, each label has a key
+      ``uncertainty``, and each line has a key ``uncertainty_kind``. The line of a skipped image is
       ``{"path": …, "skipped": reason}``.
 
     Args:
@@ -52,7 +56,8 @@ def write_predictions(
 
     Raises:
         InputError: If the suffix is not supported, if ``spreadsheet_safe`` is True for another
-            format than CSV, or if a score or logit is not finite.
+            format than CSV, if a score, logit or uncertainty is not finite, or if an uncertainty
+            is negative.
         DataError: If the file cannot be written.
     """
     write_prediction_blocks(
@@ -118,14 +123,22 @@ def _check_finite_predictions(predictions: Predictions) -> Predictions:
     """Return the predictions.
 
     Raises:
-        InputError: If a score or logit is not finite.
+        InputError: If a score, logit or uncertainty is not finite, or an uncertainty is negative.
     """
-    for kind, values in (("score", predictions.scores), ("logit", predictions.logits)):
-        if values is not None and not np.isfinite(values).all():
-            row, column = np.argwhere(~np.isfinite(values))[0]
+    for kind, values, minimum in (
+        ("score", predictions.scores, -np.inf),
+        ("logit", predictions.logits, -np.inf),
+        ("uncertainty", predictions.uncertainty, 0.0),
+    ):
+        if values is None:
+            continue
+        is_valid = np.isfinite(values) & (values >= minimum)
+        if not is_valid.all():
+            row, column = np.argwhere(~is_valid)[0]
             raise InputError(
-                f"Every {kind} must be finite; got {values[row, column]} for "
-                f"{predictions.names[column]!r} in {predictions.paths[row]}. Predict again."
+                f"Every {kind} must be finite{' and at least 0' * (minimum == 0)}; got "
+                f"{values[row, column]} for {predictions.names[column]!r} in "
+                f"{predictions.paths[row]}. Predict again."
             )
     return predictions
 
@@ -150,6 +163,8 @@ def _prediction_table(predictions: Predictions) -> pa.Table:
         parts[LOGIT] = predictions.logits
     if predictions.calibration is not None and predictions.logits is not None:
         parts[PROBABILITY] = predictions.probabilities
+    if predictions.uncertainty is not None:
+        parts[UNCERTAINTY] = predictions.uncertainty
     columns = {"path": pa.array(map(escape_non_utf8_file_path, predictions.paths), pa.string())}
     for index, name in enumerate(predictions.names):
         for prefix, values in parts.items():
@@ -168,6 +183,8 @@ def _write_parquet_blocks(
         "version": version("surelabel"),
         "skipped": [[escape_non_utf8_file_path(s.path), s.reason] for s in skipped],
     }
+    if first.uncertainty_kind is not None:
+        metadata["uncertainty_kind"] = first.uncertainty_kind
     tables = map(_prediction_table, itertools.chain([first], blocks))
     table = next(tables)
     schema = table.schema.with_metadata({PARQUET_METADATA_KEY: json.dumps(metadata)})
@@ -184,7 +201,7 @@ def _write_parquet_blocks(
 def _write_csv_blocks(
     blocks: Iterator[Predictions], skipped: Sequence[SkippedImage], path: Path
 ) -> None:
-    tables = map(_prediction_table, blocks)
+    tables = map(_prediction_csv_table, blocks)
     table = next(tables)
     schema = table.schema.append(pa.field("skipped", pa.string()))
     skipped_columns: dict[str, pa.Array] = {
@@ -198,6 +215,15 @@ def _write_csv_blocks(
         for part in itertools.chain([table], tables):
             writer.write_table(part.append_column("skipped", pa.nulls(part.num_rows, pa.string())))
         writer.write_table(pa.table(skipped_columns))
+
+
+def _prediction_csv_table(predictions: Predictions) -> pa.Table:
+    """Return a table of predictions, in which the kind of the uncertainty is a column."""
+    table = _prediction_table(predictions)
+    if predictions.uncertainty_kind is None:
+        return table
+    kinds = [predictions.uncertainty_kind] * len(predictions)
+    return table.append_column("uncertainty_kind", pa.array(kinds, pa.string()))
 
 
 def _write_jsonl_blocks(
@@ -217,13 +243,18 @@ def _prediction_json_lines(predictions: Predictions) -> Iterator[dict[str, Any]]
     for row, path in enumerate(predictions.paths):
         scores = predictions.scores[row].tolist()
         values = scores if probabilities is None else probabilities[row].tolist()
-        yield {
-            "path": path,
-            "labels": [
-                {"label": name, "score": score, "probability": p if is_calibrated else None}
-                for name, score, p in zip(predictions.names, scores, values, strict=True)
-            ],
-        }
+        labels: list[dict[str, Any]] = [
+            {"label": name, "score": score, "probability": p if is_calibrated else None}
+            for name, score, p in zip(predictions.names, scores, values, strict=True)
+        ]
+        line: dict[str, Any] = {"path": path, "labels": labels}
+        if predictions.uncertainty is not None:
+            line["uncertainty_kind"] = predictions.uncertainty_kind
+            for label, uncertainty in zip(
+                labels, predictions.uncertainty[row].tolist(), strict=True
+            ):
+                label["uncertainty"] = uncertainty
+        yield line
 
 
 _WRITERS: dict[str, BlockWriter] = {

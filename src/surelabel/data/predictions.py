@@ -18,6 +18,7 @@ from surelabel.data.prediction_writing import (
     PARQUET_METADATA_KEY,
     PROBABILITY,
     SCORE,
+    UNCERTAINTY,
     check_predictions_suffix,
 )
 from surelabel.errors import DataError
@@ -89,6 +90,9 @@ def _check_read_predictions(predictions: Predictions) -> None:
         raise ValueError("a score that is not finite")
     if predictions.logits is not None and not (abs(predictions.logits) <= LOGIT_LIMIT).all():
         raise ValueError(f"a logit outside [-{LOGIT_LIMIT}, {LOGIT_LIMIT}]")
+    uncertainty = predictions.uncertainty
+    if uncertainty is not None and not ((uncertainty >= 0) & np.isfinite(uncertainty)).all():
+        raise ValueError("an uncertainty that is negative or not finite")
 
 
 def _first_prediction_error_line(error: Exception) -> str:
@@ -124,6 +128,8 @@ def _read_predictions_parquet(path: Path) -> Predictions:
         calibration=metadata["calibration"],
         model=metadata["model"],
         skipped=tuple(SkippedImage(*skipped) for skipped in metadata["skipped"]),
+        uncertainty=_stack_prediction_columns(table, UNCERTAINTY, metadata["names"]),
+        uncertainty_kind=metadata.get("uncertainty_kind"),
     )
 
 
@@ -133,7 +139,8 @@ def _read_predictions_csv(path: Path) -> Predictions:
     names = [column.removeprefix(SCORE) for column in header if column.startswith(SCORE)]
     if header[:1] != ["path"] or header[-1:] != ["skipped"]:
         raise ValueError("a header without path, score:NAME … and skipped")
-    types = {name: pa.string() if name in ("path", "skipped") else pa.float32() for name in header}
+    texts = ("path", "uncertainty_kind", "skipped")
+    types = {name: pa.string() if name in texts else pa.float32() for name in header}
     table = pacsv.read_csv(
         path,
         parse_options=pacsv.ParseOptions(newlines_in_values=True),
@@ -148,6 +155,9 @@ def _read_predictions_csv(path: Path) -> Predictions:
         raise ValueError("an empty cell in the row of an image that is not skipped")
     scores = _stack_prediction_columns(read_rows, SCORE, names)
     calibrated = any(column.startswith(PROBABILITY) for column in header)
+    has_kind = "uncertainty_kind" in header
+    kinds = read_rows["uncertainty_kind"].to_pylist() if has_kind else []
+    uncertainty = _stack_prediction_columns(read_rows, UNCERTAINTY, names)
     return Predictions(
         paths=read_rows["path"].to_pylist(),
         names=names,
@@ -155,6 +165,8 @@ def _read_predictions_csv(path: Path) -> Predictions:
         logits=_stack_prediction_columns(read_rows, LOGIT, names),
         calibration=UNRECORDED_CALIBRATION if calibrated else None,
         skipped=tuple(skipped),
+        uncertainty=uncertainty if read_rows.num_rows else None,
+        uncertainty_kind=_single_uncertainty_kind(kinds),
     )
 
 
@@ -175,6 +187,8 @@ def _read_predictions_jsonl(path: Path) -> Predictions:
         probabilities[row] = [
             _prediction_probability_or_nan(label["probability"]) for label in line["labels"]
         ]
+    kind = _single_uncertainty_kind([line.get("uncertainty_kind") for line in predicted])
+    uncertainty = [[label["uncertainty"] for label in line["labels"]] for line in predicted if kind]
     calibrated = bool(probabilities.size) and not np.isnan(probabilities).any()
     logits = np.clip(logit(probabilities), -LOGIT_LIMIT, LOGIT_LIMIT).astype(np.float32)
     return Predictions(
@@ -184,6 +198,8 @@ def _read_predictions_jsonl(path: Path) -> Predictions:
         logits=logits if calibrated else None,
         calibration=UNRECORDED_CALIBRATION if calibrated else None,
         skipped=tuple(SkippedImage(s["path"], s["skipped"]) for s in lines if "skipped" in s),
+        uncertainty=np.array(uncertainty, np.float32) if kind else None,
+        uncertainty_kind=kind,
     )
 
 
@@ -195,6 +211,17 @@ def _parse_prediction_line(number: int, text: str) -> dict[str, Any]:
     if not isinstance(line, dict) or "path" not in line or not {"labels", "skipped"} & line.keys():
         raise ValueError(f"no path with labels on line {number}")
     return line
+
+
+def _single_uncertainty_kind(kinds: Sequence[str | None]) -> str | None:
+    """Return the kind of uncertainty of all images, or None if there is no image or no kind.
+
+    Raises:
+        ValueError: If the images have different kinds.
+    """
+    if any(kind != kinds[0] for kind in kinds):
+        raise ValueError("several values of uncertainty_kind")
+    return kinds[0] if kinds else None
 
 
 def _prediction_probability_or_nan(probability: float | None) -> float:

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from surelabel.data.scene_words import Word
 from surelabel.data.scenes import MIN_VISIBLE_SHARE, Scene
+from surelabel.records import Relevance
 
 ICONIC_TEMPLATES = ("a photo of a {}.", "a picture of the {}.", "{}", "a {} in the scene.")
 CAPTION_KINDS = ("iconic", "pair", "full", "paraphrase", "paraphrase")
@@ -84,6 +87,34 @@ def caption_relevance(
         targets.astype(float) @ is_mentioned.T / is_mentioned.sum(axis=1)
     )
     return share
+
+
+def sparse_caption_relevance(
+    mentions: Sequence[Sequence[int]], labels: Sequence[Sequence[int]], *, n_columns: int
+) -> Relevance:
+    """Return the result of :func:`caption_relevance` as a sparse matrix.
+
+    Args:
+        mentions: Vocabulary indices of the objects in each of ``s`` captions.
+        labels: Vocabulary indices of the positive labels of each of n images.
+        n_columns: Number of labels c; all indices are below c.
+    """
+    is_mentioned = _membership_matrix(mentions, n_columns)
+    n_common = (_membership_matrix(labels, n_columns) @ is_mentioned.T).tocsr()
+    n_common.sort_indices()  # in place; `Relevance` sorts the pairs otherwise
+    images, captions = n_common.tocoo().coords
+    n_mentioned = is_mentioned.sum(axis=1, dtype=np.float64)
+    return Relevance(images, captions, n_common.data / n_mentioned[captions])
+
+
+def _membership_matrix(indices: Sequence[Sequence[int]], n_columns: int) -> csr_array:
+    """Return a sparse matrix with 1 at the given columns of each row."""
+    distinct = [sorted(set(row)) for row in indices]
+    starts = np.cumsum([0, *map(len, distinct)], dtype=np.int32)
+    columns = np.fromiter(chain.from_iterable(distinct), np.int32, int(starts[-1]))
+    return csr_array(
+        (np.ones(len(columns), np.float32), columns, starts), shape=(len(distinct), n_columns)
+    )
 
 
 def _join_caption_names(names: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ missed labels of a recognizer on validation images, at many thresholds. From thi
 To add an entry, add one line to the table in ``operating_points.py`` or ``guarantees.py``.
 """
 
+from surelabel.decisions.error_detection import error_auroc
 from surelabel.decisions.guarantee_result import Guarantee
 from surelabel.decisions.guarantees import (
     GUARANTEES,
@@ -23,7 +24,17 @@ from surelabel.decisions.operating_points import (
     precision_operating_point,
     recall_operating_point,
 )
-from surelabel.decisions.risk_coverage import RiskCoverageCurve, compute_risk_coverage
+from surelabel.decisions.risk_coverage import (
+    RiskCoverageCurve,
+    compute_risk_coverage,
+    risk_coverage_of_errors,
+)
+from surelabel.decisions.uncertainty_bins import (
+    UncertaintyBins,
+    bin_by_uncertainty,
+    pearson_correlation,
+    spearman_correlation,
+)
 from surelabel.decisions.validation_record import ValidationRecord, record_validation
 
 __all__ = [
@@ -32,15 +43,21 @@ __all__ = [
     "Guarantee",
     "RiskCoverageCurve",
     "Thresholds",
+    "UncertaintyBins",
     "ValidationRecord",
     "at_most_missed",
     "at_most_missed_on_average",
     "at_most_wrong",
+    "bin_by_uncertainty",
     "compute_risk_coverage",
     "cost_operating_point",
+    "error_auroc",
     "expected_count_operating_point",
     "f1_operating_point",
+    "pearson_correlation",
     "precision_operating_point",
     "recall_operating_point",
     "record_validation",
+    "risk_coverage_of_errors",
+    "spearman_correlation",
 ]

@@ -1,4 +1,4 @@
-"""Risk-coverage curve: error rate of the most certain images."""
+"""Risk-coverage curve: error rate of the most certain decisions or images."""
 
 from dataclasses import dataclass
 
@@ -8,20 +8,24 @@ from scipy.special import entr
 
 from surelabel.arrays import Array
 from surelabel.decisions.input_validation import validate_decision_inputs
+from surelabel.errors import InputError
+from surelabel.shapes import check_shapes
 
 
 @dataclass(frozen=True)
 class RiskCoverageCurve:
-    """Error rate of the most certain images, for each fraction of kept images.
+    """Error rate of the most certain decisions, for each fraction of kept decisions.
+
+    A decision concerns an image with all its labels, a label, or the first match of a query.
 
     Attributes:
-        coverage: Fraction of images that are kept, increasing to 1, ``(n,)``. Images are kept in
-            order of increasing uncertainty.
-        risk: Mean error of the kept images, ``(n,)``. The last value is the mean error of all
-            images.
+        coverage: Fraction of decisions that are kept, increasing to 1, ``(n,)``. Decisions are kept
+            in order of increasing uncertainty.
+        risk: Mean error of the kept decisions, ``(n,)``. The last value is the mean error of all
+            decisions.
         area: Area under the risk-coverage curve (AURC), computed as the mean of ``risk``. If the
-            uncertainty is not informative, the area is close to the mean error of all images.
-        optimal_area: Area if the images are sorted by their error. No other order has a smaller
+            uncertainty is not informative, the area is close to the mean error of all decisions.
+        optimal_area: Area if the decisions are sorted by their error. No other order has a smaller
             area.
     """
 
@@ -29,6 +33,19 @@ class RiskCoverageCurve:
     risk: Array
     area: float
     optimal_area: float
+
+    def risk_at(self, coverage: float) -> float:
+        """Return the mean error if at least a given fraction of the decisions is kept.
+
+        Args:
+            coverage: Fraction of kept decisions, in (0, 1].
+
+        Raises:
+            InputError: If ``coverage`` is not in (0, 1].
+        """
+        if not 0 < coverage <= 1:
+            raise InputError(f"coverage must be in (0, 1]; got {coverage}. Use 0.8 for 80 %.")
+        return float(self.risk[np.searchsorted(self.coverage, coverage - 1e-12)])
 
 
 def compute_risk_coverage(
@@ -75,14 +92,48 @@ def compute_risk_coverage(
     p, y, known = p[is_labelled], y[is_labelled], known[is_labelled]
     uncertainty = np.mean(entr(p) + entr(1 - p), axis=1, where=known)
     error = np.mean(np.abs((p >= 0.5) - y), axis=1, where=known)
-    _, group, size = np.unique(uncertainty, return_inverse=True, return_counts=True)
-    risk = _risk_coverage_running_mean((np.bincount(group, error) / size).repeat(size))
+    return risk_coverage_of_errors(uncertainty, error)
+
+
+def risk_coverage_of_errors(uncertainty: npt.ArrayLike, error: npt.ArrayLike) -> RiskCoverageCurve:
+    """Sort decisions by uncertainty and compute the mean error of the most certain decisions.
+
+    Args:
+        uncertainty: Finite uncertainty of n decisions, ``(n,)``.
+        error: Error of each decision, such as 1 if wrong and 0 if correct, ``(n,)``.
+
+    Returns:
+        The risk-coverage curve and its area. The errors of decisions with equal uncertainty are
+        replaced by their mean, so that the order of these decisions does not change the result.
+
+    Raises:
+        InputError: If the shapes differ, if there is no decision, or if a value is not finite.
+
+    Source:
+        El-Yaniv and Wiener, On the Foundations of Noise-free Selective Classification, JMLR 2010;
+        Geifman and El-Yaniv, Selective Classification for Deep Neural Networks, NeurIPS 2017,
+        arXiv:1705.08500.
+
+    Example:
+        >>> risk_coverage_of_errors([0.1, 0.3, 0.2], [0, 1, 0]).risk.round(2)
+        array([0.  , 0.  , 0.33])
+    """
+    values = np.asarray(uncertainty, dtype=np.float64)
+    errors = np.asarray(error, dtype=np.float64)
+    check_shapes(uncertainty=(values, "n"), error=(errors, "n"))
+    if not values.size or not (np.isfinite(values).all() and np.isfinite(errors).all()):
+        raise InputError(
+            "A risk-coverage curve needs at least one decision with a finite uncertainty and a "
+            f"finite error; got {values.size} decisions. Leave out decisions without these values."
+        )
+    _, group, size = np.unique(values, return_inverse=True, return_counts=True)
+    risk = _risk_coverage_running_mean((np.bincount(group, errors) / size).repeat(size))
     coverage = np.arange(1, len(risk) + 1) / len(risk)
     return RiskCoverageCurve(
         coverage,
         risk,
         float(risk.mean()),
-        float(_risk_coverage_running_mean(np.sort(error)).mean()),
+        float(_risk_coverage_running_mean(np.sort(errors)).mean()),
     )
 
 

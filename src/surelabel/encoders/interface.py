@@ -171,6 +171,9 @@ class Encoder(Protocol):
     def labels_with_untrained_tokens(self, names: Sequence[str]) -> list[str]:
         """Return the labels with at least one token that does not occur in the training texts."""
 
+    def count_cut_tokens(self, sentences: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each sentence beyond the context of the text tower."""
+
     def ood_score(self, pooled: Tensor) -> float:
         """Return the out-of-distribution score of a set of images.
 

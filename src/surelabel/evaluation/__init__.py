@@ -1,4 +1,4 @@
-"""Evaluation of predictions, and estimation of the number of images that a calibrator needs."""
+"""Evaluation of predictions and of retrieval between images and captions."""
 
 from surelabel.evaluation.calibration_budget import CalibrationBudget, estimate_calibration_budget
 from surelabel.evaluation.confidence_intervals import evaluation_confidence_intervals
@@ -11,10 +11,23 @@ from surelabel.evaluation.evaluation_result import (
 )
 from surelabel.evaluation.examples import Example, ExampleLabel
 from surelabel.evaluation.label_coverage import LabelCoverage, measure_label_coverage
+from surelabel.evaluation.label_uncertainty import (
+    LabelUncertainty,
+    SelectiveRisk,
+    UncertaintyEvaluation,
+    evaluate_uncertainties,
+)
 from surelabel.evaluation.labels_per_image import LabelCounts, count_labels_per_image
 from surelabel.evaluation.one_positive_bias import OnePositiveBias, measure_one_positive_bias
+from surelabel.evaluation.pair_comparison import compare_pair_evaluations
+from surelabel.evaluation.pair_direction import PairDirection
+from surelabel.evaluation.pair_evaluation import PairEvaluation, evaluate_pair_scores
 from surelabel.evaluation.ranking_results import RankingMetrics, RankingResults, TopKMetrics
 from surelabel.evaluation.region_maps import RegionMaps
+from surelabel.evaluation.relevance_file_metrics import (
+    RelevanceFileMetrics,
+    evaluate_relevance_file,
+)
 from surelabel.evaluation.search_precision import SearchEvaluation, evaluate_search_precision
 from surelabel.evaluation.uncalibrated import UncalibratedMetrics
 from surelabel.evaluation.unseen_classes import UnseenClassResults, evaluate_unseen_classes
@@ -28,18 +41,28 @@ __all__ = [
     "LabelCooccurrence",
     "LabelCounts",
     "LabelCoverage",
+    "LabelUncertainty",
     "OnePositiveBias",
+    "PairDirection",
+    "PairEvaluation",
     "RankingMetrics",
     "RankingResults",
     "RegionMaps",
+    "RelevanceFileMetrics",
     "SearchEvaluation",
+    "SelectiveRisk",
     "TopKMetrics",
     "UncalibratedMetrics",
+    "UncertaintyEvaluation",
     "UnseenClassResults",
+    "compare_pair_evaluations",
     "count_labels_per_image",
     "estimate_calibration_budget",
+    "evaluate_pair_scores",
     "evaluate_predictions",
+    "evaluate_relevance_file",
     "evaluate_search_precision",
+    "evaluate_uncertainties",
     "evaluate_unseen_classes",
     "evaluation_confidence_intervals",
     "find_label_rows_for_evaluation",

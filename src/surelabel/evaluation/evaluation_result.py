@@ -10,6 +10,7 @@ from surelabel.arrays import Array, Flags
 from surelabel.errors import InputError
 from surelabel.evaluation.calibration_budget import CalibrationBudget
 from surelabel.evaluation.examples import Example, select_evaluation_examples
+from surelabel.evaluation.label_uncertainty import UncertaintyEvaluation
 from surelabel.evaluation.uncalibrated import UncalibratedMetrics, evaluate_uncalibrated
 from surelabel.metrics import (
     PROBABILITY,
@@ -53,6 +54,8 @@ class Evaluation:
         intervals: 95 % bootstrap confidence interval of each main metric, by metric name.
         zero_shot_baseline: Predictions of the unadapted encoder for the same images and labels. If
             None, the evaluated predictions are the baseline, or the baseline was not computed.
+        uncertainty: Errors against each kind of uncertainty that the recognizer has. If None, the
+            predictions are uncalibrated, or the uncertainty was not evaluated.
     """
 
     predictions: Predictions
@@ -69,6 +72,7 @@ class Evaluation:
     calibration_budget: CalibrationBudget | None = None
     intervals: Mapping[str, ConfidenceInterval] = field(default_factory=dict)
     zero_shot_baseline: Predictions | None = None
+    uncertainty: UncertaintyEvaluation | None = None
 
     def __repr__(self) -> str:
         """Return the main metrics with their intervals and noise floors, as far as computed."""

@@ -1,6 +1,6 @@
 """Example images of an evaluation, selected by the highest and the lowest loss."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +31,7 @@ class ExampleLabel:
 
 @dataclass(frozen=True)
 class Example:
-    """Image of an evaluation with a very high or a very low loss.
+    """Image of an evaluation with a very high or a very low loss or uncertainty.
 
     Attributes:
         path: Path of the image file.
@@ -72,6 +72,23 @@ def select_evaluation_examples(
         for rows in (worst, best)
     )
     return worst_examples, best_examples
+
+
+def build_evaluation_examples(
+    predictions: Predictions, targets: Array, known: Flags, rows: Sequence[int]
+) -> tuple[Example, ...]:
+    """Return the examples of some images, with their labels and losses.
+
+    Args:
+        predictions: Predictions of n images and c labels.
+        targets: Targets in [0, 1], ``(n, c)``.
+        known: True where the target is known, ``(n, c)``.
+        rows: Row of each image.
+    """
+    losses = _example_image_losses(predictions, targets, known)
+    return tuple(
+        _build_evaluation_example(predictions, targets, known, losses, row) for row in rows
+    )
 
 
 def _example_image_losses(predictions: Predictions, targets: Array, known: Flags) -> Array:

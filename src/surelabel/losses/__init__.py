@@ -20,6 +20,7 @@ from torch import Tensor
 from surelabel.links import SPA, Focal, Link, Sigmoid
 from surelabel.losses.asymmetric import asymmetric
 from surelabel.losses.binary import binary
+from surelabel.losses.contrastive import contrastive
 from surelabel.losses.focal import focal, focal_loss_link
 from surelabel.losses.info_nce import info_nce
 from surelabel.losses.multi_matching import multi_matching
@@ -34,6 +35,7 @@ LOSSES: dict[str, Callable[..., Tensor]] = {
     "spa": spa,
 }
 SET_LOSSES: dict[str, Callable[..., Tensor]] = {
+    "contrastive": contrastive,
     "info_nce": info_nce,
     "multi_matching": multi_matching,
     "ranking": ranking,
@@ -42,6 +44,7 @@ SET_LOSSES: dict[str, Callable[..., Tensor]] = {
 LINK_OF_LOSS: dict[str, Callable[..., Link] | None] = {
     "asymmetric": Focal,
     "binary": Sigmoid,
+    "contrastive": None,
     "focal": focal_loss_link,
     "info_nce": None,
     "multi_matching": None,
@@ -56,6 +59,7 @@ __all__ = [
     "SET_LOSSES",
     "asymmetric",
     "binary",
+    "contrastive",
     "focal",
     "focal_loss_link",
     "info_nce",

@@ -9,18 +9,23 @@ from surelabel.methods.clip_adapter import ClipAdapter
 from surelabel.methods.cocoop import CoCoOp
 from surelabel.methods.coop import CoOp
 from surelabel.methods.coop_matching import CoOpMatching
+from surelabel.methods.cosine_projection import CosineProjection
 from surelabel.methods.crops import Crops
 from surelabel.methods.dense_regions.dense_regions import DenseRegions
 from surelabel.methods.dualcoop import DualCoOp
 from surelabel.methods.dualcoop_matching import DualCoOpMatching
 from surelabel.methods.finetune import FineTune
 from surelabel.methods.interface import (
+    AddsTrainingLosses,
+    EstimatesPairUncertainty,
+    EstimatesUncertainty,
     LearnsFromImages,
     LearnsFromTargets,
     LocalizesLabels,
     MatchesRegions,
     Method,
     ScalesLearningRates,
+    ScoresPairs,
     TrainingRecipe,
     TrainsEncoder,
     TrainsSeveralHeads,
@@ -35,6 +40,7 @@ from surelabel.methods.interface import (
 )
 from surelabel.methods.kgcoop import KgCoOp
 from surelabel.methods.linear import Linear
+from surelabel.methods.probabilistic_embedding import ProbabilisticEmbedding
 from surelabel.methods.recover_match.recover_match import RecoverMatch
 from surelabel.methods.region_statistics.region_statistics import RegionStatistics
 from surelabel.methods.standardized import Standardized
@@ -45,6 +51,8 @@ from surelabel.methods.tailor.tailor import Tailor
 from surelabel.methods.text_scoring.score_domains import SCORE_DOMAINS
 from surelabel.methods.text_scoring.text_scorer import BACKGROUNDS, TextScorer
 from surelabel.methods.tiles import Tiles
+from surelabel.methods.variational.variational import Variational
+from surelabel.methods.variational_tagger import VariationalTagger
 from surelabel.methods.zero_shot import ZeroShot
 
 __all__ = [
@@ -52,14 +60,18 @@ __all__ = [
     "METHODS",
     "SCORE_DOMAINS",
     "T2IPAL",
+    "AddsTrainingLosses",
     "ClipAdapter",
     "CoCoOp",
     "CoOp",
     "CoOpMatching",
+    "CosineProjection",
     "Crops",
     "DenseRegions",
     "DualCoOp",
     "DualCoOpMatching",
+    "EstimatesPairUncertainty",
+    "EstimatesUncertainty",
     "FineTune",
     "KgCoOp",
     "LearnsFromImages",
@@ -68,9 +80,11 @@ __all__ = [
     "LocalizesLabels",
     "MatchesRegions",
     "Method",
+    "ProbabilisticEmbedding",
     "RecoverMatch",
     "RegionStatistics",
     "ScalesLearningRates",
+    "ScoresPairs",
     "Standardized",
     "TaI",
     "TaIPlus",
@@ -84,6 +98,8 @@ __all__ = [
     "UsesFitLabels",
     "UsesLadder",
     "UsesViews",
+    "Variational",
+    "VariationalTagger",
     "ZeroShot",
     "check_method_contract",
     "copy_method_fit",
@@ -96,6 +112,7 @@ METHODS: dict[str, type[Method]] = {
     "cocoop": CoCoOp,
     "coop": CoOp,
     "coop_matching": CoOpMatching,
+    "cosine_projection": CosineProjection,
     "crops": Crops,
     "dense_regions": DenseRegions,
     "dualcoop": DualCoOp,
@@ -103,6 +120,7 @@ METHODS: dict[str, type[Method]] = {
     "finetune": FineTune,
     "kgcoop": KgCoOp,
     "linear": Linear,
+    "probabilistic_embedding": ProbabilisticEmbedding,
     "recover_match": RecoverMatch,
     "region_statistics": RegionStatistics,
     "standardized": Standardized,
@@ -111,5 +129,7 @@ METHODS: dict[str, type[Method]] = {
     "tai_plus": TaIPlus,
     "tailor": Tailor,
     "tiles": Tiles,
+    "variational": Variational,
+    "variational_tagger": VariationalTagger,
     "zero_shot": ZeroShot,
 }

@@ -1,7 +1,6 @@
 """CoOp: context optimization, learned vectors in place of the words before the label."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -63,7 +62,7 @@ class CoOp(Method):
     """
 
     learns_from = "labels"
-    needs: ClassVar[tuple[str, ...]] = ()
+    needs: tuple[str, ...] = ()
     open_vocabulary = True
     recipe = TrainingRecipe(
         epochs=20, batch_size=32, learning_rate=0.01, weight_decay=0.0005, warm_up=0.05

@@ -13,7 +13,7 @@ from surelabel.links import Link
 from surelabel.records import Features
 from surelabel.views import ViewLayout
 
-LearnsFrom = Literal["labels", "images", "texts", "nothing"]
+LearnsFrom = Literal["labels", "images", "texts", "pairs", "nothing"]
 CONTRACT_PAGE = "docs/extending.md"
 
 
@@ -59,9 +59,10 @@ class Method(nn.Module, ABC):
 
     Attributes:
         learns_from: Data that the method is fitted on: ``labels`` (annotated images), ``images``
-            (unlabelled images), ``texts`` (texts with labels, such as captions), or ``nothing`` (no
-            fit). In a fit on texts, ``pooled`` are the vectors of sentences, and ``patches`` with
-            ``patch_mask`` those of their tokens; other parts of ``Features`` are missing.
+            (unlabelled images), ``texts`` (texts with labels, such as captions), ``pairs`` (images
+            with captions, see ``ScoresPairs``), or ``nothing`` (no fit). In features of sentences,
+            ``pooled`` are the vectors of sentences, and ``patches`` with ``patch_mask`` those of
+            their tokens; other parts of ``Features`` are missing.
         needs: Parts of ``Features`` that the method reads in addition to ``pooled``. Parts are
             ``patches`` (plain patches), ``self_aware`` (patches from self-aware attention),
             ``attention`` (between patches), ``trunk`` (``layers[-1]``), ``ladder`` (see
@@ -74,7 +75,7 @@ class Method(nn.Module, ABC):
     """
 
     learns_from: ClassVar[LearnsFrom]
-    needs: ClassVar[tuple[str, ...]]
+    needs: tuple[str, ...]
     open_vocabulary: bool
     recipe: ClassVar[TrainingRecipe]
     image_size: int | None = None
@@ -111,6 +112,76 @@ class LearnsFromTargets(Protocol):
             targets: Targets in [0, 1], ``(n, c)``, for c labels.
             known: True where the target is known, ``(n, c)``.
             link: Link of the loss; its method ``scores`` converts log-odds to scores.
+        """
+
+
+@runtime_checkable
+class ScoresPairs(Protocol):
+    """Method that scores pairs of an image and a sentence; required if it learns from pairs.
+
+    In shapes, n is the number of images, and s is the number of sentences.
+    """
+
+    def pair_scores(self, images: Features, texts: Features) -> Tensor:
+        """Return the score of each image with each sentence, ``(n, s)``, without sampling.
+
+        Args:
+            images: Features of n images.
+            texts: Features of s sentences; ``patches`` are the vectors of their tokens, or None if
+                only the vectors of the sentences are known.
+        """
+
+    def training_pair_scores(self, images: Features, texts: Features) -> Tensor:
+        """Return the scores ``(n, s)`` that are trained; a method may sample them.
+
+        The training loop calls ``training_pair_scores`` in each step.
+
+        Args:
+            images: Features of n images.
+            texts: Features of s sentences.
+        """
+
+
+@runtime_checkable
+class AddsTrainingLosses(Protocol):
+    """Method with loss terms of internal quantities, such as the variance of a latent variable."""
+
+    def training_losses(self, targets: Tensor, known: Tensor) -> Tensor:
+        """Return the weighted sum of the additional loss terms of the last forward pass, a scalar.
+
+        The training loop adds the value to the loss of each step, as to a regularizer.
+
+        Args:
+            targets: Targets in [0, 1] of the last forward pass, ``(n, c)``, or ``(n, s)`` for pairs
+                of n images and s sentences.
+            known: True where the target is known, same shape.
+        """
+
+
+@runtime_checkable
+class EstimatesUncertainty(Protocol):
+    """Method with learned uncertainties of labels; see ``Recognizer.predict``."""
+
+    def residual_errors(self, features: Features) -> Tensor:
+        """Return the expected squared error of each probability, ``(n, c)``, in [0, 1]."""
+
+    def match_variances(self, features: Features) -> Tensor:
+        """Return the variance of the latent similarity, ``(n, c)``, above 0.
+
+        A lower variance means a more reliable match. Only accepted labels can be compared.
+        """
+
+
+@runtime_checkable
+class EstimatesPairUncertainty(Protocol):
+    """Method with learned uncertainties of pairs of an image and a sentence."""
+
+    def pair_variances(self, images: Features, texts: Features) -> Tensor:
+        """Return the variance of the latent similarity of each pair, ``(n, s)``, above 0.
+
+        Args:
+            images: Features of n images.
+            texts: Features of s sentences.
         """
 
 
@@ -315,7 +386,7 @@ def check_method_contract(name: str, method: object) -> None:
     _check_method_members(name, method, REQUIRED_MEMBERS)
     if method.learns_from not in get_args(LearnsFrom):
         raise ConfigError(
-            f"learns_from of method {name} must be labels, images, texts or nothing; got "
+            f"learns_from of method {name} must be labels, images, texts, pairs or nothing; got "
             f"{method.learns_from!r}. See {CONTRACT_PAGE}."
         )
     known_needs = list(MEMBERS_OF_NEED)
@@ -327,6 +398,8 @@ def check_method_contract(name: str, method: object) -> None:
     members = {member for need in method.needs for member in MEMBERS_OF_NEED[need]}
     if method.learns_from in ("labels", "texts") or method_is_student(method):
         members.add("initialize")
+    if method.learns_from == "pairs":
+        members |= {"pair_scores", "training_pair_scores"}
     _check_method_members(name, method, ["forward", *sorted(members)])
 
 

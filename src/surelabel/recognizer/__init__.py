@@ -8,6 +8,7 @@ from surelabel.recognizer.indexing import (
 )
 from surelabel.recognizer.inputs import LabelledInput, RecognizerInput
 from surelabel.recognizer.model_resolution import resolve_model
+from surelabel.recognizer.pair_scoring import PairScores, score_pairs
 from surelabel.recognizer.prediction_blocks import images_per_prediction_block
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.recognizer.region_localization import (
@@ -15,14 +16,21 @@ from surelabel.recognizer.region_localization import (
     localize_labels,
 )
 from surelabel.recognizer.saving import check_saved_recognizer_folder
+from surelabel.recognizer.sentence_search import (
+    SentenceHit,
+    recognizer_of_index,
+    search_by_sentence,
+)
 from surelabel.recognizer.tagging import check_tagging_options, select_tags, tag
 from surelabel.recognizer.threshold_selection import guarantee, operating_point
 
 __all__ = [
     "IndexUpdate",
     "LabelledInput",
+    "PairScores",
     "Recognizer",
     "RecognizerInput",
+    "SentenceHit",
     "basic_evaluation_run",
     "check_recognizer_can_localize",
     "check_saved_recognizer_folder",
@@ -34,7 +42,10 @@ __all__ = [
     "localize_labels",
     "operating_point",
     "read_names_for_indexing",
+    "recognizer_of_index",
     "resolve_model",
+    "score_pairs",
+    "search_by_sentence",
     "select_tags",
     "tag",
 ]

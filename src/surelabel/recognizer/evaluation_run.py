@@ -2,12 +2,17 @@
 
 from dataclasses import replace
 
+import numpy as np
+import numpy.typing as npt
+
 from surelabel.evaluation import (
     CalibrationBudget,
     Evaluation,
     Example,
+    UncertaintyEvaluation,
     estimate_calibration_budget,
     evaluate_predictions,
+    evaluate_uncertainties,
     evaluation_confidence_intervals,
 )
 from surelabel.evaluation.calibration_budget import MIN_LABELLED_IMAGES
@@ -16,6 +21,7 @@ from surelabel.progress import Progress
 from surelabel.recognizer.inputs import LabelledInput
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.recognizer.region_localization import localize_labels
+from surelabel.recognizer.uncertainty import BERNOULLI_VARIANCE
 from surelabel.recognizer.zero_shot_baseline import predict_zero_shot_baseline
 from surelabel.records import LabelledFeatures
 
@@ -39,7 +45,7 @@ def basic_evaluation_run(
 def evaluate(
     recognizer: Recognizer, test: LabelledInput, *, progress: Progress | None = None
 ) -> Evaluation:
-    """Return metrics, confidence intervals, zero-shot baseline and examples for labelled images.
+    """Return metrics, confidence intervals, baseline, uncertainty and examples of labelled images.
 
     The zero-shot baseline uses the encoder of the recognizer. If the recognizer is itself
     zero-shot, there is no baseline. If the method or the encoder supports localization, examples
@@ -56,6 +62,7 @@ def evaluate(
         intervals=evaluation_confidence_intervals(evaluation),
         calibration_budget=_calibration_budget_of_evaluation_run(recognizer, evaluation),
         zero_shot_baseline=predict_zero_shot_baseline(recognizer, test, evaluation.predictions),
+        uncertainty=_uncertainty_of_evaluation_run(recognizer, test, evaluation),
     )
     has_heat_maps = isinstance(recognizer.method, LocalizesLabels)
     can_localize = has_heat_maps or recognizer.encoder.patch_kinds
@@ -75,6 +82,23 @@ def evaluate(
         worst_examples=tuple(map(with_regions, evaluation.worst_examples)),
         best_examples=tuple(map(with_regions, evaluation.best_examples)),
     )
+
+
+def _uncertainty_of_evaluation_run(
+    recognizer: Recognizer, test: LabelledInput, evaluation: Evaluation
+) -> UncertaintyEvaluation | None:
+    """Evaluate all kinds of uncertainty of the recognizer, or return None if it is uncalibrated."""
+    predictions = evaluation.predictions
+    if predictions.calibration is None or predictions.logits is None:
+        return None
+    p = predictions.probabilities
+    uncertainties: dict[str, npt.NDArray[np.floating]] = {BERNOULLI_VARIANCE: 4 * p * (1 - p)}
+    for kind in recognizer.uncertainty_kinds:
+        if kind not in uncertainties:
+            values = recognizer.predict(test, uncertainty=kind).uncertainty
+            assert values is not None  # requested
+            uncertainties[kind] = values
+    return evaluate_uncertainties(predictions, evaluation.targets, evaluation.known, uncertainties)
 
 
 def _calibration_budget_of_evaluation_run(

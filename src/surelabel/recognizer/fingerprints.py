@@ -12,6 +12,7 @@ from surelabel.methods import Method, UsesFitLabels
 from surelabel.migration import choice_before_migration, weights_before_migration
 from surelabel.recognizer.calibration_record import CalibrationRecord
 from surelabel.recognizer.fitting import FittingData
+from surelabel.recognizer.pair_fitting import PairFittingData
 from surelabel.training import Checkpoint
 
 
@@ -41,8 +42,13 @@ def recognizer_fingerprint(
     return digest.hexdigest()[:16]
 
 
-def run_fingerprint(run: Run, names_with_aliases: Sequence[str], data: FittingData) -> str:
-    """Return a hash of a run with labels, images or texts, and targets, to identify checkpoints."""
+def run_fingerprint(
+    run: Run, names_with_aliases: Sequence[str], data: FittingData | PairFittingData
+) -> str:
+    """Return a hash of a run with labels and training data, to identify checkpoints."""
+    if isinstance(data, PairFittingData):
+        digest = hashlib.sha256(repr((run, names_with_aliases)).encode())
+        return f"{run.method.name} on {data.fingerprint()}, {digest.hexdigest()[:16]}"
     digest = hashlib.sha256(repr((run, names_with_aliases, data.paths)).encode())
     for tensor in (data.targets, data.known, data.features.pooled):
         digest.update(tensor.numpy().tobytes())
@@ -51,7 +57,10 @@ def run_fingerprint(run: Run, names_with_aliases: Sequence[str], data: FittingDa
 
 
 def checkpoint_of_fit(
-    path: str | Path | None, run: Run, names_with_aliases: Sequence[str], data: FittingData
+    path: str | Path | None,
+    run: Run,
+    names_with_aliases: Sequence[str],
+    data: FittingData | PairFittingData,
 ) -> Checkpoint | None:
     """Return the checkpoint of a fit, which only a fit of the same run and data resumes.
 

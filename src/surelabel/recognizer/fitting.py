@@ -14,13 +14,21 @@ from surelabel.calibration import assign_folds
 from surelabel.calibration.fitting.cross_fitting import smoothed_prevalence_log_odds
 from surelabel.calibration.fitting.input_validation import contains_both_classes
 from surelabel.config import Choice, Run
+from surelabel.data import parse_label_names
 from surelabel.encoders import TEMPLATES, Encoder, prompt_templates
 from surelabel.errors import ConfigError
 from surelabel.features import SentenceFeatures
 from surelabel.links import Link, Sigmoid
 from surelabel.losses import SET_LOSSES
 from surelabel.losses.properties.loss_link import make_loss_link
-from surelabel.methods import LearnsFromTargets, Method, TrainsEncoder, TunesTexts
+from surelabel.methods import (
+    METHODS,
+    AddsTrainingLosses,
+    LearnsFromTargets,
+    Method,
+    TrainsEncoder,
+    TunesTexts,
+)
 from surelabel.methods.text_scoring.text_scorer import encode_synonyms_for_text_scorer
 from surelabel.optimizers import OPTIMIZERS
 from surelabel.progress import Progress
@@ -109,6 +117,20 @@ def resolve_run_for_fitting(run: Run) -> Run:
     return replace(run, **choices)
 
 
+def parse_names_of_run(
+    run: Run, names: Sequence[str]
+) -> tuple[list[str], dict[str, tuple[str, ...]]]:
+    """Return labels and their aliases; a method that is fitted on pairs can have no labels.
+
+    Raises:
+        InputError: If the labels are invalid; see :func:`surelabel.data.parse_label_names`.
+    """
+    method = METHODS.get(run.method.name)
+    if method and method.learns_from == "pairs" and not len(names):
+        return [], {}
+    return parse_label_names(names)
+
+
 def _resolve_choice_for_fitting(choice: Choice) -> Choice:
     """Return a choice with TOML values, without None, and with explicit templates and words."""
     settings = {
@@ -166,22 +188,32 @@ def make_objective_for_fitting(
         regularizers[run.regularizer.name] = run.entry("regularizer"), run.regularizer_weight
     for name, (regularizer, _) in regularizers.items():
         check_regularizer_batch_size(name, regularizer, fitting_micro_batch_size(run))
+    uses_words = bool(regularizers) and method.learns_from != "pairs"
     objective = Objective(
         loss=loss if run.loss.name in SET_LOSSES else objective_mean_over_known(loss),
         regularizers=tuple(regularizers.values()),
         link=make_link_for_fitting(run),
-        texts=_label_text_features_for_fitting(encoder, names_with_aliases)
-        if regularizers
-        else None,
+        texts=_label_text_features_for_fitting(encoder, names_with_aliases) if uses_words else None,
         prompts=method if isinstance(method, TunesTexts) else None,
         frozen_words=frozen_words_for_regularizers(encoder, names_with_aliases)
-        if regularizers
+        if uses_words
         else None,
     )
-    zeros = torch.zeros(1, len(names_with_aliases))
     with torch.random.fork_rng(devices=[]):  # of regularizers that sample
-        objective(zeros, Batch(Features(zeros), zeros, zeros == 0))
-    return objective
+        batch = _dummy_fitting_batch(method, len(names_with_aliases))
+        objective(batch.targets, batch)
+    return (
+        replace(objective, method=method) if isinstance(method, AddsTrainingLosses) else objective
+    )
+
+
+def _dummy_fitting_batch(method: Method, n_labels: int) -> Batch:
+    """Return a batch of one image, or of two images with captions, whose targets are 0."""
+    if method.learns_from != "pairs":
+        zeros = torch.zeros(1, n_labels)
+        return Batch(Features(zeros), zeros, zeros == 0)
+    zeros = torch.zeros(2, 2)
+    return Batch(Features(zeros), zeros, zeros == 0, texts=Features(torch.eye(2)))
 
 
 def fit_recognizer_method(

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from surelabel.errors import DataError, InputError, NoReadableImage
 from surelabel.progress import Progress
+from surelabel.recognizer.model_resolution import absolute_model_name
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.records import SkippedImage
-from surelabel.retrieval import Index, IndexStatus
+from surelabel.retrieval import Index, IndexRecognizer, IndexStatus
 from surelabel.retrieval.index_manifest import check_index_manifest_folder
 from surelabel.retrieval.index_root import common_index_root, default_index_root
 
@@ -39,6 +40,7 @@ def index_images_with_recognizer(
     images: Sequence[str],
     *,
     root: str | Path | None = None,
+    model: str | None = None,
     progress: Progress | None = None,
 ) -> IndexUpdate:
     """Create an index of images, or update the index with new, changed and deleted images.
@@ -57,6 +59,8 @@ def index_images_with_recognizer(
         root: Root folder of the images; see :class:`~surelabel.retrieval.Index`. If the images of
             an index were moved, their new root is stored. If None, an existing index keeps its
             root, and the root of a new index is the common parent folder of ``images``.
+        model: Name of the recognizer, as for ``resolve_model``, which the index records for
+            ``search_by_sentence``. If None, an existing index keeps the recorded name.
         progress: Function called with the number of encoded images and the total number of images.
 
     Raises:
@@ -66,19 +70,25 @@ def index_images_with_recognizer(
             Also if another process writes to the index, or if all indexed image files are deleted.
     """
     images = list(dict.fromkeys(map(os.path.abspath, images)))
+    named = None
+    if model is not None:
+        labels = tuple(recognizer.names_with_aliases)
+        named = IndexRecognizer(absolute_model_name(model), labels)
     if not (Path(folder) / "index.json").exists():
         check_index_manifest_folder(Path(folder))
         root = root or common_index_root(images, default_index_root(folder))
-        return _add_images_while_indexing(folder, None, recognizer, images, root, progress)
+        return _add_images_while_indexing(folder, None, recognizer, images, root, named, progress)
     index = Index.open(folder, root=root)
     _check_indexing_recognizer(index, recognizer)
     status = index.status(images)
     _check_files_before_indexing(index, status)
-    index.upgrade()
+    index.upgrade(named)
     if status.deleted:
         index.remove(status.deleted)
     outdated = [*status.not_indexed, *status.changed]
-    update = _add_images_while_indexing(folder, index, recognizer, outdated, index.root, progress)
+    update = _add_images_while_indexing(
+        folder, index, recognizer, outdated, index.root, None, progress
+    )
     skipped = {os.path.abspath(image.path) for image in update.skipped}
     n_changed = len(set(status.changed) - skipped)
     return replace(
@@ -92,6 +102,7 @@ def _add_images_while_indexing(
     recognizer: Recognizer,
     images: Sequence[str],
     root: str | Path,
+    named: IndexRecognizer | None,
     progress: Progress | None,
 ) -> IndexUpdate:
     """Predict images block by block, and write each block to the index.
@@ -105,6 +116,7 @@ def _add_images_while_indexing(
         recognizer: Calibrated recognizer.
         images: Paths of the images to predict.
         root: Root folder of the images of a new index.
+        named: Name and labels of the recognizer, which a new index records.
         progress: Function called with the number of encoded images and the total number of images.
 
     Raises:
@@ -122,7 +134,7 @@ def _add_images_while_indexing(
                 index.add(block)
             elif len(block):
                 first = replace(block, skipped=tuple(skipped))
-                index = Index.create(folder, first, root=root, must_be_new=True)
+                index = Index.create(folder, first, root=root, recognizer=named, must_be_new=True)
     except NoReadableImage:
         if index is None:
             raise
@@ -131,8 +143,14 @@ def _add_images_while_indexing(
 
 
 def read_names_for_indexing(folder: str | Path) -> list[str] | None:
-    """Return the labels of an index; if the folder contains no index, return None."""
-    return Index.open(folder).names if (Path(folder) / "index.json").exists() else None
+    """Return the labels of an index with their aliases, as far as they were recorded.
+
+    If the folder contains no index, return None.
+    """
+    if not (Path(folder) / "index.json").exists():
+        return None
+    index = Index.open(folder)
+    return index.names if index.recognizer is None else list(index.recognizer.labels)
 
 
 def _check_indexing_recognizer(index: Index, recognizer: Recognizer) -> None:

@@ -48,6 +48,8 @@ def _describe_fit_in_model_card(run: Run) -> str:
         return run.loss.name
     if method.learns_from == "texts":
         return f"{run.loss.name}, on texts with labels"
+    if method.learns_from == "pairs":
+        return f"{run.loss.name}, on images with captions"
     if run.teacher is None or run.pseudolabels is None:
         return "none: fitted on images without labels"
     teacher = f"{run.teacher.name} {run.teacher.settings or ''}".rstrip()

@@ -1,6 +1,7 @@
 """Convert a model argument (saved folder or name of an encoder) to a Recognizer."""
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +11,13 @@ from surelabel.files import restore_folder
 from surelabel.methods import METHODS, LearnsFromImages
 from surelabel.recognizer.recognizer import Recognizer
 
-FIT_ARGUMENTS = {"labels": "DATASET", "images": "IMAGES", "texts": "CAPTIONS --labels LABELS"}
+PATH_PREFIXES = ("local-dir", "onnx")  # of encoder names that contain a path
+FIT_ARGUMENTS = {
+    "labels": "DATASET",
+    "images": "IMAGES",
+    "texts": "CAPTIONS --labels LABELS",
+    "pairs": "CAPTIONS",
+}
 
 
 def resolve_model(
@@ -67,6 +74,27 @@ def resolve_model(
     if names is None or list(names) == saved.names_with_aliases:
         return saved
     return saved.with_names(names)
+
+
+def absolute_model_name(model: str) -> str:
+    """Return a model argument in which the path of a folder or file is absolute.
+
+    Args:
+        model: Folder of a saved recognizer, or name of an encoder.
+
+    Example:
+        >>> absolute_model_name("tiny-vit")
+        'tiny-vit'
+    """
+    if Path(model).is_dir():
+        return os.path.abspath(model)
+    prefix, colon, path = model.partition(":")
+    if colon and prefix in PATH_PREFIXES:
+        return f"{prefix}:{os.path.abspath(os.path.expanduser(path))}"
+    architecture, slash, path = model.partition("/")
+    if slash and Path(path).is_file():
+        return f"{architecture}/{os.path.abspath(path)}"
+    return model
 
 
 def _resolve_model_to_encoder_run(model: str, template: str | None, settings: Sequence[str]) -> Run:

@@ -48,6 +48,7 @@ def _join_prediction_blocks(
     """Return the predictions of all blocks; ``first`` is also the first of ``blocks``."""
     scores = np.empty((n_images, len(first.names)), first.scores.dtype)
     logits = None if first.logits is None else np.empty_like(scores, dtype=first.logits.dtype)
+    uncertainty = None if first.uncertainty is None else np.empty_like(scores, dtype=np.float32)
     paths: list[str] = []
     hashes: list[str] = []
     skipped: list[SkippedImage] = []
@@ -57,6 +58,8 @@ def _join_prediction_blocks(
         scores[rows] = block.scores
         if logits is not None and block.logits is not None:
             logits[rows] = block.logits
+        if uncertainty is not None and block.uncertainty is not None:
+            uncertainty[rows] = block.uncertainty
         if block.features is not None:
             vectors.append(block.features)
         paths += block.paths
@@ -72,6 +75,7 @@ def _join_prediction_blocks(
         skipped=tuple(skipped),
         encoding_stats=stats,
         hashes=hashes or None,
+        uncertainty=None if uncertainty is None else uncertainty[: len(paths)],
     )
 
 

@@ -9,13 +9,17 @@ import numpy.typing as npt
 
 from surelabel.arrays import Array, Flags
 from surelabel.config import Choice, Run
-from surelabel.data import parse_label_names
 from surelabel.encoders import Encoder, load_encoder
 from surelabel.errors import InputError, NotFitted
 from surelabel.features import FeatureCache, add_text_feature_cache, default_feature_cache_folder
 from surelabel.files import read_replaceable_folder
 from surelabel.links import Link
-from surelabel.methods import TrainsEncoder, UsesFitLabels, copy_method_fit, method_is_student
+from surelabel.methods import (
+    TrainsEncoder,
+    UsesFitLabels,
+    copy_method_fit,
+    method_is_student,
+)
 from surelabel.migration import RECOGNIZER
 from surelabel.progress import Progress
 from surelabel.recognizer.calibrating import (
@@ -39,6 +43,7 @@ from surelabel.recognizer.fitting import (
     fitting_out_of_fold_scores,
     make_link_for_fitting,
     make_method_for_fitting,
+    parse_names_of_run,
     resolve_run_for_fitting,
 )
 from surelabel.recognizer.fitting_data import encode_fitting_data, encode_text_fitting_data
@@ -57,6 +62,12 @@ from surelabel.recognizer.loading import (
     read_saved_recognizer,
 )
 from surelabel.recognizer.localization import compute_localization_maps
+from surelabel.recognizer.pair_fitting import (
+    PairSource,
+    check_pair_fit_compatibility,
+    encode_pair_data,
+    fit_recognizer_method_on_pairs,
+)
 from surelabel.recognizer.prediction_blocks import (
     ImageScores,
     check_prediction_count,
@@ -69,6 +80,10 @@ from surelabel.recognizer.prediction_joining import join_prediction_blocks
 from surelabel.recognizer.saving import saved_recognizer_contents, write_saved_recognizer
 from surelabel.recognizer.scikit_learn import ScikitLearnInterface
 from surelabel.recognizer.score_conversion import ScoreConversion, predict_encoded_blocks
+from surelabel.recognizer.uncertainty import (
+    available_uncertainty_kinds,
+    check_uncertainty_is_available,
+)
 from surelabel.recognizer.unlabelled_fitting import fit_unlabelled
 from surelabel.recognizer.user_warnings import (
     warn_skipped_images,
@@ -125,7 +140,7 @@ class Recognizer(ScikitLearnInterface):
             "cache": cache,
         }
         self.run = run = resolve_run_for_fitting(run)
-        self.names, self.aliases = parse_label_names(names)
+        self.names, self.aliases = parse_names_of_run(run, names)
         self.names_with_aliases = ["|".join(self.aliases[name]) for name in self.names]
         self.cache = cache or FeatureCache(default_feature_cache_folder())
         loaded = encoder or load_encoder(run.encoder.name, device=device, **run.encoder.settings)
@@ -137,7 +152,7 @@ class Recognizer(ScikitLearnInterface):
         self.is_fitted = self.method.learns_from == "nothing"
         self._checkpoint: Path | None = None  # of a fit that is not saved
         check_encoder_method_compatibility(run, self.method, self.encoder)
-        if self.method.open_vocabulary or self.method.learns_from == "images":
+        if self.names and (self.method.open_vocabulary or self.method.learns_from == "images"):
             all_aliases = [alias for aliases in self.aliases.values() for alias in aliases]
             warn_untrained_labels(self.encoder, all_aliases)
 
@@ -187,7 +202,7 @@ class Recognizer(ScikitLearnInterface):
 
     def fit(
         self,
-        source: RecognizerInput | LabelledTexts,
+        source: RecognizerInput | LabelledTexts | PairSource,
         targets: npt.ArrayLike | None = None,
         *,
         folds: int = 0,
@@ -203,7 +218,8 @@ class Recognizer(ScikitLearnInterface):
             source: Images or precomputed features with labels. A method that is fitted on
                 unlabelled images also accepts paths or a folder, and ignores labels. A method that
                 is fitted on texts accepts only ``LabelledTexts``, to which sentences of prompt
-                templates are added.
+                templates are added. A method that is fitted on images with captions accepts only
+                ``Pairs``, or ``PairFeatures`` if the vectors are precomputed.
             targets: Targets of n images and c labels, 1 = positive, 0 = negative, NaN = unknown,
                 ``(n, c)``, if ``source`` contains only paths or vectors ``(n, d)``.
             folds: Number of cross-validation folds, at least 2, to calibrate on the images of
@@ -227,6 +243,8 @@ class Recognizer(ScikitLearnInterface):
             DataError: If no image can be read, or if ``checkpoint`` is damaged or belongs to
                 another run.
         """
+        if isinstance(source, PairSource) or self.method.learns_from == "pairs":
+            return self._fit_pairs(source, targets, folds, checkpoint, progress)
         if isinstance(source, LabelledTexts) or self.method.learns_from == "texts":
             data = self._encode_texts(source, targets, folds, progress)
         else:
@@ -266,7 +284,7 @@ class Recognizer(ScikitLearnInterface):
 
     def _encode_texts(
         self,
-        source: RecognizerInput | LabelledTexts,
+        source: RecognizerInput | LabelledTexts | PairSource,
         targets: npt.ArrayLike | None,
         folds: int,
         progress: Progress | None,
@@ -284,6 +302,34 @@ class Recognizer(ScikitLearnInterface):
         return encode_text_fitting_data(
             source, self.names, self.aliases, self.encoder, progress=progress
         )
+
+    def _fit_pairs(
+        self,
+        source: object,
+        targets: npt.ArrayLike | None,
+        folds: int,
+        checkpoint: str | Path | None,
+        progress: Progress | None,
+    ) -> "Recognizer":
+        """Fit the method on images with captions."""
+        check_pair_fit_compatibility(self.run, self.method, source, folds)
+        assert isinstance(source, PairSource)  # checked above
+        if targets is not None:
+            raise InputError("Images with captions have no targets; got targets. Leave them out.")
+        data = encode_pair_data(source, self.method, self.encoder, self.cache, progress=progress)
+        self._reset_fit()
+        saved_state = checkpoint_of_fit(checkpoint, self.run, self.names_with_aliases, data)
+        self.method = fit_recognizer_method_on_pairs(
+            self.run,
+            self.encoder,
+            self.names_with_aliases,
+            data,
+            checkpoint=saved_state,
+            progress=progress,
+        )
+        self._checkpoint = saved_state.path.absolute() if saved_state else None
+        self.link, self.is_fitted = make_link_for_fitting(self.run), True
+        return self
 
     def _fit_unlabelled(
         self,
@@ -336,8 +382,8 @@ class Recognizer(ScikitLearnInterface):
             InputError: If no known target is positive, or no known target is negative.
             DataError: If no image can be read.
         """
-        self._check_fitted()
-        uses_loss = self.method.learns_from in ("labels", "texts")
+        self.check_fitted()
+        uses_loss = self.method.learns_from in ("labels", "texts", "pairs")
         score_entry = self.run.loss.name if uses_loss else self.run.method.name
         check_recognizer_calibrator(self.run, None if self.link else score_entry)
         resolved = resolve_recognizer_targets(held_out, targets, self.names)
@@ -458,6 +504,7 @@ class Recognizer(ScikitLearnInterface):
         self,
         source: RecognizerInput,
         *,
+        uncertainty: str | None = None,
         workers: int | None = None,
         strict: bool = False,
         progress: Progress | None = None,
@@ -473,6 +520,14 @@ class Recognizer(ScikitLearnInterface):
                 - ``LabelledImages``, ``LabelledFeatures``, or vectors as floats, ``(n, d)``.
 
                 Images in memory have the paths ``image 0``, ``image 1`` and so on.
+            uncertainty: Kind of uncertainty of each label that the predictions contain:
+
+                - ``bernoulli_variance``: 4p(1 - p) of the calibrated probability p, in [0, 1];
+                - ``residual_error``: learned expectation of the squared error of p, in [0, 1];
+                - ``match_variance``: learned variance of the latent similarity, above 0. A lower
+                  variance means a more reliable match. Only accepted labels can be compared.
+
+                The last two need a method that estimates them. If None, there is no uncertainty.
             workers: Number of worker processes that decode images. If None, there are no worker
                 processes for fewer than 64 images, and one per CPU core, at most 8, for more
                 images.
@@ -482,19 +537,22 @@ class Recognizer(ScikitLearnInterface):
                 images.
 
         Raises:
-            NotFitted: If the method has to be fitted first.
+            NotFitted: If the method has to be fitted first, or if ``bernoulli_variance`` is
+                requested of an uncalibrated recognizer.
+            ConfigError: If the method does not estimate the requested uncertainty.
             DataError: If no image can be read, or if ``strict`` is True and any image cannot be
                 read.
             InputError: If an array contains neither vectors nor pixels, if files and images in
-                memory are mixed, if ``source`` has another type, or if ``workers`` is no integer
-                or below 0.
+                memory are mixed, if ``source`` has another type, if ``workers`` is no integer or
+                below 0, or if the kind of uncertainty is unknown.
         """
-        self._check_fitted()
+        self.check_fitted()
         check_prediction_count("workers", workers, minimum=0)
         resolved = resolve_recognizer_input(source)
         blocks = self._predict_blocks(
             resolved,
             images_per_prediction_block(self.method),
+            uncertainty,
             workers=workers,
             strict=strict,
             progress=progress,
@@ -506,6 +564,7 @@ class Recognizer(ScikitLearnInterface):
         source: RecognizerInput,
         *,
         block_size: int | None = None,
+        uncertainty: str | None = None,
         workers: int | None = None,
         strict: bool = False,
         progress: Progress | None = None,
@@ -521,36 +580,73 @@ class Recognizer(ScikitLearnInterface):
                 one block.
             block_size: Number of images per block, >= 1. If None, there are 4096 images, 1024
                 images if the method uses views, or 256 images if the method uses patch features.
+            uncertainty: Kind of uncertainty that the predictions contain, as for ``predict``.
             workers: Number of worker processes that decode images.
             strict: Whether to raise an error if an image cannot be read.
             progress: Function called with the number of encoded images and the total number of
                 images.
 
         Raises:
-            NotFitted: If the method has to be fitted first.
+            NotFitted: If the method has to be fitted first, or for the reasons of ``predict``.
+            ConfigError: If the method does not estimate the requested uncertainty.
             InputError: If ``block_size`` is no integer or below 1, or for the reasons of
                 ``predict``.
             DataError: While iterating, for the reasons of ``predict``.
         """
-        self._check_fitted()
+        self.check_fitted()
         check_prediction_count("block_size", block_size, minimum=1)
         check_prediction_count("workers", workers, minimum=0)
         return self._predict_blocks(
             resolve_recognizer_input(source),
             block_size or images_per_prediction_block(self.method),
+            uncertainty,
             workers=workers,
             strict=strict,
             progress=progress,
         )
 
     def _predict_blocks(
-        self, source: ResolvedInput, block_size: int, **options: Any
+        self, source: ResolvedInput, block_size: int, uncertainty: str | None, **options: Any
     ) -> Iterator[Predictions]:
+        if not self.names:
+            raise InputError(
+                f"Predictions require labels; this {self.run.method.name} was fitted on images "
+                'with captions without labels. Give labels: with_names(["dog"]), or --labels.'
+            )
+        if uncertainty is not None:
+            self.check_uncertainty(uncertainty)
         blocks = encode_prediction_blocks(
             source, self.method, self.encoder, self.cache, block_size=block_size, **options
         )
         return predict_encoded_blocks(
-            blocks, self.names, self.method, self.encoder, self._score_conversion, self.fingerprint
+            blocks,
+            self.names,
+            self.method,
+            self.encoder,
+            self._score_conversion,
+            self.fingerprint,
+            uncertainty,
+        )
+
+    @property
+    def uncertainty_kinds(self) -> list[str]:
+        """Kinds of uncertainty that ``predict`` can return; see ``predict``."""
+        return available_uncertainty_kinds(
+            self.method, is_calibrated=self.calibrated_on is not None
+        )
+
+    def check_uncertainty(self, kind: str) -> None:
+        """Check that ``predict`` can return a kind of uncertainty, before an image is read.
+
+        Raises:
+            InputError, NotFitted, ConfigError: If the kind is unknown, or if the recognizer cannot
+                estimate it; see ``predict``.
+        """
+        check_uncertainty_is_available(
+            kind,
+            self.method,
+            self.run.method.name,
+            is_calibrated=self.calibrated_on is not None,
         )
 
     def predict_proba(self, source: RecognizerInput) -> Array:
@@ -612,7 +708,7 @@ class Recognizer(ScikitLearnInterface):
             DataError: If the folder cannot be written, or contains other files. An existing
                 recognizer and the checkpoint remain unchanged.
         """
-        self._check_fitted()
+        self.check_fitted()
         contents = saved_recognizer_contents(
             self.run,
             self.names_with_aliases,
@@ -674,13 +770,18 @@ class Recognizer(ScikitLearnInterface):
 
     @property
     def _score_conversion(self) -> ScoreConversion:
-        suffix = " on texts" if self.method.learns_from == "texts" else ""
+        suffixes = {"texts": " on texts", "pairs": " on pairs"}
+        suffix = suffixes.get(self.method.learns_from, "")
         return ScoreConversion(f"{self.run.loss.name}{suffix}", self.link, self.calibration)
 
-    def _check_fitted(self) -> None:
-        """Raise NotFitted if the method has to be fitted first."""
+    def check_fitted(self) -> None:
+        """Check that the method is fitted.
+
+        Raises:
+            NotFitted: If the method has to be fitted first.
+        """
         if not self.is_fitted:
-            arguments = {"labels": "labelled_images", "texts": "labelled_texts"}
+            arguments = {"labels": "labelled_images", "texts": "labelled_texts", "pairs": "pairs"}
             argument = arguments.get(self.method.learns_from, "images")
             raise NotFitted(
                 f"{self.run.method.name} must be fitted on {self.method.learns_from} first; the "

@@ -168,7 +168,7 @@ def _write_saved_recognizer_files(folder: Path, recognizer: SavedRecognizer) -> 
         save_arrays(recognizer.record.state(), folder / RECORD_FILE)
     texts = {
         "run.toml": run_as_toml(recognizer.run),
-        "names.txt": "\n".join(recognizer.names_with_aliases) + "\n",
+        "names.txt": "".join(f"{name}\n" for name in recognizer.names_with_aliases),
         "link.json": _saved_recognizer_json({"loss": recognizer.link}),
         "calibration.json": _saved_recognizer_json(recognizer.calibration),
         "README.md": recognizer_model_card(

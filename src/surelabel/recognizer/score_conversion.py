@@ -17,6 +17,7 @@ from surelabel.recognizer.prediction_blocks import (
     compute_image_scores,
     half_precision_image_vectors,
 )
+from surelabel.recognizer.uncertainty import compute_uncertainty
 from surelabel.recognizer.user_warnings import warn_out_of_distribution
 from surelabel.records import Predictions
 
@@ -72,6 +73,7 @@ def predict_encoded_blocks(
     encoder: Encoder,
     conversion: ScoreConversion,
     fingerprint: str,
+    uncertainty_kind: str | None = None,
 ) -> Iterator[Predictions]:
     """Yield the predictions of each block, then warn if images are out of distribution.
 
@@ -82,28 +84,41 @@ def predict_encoded_blocks(
         encoder: Encoder that computed the features.
         conversion: Conversion of the scores to log-odds.
         fingerprint: Fingerprint of the recognizer.
+        uncertainty_kind: Kind of uncertainty that the predictions contain. If None, they contain
+            no uncertainty.
     """
     n_images, vector_sum = 0, torch.zeros(encoder.width, dtype=torch.float64)
     for block in blocks:
-        if block.encoded is None:
+        features = None if block.encoded is None else block.encoded.features
+        if features is None:
             scores = np.empty((0, len(names)), np.float32)
             vectors = np.empty((0, encoder.width), np.float16)
         else:
-            pooled = block.encoded.features.pooled.cpu()
+            pooled = features.pooled.cpu()
             vector_sum += pooled.double().sum(dim=0)
             n_images += len(pooled)
-            scores = compute_image_scores(method, block.encoded.features)
-            vectors = half_precision_image_vectors(block.encoded.features)
+            scores = compute_image_scores(method, features)
+            vectors = half_precision_image_vectors(features)
+        logits = conversion.logits(scores, vectors)
+        uncertainty = None
+        if uncertainty_kind is not None:
+            uncertainty = (
+                np.empty_like(scores)
+                if features is None
+                else compute_uncertainty(uncertainty_kind, method, features, logits)
+            )
         yield Predictions(
             paths=block.paths,
             names=names,
             scores=scores,
-            logits=conversion.logits(scores, vectors),
+            logits=logits,
             calibration=conversion.description,
             model=fingerprint,
             features=vectors,
             skipped=block.skipped,
             encoding_stats=block.encoding_stats,
             hashes=block.encoded.hashes or None if block.encoded else None,
+            uncertainty=uncertainty,
+            uncertainty_kind=uncertainty_kind,
         )
     warn_out_of_distribution(encoder, method, vector_sum, n_images)

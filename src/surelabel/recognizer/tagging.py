@@ -20,6 +20,7 @@ def tag(
     *,
     model: str = "tiny-vit",
     method: str = "zero_shot",
+    uncertainty: str | None = None,
     device: str = "cpu",
     **settings: Any,
 ) -> list[list[dict[str, Any]]]:
@@ -34,20 +35,23 @@ def tag(
         model: Name of an encoder.
         method: Key of a method that needs no annotated images. If the method computes statistics of
             unlabelled images, it is first fitted on ``images``.
+        uncertainty: Kind of uncertainty of each label, such as ``bernoulli_variance``; see
+            ``Recognizer.predict``. If None, the labels have no uncertainty.
         device: PyTorch device of the encoder.
         settings: Settings of the method, such as ``domain="centred"``.
 
     Returns:
         For each image, a list of dictionaries ``{"label", "score", "probability"}`` with the most
         probable label first. If no calibration is shipped for the encoder and the method, the
-        probability is None.
+        probability is None. With ``uncertainty``, each dictionary has the key ``uncertainty`` too.
 
     Raises:
         DataError: If an image cannot be read.
-        InputError: If files and images in memory are mixed.
+        InputError: If files and images in memory are mixed, or the kind of uncertainty is unknown.
         UnknownName: If the encoder or the method is unknown.
         ConfigError: If a setting is unknown, or the value of a setting is invalid.
-        NotFitted: If the method has to be trained; in this case, fit a ``Recognizer`` instead.
+        NotFitted: If the method has to be trained; in this case, fit a ``Recognizer`` instead. Also
+            if ``bernoulli_variance`` is requested without calibration.
 
     Example:
         >>> import surelabel as sl
@@ -59,7 +63,7 @@ def tag(
     recognizer = Recognizer(run, labels, device=device)
     if isinstance(recognizer.method, LearnsFromImages):
         recognizer.fit(images)
-    return select_tags(recognizer.predict(images, strict=True))
+    return select_tags(recognizer.predict(images, uncertainty=uncertainty, strict=True))
 
 
 def select_tags(
@@ -79,7 +83,8 @@ def select_tags(
 
     Returns:
         For each image, a list of dictionaries ``{"label", "score", "probability"}``. If the
-        predictions are not calibrated, the probability is None.
+        predictions are not calibrated, the probability is None. If the predictions have an
+        uncertainty, each dictionary has the key ``uncertainty`` too.
 
     Raises:
         NotFitted: If there is a threshold, and the predictions are not calibrated.
@@ -104,18 +109,20 @@ def select_tags(
         if probabilities is not None:
             order = order[np.argsort(-probabilities[row][order], kind="stable")]
             order = order if selected is None else order[selected[row][order]]
-        tags.append(
-            [
-                {
-                    "label": predictions.names[c],
-                    "score": round(float(scores[c]), 6),
-                    "probability": None
-                    if probabilities is None
-                    else round(float(probabilities[row, c]), 6),
-                }
-                for c in order[:top_k]
-            ]
-        )
+        image_tags: list[dict[str, Any]] = [
+            {
+                "label": predictions.names[c],
+                "score": round(float(scores[c]), 6),
+                "probability": None
+                if probabilities is None
+                else round(float(probabilities[row, c]), 6),
+            }
+            for c in order[:top_k]
+        ]
+        if predictions.uncertainty is not None:
+            for image_tag, c in zip(image_tags, order[:top_k], strict=True):
+                image_tag["uncertainty"] = float(f"{predictions.uncertainty[row, c]:.6g}")
+        tags.append(image_tags)
     return tags
 
 

@@ -159,3 +159,15 @@ def warn_labels_without_texts(names: Sequence[str], targets: Array) -> None:
 def _first_names_in_user_warning(names: Sequence[str]) -> str:
     """Return the first five names, separated by commas."""
     return ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
+
+
+def warn_cut_captions(encoder: Encoder, captions: Sequence[str]) -> None:
+    """Warn if captions are longer than the context of the text tower, which cuts them."""
+    n_cut_tokens = [count for count in encoder.count_cut_tokens(captions) if count]
+    if n_cut_tokens:
+        warnings.warn(
+            f"{len(n_cut_tokens)} of {len(captions)} captions are longer than the context of "
+            f"{encoder.name}; up to {max(n_cut_tokens)} tokens of a caption are cut. Shorten the "
+            "captions, or use an encoder with a longer context.",
+            stacklevel=3,
+        )

@@ -6,19 +6,35 @@ Axes of arrays: ``n`` images, ``c`` classes, ``d`` feature width, ``w`` tower wi
 
 from surelabel.records.features import Features, FrozenWords, TrainingStep
 from surelabel.records.images import Images, LabelledFeatures, LabelledImages, SkippedImage
-from surelabel.records.predictions import EncodingStats, Predictions
+from surelabel.records.noisy_correspondence import noisy_caption_rows
+from surelabel.records.pairs import ItemId, PairFeatures, Pairs
+from surelabel.records.predictions import (
+    UNCERTAINTY_KINDS,
+    EncodingStats,
+    Predictions,
+    check_uncertainty_kind,
+)
+from surelabel.records.relevance import Relevance, RowIndices
 from surelabel.records.texts import Captions, LabelledTexts
 
 __all__ = [
+    "UNCERTAINTY_KINDS",
     "Captions",
     "EncodingStats",
     "Features",
     "FrozenWords",
     "Images",
+    "ItemId",
     "LabelledFeatures",
     "LabelledImages",
     "LabelledTexts",
+    "PairFeatures",
+    "Pairs",
     "Predictions",
+    "Relevance",
+    "RowIndices",
     "SkippedImage",
     "TrainingStep",
+    "check_uncertainty_kind",
+    "noisy_caption_rows",
 ]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 N_SUMMARY_IMAGES = 5  # images in the HTML summary of predictions
 N_SUMMARY_LABELS = 5  # labels of each image in the HTML summary
+UNCERTAINTY_KINDS = ("bernoulli_variance", "residual_error", "match_variance")
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,13 @@ class Predictions:
         encoding_stats: Computing time of the encoding. If no image was encoded, the value is None.
         hashes: Content hashes of the image files, length n. If the hashes are unknown, the value
             is None.
+        uncertainty: Uncertainty of each label, >= 0, ``(n, c)``, or None if no uncertainty was
+            requested. ``bernoulli_variance`` and ``residual_error`` are in [0, 1].
+        uncertainty_kind: Kind of the uncertainty, one of ``UNCERTAINTY_KINDS``, or None without
+            uncertainty; see ``Recognizer.predict``.
 
     Raises:
-        InputError: If the shapes and lengths do not match.
+        InputError: If the shapes and lengths do not match, or if ``uncertainty_kind`` is unknown.
     """
 
     paths: Sequence[str]
@@ -74,12 +79,15 @@ class Predictions:
     skipped: Sequence[SkippedImage] = field(default=())
     encoding_stats: EncodingStats | None = None
     hashes: Sequence[str] | None = None
+    uncertainty: npt.NDArray[np.float32] | None = None
+    uncertainty_kind: str | None = None
 
     def __post_init__(self) -> None:
         check_shapes(
             scores=(self.scores, "n c"),
             logits=(self.logits, "n c"),
             features=(self.features, "n d"),
+            uncertainty=(self.uncertainty, "n c"),
         )
         if self.scores.shape != (len(self.paths), len(self.names)):
             raise InputError(
@@ -90,6 +98,14 @@ class Predictions:
             raise InputError(
                 f"hashes must have one entry per path, {len(self.paths)}; got {len(self.hashes)}."
             )
+        if (self.uncertainty is None) != (self.uncertainty_kind is None):
+            raise InputError(
+                "uncertainty and uncertainty_kind must be given together; got uncertainty_kind "
+                f"{self.uncertainty_kind!r} with{'out' * (self.uncertainty is None)} values. Give "
+                "both or neither."
+            )
+        if self.uncertainty_kind is not None:
+            check_uncertainty_kind(self.uncertainty_kind)
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -173,14 +189,14 @@ class Predictions:
 
     def _first(self, n: int) -> "Predictions":
         """Return the predictions of the first n images, without image vectors and hashes."""
-        logits = None if self.logits is None else self.logits[:n]
         return replace(
             self,
             paths=self.paths[:n],
             scores=self.scores[:n],
-            logits=logits,
+            logits=None if self.logits is None else self.logits[:n],
             features=None,
             hashes=None,
+            uncertainty=None if self.uncertainty is None else self.uncertainty[:n],
         )
 
     def _summary(self) -> Summary:
@@ -191,4 +207,19 @@ class Predictions:
             "skipped": len(self.skipped),
             "model": self.model,
         }
+        if self.uncertainty_kind is not None:
+            properties["uncertainty"] = self.uncertainty_kind
         return Summary("Predictions", properties)
+
+
+def check_uncertainty_kind(kind: str) -> None:
+    """Check that a kind of uncertainty exists.
+
+    Raises:
+        InputError: If ``kind`` is not one of ``UNCERTAINTY_KINDS``.
+    """
+    if kind not in UNCERTAINTY_KINDS:
+        raise InputError(
+            f"uncertainty must be one of {', '.join(UNCERTAINTY_KINDS)}; got {kind!r}. Give one of "
+            "these kinds, or None."
+        )

@@ -2,7 +2,7 @@
 
 from surelabel.report.heat_map_sheet import render_heat_map_sheet
 from surelabel.report.image_gallery import QueryHits
-from surelabel.report.report_files import check_report_folder, report
+from surelabel.report.report_files import check_report_folder, report, report_captions
 from surelabel.report.search_results import QueryRanking, RetrievalResults, summarize_search_results
 from surelabel.report.unseen_classes import UnseenClasses
 
@@ -14,5 +14,6 @@ __all__ = [
     "check_report_folder",
     "render_heat_map_sheet",
     "report",
+    "report_captions",
     "summarize_search_results",
 ]

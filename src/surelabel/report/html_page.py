@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from surelabel.evaluation import Evaluation
 from surelabel.markup import Markup, markup_element
@@ -23,6 +22,7 @@ from surelabel.report.image_gallery import (
     render_image_gallery_of_search_hits,
 )
 from surelabel.report.label_table import compute_label_table_statistics, render_label_table
+from surelabel.report.label_uncertainty import KIND_TITLES, render_label_uncertainty_tables
 from surelabel.report.overview import (
     MetricColumns,
     render_dataset_overview,
@@ -32,13 +32,18 @@ from surelabel.report.overview import (
     render_overview_skipped_images,
     render_overview_undefined_labels,
 )
+from surelabel.report.page_layout import (
+    render_page_layout,
+    render_page_plot_card,
+    render_page_plot_grid,
+    render_page_section,
+)
 from surelabel.report.plot_style import Plot
 from surelabel.report.search_results import (
     RetrievalResults,
     render_search_results_examples,
     search_results_table,
 )
-from surelabel.report.thumbnails import thumbnail_or_plot_data_uri
 from surelabel.report.unseen_classes import (
     UnseenClasses,
     describe_unseen_classes_in_report,
@@ -50,7 +55,6 @@ from surelabel.report.zero_shot_baseline import (
     zero_shot_baseline_report_table,
 )
 
-CONTENT_SECURITY_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 HEAT_MAP_NOTE = (
     "The heat maps below each image are those of the labels with the highest scores. The colours "
     "of each map run from its lowest to its highest value. Therefore the colours of different maps "
@@ -77,6 +81,7 @@ class HtmlPagePlots:
 
     Attributes:
         calibration: Plots of probabilities, pooled over labels.
+        uncertainty: Plots of errors against uncertainty.
         unseen: Plots of seen and unseen classes.
         label_counts: Plots of labels per image and of co-occurrence.
         per_label: Plots of metrics by label. The first plot is placed beside the table of labels.
@@ -84,6 +89,7 @@ class HtmlPagePlots:
     """
 
     calibration: Sequence[Plot] = ()
+    uncertainty: Sequence[Plot] = ()
     unseen: Sequence[Plot] = ()
     label_counts: Sequence[Plot] = ()
     per_label: Sequence[Plot] = ()
@@ -93,6 +99,7 @@ class HtmlPagePlots:
         """Return all plots in the order of the page."""
         return [
             *self.calibration,
+            *self.uncertainty,
             *self.unseen,
             *self.label_counts,
             *self.per_label,
@@ -134,6 +141,9 @@ def render_html_page(
         ("calibration", "Calibration"): _html_page_calibration_section(
             evaluation, plots.calibration
         ),
+        ("uncertainty", "Uncertainty"): _html_page_uncertainty_section(
+            evaluation, plots.uncertainty
+        ),
         ("unseen", "Unseen classes"): _html_page_unseen_section(unseen, plots.unseen),
         ("label-counts", "Labels per image"): _html_page_label_count_section(
             evaluation, plots.label_counts
@@ -143,42 +153,7 @@ def render_html_page(
         ("queries", "Queries"): _html_page_retrieval_section(retrieval, plots.retrieval),
         ("searches", "Searches"): _html_page_search_section(searches),
     }
-    links = [
-        markup_element("a", title, href=f"#{anchor}")
-        for (anchor, title), section in sections.items()
-        if section
-    ]
-    body = markup_element(
-        "body",
-        markup_element(
-            "header",
-            markup_element("h1", "Evaluation report"),
-            header,
-            markup_element("nav", *links, aria_label="Sections"),
-        ),
-        markup_element("main", *sections.values()),
-        markup_element("footer", "Written by Surelabel. This file has no external resources."),
-    )
-    return "<!doctype html>\n" + markup_element("html", _html_page_head(), body, lang="en") + "\n"
-
-
-def _html_page_head() -> Markup:
-    style_sheet = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
-    return markup_element(
-        "head",
-        markup_element("meta", charset="utf-8"),
-        markup_element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        markup_element(
-            "meta", http_equiv="Content-Security-Policy", content=CONTENT_SECURITY_POLICY
-        ),
-        markup_element("meta", name="generator", content="Surelabel"),
-        markup_element("title", "Evaluation report"),
-        markup_element("style", Markup(style_sheet)),
-    )
-
-
-def _html_page_section(anchor: str, title: str, *children: str) -> Markup:
-    return markup_element("section", markup_element("h2", title), *children, id=anchor)
+    return render_page_layout("Evaluation report", header, sections)
 
 
 def _html_page_summary_section(evaluation: Evaluation, before: Evaluation | None) -> Markup:
@@ -192,7 +167,7 @@ def _html_page_summary_section(evaluation: Evaluation, before: Evaluation | None
         intervals=evaluation.intervals,
         before=None if before is None else before.summary,
     )
-    return _html_page_section(
+    return render_page_section(
         "summary",
         "Accuracy and calibration",
         render_overview_headline_metrics(
@@ -219,10 +194,10 @@ def _html_page_calibration_section(evaluation: Evaluation, plots: Sequence[Plot]
     errors = calibration_errors_for_bin_sensitivity(
         evaluation.predictions.probabilities, evaluation.targets, evaluation.known
     )
-    return _html_page_section(
+    return render_page_section(
         "calibration",
         "Calibration",
-        _html_page_plot_grid(plots),
+        render_page_plot_grid(plots),
         *effect,
         markup_element("h3", "Sensitivity of the calibration error to the bins"),
         markup_element("p", BINNING_NOTE, class_="soft"),
@@ -230,17 +205,40 @@ def _html_page_calibration_section(evaluation: Evaluation, plots: Sequence[Plot]
     )
 
 
+def _html_page_uncertainty_section(evaluation: Evaluation, plots: Sequence[Plot]) -> Markup:
+    if evaluation.uncertainty is None:
+        return Markup("")
+    predictions, examples = evaluation.predictions, evaluation.uncertainty.doubtful_examples
+    doubtful = []
+    if examples:
+        probabilities = dict(zip(predictions.paths, predictions.probabilities, strict=True))
+        cards = render_image_gallery_of_examples(
+            examples, predictions.names, probabilities, is_calibrated=True
+        )
+        kind = KIND_TITLES[evaluation.uncertainty.kinds[0].kind]
+        title = f"Most doubtful images, by the mean {kind} of their labels"
+        legend = render_image_gallery_legend(is_calibrated=True)
+        doubtful = [markup_element("h3", title), legend, cards]
+    return render_page_section(
+        "uncertainty",
+        "Uncertainty",
+        render_label_uncertainty_tables(evaluation.uncertainty),
+        render_page_plot_grid(plots),
+        *doubtful,
+    )
+
+
 def _html_page_unseen_section(unseen: UnseenClasses | None, plots: Sequence[Plot]) -> Markup:
     if unseen is None:
         return Markup("")
     table = render_unseen_classes_metric_table(unseen.results)
-    return _html_page_section(
+    return render_page_section(
         "unseen",
         "Unseen classes",
         markup_element("p", describe_unseen_classes_in_report(unseen), class_="soft"),
         render_unseen_classes_ranking_table(unseen.results),
         markup_element("h3", "Calibration of seen and unseen classes"),
-        markup_element("div", *map(_html_page_plot_card, plots), table, class_="beside"),
+        markup_element("div", *map(render_page_plot_card, plots), table, class_="beside"),
     )
 
 
@@ -256,12 +254,12 @@ def _html_page_label_count_section(evaluation: Evaluation, plots: Sequence[Plot]
         baseline_comparison_ranking_metrics(sources, targets, known),
         threshold_labels_for_baseline_comparison(sources, targets, known),
     )
-    return _html_page_section(
+    return render_page_section(
         "label-counts",
         "Labels per image and co-occurrence" if plots else "Zero-shot baseline",
         describe_zero_shot_baseline_in_report(sources),
         table,
-        *([_html_page_plot_grid(plots)] if plots else []),
+        *([render_page_plot_grid(plots)] if plots else []),
     )
 
 
@@ -278,9 +276,9 @@ def _html_page_label_section(evaluation: Evaluation, plots: Sequence[Plot]) -> M
         "p", "The table is sorted by average precision, lowest first.", class_="soft"
     )
     table = render_label_table(labels)
-    beside = markup_element("div", *map(_html_page_plot_card, plots[:1]), table, class_="beside")
-    grid = [_html_page_plot_grid(plots[1:])] if plots[1:] else []
-    return _html_page_section(
+    beside = markup_element("div", *map(render_page_plot_card, plots[:1]), table, class_="beside")
+    grid = [render_page_plot_grid(plots[1:])] if plots[1:] else []
+    return render_page_section(
         "labels", "Accuracy and calibration of each label", note, beside, *grid
     )
 
@@ -305,7 +303,7 @@ def _html_page_example_section(evaluation: Evaluation) -> Markup:
                 examples, predictions.names, scores_by_path, is_calibrated=is_calibrated
             )
             children += [markup_element("h3", title), cards]
-    return _html_page_section("images", "Images with the highest and lowest loss", *children)
+    return render_page_section("images", "Images with the highest and lowest loss", *children)
 
 
 def _html_page_heat_map_note() -> Markup:
@@ -322,9 +320,9 @@ def _html_page_retrieval_section(
     if retrieval is None:
         return Markup("")
     table = search_results_table(retrieval)
-    beside = markup_element("div", *map(_html_page_plot_card, plots), table, class_="beside")
+    beside = markup_element("div", *map(render_page_plot_card, plots), table, class_="beside")
     examples = render_search_results_examples(retrieval.examples)
-    return _html_page_section(
+    return render_page_section(
         "queries", "Retrieval with queries of several labels", beside, examples
     )
 
@@ -333,20 +331,6 @@ def _html_page_search_section(searches: Sequence[QueryHits]) -> Markup:
     if not searches:
         return Markup("")
     note = markup_element("p", SEARCH_NOTE, class_="soft")
-    return _html_page_section(
+    return render_page_section(
         "searches", "Searches", note, render_image_gallery_of_search_hits(searches)
-    )
-
-
-def _html_page_plot_grid(plots: Sequence[Plot]) -> Markup:
-    return markup_element("div", *map(_html_page_plot_card, plots), class_="plots")
-
-
-def _html_page_plot_card(plot: Plot) -> Markup:
-    return markup_element(
-        "figure",
-        markup_element("strong", plot.title),
-        markup_element("img", src=thumbnail_or_plot_data_uri(plot.png, "png"), alt=plot.alt),
-        markup_element("figcaption", plot.caption),
-        class_="card",
     )

@@ -212,7 +212,7 @@ def _overview_metric_table_row(metric: str, columns: MetricColumns) -> Markup:
     if columns.noise_floor:
         optional.append(columns.class_noise_floor.get(metric))
     interval = columns.intervals.get(metric)
-    bounds = [_overview_confidence_interval_bounds(interval, description.unit)] if interval else []
+    bounds = [render_overview_interval_bounds(interval, description.unit)] if interval else []
     return markup_element(
         "tr",
         markup_element(
@@ -233,7 +233,13 @@ def _overview_metric_table_row(metric: str, columns: MetricColumns) -> Markup:
     )
 
 
-def _overview_confidence_interval_bounds(interval: ConfidenceInterval, unit: str) -> Markup:
+def render_overview_interval_bounds(interval: ConfidenceInterval, unit: str) -> Markup:
+    """Return an HTML line with the ends of a confidence interval, below the value of a metric.
+
+    Args:
+        interval: Confidence interval of a metric.
+        unit: Unit of the metric, such as ``%`` or ``points``.
+    """
     low, high = (
         format_described_metric_value(interval.low, unit),
         format_described_metric_value(interval.high, unit),

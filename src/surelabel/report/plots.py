@@ -14,6 +14,7 @@ from surelabel.report.calibration_budget import plot_calibration_budget
 from surelabel.report.calibration_effect import plot_calibration_effect
 from surelabel.report.cooccurrence import plot_cooccurrence
 from surelabel.report.label_table import compute_label_table_statistics
+from surelabel.report.label_uncertainty import LABEL_UNCERTAINTY_PLOT_NAMES
 from surelabel.report.labels_per_image import plot_labels_per_image
 from surelabel.report.plot_style import Plot
 from surelabel.report.reliability_diagram import (
@@ -31,6 +32,7 @@ from surelabel.report.unseen_classes import (
 )
 
 PLOT_FILE_NAMES = (
+    *LABEL_UNCERTAINTY_PLOT_NAMES,
     "reliability_before",
     "reliability",
     "calibration_effect",

@@ -1,13 +1,23 @@
 """Write a report to a folder: an HTML page, plots and a JSON file."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from surelabel.errors import DataError, InputError
-from surelabel.evaluation import Evaluation
+from surelabel.evaluation import Evaluation, PairEvaluation
 from surelabel.files import atomic_folder
+from surelabel.records import PairFeatures, Pairs
+from surelabel.report.caption_page import render_caption_page
+from surelabel.report.caption_retrieval import (
+    CAPTION_RETRIEVAL_PLOT_NAMES,
+    caption_retrieval_plots,
+)
 from surelabel.report.html_page import HtmlPagePlots, render_html_page
 from surelabel.report.image_gallery import QueryHits
+from surelabel.report.json_values import strict_json_value
+from surelabel.report.label_uncertainty import label_uncertainty_plots
+from surelabel.report.plot_style import Plot
 from surelabel.report.plots import (
     PLOT_FILE_NAMES,
     PLOT_FILE_NAMES_0_1_0,
@@ -25,7 +35,8 @@ from surelabel.report.unseen_classes import UnseenClasses, check_unseen_classes_
 
 PAGE, METRICS, PLOTS = "index.html", "evaluation.json", "plots"
 REPORT_FILES = {PAGE, METRICS, PLOTS} | {
-    f"{PLOTS}/{name}.png" for name in (*PLOT_FILE_NAMES, *PLOT_FILE_NAMES_0_1_0)
+    f"{PLOTS}/{name}.png"
+    for name in (*PLOT_FILE_NAMES, *CAPTION_RETRIEVAL_PLOT_NAMES, *PLOT_FILE_NAMES_0_1_0)
 }
 
 
@@ -66,6 +77,9 @@ def report(
     check_report_folder(report_folder)
     plots = HtmlPagePlots(
         calibration=calibration_section_plots(evaluation, before),
+        uncertainty=[]
+        if evaluation.uncertainty is None
+        else label_uncertainty_plots(evaluation.uncertainty),
         unseen=[] if unseen is None else unseen_section_plots(evaluation, unseen),
         label_counts=label_count_section_plots(evaluation),
         per_label=per_label_section_plots(evaluation),
@@ -80,14 +94,63 @@ def report(
         unseen=unseen,
     )
     metrics = report_as_json(evaluation, before, retrieval, searches, unseen)
-    with atomic_folder(report_folder.resolve()) as new:
+    return write_report_folder(report_folder, page, plots.all_plots(), metrics)
+
+
+def report_captions(
+    evaluation: PairEvaluation,
+    pairs: Pairs | PairFeatures,
+    folder: str | Path,
+    *,
+    model: str = "",
+    relevance_rows: Sequence[Sequence[str]] = (),
+) -> Path:
+    """Write a report on retrieval between images and captions: an HTML page, plots and JSON.
+
+    The page shows the queries with the most uncertain first item, unless ``pairs`` are vectors. An
+    existing report in the folder is replaced.
+
+    Args:
+        evaluation: Evaluation to report.
+        pairs: Images and captions of the evaluation.
+        folder: Folder of the report, which must be new, empty or an existing report.
+        model: Name of the recognizer.
+        relevance_rows: Rows of ``RELEVANCE_FILE_HEADER``, of files with relevant ids.
+
+    Returns:
+        Path of ``index.html``.
+
+    Raises:
+        DataError: If the folder contains files that are not part of a report, or cannot be written.
+    """
+    check_report_folder(folder)
+    plots = caption_retrieval_plots(evaluation)
+    page = render_caption_page(evaluation, pairs, plots, model=model, relevance_rows=relevance_rows)
+    metrics = {"format": FORMAT, "model": model, "captions": evaluation.as_dict()}
+    text = json.dumps(strict_json_value(metrics), indent=1, allow_nan=False)
+    return write_report_folder(Path(folder), page, plots, text)
+
+
+def write_report_folder(folder: Path, page: str, plots: Sequence[Plot], metrics: str) -> Path:
+    """Write the files of a report, and return the path of ``index.html``.
+
+    Args:
+        folder: Folder of the report, which is replaced.
+        page: Content of the HTML file.
+        plots: Plots that are also written as PNG files.
+        metrics: Content of the JSON file.
+
+    Raises:
+        DataError: If the folder cannot be written.
+    """
+    with atomic_folder(folder.resolve()) as new:
         (new / PLOTS).mkdir()
-        for plot in plots.all_plots():
+        for plot in plots:
             (new / PLOTS / f"{plot.name}.png").write_bytes(plot.png)
         # a file name may contain bytes that are not Unicode; these are written as escapes
         (new / METRICS).write_text(metrics, encoding="utf-8", errors="backslashreplace")
         (new / PAGE).write_text(page, encoding="utf-8", errors="backslashreplace")
-    return report_folder / PAGE
+    return folder / PAGE
 
 
 def check_report_folder(folder: str | Path) -> None:

@@ -23,6 +23,7 @@ from surelabel.report.bin_sensitivity import calibration_errors_for_bin_sensitiv
 from surelabel.report.image_gallery import QueryHits
 from surelabel.report.json_values import strict_json_value
 from surelabel.report.label_table import compute_label_table_statistics
+from surelabel.report.label_uncertainty import label_uncertainty_as_json
 from surelabel.report.reliability_diagram import BINS, reliability_diagram_consistency_band
 from surelabel.report.search_results import RetrievalResults
 from surelabel.report.unseen_classes import UnseenClasses, unseen_classes_report_reliability
@@ -81,6 +82,10 @@ def report_as_json(
         },
         "reliability": _report_json_pooled_bins(evaluation),
         **_report_json_calibration(evaluation),
+        "uncertainty": evaluation.uncertainty and label_uncertainty_as_json(evaluation.uncertainty),
+        "doubtful": []
+        if evaluation.uncertainty is None
+        else [_report_json_example(e) for e in evaluation.uncertainty.doubtful_examples],
         "zero_shot_baseline": evaluation.zero_shot_baseline
         and {
             "calibration": evaluation.zero_shot_baseline.calibration,

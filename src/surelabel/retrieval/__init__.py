@@ -2,7 +2,8 @@
 
 from surelabel.retrieval.hits import Hit, HitList
 from surelabel.retrieval.index import Index
+from surelabel.retrieval.index_manifest import IndexRecognizer
 from surelabel.retrieval.index_status import IndexStatus
 from surelabel.retrieval.query import Query, parse
 
-__all__ = ["Hit", "HitList", "Index", "IndexStatus", "Query", "parse"]
+__all__ = ["Hit", "HitList", "Index", "IndexRecognizer", "IndexStatus", "Query", "parse"]

@@ -3,9 +3,11 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from surelabel.errors import DataError, InputError, UnknownName
 from surelabel.records import Predictions
@@ -14,6 +16,7 @@ from surelabel.retrieval.hits import HitList
 from surelabel.retrieval.index_lock import lock_index
 from surelabel.retrieval.index_manifest import (
     IndexManifest,
+    IndexRecognizer,
     check_index_manifest_folder,
     delete_unlisted_index_files,
     load_complete_index_manifest,
@@ -65,6 +68,7 @@ class Index:
         predictions: Predictions,
         *,
         root: str | Path | None = None,
+        recognizer: IndexRecognizer | None = None,
         must_be_new: bool = False,
     ) -> "Index":
         """Write a new index. An existing index is replaced when the new index is complete.
@@ -74,6 +78,8 @@ class Index:
             predictions: Calibrated predictions of ``n`` images and ``c`` labels.
             root: Root folder of the images. If None, the root is the common parent folder of the
                 images, or, without images, the parent folder of the index.
+            recognizer: Name and labels of the recognizer, which a search by sentence loads again.
+                If None, they are not recorded.
             must_be_new: Whether an existing index is an error.
 
         Raises:
@@ -89,7 +95,9 @@ class Index:
             paths = [*absolute_file_state_paths(predictions.paths), *skipped]
             root = common_index_root(paths, default_index_root(folder))
         index_root = IndexRoot.at(os.path.abspath(root))
-        manifest = empty_manifest_for_ingestion(predictions, index_root.current)
+        manifest = replace(
+            empty_manifest_for_ingestion(predictions, index_root.current), recognizer=recognizer
+        )
         index = cls(Path(folder), manifest, index_root)
         new_rows = predictions_to_ingestion_rows(predictions, index_root)
         with lock_index(index.folder):
@@ -150,6 +158,11 @@ class Index:
         return self._root.current
 
     @property
+    def recognizer(self) -> IndexRecognizer | None:
+        """Name and labels of the recognizer, or None if they were not recorded."""
+        return self._manifest.recognizer
+
+    @property
     def paths(self) -> list[str]:
         """Absolute paths of all images, in row order.
 
@@ -158,6 +171,43 @@ class Index:
         """
         tables = [shard.active_file_states for shard in self._manifest.shards]
         return [self._root.resolve(path) for table in tables for path in table["path"].to_pylist()]
+
+    @property
+    def vector_width(self) -> int | None:
+        """Width d of the image vectors, or None if the index has no image or no image vectors."""
+        shards = self._manifest.shards
+        return shards[0].feature_width if shards else None
+
+    def image_vectors(self) -> Iterator[npt.NDArray[np.float16]]:
+        """Yield the image vectors in blocks, ``(b, d)``, in the order of `paths`.
+
+        One block at a time is read from disk.
+
+        Raises:
+            DataError: If the vectors are damaged; their checksum is compared after each shard.
+        """
+        for shard in self._manifest.shards:
+            yield from shard.active_feature_blocks()
+
+    def paths_of_rows(self, rows: Sequence[int]) -> list[str]:
+        """Return the absolute paths of some images.
+
+        Args:
+            rows: Positions of the images in `paths`, each in [0, n).
+
+        Raises:
+            DataError: If a stored path leaves the root.
+        """
+        paths: dict[int, str] = {}
+        start = 0
+        for shard in self._manifest.shards:
+            in_shard = [row for row in rows if start <= row < start + len(shard)]
+            if in_shard:
+                local_rows = [row - start for row in in_shard]
+                stored_paths = shard.active_file_states["path"].take(local_rows).to_pylist()
+                paths |= zip(in_shard, map(self._root.resolve, stored_paths), strict=True)
+            start += len(shard)
+        return [paths[row] for row in rows]
 
     def search(self, query: str | Query, k: int = 20) -> HitList:
         """Return the ``k`` images that match a query with the highest probability, by exact search.
@@ -240,19 +290,27 @@ class Index:
             shards = [shard.with_removed_rows(shard_rows) for shard, shard_rows in pairs]
             self._write(shards, None, self._skipped())
 
-    def upgrade(self) -> None:
+    def upgrade(self, recognizer: IndexRecognizer | None = None) -> None:
         """Complete what an earlier version or an interrupted process left.
 
         An index of an earlier version is written in the current version, without predicting again.
         A root that differs from the stored root is stored. Files of an interrupted process are
         deleted. If the process is killed, the index is unchanged or complete.
 
+        Args:
+            recognizer: Name and labels of the recognizer, which are recorded. If None, the recorded
+                name and labels do not change.
+
         Raises:
             DataError: If another process changed or is changing the index, or the index is damaged
                 or cannot be written.
         """
         with self._locked():
-            is_current = self._manifest.version == INDEX_VERSION
+            recorded = self._manifest.recognizer
+            self._manifest = replace(self._manifest, recognizer=recognizer or recorded)
+            is_current = (
+                self._manifest.version == INDEX_VERSION and self._manifest.recognizer == recorded
+            )
             if is_current and self._root.stored == self._root.current:
                 delete_unlisted_index_files(self.folder, self._manifest)
             else:

@@ -7,7 +7,7 @@ import posixpath
 import re
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,19 @@ _INDEX_FILE_NAME = re.compile(
 
 
 @dataclass(frozen=True)
+class IndexRecognizer:
+    """Name and labels of the recognizer of an index, from which the recognizer is loaded again.
+
+    Attributes:
+        model: Absolute path of a saved recognizer, or name of an encoder such as ``tiny-vit``.
+        labels: Labels of the recognizer, length c; ``sofa|couch`` is one label with two aliases.
+    """
+
+    model: str
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class IndexManifest:
     """Labels, recognizer, shards and skipped images of an index.
 
@@ -40,6 +53,7 @@ class IndexManifest:
         skipped: Reason for each image that could not be read, by stored path.
         revision: Random identifier, which changes whenever the index changes.
         version: Version of the index, from 1 to 2; new indexes have version 2.
+        recognizer: Name and labels of the recognizer. If they were not recorded, the value is None.
     """
 
     names: tuple[str, ...]
@@ -50,6 +64,7 @@ class IndexManifest:
     skipped: dict[str, str] = field(default_factory=dict)
     revision: str = field(default_factory=lambda: secrets.token_hex(8))
     version: int = INDEX_VERSION
+    recognizer: IndexRecognizer | None = None
 
 
 def save_index_manifest(folder: Path, manifest: IndexManifest) -> None:
@@ -74,6 +89,8 @@ def save_index_manifest(folder: Path, manifest: IndexManifest) -> None:
         "shards": [shard.entry for shard in manifest.shards],
         "skipped": manifest.skipped,
     }
+    if manifest.recognizer is not None:
+        fields["recognizer"] = asdict(manifest.recognizer)
     fields["checksum"] = _index_manifest_checksum(fields)
     with atomic_file(folder / "index.json") as file:
         file.write_text(json.dumps(fields, indent=1), encoding="ascii")
@@ -179,7 +196,29 @@ def _parse_index_manifest(folder: Path, fields: dict[str, Any]) -> IndexManifest
     if len({shard.number for shard in shards}) < len(shards):
         raise ValueError("a shard is listed twice")
     model, calibration, revision = strings
-    return IndexManifest(tuple(names), model, calibration, root, shards, skipped, revision, version)
+    return IndexManifest(
+        tuple(names),
+        model,
+        calibration,
+        root,
+        shards,
+        skipped,
+        revision,
+        version,
+        _parse_recognizer_in_index_manifest(fields.get("recognizer"), n_labels=len(names)),
+    )
+
+
+def _parse_recognizer_in_index_manifest(value: Any, *, n_labels: int) -> IndexRecognizer | None:
+    """Return the recognizer of an index, or None if no recognizer was recorded."""
+    if value is None:
+        return None
+    model, labels = value["model"], value["labels"]
+    if not isinstance(model, str) or not _is_string_list_in_index_manifest(labels):
+        raise ValueError("recognizer must have the name of a model and a list of labels")
+    if len(labels) != n_labels:
+        raise ValueError(f"recognizer must have {n_labels} labels")
+    return IndexRecognizer(model, tuple(labels))
 
 
 def _is_string_list_in_index_manifest(value: Any) -> bool:

@@ -57,6 +57,7 @@ def write_index_update(
         new_root.current,
         tuple(all_shards),
         {new_root.stored_path(path): reason for path, reason in skipped.items()},
+        recognizer=manifest.recognizer,
     )
     save_index_manifest(folder, new_manifest)
     return new_manifest

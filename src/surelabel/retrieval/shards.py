@@ -147,7 +147,7 @@ class Shard:
             len(self.sorted_logits.logits),
             self.feature_width,
             self._active_label_line,
-            self._active_feature_blocks,
+            self.active_feature_blocks,
         )
 
     def _active_label_line(self, name: str, column: int) -> LabelLine:
@@ -155,8 +155,12 @@ class Shard:
         line: LabelLine = getattr(self.sorted_logits, name)[column]
         return line if self.is_active is None else line[self.is_active]
 
-    def _active_feature_blocks(self) -> Iterator[npt.NDArray[np.float16]]:
-        """Yield the features of active rows; after the last block, compare the checksum."""
+    def active_feature_blocks(self) -> Iterator[npt.NDArray[np.float16]]:
+        """Yield the features of active rows in blocks, ``(b, d)``, which are read from disk.
+
+        Raises:
+            DataError: After the last block, if the checksum of the features does not match.
+        """
         features, checksum = self.mapped_files.arrays.get("features"), 0
         if features is None:
             return

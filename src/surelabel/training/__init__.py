@@ -11,6 +11,7 @@ from surelabel.training.feature_batches import (
 from surelabel.training.image_batches import ImageBatches
 from surelabel.training.loop import EpochResult, run_training_loop
 from surelabel.training.objective import Objective, Regularizer, objective_mean_over_known
+from surelabel.training.pair_batches import PairBatches
 from surelabel.training.weight_averaging import WeightAverage
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "FeatureBatches",
     "ImageBatches",
     "Objective",
+    "PairBatches",
     "Regularizer",
     "TargetUpdatingBatchSource",
     "WeightAverage",

@@ -21,12 +21,14 @@ class Batch:
         known: True where the target is known, ``(n, c)``.
         weights: Weight of each image in an elementwise loss, ``(n,)``. If None, all weights are
             equal.
+        texts: In a batch of pairs, features of c captions, in place of labels. Otherwise, None.
     """
 
     features: Features
     targets: Tensor
     known: Tensor
     weights: Tensor | None = None
+    texts: Features | None = None
 
 
 class BatchSource(Protocol):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from surelabel.errors import ConfigError, DataError
-from surelabel.methods import Method, TrainsSeveralHeads
+from surelabel.methods import Method, ScoresPairs, TrainsSeveralHeads
 from surelabel.training.batches import Batch, BatchSource, TargetUpdatingBatchSource
 from surelabel.training.checkpoint import Checkpoint, StatefulObject
 from surelabel.training.learning_rates import learning_rate_parameter_groups, learning_rate_schedule
@@ -56,7 +56,8 @@ def run_training_loop(
     Args:
         method: Module that computes scores from features. If the method is an instance of
             ``ScalesLearningRates``, its modules have different learning rates. If the method is an
-            instance of ``TrainsSeveralHeads``, the objective is averaged over the heads.
+            instance of ``TrainsSeveralHeads``, the objective is averaged over the heads. For
+            batches of pairs, the method is an instance of ``ScoresPairs``.
         source: Source of the batches. A ``TargetUpdatingBatchSource`` receives the scores after
             each step, averaged over heads. The state of such a source is part of the checkpoint.
         objective: Loss and regularizer; unknown targets have no influence.
@@ -235,8 +236,11 @@ def _accumulate_training_loop_gradients(
 def _training_loop_scores(method: Method, batch: Batch) -> Tensor:
     """Return the scores ``(h, n, c)`` of all h training heads, for n images and c labels.
 
-    Most methods have one head.
+    Most methods have one head. In a batch of pairs, c is the number of captions.
     """
+    if batch.texts is not None:
+        assert isinstance(method, ScoresPairs)  # by its contract
+        return method.training_pair_scores(batch.features, batch.texts)[None]
     if isinstance(method, TrainsSeveralHeads):
         return method.training_scores(batch.features, batch.targets, batch.known)
     return method(batch.features)[None]

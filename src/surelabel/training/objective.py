@@ -1,4 +1,4 @@
-"""Training objective: a loss and an optional regularizer."""
+"""Training objective: a loss, regularizers, and the additional losses of a method."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from surelabel.links import Link
-from surelabel.methods import TunesTexts
+from surelabel.methods import AddsTrainingLosses, TunesTexts
 from surelabel.records import FrozenWords, TrainingStep
 from surelabel.training.batches import Batch
 
@@ -55,6 +55,7 @@ class Objective:
         prompts: Trained method with learned prompts in the text tower, for regularizers that use
             its text vectors.
         frozen_words: Words for regularizers that compare other words than the labels.
+        method: Trained method with additional losses, which are added to the regularizers.
     """
 
     loss: SetLoss
@@ -63,37 +64,45 @@ class Objective:
     texts: Tensor | None = None
     prompts: TunesTexts | None = None
     frozen_words: FrozenWords | None = None
+    method: AddsTrainingLosses | None = None
 
     def __call__(self, scores: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """Return two scalars: the loss of a batch, and the weighted sum of the regularizers.
 
-        If the objective has no regularizers, the second value is None.
+        Additional losses of the method are part of the second value. If there are neither
+        regularizers nor additional losses, the second value is None.
         """
         known = batch.known if batch.weights is None else batch.known * batch.weights[:, None]
         loss = self.loss(scores, batch.targets, known)
-        if not self.regularizers:
-            return loss, None
+        penalties = []
+        if self.regularizers:
+            step = self._step(scores, batch)
+            penalties += [weight * regularizer(step) for regularizer, weight in self.regularizers]
+        if self.method:
+            penalties.append(self.method.training_losses(batch.targets, batch.known))
+        return loss, torch.stack(penalties).sum() if penalties else None
+
+    def _step(self, scores: Tensor, batch: Batch) -> TrainingStep:
+        """Return the training step for the regularizers; in pairs, the captions are the texts."""
         pooled = batch.features.pooled  # empty if an encoder is trained from pixels
-        step = TrainingStep(
+        return TrainingStep(
             scores=scores,
             logits=self.link.log_odds(scores)
             if self.link and self.link.is_strictly_increasing
             else None,
             targets=batch.targets,
             known=batch.known,
-            texts=self.texts,
+            texts=self.texts if batch.texts is None else batch.texts.pooled,
             features=pooled if pooled.shape[1] else None,
             tuned_texts=self.prompts.tuned_texts() if self.prompts else None,
             encode_words=self.prompts.encode_words if self.prompts else None,
             frozen_words=self.frozen_words,
         )
-        penalties = [weight * regularizer(step) for regularizer, weight in self.regularizers]
-        return loss, torch.stack(penalties).sum()
 
     def mean_over_heads(self, heads: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """Return loss and penalty, averaged over h heads with scores ``(h, n, c)``."""
         losses, penalties = zip(*(self(scores, batch) for scores in heads), strict=True)
-        if not self.regularizers:
+        if penalties[0] is None:
             return _objective_mean_scalar(losses), None
         return _objective_mean_scalar(losses), _objective_mean_scalar(penalties)
 

@@ -30,18 +30,21 @@ ROWS = ("zero-shot", "zero-shot, softmax at a quarter of the scale")
 SIZES = {"train": 12, "validation": 12, "test": 6}
 
 
-def few(part, count):
-    """The first images of a part, with the six labels that they show most."""
-    images = collection("scenes-80", split=part).take(range(count))
-    shown = collection("scenes-80", split="test").take(range(6)).targets.sum(axis=0)
-    columns = np.argsort(-shown, kind="stable")[:6]
+def few(images, columns):
+    """The same images with the labels of some columns."""
     names = [images.names[c] for c in columns]
     return LabelledImages(images.paths, names, images.targets[:, columns])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def images():
-    parts = {part: few(part, count) for part, count in SIZES.items()}
+    """The first images of each part, with the six labels that those of the test part show most."""
+    whole = {
+        part: collection("scenes-80", split=part).take(range(count))
+        for part, count in SIZES.items()
+    }
+    columns = np.argsort(-whole["test"].targets.sum(axis=0), kind="stable")[:6]
+    parts = {part: few(images, columns) for part, images in whole.items()}
     mains = parts["test"].targets.argmax(axis=1)
     return LabelFreeSplits(name="few", encoder="tiny-rn", **parts, main_columns=mains)
 

@@ -30,6 +30,78 @@ def test_images_root_replaces_the_folder_of_the_file(tmp_path):
     assert captions.paths == ["/photos/a.jpg"]
 
 
+def read_pairs(folder, value, *names, **options):
+    read(folder, value)
+    for name in names:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).touch()
+    return coco.read_pairs(folder / "captions.json", **options)
+
+
+def annotations(*entries):
+    keys = ("image_id", "id", "caption")
+    return [dict(zip(keys, entry, strict=True)) for entry in entries]
+
+
+def test_pairs_keep_the_ids_of_images_and_captions(tmp_path):
+    value = content(annotations=annotations((3, 90, "A dog ."), (7, 12, "a  cat"), (3, 11, "x")))
+    pairs = read_pairs(tmp_path, value, "a.jpg", "sub/b.jpg")
+    assert pairs.paths == [str(tmp_path / "sub/b.jpg"), str(tmp_path / "a.jpg")]
+    assert pairs.captions == ["A dog .", "a cat", "x"]
+    assert pairs.image_rows.tolist() == [0, 1, 0]
+    assert (pairs.image_ids, pairs.caption_ids) == ([3, 7], [90, 12, 11])
+    assert pairs.relevance is None
+
+
+def test_annotations_without_ids_give_captions_without_ids(tmp_path):
+    value = content(annotations=[{"image_id": 7, "caption": "a dog"}], images=IMAGES[:1])
+    pairs = read_pairs(tmp_path, value, "a.jpg")
+    assert (pairs.image_ids, pairs.caption_ids) == ([7], None)
+
+
+def test_images_without_a_caption_are_counted_and_named(tmp_path):
+    value = content(annotations=annotations((3, 1, "a dog")))
+    with pytest.warns(UserWarning, match=r"1 images of .*captions\.json have no caption.*a\.jpg'"):
+        pairs = read_pairs(tmp_path, value, "sub/b.jpg")
+    assert pairs.image_ids == [3]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"annotations": annotations((3, 1, "x"), (7, 1, "y"))},
+            "1 is also the id of annotation 1",
+        ),
+        (
+            {"annotations": [*annotations((3, 1, "x")), {"image_id": 7, "caption": "y"}]},
+            "annotation 2: the caption id must be an integer or a string .*; got None",
+        ),
+        ({"annotations": annotations((3, True, "x"), (7, 1, "y"))}, "caption id .*; got True"),
+        ({"annotations": annotations((3, [1], "x"), (7, 1, "y"))}, r"caption id .*; got \[1\]"),
+        (
+            {"images": [{"id": 7.5, "file_name": "a.jpg"}]}
+            | {"annotations": annotations((7.5, 1, "x"))},
+            "image id must be an integer .*; got 7.5",
+        ),
+        (
+            {"images": [{"id": i, "file_name": "a.jpg"} for i in (3, 7)]}
+            | {"annotations": annotations((3, 1, "x"), (7, 2, "y"))},
+            "annotation 2: an image must have one id; .* has the id 3 in annotation 1, and 7",
+        ),
+        (
+            {"annotations": annotations((3, 1, "x"), (7, 2, "y"))}
+            | {"images": [{"id": 7, "file_name": "a.jpg"}, {"id": 3, "file_name": "lost.jpg"}]},
+            "All images of the captions must exist; 1 do not, such as '.*lost.jpg'",
+        ),
+    ],
+)
+def test_pairs_with_invalid_ids_or_missing_images_are_refused(tmp_path, changes, message):
+    with pytest.raises(DataError, match=message) as caught:
+        read_pairs(tmp_path, content(**changes), "a.jpg", "sub/b.jpg")
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [

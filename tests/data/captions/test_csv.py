@@ -25,6 +25,19 @@ def test_an_absolute_path_remains(tmp_path):
     assert read(tmp_path, "image,caption\n/d/a.jpg,x\n").paths == ["/d/a.jpg"]
 
 
+def test_pairs_have_each_image_once_in_the_order_of_the_lines(tmp_path):
+    read(tmp_path, "image,caption\nb.jpg,A dog\na.jpg,a bus\nb.jpg,a puppy\n")
+    for name in ("a.jpg", "b.jpg"):
+        (tmp_path / name).touch()
+    pairs = csv.read_pairs(tmp_path / "captions.csv")
+    assert pairs.paths == [str(tmp_path / "b.jpg"), str(tmp_path / "a.jpg")]
+    assert pairs.captions == ["A dog", "a bus", "a puppy"]
+    assert pairs.image_rows.tolist() == [0, 1, 0]
+    assert (pairs.image_ids, pairs.caption_ids, pairs.relevance) == (None, None, None)
+    with pytest.raises(DataError, match=r"2 do not, such as 'r/b\.jpg'"):
+        csv.read_pairs(tmp_path / "captions.csv", images_root="r")
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

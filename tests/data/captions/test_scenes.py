@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,61 @@ def test_captions_of_the_collection_mention_what_its_annotations_say():
     assert texts.n_dropped == 0
     for row, (_, caption) in zip(texts.targets, annotated, strict=True):
         assert set(row.nonzero()[0].tolist()) == set(caption.mentions)
+
+
+def scene_line(image, labels, *captions):
+    entries = [{"text": text, "mentions": mentions} for text, mentions in captions]
+    return json.dumps({"path": image, "labels": labels, "captions": entries}) + "\n"
+
+
+def read_pairs(folder, text, *names):
+    (folder / "scenes.jsonl").write_text(text)
+    for name in names:
+        (folder / name).touch()
+    return scenes.read_pairs(folder / "scenes.jsonl")
+
+
+def test_the_relevance_of_pairs_is_the_fraction_of_mentioned_objects_in_the_image(tmp_path):
+    text = scene_line("0.jpg", ["dog", "cat"], ("a dog", ["dog"]), ("both", ["dog", "cat"]))
+    text += scene_line("1.jpg", ["cat"], ("a cat", ["cat"]))
+    pairs = read_pairs(tmp_path, text, "0.jpg", "1.jpg")
+    assert pairs.image_rows.tolist() == [0, 0, 1]
+    relevance = pairs.relevance
+    triples = zip(relevance.image_rows, relevance.caption_rows, relevance.grades, strict=True)
+    assert list(triples) == [(0, 0, 1), (0, 1, 1), (0, 2, 1), (1, 1, 0.5), (1, 2, 1)]
+
+
+def test_lines_without_labels_or_mentions_give_pairs_without_relevance(tmp_path):
+    pairs = read_pairs(tmp_path, LINE.replace("images/", ""), "0.jpg")
+    assert (pairs.captions, pairs.relevance) == (["a dog", "a cat"], None)
+
+
+def test_a_scene_without_captions_is_counted_and_the_others_keep_their_relevance(tmp_path):
+    text = scene_line("0.jpg", ["dog"]) + scene_line("1.jpg", ["cat"], ("a cat", ["cat"]))
+    with pytest.warns(UserWarning, match=r"1 images of .* have no caption .*0\.jpg'"):
+        pairs = read_pairs(tmp_path, text, "1.jpg")
+    assert (pairs.relevance.image_rows, pairs.relevance.grades) == ([0], [1])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            scene_line("0.jpg", ["dog"], ("a dog", ["dog"])) + LINE,
+            "labels and mentions in all lines or in none.*; got 1 lines without them",
+        ),
+        (
+            scene_line("0.jpg", ["dog"], ("a dog", ["dog"])) * 2,
+            "each image once; got 0 lines without them, and 2 lines for 1 images",
+        ),
+        (scene_line("0.jpg", "dog", ("a dog", ["dog"])), "expected a list of labels; got 'dog'"),
+        (scene_line("0.jpg", ["dog"], ("a dog", [3])), r"expected a list of labels; got \[3\]"),
+        (scene_line("0.jpg", ["dog"], ("a dog", ["dog"])), "must exist; 1 do not, such as"),
+    ],
+)
+def test_pairs_with_invalid_labels_or_missing_images_are_refused(tmp_path, text, message):
+    with pytest.raises(DataError, match=message):
+        read_pairs(tmp_path, text)
 
 
 @pytest.mark.parametrize(

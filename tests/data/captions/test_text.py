@@ -16,6 +16,11 @@ def test_every_line_is_a_caption_and_empty_lines_are_ignored(tmp_path):
     assert captions.paths is None
 
 
+def test_texts_without_images_are_no_pairs(tmp_path):
+    with pytest.raises(DataError, match=r"x\.txt has captions without images\. Give CSV"):
+        text.read_pairs(tmp_path / "x.txt")
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

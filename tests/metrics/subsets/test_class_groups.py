@@ -1,10 +1,13 @@
+import json
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from surelabel.errors import ConfigError, InputError
 from surelabel.metrics import (
+    BaseAndNew,
     accuracy,
     base_and_new_metric,
     brier,
@@ -109,3 +112,15 @@ def test_the_harmonic_mean_of_a_negative_value_is_undefined():
     assert found.arithmetic_mean == pytest.approx((found.base + found.new) / 2)
     wrong = base_and_new_metric(partial(accuracy, threshold=0.5), [[0.9, 0.9]], [[0, 0]], new=[1])
     assert wrong.harmonic_mean == 0
+
+
+def test_the_harmonic_mean_equals_the_published_one_of_each_dataset():
+    path = Path(__file__).parents[2] / "golden/variational.json"
+    recorded = json.loads(path.read_text())["base_to_novel_check"]
+    values = [recorded[name] for name in ("base", "novel", "hm")]
+    for base, new, expected in zip(*values, strict=True):
+        assert BaseAndNew(base, new).harmonic_mean == pytest.approx(expected, abs=0.0066)
+    of_means = BaseAndNew(recorded["mean_base"], recorded["mean_novel"]).harmonic_mean
+    assert of_means == pytest.approx(recorded["hm_of_means"], rel=1e-12)
+    assert np.mean(recorded["hm"]) == pytest.approx(recorded["mean_of_hms"], rel=1e-12)
+    assert of_means != pytest.approx(recorded["printed"], abs=0.2)

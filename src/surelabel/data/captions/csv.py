@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from surelabel.data.captions.resolution.caption_entries import resolve_captions
+from surelabel.data.captions.resolution.caption_entries import CaptionEntry, resolve_captions
+from surelabel.data.captions.resolution.pair_entries import resolve_pairs
 from surelabel.data.csv_rows import numbered_csv_rows
 from surelabel.errors import DataError
-from surelabel.records import Captions
+from surelabel.records import Captions, Pairs
 
 HEADER = ["image", "caption"]
 
@@ -29,7 +30,22 @@ def read(path: str | Path, *, images_root: str | Path | None = None) -> Captions
     return resolve_captions(path, _csv_caption_entries(path), images_root=images_root)
 
 
-def _csv_caption_entries(path: Path) -> Iterator[tuple[str, object, object]]:
+def read_pairs(path: str | Path, *, images_root: str | Path | None = None) -> Pairs:
+    """Read images with captions, in the order of the file.
+
+    Args:
+        path: Path of the CSV file.
+        images_root: Folder to which image paths are relative. If None, the folder of the CSV file
+            is used.
+
+    Raises:
+        DataError: As for :func:`read`; also if an image does not exist.
+    """
+    path = Path(path)
+    return resolve_pairs(path, _csv_caption_entries(path), images_root=images_root)
+
+
+def _csv_caption_entries(path: Path) -> Iterator[CaptionEntry]:
     rows = numbered_csv_rows(path)
     header = [column.strip() for column in next(rows, (0, []))[1]]
     if header != HEADER:
@@ -44,4 +60,4 @@ def _csv_caption_entries(path: Path) -> Iterator[tuple[str, object, object]]:
                 f"{len(row)}: {','.join(row)[:60]!r}. Put a caption with commas into quotes."
             )
         if row:
-            yield f"line {line}", row[0], row[1]
+            yield CaptionEntry(f"line {line}", row[0], row[1])

@@ -1,12 +1,19 @@
 """Captions of generated scenes: the file ``scenes.jsonl`` of a collection of scenes."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from surelabel.data.captions.resolution.caption_entries import resolve_captions
+from surelabel.data.captions.resolution.caption_entries import (
+    CaptionEntry,
+    clean_caption_image,
+    resolve_captions,
+)
+from surelabel.data.captions.resolution.pair_entries import resolve_pairs
+from surelabel.data.scene_captions import sparse_caption_relevance
 from surelabel.errors import DataError
-from surelabel.file_readers import parse_json, read_lines
-from surelabel.records import Captions
+from surelabel.file_readers import parse_json, quote_of_file, read_lines
+from surelabel.records import Captions, Pairs, Relevance
 
 
 def read(path: str | Path, *, images_root: str | Path | None = None) -> Captions:
@@ -23,21 +30,102 @@ def read(path: str | Path, *, images_root: str | Path | None = None) -> Captions
         DataError: If a line is invalid; the message contains the number of the line.
     """
     path = Path(path)
-    return resolve_captions(path, _scene_caption_entries(path), images_root=images_root)
+    entries = [entry for scene in _parse_scene_lines(path) for entry in scene.entries]
+    return resolve_captions(path, entries, images_root=images_root)
 
 
-def _scene_caption_entries(path: Path) -> Iterator[tuple[str, object, object]]:
-    for number, line in enumerate(read_lines(path), start=1):
-        if not line.strip():
-            continue
-        try:
-            scene = parse_json(line)
-            image, texts = scene["path"], [caption["text"] for caption in scene["captions"]]
-        except (ValueError, KeyError, TypeError) as error:
-            reason = str(error).splitlines()[0][:100]
-            raise DataError(
-                f'{path}, line {number}: expected {{"path": "…", "captions": [{{"text": "…"}}, …]}}'
-                f" as in scenes.jsonl; got {line.strip()[:40]!r} ({reason}). Give another file."
-            ) from error
-        for text in texts:
-            yield f"line {number}", image, text
+def read_pairs(path: str | Path, *, images_root: str | Path | None = None) -> Pairs:
+    """Read images with captions and their graded relevance, in the order of the file.
+
+    The relevance of a caption for an image is the fraction of the mentioned objects that are in the
+    image; see :func:`surelabel.data.scene_pairs`. If the lines have no labels or the captions have
+    no mentions, there is no relevance.
+
+    Args:
+        path: Path of the file ``scenes.jsonl``.
+        images_root: Folder to which image paths are relative. If None, the folder of the file is
+            used.
+
+    Raises:
+        DataError: As for :func:`read`; also if an image does not exist, or if only some lines have
+            labels and mentions.
+    """
+    path = Path(path)
+    scenes = _parse_scene_lines(path)
+    captioned = [scene for scene in scenes if scene.entries]
+    return resolve_pairs(
+        path,
+        [entry for scene in captioned for entry in scene.entries],
+        images_root=images_root,
+        listed_images=[scene.image for scene in scenes],
+        relevance=_scene_relevance(path, captioned),
+    )
+
+
+class _CaptionedScene(NamedTuple):
+    """Line of the file; ``labels`` is None if the line has no labels or no mentions."""
+
+    place: str
+    image: str
+    entries: list[CaptionEntry]
+    labels: list[str] | None
+    mentions: list[list[str]]
+
+
+def _parse_scene_lines(path: Path) -> list[_CaptionedScene]:
+    lines = enumerate(read_lines(path), start=1)
+    return [_parse_scene_line(path, number, line) for number, line in lines if line.strip()]
+
+
+def _parse_scene_line(path: Path, number: int, line: str) -> _CaptionedScene:
+    place = f"line {number}"
+    try:
+        scene = parse_json(line)
+        image, texts = scene["path"], [caption["text"] for caption in scene["captions"]]
+        has_labels = "labels" in scene and all("mentions" in c for c in scene["captions"])
+        labels = _scene_words(scene["labels"]) if has_labels else None
+        mentions = [_scene_words(c["mentions"]) for c in scene["captions"]] if has_labels else []
+    except (ValueError, KeyError, TypeError) as error:
+        reason = str(error).splitlines()[0][:100]
+        raise DataError(
+            f'{path}, line {number}: expected {{"path": "…", "captions": [{{"text": "…"}}, …]}}'
+            f" as in scenes.jsonl; got {line.strip()[:40]!r} ({reason}). Give another file."
+        ) from error
+    image = clean_caption_image(path, place, image)
+    return _CaptionedScene(
+        place, image, [CaptionEntry(place, image, text) for text in texts], labels, mentions
+    )
+
+
+def _scene_words(value: object) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise TypeError(f"expected a list of labels; got {quote_of_file(value)}")
+    return value
+
+
+def _scene_relevance(path: Path, scenes: Sequence[_CaptionedScene]) -> Relevance | None:
+    """Return the relevance of all captions, or None if the file has no labels or no mentions.
+
+    Raises:
+        DataError: If only some lines have labels and mentions, or if an image is repeated.
+    """
+    labels = [scene.labels for scene in scenes if scene.labels is not None]
+    if not labels:
+        return None
+    without = [scene.place for scene in scenes if scene.labels is None]
+    if without or len({scene.image for scene in scenes}) < len(scenes):
+        raise DataError(
+            f"{path} must have labels and mentions in all lines or in none, and each image once; "
+            f"got {len(without)} lines without them, and {len(scenes)} lines for "
+            f"{len({scene.image for scene in scenes})} images. Generate the scenes again."
+        )
+    mentions = [words for scene in scenes for words in scene.mentions]
+    column_of: dict[str, int] = {}
+    for words in (*labels, *mentions):
+        for word in words:
+            column_of.setdefault(word, len(column_of))
+    return sparse_caption_relevance(
+        [[column_of[word] for word in words] for words in mentions],
+        [[column_of[word] for word in words] for words in labels],
+        n_columns=len(column_of),
+    )

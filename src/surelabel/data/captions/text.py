@@ -8,7 +8,7 @@ from surelabel.data.captions.resolution.caption_entries import (
 )
 from surelabel.data.text_lists import read_text_list
 from surelabel.errors import DataError
-from surelabel.records import Captions
+from surelabel.records import Captions, Pairs
 
 
 def read(path: str | Path, *, images_root: str | Path | None = None) -> Captions:
@@ -29,6 +29,22 @@ def read(path: str | Path, *, images_root: str | Path | None = None) -> Captions
     texts = [_text_caption(path, number, line) for number, line in lines if line]
     check_captions_exist(path, texts)
     return Captions(texts)
+
+
+def read_pairs(path: str | Path, *, images_root: str | Path | None = None) -> Pairs:
+    """Raise an error, because the captions of a text file have no images.
+
+    Args:
+        path: Path of the text file.
+        images_root: Not used.
+
+    Raises:
+        DataError: In every case.
+    """
+    raise DataError(
+        f"Pairs need captions with images; {path} has captions without images. Give CSV with the "
+        "header image,caption, COCO captions, JSON lines or Flickr tokens."
+    )
 
 
 def _text_caption(path: Path, number: int, line: str) -> str:

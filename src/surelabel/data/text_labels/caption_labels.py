@@ -1,14 +1,14 @@
 """Labels that captions mention, as targets of the captions or of their images."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from surelabel.arrays import ColumnIndices
-from surelabel.data.image_sources import is_missing_image
+from surelabel.data.captions.resolution.caption_entries import check_captioned_images_exist
 from surelabel.data.label_names import parse_label_names
 from surelabel.data.text_labels.noun_plurals import plural_phrases
 from surelabel.data.text_labels.phrase_matching import (
@@ -19,7 +19,7 @@ from surelabel.data.text_labels.phrase_matching import (
     split_words,
 )
 from surelabel.data.text_labels.word_lists import WordListEntry, read_word_list
-from surelabel.errors import DataError, InputError
+from surelabel.errors import InputError
 from surelabel.records import Captions, LabelledImages, LabelledTexts
 
 _PhraseColumns = dict[Phrase, dict[int, None]]  # dicts as ordered sets
@@ -118,7 +118,7 @@ def label_captioned_images(
     labels, trie = _label_phrases(names, word_list)
     caption_indices, columns = _mention_indices(captions, labels, trie)
     row_of = {path: row for row, path in enumerate(dict.fromkeys(captions.paths))}
-    _check_captioned_images_exist(row_of)
+    check_captioned_images_exist(row_of)
     rows = np.array([row_of[path] for path in captions.paths])
     targets = np.full((len(row_of), len(labels)), unmentioned)
     targets[rows[caption_indices], columns] = 1.0
@@ -207,11 +207,3 @@ def _mention_indices(
         )
     caption_indices = np.repeat(np.arange(len(columns)), counts)
     return caption_indices, np.fromiter(chain.from_iterable(columns), np.intp, counts.sum())
-
-
-def _check_captioned_images_exist(paths: Iterable[str]) -> None:
-    if missing := [path for path in paths if is_missing_image(path)]:
-        raise DataError(
-            f"All images of the captions must exist; {len(missing)} do not, such as "
-            f"{missing[0]!r}. Correct the paths, or give another images_root (--images-root)."
-        )

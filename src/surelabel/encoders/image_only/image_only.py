@@ -123,6 +123,10 @@ class BaseImageOnlyEncoder:
         """Return an empty list, because an encoder without a text tower has no text tokens."""
         return []
 
+    def count_cut_tokens(self, sentences: Sequence[str]) -> list[int]:
+        """Raise ConfigError, because the encoder has no text tower."""
+        self._raise_no_text_tower()
+
     def ood_score(self, pooled: Tensor) -> float:
         """Return NaN, because the training images of the encoder are unknown."""
         return math.nan

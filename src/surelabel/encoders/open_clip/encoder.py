@@ -278,6 +278,19 @@ class OpenClipEncoder:
         trained_ids = self.training_info.token_ids
         return [name for name in names if not trained_ids.issuperset(self.tokenizer.encode(name))]
 
+    def count_cut_tokens(self, sentences: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each sentence beyond the context of the text tower.
+
+        The tokens of words are counted; start and end tokens are always in the context.
+        """
+        context = int(self.tokenizer.context_length)
+        if isinstance(self.tokenizer, SimpleTokenizer):
+            lengths = [len(self.tokenizer.encode(sentence)) + 2 for sentence in sentences]
+        else:
+            tokenizer = self.tokenizer.tokenizer
+            lengths = [len(tokenizer(sentence)["input_ids"]) for sentence in sentences]
+        return [max(0, length - context) for length in lengths]
+
     def ood_score(self, pooled: Tensor) -> float:
         """Return the out-of-distribution score of a set of images.
 

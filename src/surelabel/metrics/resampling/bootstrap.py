@@ -87,9 +87,9 @@ def bootstrap_interval(
     check_shapes(probabilities=(p, "n c"), targets=(y, "n c"))
     resampled = [
         metric(p[rows], y[rows], known[rows])
-        for rows in _bootstrap_row_indices(len(p), resamples, seed)
+        for rows in bootstrap_row_indices(len(p), resamples, seed)
     ]
-    return _shifted_bootstrap_interval(metric(p, y, known), np.array(resampled), level)
+    return shifted_bootstrap_interval(metric(p, y, known), np.array(resampled), level)
 
 
 def paired_bootstrap_interval(
@@ -146,10 +146,10 @@ def paired_bootstrap_interval(
     check_shapes(first=(p, "n c"), second=(q, "n c"), targets=(y, "n c"))
     resampled = [
         metric(p[rows], y[rows], known[rows]) - metric(q[rows], y[rows], known[rows])
-        for rows in _bootstrap_row_indices(len(p), resamples, seed)
+        for rows in bootstrap_row_indices(len(p), resamples, seed)
     ]
     difference = metric(p, y, known) - metric(q, y, known)
-    return _shifted_bootstrap_interval(difference, np.array(resampled), level)
+    return shifted_bootstrap_interval(difference, np.array(resampled), level)
 
 
 def paired_t_interval(
@@ -197,18 +197,38 @@ def paired_t_interval(
     return ConfidenceInterval(float(mean), float(mean - half_width), float(mean + half_width))
 
 
-def _bootstrap_row_indices(
+def bootstrap_row_indices(
     n_images: int, resamples: int, seed: int
 ) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield row indices sampled with replacement, or nothing if there are fewer than two images."""
+    """Yield row indices sampled with replacement, or nothing if there are fewer than two images.
+
+    Args:
+        n_images: Number of images, which is the number of indices of each resample.
+        resamples: Number of resamples, >= 2.
+        seed: Seed of the resampling.
+
+    Raises:
+        ConfigError: If ``resamples`` is not a whole number >= 2.
+    """
     resamples = validate_metric_whole_number("resamples", resamples, minimum=2)
     # spawned streams: the caller may have sampled the data with default_rng(seed)
     streams = np.random.default_rng(seed).spawn(resamples if n_images > 1 else 0)
     return (stream.integers(n_images, size=n_images) for stream in streams)
 
 
-def _shifted_bootstrap_interval(value: float, resampled: Array, level: float) -> ConfidenceInterval:
-    """Return the percentile interval of the resampled values, shifted to the mean ``value``."""
+def shifted_bootstrap_interval(
+    value: float, resampled: Array, level: float = 0.95
+) -> ConfidenceInterval:
+    """Return the percentile interval of the resampled values, shifted to the mean ``value``.
+
+    Args:
+        value: Value on the original data.
+        resampled: Value on each resample, NaN if undefined, ``(r,)``.
+        level: Confidence level, in (0, 1).
+
+    Raises:
+        ConfigError: If ``level`` is not in (0, 1).
+    """
     tail = _bootstrap_tail_probability(level)
     defined = resampled[~np.isnan(resampled)]
     if not defined.size:

@@ -2,14 +2,18 @@ from pathlib import Path
 
 import pytest
 
-from surelabel.data.captions.resolution.caption_entries import clean_caption_text, resolve_captions
+from surelabel.data.captions.resolution.caption_entries import (
+    CaptionEntry,
+    clean_caption_text,
+    resolve_captions,
+)
 from surelabel.errors import DataError
 
 SOURCE = Path("/data/captions.csv")
 
 
 def test_paths_are_relative_to_the_file_or_to_images_root():
-    entries = [("line 2", "a.jpg", "a dog"), ("line 3", "/b.jpg", "a cat")]
+    entries = [CaptionEntry("line 2", "a.jpg", "a dog"), CaptionEntry("line 3", "/b.jpg", "a cat")]
     assert resolve_captions(SOURCE, entries, images_root=None).paths == ["/data/a.jpg", "/b.jpg"]
     assert resolve_captions(SOURCE, entries, images_root="r").paths == ["r/a.jpg", "/b.jpg"]
 

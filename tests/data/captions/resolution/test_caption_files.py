@@ -3,13 +3,20 @@ import os
 
 import pytest
 
-from surelabel.data.captions import CAPTION_FORMATS, has_captioned_images, read_captions
+from surelabel.data.captions import (
+    CAPTION_FORMATS,
+    has_captioned_images,
+    read_captions,
+    read_pairs,
+)
 from surelabel.errors import DataError
 
 COCO = {
     "images": [{"id": 1, "file_name": "a.jpg"}],
     "annotations": [{"image_id": 1, "caption": "a dog"}],
 }
+LINE = '{"image": "a.jpg", "caption": "a dog"}\n'
+TOKEN = "a.jpg#0\ta dog\n"
 SCENE = '{"path": "a.jpg", "captions": [{"text": "a dog"}]}\n'
 
 
@@ -25,6 +32,11 @@ SCENE = '{"path": "a.jpg", "captions": [{"text": "a dog"}]}\n'
         ("x.txt", json.dumps(COCO)),
         ("x.jsonl", SCENE),
         ("x.json", SCENE),
+        ("x.token", TOKEN),
+        ("Flickr8k.token.txt", TOKEN),
+        ("x.jsonl", LINE),
+        ("x.txt", LINE),
+        ("x.json", LINE.replace('"a dog"', '["a dog"]').replace('"caption"', '"captions"')),
     ],
 )
 def test_every_format_with_images_is_recognized(tmp_path, name, text):
@@ -33,6 +45,11 @@ def test_every_format_with_images_is_recognized(tmp_path, name, text):
     assert captions.texts == ["a dog"]
     assert captions.paths == [str(tmp_path / "a.jpg")]
     assert read_captions(tmp_path / name, images_root="r").paths == ["r/a.jpg"]
+    (tmp_path / "a.jpg").touch()
+    pairs = read_pairs(tmp_path / name)
+    assert (pairs.paths, pairs.captions) == ([str(tmp_path / "a.jpg")], ["a dog"])
+    with pytest.raises(DataError, match=r"must exist; 1 do not, such as 'r/a\.jpg'"):
+        read_pairs(tmp_path / name, images_root="r")
 
 
 @pytest.mark.parametrize("name", ["x.txt", "x.cap", "x"])
@@ -57,6 +74,9 @@ def test_other_lines_are_captions_without_images(tmp_path, name):
         ("x.json", json.dumps({"annotations": 3}), False),
         ("x.txt", "a dog\n", False),
         ("x.jsonl", SCENE, False),
+        ("x.jsonl", LINE, True),
+        ("x.jsonl", '{"path": "a.jpg", "labels": ["dog"]}', False),
+        ("x.token", TOKEN, True),
     ],
 )
 def test_captions_of_images_differ_from_labels_and_from_captions_alone(
@@ -66,8 +86,20 @@ def test_captions_of_images_differ_from_labels_and_from_captions_alone(
     assert has_captioned_images(tmp_path / name) is expected
 
 
-def test_the_table_has_the_four_formats():
-    assert sorted(CAPTION_FORMATS) == ["coco", "csv", "scenes", "text"]
+def test_the_table_has_the_six_formats():
+    assert sorted(CAPTION_FORMATS) == ["coco", "csv", "flickr", "jsonl", "scenes", "text"]
+
+
+def test_a_text_file_has_no_pairs(tmp_path):
+    (tmp_path / "x.txt").write_text("a dog\n")
+    with pytest.raises(DataError, match=r"x\.txt has captions without images"):
+        read_pairs(tmp_path / "x.txt")
+
+
+def test_labels_are_no_pairs(tmp_path):
+    (tmp_path / "x.jsonl").write_text('{"path": "a.jpg", "labels": ["dog"]}\n')
+    with pytest.raises(DataError, match=r"x\.jsonl, line 1: expected .* as in scenes\.jsonl"):
+        read_pairs(tmp_path / "x.jsonl")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
+from surelabel.data.image_sources import is_missing_image
 from surelabel.data.labels.resolution.image_resolution import resolve_image_paths
 from surelabel.data.text_lists import LINE_LIMIT
 from surelabel.errors import DataError
@@ -13,9 +15,27 @@ from surelabel.records import Captions
 _NO_TEXT = re.compile(r"[\0\ud800-\udfff]")
 
 
+class CaptionEntry(NamedTuple):
+    """Caption in a file, before validation.
+
+    Attributes:
+        place: Place in the file, such as ``line 2``.
+        image: Path of the image.
+        text: Text of the caption.
+        image_id: Id of the image in the dataset, or None if the file has no ids.
+        caption_id: Id of the caption in the dataset, or None if the file has no ids.
+    """
+
+    place: str
+    image: object
+    text: object
+    image_id: object = None
+    caption_id: object = None
+
+
 def resolve_captions(
     source: Path,
-    entries: Iterable[tuple[str, object, object]],
+    entries: Iterable[CaptionEntry],
     *,
     images_root: str | Path | None,
 ) -> Captions:
@@ -25,7 +45,7 @@ def resolve_captions(
 
     Args:
         source: Path of the caption file.
-        entries: Place in the file, such as ``line 2``, image path and text of each caption.
+        entries: Captions of the file; their ids are not used.
         images_root: Folder to which image paths are relative. If None, the folder of ``source`` is
             used.
 
@@ -33,9 +53,9 @@ def resolve_captions(
         DataError: If there are no captions, or if a text or an image path is invalid.
     """
     texts, images = [], []
-    for place, image, text in entries:
-        texts.append(clean_caption_text(source, place, text))
-        images.append(_clean_caption_image(source, place, image))
+    for entry in entries:
+        texts.append(clean_caption_text(source, entry.place, entry.text))
+        images.append(clean_caption_image(source, entry.place, entry.image))
     check_captions_exist(source, texts)
     unique_images = list(dict.fromkeys(images))
     paths = resolve_image_paths(source, unique_images, images_root)
@@ -84,7 +104,26 @@ def check_captions_exist(source: Path, texts: list[str]) -> None:
         raise DataError(f"{source} must have at least one caption; got none. Give another file.")
 
 
-def _clean_caption_image(source: Path, place: str, image: object) -> str:
+def check_captioned_images_exist(paths: Iterable[str]) -> None:
+    """Raise an error if there is no file at the path of an image.
+
+    Raises:
+        DataError: If an image does not exist; the message has the number of missing images and the
+            first of them.
+    """
+    if missing := [path for path in paths if is_missing_image(path)]:
+        raise DataError(
+            f"All images of the captions must exist; {len(missing)} do not, such as "
+            f"{missing[0]!r}. Correct the paths, or give another images_root (--images-root)."
+        )
+
+
+def clean_caption_image(source: Path, place: str, image: object) -> str:
+    """Return the path of the image of a caption without surrounding spaces.
+
+    Raises:
+        DataError: If the path is not a string, is empty, or contains a NUL byte.
+    """
     path = image.strip() if isinstance(image, str) else ""
     if not path or "\0" in path:
         raise DataError(

@@ -1,0 +1,142 @@
+"""Figures of the comparison of similarity methods; each row of plots is a dataset."""
+
+from collections.abc import Callable, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from surelabel.bench.similarity.plan import CONTRASTIVE, DETACHED, SIGMOID, VACSR
+from surelabel.bench.similarity.results import (
+    DIRECTIONS,
+    MAIN,
+    NOISE,
+    PAIR_KINDS,
+    SimilarityResults,
+    SimilarityRow,
+)
+from surelabel.report.plot_style import (
+    BLUE,
+    ORANGE,
+    PAPER,
+    TEXT,
+    apply_plot_style_to_axes,
+    plot_style_figure_to_png,
+    set_plot_style_percent_ticks,
+)
+
+HEIGHT, WIDTH = 3.8, 4.4  # inches of one plot
+QUANTITY_STYLES = {
+    "uncertainty": (BLUE, "-", "uncertainty"),
+    "minus_score": (ORANGE, "--", "minus score"),
+    "minus_margin": (TEXT, ":", "minus margin"),
+}
+KIND_STYLES = {
+    "own": (BLUE, "-", "own captions"),
+    "false_negative": (ORANGE, "--", "other relevant captions"),
+    "true_negative": (TEXT, ":", "irrelevant captions"),
+}
+ROW_STYLES = ((BLUE, "-"), (ORANGE, "--"), (TEXT, "-"), (TEXT, ":"))
+DrawSimilarityPlots = Callable[[Sequence[Axes], SimilarityResults], None]
+
+
+def similarity_row(results: SimilarityResults, title: str) -> SimilarityRow:
+    """Return the row of the main table with a title."""
+    return next(row for row in results.tables[MAIN] if row.title == title)
+
+
+def plot_similarity_uncertainty(results: Sequence[SimilarityResults]) -> bytes:
+    """Return a PNG with R@1 in ten bins of increasing uncertainty, for VACSR of the first seed."""
+    note = (
+        "R@1 in ten bins with equal numbers of queries, sorted by the uncertainty of the first "
+        "item, by minus its score, and by minus the margin to the second item. First seed."
+    )
+    return _draw_similarity_grid(results, 2 * len(DIRECTIONS), _draw_uncertainty, note)
+
+
+def plot_similarity_distributions(results: Sequence[SimilarityResults]) -> bytes:
+    """Return a PNG with the distributions of scores under three losses, for the first seed."""
+    note = (
+        "Shares of own captions, of other captions whose mentioned objects are all in the image, "
+        "and of all other captions, by score. First seed."
+    )
+    return _draw_similarity_grid(results, 3, _draw_distributions, note)
+
+
+def plot_similarity_noise(results: Sequence[SimilarityResults]) -> bytes:
+    """Return a PNG with mAP@R and R@1 against the fraction of noisy captions."""
+    note = "Means of both directions over seeds; bars run from the lowest to the highest seed."
+    return _draw_similarity_grid(results, 2, _draw_noise, note)
+
+
+def _draw_similarity_grid(
+    results: Sequence[SimilarityResults], columns: int, draw: DrawSimilarityPlots, note: str
+) -> bytes:
+    """Return a PNG with one row of plots for each dataset."""
+    height, width = HEIGHT * len(results) + 0.5, WIDTH * columns
+    figure = Figure(figsize=(width, height), facecolor=PAPER)
+    grid = figure.subplots(len(results), columns, squeeze=False)
+    for result, row in zip(results, grid, strict=True):
+        draw(list(row), result)
+    figure.subplots_adjust(wspace=0.3, hspace=0.4)
+    return plot_style_figure_to_png(
+        figure, left=0.7 / width, bottom=0.8 / height, top=1 - 0.4 / height, note=note
+    )
+
+
+def _title_similarity_plot(axes: Axes, text: str) -> None:
+    axes.set_title(text, color=TEXT, fontsize=9, loc="left")
+
+
+def _draw_uncertainty(grid: Sequence[Axes], results: SimilarityResults) -> None:
+    rows = [similarity_row(results, setting.title) for setting in (VACSR, DETACHED)]
+    panels = [(row, direction) for row in rows for direction in DIRECTIONS]
+    for axes, (row, direction) in zip(grid, panels, strict=True):
+        apply_plot_style_to_axes(axes)
+        for quantity, (colour, line, label) in QUANTITY_STYLES.items():
+            values = row.curves.get(f"{direction}_{quantity}", [])
+            numbers = list(range(1, len(values) + 1))
+            axes.plot(numbers, values, line, color=colour, marker="o", markersize=3, label=label)
+        title = f"{results.dataset}: {row.title}, {direction.replace('_', ' ')}"
+        _title_similarity_plot(axes, title)
+        axes.set(xlabel="bin, least uncertain first", ylim=(0, None))
+        set_plot_style_percent_ticks(axes.yaxis)
+    grid[0].set_ylabel("R@1")
+    grid[0].legend(loc="best", frameon=False, labelcolor=TEXT, fontsize=8)
+
+
+def _draw_distributions(grid: Sequence[Axes], results: SimilarityResults) -> None:
+    for axes, setting in zip(grid, (VACSR, SIGMOID, CONTRASTIVE), strict=True):
+        apply_plot_style_to_axes(axes)
+        row = similarity_row(results, setting.title)
+        for kind in PAIR_KINDS:
+            colour, line, label = KIND_STYLES[kind]
+            values, edges = row.curves[f"histogram_{kind}"], row.curves["histogram_edges"]
+            axes.stairs(values, edges, color=colour, linestyle=line, label=label)
+        _title_similarity_plot(axes, f"{results.dataset}: {row.title}")
+        axes.set(xlabel="score")
+    grid[0].set_ylabel("share of pairs")
+    grid[0].legend(loc="best", frameon=False, labelcolor=TEXT, fontsize=8)
+
+
+def _draw_noise(grid: Sequence[Axes], results: SimilarityResults) -> None:
+    titles = list(dict.fromkeys(row.title for row in results.tables[NOISE]))
+    metrics = {"relevant_map_at_r": "mAP@R", "recall_at_1": "R@1, own captions"}
+    for axes, (metric, label) in zip(grid, metrics.items(), strict=True):
+        apply_plot_style_to_axes(axes)
+        for title, (colour, line) in zip(titles, ROW_STYLES, strict=True):
+            rows = [row for row in results.tables[NOISE] if row.title == title]
+            means = [row.mean(metric) for row in rows]
+            below = [row.mean(metric) - min(row.metrics[metric]) for row in rows]
+            above = [max(row.metrics[metric]) - row.mean(metric) for row in rows]
+            ratios = [row.setting.noise for row in rows]
+            axes.errorbar(
+                *(ratios, means, [below, above]),
+                color=colour,
+                linestyle=line,
+                capsize=2,
+                label=title,
+            )
+        _title_similarity_plot(axes, f"{results.dataset}: {label}")
+        axes.set(xlabel="fraction of permuted training captions")
+        set_plot_style_percent_ticks(axes.yaxis)
+    grid[0].legend(loc="best", frameon=False, labelcolor=TEXT, fontsize=8)

@@ -1,0 +1,44 @@
+"""Precomputed vectors of images and captions in NumPy archives (``.npz``)."""
+
+import zipfile
+from pathlib import Path
+
+from surelabel.array_files import read_arrays
+from surelabel.errors import DataError, InputError
+from surelabel.records import PairFeatures
+
+REQUIRED_KEYS = ("image_features", "text_features", "image_rows")
+
+
+def read_pair_archive(path: str | Path) -> PairFeatures:
+    """Read vectors of images and captions from an ``.npz`` file.
+
+    The file contains the arrays ``image_features`` ``(n, d)``, ``text_features`` ``(s, e)``, and
+    ``image_rows`` ``(s,)``, the row of the image of each caption. The widths d and e can differ.
+
+    Raises:
+        DataError: If the file cannot be read without pickle, if an array is missing, or if an array
+            has a wrong type, shape or value.
+    """
+    arrays = read_arrays(
+        path,
+        REQUIRED_KEYS,
+        kind="an archive of pairs",
+        remedy=f"Save {', '.join(REQUIRED_KEYS)} with numpy.savez as plain arrays, not as objects.",
+    )
+    for key in ("image_features", "text_features"):
+        if arrays[key].ndim != 2 or arrays[key].dtype.kind not in "biuf":
+            raise DataError(
+                f"{key} in {path} must be numbers with one row per vector; got shape "
+                f"{arrays[key].shape} of type {arrays[key].dtype}. Save the array again with "
+                "numpy.savez."
+            )
+    try:
+        return PairFeatures(arrays["image_features"], arrays["text_features"], arrays["image_rows"])
+    except InputError as error:
+        raise DataError(f"{path} must contain valid vectors and rows: {error}") from error
+
+
+def is_pair_archive(path: str | Path) -> bool:
+    """Return whether an ``.npz`` file has vectors of captions; a damaged file has none."""
+    return zipfile.is_zipfile(path) and "text_features.npy" in zipfile.ZipFile(path).namelist()

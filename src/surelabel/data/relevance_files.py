@@ -1,0 +1,149 @@
+"""Files of relevant images and captions: JSON of ECCV Caption and CxC, and CSV with grades."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surelabel.data.csv_rows import numbered_csv_rows
+from surelabel.errors import DataError, InputError
+from surelabel.file_readers import quote_of_file, read_json
+from surelabel.records import ItemId, Pairs, Relevance
+
+HEADER = ["image_id", "caption_id", "relevance"]
+ID_LIMIT = 10**18
+_KIND = "JSON with the relevant ids of each id, as in ECCV Caption"
+
+
+def read_relevance(path: str | Path) -> dict[int, list[int]]:
+    """Return the relevant captions of each image, or the relevant images of each caption, by id.
+
+    The file is one JSON object whose keys are ids of queries, as strings, and whose values are
+    lists of ids, such as ``eccv_image_to_caption.json`` of ECCV Caption and the files of CxC.
+    :func:`relevant_captions` and :func:`relevant_images` convert ids to rows of ``Pairs``.
+
+    Args:
+        path: Path of the JSON file.
+
+    Returns:
+        The ids of the relevant items of each query, in the order of the file.
+
+    Raises:
+        DataError: If the file cannot be read or is no such object, if an id is not an integer >= 0
+            below 10**18, if a query or a relevant id is repeated, or if a query has no relevant id.
+
+    Source:
+        Chun et al., ECCV Caption, ECCV 2022, arXiv:2204.03359. Parekh et al., Crisscrossed
+        Captions, EACL 2021, arXiv:2004.15020.
+    """
+    path = Path(path)
+    content = read_json(path, kind=_KIND, remedy="Correct the file.")
+    if not isinstance(content, dict) or not content:
+        raise DataError(
+            f'{path} must be one JSON object {{"id": [ids], …}}; got {quote_of_file(content)}. '
+            "Give a file such as eccv_image_to_caption.json."
+        )
+    return {
+        _query_id(path, query): _relevant_ids(path, query, ids) for query, ids in content.items()
+    }
+
+
+def read_graded_relevance(path: str | Path, pairs: Pairs) -> Relevance:
+    """Return the graded relevance of pairs from a CSV file with image ids and caption ids.
+
+    The header is ``image_id,caption_id,relevance``. Lines of relevance 0 can be omitted. The own
+    captions of an image need lines, too.
+
+    Args:
+        path: Path of a CSV file in UTF-8.
+        pairs: Images and captions with the ids of the file.
+
+    Raises:
+        InputError: If the pairs have no ids.
+        DataError: If the file has another header, no line or an invalid line, if an id is not in
+            ``pairs``, if a pair is repeated, or if a relevance is outside [0, 1].
+    """
+    path = Path(path)
+    image_row_of, caption_row_of = (
+        {str(id_): row for row, id_ in enumerate(_ids_of_pairs(pairs, kind))}
+        for kind in ("image", "caption")
+    )
+    rows = numbered_csv_rows(path)
+    header = [column.strip() for column in next(rows, (0, []))[1]]
+    if header != HEADER:
+        raise DataError(
+            f"{path}: the first line must be {','.join(HEADER)}; got {','.join(header)[:60]!r}. "
+            "Correct the header."
+        )
+    entries: dict[tuple[int, int], float] = {}
+    for line, row in rows:
+        if row:
+            image, caption, grade = _graded_csv_row(path, line, row)
+            for kind, id_, row_of in (
+                ("image", image, image_row_of),
+                ("caption", caption, caption_row_of),
+            ):
+                if id_ not in row_of:
+                    raise DataError(
+                        f"{path}, line {line}: the {kind} id {id_[:40]!r} is not in the pairs. "
+                        "Remove the line, or read all pairs and then take a part of them."
+                    )
+            key = image_row_of[image], caption_row_of[caption]
+            if key in entries:
+                raise DataError(
+                    f"{path}, line {line}: each pair must have one line; got the image {image!r} "
+                    f"with the caption {caption!r} again. Remove the repeated line."
+                )
+            entries[key] = grade
+    if not any(entries.values()):
+        raise DataError(f"{path} must have at least one relevance above 0; got none.")
+    listed = np.array([key for key, grade in entries.items() if grade > 0])
+    return Relevance(listed[:, 0], listed[:, 1], np.array([g for g in entries.values() if g > 0]))
+
+
+def _graded_csv_row(path: Path, line: int, row: Sequence[str]) -> tuple[str, str, float]:
+    """Return the image id, the caption id and the grade of a line."""
+    try:
+        image, caption, grade = (cell.strip() for cell in row)
+        value = float(grade)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= 1:
+        raise DataError(
+            f"{path}, line {line}: expected an image id, a caption id and a relevance in [0, 1]; "
+            f"got {','.join(row)[:60]!r}. Divide other scales by their maximum."
+        )
+    return image, caption, value
+
+
+def _ids_of_pairs(pairs: Pairs, kind: str) -> Sequence[ItemId]:
+    ids = pairs.image_ids if kind == "image" else pairs.caption_ids
+    if ids is None:
+        raise InputError(
+            f"The relevance needs the {kind} ids of the pairs; the pairs have none. Read COCO "
+            "captions, or JSON lines with image_id and caption_id."
+        )
+    return ids
+
+
+def _query_id(path: Path, query: str) -> int:
+    is_number = query.isascii() and query.isdecimal() and len(query) < len(str(ID_LIMIT))
+    if not is_number or str(int(query)) != query:
+        raise DataError(
+            f"{path}: each id must be an integer of at least 0 and below {ID_LIMIT}; got "
+            f"{quote_of_file(query)}. Correct the id."
+        )
+    return int(query)
+
+
+def _relevant_ids(path: Path, query: str, ids: Any) -> list[int]:
+    is_list = isinstance(ids, list) and all(type(i) is int and 0 <= i < ID_LIMIT for i in ids)
+    if not is_list or not ids or len(set(ids)) < len(ids):
+        raise DataError(
+            f"{path}: the relevant ids of {quote_of_file(query)} must be a list of at least one "
+            f"integer from 0 to {ID_LIMIT - 1}, without repetitions; got {quote_of_file(ids)}. "
+            "Correct the list."
+        )
+    return list(ids)

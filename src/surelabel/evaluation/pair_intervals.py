@@ -1,0 +1,134 @@
+"""Bootstrap intervals of retrieval metrics, computed by resampling images with their captions."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from surelabel.arrays import Array, ColumnIndices
+from surelabel.decisions import error_auroc
+from surelabel.evaluation.pair_direction import UNCERTAINTY, PairDirection
+from surelabel.metrics import ConfidenceInterval
+from surelabel.metrics.resampling.bootstrap import (
+    bootstrap_row_indices,
+    shifted_bootstrap_interval,
+)
+
+MAX_RESAMPLES, MIN_RESAMPLES = 200, 50
+MAX_RESAMPLED_QUERIES = 2_000_000  # limit on all resamples, from which on there are fewer
+
+QueryStatistic = Callable[[Array], float]  # of the weights of the queries
+
+
+def pair_direction_intervals(
+    direction: PairDirection, n_images: int, seed: int
+) -> dict[str, ConfidenceInterval]:
+    """Return the bootstrap intervals of the metrics of one direction.
+
+    Args:
+        direction: Metrics of one direction.
+        n_images: Number of images of the evaluation.
+        seed: Seed of the resamples.
+
+    Returns:
+        Interval of each mean over queries, of ``auroc_of_QUANTITY`` for each quantity that may
+        predict errors, and of ``auroc_gain_over_QUANTITY``: the AUROC of the uncertainty minus that
+        of another quantity on the same resamples. Median ranks have no interval.
+    """
+    statistics = _mean_statistics(direction.values)
+    quantities = list(direction.error_predictions)
+    statistics |= {f"auroc_of_{name}": _auroc_statistic(direction, name) for name in quantities}
+    if UNCERTAINTY in quantities:
+        statistics |= {
+            f"auroc_gain_over_{name}": _difference_statistic(
+                _auroc_statistic(direction, UNCERTAINTY), _auroc_statistic(direction, name)
+            )
+            for name in quantities
+            if name != UNCERTAINTY
+        }
+    return image_bootstrap_intervals(statistics, direction.image_of_query, n_images, seed=seed)
+
+
+def pair_direction_differences(
+    first: PairDirection, second: PairDirection, n_images: int, seed: int
+) -> dict[str, ConfidenceInterval]:
+    """Return the differences between two models with paired intervals, first minus second.
+
+    Args:
+        first: Metrics of the first model.
+        second: Metrics of the second model for the same queries.
+        n_images: Number of images of both evaluations.
+        seed: Seed of the resamples, which are the same for both models.
+    """
+    statistics = _mean_statistics(
+        {name: first.values[name] - second.values[name] for name in first.values}
+    )
+    if UNCERTAINTY in first.error_predictions and UNCERTAINTY in second.error_predictions:
+        statistics[f"auroc_of_{UNCERTAINTY}"] = _difference_statistic(
+            _auroc_statistic(first, UNCERTAINTY), _auroc_statistic(second, UNCERTAINTY)
+        )
+    return image_bootstrap_intervals(statistics, first.image_of_query, n_images, seed=seed)
+
+
+def image_bootstrap_intervals(
+    statistics: Mapping[str, QueryStatistic],
+    image_of_query: ColumnIndices,
+    n_images: int,
+    *,
+    seed: int = 0,
+) -> dict[str, ConfidenceInterval]:
+    """Compute the bootstrap interval of each statistic by resampling images.
+
+    The captions of an image are dependent, so they are resampled together with their image. The
+    images and captions that are ranked stay the same; only the queries are resampled. There are 200
+    resamples, and fewer, at least 50, for more than 10,000 queries.
+
+    Args:
+        statistics: Functions of the weights of the queries, ``(q,)``: how often each query occurs.
+        image_of_query: Row of the image of each query, ``(q,)``.
+        n_images: Number of images.
+        seed: Seed of the resamples. Equal seeds resample the same images.
+
+    Returns:
+        Value with unit weights and its 95 % interval, by statistic. If there are fewer than two
+        images, the ends of the interval are NaN.
+    """
+    limit = MAX_RESAMPLED_QUERIES // max(len(image_of_query), 1)
+    resamples = int(np.clip(limit, MIN_RESAMPLES, MAX_RESAMPLES))
+    resampled: dict[str, list[float]] = {name: [] for name in statistics}
+    for rows in bootstrap_row_indices(n_images, resamples, seed):
+        weights = np.bincount(rows, minlength=n_images)[image_of_query].astype(np.float64)
+        for name, statistic in statistics.items():
+            resampled[name].append(statistic(weights))
+    ones = np.ones(len(image_of_query))
+    return {
+        name: shifted_bootstrap_interval(statistic(ones), np.array(resampled[name]))
+        for name, statistic in statistics.items()
+    }
+
+
+def _mean_statistics(values: Mapping[str, Array]) -> dict[str, QueryStatistic]:
+    """Return the weighted mean over queries of each metric, except of median ranks."""
+    return {
+        name: _mean_statistic(value)
+        for name, value in values.items()
+        if not name.endswith("median_rank")
+    }
+
+
+def _mean_statistic(values: Array) -> QueryStatistic:
+    def mean(weights: Array) -> float:
+        total = weights.sum()
+        return float(weights @ values / total) if total else float("nan")
+
+    return mean
+
+
+def _auroc_statistic(direction: PairDirection, quantity: str) -> QueryStatistic:
+    """Return the AUROC of the errors at rank 1 by one quantity."""
+    uncertainty = direction.error_predictions[quantity].uncertainty
+    is_error = direction.values["recall_at_1"] == 0
+    return lambda weights: error_auroc(uncertainty, is_error, weights)
+
+
+def _difference_statistic(first: QueryStatistic, second: QueryStatistic) -> QueryStatistic:
+    return lambda weights: first(weights) - second(weights)

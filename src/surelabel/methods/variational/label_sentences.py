@@ -1,0 +1,70 @@
+"""Sentences of labels, to score labels like captions."""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from surelabel.encoders import Encoder, prompt_templates
+from surelabel.methods.pair_scoring.pair_projection import encode_label_sentences
+from surelabel.records import Features
+
+
+class LabelSentences(nn.Module):
+    """Features of the sentences of labels, from the frozen text tower.
+
+    Without tokens, each label has one vector, the mean over templates and synonyms. With tokens,
+    each template and each synonym of a label is a separate sentence.
+
+    Args:
+        encoder: Encoder of the texts, which is not used if there are no labels.
+        names: Labels, length c, which may be 0. Synonyms of one label are separated by ``|``.
+        templates: Prompt templates; see ``TextScorer``.
+        text_width: Width of the text vectors of the pairs. If None, the width of the encoder.
+        with_tokens: Whether the features contain the vectors of tokens.
+
+    Raises:
+        ConfigError: If there are labels, and the encoder has no text tower or another width than
+            ``text_width``.
+    """
+
+    pooled: Tensor
+    patches: Tensor | None
+    patch_mask: Tensor | None
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        names: Sequence[str],
+        templates: str | Sequence[str],
+        *,
+        text_width: int | None,
+        with_tokens: bool,
+    ):
+        super().__init__()
+        features = Features(encode_label_sentences(encoder, names, templates, text_width))
+        self.sentence_counts = [1] * len(names)
+        if with_tokens and names:
+            groups = [
+                [template.format(synonym.strip()) for synonym in name.split("|")]
+                for name in names
+                for template in prompt_templates(templates)
+            ]
+            n_templates = len(groups) // len(names)
+            self.sentence_counts = [n_templates * (name.count("|") + 1) for name in names]
+            features = encoder.encode_sentence_tokens([s for group in groups for s in group])
+        self.register_buffer("pooled", features.pooled, persistent=False)
+        self.register_buffer("patches", features.patches, persistent=False)
+        self.register_buffer("patch_mask", features.patch_mask, persistent=False)
+
+    def features(self) -> Features:
+        """Return the features of all sentences of the labels, in the order of the labels."""
+        return Features(self.pooled, patches=self.patches, patch_mask=self.patch_mask)
+
+    def mean_over_sentences(self, vectors: Tensor) -> Tensor:
+        """Return one unit vector per label, ``(c, d)``, from those of the sentences, ``(s, d)``."""
+        groups = vectors.split(self.sentence_counts)
+        if not groups:
+            return vectors
+        return F.normalize(torch.stack([group.mean(dim=0) for group in groups]), dim=-1)

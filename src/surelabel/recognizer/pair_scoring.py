@@ -1,0 +1,99 @@
+"""Scores of all pairs of images and captions by a recognizer."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from surelabel.encoders import Encoder
+from surelabel.features import SentenceFeatures
+from surelabel.methods import EstimatesPairUncertainty, Method, ScoresPairs
+from surelabel.progress import Progress
+from surelabel.recognizer.pair_fitting import PairFittingData, PairSource, encode_pair_data
+from surelabel.recognizer.recognizer import Recognizer
+from surelabel.records import Features
+from surelabel.training import select_feature_batch_rows
+
+IMAGES_PER_BLOCK = 256  # scored together with all captions
+Matrix = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class PairScores:
+    """Scores of all pairs of images and captions.
+
+    Attributes:
+        pairs: Images and captions of the scores, without images that cannot be read.
+        scores: Score of each image with each caption, ``(n, s)``.
+        variances: Variance of the latent similarity of each pair, ``(n, s)``, above 0. If the
+            method does not estimate variances, the value is None.
+    """
+
+    pairs: PairSource
+    scores: Matrix
+    variances: Matrix | None
+
+
+def score_pairs(
+    recognizer: Recognizer, source: PairSource, *, progress: Progress | None = None
+) -> PairScores:
+    """Return the scores of all pairs of the images and the captions of a source.
+
+    If the method of the recognizer scores only labels, such as ``zero_shot``, the scores are the
+    cosines of the vectors of the encoder, multiplied by the scale of the encoder.
+
+    Args:
+        recognizer: Fitted recognizer.
+        source: Images with captions, or precomputed vectors of both.
+        progress: Function called with the number of encoded images and the total number of images.
+
+    Raises:
+        NotFitted: If the method has to be fitted first.
+        DataError: If no image can be read.
+        ConfigError: If the encoder has no text tower, or the method needs tokens or patches, and
+            ``source`` contains only vectors.
+    """
+    recognizer.check_fitted()
+    method, encoder = recognizer.method, recognizer.encoder
+    data = encode_pair_data(source, method, encoder, recognizer.cache, progress=progress)
+    scores, variances = score_pair_data(method, encoder, data)
+    return PairScores(source.take(data.source_images), scores, variances)
+
+
+def score_pair_data(
+    method: Method, encoder: Encoder, data: PairFittingData
+) -> tuple[Matrix, Matrix | None]:
+    """Return scores and variances of all pairs of n images and s captions, ``(n, s)`` each.
+
+    Args:
+        method: Fitted method. If it scores only labels, the scores are scaled cosines, and there
+            are no variances.
+        encoder: Encoder of the features.
+        data: Features of images and captions.
+    """
+    scores, variances = zip(*_score_blocks(method, encoder, data.images, data.texts), strict=True)
+    columns = data.text_rows.numpy()
+    return (
+        np.concatenate(scores)[:, columns],
+        None if variances[0] is None else np.concatenate(variances)[:, columns],
+    )
+
+
+@torch.no_grad()
+def _score_blocks(
+    method: Method, encoder: Encoder, images: Features, texts: Features | SentenceFeatures
+) -> Iterator[tuple[Matrix, Matrix | None]]:
+    """Yield scores and variances of blocks of images with all u texts, ``(b, u)``."""
+    all_texts = select_feature_batch_rows(texts, torch.arange(len(texts.pooled)))
+    for rows in torch.arange(len(images.pooled)).split(IMAGES_PER_BLOCK):
+        block = select_feature_batch_rows(images, rows)
+        if not isinstance(method, ScoresPairs):
+            yield (encoder.scale * block.pooled @ all_texts.pooled.T).numpy(), None
+            continue
+        scores = method.pair_scores(block, all_texts).numpy()
+        if isinstance(method, EstimatesPairUncertainty):
+            yield scores, method.pair_variances(block, all_texts).numpy()
+        else:
+            yield scores, None

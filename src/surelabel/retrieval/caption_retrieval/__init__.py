@@ -1,0 +1,1 @@
+"""Ranking metrics of retrieval between images and captions, in both directions."""
