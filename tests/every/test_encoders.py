@@ -368,6 +368,7 @@ def test_an_encoder_without_texts_says_so_in_one_sentence(without_texts):
             lambda: without_texts.encode_labels(NAMES, TEMPLATES["one"]),
             lambda: without_texts.encode_sentences(["a dog."]),
             lambda: without_texts.encode_sentence_tokens(["a dog."]),
+            lambda: without_texts.encode_sentence_block_tokens(["a dog."], depth=1),
             lambda: without_texts.deep_prompt_text_encoder(NAMES, TEMPLATES["one"], depth=1),
         ],
         "no patch vectors": [

@@ -2,8 +2,12 @@ import pytest
 import torch
 
 from surelabel.encoders import load_encoder
-from surelabel.errors import ConfigError
-from surelabel.features import encode_sentence_features, sentence_features
+from surelabel.errors import ConfigError, InputError
+from surelabel.features import (
+    encode_sentence_block_features,
+    encode_sentence_features,
+    sentence_features,
+)
 
 SENTENCES = ["a lion.", "a photo of a guitar and a pizza.", "lion", "two buses beside a tall tree."]
 
@@ -55,3 +59,28 @@ def test_progress_counts_sentences(encoder, monkeypatch):
 def test_an_encoder_without_a_text_tower_is_refused():
     with pytest.raises(ConfigError, match="features:8 has no text tower"):
         encode_sentence_features(load_encoder("features:8"), SENTENCES)
+
+
+@pytest.mark.parametrize("block", [1, 256])
+def test_block_tokens_are_stored_in_half_precision_without_normalization(
+    block, encoder, monkeypatch
+):
+    monkeypatch.setattr(sentence_features, "SENTENCES_PER_BLOCK", block)
+    rows = torch.tensor([3, 0, 1])
+    packed = encode_sentence_block_features(encoder, SENTENCES, depth=2)
+    found, expected = packed.take(rows), encoder.encode_sentence_block_tokens(SENTENCES, depth=2)
+    assert found.patches is None
+    assert torch.equal(found.patch_mask, expected.patch_mask[rows])
+    tokens = expected.layers[-3][rows].half().float()
+    torch.testing.assert_close(found.layers[-3], tokens, atol=2e-3, rtol=1e-3)
+    assert not found.layers[-3][~found.patch_mask].any()
+
+
+def test_block_tokens_beyond_half_precision_are_refused(encoder, monkeypatch):
+    whole = encoder.encode_sentence_block_tokens(SENTENCES, depth=1)
+    whole.layers[-2][0, 0, 0] = 1e6
+    monkeypatch.setattr(
+        type(encoder), "encode_sentence_block_tokens", lambda self, sentences, depth: whole
+    )
+    with pytest.raises(InputError, match="in front of the last 1 text blocks of tiny-vit"):
+        encode_sentence_block_features(encoder, SENTENCES, depth=1)

@@ -9,6 +9,8 @@ from surelabel.config import load_run
 from surelabel.data.bundled_collections import bundled_collection_folder
 from surelabel.errors import ConfigError, DataError, InputError
 from surelabel.recognizer.pair_fitting import encode_pair_data
+from surelabel.recognizer.pair_scoring import score_pair_data, score_pairs
+from surelabel.recognizer.sentence_search import search_by_sentence
 from surelabel.records import LabelledFeatures, PairFeatures, Pairs
 
 CAPTIONS = ["a lion.", "a guitar", "a lion.", "a pizza on a bus"]
@@ -153,3 +155,40 @@ def test_the_captions_of_missing_images_are_named(images, tmp_path):
         pytest.raises(InputError, match="captions of at least 2 images"),
     ):
         recognizer().fit(pairs)
+
+
+def test_a_fit_with_trained_blocks_is_saved_with_their_weights(images, tmp_path):
+    settings = ("method.name=variational", "method.trained_blocks=1", "learning_rate=0.01")
+    it, pairs = recognizer(*settings, names=["lion"]), Pairs(images, CAPTIONS, IMAGE_ROWS)
+    frozen = recognizer("method.name=variational", names=["lion"])
+    for method in (it.method, frozen.method):
+        method.eval()
+    start = score_pair_data(
+        it.method, it.encoder, encode_pair_data(pairs, it.method, it.encoder, it.cache)
+    )
+    expected = score_pair_data(
+        frozen.method, it.encoder, encode_pair_data(pairs, frozen.method, it.encoder, it.cache)
+    )
+    np.testing.assert_allclose(start[0], expected[0], atol=0.05)  # tokens in half precision
+    it.fit(pairs)
+    scores = score_pairs(it, pairs).scores
+    assert np.abs(scores - start[0]).max() > 0.1
+    it.save(tmp_path / "saved")
+    loaded = sl.Recognizer.load(tmp_path / "saved")
+    assert np.array_equal(score_pairs(loaded, pairs).scores, scores)
+    predictions = it.predict(images)
+    assert np.array_equal(loaded.predict(images).scores, predictions.scores)
+    index = sl.Index.create(tmp_path / "index", predictions)
+    with pytest.raises(ConfigError, match="variational also needs ladder"):
+        search_by_sentence(index, it, "a lion")
+
+
+def test_vectors_are_refused_with_trained_blocks():
+    it = recognizer("method.name=variational", "method.trained_blocks=1")
+    with pytest.raises(ConfigError, match="The method needs ladder of images and tokens"):
+        it.fit(vectors(width=it.encoder.width, text_width=it.encoder.width))
+
+
+def test_trained_blocks_and_another_width_of_texts_are_refused():
+    with pytest.raises(ConfigError, match="Remove text_width, or set trained_blocks=0"):
+        recognizer("method.name=variational", "method.trained_blocks=1", "method.text_width=7")

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from surelabel.encoders.towers.context_prompts import ContextPromptTextEncoder
 from surelabel.encoders.towers.deep_text_prompts import DeepPromptTextEncoder
 from surelabel.encoders.towers.last_blocks import LastBlocks
+from surelabel.encoders.towers.trainable_blocks import TrainableLastBlocks
 from surelabel.records import Features
 
 ENCODER_METHODS = {  # kind of features (also the key of the cache): method of the encoder
@@ -135,6 +136,13 @@ class Encoder(Protocol):
     def last_blocks(self, depth: int) -> LastBlocks:
         """Return the last ``depth`` blocks of the image tower, frozen."""
 
+    def trainable_last_blocks(self, depth: int) -> TrainableLastBlocks:
+        """Return trainable copies of the last ``depth`` blocks of both towers.
+
+        The images run from the tokens of :meth:`encode_ladder_features`, and the sentences from
+        those of :meth:`encode_sentence_block_tokens`.
+        """
+
     def deep_prompt_text_encoder(
         self, names: Sequence[str], templates: Sequence[str], *, depth: int
     ) -> DeepPromptTextEncoder:
@@ -166,6 +174,14 @@ class Encoder(Protocol):
 
         In the result, ``n`` is the number of sentences, and ``p`` is the number of tokens of the
         longest sentence. ``patch_mask`` is True where a sentence has a token.
+        """
+
+    def encode_sentence_block_tokens(self, sentences: Sequence[str], *, depth: int) -> Features:
+        """Return the input tokens of the last ``depth`` blocks of the text tower.
+
+        Returns:
+            Features with the unit vectors ``pooled``, the tokens ``layers[-depth - 1]``, and
+            ``patch_mask``, which is True where a sentence has a token.
         """
 
     def labels_with_untrained_tokens(self, names: Sequence[str]) -> list[str]:

@@ -5,7 +5,11 @@ from surelabel.features.feature_kinds import ladder_feature_kind
 from surelabel.features.image_features import EncodedImages, encode_image_files
 from surelabel.features.in_memory import encode_images_in_memory, name_of_image_in_memory
 from surelabel.features.precomputed_vectors import normalize_precomputed_vectors
-from surelabel.features.sentence_features import SentenceFeatures, encode_sentence_features
+from surelabel.features.sentence_features import (
+    SentenceFeatures,
+    encode_sentence_block_features,
+    encode_sentence_features,
+)
 from surelabel.features.text_features import add_text_feature_cache
 from surelabel.features.view_features import EncodedViews, encode_views
 
@@ -19,6 +23,7 @@ __all__ = [
     "default_feature_cache_folder",
     "encode_image_files",
     "encode_images_in_memory",
+    "encode_sentence_block_features",
     "encode_sentence_features",
     "encode_views",
     "ladder_feature_kind",

@@ -1,13 +1,14 @@
 """Features of sentences and of their tokens, packed without padding."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from surelabel.encoders import Encoder
+from surelabel.errors import InputError
 from surelabel.progress import Progress
 from surelabel.records import Features
 
@@ -22,14 +23,17 @@ class SentenceFeatures:
 
     Attributes:
         pooled: Unit vectors of the sentences, ``(s, d)``, float16.
-        tokens: Unit vectors of the tokens, sentence by sentence, ``(t, d)``, float16.
+        tokens: Vectors of the tokens, sentence by sentence, ``(t, d)`` or ``(t, w)``, float16.
         starts: Index of the first token of each sentence, and the number of all tokens,
             ``(s + 1,)``.
+        layer: Index of the layer whose outputs are the tokens, as in ``Features.layers``. If None,
+            the tokens are unit vectors in the joint space.
     """
 
     pooled: Tensor
     tokens: Tensor
     starts: Tensor
+    layer: int | None = None
 
     def __len__(self) -> int:
         return len(self.pooled)
@@ -38,16 +42,19 @@ class SentenceFeatures:
         """Return features of the sentences in ``rows``, ``(n,)``, padded to the longest of them.
 
         Returns:
-            Features in float32 with ``pooled`` ``(n, d)``, ``patches`` ``(n, k, d)`` and
-            ``patch_mask`` ``(n, k)``; see ``Encoder.encode_sentence_tokens``.
+            Features in float32 with ``pooled`` ``(n, d)``, ``patch_mask`` ``(n, k)``, and either
+            ``patches`` ``(n, k, d)`` or ``layers[layer]`` ``(n, k, w)``; see
+            ``Encoder.encode_sentence_tokens`` and ``Encoder.encode_sentence_block_tokens``.
         """
         starts, lengths = self.starts[rows], self.starts[rows + 1] - self.starts[rows]
         positions = torch.arange(int(lengths.max()) if len(rows) else 0)
         mask = positions < lengths[:, None]
         indices = torch.where(mask, starts[:, None] + positions, 0)
-        patches = F.normalize(self.tokens[indices].float(), dim=-1) * mask[..., None]
+        tokens = self.tokens[indices].float() * mask[..., None]
         pooled = F.normalize(self.pooled[rows].float(), dim=-1)
-        return Features(pooled, patches=patches, patch_mask=mask)
+        if self.layer is not None:
+            return Features(pooled, layers={self.layer: tokens}, patch_mask=mask)
+        return Features(pooled, patches=F.normalize(tokens, dim=-1), patch_mask=mask)
 
 
 def encode_sentence_features(
@@ -63,14 +70,57 @@ def encode_sentence_features(
     Raises:
         ConfigError: If the encoder has no text tower of open_clip.
     """
+    return _pack_sentences(
+        sentences, encoder.encode_sentence_tokens, lambda block: block.patches, progress=progress
+    )
+
+
+def encode_sentence_block_features(
+    encoder: Encoder, sentences: Sequence[str], *, depth: int
+) -> SentenceFeatures:
+    """Return the input tokens of the last ``depth`` blocks of the text tower for sentences.
+
+    Args:
+        encoder: Encoder with a causal text tower.
+        sentences: Sentences, length s, at least one.
+        depth: Number of last blocks, 1 or more.
+
+    Raises:
+        ConfigError: If the encoder has no causal text tower of open_clip, or the tower has fewer
+            than ``depth`` blocks.
+        InputError: If a token cannot be stored in half precision.
+    """
+    layer = -depth - 1
+    packed = _pack_sentences(
+        sentences,
+        lambda block: encoder.encode_sentence_block_tokens(block, depth=depth),
+        lambda block: (block.layers or {}).get(layer),
+    )
+    if not packed.tokens.isfinite().all():
+        raise InputError(
+            f"The tokens in front of the last {depth} text blocks of {encoder.name} must be "
+            "numbers below 65,504; got larger values. Use another number of blocks."
+        )
+    return replace(packed, layer=layer)
+
+
+def _pack_sentences(
+    sentences: Sequence[str],
+    encode: Callable[[Sequence[str]], Features],
+    tokens_of: Callable[[Features], Tensor | None],
+    *,
+    progress: Progress | None = None,
+) -> SentenceFeatures:
+    """Encode sentences in blocks, and join their tokens without padding."""
     pooled, tokens, lengths = [], [], []
     for start in range(0, len(sentences), SENTENCES_PER_BLOCK):
-        block = encoder.encode_sentence_tokens(sentences[start : start + SENTENCES_PER_BLOCK])
-        assert block.patches is not None
-        assert block.patch_mask is not None
+        block = encode(sentences[start : start + SENTENCES_PER_BLOCK])
+        padded, mask = tokens_of(block), block.patch_mask
+        assert padded is not None
+        assert mask is not None
         pooled.append(block.pooled.cpu().half())
-        tokens.append(block.patches[block.patch_mask].cpu().half())
-        lengths.append(block.patch_mask.sum(dim=1).cpu())
+        tokens.append(padded[mask].cpu().half())
+        lengths.append(mask.sum(dim=1).cpu())
         if progress:
             progress(min(start + SENTENCES_PER_BLOCK, len(sentences)), len(sentences))
     starts = F.pad(torch.cat(lengths).cumsum(dim=0), (1, 0))

@@ -248,13 +248,15 @@ class MatchesRegions(Protocol):
 
 @runtime_checkable
 class UsesLadder(Protocol):
-    """Method with a ladder beside the last blocks; its ``needs`` contain ``ladder``.
+    """Method that runs the last blocks again; its ``needs`` contain ``ladder``.
 
-    Feature extraction reads the attribute and passes it to ``Encoder.encode_ladder_features``.
+    Feature extraction reads the attribute and passes it to ``Encoder.encode_ladder_features``. If
+    the method learns from pairs, sentences are encoded by ``Encoder.encode_sentence_block_tokens``
+    with the same number of blocks.
 
     Attributes:
         ladder_blocks: Index of the first block in the sum of self-aware attention, and number of
-            blocks that the ladder runs again.
+            blocks that the method runs again.
     """
 
     ladder_blocks: tuple[int, int]

@@ -15,10 +15,11 @@ from surelabel.errors import ConfigError
 from surelabel.features import (
     FeatureCache,
     SentenceFeatures,
+    encode_sentence_block_features,
     encode_sentence_features,
     normalize_precomputed_vectors,
 )
-from surelabel.methods import Method
+from surelabel.methods import Method, UsesLadder
 from surelabel.progress import Progress
 from surelabel.recognizer.feature_extraction import extract_features
 from surelabel.recognizer.fitting import (
@@ -138,7 +139,13 @@ def encode_pair_data(
 def encode_pair_texts(
     encoder: Encoder, sentences: Sequence[str], method: Method
 ) -> Features | SentenceFeatures:
-    """Return the features of sentences, with tokens if the method needs patches of images."""
+    """Return the features of sentences, with the tokens that the method needs.
+
+    If the method runs the last blocks of the image tower again, the tokens are the inputs of the
+    last blocks of the text tower; if it needs patches of images, vectors in the joint space.
+    """
+    if isinstance(method, UsesLadder):
+        return encode_sentence_block_features(encoder, sentences, depth=method.ladder_blocks[1])
     if method.needs:
         return encode_sentence_features(encoder, sentences)
     return Features(encoder.encode_sentences(sentences).float())

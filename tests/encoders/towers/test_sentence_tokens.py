@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from open_clip.model import CLIP, CustomTextCLIP
 from open_clip.tokenizer import SimpleTokenizer
 
-from surelabel.encoders.towers.sentence_tokens import sentence_token_features
+from surelabel.encoders.towers.sentence_tokens import sentence_block_tokens, sentence_token_features
 from surelabel.errors import ConfigError
 
 VISION = {"image_size": 8, "patch_size": 8, "width": 8, "head_width": 8, "layers": 1}
@@ -67,3 +67,28 @@ def test_a_sentence_does_not_depend_on_longer_ones_beside_it():
 def test_a_text_tower_of_another_kind_is_refused():
     with pytest.raises(ConfigError, match="of another kind"):
         sentence_token_features(torch.nn.Linear(2, 2), tokens())
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_block_tokens_enter_the_last_blocks_without_padding(depth):
+    whole = model()
+    found = sentence_block_tokens(whole, tokens(), depth=depth)
+    expected = sentence_token_features(whole, tokens())
+    assert torch.equal(found.patch_mask, expected.patch_mask)
+    torch.testing.assert_close(found.pooled, expected.pooled)
+    hidden = whole.token_embedding(tokens()) + whole.positional_embedding
+    for block in whole.transformer.resblocks[:-depth]:
+        hidden = block(hidden, attn_mask=whole.attn_mask)
+    assert list(found.layers) == [-depth - 1]
+    torch.testing.assert_close(
+        found.layers[-depth - 1], hidden * found.patch_mask[..., None], atol=1e-9, rtol=0
+    )
+
+
+def test_block_tokens_of_no_causal_tower_or_of_too_many_blocks_are_refused():
+    with pytest.raises(ConfigError, match="single text blocks need a causal text tower"):
+        sentence_block_tokens(
+            model(CustomTextCLIP, pool_type="last", no_causal_mask=True), tokens(), depth=1
+        )
+    with pytest.raises(ConfigError, match="depth must be a number of blocks from 1 to 2"):
+        sentence_block_tokens(model(), tokens(), depth=3)

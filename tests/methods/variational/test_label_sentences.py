@@ -35,3 +35,16 @@ def test_no_labels_have_no_sentences_and_need_no_text_tower():
     encoder = load_encoder("features:3")
     labels = LabelSentences(encoder, [], "one", text_width=7, with_tokens=False)
     assert labels.mean_over_sentences(labels.features().pooled).shape == (0, 7)
+
+
+def test_with_trained_blocks_the_features_have_the_tokens_in_front_of_them():
+    encoder = load_encoder("tiny-vit")
+    labels = LabelSentences(
+        encoder, ["lion"], "one", text_width=None, with_tokens=True, trained_blocks=2
+    )
+    expected = encoder.encode_sentence_block_tokens(["a photo of a lion."], depth=2)
+    features = labels.features()
+    assert torch.equal(features.layers[-3], expected.layers[-3])
+    assert torch.equal(features.patch_mask, expected.patch_mask)
+    assert features.patches is None
+    assert not labels.state_dict()

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -5,7 +7,7 @@ import torch.nn.functional as F
 from surelabel.encoders import load_encoder
 from surelabel.errors import ConfigError
 from surelabel.losses import binary
-from surelabel.methods import METHODS, EstimatesPairUncertainty, ScoresPairs
+from surelabel.methods import METHODS, EstimatesPairUncertainty, ScoresPairs, UsesLadder
 from surelabel.methods.variational.all_pairs import all_pair_scores
 from surelabel.optimizers import OPTIMIZERS
 from surelabel.records import Features
@@ -191,3 +193,124 @@ def test_vectors_without_patches_are_refused_with_generalized_pooling():
 def test_labels_need_texts_of_the_width_of_the_captions():
     with pytest.raises(ConfigError, match="Remove text_width"):
         Variational(load_encoder("tiny-vit"), NAMES, text_width=5)
+
+
+SENTENCES = [f"a photo of a {name}." for name in NAMES]
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return load_encoder("tiny-vit")
+
+
+@pytest.fixture(scope="module")
+def pixels(encoder):
+    generator = torch.Generator().manual_seed(5)
+    return torch.randn(3, 3, *encoder.preprocess_cfg["size"], generator=generator)
+
+
+def block_features(method, encoder, pixels):
+    """Return the features of images and sentences in front of the trained blocks."""
+    first, depth = method.ladder_blocks
+    images = encoder.encode_ladder_features(pixels, first_block=first, depth=depth)
+    return images, encoder.encode_sentence_block_tokens(SENTENCES, depth=depth)
+
+
+def trained_method(encoder, **settings):
+    torch.manual_seed(0)
+    return Variational(encoder, NAMES, **{"trained_blocks": 1} | settings).eval()
+
+
+@pytest.mark.parametrize("pooling", [False, True])
+@pytest.mark.parametrize("trained_blocks", [1, 2])
+def test_before_training_trained_blocks_give_the_scores_of_the_frozen_towers(
+    trained_blocks, pooling, encoder, pixels
+):
+    settings = {"trained_blocks": trained_blocks, "generalized_pooling": pooling}
+    method = trained_method(encoder, **settings)
+    frozen = trained_method(encoder, **settings | {"trained_blocks": 0})
+    assert method.needs == ("ladder",)
+    assert isinstance(method, UsesLadder)
+    assert not isinstance(frozen, UsesLadder)
+    features = block_features(method, encoder, pixels)
+    texts = encoder.encode_sentence_tokens(SENTENCES)
+    with torch.no_grad():
+        for function in ("pair_scores", "pair_variances"):
+            expected = getattr(frozen, function)(encoder.encode_patches(pixels), texts)
+            found = getattr(method, function)(*features)
+            torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+        scores = method.pair_scores(*features)
+        torch.testing.assert_close(method(features[0]), scores, atol=1e-5, rtol=1e-5)
+
+
+def test_training_changes_the_copies_of_the_blocks_and_not_the_encoder(encoder, pixels):
+    before = {name: value.clone() for name, value in encoder.model.state_dict().items()}
+    method = trained_method(encoder)
+    start = {name: value.clone() for name, value in method.state_dict().items()}
+    images, texts = block_features(method, encoder, pixels[:2])
+    run_training_loop(
+        method,
+        PairBatches(images, texts, torch.arange(2), torch.arange(2), batch_size=2),
+        objective=Objective(objective_mean_over_known(binary), method=method),
+        epochs=2,
+        learning_rate=0.01,
+        optimizer=OPTIMIZERS["adamp"],
+    )
+    for name, value in method.state_dict().items():
+        assert name.startswith("noise_inflation.") or not torch.equal(value, start[name]), name
+    after = encoder.model.state_dict()
+    assert all(torch.equal(value, after[name]) for name, value in before.items())
+    assert not any(parameter.requires_grad for parameter in encoder.model.parameters())
+    assert sum("towers.images.blocks" in name for name in start) == sum(
+        "visual.transformer.resblocks.0." in name for name in before
+    )
+
+
+def test_trained_blocks_have_the_learning_rates_of_towers(encoder):
+    method = trained_method(encoder)
+    scales = {"posterior": 0.1, "towers.texts": 0.1, "towers.images": 0.01}
+    assert method.learning_rate_scales == scales
+    assert trained_method(encoder, trained_blocks=0).learning_rate_scales == {"posterior": 0.1}
+
+
+def test_the_weights_of_trained_blocks_are_saved_and_serve_other_labels(encoder, pixels):
+    method = trained_method(encoder)
+    with torch.no_grad():
+        for parameter in method.towers.parameters():
+            parameter.mul_(1.1)
+    other = Variational(encoder, NAMES[::-1], trained_blocks=1)
+    other.load_state_dict(method.state_dict())
+    images = block_features(method, encoder, pixels)[0]
+    with torch.no_grad():
+        torch.testing.assert_close(other(images), method(images).flip(1), atol=1e-5, rtol=1e-5)
+        assert not torch.allclose(method(images), trained_method(encoder)(images))
+
+
+def test_without_labels_trained_blocks_give_no_scores(encoder, pixels):
+    method = Variational(encoder, [], trained_blocks=1)
+    assert method(block_features(method, encoder, pixels)[0]).shape == (3, 0)
+
+
+def test_features_without_tokens_are_refused_with_trained_blocks(encoder, pixels):
+    method = trained_method(encoder)
+    images, texts = block_features(method, encoder, pixels)
+    with pytest.raises(
+        ConfigError, match=r"need the tokens in front of them, features\.layers\[-2\]"
+    ):
+        method.pair_scores(Features(images.pooled), texts)
+    with pytest.raises(ConfigError, match=r"set method\.trained_blocks=0"):
+        method.pair_scores(images, replace(texts, layers=None))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("tiny-rn", "needs a plain ViT"), ("features:8", "has no ViT blocks")],
+)
+def test_encoders_without_blocks_are_refused_with_trained_blocks(name, message):
+    with pytest.raises(ConfigError, match=message):
+        Variational(load_encoder(name), [], trained_blocks=1)
+
+
+def test_more_trained_blocks_than_a_tower_has_are_refused(encoder):
+    with pytest.raises(ConfigError, match="trained_blocks must be a number of blocks from 1 to"):
+        Variational(encoder, NAMES, trained_blocks=99)

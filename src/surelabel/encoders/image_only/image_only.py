@@ -12,6 +12,7 @@ from surelabel.encoders.interface import Encoder
 from surelabel.encoders.towers.context_prompts import ContextPromptTextEncoder
 from surelabel.encoders.towers.deep_text_prompts import DeepPromptTextEncoder
 from surelabel.encoders.towers.last_blocks import LastBlocks
+from surelabel.encoders.towers.trainable_blocks import TrainableLastBlocks
 from surelabel.errors import ConfigError
 from surelabel.records import Features
 
@@ -72,6 +73,10 @@ class BaseImageOnlyEncoder:
         """Raise ConfigError, because the encoder has no joint space of images and texts."""
         self._raise_no_blocks()
 
+    def trainable_last_blocks(self, depth: int) -> TrainableLastBlocks:
+        """Raise ConfigError, because the encoder has no joint space of images and texts."""
+        self._raise_no_blocks()
+
     @property
     def trunk_width(self) -> int:
         """Raise ConfigError, because the encoder has no trunk tokens."""
@@ -116,6 +121,10 @@ class BaseImageOnlyEncoder:
         self._raise_no_text_tower()
 
     def encode_sentence_tokens(self, sentences: Sequence[str]) -> Features:
+        """Raise ConfigError, because the encoder has no text tower."""
+        self._raise_no_text_tower()
+
+    def encode_sentence_block_tokens(self, sentences: Sequence[str], *, depth: int) -> Features:
         """Raise ConfigError, because the encoder has no text tower."""
         self._raise_no_text_tower()
 

@@ -34,7 +34,11 @@ from surelabel.encoders.towers.last_blocks import LastBlocks
 from surelabel.encoders.towers.patch_attention import patch_attention_features
 from surelabel.encoders.towers.patch_features import plain_patch_features, self_aware_patch_features
 from surelabel.encoders.towers.position_embeddings import model_with_resized_position_embeddings
-from surelabel.encoders.towers.sentence_tokens import sentence_token_features
+from surelabel.encoders.towers.sentence_tokens import (
+    sentence_block_tokens,
+    sentence_token_features,
+)
+from surelabel.encoders.towers.trainable_blocks import TrainableLastBlocks
 from surelabel.encoders.towers.trunk import trunk_features, trunk_token_width
 from surelabel.errors import ConfigError
 from surelabel.files import atomic_folder
@@ -203,6 +207,15 @@ class OpenClipEncoder:
         """
         return LastBlocks(self.model.visual, depth)
 
+    def trainable_last_blocks(self, depth: int) -> TrainableLastBlocks:
+        """Return trainable copies of the last ``depth`` blocks of both towers.
+
+        Raises:
+            ConfigError: If the image tower is not a plain ViT, if the text tower is not a causal
+                text tower as in CLIP, or if a tower has fewer than ``depth`` blocks.
+        """
+        return TrainableLastBlocks(self.model, depth)
+
     def deep_prompt_text_encoder(
         self, names: Sequence[str], templates: Sequence[str], *, depth: int
     ) -> DeepPromptTextEncoder:
@@ -266,6 +279,22 @@ class OpenClipEncoder:
         """
         tokens = self.tokenizer(list(sentences))
         return sentence_token_features(self.model, tokens.to(self.device))
+
+    def encode_sentence_block_tokens(self, sentences: Sequence[str], *, depth: int) -> Features:
+        """Return the input tokens of the last text blocks, for all sentences in one batch.
+
+        Sentences that are longer than the context length of the text tower are cut.
+
+        Returns:
+            Features with ``pooled``, ``layers[-depth - 1]`` and ``patch_mask``, as defined in
+            :func:`sentence_block_tokens`.
+
+        Raises:
+            ConfigError: If the text tower is not a causal text tower as in CLIP, or has fewer than
+                ``depth`` blocks.
+        """
+        tokens = self.tokenizer(list(sentences))
+        return sentence_block_tokens(self.model, tokens.to(self.device), depth=depth)
 
     def labels_with_untrained_tokens(self, names: Sequence[str]) -> list[str]:
         """Return the labels with at least one token that does not occur in the training texts.

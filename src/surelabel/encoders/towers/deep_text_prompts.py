@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from surelabel.encoders.prompts.templates import check_prompt_templates
 from surelabel.encoders.towers.prompt_tokens import prompt_tokens_per_layer
-from surelabel.encoders.towers.text_tower import causal_text_tower
+from surelabel.encoders.towers.text_tower import causal_attention_mask, causal_text_tower
 from surelabel.errors import ConfigError
 
 TEXT_BATCH = 256
@@ -89,7 +89,7 @@ class DeepPromptTextEncoder:
         ends = self._tower.end_positions(tokens)
         hidden = self._tower.embed_tokens(tokens[:, : int(ends.max()) + 1])
         for layer in layers:
-            hidden = layer(hidden, attn_mask=_deep_prompt_causal_mask(hidden))
+            hidden = layer(hidden, attn_mask=causal_attention_mask(hidden))
         return hidden, ends
 
     def encode(self, prompts: Tensor | None = None) -> Tensor:
@@ -155,12 +155,6 @@ def _deep_prompt_sentences(
     return [template.replace("{}", spelling) for spelling in flat for template in templates]
 
 
-def _deep_prompt_causal_mask(tokens: Tensor) -> Tensor:
-    """Return the additive mask of causal attention between k tokens, ``(k, k)``."""
-    k = tokens.shape[1]
-    return torch.full((k, k), -torch.inf, dtype=tokens.dtype, device=tokens.device).triu(1)
-
-
 def _insert_deep_text_prompts(hidden: Tensor, prompt: Tensor | None) -> Tensor:
     """Insert prompts ``(m, w)`` after the start token of sentences ``(s, k, w)``."""
     if prompt is None:
@@ -172,7 +166,7 @@ def _run_layer_with_deep_text_prompts(layer: Any, hidden: Tensor, prompt: Tensor
     """Return the output of a layer with prompts, without the outputs at the prompts."""
     prompted = _insert_deep_text_prompts(hidden, prompt)
     n_prompts = prompted.shape[1] - hidden.shape[1]
-    output = layer(prompted, attn_mask=_deep_prompt_causal_mask(prompted))
+    output = layer(prompted, attn_mask=causal_attention_mask(prompted))
     return torch.cat([output[:, :1], output[:, 1 + n_prompts :]], dim=1) if n_prompts else output
 
 

@@ -120,15 +120,20 @@ def plain_vit_blocks(visual: Any) -> Any:
     return blocks
 
 
-def check_last_block_count(blocks: Any, depth: int) -> None:
+def check_last_block_count(blocks: Any, depth: int, *, setting: str = "depth") -> None:
     """Check that the tower has at least ``depth`` blocks.
+
+    Args:
+        blocks: Blocks of the tower.
+        depth: Number of last blocks.
+        setting: Name of the setting, for the error message.
 
     Raises:
         ConfigError: If ``depth`` is not an integer from 1 to the number of blocks.
     """
     if not isinstance(depth, int) or not 1 <= depth <= len(blocks):
         raise ConfigError(
-            f"depth must be a number of blocks from 1 to {len(blocks)} for this tower; "
+            f"{setting} must be a number of blocks from 1 to {len(blocks)} for this tower; "
             f"got {depth!r}."
         )
 

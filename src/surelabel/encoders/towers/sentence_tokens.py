@@ -1,4 +1,4 @@
-"""Vectors of sentences and of their tokens, in the joint space of images and texts."""
+"""Vectors of sentences and of their tokens, and tokens in front of the last text blocks."""
 
 from typing import Any
 
@@ -6,7 +6,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from surelabel.encoders.towers.text_tower import END_TOKEN_POOLING, text_token_mask, text_tower
+from surelabel.encoders.towers.last_blocks import check_last_block_count
+from surelabel.encoders.towers.text_tower import (
+    END_TOKEN_POOLING,
+    causal_attention_mask,
+    causal_text_tower,
+    text_token_mask,
+    text_tower,
+)
 from surelabel.records import Features
 
 
@@ -46,4 +53,42 @@ def sentence_token_features(model: Any, tokens: Tensor) -> Features:
         pooled=tower.select_sentence_token(vectors, tower.end_positions(tokens)),
         patches=vectors[:, :length] * mask[:, :length, None],
         patch_mask=mask[:, :length],
+    )
+
+
+@torch.no_grad()
+def sentence_block_tokens(model: Any, tokens: Tensor, *, depth: int) -> Features:
+    """Return unit vectors of sentences, and the input tokens of the last blocks of the text tower.
+
+    Args:
+        model: Model of open_clip.
+        tokens: Token ids, ``(s, k)``, where k is the context length of the tower.
+        depth: Number of last blocks, 1 or more.
+
+    Returns:
+        Features with ``pooled`` ``(s, d)``, the vectors of ``encode_text``, ``layers[-depth - 1]``
+        ``(s, l, w)`` with the input tokens of the last ``depth`` blocks, and ``patch_mask``
+        ``(s, l)``. The tokens of a sentence end with its end token, the mask is True for them, and
+        the values of padding are 0. l is the number of tokens of the longest sentence.
+
+    Raises:
+        ConfigError: If the text tower is not a causal tower of standard blocks that pools the end
+            token, or has fewer than ``depth`` blocks.
+    """
+    tower = causal_text_tower(model)
+    blocks = tower.transformer.resblocks
+    check_last_block_count(blocks, depth)
+    ends = tower.end_positions(tokens)
+    length = int(ends.max()) + 1 if len(tokens) else 0
+    hidden = entering = tower.embed_tokens(tokens[:, :length])
+    attention_mask = causal_attention_mask(hidden)
+    for index, block in enumerate(blocks):
+        entering = hidden if index == len(blocks) - depth else entering
+        hidden = block(hidden, attn_mask=attention_mask)
+    mask = torch.arange(length, device=tokens.device) <= ends[:, None]
+    pooled = tower.project(tower.select_sentence_token(hidden, ends)).float()
+    return Features(
+        pooled=F.normalize(pooled, dim=-1),
+        layers={-depth - 1: entering * mask[..., None]},
+        patch_mask=mask,
     )

@@ -78,11 +78,7 @@ class TextTower:
 
         If each token attends to all tokens, the mask is None.
         """
-        if not self.is_causal:
-            return None
-        k = embeddings.shape[1]
-        blocked = torch.full((k, k), -torch.inf, dtype=embeddings.dtype, device=embeddings.device)
-        return blocked.triu(1)
+        return causal_attention_mask(embeddings) if self.is_causal else None
 
     def select_sentence_token(self, outputs: Tensor, ends: Tensor) -> Tensor:
         """Return the output of the token that is the sentence vector, ``(s, w)``.
@@ -104,12 +100,32 @@ class TextTower:
         Returns:
             Vectors in the joint space, ``(…, d)``.
         """
-        joint: Tensor = self.ln_final(last)
-        if isinstance(self.projection, nn.Linear):
-            joint = self.projection(joint)
-        elif self.projection is not None:
-            joint = joint @ self.projection
-        return joint
+        return project_text_outputs(last, self.ln_final, self.projection)
+
+
+def causal_attention_mask(embeddings: Tensor) -> Tensor:
+    """Return the additive mask of causal attention between embeddings ``(s, k, w)``, ``(k, k)``."""
+    k = embeddings.shape[1]
+    blocked = torch.full((k, k), -torch.inf, dtype=embeddings.dtype, device=embeddings.device)
+    return blocked.triu(1)
+
+
+def project_text_outputs(last: Tensor, norm: Any, projection: Any) -> Tensor:
+    """Project outputs of the last block ``(…, w)`` to the joint space, ``(…, d)``.
+
+    The vectors are not normalized to length 1.
+
+    Args:
+        last: Outputs of the last block, ``(…, w)``.
+        norm: Layer norm after the last block.
+        projection: Matrix ``(w, d)`` or linear layer. If None, the tower has no projection.
+    """
+    joint: Tensor = norm(last)
+    if isinstance(projection, nn.Linear):
+        joint = projection(joint)
+    elif projection is not None:
+        joint = joint @ projection
+    return joint
 
 
 def text_token_mask(tokens: Tensor) -> Tensor:
@@ -183,8 +199,8 @@ def causal_text_tower(model: Any) -> TextTower:
     ):
         text = model if isinstance(model, CLIP) else getattr(model, "text", None)
         raise ConfigError(
-            "Deep text prompts need a causal text tower of standard blocks that pools the end "
-            f"token, as in CLIP; got {type(text).__name__} of another kind. Use tiny-vit or "
-            "ViT-B-16/openai."
+            "Deep text prompts and single text blocks need a causal text tower of standard blocks "
+            f"that pools the end token, as in CLIP; got {type(text).__name__} of another kind. "
+            "Use tiny-vit or ViT-B-16/openai."
         )
     return tower

@@ -23,6 +23,8 @@ class LabelSentences(nn.Module):
         templates: Prompt templates; see ``TextScorer``.
         text_width: Width of the text vectors of the pairs. If None, the width of the encoder.
         with_tokens: Whether the features contain the vectors of tokens.
+        trained_blocks: Number of last blocks of the text tower whose input tokens the features
+            contain instead, or 0.
 
     Raises:
         ConfigError: If there are labels, and the encoder has no text tower or another width than
@@ -32,6 +34,7 @@ class LabelSentences(nn.Module):
     pooled: Tensor
     patches: Tensor | None
     patch_mask: Tensor | None
+    block_tokens: Tensor | None
 
     def __init__(
         self,
@@ -41,11 +44,12 @@ class LabelSentences(nn.Module):
         *,
         text_width: int | None,
         with_tokens: bool,
+        trained_blocks: int = 0,
     ):
         super().__init__()
         features = Features(encode_label_sentences(encoder, names, templates, text_width))
         self.sentence_counts = [1] * len(names)
-        if with_tokens and names:
+        if (with_tokens or trained_blocks) and names:
             groups = [
                 [template.format(synonym.strip()) for synonym in name.split("|")]
                 for name in names
@@ -53,14 +57,24 @@ class LabelSentences(nn.Module):
             ]
             n_templates = len(groups) // len(names)
             self.sentence_counts = [n_templates * (name.count("|") + 1) for name in names]
-            features = encoder.encode_sentence_tokens([s for group in groups for s in group])
+            sentences = [sentence for group in groups for sentence in group]
+            if trained_blocks:
+                features = encoder.encode_sentence_block_tokens(sentences, depth=trained_blocks)
+            else:
+                features = encoder.encode_sentence_tokens(sentences)
+        self.layer = -trained_blocks - 1
+        block_tokens = (features.layers or {}).get(self.layer)
         self.register_buffer("pooled", features.pooled, persistent=False)
         self.register_buffer("patches", features.patches, persistent=False)
         self.register_buffer("patch_mask", features.patch_mask, persistent=False)
+        self.register_buffer("block_tokens", block_tokens, persistent=False)
 
     def features(self) -> Features:
         """Return the features of all sentences of the labels, in the order of the labels."""
-        return Features(self.pooled, patches=self.patches, patch_mask=self.patch_mask)
+        layers = None if self.block_tokens is None else {self.layer: self.block_tokens}
+        return Features(
+            self.pooled, patches=self.patches, patch_mask=self.patch_mask, layers=layers
+        )
 
     def mean_over_sentences(self, vectors: Tensor) -> Tensor:
         """Return one unit vector per label, ``(c, d)``, from those of the sentences, ``(s, d)``."""

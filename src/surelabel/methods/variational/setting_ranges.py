@@ -25,3 +25,24 @@ def check_positive_settings(**values: float) -> None:
     for name, value in values.items():
         if not 0 < value < math.inf:
             raise ConfigError(f"{name} must be above 0; got {value}.")
+
+
+def check_trained_blocks(trained_blocks: int, width: int, text_width: int | None) -> None:
+    """Check that the number of trained blocks is not negative, and that texts can be encoded.
+
+    Args:
+        trained_blocks: Number of trained blocks.
+        width: Width of the encoder.
+        text_width: Width of precomputed text vectors, or None.
+
+    Raises:
+        ConfigError: If the number is not an integer of 0 or more, or blocks are trained and the
+            width of the text vectors is not that of the encoder.
+    """
+    if not isinstance(trained_blocks, int) or trained_blocks < 0:
+        raise ConfigError(f"trained_blocks must be an integer of 0 or more; got {trained_blocks}.")
+    if trained_blocks and text_width not in (None, width):
+        raise ConfigError(
+            f"trained_blocks={trained_blocks} needs the text tower of the encoder, of width "
+            f"{width}; got text_width={text_width}. Remove text_width, or set trained_blocks=0."
+        )

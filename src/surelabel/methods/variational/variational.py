@@ -23,6 +23,7 @@ from surelabel.methods.variational.pair_posterior import PairPosterior, SampledP
 from surelabel.methods.variational.setting_ranges import (
     check_loss_weights,
     check_positive_settings,
+    check_trained_blocks,
 )
 from surelabel.methods.variational.variance_losses import (
     matched_variance_losses,
@@ -31,6 +32,7 @@ from surelabel.methods.variational.variance_losses import (
 from surelabel.records import Features
 
 POSTERIOR_RATE = 0.1  # learning rate relative to that of the projections
+TEXT_TOWER_RATE, IMAGE_TOWER_RATE = 0.1, 0.01  # of trained blocks
 MIN_PROBABILITY = 0.3  # of matching pairs after training; a smaller mean causes a warning
 
 
@@ -76,17 +78,24 @@ class Variational(Method):
         bounded_variance: Whether the variance in the variance losses is σ² / (1 + σ²).
         generalized_pooling: Whether images and sentences are pooled from patches and tokens with
             learned weights, instead of the vectors of the encoder.
+        trained_blocks: Number of last blocks of both towers that are trained, with the final norms
+            and the projections of the towers, >= 0. The lower blocks are run once. If blocks are
+            trained, the encoder must have a plain ViT and a causal text tower, and the data must be
+            images and captions, not vectors.
         templates: Prompt templates of the labels; see ``TextScorer``.
 
     Raises:
-        ConfigError: If a setting is out of range.
+        ConfigError: If a setting is out of range, or the encoder has no blocks that can be trained.
 
     Source:
         VACSR: Variational Adapter for Cross-modal Similarity Representation, ICML 2026,
         arXiv:2605.30968.
 
     Differs:
-        The towers are frozen, and projections and latent similarity are trained. The paper
+        By default, the towers are frozen, and projections and latent similarity are trained. The
+        learning rates of trained blocks are those of the paper for towers, relative to that of the
+        projections: 0.1 for texts and 0.01 for images. The paper trains all blocks, with a smaller
+        learning rate for lower blocks, on images that are cropped at random. The paper
         multiplies all losses except KL by beta; then beta = 0 would not train the similarity. The
         reconstruction is the binary cross-entropy, which has the gradient of the squared error with
         the straight-through sigmoid of the paper. The latent vector is decoded linearly, so the
@@ -133,6 +142,7 @@ class Variational(Method):
         detach_trunk: bool = False,
         bounded_variance: bool = True,
         generalized_pooling: bool = False,
+        trained_blocks: int = 0,
         templates: str | Sequence[str] = "one",
     ):
         super().__init__()
@@ -145,8 +155,15 @@ class Variational(Method):
         self.alpha, self.beta, self.gamma = alpha, beta, gamma
         self.hard_negatives, self.temperature = hard_negatives, temperature
         self.detach_trunk, self.bounded_variance = detach_trunk, bounded_variance
+        check_trained_blocks(trained_blocks, encoder.width, text_width)
+        self.towers = encoder.trainable_last_blocks(trained_blocks) if trained_blocks else None
         self.labels = LabelSentences(
-            encoder, names, templates, text_width=text_width, with_tokens=generalized_pooling
+            encoder,
+            names,
+            templates,
+            text_width=text_width,
+            with_tokens=generalized_pooling,
+            trained_blocks=trained_blocks,
         )
         self.projection = PairProjection(encoder.width, text_width, width)
         self.pooling: nn.ModuleList | None = None
@@ -162,6 +179,13 @@ class Variational(Method):
         )
         self.posterior.start_with_cosines(scale=initial_scale, bias=initial_bias)
         self.learning_rate_scales = {"posterior": POSTERIOR_RATE}
+        if self.towers is not None:
+            self.needs = ("ladder",)  # contains the patches, too
+            self.ladder_blocks = (self.towers.images.first_block, trained_blocks)
+            self.learning_rate_scales |= {
+                "towers.texts": TEXT_TOWER_RATE,
+                "towers.images": IMAGE_TOWER_RATE,
+            }
         self.noise_inflation = NoiseInflationCheck(min_probability=MIN_PROBABILITY)
         self._sample: SampledPairs | None = None
         self.to(encoder.device)
@@ -173,10 +197,16 @@ class Variational(Method):
 
     def image_vectors(self, images: Features) -> Tensor:
         """Return the projected unit vectors of images, ``(n, d)``."""
+        if self.towers is not None:
+            images = self.towers.images(images)
         return self._projected_vectors(images, self.projection.images, 0)
 
     def text_vectors(self, texts: Features) -> Tensor:
         """Return the projected unit vectors of sentences, ``(s, d)``."""
+        if not len(texts.pooled):
+            return texts.pooled.new_empty(0, self.projection.texts.out_features)
+        if self.towers is not None:
+            texts = self.towers.texts(texts)
         return self._projected_vectors(texts, self.projection.texts, 1)
 
     def folded_heads(self) -> FoldedHeads:
