@@ -9,7 +9,7 @@ from surelabel.links import Link
 from surelabel.methods.variational_tagger import POSTERIOR_RATE, VariationalTagger
 from surelabel.records import Features
 
-PLAIN_HIDDEN_WIDTH = 385  # as many parameters as the tagger with 256 hidden units
+PLAIN_HIDDEN_WIDTH = 386  # as many parameters as the tagger with 256 hidden units
 
 
 class PlainHead(VariationalTagger):
@@ -17,7 +17,7 @@ class PlainHead(VariationalTagger):
 
     def __init__(self, encoder: Encoder, names: list[str]):
         super().__init__(encoder, names, hidden_width=PLAIN_HIDDEN_WIDTH, components=1)
-        del self.posterior.log_variance_heads, self.match_head
+        del self.posterior.log_variance_heads, self.match_head, self.residual_head
         self.learning_rate_scales = {"posterior": POSTERIOR_RATE}
 
     @torch.no_grad()

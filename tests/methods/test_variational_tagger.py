@@ -71,6 +71,14 @@ def test_residual_errors_are_the_squared_errors_of_ambiguous_labels_and_of_all_o
         assert residuals[group].mean().item() == pytest.approx(expected, abs=0.05)
 
 
+def test_residual_errors_start_at_the_bernoulli_variance(encoder, data):
+    features, targets, *_ = data
+    method = VariationalTagger(encoder, NAMES)
+    method.initialize(features, targets, targets == targets, Sigmoid())
+    p = method(features).sigmoid()
+    torch.testing.assert_close(method.residual_errors(features), p * (1 - p), rtol=1e-4, atol=1e-6)
+
+
 def test_match_variances_are_lowest_for_the_label_of_an_image(fitted, data):
     features, _, label, is_ambiguous = data
     variances = fitted.match_variances(features)
@@ -94,9 +102,11 @@ def test_the_outputs_are_those_of_the_network_without_folding(fitted, data):
         match = fitted.match_head(hidden)[..., 0].exp()
     torch.testing.assert_close(fitted(features), scores, rtol=0, atol=1e-5)
     torch.testing.assert_close(fitted.match_variances(features), match, rtol=1e-3, atol=1e-6)
+    p = scores.sigmoid()
+    excess = fitted.residual_head(hidden).detach()[..., 0]
     np.testing.assert_allclose(
         fitted.residual_errors(features),
-        fitted.posterior.mean_log_variances(hidden).detach().sigmoid(),
+        ((p * (1 - p)).logit() + excess).sigmoid(),
         rtol=0,
         atol=1e-5,
     )
