@@ -115,6 +115,7 @@ def test_training_on_cached_features_equals_encoding_the_images_in_each_step(
     common = (recognizer.run, recognizer.encoder, recognizer.names_with_aliases)
     it = make_method_for_fitting(*common)
     objective = make_objective_for_fitting(*common, it)
+    torch.manual_seed(recognizer.run.seed)
     it.initialize(*data.for_initial_values(5), objective.link)
     batches = EncodedInEachStep(recognizer, source.paths, data)
     torch.manual_seed(recognizer.run.seed)

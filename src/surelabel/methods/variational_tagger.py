@@ -169,7 +169,8 @@ class VariationalTagger(Method):
     def residual_errors(self, features: Features) -> Tensor:
         """Return the expected squared error of each probability, ``(n, c)``, in [0, 1]."""
         scores, _, _, excess = self._label_outputs(features)
-        return (log_odds_of_bernoulli_variance(scores) + excess).sigmoid()
+        residuals: Tensor = log_odds_of_bernoulli_variance(scores) + excess
+        return residuals.sigmoid()
 
     def match_variances(self, features: Features) -> Tensor:
         """Return the variance of each match, above 0, ``(n, c)``; compare accepted labels only."""

@@ -230,8 +230,9 @@ def fit_recognizer_method(
     objective = make_objective_for_fitting(run, encoder, names_with_aliases, method)
     link = objective.link or Sigmoid()
     assert isinstance(method, LearnsFromTargets)  # by its contract
-    method.initialize(*data.for_initial_values(run.seed), link)
     with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(run.seed)
+        method.initialize(*data.for_initial_values(run.seed), link)
         torch.manual_seed(run.seed)
         if isinstance(method, TrainsEncoder):
             _fit_recognizer_method_head(method.frozen_feature_head(), objective, data, run.seed)
