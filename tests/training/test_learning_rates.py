@@ -129,7 +129,9 @@ def test_a_step_without_gradient_shrinks_matrices_and_leaves_biases(name):
         parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
     optimizer.step()
     slow = [id(parameter) for parameter in method.slow.parameters()]
+    # a gradient of 0 is orthogonal to the matrix, so adamp considers it scale-invariant: wd_ratio
+    decay = 0.1 * (0.1 if name == "adamp" else 1.0)
     for parameter, was in zip(parameters, before, strict=True):
         rate = 0.1 if id(parameter) in slow else 0.2
         decays = parameter.ndim >= 2 and parameter.requires_grad
-        torch.testing.assert_close(parameter.detach(), was * (1 - rate * 0.1 * decays))
+        torch.testing.assert_close(parameter.detach(), was * (1 - rate * decay * decays))

@@ -61,7 +61,7 @@ def evaluate(
     images_root: str | None,
     names: str | None,
 ) -> None:
-    """Measure the accuracy and the calibration of a recognizer, or retrieval with captions.
+    """Measure accuracy and calibration, or retrieval with captions.
 
     MODEL is a saved recognizer or an encoder. DATASET contains annotated images that were used
     neither for fitting nor for calibration. It is an annotation file (CSV, JSON lines, COCO), a

@@ -34,7 +34,7 @@ def search(
     k: int,
     root: str | None,
 ) -> None:
-    """Search an index for images that match several labels, or a sentence.
+    """Search an index by several labels or by a sentence.
 
     QUERY lists wanted labels and, after !, unwanted labels, such as "spoon & hot dog & !knife".
     The result contains the probability that an image matches the whole query, and the
