@@ -16,16 +16,19 @@ from surelabel.records import LabelledImages, Predictions
 NAMES = ["cat", "dog", "sofa"]
 
 
-def evaluation(logits, targets, known=None, calibration="by hand"):
+def without_metrics(logits, targets, known=None, calibration="by hand"):
+    """Return what a search reads of an evaluation, without the metrics."""
     logits = np.asarray(logits, np.float32)
     paths = [f"{i}.jpg" for i in range(len(logits))]
     labelled = LabelledImages(paths, NAMES, np.asarray(targets, float), known)
     said = Predictions(paths, NAMES, logits, logits, calibration)
-    return (
-        evaluate_predictions(said, labelled)
-        if calibration
-        else SimpleNamespace(predictions=said, targets=labelled.targets, known=labelled.known)
-    )
+    return SimpleNamespace(predictions=said, targets=labelled.targets, known=labelled.known)
+
+
+def evaluation(logits, targets, known=None):
+    given = without_metrics(logits, targets, known)
+    labelled = LabelledImages(given.predictions.paths, NAMES, given.targets, given.known)
+    return evaluate_predictions(given.predictions, labelled)
 
 
 def by_hand(logits, targets, known, k):
@@ -45,7 +48,7 @@ def test_the_answer_is_that_of_a_plain_loop(seed, k):
     logits = random.normal(size=(9, 3)).round(2).astype(np.float32)
     targets, known = random.integers(0, 2, (9, 3)), random.random((9, 3)) < 0.8
     known[0, 2] = True  # something is known
-    found = evaluate_search_precision(evaluation(logits, targets, known), "cat & !dog", k=k)
+    found = evaluate_search_precision(without_metrics(logits, targets, known), "cat & !dog", k=k)
     first, truth = by_hand(logits, targets, known, k)
     assert [(h.path, r) for h, r in zip(found.hits, found.is_relevant, strict=True)] == first
     assert (found.images, found.relevant_images) == (len(truth), sum(truth))
@@ -87,4 +90,6 @@ def test_what_cannot_be_searched_for_is_said():
     with pytest.raises(InputError, match=r"k, the number of hits, must be at least 1; got 0"):
         evaluate_search_precision(judged, "dog", k=0)
     with pytest.raises(NotFitted, match="are uncalibrated"):
-        evaluate_search_precision(evaluation([[1, 1, 1]], [[1, 0, 0]], calibration=None), "dog")
+        evaluate_search_precision(
+            without_metrics([[1, 1, 1]], [[1, 0, 0]], calibration=None), "dog"
+        )
