@@ -148,7 +148,7 @@ def evaluate_pair_scores(
         >>> evaluate_pair_scores(np.array([[0.9, 0.1], [0.2, 0.8]]), pairs).rsum
         600.0
     """
-    n_images = len(pairs.paths if isinstance(pairs, Pairs) else pairs.image_vectors)
+    n_images = _image_count(pairs)
     check_shapes(scores=(scores, "n s"), variances=(variances, "n s"))
     if scores.shape != (n_images, len(pairs)):
         raise InputError(
@@ -157,23 +157,11 @@ def evaluate_pair_scores(
             "same pairs."
         )
     relevance = pairs.relevance if relevance is None else relevance
-    captions = relevant_captions_of_images(pairs.image_rows, n_images, relevance)
-    images = relevant_images_of_captions(pairs.image_rows, n_images, relevance)
+    directions = evaluate_pair_directions(scores, pairs, variances, relevance, threshold=threshold)
     limit = None if relevance is None else threshold
-    directions = {
-        IMAGE_TO_CAPTION: evaluate_pair_direction(
-            scores, captions, np.arange(n_images), variances=variances, threshold=limit
-        ),
-        CAPTION_TO_IMAGE: evaluate_pair_direction(
-            scores.T,
-            images,
-            pairs.image_rows,
-            variances=None if variances is None else variances.T,
-            threshold=limit,
-        ),
-    }
     has_folds = n_images >= 2 * images_per_fold and n_images % images_per_fold == 0
     folds = consecutive_image_folds(n_images, images_per_fold) if has_folds else None
+    captions = relevant_captions_of_images(pairs.image_rows, n_images, relevance)
     return PairEvaluation(
         n_images=n_images,
         n_captions=len(pairs),
@@ -189,6 +177,50 @@ def evaluate_pair_scores(
             scores, captions, variances=variances, threshold=limit, seed=seed
         ),
     )
+
+
+def evaluate_pair_directions(
+    scores: PairValues,
+    pairs: Pairs | PairFeatures,
+    variances: PairValues | None,
+    relevance: Relevance | None,
+    *,
+    threshold: float = 1.0,
+) -> dict[str, PairDirection]:
+    """Return the metrics of both directions of retrieval, without intervals.
+
+    Args:
+        scores: Finite scores of n images and s captions, ``(n, s)``.
+        pairs: Images and captions in the order of the scores.
+        variances: Uncertainty of each pair, ``(n, s)``, or None.
+        relevance: Graded relevance. If None, only own captions are relevant.
+        threshold: Lowest grade of a relevant pair, in (0, 1].
+
+    Raises:
+        InputError: For the reasons of :func:`evaluate_pair_scores`.
+    """
+    n_images = _image_count(pairs)
+    limit = None if relevance is None else threshold
+    return {
+        IMAGE_TO_CAPTION: evaluate_pair_direction(
+            scores,
+            relevant_captions_of_images(pairs.image_rows, n_images, relevance),
+            np.arange(n_images),
+            variances=variances,
+            threshold=limit,
+        ),
+        CAPTION_TO_IMAGE: evaluate_pair_direction(
+            scores.T,
+            relevant_images_of_captions(pairs.image_rows, n_images, relevance),
+            pairs.image_rows,
+            variances=None if variances is None else variances.T,
+            threshold=limit,
+        ),
+    }
+
+
+def _image_count(pairs: Pairs | PairFeatures) -> int:
+    return len(pairs.paths if isinstance(pairs, Pairs) else pairs.image_vectors)
 
 
 def _recalls_as_dict(recalls: Mapping[int, float]) -> dict[str, float]:

@@ -36,6 +36,8 @@ from surelabel.methods.interface import (
     check_method_contract,
     copy_method_fit,
     method_is_student,
+    pair_variances_with_any_method,
+    score_pairs_with_any_method,
     score_patches_with_any_method,
 )
 from surelabel.methods.kgcoop import KgCoOp
@@ -104,6 +106,8 @@ __all__ = [
     "check_method_contract",
     "copy_method_fit",
     "method_is_student",
+    "pair_variances_with_any_method",
+    "score_pairs_with_any_method",
     "score_patches_with_any_method",
 ]
 

@@ -423,3 +423,27 @@ def score_patches_with_any_method(method: Method, features: Features) -> Tensor:
     assert features.patches is not None
     n, p, _ = features.patches.shape
     return method(Features(pooled=features.patches.flatten(0, 1))).view(n, p, -1)
+
+
+def score_pairs_with_any_method(method: Method, images: Features, texts: Features) -> Tensor:
+    """Return the similarity of each image and sentence, ``(n, s)``.
+
+    If the method does not score pairs, the similarities are the cosines of the encoder.
+
+    Args:
+        method: Fitted method.
+        images: Features of n images; without a method of pairs, only ``pooled`` is used.
+        texts: Features of s sentences.
+    """
+    if isinstance(method, ScoresPairs):
+        return method.pair_scores(images, texts)
+    return images.pooled @ texts.pooled.T
+
+
+def pair_variances_with_any_method(
+    method: Method, images: Features, texts: Features
+) -> Tensor | None:
+    """Return the variance of each similarity, ``(n, s)``, or None if it is not estimated."""
+    if isinstance(method, EstimatesPairUncertainty):
+        return method.pair_variances(images, texts)
+    return None

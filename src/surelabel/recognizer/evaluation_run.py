@@ -2,9 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
-import numpy.typing as npt
-
 from surelabel.evaluation import (
     CalibrationBudget,
     Evaluation,
@@ -21,7 +18,7 @@ from surelabel.progress import Progress
 from surelabel.recognizer.inputs import LabelledInput
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.recognizer.region_localization import localize_labels
-from surelabel.recognizer.uncertainty import BERNOULLI_VARIANCE
+from surelabel.recognizer.uncertainty import BERNOULLI_VARIANCE, bernoulli_variances
 from surelabel.recognizer.zero_shot_baseline import predict_zero_shot_baseline
 from surelabel.records import LabelledFeatures
 
@@ -91,8 +88,7 @@ def _uncertainty_of_evaluation_run(
     predictions = evaluation.predictions
     if predictions.calibration is None or predictions.logits is None:
         return None
-    p = predictions.probabilities
-    uncertainties: dict[str, npt.NDArray[np.floating]] = {BERNOULLI_VARIANCE: 4 * p * (1 - p)}
+    uncertainties = {BERNOULLI_VARIANCE: bernoulli_variances(predictions.logits)}
     for kind in recognizer.uncertainty_kinds:
         if kind not in uncertainties:
             values = recognizer.predict(test, uncertainty=kind).uncertainty

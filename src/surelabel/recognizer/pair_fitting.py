@@ -15,6 +15,7 @@ from surelabel.errors import ConfigError
 from surelabel.features import (
     FeatureCache,
     SentenceFeatures,
+    encode_image_files,
     encode_sentence_block_features,
     encode_sentence_features,
     normalize_precomputed_vectors,
@@ -46,7 +47,6 @@ class PairFittingData:
         text_rows: Row of the text of each caption, ``(s,)``.
         source_images: Row of each image in the source, ``(n,)``. Images that cannot be read, and
             their captions, are left out.
-        source_captions: Row of each caption in the source, ``(s,)``.
     """
 
     images: Features
@@ -54,7 +54,6 @@ class PairFittingData:
     image_rows: Tensor
     text_rows: Tensor
     source_images: npt.NDArray[np.int64]
-    source_captions: npt.NDArray[np.int64]
 
     def fingerprint(self) -> str:
         """Return a description with a hash of images, captions and pairs, for checkpoints."""
@@ -93,7 +92,7 @@ def check_pair_fit_compatibility(run: Run, method: Method, source: object, folds
 
 def encode_pair_data(
     source: PairSource,
-    method: Method,
+    method: Method | None,
     encoder: Encoder,
     cache: FeatureCache,
     *,
@@ -103,7 +102,8 @@ def encode_pair_data(
 
     Args:
         source: Images with captions, or precomputed vectors.
-        method: Method that scores the pairs.
+        method: Method that scores the pairs. If None, only vectors of images and sentences are
+            encoded.
         encoder: Encoder of the images and the captions.
         cache: Cache of image features.
         progress: Function called with the number of encoded images and the total number of images.
@@ -115,8 +115,11 @@ def encode_pair_data(
     """
     if isinstance(source, PairFeatures):
         return _pair_data_of_vectors(source, method, encoder)
-    encoded = extract_features(
-        [str(path) for path in source.paths], method, encoder, cache=cache, progress=progress
+    paths = [str(path) for path in source.paths]
+    encoded = (
+        encode_image_files(encoder, paths, cache=cache, progress=progress)
+        if method is None
+        else extract_features(paths, method, encoder, cache=cache, progress=progress)
     )
     warn_skipped_images(encoded.skipped, len(source.paths), "images")
     new_row = np.full(len(source.paths), -1)
@@ -132,12 +135,11 @@ def encode_pair_data(
         torch.from_numpy(image_rows[source_captions]),
         torch.tensor([row_of_text[text] for text in captions]),
         encoded.rows,
-        source_captions,
     )
 
 
 def encode_pair_texts(
-    encoder: Encoder, sentences: Sequence[str], method: Method
+    encoder: Encoder, sentences: Sequence[str], method: Method | None
 ) -> Features | SentenceFeatures:
     """Return the features of sentences, with the tokens that the method needs.
 
@@ -146,15 +148,15 @@ def encode_pair_texts(
     """
     if isinstance(method, UsesLadder):
         return encode_sentence_block_features(encoder, sentences, depth=method.ladder_blocks[1])
-    if method.needs:
+    if method is not None and method.needs:
         return encode_sentence_features(encoder, sentences)
     return Features(encoder.encode_sentences(sentences).float())
 
 
 def _pair_data_of_vectors(
-    source: PairFeatures, method: Method, encoder: Encoder
+    source: PairFeatures, method: Method | None, encoder: Encoder
 ) -> PairFittingData:
-    if method.needs:
+    if method is not None and method.needs:
         raise ConfigError(
             f"The method needs {', '.join(method.needs)} of images and tokens of captions; got "
             "precomputed vectors. Give image files, or remove the setting that needs them."
@@ -163,9 +165,7 @@ def _pair_data_of_vectors(
     width = source.text_vectors.shape[1]
     texts = normalize_precomputed_vectors(source.text_vectors, width=width)
     image_rows, text_rows = torch.from_numpy(source.image_rows), torch.from_numpy(texts.rows)
-    return PairFittingData(
-        images.features, texts.features, image_rows, text_rows, images.rows, texts.rows
-    )
+    return PairFittingData(images.features, texts.features, image_rows, text_rows, images.rows)
 
 
 def fit_recognizer_method_on_pairs(

@@ -7,9 +7,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from surelabel.encoders import Encoder
 from surelabel.features import SentenceFeatures
-from surelabel.methods import EstimatesPairUncertainty, Method, ScoresPairs
+from surelabel.methods import (
+    Method,
+    ScoresPairs,
+    pair_variances_with_any_method,
+    score_pairs_with_any_method,
+)
 from surelabel.progress import Progress
 from surelabel.recognizer.pair_fitting import PairFittingData, PairSource, encode_pair_data
 from surelabel.recognizer.recognizer import Recognizer
@@ -42,7 +46,7 @@ def score_pairs(
     """Return the scores of all pairs of the images and the captions of a source.
 
     If the method of the recognizer scores only labels, such as ``zero_shot``, the scores are the
-    cosines of the vectors of the encoder, multiplied by the scale of the encoder.
+    cosines of the vectors of the encoder.
 
     Args:
         recognizer: Fitted recognizer.
@@ -56,24 +60,27 @@ def score_pairs(
             ``source`` contains only vectors.
     """
     recognizer.check_fitted()
-    method, encoder = recognizer.method, recognizer.encoder
-    data = encode_pair_data(source, method, encoder, recognizer.cache, progress=progress)
-    scores, variances = score_pair_data(method, encoder, data)
+    method = recognizer.method
+    data = encode_pair_data(
+        source,
+        method if isinstance(method, ScoresPairs) else None,
+        recognizer.encoder,
+        recognizer.cache,
+        progress=progress,
+    )
+    scores, variances = score_pair_data(method, data)
     return PairScores(source.take(data.source_images), scores, variances)
 
 
-def score_pair_data(
-    method: Method, encoder: Encoder, data: PairFittingData
-) -> tuple[Matrix, Matrix | None]:
+def score_pair_data(method: Method, data: PairFittingData) -> tuple[Matrix, Matrix | None]:
     """Return scores and variances of all pairs of n images and s captions, ``(n, s)`` each.
 
     Args:
-        method: Fitted method. If it scores only labels, the scores are scaled cosines, and there
-            are no variances.
-        encoder: Encoder of the features.
+        method: Fitted method. If it scores only labels, the scores are cosines, and there are no
+            variances.
         data: Features of images and captions.
     """
-    scores, variances = zip(*_score_blocks(method, encoder, data.images, data.texts), strict=True)
+    scores, variances = zip(*_score_blocks(method, data.images, data.texts), strict=True)
     columns = data.text_rows.numpy()
     return (
         np.concatenate(scores)[:, columns],
@@ -83,17 +90,12 @@ def score_pair_data(
 
 @torch.no_grad()
 def _score_blocks(
-    method: Method, encoder: Encoder, images: Features, texts: Features | SentenceFeatures
+    method: Method, images: Features, texts: Features | SentenceFeatures
 ) -> Iterator[tuple[Matrix, Matrix | None]]:
     """Yield scores and variances of blocks of images with all u texts, ``(b, u)``."""
     all_texts = select_feature_batch_rows(texts, torch.arange(len(texts.pooled)))
     for rows in torch.arange(len(images.pooled)).split(IMAGES_PER_BLOCK):
         block = select_feature_batch_rows(images, rows)
-        if not isinstance(method, ScoresPairs):
-            yield (encoder.scale * block.pooled @ all_texts.pooled.T).numpy(), None
-            continue
-        scores = method.pair_scores(block, all_texts).numpy()
-        if isinstance(method, EstimatesPairUncertainty):
-            yield scores, method.pair_variances(block, all_texts).numpy()
-        else:
-            yield scores, None
+        scores = score_pairs_with_any_method(method, block, all_texts)
+        variances = pair_variances_with_any_method(method, block, all_texts)
+        yield scores.cpu().numpy(), None if variances is None else variances.cpu().numpy()

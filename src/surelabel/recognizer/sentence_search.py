@@ -10,10 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 
 from surelabel.errors import ConfigError, InputError
-from surelabel.methods import EstimatesPairUncertainty, Method, ScoresPairs
+from surelabel.methods import (
+    Method,
+    ScoresPairs,
+    pair_variances_with_any_method,
+    score_pairs_with_any_method,
+)
 from surelabel.recognizer.model_resolution import PATH_PREFIXES, resolve_model
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.records import Features
@@ -224,11 +228,10 @@ def _variances_of_best_rows(
     method: Method, best: _BestRows, sentence: Features
 ) -> Sequence[float | None]:
     """Return the variance of each similarity, or None if the method does not estimate it."""
-    if not isinstance(method, EstimatesPairUncertainty):
-        return [None] * len(best.rows)
     images = _image_features(best.vectors, sentence.pooled.device)
-    variances: list[float] = method.pair_variances(images, sentence)[:, 0].tolist()
-    return variances
+    variances = pair_variances_with_any_method(method, images, sentence)
+    values: list[float] = [] if variances is None else variances[:, 0].tolist()
+    return values or [None] * len(best.rows)
 
 
 def _image_features(vectors: npt.NDArray[np.float16], device: torch.device) -> Features:
@@ -241,10 +244,6 @@ def _sentence_similarities(
     method: Method, images: Features, sentence: Features
 ) -> npt.NDArray[np.float32]:
     """Return the similarity of n images to one sentence, ``(n,)``."""
-    scores: Tensor
-    if isinstance(method, ScoresPairs):
-        scores = method.pair_scores(images, sentence)
-    else:
-        scores = images.pooled @ sentence.pooled.T
+    scores = score_pairs_with_any_method(method, images, sentence)
     similarities: npt.NDArray[np.float32] = scores[:, 0].float().cpu().numpy()
     return similarities

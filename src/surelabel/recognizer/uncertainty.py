@@ -57,6 +57,13 @@ def check_uncertainty_is_available(
     )
 
 
+def bernoulli_variances(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return 4p(1 - p) of the probabilities p of log-odds, in [0, 1], of the same shape."""
+    values = logits.astype(np.float64)
+    variances: npt.NDArray[np.float32] = (4 * expit(values) * expit(-values)).astype(np.float32)
+    return variances
+
+
 @torch.no_grad()
 def compute_uncertainty(
     kind: str,
@@ -82,9 +89,7 @@ def compute_uncertainty(
     """
     if kind == BERNOULLI_VARIANCE:
         assert logits is not None  # checked before
-        values = logits.astype(np.float64)
-        variance: npt.NDArray[np.float32] = (4 * expit(values) * expit(-values)).astype(np.float32)
-        return variance
+        return bernoulli_variances(logits)
     assert isinstance(method, EstimatesUncertainty)  # checked before
     estimate = method.residual_errors if kind == RESIDUAL_ERROR else method.match_variances
     uncertainty: npt.NDArray[np.float32] = estimate(features).cpu().numpy().astype(np.float32)

@@ -11,7 +11,6 @@ from surelabel.bench.similarity.plan import SimilarityPlan
 from surelabel.data import scene_pairs
 from surelabel.encoders import Encoder
 from surelabel.features import FeatureCache, default_feature_cache_folder
-from surelabel.methods import CosineProjection
 from surelabel.recognizer.pair_fitting import PairFittingData, encode_pair_data
 from surelabel.records import Pairs
 
@@ -77,8 +76,7 @@ class CaptionSplits:
     def encode(self, pairs: Pairs) -> PairFittingData:
         """Return the vectors of images and captions."""
         cache = FeatureCache(default_feature_cache_folder())
-        method = CosineProjection(self.encoder, [])  # any method of vectors
-        return encode_pair_data(pairs, method, self.encoder, cache)
+        return encode_pair_data(pairs, None, self.encoder, cache)
 
 
 def load_caption_splits(

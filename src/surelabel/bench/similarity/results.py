@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,17 +37,18 @@ from surelabel.bench.similarity.plan import (
 )
 from surelabel.config import Choice, Run
 from surelabel.evaluation.false_negative_detection import false_negative_auroc
-from surelabel.evaluation.pair_direction import PairDirection, evaluate_pair_direction
-from surelabel.evaluation.pair_evaluation import CAPTION_TO_IMAGE, IMAGE_TO_CAPTION
+from surelabel.evaluation.pair_direction import PairDirection
+from surelabel.evaluation.pair_evaluation import (
+    CAPTION_TO_IMAGE,
+    IMAGE_TO_CAPTION,
+    evaluate_pair_directions,
+)
 from surelabel.methods import Method
 from surelabel.recognizer.fitting import make_method_for_fitting
 from surelabel.recognizer.pair_fitting import PairFittingData, fit_recognizer_method_on_pairs
 from surelabel.recognizer.pair_scoring import score_pair_data
 from surelabel.records import Pairs
-from surelabel.retrieval.caption_retrieval.relevant_items import (
-    relevant_captions_of_images,
-    relevant_images_of_captions,
-)
+from surelabel.retrieval.caption_retrieval.relevant_items import relevant_captions_of_images
 
 SimilarityTask = ComparisonTask[CaptionSplits, SimilarityPlan]
 DIRECTIONS = (IMAGE_TO_CAPTION, CAPTION_TO_IMAGE)
@@ -317,7 +317,8 @@ def _measure_fit(
     start = time.process_time()
     directions, scores, variances = _evaluate(dataset, method, dataset.test, dataset.test_data)
     seconds = time.process_time() - start
-    relevant = _relevant_captions(dataset.test)
+    test = dataset.test
+    relevant = relevant_captions_of_images(test.image_rows, len(test.paths), test.relevance)
     metrics = _direction_metrics(directions) | cost | {"evaluation_seconds": seconds}
     aurocs = false_negative_auroc(
         scores, relevant, variances=variances, threshold=1.0, seed=task.seed
@@ -335,30 +336,9 @@ def _evaluate(
     dataset: CaptionSplits, method: Method, pairs: Pairs, data: PairFittingData
 ) -> tuple[dict[str, PairDirection], npt.NDArray[np.float32], npt.NDArray[np.float32] | None]:
     """Return the metrics of both directions, the scores and the variances of all pairs."""
-    scores, variances = score_pair_data(method, dataset.encoder, data)
-    n_images = len(pairs.paths)
-    images = relevant_images_of_captions(pairs.image_rows, n_images, pairs.relevance)
-    directions = {
-        IMAGE_TO_CAPTION: evaluate_pair_direction(
-            scores,
-            _relevant_captions(pairs),
-            np.arange(n_images),
-            variances=variances,
-            threshold=1.0,
-        ),
-        CAPTION_TO_IMAGE: evaluate_pair_direction(
-            scores.T,
-            images,
-            pairs.image_rows,
-            variances=None if variances is None else variances.T,
-            threshold=1.0,
-        ),
-    }
+    scores, variances = score_pair_data(method, data)
+    directions = evaluate_pair_directions(scores, pairs, variances, pairs.relevance)
     return directions, scores, variances
-
-
-def _relevant_captions(pairs: Pairs) -> Any:
-    return relevant_captions_of_images(pairs.image_rows, len(pairs.paths), pairs.relevance)
 
 
 def _mean_metric(directions: Mapping[str, PairDirection], metric: str) -> float:
