@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
 from surelabel.bench.similarity.plan import CONTRASTIVE, DETACHED, SIGMOID, VACSR
 from surelabel.bench.similarity.results import (
@@ -21,7 +22,6 @@ from surelabel.report.plot_style import (
     TEXT,
     apply_plot_style_to_axes,
     plot_style_figure_to_png,
-    set_plot_style_percent_ticks,
 )
 
 HEIGHT, WIDTH = 3.8, 4.4  # inches of one plot
@@ -35,7 +35,8 @@ KIND_STYLES = {
     "false_negative": (ORANGE, "--", "other relevant captions"),
     "true_negative": (TEXT, ":", "irrelevant captions"),
 }
-ROW_STYLES = ((BLUE, "-"), (ORANGE, "--"), (TEXT, "-"), (TEXT, ":"))
+GREEN = "#009e73"  # of the fourth row of a plot
+ROW_STYLES = ((BLUE, "-"), (ORANGE, "--"), (TEXT, "-."), (GREEN, ":"))
 DrawSimilarityPlots = Callable[[Sequence[Axes], SimilarityResults], None]
 
 
@@ -48,7 +49,8 @@ def plot_similarity_uncertainty(results: Sequence[SimilarityResults]) -> bytes:
     """Return a PNG with R@1 in ten bins of increasing uncertainty, for VACSR of the first seed."""
     note = (
         "R@1 in ten bins with equal numbers of queries, sorted by the uncertainty of the first "
-        "item, by minus its score, and by minus the margin to the second item. First seed."
+        "item, by minus its score, and by minus the margin to the second item. First seed; a bin "
+        "has a tenth of the queries, so its R@1 varies by several points."
     )
     return _draw_similarity_grid(results, 2 * len(DIRECTIONS), _draw_uncertainty, note)
 
@@ -57,14 +59,18 @@ def plot_similarity_distributions(results: Sequence[SimilarityResults]) -> bytes
     """Return a PNG with the distributions of scores under three losses, for the first seed."""
     note = (
         "Shares of own captions, of other captions whose mentioned objects are all in the image, "
-        "and of all other captions, by score. First seed."
+        "and of all other captions, by score. First seed. The first and last bin include all "
+        "scores beyond them."
     )
     return _draw_similarity_grid(results, 3, _draw_distributions, note)
 
 
 def plot_similarity_noise(results: Sequence[SimilarityResults]) -> bytes:
     """Return a PNG with mAP@R and R@1 against the fraction of noisy captions."""
-    note = "Means of both directions over seeds; bars run from the lowest to the highest seed."
+    note = (
+        "Means of both directions over seeds; bars run from the lowest to the highest seed. The "
+        "vertical axes do not start at 0."
+    )
     return _draw_similarity_grid(results, 2, _draw_noise, note)
 
 
@@ -98,10 +104,21 @@ def _draw_uncertainty(grid: Sequence[Axes], results: SimilarityResults) -> None:
             axes.plot(numbers, values, line, color=colour, marker="o", markersize=3, label=label)
         title = f"{results.dataset}: {row.title}, {direction.replace('_', ' ')}"
         _title_similarity_plot(axes, title)
-        axes.set(xlabel="bin, least uncertain first", ylim=(0, None))
-        set_plot_style_percent_ticks(axes.yaxis)
-    grid[0].set_ylabel("R@1")
-    grid[0].legend(loc="best", frameon=False, labelcolor=TEXT, fontsize=8)
+        axes.set(xlabel="bin, least uncertain first", ylim=(0, _greatest_recall(panels)))
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
+    grid[0].set_ylabel("R@1 (own)")
+    grid[0].legend(loc="upper right", frameon=False, labelcolor=TEXT, fontsize=8)
+
+
+def _greatest_recall(panels: Sequence[tuple[SimilarityRow, str]]) -> float:
+    """Return the upper limit of R@1 in the plots of a dataset, with space for the legend."""
+    values = [
+        value
+        for row, direction in panels
+        for quantity in QUANTITY_STYLES
+        for value in row.curves.get(f"{direction}_{quantity}", [])
+    ]
+    return 1.4 * max(values, default=1.0) or 1.0
 
 
 def _draw_distributions(grid: Sequence[Axes], results: SimilarityResults) -> None:
@@ -123,12 +140,13 @@ def _draw_noise(grid: Sequence[Axes], results: SimilarityResults) -> None:
     metrics = {"relevant_map_at_r": "mAP@R", "recall_at_1": "R@1, own captions"}
     for axes, (metric, label) in zip(grid, metrics.items(), strict=True):
         apply_plot_style_to_axes(axes)
-        for title, (colour, line) in zip(titles, ROW_STYLES, strict=True):
+        for number, (title, (colour, line)) in enumerate(zip(titles, ROW_STYLES, strict=True)):
             rows = [row for row in results.tables[NOISE] if row.title == title]
             means = [row.mean(metric) for row in rows]
             below = [row.mean(metric) - min(row.metrics[metric]) for row in rows]
             above = [max(row.metrics[metric]) - row.mean(metric) for row in rows]
-            ratios = [row.setting.noise for row in rows]
+            shift = 0.006 * (number - 1.5)  # so that bars do not overlap
+            ratios = [row.setting.noise + shift for row in rows]
             axes.errorbar(
                 *(ratios, means, [below, above]),
                 color=colour,
@@ -138,5 +156,5 @@ def _draw_noise(grid: Sequence[Axes], results: SimilarityResults) -> None:
             )
         _title_similarity_plot(axes, f"{results.dataset}: {label}")
         axes.set(xlabel="fraction of permuted training captions")
-        set_plot_style_percent_ticks(axes.yaxis)
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
     grid[0].legend(loc="best", frameon=False, labelcolor=TEXT, fontsize=8)
