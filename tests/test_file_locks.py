@@ -76,3 +76,12 @@ def test_without_locks_in_the_file_system_the_block_still_runs(tmp_path, monkeyp
         with lock_path(path) as lock:
             assert not lock.is_held
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_exists_and_takes_no_files_does_not_block(tmp_path, monkeypatch):
+    def refuse(lock_file):  # as in /proc, where the folder exists
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(lock_file))
+
+    monkeypatch.setattr(file_locks, "_open_lock_file", refuse)
+    with lock_path(tmp_path / "a") as lock:
+        assert not lock.is_held

@@ -15,6 +15,7 @@ from surelabel.errors import DataError
 
 MAX_WAIT_SECONDS = 60.0  # time to wait for another writer of the same path
 POLL_SECONDS = 0.01  # time between two attempts to lock
+MAX_MISSING = 1000  # attempts to create a lock file whose owner deletes it meanwhile
 
 if sys.platform == "win32":
     import msvcrt
@@ -93,13 +94,14 @@ def _acquire_path_lock(path: Path, lock_file: Path) -> tuple[int | None, bool]:
     A waiting process can lock a file that its owner has deleted. Therefore the lock counts only if
     the path of the lock file still leads to the locked file.
     """
-    deadline = time.monotonic() + MAX_WAIT_SECONDS
+    deadline, n_missing = time.monotonic() + MAX_WAIT_SECONDS, 0
     while True:
         try:
             descriptor, is_new = _open_lock_file(lock_file)
         except FileNotFoundError:
-            if not lock_file.parent.is_dir():
-                return None, False
+            n_missing += 1
+            if n_missing > MAX_MISSING or not lock_file.parent.is_dir():
+                return None, False  # also if no file can be created in the folder, as in /proc
             continue  # deleted by its owner meanwhile
         except OSError:
             return None, False
