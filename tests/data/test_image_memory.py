@@ -9,7 +9,9 @@ import zlib
 import numpy as np
 import pytest
 from PIL import Image
+from pillow_heif import from_bytes
 
+from surelabel.data.heif_images import is_heif_image, open_heif_image
 from surelabel.data.image_memory import (
     check_image_memory,
     image_decoding_bytes,
@@ -85,6 +87,26 @@ CASES = {  # file: (image, options of the format, bytes per pixel)
 }
 
 
+ROTATION = Image.Exif()
+ROTATION[0x0112] = 6
+HEIC_CASES = {  # file: (mode, options of the format, bytes per pixel)
+    "420.heic": ("RGB", {"chroma": 420}, 10),
+    "tiles.heic": ("RGB", {"chroma": 420, "tile_size": 512}, 10),
+    "rotated.heic": ("RGB", {"chroma": 420, "exif": ROTATION.tobytes()}, 10),
+    "grey.heic": ("L", {}, 8),
+    "alpha.heic": ("RGBA", {"chroma": 444}, 20),
+    "10-bits.heic": ("RGB;16", {"chroma": 444}, 22),
+}
+
+
+def saved_heic(folder, name):
+    mode, options, _ = HEIC_CASES[name]
+    fast = {"quality": 50, "enc_params": {"preset": "ultrafast"}}
+    n_bytes = N_PIXELS * len(mode.partition(";")[0]) * (2 if mode.endswith("16") else 1)
+    from_bytes(mode, SIZE, b"\x80" * n_bytes).save(folder / name, **fast, **options)
+    return folder / name
+
+
 def saved(folder, name):
     make, options, _ = CASES[name]
     image = make()
@@ -97,8 +119,10 @@ def saved(folder, name):
 
 
 def bound(path):
-    with path.open("rb") as stream, Image.open(stream) as image:
-        return image_decoding_bytes(image, stream)
+    with path.open("rb") as stream:
+        is_heif = is_heif_image(stream)
+        with open_heif_image(stream) if is_heif else Image.open(stream) as image:
+            return image_decoding_bytes(image, stream)
 
 
 MEASURE = """
@@ -110,6 +134,7 @@ package = types.ModuleType("surelabel.data")  # without its other modules, which
 package.__path__ = [os.path.join(surelabel.__path__[0], "data")]
 sys.modules["surelabel.data"] = package
 
+import pillow_heif  # the memory of the package itself is not counted
 from surelabel.data.images import open_image
 
 def memory(kind):
@@ -132,9 +157,12 @@ for path in sys.argv[2:]:
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("images")
     (folder / "interlaced.png").write_bytes(adam7_png(np.asarray(blocks())))
-    return {name: saved(folder, name) for name in CASES} | {
-        "interlaced.png": folder / "interlaced.png"
-    }
+    heic_files = {name: saved_heic(folder, name) for name in HEIC_CASES}
+    return (
+        {name: saved(folder, name) for name in CASES}
+        | heic_files
+        | {"interlaced.png": folder / "interlaced.png"}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +177,7 @@ def measured(files, tmp_path_factory):
     return dict(map(json.loads, result.stdout.splitlines()))
 
 
-@pytest.mark.parametrize("name", [*CASES, "interlaced.png"])
+@pytest.mark.parametrize("name", [*CASES, *HEIC_CASES, "interlaced.png"])
 def test_the_bound_is_not_below_the_measured_memory_and_not_far_above(files, measured, name):
     assert measured[name] - TOLERANCE < bound(files[name]) < 3 * measured[name]
 
@@ -158,6 +186,12 @@ def test_the_bound_is_not_below_the_measured_memory_and_not_far_above(files, mea
 def test_the_bound_is_a_number_of_bytes_per_pixel(files, name):
     per_pixel = CASES[name][2]
     assert per_pixel is None or bound(files[name]) == per_pixel * N_PIXELS
+
+
+@pytest.mark.parametrize("name", HEIC_CASES)
+def test_the_bound_of_heic_is_a_number_of_bytes_per_pixel_and_the_file_twice(files, name):
+    n_bytes = HEIC_CASES[name][2] * N_PIXELS + 2 * files[name].stat().st_size
+    assert bound(files[name]) == n_bytes
 
 
 def test_an_interlaced_png_needs_its_pixels_only(files):

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from surelabel.data.image_sources import find_images
+from surelabel.data.image_extras import HEIC, IMAGE_EXTRAS, RAW
+from surelabel.data.image_sources import FOLDER_LINK, describe_ignored_files, find_images
+from surelabel.data.images import COMMON_SUFFIXES, IMAGE_SUFFIXES
 from surelabel.errors import DataError
 
 
@@ -24,10 +26,20 @@ def below(folder, paths):
     return [Path(p).relative_to(folder).as_posix() for p in paths]
 
 
+def without_extras(monkeypatch, *extras):
+    """Hide the packages of extras, as if they were not installed."""
+    hidden = {extra.package for extra in extras}
+    monkeypatch.setattr(
+        "surelabel.data.image_extras.find_spec", lambda name: None if name in hidden else True
+    )
+
+
+@pytest.mark.filterwarnings("ignore:1 file without an image suffix is ignored")
 def test_a_folder_gives_its_images_sorted_without_hidden_ones(album):
     assert below(album, find_images([album])) == ["a.png", "b.JPG", "sub/c.webp"]
 
 
+@pytest.mark.filterwarnings("ignore:1 file without an image suffix is ignored")
 def test_the_same_image_by_two_ways_comes_once(album, monkeypatch):
     monkeypatch.chdir(album)
     assert find_images(["b.JPG", "./b.JPG", "sub/../b.JPG", album]) == [
@@ -59,7 +71,9 @@ def test_nothing_found_says_what_was_looked_for_and_where(tmp_path):
     for number in range(12):
         (tmp_path / f"{number}.csv").touch()
     with pytest.raises(
-        DataError, match=r"\(\.apng .* \.webp\); got 0 images among 12 files in .*Give a"
+        DataError,
+        match=r"\(\.apng .* \.webp, HEIC, RAW\); got 0 images among 12 files in .* 12 files "
+        r"without an image suffix are ignored: 12 \.csv\. Give a",
     ):
         find_images([tmp_path])
     with pytest.raises(DataError, match=r"Expected images .* got no source"):
@@ -72,6 +86,7 @@ def test_a_place_that_does_not_exist_is_named(album):
 
 
 @pytest.mark.usefixtures("deadline")
+@pytest.mark.filterwarnings("ignore:1 symbolic link to a folder is not followed")
 def test_special_files_are_listed_and_do_not_block(tmp_path):
     os.mkfifo(tmp_path / "pipe.jpg")
     with socket.socket(socket.AF_UNIX) as server:
@@ -117,3 +132,79 @@ def test_names_that_are_not_utf8_are_listed(tmp_path):
     name = os.fsdecode(b"caf\xe9.jpg")
     (tmp_path / name).touch()
     assert below(tmp_path, find_images([tmp_path])) == [name]
+
+
+def touch(folder, *names):
+    for name in names:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).touch()
+
+
+def test_ignored_files_but_sidecars_are_counted_by_suffix_in_one_warning(tmp_path):
+    names = ["a.jpg", "b.xmp", "c.XMP", "d.mp4", "e.mov", "f.txt", "g.json", "h.aae", "README"]
+    touch(tmp_path, *names, ".DS_Store", "sub/i.mov")
+    with pytest.warns(UserWarning) as caught:  # noqa: PT030
+        assert below(tmp_path, find_images([tmp_path])) == ["a.jpg"]
+    assert [str(warning.message) for warning in caught] == [
+        "7 files without an image suffix are ignored: 2 .mov, 1 without suffix, 1 .aae, 1 .json, "
+        "2 with other suffixes."
+    ]
+
+
+def test_without_the_extras_heic_and_raw_are_ignored_with_the_remedy(tmp_path, monkeypatch):
+    touch(tmp_path, "a.jpg", "b.HEIC", "c.heif", "d.heic", "e.CR2", "f.txt")
+    without_extras(monkeypatch, HEIC, RAW)
+    with pytest.warns(UserWarning) as caught:  # noqa: PT030
+        assert below(tmp_path, find_images([tmp_path])) == ["a.jpg"]
+    assert [str(warning.message) for warning in caught] == [
+        "3 HEIC images are ignored; to read HEIC, run pip install 'surelabel[heic]'. 1 RAW image "
+        "is ignored; to read RAW, run pip install 'surelabel[raw]'. 1 file without an "
+        "image suffix is ignored: 1 .txt."
+    ]
+    (tmp_path / "a.jpg").unlink()
+    with pytest.raises(DataError, match=r"got 0 images .* 3 HEIC images are ignored; .* Give a "):
+        find_images([tmp_path])
+    assert below(tmp_path, find_images([tmp_path / "b.HEIC"])) == ["b.HEIC"]
+
+
+@pytest.mark.parametrize("missing", IMAGE_EXTRAS)
+def test_with_one_extra_only_the_other_kind_is_ignored(missing, tmp_path, monkeypatch):
+    touch(tmp_path, "a.heic", "b.dng")
+    without_extras(monkeypatch, missing)
+    with pytest.warns(UserWarning, match=f"^1 {missing.kind} image is ignored; [^.]*\\.$"):
+        (found,) = below(tmp_path, find_images([tmp_path]))
+    assert found == {"heic": "b.dng", "raw": "a.heic"}[missing.name]
+
+
+def test_with_the_extras_every_image_is_found_without_a_warning(tmp_path):
+    touch(tmp_path, "a.HEIC", "b.dng", "c.CR3", "d.jpg", "e.hif")
+    assert len(find_images([tmp_path])) == 5
+
+
+def test_suffixes_belong_to_one_kind():
+    assert not HEIC.suffixes & RAW.suffixes
+    assert not COMMON_SUFFIXES & (HEIC.suffixes | RAW.suffixes)
+    assert COMMON_SUFFIXES | HEIC.suffixes | RAW.suffixes == IMAGE_SUFFIXES
+
+
+def test_a_linked_folder_is_counted_and_not_followed(tmp_path):
+    touch(tmp_path, "photos/a.jpg", "more/b.jpg")
+    (tmp_path / "photos" / "linked").symlink_to(tmp_path / "more")
+    with pytest.warns(UserWarning, match=r"^1 symbolic link to a folder is not followed\.$"):
+        assert below(tmp_path, find_images([tmp_path / "photos"])) == ["photos/a.jpg"]
+
+
+def test_a_raw_image_beside_a_jpeg_of_the_same_name_is_read_and_named(tmp_path):
+    touch(tmp_path, "1.CR2", "1.JPG", "2.cr2", "sub/2.jpg", "3.dng", "3.heic")
+    with pytest.warns(
+        UserWarning, match=r"^2 RAW images have the name of another image, such as .*1\.CR2 and "
+    ) as caught:
+        assert len(find_images([tmp_path])) == 6
+    assert "Both are read as separate images; to read one of them, give a .txt list" in str(
+        caught[0].message
+    )
+
+
+def test_no_ignored_file_gives_no_description():
+    assert describe_ignored_files({}) == ""
+    assert describe_ignored_files({FOLDER_LINK: 2}).startswith("2 symbolic links to folders are ")

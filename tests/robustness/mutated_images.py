@@ -20,6 +20,10 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
+from pillow_heif import from_bytes
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "data"))
+from dng_files import dng_file, jpeg_file
 
 from surelabel.data.image_memory import DEFAULT_IMAGE_MEMORY, MEGABYTE, image_memory_limit
 from surelabel.data.images import open_image
@@ -39,6 +43,8 @@ OPTIONS = {  # file format: options of different encodings
     "JPEG2000": [{}, {"tile_size": (16, 16)}],
     "PPM": [{}],
     "MPO": [{"save_all": True}],
+    "HEIF": [{}, {"chroma": 444}, {"thumbnails": [16]}],
+    "DNG": [{}, {"order": ">"}],
 }
 MODES = ["RGB", "L", "P", "RGBA", "LA", "CMYK", "I;16", "F", "1"]
 
@@ -58,11 +64,22 @@ def intact_images():
                 image.getexif()[0x0112] = 6
                 buffer = io.BytesIO()
                 try:
-                    image.save(buffer, file_format, **options, **more, exif=image.getexif())
+                    save_image(image, buffer, file_format, **options, **more)
                 except (OSError, ValueError, SystemError, RuntimeError, TypeError, KeyError):
                     continue  # the format has no such mode
                 files.append((file_format, buffer.getvalue()))
     return files
+
+
+def save_image(image, buffer, file_format, **options):
+    if file_format == "HEIF":
+        fast = {"enc_params": {"preset": "ultrafast"}, "exif": image.getexif().tobytes()}
+        from_bytes(image.mode, image.size, image.tobytes()).save(buffer, **fast, **options)
+    elif file_format == "DNG":
+        preview = jpeg_file(image) if image.mode in ("RGB", "L") else np.asarray(image)
+        buffer.write(dng_file(preview, orientation=6, **options))
+    else:
+        image.save(buffer, file_format, **options, exif=image.getexif())
 
 
 def flip_bits(content, rng, others):

@@ -75,6 +75,26 @@ def check_image_memory(image: ImageFile, stream: BinaryIO, *, min_side: int) -> 
         )
 
 
+def check_raw_image_memory(stream: BinaryIO) -> None:
+    """Check that reading a RAW image takes at most ``max_image_memory()`` megabytes.
+
+    The whole file is read, and its preview, which can fill the file, is copied three times. The
+    memory for decoding the preview is checked by :func:`check_image_memory`.
+
+    Args:
+        stream: File of the RAW image.
+
+    Raises:
+        DataError: If the file would take more memory than the limit.
+    """
+    n_bytes = 4 * _file_size(stream)
+    if n_bytes > max_image_memory() * MEGABYTE:
+        raise DataError(
+            f"reading a RAW image of {-(-n_bytes // (4 * MEGABYTE))} MB takes "
+            f"{-(-n_bytes // MEGABYTE)} MB of memory; --max-image-memory is {max_image_memory()} MB"
+        )
+
+
 def image_decoding_bytes(image: ImageFile, stream: BinaryIO) -> int:
     """Return an upper bound of the memory that decoding takes, in bytes, from the header.
 
@@ -123,9 +143,20 @@ def _decoder_buffer_bytes(image: ImageFile, stream: BinaryIO) -> int:
         return 6 * n_pixels * len(image.getbands())
     if image.format == "WEBP":  # two canvases and the frame
         return 12 * n_pixels + 2 * _file_size(stream)
+    if image.format == "HEIF":
+        return _heif_buffer_bytes(image) + 2 * _file_size(stream)
     if image.format == "AVIF":  # planes of up to 16 bits and the frame
         return 16 * n_pixels + 2 * _file_size(stream)
     return 0
+
+
+def _heif_buffer_bytes(image: ImageFile) -> int:
+    """Return the size of the decoded planes, twice, and of the pixels converted to the mode."""
+    sample_bytes = 2 if image.info.get("bit_depth", 8) > 8 else 1
+    n_bands = len(image.getbands())
+    n_shared = {420: 1.5, 422: 1.0}.get(image.info.get("chroma", 444), 0.0)  # colour of many pixels
+    n_samples = n_bands - (n_shared if n_bands >= 3 else 0.0)
+    return int(image.width * image.height * sample_bytes * (2 * n_samples + n_bands))
 
 
 def _file_size(stream: BinaryIO) -> int:

@@ -2,12 +2,18 @@
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from surelabel.data.images import IMAGE_SUFFIXES
+from surelabel.data.image_extras import IMAGE_EXTRAS, RAW
+from surelabel.data.images import COMMON_SUFFIXES, IMAGE_SUFFIXES
 from surelabel.data.text_lists import read_text_list, read_text_list_from_stdin
 from surelabel.errors import DataError
+
+FOLDER_LINK = "symbolic link"  # key of the number of links to folders that are not followed
+MAX_NAMED_SUFFIXES = 4  # in a message
+SIDECAR_SUFFIX = ".xmp"  # of metadata of an image, which are not counted as ignored files
 
 
 def find_images(sources: Sequence[str | Path]) -> list[str]:
@@ -15,6 +21,12 @@ def find_images(sources: Sequence[str | Path]) -> list[str]:
 
     - A folder is searched recursively for files with an image suffix, in sorted order. Hidden
       files and folders are skipped. If a folder inside it cannot be read, a warning names it.
+    - HEIC and RAW images are found if the package that decodes them is installed.
+    - A warning counts the files in folders that are ignored, by suffix, and names the extra that
+      is missing. Sidecars (``.xmp``) are not counted. Symbolic links to folders are counted too,
+      and are not followed.
+    - A RAW image and another image of the same folder can have the same name without suffix. Both
+      are returned, with a warning.
     - A ``.txt`` file is a list with one path per line. A path is relative to the folder of the
       list if a file exists there, and otherwise to the working directory.
     - The source ``-`` is a list of paths on standard input.
@@ -32,42 +44,121 @@ def find_images(sources: Sequence[str | Path]) -> list[str]:
         DataError: If a source does not exist, if a list cannot be read, or if there are no images.
     """
     paths: dict[str, str] = {}
+    ignored_files: Counter[str] = Counter()
     counts = []
     for source in map(str, sources):
-        n_files, images = _list_images_of_source(source)
+        images, ignored_in_source = _list_images_of_source(source)
+        n_files = len(images) + ignored_in_source.total() - ignored_in_source[FOLDER_LINK]
         counts.append(f"{len(images)} images among {n_files} files in {source}")
+        ignored_files += ignored_in_source
         for image in images:
             paths.setdefault(os.path.abspath(image), image)
+    description = describe_ignored_files(ignored_files)
     if not paths:
         summary = "; ".join(counts) if counts else "no source"
+        suffixes = " ".join(sorted(COMMON_SUFFIXES))
         raise DataError(
-            f"Expected images ({' '.join(sorted(IMAGE_SUFFIXES))}); got {summary}. "
+            f"Expected images ({suffixes}, HEIC, RAW); got {summary}. "
+            f"{description}{' ' if description else ''}"
             "Give a folder of images, image files, or a .txt list of images."
         )
+    if description:
+        warnings.warn(description, stacklevel=2)
+    if message := _describe_raw_duplicates(list(paths.values())):
+        warnings.warn(message, stacklevel=2)
     return list(paths.values())
 
 
-def _list_images_of_source(source: str) -> tuple[int, list[str]]:
-    """Return the number of files in a source and the paths of the images in the source."""
+def _list_images_of_source(source: str) -> tuple[list[str], Counter[str]]:
+    """Return the paths of the images in a source, and the number of ignored files by suffix."""
+    if not source.strip():
+        raise DataError("The path of images must not be empty; give a folder or an image file.")
     if source == "-":
-        paths = _parse_image_list(read_text_list_from_stdin(), Path())
-    elif os.path.isdir(source):
-        files = list(_walk_image_source_files(source))
-        images = [f for f in files if os.path.splitext(f)[1].lower() in IMAGE_SUFFIXES]
-        return len(files), images
-    elif is_missing_image(source):
+        return _parse_image_list(read_text_list_from_stdin(), Path()), Counter()
+    if os.path.isdir(source):
+        return _list_images_of_folder(source)
+    if is_missing_image(source):
         raise DataError(f"{source}: no such file or folder. Check the path.")
-    elif source.lower().endswith(".txt"):
-        paths = _parse_image_list(read_text_list(source), Path(source).parent)
-    else:
-        paths = [source]
-    return len(paths), paths
+    if source.lower().endswith(".txt"):
+        return _parse_image_list(read_text_list(source), Path(source).parent), Counter()
+    return [source], Counter()
 
 
-def _walk_image_source_files(folder: str) -> Iterator[str]:
+def _list_images_of_folder(folder: str) -> tuple[list[str], Counter[str]]:
+    """Return the paths of the images in a folder, and the number of ignored files by suffix."""
+    missing = [extra.suffixes for extra in IMAGE_EXTRAS if not extra.is_installed]
+    readable_suffixes = IMAGE_SUFFIXES.difference(*missing)
+    images: list[str] = []
+    ignored_files: Counter[str] = Counter()
     for parent, folders, files in os.walk(folder, onerror=_warn_unreadable_folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        yield from (os.path.join(parent, f) for f in sorted(files) if not f.startswith("."))
+        ignored_files[FOLDER_LINK] += sum(os.path.islink(os.path.join(parent, f)) for f in folders)
+        for file in sorted(name for name in files if not name.startswith(".")):
+            suffix = os.path.splitext(file)[1].lower()
+            if suffix in readable_suffixes:
+                images.append(os.path.join(parent, file))
+            elif suffix != SIDECAR_SUFFIX:
+                ignored_files[suffix] += 1
+    return images, +ignored_files
+
+
+def describe_ignored_files(counts: Mapping[str, int]) -> str:
+    """Describe the files of folders that are not read as images, in sentences on one line.
+
+    Args:
+        counts: Number of files by suffix, in lower case with a dot. The key ``FOLDER_LINK`` counts
+            symbolic links to folders.
+
+    Returns:
+        The description, or an empty text if there are no such files.
+
+    Example:
+        >>> describe_ignored_files({".mp4": 1, ".xmp": 2, "": 1})
+        '4 files without an image suffix are ignored: 2 .xmp, 1 without suffix, 1 .mp4.'
+    """
+    others = Counter(counts)
+    n_links = others.pop(FOLDER_LINK, 0)
+    sentences = []
+    for extra in IMAGE_EXTRAS:
+        n_images = sum(others.pop(suffix, 0) for suffix in extra.suffixes)
+        if n_images:
+            images = "image is" if n_images == 1 else "images are"
+            sentences.append(
+                f"{n_images} {extra.kind} {images} ignored; to read {extra.kind}, {extra.remedy}."
+            )
+    if others:
+        ranked = sorted(others.items(), key=lambda item: (-item[1], item[0]))
+        parts = [f"{n} {suffix or 'without suffix'}" for suffix, n in ranked[:MAX_NAMED_SUFFIXES]]
+        n_rest = sum(n for _, n in ranked[MAX_NAMED_SUFFIXES:])
+        parts += [f"{n_rest} with other suffixes"] if n_rest else []
+        files, are = ("file", "is") if others.total() == 1 else ("files", "are")
+        sentences.append(
+            f"{others.total()} {files} without an image suffix {are} ignored: {', '.join(parts)}."
+        )
+    if n_links:
+        links = "link to a folder is" if n_links == 1 else "links to folders are"
+        sentences.append(f"{n_links} symbolic {links} not followed.")
+    return " ".join(sentences)
+
+
+def _describe_raw_duplicates(paths: Sequence[str]) -> str:
+    """Describe the RAW images with the name of another image, or return an empty text."""
+    stems: dict[str, str] = {}
+    raw_images = []
+    for path in paths:
+        stem, suffix = os.path.splitext(path)
+        if suffix.lower() in RAW.suffixes:
+            raw_images.append((stem, path))
+        else:
+            stems[stem] = path
+    pairs = [(path, stems[stem]) for stem, path in raw_images if stem in stems]
+    if not pairs:
+        return ""
+    images = "RAW image has" if len(pairs) == 1 else "RAW images have"
+    return (
+        f"{len(pairs)} {images} the name of another image, such as {' and '.join(pairs[0])}. Both "
+        "are read as separate images; to read one of them, give a .txt list of images."
+    )
 
 
 def _warn_unreadable_folder(error: OSError) -> None:

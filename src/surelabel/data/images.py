@@ -3,6 +3,7 @@
 import ctypes
 import logging
 import os
+import re
 import struct
 import threading
 import warnings
@@ -15,17 +16,22 @@ from typing import BinaryIO
 
 import numpy as np
 from PIL import ExifTags, Image, UnidentifiedImageError, _imaging
+from PIL.ImageFile import ImageFile
 
+from surelabel.data.heif_images import is_heif_image, open_heif_image
+from surelabel.data.image_extras import IMAGE_EXTRAS
 from surelabel.data.image_memory import check_image_memory
+from surelabel.data.raw_images import is_raw_image, open_raw_preview
 from surelabel.errors import DataError, InputError
 from surelabel.file_readers import open_regular_file
 
 PIXELS_PER_BAND = 2**16  # of an image that is converted by horizontal bands
 IMAGE_FORMATS = ("JPEG", "PNG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "AVIF", "JPEG2000", "PPM")
-IMAGE_SUFFIXES = frozenset(
+COMMON_SUFFIXES = frozenset(  # of formats that Pillow decodes
     {".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".gif", ".bmp", ".dib", ".tif"}
     | {".tiff", ".webp", ".avif", ".jp2", ".j2k", ".jpx", ".ppm", ".pgm", ".pbm", ".pnm"}
 )
+IMAGE_SUFFIXES = COMMON_SUFFIXES.union(*(extra.suffixes for extra in IMAGE_EXTRAS))
 
 logging.getLogger("PIL").addHandler(logging.NullHandler())  # no log lines on stderr
 
@@ -64,6 +70,9 @@ _REVERSING_TRANSPOSES = {  # the last row of the image is the first row or colum
     Image.Transpose.ROTATE_270,
     Image.Transpose.TRANSVERSE,
 }
+_TRUNCATION = re.compile(
+    "truncated|end of file|file size too small|insufficient input", re.IGNORECASE
+)
 _PILLOW_LIMIT_LOCK = threading.Lock()
 _DECODE_ERRORS = (  # exceptions of Pillow's decoders for damaged files
     OSError,
@@ -89,7 +98,9 @@ def open_image(source: str | Path | bytes, *, min_side: int) -> Image.Image:
 
     - A JPEG is decoded at 1/2, 1/4 or 1/8 of its size if both sides still have at least
       ``min_side`` pixels.
-    - If the file is an animation, only the first frame is read.
+    - If the file is an animation, only the first frame is read. Of a HEIC file with several
+      images, the primary image is read.
+    - Of a RAW image, the largest embedded preview is read, not the values of the sensor.
     - Transparent pixels are blended with white.
     - 16-bit grey values are divided by 257. 32-bit integers in [0, 65535] are treated as 16-bit
       values, and floats in [0, 1] as intensities. If a value is outside these ranges, all values
@@ -101,7 +112,8 @@ def open_image(source: str | Path | bytes, *, min_side: int) -> Image.Image:
 
     Args:
         source: Path of an image file, or the content of the file as bytes. The format is one of
-            ``IMAGE_FORMATS``. The file must be a regular file.
+            ``IMAGE_FORMATS``, HEIC (with the extra ``heic``) or RAW (with the extra ``raw``); it is
+            detected from the content. The file must be a regular file.
         min_side: Minimum side length in pixels of a downscaled JPEG, >= 1.
 
     Returns:
@@ -167,12 +179,22 @@ def _decode_image(stream: BinaryIO, min_side: int) -> Image.Image:
 
 
 def _decode_image_within_memory(stream: BinaryIO, min_side: int) -> Image.Image:
-    with Image.open(stream, formats=IMAGE_FORMATS) as image:
-        image.draft(None, (min_side, min_side))
+    if is_raw_image(stream):
+        stream = open_raw_preview(stream)
+    with _open_encoded_image(stream) as image:
+        if image.format != "HEIF":  # its thumbnail can show something else than the image
+            image.draft(None, (min_side, min_side))
         check_image_memory(image, stream, min_side=min_side)
         image.load()
         check_image_memory(image, stream, min_side=min_side)  # EXIF data can follow the pixels
         return to_upright_rgb_image(image)
+
+
+def _open_encoded_image(stream: BinaryIO) -> ImageFile:
+    """Open an image without decoding the pixels."""
+    if is_heif_image(stream):
+        return open_heif_image(stream)
+    return Image.open(stream, formats=IMAGE_FORMATS)
 
 
 @contextmanager
@@ -258,7 +280,7 @@ def _describe_image_decoding_error(stream: BinaryIO, error: BaseException) -> st
     if stream.seek(0, os.SEEK_END) == 0:
         return "empty file"
     if isinstance(error, UnidentifiedImageError):
-        return f"not an image of a supported format ({', '.join(IMAGE_FORMATS)})"
-    if "truncated" in str(error).lower():
+        return f"not an image of a supported format ({', '.join(IMAGE_FORMATS)}, HEIC, RAW)"
+    if _TRUNCATION.search(str(error)):
         return "truncated file"
     return f"damaged file ({' '.join(str(error).split()) or type(error).__name__})"
