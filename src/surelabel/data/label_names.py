@@ -8,6 +8,7 @@ from pathlib import Path
 from surelabel.data.text_lists import read_text_list, read_text_list_from_stdin
 from surelabel.errors import InputError
 from surelabel.file_readers import check_regular_file
+from surelabel.label_aliases import LiteralLabel, split_label_aliases
 
 NAME_LIMIT = 200  # characters of a label
 LIST_SUFFIXES = (".txt", ".csv", ".tsv", ".lst", ".list", ".names")  # of files with labels
@@ -48,7 +49,8 @@ def parse_label_names(names: Sequence[str]) -> tuple[list[str], dict[str, tuple[
     """Check labels and separate them from their aliases.
 
     Args:
-        names: Labels; ``"sofa|couch"`` is the label ``sofa`` with the alias ``couch``. Empty
+        names: Labels; ``"sofa|couch"`` is the label ``sofa`` with the alias ``couch``. A ``|`` that
+            is no separator is written ``\\|``; in a ``LiteralLabel``, none is a separator. Empty
             strings are ignored.
 
     Returns:
@@ -72,7 +74,7 @@ def parse_label_names(names: Sequence[str]) -> tuple[list[str], dict[str, tuple[
     for line, entry in enumerate(names, start=1):
         if not entry.strip():
             continue
-        spellings = tuple(spelling.strip() for spelling in entry.split("|"))
+        spellings = split_label_aliases(entry)
         for spelling in spellings:
             _check_label_name(spelling, line)
             first_line = line_of.get(spelling.casefold())
@@ -82,13 +84,22 @@ def parse_label_names(names: Sequence[str]) -> tuple[list[str], dict[str, tuple[
                     f"line {first_line} and again on line {line}. Remove one of the two lines."
                 )
             line_of[spelling.casefold()] = line
-        aliases[spellings[0]] = spellings
+        name = LiteralLabel(spellings[0]) if "|" in spellings[0] else spellings[0]
+        aliases[name] = spellings
     if not aliases:
         raise InputError(
             'Expected labels; got none. Give labels as "dog, bicycle" or as a file with one label '
             "per line."
         )
     return list(aliases), aliases
+
+
+def has_control_character(text: str) -> bool:
+    """Return True if a text has a control character, a line break or an invalid code point.
+
+    Marks of the writing direction, such as the right-to-left mark, are no control characters.
+    """
+    return _CONTROL.search(text) is not None
 
 
 def _is_label_file_path(text: str) -> bool:
@@ -105,7 +116,7 @@ def _check_label_name(name: str, line: int) -> None:
         problem = "is empty before or after a |"
     elif len(name) > NAME_LIMIT:
         problem = f"has {len(name)} characters; at most {NAME_LIMIT} are allowed"
-    elif _CONTROL.search(name):
+    elif has_control_character(name):
         problem = "contains a control character (a tab, a line break …) or invalid Unicode"
     if problem:
         raise InputError(

@@ -15,6 +15,7 @@ from surelabel.data.labels.resolution.vocabulary_alignment import (
 )
 from surelabel.data.scene_words import read_scene_vocabulary
 from surelabel.errors import ConfigError, InputError
+from surelabel.label_aliases import join_label_aliases, split_label_aliases
 from surelabel.records import LabelledImages
 
 
@@ -110,7 +111,7 @@ def split_vocabulary(
         >>> split_vocabulary(["dog", "cat", "cup", "fork"], unseen=1, unused=1)
         Vocabulary(seen=('cat', 'fork'), unseen=('cup',), unused=('dog',))
     """
-    labels = ["|".join(each) for each in parse_label_names(names)[1].values()]
+    labels = [join_label_aliases(each) for each in parse_label_names(names)[1].values()]
     _check_vocabulary_split(len(labels), unseen=unseen, unused=unused, seed=seed)
     order = sorted(labels, key=lambda name: _vocabulary_label_digest(name, seed))
     unseen_names, unused_names = set(order[:unseen]), set(order[unseen : unseen + unused])
@@ -180,7 +181,7 @@ def check_vocabulary_columns(names: Sequence[str], labels: Sequence[str]) -> Non
 
 
 def _vocabulary_label_digest(name: str, seed: int) -> str:
-    first_spelling = name.partition("|")[0].casefold()
+    first_spelling = split_label_aliases(name)[0].casefold()
     return sha256(f"{seed} {first_spelling}".encode()).hexdigest()
 
 

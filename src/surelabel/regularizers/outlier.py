@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from surelabel.errors import ConfigError
+from surelabel.label_aliases import split_label_aliases
 from surelabel.records import FrozenWords, TrainingStep
 
 
@@ -99,9 +100,9 @@ def _outlier_candidates(
                 f"{setting} must be a list of words; got the string {value!r}. Use [{value!r}]."
             )
     removed = {
-        spelling.strip().casefold()
+        spelling.casefold()
         for name in (*frozen_words.labels, *exclude)
-        for spelling in name.split("|")
+        for spelling in split_label_aliases(name)
     }
     candidates = dict.fromkeys(word.strip() for word in words or frozen_words.reference)
     left = tuple(word for word in candidates if word and word.casefold() not in removed)

@@ -61,6 +61,8 @@ def test_broken_json_contradictions_and_empty_files_are_refused(folder):
         DataError, match=r"line 1: a label must be either in labels or in absent; got 'dog'"
     ):
         read(folder, '{"path": "a.jpg", "labels": ["dog"], "absent": ["dog"]}')
+    with pytest.raises(DataError, match=r"line 1: a label must not .* got 'do\\ng'"):
+        read(folder, r'{"path": "a.jpg", "labels": [], "absent": ["do\ng"]}')
     with pytest.raises(DataError, match=r"labels\.jsonl must have at least one image"):
         read(folder, "\n")
     with pytest.raises(

@@ -8,7 +8,9 @@ import torch
 from surelabel.errors import InputError
 from surelabel.methods import SCORE_DOMAINS
 from surelabel.methods.text_scoring.score_domains import (
+    INDEPENDENT_SCORE_DOMAINS,
     centred_score_domain,
+    cosine_score_domain,
     reference_score_domain,
     softmax_score_domain,
     standardized_score_domain,
@@ -18,7 +20,7 @@ NAMES = [3.0, -1.0, 0.5]
 WORDS = [2.0, 0.0]
 EVERYDAY = [1.0, -2.0, 0.3, 0.7]
 within = pytest.mark.parametrize(
-    "domain", [d for name, d in SCORE_DOMAINS.items() if name != "reference"]
+    "domain", [d for name, d in SCORE_DOMAINS.items() if name not in INDEPENDENT_SCORE_DOMAINS]
 )
 every = pytest.mark.parametrize("domain", SCORE_DOMAINS.values(), ids=SCORE_DOMAINS.keys())
 
@@ -59,6 +61,11 @@ def test_standardized_is_in_deviations_of_names_and_background():
     level = sum(everything) / len(everything)
     spread = math.sqrt(sum((s - level) ** 2 for s in everything) / (len(everything) - 1))
     assert scored(standardized_score_domain) == pytest.approx([(s - level) / spread for s in NAMES])
+
+
+def test_cosine_compares_a_name_with_nothing():
+    assert scored(cosine_score_domain) == NAMES
+    assert scored(cosine_score_domain, NAMES[:1], [], []) == NAMES[:1]
 
 
 def test_an_image_that_all_names_fit_alike_has_zeros_and_no_division_by_zero():

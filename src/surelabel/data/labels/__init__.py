@@ -1,9 +1,18 @@
 """Annotation formats with the interface ``format.read(path, *, settings) -> LabelledImages``."""
 
+from surelabel.data.labels.resolution.arrow_tables import RowDataset
+from surelabel.data.labels.resolution.label_description import describe_labels
 from surelabel.data.labels.resolution.label_files import FORMATS, read_labels
 from surelabel.data.labels.resolution.vocabulary_alignment import (
     align_to_vocabulary,
     label_spellings_to_align,
 )
 
-__all__ = ["FORMATS", "align_to_vocabulary", "label_spellings_to_align", "read_labels"]
+__all__ = [
+    "FORMATS",
+    "RowDataset",
+    "align_to_vocabulary",
+    "describe_labels",
+    "label_spellings_to_align",
+    "read_labels",
+]

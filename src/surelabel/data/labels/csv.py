@@ -1,29 +1,34 @@
-"""CSV annotations: one column per label (``path,dog,cat``) or a label list (``path,label``)."""
+"""CSV annotations: one column per label (``path,dog,cat``) or one of labels (``path,labels``)."""
 
-import math
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from surelabel.arrays import Array
-from surelabel.data.csv_rows import numbered_csv_rows
-from surelabel.data.labels.resolution.image_resolution import (
-    resolve_label_columns,
-    resolve_labelled_images,
-    unresolved_image_path,
+from surelabel.data.csv_rows import DELIMITERS, numbered_csv_rows
+from surelabel.data.label_names import has_control_character
+from surelabel.data.labels.resolution.image_resolution import unresolved_image_path
+from surelabel.data.labels.resolution.label_tables import LabelTable, labels_of_table
+from surelabel.data.labels.resolution.table_columns import (
+    LIST_COLUMNS,
+    assign_table_columns,
+    find_table_image_column,
+)
+from surelabel.data.labels.resolution.table_options import (
+    Separator,
+    TableOptions,
+    TargetReading,
 )
 from surelabel.errors import DataError, InputError
 from surelabel.file_readers import quote_of_file
 from surelabel.files import atomic_file
 from surelabel.records import LabelledImages
 
-LONG_HEADERS = (["path", "label"], ["path", "labels"])
-SEPARATOR = ";"
-
-_HEADER = "the first line must be path,dog,cat,… (one column per label) or path,label"
+_NULLS = ["", "nan", "NaN", "NA"]  # frequent texts of missing cells; others are read as texts
 
 
 def read(
@@ -31,38 +36,53 @@ def read(
     *,
     images_root: str | Path | None = None,
     names: Sequence[str] | None = None,
+    image_column: str | None = None,
+    ignore: Sequence[str] = (),
+    separator: Separator | None = None,
+    minus_one: TargetReading | None = None,
+    zero: TargetReading | None = None,
 ) -> LabelledImages:
-    """Read annotated images from a CSV file in UTF-8, with or without BOM, quotes and CRLF.
+    """Read annotated images from a CSV file in UTF-8, separated by commas, semicolons or tabs.
 
-    - Wide form, ``path,dog,cat``: the value 1 is a positive target, and 0 is a negative target. A
-      number between 0 and 1 is a soft target, and an empty cell is an unknown target.
-    - Long form, ``path,label``: the second cell contains labels separated by ``;``, or is empty if
-      the image has no label. An image can have several lines. Labels that are in no line of an
-      image are negative for this image.
+    The file can have a BOM, quotes and CRLF. Image paths are in the column ``path``, ``image`` or
+    ``filename``. A first column without a name, which pandas writes, is skipped. An image name
+    without suffix stands for the only image file of this name.
+
+    - One column per label, ``path,dog,cat``: 1 or True is a positive target, 0 or False is a
+      negative target, and a number between 0 and 1 is a soft target. The decimal separator is a
+      point or a comma. An empty cell, NaN or NA is an unknown target. Rows of the same image must
+      agree.
+    - One column of labels, ``path,labels``: a cell contains labels separated by ``,``, ``;`` or
+      ``|``, or is empty if the image has no label. A label that contains the separator is written
+      in double quotes inside the cell. The labels of all rows of an image are joined. Labels that
+      are in no row of an image are negative for this image.
 
     Args:
         path: Path of the CSV file.
         images_root: Folder to which image paths are relative. If None, the folder of the CSV file
             is used.
-        names: Labels to return, in the order of the columns. If None, the labels of the wide form
-            are returned in the order of the file, and the labels of the long form in sorted order.
-            A label without a column in the wide form is unknown. A label that is in no line of the
-            long form is negative.
+        names: Labels to return, in the order of the columns. If None, label columns are returned in
+            the order of the file, and the labels of one column in sorted order. A label without a
+            column is unknown. A label that is in no cell of one column of labels is negative.
+        image_column: Column of the image paths. If None, the column is found by its name.
+        ignore: Columns without labels, such as ``split`` or ``width``.
+        separator: Separator of the labels in one column: ``comma``, ``semicolon``, ``pipe`` or
+            ``space``. If None, the only one of ``,``, ``;`` and ``|`` that occurs in the column.
+        minus_one: Meaning of the target -1, ``negative`` or ``unknown``. If None, a file with -1 is
+            refused.
+        zero: Meaning of the target 0, ``negative`` or ``unknown``. If None, 0 is negative; but a
+            file with -1 and 0 is refused if ``minus_one`` is ``negative``.
 
     Raises:
-        DataError: If a line is invalid, if an image does not exist, or if a label is not in
-            ``names``. The message contains the number of an invalid line.
+        DataError: If a line is invalid, if rows of an image contradict each other, if an image does
+            not exist, or if a label is not in ``names``. The message contains the number of an
+            invalid line.
+        InputError: If an option has an invalid value or names a column that does not exist.
     """
     path = Path(path)
-    header = _read_csv_header(path)
-    if header in LONG_HEADERS:
-        images, columns, targets = _read_long_csv(path, names)
-    else:
-        columns = header[1:]
-        images, targets = _read_wide_csv(path, columns)
-    return resolve_labelled_images(
-        path, images, columns, targets, images_root=images_root, names=names
-    )
+    options = TableOptions(image_column, ignore, separator, minus_one, zero)
+    table = _read_csv_table(path, options)
+    return labels_of_table(table, options, images_root=images_root, names=names)
 
 
 def write(labelled: LabelledImages, path: str | Path) -> None:
@@ -74,16 +94,23 @@ def write(labelled: LabelledImages, path: str | Path) -> None:
             relative to the folder.
 
     Raises:
-        InputError: If a label is ``path``, or if the only label is ``label`` or ``labels``.
+        InputError: If a label is ``path`` or contains a control character, or if the only label
+            is the name of a column of labels, such as ``labels`` or ``tags``.
         DataError: If the file cannot be written.
     """
     path = Path(path)
     header = ["path", *labelled.names]
-    if "path" in labelled.names or header in LONG_HEADERS:
+    is_list = len(labelled.names) == 1 and labelled.names[0].casefold() in LIST_COLUMNS
+    if "path" in labelled.names or is_list:
         raise InputError(
             f"A CSV file cannot have the label columns {header[1:]}: path is the column of image "
-            "paths, and path,label is the header of the long form. Write JSON lines (.jsonl) "
+            "paths, and a single column such as labels contains labels. Write JSON lines (.jsonl) "
             "instead."
+        )
+    if invalid := next((name for name in labelled.names if has_control_character(name)), None):
+        raise InputError(
+            "A label must not contain a line break, a tab or another control character; got "
+            f"{quote_of_file(invalid)}. Rename the label."
         )
     images = [unresolved_image_path(image, path.parent) for image in labelled.paths]
     columns = [
@@ -95,121 +122,108 @@ def write(labelled: LabelledImages, path: str | Path) -> None:
         pacsv.write_csv(table, temporary)
 
 
-def _read_csv_header(path: Path) -> list[str]:
-    header = [label.strip() for label in next(numbered_csv_rows(path), (0, []))[1]]
-    if header[:1] != ["path"] or len(header) < 2:
-        raise DataError(
-            f"{path}: {_HEADER}; got {','.join(header)[:60]!r} on line 1. Correct the header."
-        )
-    labels = header[1:]
-    if "path" in labels:
-        raise DataError(
-            f"{path}: 'path' must not be a label in a CSV file, where path is the column of the "
-            "image paths. Rename the label, or use JSON lines (.jsonl)."
-        )
-    if "" in labels or len(set(labels)) < len(labels):
-        invalid = next(label for label in labels if not label or labels.count(label) > 1)
-        raise DataError(
-            f"{path}: every column must have a unique label; got {quote_of_file(invalid)} on "
-            f"line 1 {labels.count(invalid)} times. Correct the header."
-        )
-    return header
-
-
-def _read_wide_csv(path: Path, columns: list[str]) -> tuple[list[str], Array]:
-    """Read the wide form with pyarrow; if this fails, find the invalid line."""
-    keys = [str(number) for number in range(len(columns) + 1)]
+def _read_csv_table(path: Path, options: TableOptions) -> LabelTable:
+    """Read the cells with pyarrow; if this fails, find the invalid line."""
+    delimiter, header, first_row = _read_csv_header(path, options)
+    columns = assign_table_columns(
+        str(path), header, options, first_row=first_row, place=" on line 1"
+    )
+    used = [str(number) for number in (columns.image, *columns.labels)]
     try:
-        table = pacsv.read_csv(
+        table = _read_csv_cells(path, delimiter, len(header), used, columns.names)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _find_invalid_csv_line(path, delimiter, len(header), columns.image) or DataError(
+            f"{path} cannot be read: {str(error)[:300]}."
+        ) from error
+    images = table[used[0]].to_pylist()
+    if "" in images:
+        raise _find_invalid_csv_line(path, delimiter, len(header), columns.image) or DataError(
+            f"{path}: every row must have an image path; got an empty cell. Add the path."
+        )
+    return LabelTable(
+        path,
+        images,
+        columns,
+        [table[key] for key in used[1:]],
+        lambda row: f"line {_line_of_csv_row(path, delimiter, row)}",
+    )
+
+
+def _read_csv_cells(
+    path: Path, delimiter: str, n_columns: int, used: list[str], labels: Sequence[str]
+) -> pa.Table:
+    """Return the image paths and the cells of the labels as numbers if possible, else as texts.
+
+    Args:
+        path: Path of the CSV file.
+        delimiter: Character between the cells.
+        n_columns: Number of columns of the file; the columns of the result have their numbers.
+        used: Numbers of the columns of image paths and labels, as texts.
+        labels: Names of the columns after the first one of ``used``.
+    """
+
+    def read_cells(kind: pa.DataType) -> pa.Table:
+        return pacsv.read_csv(
             path,
-            read_options=pacsv.ReadOptions(column_names=keys, skip_rows_after_names=1),
-            parse_options=pacsv.ParseOptions(newlines_in_values=True),
+            read_options=pacsv.ReadOptions(
+                column_names=[str(number) for number in range(n_columns)], skip_rows_after_names=1
+            ),
+            parse_options=pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert_options=pacsv.ConvertOptions(
-                column_types={k: pa.string() if k == "0" else pa.float32() for k in keys},
-                null_values=[""],
+                column_types={key: kind if key != used[0] else pa.string() for key in used},
+                include_columns=used,
+                null_values=_NULLS if kind == pa.float64() else [],
                 strings_can_be_null=False,
             ),
         )
-        targets = _csv_table_to_targets(table)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise _find_invalid_csv_line(path, columns) or DataError(
-            f"{path} cannot be read: {str(error)[:300]}."
-        ) from error
-    images = table["0"].to_pylist()
-    if targets is None or "" in images:
-        raise _find_invalid_csv_line(path, columns) or DataError(
-            f"{path}: every target must be in [0, 1] or empty; got other values. Correct them."
-        )
-    return images, targets
+
+    if not any(label.casefold() in LIST_COLUMNS for label in labels):
+        with suppress(pa.ArrowInvalid):  # a cell is no number, or a line is invalid
+            table = read_cells(pa.float64())
+            limits = [pc.min_max(table[key]).as_py() for key in used[1:]]
+            if all((limit["min"] or 0) >= -1 and (limit["max"] or 0) <= 1 for limit in limits):
+                return table
+    return read_cells(pa.dictionary(pa.int32(), pa.string()))
 
 
-def _csv_table_to_targets(table: pa.Table) -> Array | None:
-    """Return the columns as ``(n, c)``, or None if a value is outside [0, 1].
+def _read_csv_header(path: Path, options: TableOptions) -> tuple[str, list[str], list[str]]:
+    """Return the delimiter of a file, the cells of its first line, and of its first row.
 
-    If a cell is empty, the target is NaN.
+    The delimiter is the first one that gives a column of image paths; if none does, it is the one
+    that gives most columns.
     """
-    targets = np.empty((table.num_rows, table.num_columns - 1), order="F")
-    for number in range(1, table.num_columns):
-        column = table[number]
-        values = column.to_numpy()
-        if np.count_nonzero((values >= 0) & (values <= 1)) < len(column) - column.null_count:
-            return None
-        targets[:, number - 1] = values
-    return targets
+    starts = {}
+    for delimiter in DELIMITERS:
+        rows = (row for _, row in numbered_csv_rows(path, delimiter=delimiter))
+        header = next(rows, [])
+        starts[delimiter] = delimiter, header, next(filter(None, rows), [])
+        stripped = [name.strip() for name in header]
+        if len(header) > 1 and find_table_image_column(stripped, options) is not None:
+            return starts[delimiter]
+    return max(starts.values(), key=lambda start: len(start[1]))
 
 
-def _find_invalid_csv_line(path: Path, columns: list[str]) -> DataError | None:
-    """Return an error for the first invalid line of a wide file, or None if all are valid."""
-    for line, row in numbered_csv_rows(path):
-        if line == 1 or not row:
+def _find_invalid_csv_line(
+    path: Path, delimiter: str, n_columns: int, image: int
+) -> DataError | None:
+    """Return an error for the first line without a path or with another number of columns."""
+    for line, row in numbered_csv_rows(path, delimiter=delimiter):
+        if not row:
             continue
-        if len(row) != len(columns) + 1:
+        if len(row) != n_columns:
             return DataError(
-                f"{path}, line {line}: expected {len(columns) + 1} columns as in the header; "
-                f"got {len(row)}. Correct that line."
+                f"{path}, line {line}: expected {n_columns} columns as in the header; got "
+                f"{len(row)}: {quote_of_file(delimiter.join(row))}. Correct that line; put a cell "
+                f"that contains {delimiter!r} into double quotes."
             )
-        if not row[0]:
+        if not row[image]:
             return DataError(
                 f"{path}, line {line}: expected a path; got an empty cell. Add a path."
             )
-        for label, value in zip(columns, row[1:], strict=True):
-            if value and not _is_csv_target_value(value):
-                return DataError(
-                    f"{path}, line {line}: the target of {quote_of_file(label)} must be in [0, 1] "
-                    f"(1 is positive) or empty (unknown); got {value[:40]!r}. Correct that line."
-                )
     return None
 
 
-def _is_csv_target_value(value: str) -> bool:
-    try:
-        number = float(value)
-    except ValueError:
-        return False
-    return math.isfinite(number) and 0 <= number <= 1
-
-
-def _read_long_csv(path: Path, names: Sequence[str] | None) -> tuple[list[str], list[str], Array]:
-    labels_of: dict[str, set[str]] = {}
-    for line, row in numbered_csv_rows(path):
-        if line == 1 or not row:
-            continue
-        if len(row) != 2 or not row[0]:
-            raise DataError(
-                f"{path}, line {line}: expected 2 columns, a path and labels separated by "
-                f"{SEPARATOR!r}; got {len(row)}: {','.join(row)[:60]!r}. Correct that line."
-            )
-        labels = {label.strip() for label in row[1].split(SEPARATOR)} - {""}
-        if reserved := labels & {"path", "nan", "NaN"}:
-            raise DataError(
-                f"{path}, line {line}: {quote_of_file(reserved.pop())} must not be a label in a "
-                "CSV file. If the image has no label, leave the cell empty; otherwise, use JSON "
-                "lines (.jsonl)."
-            )
-        labels_of.setdefault(row[0], set()).update(labels)
-    columns = resolve_label_columns(path, set().union(*labels_of.values()), names)
-    column_of = {label: column for column, label in enumerate(columns)}
-    targets = np.zeros((len(labels_of), len(columns)))
-    for number, labels in enumerate(labels_of.values()):
-        targets[number, [column_of[label] for label in labels]] = 1.0
-    return list(labels_of), columns, targets
+def _line_of_csv_row(path: Path, delimiter: str, row: int) -> int:
+    """Return the number of the first line of a row, without the header and empty lines."""
+    rows = (line for line, cells in numbered_csv_rows(path, delimiter=delimiter) if cells)
+    return next(islice(rows, row + 1, None))

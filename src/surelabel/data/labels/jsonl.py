@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from surelabel.data.label_names import has_control_character
 from surelabel.data.labels.resolution.image_resolution import (
     quote_first_unresolved,
     resolve_label_columns,
@@ -16,7 +17,7 @@ from surelabel.data.labels.resolution.image_resolution import (
     unresolved_image_path,
 )
 from surelabel.errors import DataError, InputError
-from surelabel.file_readers import parse_json, read_lines
+from surelabel.file_readers import parse_json, quote_of_file, read_lines
 from surelabel.files import atomic_file
 from surelabel.records import LabelledImages
 
@@ -118,6 +119,12 @@ def _parse_jsonl_line(path: Path, number: int, text: str) -> _ImageLine:
             f"where absent is optional; got {text.strip()[:60]!r}. Correct that line."
         )
     line = _ImageLine(entry["path"], entry["labels"], entry.get("absent"))
+    labels = (*line.labels, *(line.absent or ()))
+    if invalid := next((label for label in labels if has_control_character(label)), None):
+        raise DataError(
+            f"{path}, line {number}: a label must not contain a line break, a tab or another "
+            f"control character; got {quote_of_file(invalid)}. Correct that line."
+        )
     if both := sorted(set(line.labels) & set(line.absent or ())):
         raise DataError(
             f"{path}, line {number}: a label must be either in labels or in absent; got "

@@ -1,5 +1,7 @@
 """Score domains: functions that compare the cosine of a label with the cosines of other texts.
 
+The domain ``cosine`` compares nothing.
+
 To add a score domain, add one line to ``SCORE_DOMAINS``. The arguments of a score domain are
 similarities in nats, that is, cosines times the scale. They are the similarities of image vectors
 with the labels ``(…, c)``, with the background words ``(…, b)`` and with the reference list
@@ -20,6 +22,16 @@ from surelabel.views import (
 )
 
 ScoreDomain = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def cosine_score_domain(names: Tensor, background: Tensor, reference: Tensor) -> Tensor:
+    """Return the similarities of the labels, without a comparison with other texts.
+
+    Source:
+        Zhai et al., Sigmoid Loss for Language Image Pre-Training, ICCV 2023, arXiv:2303.15343.
+        With the bias of such an encoder, the similarities are log-odds.
+    """
+    return names
 
 
 def reference_score_domain(names: Tensor, background: Tensor, reference: Tensor) -> Tensor:
@@ -76,7 +88,9 @@ def standardized_score_domain(names: Tensor, background: Tensor, reference: Tens
 
 SCORE_DOMAINS: dict[str, ScoreDomain] = {
     "centred": centred_score_domain,
+    "cosine": cosine_score_domain,
     "reference": reference_score_domain,
     "softmax": softmax_score_domain,
     "standardized": standardized_score_domain,
 }
+INDEPENDENT_SCORE_DOMAINS = ("cosine", "reference")  # no other label changes the score of a label

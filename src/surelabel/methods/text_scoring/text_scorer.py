@@ -9,7 +9,11 @@ from torch import Tensor, nn
 
 from surelabel.encoders import Encoder, prompt_templates, reference_names
 from surelabel.errors import ConfigError
-from surelabel.methods.text_scoring.score_domains import SCORE_DOMAINS
+from surelabel.label_aliases import split_label_aliases
+from surelabel.methods.text_scoring.score_domains import (
+    INDEPENDENT_SCORE_DOMAINS,
+    SCORE_DOMAINS,
+)
 from surelabel.views.relative_scores import MIN_LABELS
 
 BACKGROUNDS: dict[str, tuple[str, ...]] = {
@@ -43,17 +47,19 @@ class TextScorer(nn.Module):
         encoder: Encoder of the texts; ``encoder.scale`` is the default of ``scale``.
         names: Labels. Synonyms of one label are separated by ``|``, as in ``sofa|couch``.
         templates: Prompt templates: ``one``, ``ensemble``, or a list of sentences with ``{}``.
-        domain: Score domain, an entry of ``SCORE_DOMAINS``. With ``reference``, the score of a
-            label does not depend on the other labels. With all other domains, labels are compared
-            with each other.
+        domain: Score domain, an entry of ``SCORE_DOMAINS``. With ``reference`` and ``cosine``, the
+            score of a label does not depend on the other labels. With all other domains, labels
+            are compared with each other.
         background: Background words, which compete with the labels and are never predicted:
-            ``none``, ``usual``, or a list of words. Words that are also labels are ignored.
+            ``none``, ``usual``, or a list of words. Words that are also labels are ignored. The
+            domain ``cosine`` accepts no background words.
         scale: Factor of the cosines (tau), the inverse of a temperature, > 0. If None, the scale of
             the encoder is used.
 
     Raises:
         ConfigError: If a setting is unknown or out of range, or if there are fewer than three
-            labels and the domain compares labels with each other.
+            labels and the domain compares labels with each other. Also if there are background
+            words and the domain is ``cosine``.
 
     Example:
         >>> from surelabel.encoders import load_encoder
@@ -83,7 +89,12 @@ class TextScorer(nn.Module):
         if scale is not None and not (isinstance(scale, int | float) and 0 < scale < math.inf):
             raise ConfigError(f"scale must be a number above 0; got {scale!r}.")
         words = text_scorer_background_words(background)
-        if domain != "reference" and len(names) < MIN_LABELS:
+        if words and domain == "cosine":
+            raise ConfigError(
+                f"domain=cosine compares labels with no other words; got {len(words)} background "
+                "words. Remove background, or set domain=reference."
+            )
+        if domain not in INDEPENDENT_SCORE_DOMAINS and len(names) < MIN_LABELS:
             raise ConfigError(
                 f"domain={domain} compares labels with each other and needs {MIN_LABELS} or more; "
                 f"got {len(names)}. Add labels, or set domain=reference."
@@ -93,8 +104,11 @@ class TextScorer(nn.Module):
         self.register_buffer(
             "texts", encode_synonyms_for_text_scorer(encoder, names, sentences), persistent=False
         )
-        reference_texts = encoder.encode_labels(reference_names(), sentences)
-        background_texts = encoder.encode_labels(words, sentences) if words else reference_texts[:0]
+        no_texts = self.texts[:0]
+        reference_texts = (
+            no_texts if domain == "cosine" else encoder.encode_labels(reference_names(), sentences)
+        )
+        background_texts = encoder.encode_labels(words, sentences) if words else no_texts
         self.register_buffer("background", background_texts)
         self.register_buffer("reference", reference_texts)
         self.register_buffer(
@@ -121,7 +135,7 @@ class TextScorer(nn.Module):
         The value is also True if there are background words, because a background word that becomes
         a label is not a background word any more.
         """
-        return self.domain != "reference" or len(self.background) > 0
+        return self.domain not in INDEPENDENT_SCORE_DOMAINS or len(self.background) > 0
 
     @property
     def background_texts(self) -> Tensor:
@@ -139,10 +153,8 @@ def encode_synonyms_for_text_scorer(
         names: Labels. Synonyms of one label are separated by ``|``, as in ``sofa|couch``.
         templates: Prompt templates, each with ``{}``.
     """
-    synonyms = [name.split("|") for name in names]
-    vectors = encoder.encode_labels(
-        [synonym.strip() for group in synonyms for synonym in group], templates
-    )
+    synonyms = [split_label_aliases(name) for name in names]
+    vectors = encoder.encode_labels([synonym for group in synonyms for synonym in group], templates)
     groups = vectors.split([len(group) for group in synonyms])
     return F.normalize(torch.stack([group.mean(0) for group in groups]), dim=-1)
 
@@ -181,5 +193,5 @@ def text_scorer_background_without_labels(
 
 def _text_scorer_background_mask(words: Sequence[str], names: Sequence[str]) -> Tensor:
     """Return a mask of the words that are neither labels nor synonyms of labels, ``(b,)``."""
-    synonyms = {synonym.strip().casefold() for name in names for synonym in name.split("|")}
+    synonyms = {synonym.casefold() for name in names for synonym in split_label_aliases(name)}
     return torch.tensor([word.casefold() not in synonyms for word in words], dtype=torch.bool)

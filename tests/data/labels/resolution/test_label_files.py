@@ -36,8 +36,8 @@ def test_every_format_is_recognized_and_says_the_same(folder, name, text):
     assert (labelled.names, labelled.targets.tolist()) == (["dog"], [[1.0]])
 
 
-def test_the_table_has_the_four_formats():
-    assert sorted(FORMATS) == ["coco", "csv", "jsonl", "voc"]
+def test_the_table_has_the_five_formats():
+    assert sorted(FORMATS) == ["coco", "csv", "jsonl", "voc", "xmp"]
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from surelabel.data import parse_label_names
 from surelabel.data.labels import align_to_vocabulary
 from surelabel.errors import InputError
+from surelabel.label_aliases import LiteralLabel
 from surelabel.records import LabelledImages
 
 NAN = pytest.approx(np.nan, nan_ok=True)
@@ -46,6 +48,18 @@ def test_a_label_that_spells_two_names_is_refused():
         InputError, match=r"got 'guitar\|banjo', which matches 'banjo' and 'guitar'"
     ):
         align_to_vocabulary(labelled, ["banjo", "guitar"])
+
+
+def test_a_literal_label_is_compared_as_a_whole_before_its_parts():
+    labels = [LiteralLabel("guitar|banjo"), "guitar", LiteralLabel("lute|oud")]
+    labelled = LabelledImages(["a"], labels, [[1, 0, 1]])
+    names, aliases = parse_label_names([r"guitar\|banjo", "guitar", "lute"])
+    aligned, dropped = align_to_vocabulary(labelled, names, aliases)
+    assert (names, by_nan(aligned), dropped) == (
+        ["guitar|banjo", "guitar", "lute"],
+        [[1, 0, 1]],
+        [],
+    )
 
 
 @settings(deadline=None)

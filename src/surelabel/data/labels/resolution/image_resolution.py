@@ -9,7 +9,11 @@ import numpy as np
 
 from surelabel.arrays import Array
 from surelabel.data.image_sources import is_missing_image
+from surelabel.data.label_names import has_control_character
+from surelabel.data.labels.resolution.image_suffixes import complete_image_suffixes
 from surelabel.errors import DataError
+from surelabel.file_readers import quote_of_file
+from surelabel.label_aliases import LiteralLabel
 from surelabel.records import LabelledImages
 
 
@@ -21,8 +25,12 @@ def resolve_labelled_images(
     *,
     images_root: str | Path | None,
     names: Sequence[str] | None,
+    reading: str = "",
 ) -> LabelledImages:
     """Return annotated images with resolved paths and with columns in the order of ``names``.
+
+    An image without a file at its path is completed with the suffix of the only image file of this
+    name, so that ``000005`` can stand for ``000005.jpg``. A ``|`` in a column separates no aliases.
 
     Args:
         source: Path of the annotation file.
@@ -33,20 +41,27 @@ def resolve_labelled_images(
             used.
         names: Labels to return, in the order of the columns. If None, ``columns`` is used. If a
             label has no column, the label is unknown for all images.
+        reading: How the columns of a table were read, without a full stop.
 
     Raises:
-        DataError: If there are no images, if an image does not exist or is repeated, or if a
-            column is not in ``names``.
+        DataError: If there are no images, if an image does not exist or is repeated, if several
+            image files have the name of an image without suffix, if a label contains a control
+            character, or if a column is not in ``names``.
     """
     if not len(images):
         raise DataError(f"{source} must have at least one image with labels; got none.")
-    paths = resolve_image_paths(source, images, images_root)
+    _check_resolved_labels(source, columns)
     root = Path(images_root) if images_root is not None else source.parent
     _check_resolved_images_unique(source, images)
-    _check_resolved_images_exist(source, paths, root)
+    paths = resolve_image_paths(source, images, images_root)
+    if missing := [row for row, path in enumerate(paths) if is_missing_image(path)]:
+        complete_image_suffixes(source, paths, missing)
+        _check_resolved_images_exist(source, [paths[row] for row in missing], len(paths), root)
+        _check_resolved_images_unique(source, paths)
     if names is not None and list(names) != list(columns):
         targets = _reorder_resolved_label_columns(source, columns, targets, names)
-    return LabelledImages(paths, list(columns if names is None else names), targets)
+    labels = [LiteralLabel(label) if "|" in label else label for label in columns]
+    return LabelledImages(paths, labels if names is None else list(names), targets, reading=reading)
 
 
 def resolve_image_paths(
@@ -60,7 +75,7 @@ def resolve_image_paths(
         images_root: Folder to which image paths are relative. If None, the folder of ``source`` is
             used.
     """
-    root = images_root if images_root is not None else source.parent
+    root = os.fspath(images_root if images_root is not None else source.parent)
     return [os.path.join(root, image) for image in images]
 
 
@@ -116,10 +131,21 @@ def _check_resolved_images_unique(source: Path, images: Sequence[str]) -> None:
     )
 
 
-def _check_resolved_images_exist(source: Path, paths: Sequence[str], root: Path) -> None:
+def _check_resolved_labels(source: Path, columns: Sequence[str]) -> None:
+    invalid = next((label for label in columns if has_control_character(label)), None)
+    if invalid is not None:
+        raise DataError(
+            f"{source}: a label must not contain a line break, a tab or another control character; "
+            f"got {quote_of_file(invalid)}. Correct the label."
+        )
+
+
+def _check_resolved_images_exist(
+    source: Path, paths: Sequence[str], n_images: int, root: Path
+) -> None:
     if missing := [path for path in paths if is_missing_image(path)]:
         raise DataError(
-            f"All {len(paths)} images of {source} must exist; {len(missing)} do not: "
+            f"All {n_images} images of {source} must exist; {len(missing)} do not: "
             f"{quote_first_unresolved(missing)}. Paths are relative to {root}: give another "
             "images_root, or remove these entries."
         )

@@ -1,12 +1,26 @@
 """Detection of the annotation format of a file."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from surelabel.data.labels import coco, csv, jsonl, voc
+from surelabel.data.labels import coco, csv, jsonl, voc, xmp
+from surelabel.data.labels.resolution.arrow_tables import (
+    ArrowStream,
+    RowDataset,
+    TableInMemory,
+    label_table_in_memory,
+)
+from surelabel.data.labels.resolution.label_tables import labels_of_table
+from surelabel.data.labels.resolution.table_columns import IMAGE_COLUMNS, MAIN_IMAGE_COLUMN
+from surelabel.data.labels.resolution.table_options import (
+    Separator,
+    TableOptions,
+    TargetReading,
+)
 from surelabel.data.text_lists import read_first_line
-from surelabel.errors import DataError
+from surelabel.errors import DataError, InputError
 from surelabel.file_readers import parse_json
 from surelabel.records import LabelledImages
 
@@ -24,36 +38,113 @@ class LabelFormat(Protocol):
         """Read annotated images from a file or folder of the format."""
 
 
-FORMATS: dict[str, LabelFormat] = {"csv": csv, "jsonl": jsonl, "coco": coco, "voc": voc}
+FORMATS: dict[str, LabelFormat] = {
+    "csv": csv,
+    "jsonl": jsonl,
+    "coco": coco,
+    "voc": voc,
+    "xmp": xmp,
+}
+XMP_PREFIX = "xmp:"  # of a folder whose XMP sidecars are read
 
-_SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_SUFFIXES = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
 
 def read_labels(
-    path: str | Path,
+    source: str | Path | TableInMemory,
     *,
     images_root: str | Path | None = None,
     names: Sequence[str] | None = None,
+    image_column: str | None = None,
+    ignore: Sequence[str] = (),
+    separator: Separator | None = None,
+    minus_one: TargetReading | None = None,
+    zero: TargetReading | None = None,
+    missing: TargetReading | None = None,
 ) -> LabelledImages:
-    """Read annotated images from CSV, JSON lines, COCO instances or a folder of VOC XML.
+    """Read annotated images from a file, a folder, a DataFrame or a dataset of Hugging Face.
+
+    The columns and cells of a DataFrame or a dataset are read as those of a CSV file; the options
+    after ``names`` apply to these tables. A column can also contain lists of labels, or classes
+    (``ClassLabel``).
 
     Args:
-        path: Path of an annotation file or folder. The suffix or the first line of the file
-            determines the format.
+        source: Path of CSV, JSON lines or COCO instances, whose suffix or first line determines the
+            format; path of a folder of VOC XML; ``xmp:FOLDER`` for the keywords in the XMP sidecars
+            of images; a DataFrame of pandas or polars, a table of Arrow; or a ``Dataset`` of
+            Hugging Face ``datasets``.
         images_root: Folder to which image paths are relative. If None, the default folder of the
-            format is used.
-        names: Labels to return, in the order of the columns. If None, the labels of the file are
+            format is used, or the working directory for a table in memory. The images that a
+            dataset contains are written to this folder.
+        names: Labels to return, in the order of the columns. If None, the labels of the source are
             returned.
+        image_column: Column of the image paths. If None, the column is found by its name: ``path``,
+            ``image`` or ``filename``.
+        ignore: Columns without labels, such as ``split`` or ``width``.
+        separator: Separator of the labels in one column of labels: ``comma``, ``semicolon``,
+            ``pipe`` or ``space``. If None, the only one of ``,``, ``;`` and ``|`` that occurs in
+            the column. A label that contains the separator is written in double quotes.
+        minus_one: Meaning of the target -1, ``negative`` or ``unknown``. If None, a table with -1
+            is refused.
+        zero: Meaning of the target 0, ``negative`` or ``unknown``. If None, 0 is negative; but a
+            table with -1 and 0 is refused if ``minus_one`` is ``negative``.
+        missing: Meaning of a label that is not a keyword of an image with keywords in its XMP
+            sidecar, ``negative`` or ``unknown``. If None, the label is negative.
 
     Raises:
-        DataError: If the file has an unsupported format, is damaged or incomplete, or refers to
-            images that do not exist.
+        DataError: If the source has an unsupported format, is damaged or incomplete, contradicts
+            itself, or refers to images that do not exist.
+        InputError: If an option has an invalid value, names a column that does not exist, or is
+            given for a file without a table; if a dataset contains images, and ``images_root`` is
+            None; or if ``source`` is neither a path nor a table.
     """
-    path = Path(path)
-    return FORMATS[_detect_label_file_format(path)].read(path, images_root=images_root, names=names)
+    options = TableOptions(image_column, ignore, separator, minus_one, zero)
+    if isinstance(source, str) and source.startswith(XMP_PREFIX):
+        _check_no_table_options(options, source, "xmp")
+        folder = source.removeprefix(XMP_PREFIX)
+        return xmp.read(folder, images_root=images_root, names=names, missing=missing)
+    if missing is not None:
+        raise InputError(
+            f"missing can be given for XMP sidecars only; got {missing!r} for {source}. Leave out "
+            "this option, or give xmp:FOLDER."
+        )
+    if isinstance(source, ArrowStream | RowDataset):
+        table = label_table_in_memory(source, options, images_root=images_root)
+        return labels_of_table(table, options, images_root=images_root, names=names)
+    if not isinstance(source, str | Path):
+        raise _label_source_error(source)
+    path = Path(source)
+    kind = _detect_label_file_format(path, options)
+    if kind == "csv":
+        return csv.read(path, images_root=images_root, names=names, **vars(options))
+    _check_no_table_options(options, path, kind)
+    return FORMATS[kind].read(path, images_root=images_root, names=names)
 
 
-def _detect_label_file_format(path: Path) -> str:
+def _check_no_table_options(options: TableOptions, source: str | Path, kind: str) -> None:
+    """Check that no option for tables is given for a source in the format ``kind``.
+
+    Raises:
+        InputError: If an option is given.
+    """
+    if options.given:
+        raise InputError(
+            f"{', '.join(options.given)} can be given for tables only (CSV, DataFrame); got "
+            f"{source} in the format {kind}. Leave out this option."
+        )
+
+
+def _label_source_error(source: Any) -> InputError:
+    kind = type(source).__name__
+    remedy = "Give a file, a DataFrame or a Dataset."
+    if kind in ("DatasetDict", "IterableDatasetDict"):
+        remedy = f"Choose one split: {' or '.join(f'dataset[{split!r}]' for split in source)}."
+    elif kind == "IterableDataset":
+        remedy = "Load the dataset without streaming."
+    return InputError(f"Labels must be read from a path or a table; got {kind}. {remedy}")
+
+
+def _detect_label_file_format(path: Path, options: TableOptions) -> str:
     if path.is_dir():
         return "voc"
     if not path.exists():
@@ -61,14 +152,22 @@ def _detect_label_file_format(path: Path) -> str:
     if path.suffix.lower() in _SUFFIXES:
         return _SUFFIXES[path.suffix.lower()]
     first_line = read_first_line(path)
-    if first_line.startswith(("path,", '"path",')):
-        return "csv"
     if first_line.startswith("{"):
         return "jsonl" if _is_jsonl_label_file(first_line) else "coco"
+    if _is_table_header(first_line, options):
+        return "csv"
     raise DataError(
-        f"{path} must have labels as CSV (path,dog,cat or path,label), JSON lines, COCO "
+        f"{path} must have labels as CSV (path,dog,cat or path,labels), JSON lines, COCO "
         f"instances, or be a folder of VOC XML; got {first_line[:40]!r}. Convert the file to one "
-        "of these formats."
+        "of these formats; a table needs the suffix .csv."
+    )
+
+
+def _is_table_header(text: str, options: TableOptions) -> bool:
+    """Return True if the first cell of a line is a column of image paths."""
+    first = re.split(r"[,;\t]", text)[0].strip(' "')
+    return first != text and (
+        first.casefold() in IMAGE_COLUMNS | {MAIN_IMAGE_COLUMN} or first == options.image_column
     )
 
 

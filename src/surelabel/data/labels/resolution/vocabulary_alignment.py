@@ -1,10 +1,11 @@
 """Conversion of targets between vocabularies with different spellings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from surelabel.errors import InputError
+from surelabel.label_aliases import LiteralLabel, split_label_aliases
 from surelabel.records import LabelledImages
 
 
@@ -16,7 +17,8 @@ def align_to_vocabulary(
     """Convert the targets of images to the vocabulary ``names`` by comparing spellings.
 
     Labels and names can have several spellings, as in ``sofa|couch``. Case and surrounding
-    spaces are ignored. If several labels match a name, the target of the name is the maximum of
+    spaces are ignored. A label of an annotation file, in which ``|`` is a character, is compared as
+    a whole first. If several labels match a name, the target of the name is the maximum of
     the targets of these labels. The target of the name is unknown if a matching label is
     unknown and no matching label has the target 1.
 
@@ -40,16 +42,19 @@ def align_to_vocabulary(
         >>> aligned.targets.tolist(), aligned.known.tolist(), dropped
         ([[1.0, 0.0]], [[True, False]], ['lamp'])
     """
+    spellings_of = [
+        label_spellings_to_align(name, *map(LiteralLabel, (aliases or {}).get(name, ())))
+        for name in names
+    ]
     columns_of: dict[str, list[int]] = {}
-    for column, label in enumerate(labelled.names):
-        for spelling in label_spellings_to_align(label):
+    for column, spellings in enumerate(_spellings_of_columns(labelled.names, spellings_of)):
+        for spelling in spellings:
             columns_of.setdefault(spelling, []).append(column)
     targets = np.zeros((len(labelled), len(names)))
     known = np.zeros(targets.shape, dtype=bool)
     name_of: dict[int, str] = {}
     for index, name in enumerate(names):
-        spellings = label_spellings_to_align(name, *(aliases or {}).get(name, ()))
-        columns = sorted({column for s in spellings for column in columns_of.get(s, ())})
+        columns = sorted({column for s in spellings_of[index] for column in columns_of.get(s, ())})
         for column in columns:
             _check_single_alignment_match(
                 labelled.names[column], name_of.setdefault(column, name), name
@@ -63,7 +68,22 @@ def align_to_vocabulary(
 
 def label_spellings_to_align(*names: str) -> set[str]:
     """Return all spellings of labels in lower case (case-folded)."""
-    return {spelling.strip().casefold() for name in names for spelling in name.split("|")}
+    return {spelling.casefold() for name in names for spelling in split_label_aliases(name)}
+
+
+def _spellings_of_columns(
+    labels: Sequence[str], spellings_of_names: Sequence[set[str]]
+) -> Iterator[set[str]]:
+    """Yield the spellings of each label: a literal label as a whole, if a name is equal to it.
+
+    Otherwise, the parts of a literal label are its spellings, so that the name ``sofa|couch`` with
+    two spellings matches the column ``sofa|couch``.
+    """
+    all_spellings = set().union(*spellings_of_names)
+    for label in labels:
+        spellings = label_spellings_to_align(label)
+        is_unmatched = isinstance(label, LiteralLabel) and not spellings & all_spellings
+        yield label_spellings_to_align(str(label)) if is_unmatched else spellings
 
 
 def _check_single_alignment_match(label: str, first: str, name: str) -> None:

@@ -1,0 +1,114 @@
+"""Options for the columns and cells of label tables, and the description of what was read."""
+
+import os
+from collections.abc import Mapping
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surelabel.cli.terminal import Command, Terminal
+
+if TYPE_CHECKING:
+    from surelabel.cli.input_options import TrainingData
+
+OPTIONS = (
+    click.option(
+        "--image-column",
+        metavar="COLUMN",
+        help="Column of the image paths in a table. [path, image or filename]",
+    ),
+    click.option(
+        "--ignore",
+        multiple=True,
+        metavar="COLUMN",
+        help="Column of a table without labels, such as split or width; may be repeated.",
+    ),
+    click.option(
+        "--separator",
+        type=click.Choice(["comma", "semicolon", "pipe", "space"]),
+        help="Separator of the labels in one column of labels. [the one of , ; | that occurs]",
+    ),
+    click.option(
+        "--minus-one",
+        type=click.Choice(["negative", "unknown"]),
+        help="Meaning of the target -1 in a table, which is refused without this option.",
+    ),
+    click.option(
+        "--zero",
+        type=click.Choice(["negative", "unknown"]),
+        help="Meaning of the target 0 in a table; required if -1 is negative. [negative]",
+    ),
+    click.option(
+        "--missing",
+        type=click.Choice(["negative", "unknown"]),
+        help="Meaning of a label that is not a keyword of an image in xmp:FOLDER. [negative]",
+    ),
+)
+
+
+def label_table_options(function: Command) -> Command:
+    """Add the options for label tables.
+
+    The values that are given are passed to the command as one dictionary ``table_options``: the
+    keyword arguments of :func:`surelabel.data.read_labels`.
+    """
+
+    @wraps(function)
+    def command(
+        *arguments: Any,
+        image_column: str | None,
+        ignore: tuple[str, ...],
+        separator: str | None,
+        minus_one: str | None,
+        zero: str | None,
+        missing: str | None,
+        **options: Any,
+    ) -> None:
+        values = {
+            "image_column": image_column,
+            "ignore": ignore,
+            "separator": separator,
+            "minus_one": minus_one,
+            "zero": zero,
+            "missing": missing,
+        }
+        given = {name: value for name, value in values.items() if value not in (None, ())}
+        function(*arguments, table_options=given, **options)
+
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
+
+
+def check_no_label_table_options(table_options: Mapping[str, Any], source: str) -> None:
+    """Check that no option for label tables is given for a source of another kind.
+
+    Raises:
+        UsageError: If an option is given.
+    """
+    if table_options:
+        given = ", ".join(f"--{name.replace('_', '-')}" for name in table_options)
+        raise click.UsageError(
+            f"{given}: for tables of labels only (CSV); got {source}. Leave out this option."
+        )
+
+
+def print_label_table_reading(terminal: Terminal, source: str, data: "TrainingData") -> None:
+    """Print in two status lines how a label file was read, and the counts of its targets.
+
+    Nothing is printed for a split of a collection, for feature vectors and for data without labels.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        source: Value of the argument DATASET.
+        data: Data that were read.
+    """
+    from surelabel.data import describe_labels
+    from surelabel.records import LabelledImages
+
+    is_file = os.path.exists(source) or source.startswith("xmp:")
+    if isinstance(data, LabelledImages) and is_file:
+        columns, counts = describe_labels(data)
+        terminal.print_status(f"{source}: {columns}")
+        terminal.print_status(counts)

@@ -1,0 +1,196 @@
+"""Tables in memory: DataFrames, tables of Arrow, and datasets of Hugging Face."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import pyarrow as pa
+from PIL import Image, UnidentifiedImageError
+
+from surelabel.data.images import IMAGE_SUFFIXES
+from surelabel.data.labels.resolution.label_lists import is_list_type
+from surelabel.data.labels.resolution.label_tables import LabelTable
+from surelabel.data.labels.resolution.table_columns import assign_table_columns
+from surelabel.data.labels.resolution.table_options import TableOptions
+from surelabel.data.labels.resolution.target_cells import target_of_cell
+from surelabel.errors import DataError, InputError
+from surelabel.files import atomic_new_file
+
+
+@runtime_checkable
+class ArrowStream(Protocol):
+    """Table that can be converted to Arrow, such as a ``DataFrame`` of pandas or polars."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the table as a stream of Arrow."""
+
+
+@runtime_checkable
+class RowDataset(Protocol):
+    """``Dataset`` of Hugging Face ``datasets``: one split with all rows."""
+
+    features: Mapping[str, Any]
+    column_names: list[str]
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    def with_format(self, type: str) -> Any:
+        """Return the dataset with another type of rows."""
+
+    def select_columns(self, column_names: list[str]) -> Any:
+        """Return the dataset with some of its columns."""
+
+
+TableInMemory = ArrowStream | RowDataset
+
+
+def label_table_in_memory(
+    source: TableInMemory, options: TableOptions, *, images_root: str | Path | None
+) -> LabelTable:
+    """Return the columns of a DataFrame, of a table of Arrow, or of a dataset of Hugging Face.
+
+    Args:
+        source: Table with one row per image.
+        options: Options of the table.
+        images_root: Folder to which images are written that are stored inside the table.
+
+    Raises:
+        DataError: If a column cannot be converted, if an image path is missing, or if images are
+            inside the table and ``images_root`` is None.
+        InputError: If an option names a column that does not exist.
+    """
+    name = type(source).__name__
+    if isinstance(source, RowDataset):
+        columns = assign_table_columns(name, source.column_names, options, first_row=(), place="")
+        table = _dataset_columns(source, [columns.header[columns.image], *columns.names])
+    else:
+        table = _arrow_table(name, source)
+        first_row = [column[0].as_py() for column in table.columns] if len(table) else []
+        columns = assign_table_columns(
+            name, table.column_names, options, first_row=first_row, place=""
+        )
+    images = _image_paths(name, table.column(table.column_names[columns.image]), images_root)
+    return LabelTable(
+        Path(name),
+        images,
+        columns,
+        [table.column(column) for column in columns.names],
+        "row {}".format,
+    )
+
+
+def _arrow_table(name: str, source: ArrowStream) -> pa.Table:
+    try:
+        return pa.table(source)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0][:200]
+        raise DataError(
+            f"The columns of {name} must be texts, numbers, Booleans or lists of texts; got: "
+            f"{reason}. Convert the column, for example with astype(str), or remove it."
+        ) from error
+
+
+def _dataset_columns(source: RowDataset, names: list[str]) -> pa.Table:
+    """Return columns of a dataset, in which the numbers of classes are replaced by their names."""
+    table = source.select_columns(names).with_format("arrow")[:]
+    for name in names:
+        classes = _class_names(source.features[name])
+        if classes is not None:
+            column = _name_classes(name, table.column(name), classes)
+            table = table.set_column(table.column_names.index(name), name, column)
+    return table
+
+
+def _class_names(feature: Any) -> list[str] | None:
+    """Return the names of the classes of a feature of ``datasets``; None without classes."""
+    from datasets import ClassLabel, LargeList, List
+
+    if isinstance(feature, List | LargeList):
+        feature = feature.feature
+    return list(feature.names) if isinstance(feature, ClassLabel) else None
+
+
+def _name_classes(name: str, column: pa.ChunkedArray, classes: Sequence[str]) -> pa.ChunkedArray:
+    """Return the classes of each row as a list of names; as texts if the classes are targets."""
+    is_list = is_list_type(column.type)
+    rows = [row if is_list else [row] for row in column.to_pylist()]
+    invalid = next((row for row, numbers in enumerate(rows) if not _are_classes(numbers)), None)
+    if invalid is not None:
+        raise DataError(
+            f"Dataset, row {invalid}: expected classes in {name!r}; got {rows[invalid]}. Remove "
+            "the rows without classes, for example with dataset.filter."
+        )
+    named = [[classes[number] for number in numbers] for numbers in rows]
+    if not is_list and all(target_of_cell(text) is not None for text in classes):
+        return pa.chunked_array([pa.array([text for (text,) in named], pa.string())])
+    return pa.chunked_array([pa.array(named, pa.list_(pa.string()))])
+
+
+def _are_classes(numbers: Sequence[int | None] | None) -> bool:
+    return numbers is not None and all(number is not None and number >= 0 for number in numbers)
+
+
+def _image_paths(name: str, column: pa.ChunkedArray, images_root: str | Path | None) -> list[str]:
+    """Return the path of each image; images inside the table are written to ``images_root``."""
+    if pa.types.is_struct(column.type):
+        cells: Iterator[Any] = (cell for chunk in column.chunks for cell in chunk)
+        return [
+            _path_of_embedded_image(name, row, cell.as_py() or {}, images_root)
+            for row, cell in enumerate(cells)
+        ]
+    try:
+        paths: list[str] = column.cast(pa.string()).to_pylist()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataError(
+            f"The image column of {name} must contain paths or images of datasets; got values of "
+            f"the type {column.type}. Give another image_column."
+        ) from error
+    if missing := [row for row, path in enumerate(paths) if not path]:
+        raise DataError(
+            f"{name}, row {missing[0]}: expected a path; got an empty cell. Remove the "
+            f"{len(missing)} rows without a path."
+        )
+    return paths
+
+
+def _path_of_embedded_image(
+    name: str, row: int, image: Mapping[str, Any], images_root: str | Path | None
+) -> str:
+    """Return the path of an image of ``datasets``, which has a path, or the bytes of a file.
+
+    The bytes are written to a file whose name has the row and a digest of the content. A file that
+    exists is not written again.
+    """
+    content, path = image.get("bytes"), image.get("path")
+    if content is None:
+        if not path:
+            raise DataError(f"{name}, row {row}: expected an image; got none. Remove this row.")
+        return str(Path(path).absolute())
+    if images_root is None:
+        raise InputError(
+            f"The images of {name} are stored inside the table, but files are required. Give "
+            'images_root="FOLDER", where the images are written.'
+        )
+    suffix = Path(path or "").suffix.lower()
+    if suffix not in IMAGE_SUFFIXES:
+        suffix = _suffix_of_image(name, row, content)
+    file = f"{row:06d}-{sha256(content).hexdigest()[:16]}{suffix}"
+    target = Path(images_root) / file
+    if not target.exists():
+        with atomic_new_file(target) as temporary:
+            temporary.write_bytes(content)
+    return file
+
+
+def _suffix_of_image(name: str, row: int, content: bytes) -> str:
+    try:
+        with Image.open(BytesIO(content)) as image:
+            return f".{(image.format or 'png').lower()}"
+    except (UnidentifiedImageError, OSError) as error:
+        raise DataError(
+            f"{name}, row {row}: expected the content of an image file; got {len(content)} other "
+            "bytes. Remove this row."
+        ) from error

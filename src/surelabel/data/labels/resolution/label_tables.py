@@ -1,0 +1,203 @@
+"""Conversion of a table, a CSV file or a DataFrame, to ``LabelledImages``."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from surelabel.arrays import Array
+from surelabel.data.labels.resolution.image_resolution import (
+    resolve_label_columns,
+    resolve_labelled_images,
+)
+from surelabel.data.labels.resolution.label_lists import is_list_type, read_label_lists
+from surelabel.data.labels.resolution.repeated_rows import merge_repeated_rows
+from surelabel.data.labels.resolution.table_columns import LIST_COLUMNS, TableColumns
+from surelabel.data.labels.resolution.table_options import (
+    SEPARATORS,
+    TableOptions,
+    describe_ignore_option,
+)
+from surelabel.data.labels.resolution.target_cells import interpret_targets, targets_of_column
+from surelabel.errors import DataError
+from surelabel.file_readers import quote_of_file
+from surelabel.records import LabelledImages
+
+
+@dataclass(frozen=True)
+class LabelTable:
+    """Columns of a label table, and how messages name the table and its rows.
+
+    Attributes:
+        source: Path of the file, or a name such as ``DataFrame``.
+        images: Image path of each row, length n.
+        columns: Roles of the columns.
+        cells: Cells of the columns ``columns.labels``, each of length n: texts, numbers, Booleans,
+            lists of texts, or nulls.
+        place_of_row: Function that returns the place of a row in messages, such as ``line 2``.
+    """
+
+    source: Path
+    images: Sequence[str]
+    columns: TableColumns
+    cells: Sequence[pa.ChunkedArray]
+    place_of_row: Callable[[int], str]
+
+    def place_of_target(self, row: int, column: int) -> str:
+        """Return the place of a target in messages, such as ``line 2: the target of 'dog'``."""
+        label = quote_of_file(self.columns.names[column])
+        return f"{self.place_of_row(row)}: the target of {label}"
+
+
+class InvalidCells(NamedTuple):
+    """First cell of a column that is no target, and the number of such cells."""
+
+    first: object
+    n_cells: int
+
+
+def labels_of_table(
+    table: LabelTable,
+    options: TableOptions,
+    *,
+    images_root: str | Path | None,
+    names: Sequence[str] | None,
+) -> LabelledImages:
+    """Return the annotated images of a table; see :func:`surelabel.data.read_labels`.
+
+    Raises:
+        DataError: If a cell is invalid, if an image does not exist, if repeated rows contradict
+            each other, or if a label is not in ``names``.
+    """
+    source = str(table.source)
+    targets, invalid = _targets_of_table(table)
+    list_column = _find_list_column(table, invalid)
+    if list_column is None:
+        _check_table_targets(table, invalid)
+        interpret_targets(source, targets, options, table.place_of_target)
+        images, targets, n_merged = merge_repeated_rows(
+            source, table.images, targets, table.columns.names, table.place_of_row
+        )
+        columns = table.columns.names
+        reading = _describe_target_columns(options)
+    else:
+        images, columns, targets, reading = _read_list_column(table, list_column, options, names)
+        n_merged = len(table.images) - len(images)
+    return resolve_labelled_images(
+        table.source,
+        images,
+        columns,
+        targets,
+        images_root=images_root,
+        names=names,
+        reading=_describe_table(table.columns, reading, n_merged),
+    )
+
+
+def _targets_of_table(table: LabelTable) -> tuple[Array, dict[int, InvalidCells]]:
+    """Return the targets with -1, ``(n, c)``, and the invalid cells of each column that has any."""
+    targets = np.empty((len(table.images), len(table.cells)), order="F")
+    invalid = {}
+    for number, cells in enumerate(table.cells):
+        if is_list_type(cells.type):
+            targets[:, number], invalid[number] = np.nan, InvalidCells(None, len(cells))
+            continue
+        targets[:, number], first, count = targets_of_column(cells)
+        if count:
+            invalid[number] = InvalidCells(first, count)
+    return targets, invalid
+
+
+def _find_list_column(table: LabelTable, invalid: dict[int, InvalidCells]) -> int | None:
+    """Return the number of the column of labels among ``table.cells``, or None if there is none.
+
+    It has lists, or a name in ``LIST_COLUMNS`` and either no targets or no other column beside it.
+
+    Raises:
+        DataError: If there is such a column, and other columns.
+    """
+    names = table.columns.names
+    candidates = [
+        number
+        for number, name in enumerate(names)
+        if is_list_type(table.cells[number].type)
+        or (name.casefold() in LIST_COLUMNS and (number in invalid or len(names) == 1))
+    ]
+    if not candidates:
+        return None
+    others = [name for number, name in enumerate(names) if number != candidates[0]]
+    if others:
+        raise DataError(
+            f"{table.source}: the column {names[candidates[0]]!r} contains labels, so there must "
+            f"be no other column; got {quote_of_file(', '.join(others[:8]))}. Add "
+            f"{describe_ignore_option(others)}."
+        )
+    return candidates[0]
+
+
+def _check_table_targets(table: LabelTable, invalid: dict[int, InvalidCells]) -> None:
+    """Raise an error if a cell is no target: a wrong cell of a label, or a column of other data."""
+    if not invalid:
+        return
+    names, n_rows = table.columns.names, len(table.images)
+    others = [number for number, cells in invalid.items() if 2 * cells.n_cells >= n_rows]
+    number = next((number for number in invalid if number not in others), min(invalid))
+    cell = invalid[number].first
+    if len(names) == 1:
+        remedy = "Correct that line, or rename the column to labels if it contains labels."
+    elif number in others:
+        remedy = (
+            f"Columns without labels: add {describe_ignore_option([names[n] for n in others])}."
+        )
+    else:
+        remedy = "Correct that line."
+    row = _first_row_of_cell(table.cells[number], cell)
+    raise DataError(
+        f"{table.source}, {table.place_of_target(row, number)} must be in [0, 1] (1 is positive), "
+        f"True or False, or empty (unknown); got {quote_of_file(cell)}. {remedy}"
+    )
+
+
+def _first_row_of_cell(cells: pa.ChunkedArray, cell: object) -> int:
+    plain = cells.cast(cells.type.value_type) if pa.types.is_dictionary(cells.type) else cells
+    return int(pc.index(plain, pa.scalar(cell, plain.type)).as_py())
+
+
+def _read_list_column(
+    table: LabelTable, number: int, options: TableOptions, names: Sequence[str] | None
+) -> tuple[list[str], list[str], Array, str]:
+    """Return the images, the labels, the targets ``(n, c)`` and how the column was read."""
+    lists = read_label_lists(
+        str(table.source), table.cells[number], options.separator, table.place_of_row
+    )
+    columns = resolve_label_columns(table.source, lists.labels, names)
+    row_of = {image: row for row, image in enumerate(dict.fromkeys(table.images))}
+    rows = np.fromiter((row_of[image] for image in table.images), np.intp, len(table.images))
+    separator = f" separated by {SEPARATORS[lists.separator]!r}" if lists.separator else ""
+    reading = f"labels{separator} in {table.columns.names[number]!r}"
+    return list(row_of), columns, lists.targets(rows, columns), reading
+
+
+def _describe_target_columns(options: TableOptions) -> str:
+    readings = [
+        f"{text} is {value}"
+        for text, value in (("-1", options.minus_one), ("0", options.zero))
+        if value is not None
+    ]
+    return "one column per label" + (f", where {' and '.join(readings)}" if readings else "")
+
+
+def _describe_table(columns: TableColumns, reading: str, n_merged: int) -> str:
+    """Return how the columns of a table were read, without a full stop."""
+    parts = [f"images in {columns.header[columns.image]!r}", reading]
+    if columns.ignored:
+        parts.append(f"ignored: {', '.join(map(repr, columns.ignored))}")
+    if columns.row_numbers:
+        parts.append(f"row numbers in {', '.join(map(repr, columns.row_numbers))} skipped")
+    if n_merged:
+        parts.append(f"{n_merged} repeated row{'' if n_merged == 1 else 's'} merged")
+    return "; ".join(parts)

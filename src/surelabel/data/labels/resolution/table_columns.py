@@ -1,0 +1,212 @@
+"""Roles of the columns of a label table: image paths, labels, row numbers, ignored columns."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from surelabel.data.images import IMAGE_SUFFIXES
+from surelabel.data.label_names import has_control_character
+from surelabel.data.labels.resolution.table_options import (
+    TableOptions,
+    describe_ignore_option,
+    describe_table_option,
+)
+from surelabel.errors import DataError, InputError
+from surelabel.file_readers import quote_of_file
+
+MAIN_IMAGE_COLUMN = "path"
+IMAGE_COLUMNS = frozenset(
+    {"image", "images", "filename", "file_name", "file", "filepath", "file_path"}
+    | {"image_path", "image_file", "image_filename", "image_name", "img", "img_path"}
+)
+LIST_COLUMNS = frozenset(
+    {"label", "labels", "tag", "tags", "class", "classes", "category", "categories"}
+    | {"keyword", "keywords"}
+)
+
+_ROW_NUMBER_COLUMN = re.compile(r"|Unnamed: \d+(\.\d+)*|__index_level_\d+__")  # as pandas writes
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """Roles of the columns of a label table.
+
+    Attributes:
+        header: Name of each column, without surrounding spaces.
+        image: Number of the column of image paths.
+        labels: Numbers of the other columns that are read.
+        row_numbers: Names of the columns of row numbers, which pandas writes and which are skipped.
+        ignored: Names of the ignored columns.
+    """
+
+    header: Sequence[str]
+    image: int
+    labels: Sequence[int]
+    row_numbers: Sequence[str] = ()
+    ignored: Sequence[str] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns of labels."""
+        return [self.header[column] for column in self.labels]
+
+
+def find_table_image_column(header: Sequence[str], options: TableOptions) -> int | None:
+    """Return the number of the column of image paths, or None if no column has such a name.
+
+    ``options.image_column`` has precedence over ``path``, and ``path`` over other names.
+
+    Raises:
+        InputError: If several columns have such a name, and none of them is called ``path``.
+    """
+    if options.image_column is not None:
+        return header.index(options.image_column) if options.image_column in header else None
+    if MAIN_IMAGE_COLUMN in header:
+        return header.index(MAIN_IMAGE_COLUMN)
+    names = [name.casefold() for name in header]
+    columns = [
+        column
+        for column, name in enumerate(names)
+        if name in IMAGE_COLUMNS | {MAIN_IMAGE_COLUMN} and header[column] not in options.ignore
+    ]
+    if len(columns) > 1:
+        first, second = (header[column] for column in columns[:2])
+        raise InputError(
+            f"One column must have the image paths; got {first!r} and {second!r}. Add "
+            f"{describe_table_option('image_column', first)}, and ignore columns without labels: "
+            f"{describe_ignore_option([second])}."
+        )
+    return columns[0] if columns else None
+
+
+def assign_table_columns(
+    source: str,
+    header: Sequence[str],
+    options: TableOptions,
+    *,
+    first_row: Sequence[object],
+    place: str,
+) -> TableColumns:
+    """Return the roles of the columns of a table.
+
+    Args:
+        source: Name of the table in messages.
+        header: Name of each column.
+        options: Options of the table.
+        first_row: Cells of the first row, in which a message looks for an image path.
+        place: Place of the header in messages, such as `` on line 1``; empty for a DataFrame.
+
+    Raises:
+        DataError: If there is no column of image paths or no column of labels, or if a label is
+            repeated, empty, or contains a control character.
+        InputError: If an option names a column that does not exist, or several columns can have
+            the image paths.
+    """
+    for number, name in enumerate(header, start=1):
+        if has_control_character(name):
+            raise DataError(
+                f"{source}: a label must not contain a line break, a tab or another control "
+                f"character; got {quote_of_file(name)}{place}, column {number}. Rename the column."
+            )
+    header = [name.strip() for name in header]
+    if len(header) < 2:
+        raise DataError(
+            f"{source}: the first line must be path,dog,cat,… (one column per label) or "
+            f"path,labels; got {','.join(header)[:60]!r}{place}. Correct the header."
+        )
+    _check_table_option_columns(source, header, options)
+    image = find_table_image_column(header, options)
+    if image is None:
+        raise _missing_image_column_error(source, header, first_row, place)
+    row_numbers = _row_number_columns(header, image)
+    labels = [
+        column
+        for column, name in enumerate(header)
+        if column != image and column not in row_numbers and name not in options.ignore
+    ]
+    _check_table_labels(source, [header[column] for column in labels], header[image], place)
+    return TableColumns(
+        header, image, labels, [header[column] for column in row_numbers], list(options.ignore)
+    )
+
+
+def _row_number_columns(header: Sequence[str], image: int) -> list[int]:
+    """Return the columns that the index of pandas has written: at the start, or by their name."""
+    columns: list[int] = []
+    for column, name in enumerate(header):
+        is_first = column == len(columns)
+        if column == image or not _ROW_NUMBER_COLUMN.fullmatch(name):
+            continue
+        if is_first or name.startswith("__"):
+            columns.append(column)
+    return columns
+
+
+def _check_table_option_columns(source: str, header: Sequence[str], options: TableOptions) -> None:
+    given = [("image_column", options.image_column)] if options.image_column is not None else []
+    for name, column in [*given, *(("ignore", column) for column in options.ignore)]:
+        if column not in header:
+            remedy = _column_suggestion(header, name, str(column))
+            raise InputError(
+                f"{name} must be a column of {source}; got {column!r}. {remedy} Columns: "
+                f"{_quote_table_columns(header)}."
+            )
+    if options.image_column is not None and options.image_column in options.ignore:
+        raise InputError(
+            f"The image column must not be ignored; got {options.image_column!r} in both options."
+        )
+
+
+def _column_suggestion(header: Sequence[str], name: str, column: str) -> str:
+    parts = [part.strip() for part in column.split(",")]
+    if name == "ignore" and len(parts) > 1 and all(part in header for part in parts):
+        return f"Repeat the option: {' '.join(f'--ignore {part}' for part in parts)}."
+    similar = get_close_matches(column, header, n=1)
+    return f'Did you mean "{similar[0]}"?' if similar else "Check the spelling."
+
+
+def _missing_image_column_error(
+    source: str, header: Sequence[str], first_row: Sequence[object], place: str
+) -> DataError:
+    images = [
+        name
+        for name, cell in zip(header, first_row, strict=False)  # a row can be too short
+        if Path(str(cell)).suffix.lower() in IMAGE_SUFFIXES
+    ]
+    named = [name for name in header if not _ROW_NUMBER_COLUMN.fullmatch(name)]
+    first = (images or named or header)[0]
+    return DataError(
+        f"{source} must have a column of image paths, such as path, image or filename; got "
+        f"{_quote_table_columns(header)}{place}. Name the column: if it is {first!r}, add "
+        f"{describe_table_option('image_column', first)}."
+    )
+
+
+def _check_table_labels(source: str, labels: Sequence[str], image: str, place: str) -> None:
+    if not labels:
+        raise DataError(
+            f"{source} must have one column per label (path,dog,cat) or one column of labels "
+            f"(path,labels); got only the image column {image!r}{place}. Add a column of labels."
+        )
+    if image in labels:
+        raise DataError(
+            f"{source}: {image!r} must not be a label, because it is the column of the image "
+            "paths. Rename the label, or use JSON lines (.jsonl)."
+        )
+    counts = Counter(labels)
+    invalid = next((name for name, count in counts.items() if not name or count > 1), None)
+    if invalid is not None:
+        raise DataError(
+            f"{source}: every column must have a unique label; got {quote_of_file(invalid)}{place} "
+            f"{counts[invalid]} times. Correct the header"
+            + ("." if invalid else f", or add {describe_ignore_option([invalid])}.")
+        )
+
+
+def _quote_table_columns(header: Sequence[str]) -> str:
+    """Return the names of at most eight columns in a message."""
+    names = ", ".join(quote_of_file(name) for name in header[:8])
+    return f"{names}, …" if len(header) > 8 else names

@@ -1,0 +1,60 @@
+r"""Aliases of labels in one string: ``sofa|couch`` is one label with two spellings.
+
+A ``|`` that belongs to a label is written ``\|``: ``either\|or`` is the label ``either|or``.
+"""
+
+import re
+from collections.abc import Sequence
+
+_SEPARATOR = re.compile(r"(\\*)\|")
+_LAST_BACKSLASHES = re.compile(r"\\+$")
+
+
+class LiteralLabel(str):
+    """Label without aliases, in which ``|`` is a character like others.
+
+    Readers of annotation files return such labels, because a column or a category has one name.
+    """
+
+    __slots__ = ()
+
+
+def split_label_aliases(label: str) -> tuple[str, ...]:
+    r"""Return the spellings of a label without surrounding spaces, at least one.
+
+    Args:
+        label: Spellings separated by ``|``, or one spelling as a ``LiteralLabel``.
+
+    Example:
+        >>> split_label_aliases("sofa | couch"), split_label_aliases("either\\|or")
+        (('sofa', 'couch'), ('either|or',))
+        >>> split_label_aliases(LiteralLabel("either|or"))
+        ('either|or',)
+    """
+    if isinstance(label, LiteralLabel) or "|" not in label:
+        return (label.strip(),)
+    spellings, position = [""], 0
+    for match in _SEPARATOR.finditer(label):
+        n_backslashes = len(match[1])  # two of them stand for one
+        spellings[-1] += label[position : match.start()] + "\\" * (n_backslashes // 2)
+        if n_backslashes % 2:
+            spellings[-1] += "|"
+        else:
+            spellings.append("")
+        position = match.end()
+    spellings[-1] += label[position:]
+    return tuple(spelling.strip() for spelling in spellings)
+
+
+def join_label_aliases(spellings: Sequence[str]) -> str:
+    r"""Return the spellings of a label as one string, which `split_label_aliases` separates again.
+
+    Example:
+        >>> print(join_label_aliases(["sofa", "couch"]), join_label_aliases(["either|or"]))
+        sofa|couch either\|or
+    """
+    escaped = [_SEPARATOR.sub(lambda match: rf"{match[1] * 2}\|", text) for text in spellings]
+    *first, last = escaped
+    return "|".join(
+        [*(_LAST_BACKSLASHES.sub(lambda match: match[0] * 2, text) for text in first), last]
+    )

@@ -1,0 +1,156 @@
+import datasets
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from PIL import Image
+
+from surelabel.data import read_labels
+from surelabel.errors import DataError, InputError
+
+FRAME = {"image": ["a.jpg", "b.jpg"], "dog": [True, False], "cat": [0.0, np.nan], "cow": ["1", "0"]}
+
+
+@pytest.fixture(autouse=True)
+def _quiet_progress():
+    datasets.disable_progress_bars()
+
+
+def cells(labelled):
+    return np.where(labelled.known, labelled.targets, -1).tolist()
+
+
+def test_a_frame_is_read_as_its_csv_file(folder):
+    frame = pd.DataFrame(FRAME)
+    frame.to_csv(folder / "t.csv")
+    in_memory = read_labels(frame, images_root=folder)
+    from_file = read_labels(folder / "t.csv")
+    assert in_memory.names == from_file.names == ["dog", "cat", "cow"]
+    assert in_memory.paths == from_file.paths == [str(folder / "a.jpg"), str(folder / "b.jpg")]
+    assert cells(in_memory) == cells(from_file) == [[1, 0, 1], [0, -1, 0]]
+    assert in_memory.reading == "images in 'image'; one column per label"
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame(FRAME).set_index("image"),
+        pd.DataFrame(FRAME, index=["x", "y"]),
+        pd.DataFrame(FRAME).astype({"image": "category", "cow": "category"}),
+        pa.table(FRAME),
+        pa.concat_tables([pa.table(FRAME)[:1], pa.table(FRAME)[1:]]),
+    ],
+    ids=["index of images", "index of names", "categories", "arrow", "chunks"],
+)
+def test_every_kind_of_frame_is_read(folder, frame):
+    labelled = read_labels(frame, images_root=folder)
+    assert (labelled.names, cells(labelled)) == (["dog", "cat", "cow"], [[1, 0, 1], [0, -1, 0]])
+
+
+@pytest.mark.parametrize("labels", [["dog", "hot dog, a|b"], "dog;hot dog, a|b"])
+def test_lists_of_labels_are_never_separated(folder, labels):
+    frame = pd.DataFrame({"filename": ["a", "b", "a"], "tags": [labels, None, None]})
+    labelled = read_labels(frame, images_root=folder, separator="semicolon")
+    assert (labelled.names, cells(labelled)) == (["dog", "hot dog, a|b"], [[1, 1], [0, 0]])
+
+
+def test_the_options_apply_to_frames(folder):
+    frame = pd.DataFrame({"id": ["a", "b"], "dog": [-1, 0], "cat": [1, -1], "fold": [3, 4]})
+    options = {"images_root": folder, "image_column": "id", "ignore": ["fold"]}
+    with pytest.raises(DataError, match=r"^DataFrame, row 0: the target of 'dog' is -1"):
+        read_labels(frame, **options)
+    labelled = read_labels(frame, **options, minus_one="negative", zero="unknown")
+    assert cells(labelled) == [[0, 1], [-1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"image": ["a", "b"], "dog": [1, 7]}, "DataFrame, row 1: the target of 'dog' .*got 7"),
+        ({"image": ["a", None], "dog": [1, 0]}, "row 1: expected a path; got an empty cell"),
+        ({"image": ["a", "a"], "dog": [1, 0]}, "of 'dog' on row 0, but 0 on row 1"),
+        ({"image": ["a"], "tags": [["do\ng"]]}, r"row 0: a label must not contain a line break"),
+        ({"image": ["a"], "tags": [[3]]}, "row 0: expected labels as texts; got 3"),
+        ({"image": ["a"], "do\ng": [1]}, r"got 'do\\ng', column 2"),
+        ({"image": ["a", "b"], "dog": [1, object()]}, "columns of DataFrame must be texts, number"),
+        ({"image": [[1.0]], "dog": [1]}, "image column of DataFrame must contain paths or images"),
+        ({"x": ["a.jpg"], "dog": [1]}, r"add --image-column x \(in Python image_column='x'\)"),
+        ({"image": [], "dog": []}, "at least one image with labels"),
+    ],
+)
+def test_an_invalid_frame_is_refused_with_its_row(folder, columns, message):
+    with pytest.raises(DataError, match=message):
+        read_labels(pd.DataFrame(columns), images_root=folder)
+
+
+def embedded(tmp_path, **columns):
+    """Return a dataset of two images, whose files are inside the dataset, and its columns."""
+    images = [Image.new("RGB", (8, 8), colour) for colour in ("red", "blue")]
+    features = datasets.Features(image=datasets.Image(), **{k: f for k, (f, _) in columns.items()})
+    values = {"image": images, **{k: v for k, (_, v) in columns.items()}}
+    return datasets.Dataset.from_dict(values, features=features)
+
+
+CLASSES = datasets.ClassLabel(names=["dog", "hot dog, big"])
+
+
+@pytest.mark.parametrize(
+    ("columns", "names", "expected"),
+    [
+        ({"labels": (datasets.List(CLASSES), [[0, 1], []])}, CLASSES.names, [[1, 1], [0, 0]]),
+        ({"label": (CLASSES, [1, 0])}, CLASSES.names, [[0, 1], [1, 0]]),
+        (
+            {"tags": (datasets.List(datasets.Value("string")), [["x"], ["x", "y"]])},
+            ["x", "y"],
+            [[1, 0], [1, 1]],
+        ),
+        (
+            {
+                "dog": (datasets.Value("bool"), [True, False]),
+                "cat": (datasets.ClassLabel(names=["0", "1"]), [1, 0]),
+            },
+            ["dog", "cat"],
+            [[1, 1], [0, 0]],
+        ),
+    ],
+)
+def test_a_dataset_is_read_with_its_images(tmp_path, columns, names, expected):
+    dataset = embedded(tmp_path, **columns)
+    labelled = read_labels(dataset, images_root=tmp_path / "images")
+    assert (labelled.names, cells(labelled)) == (names, expected)
+    colours = [Image.open(path).getpixel((0, 0)) for path in labelled.paths]
+    assert colours == [(255, 0, 0), (0, 0, 255)]
+    again = read_labels(dataset, images_root=tmp_path / "images")
+    assert again.paths == labelled.paths
+    assert len(list((tmp_path / "images").iterdir())) == 2
+
+
+def test_a_selection_of_a_dataset_of_files_needs_no_folder(folder):
+    Image.new("RGB", (8, 8)).save(folder / "a.jpg")
+    features = datasets.Features(image=datasets.Image(), dog=datasets.Value("int64"))
+    values = {"image": [str(folder / "b.jpg"), str(folder / "a.jpg")], "dog": [1, 0]}
+    dataset = datasets.Dataset.from_dict(values, features=features)
+    labelled = read_labels(dataset.select([1]))
+    assert (labelled.paths, cells(labelled)) == ([str(folder / "a.jpg")], [[0]])
+
+
+def test_a_dataset_with_images_inside_needs_a_folder(tmp_path):
+    dataset = embedded(tmp_path, label=(CLASSES, [1, 0]))
+    with pytest.raises(InputError, match=r'stored inside the table.*Give images_root="FOLDER"'):
+        read_labels(dataset)
+    missing = embedded(tmp_path, label=(CLASSES, [1, None]))
+    with pytest.raises(
+        DataError, match=r"Dataset, row 1: expected classes in 'label'; got \[None\]"
+    ):
+        read_labels(missing, images_root=tmp_path)
+
+
+def test_other_sources_are_refused_with_what_to_give(folder):
+    dataset = embedded(folder, label=(CLASSES, [1, 0]))
+    splits = datasets.DatasetDict(train=dataset, test=dataset)
+    with pytest.raises(InputError, match=r"got DatasetDict. Choose one split: dataset\['train'\]"):
+        read_labels(splits)
+    with pytest.raises(InputError, match=r"got IterableDataset\. Load .* without streaming"):
+        read_labels(dataset.to_iterable_dataset())
+    with pytest.raises(InputError, match=r"got dict\. Give a file, a DataFrame or a Dataset"):
+        read_labels(FRAME)
