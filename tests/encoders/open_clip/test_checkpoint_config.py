@@ -1,7 +1,8 @@
 import pytest
+from open_clip.transform import PreprocessCfg
 
 from surelabel.encoders.open_clip.checkpoint_config import (
-    check_open_clip_preprocess_config,
+    complete_open_clip_preprocess_config,
     read_open_clip_checkpoint_config,
 )
 from surelabel.errors import ConfigError, DataError
@@ -35,10 +36,24 @@ def test_preprocessing_settings_have_accepted_names_types_and_sizes(
     preprocess_cfg, settings, message
 ):
     with pytest.raises(ConfigError, match=message):
-        check_open_clip_preprocess_config({**preprocess_cfg, **settings}, "f")
-    check_open_clip_preprocess_config(
-        {**preprocess_cfg, "size": [32, 48], "mode": "RGB", "fill_color": 0}, "f"
-    )
+        complete_open_clip_preprocess_config({**preprocess_cfg, **settings}, "f")
+    accepted = {**preprocess_cfg, "size": [32, 48], "mode": "RGB", "fill_color": 0}
+    assert complete_open_clip_preprocess_config(accepted, "f") == accepted
+
+
+def test_only_mean_and_std_suffice_with_the_defaults_of_open_clip_and_a_warning(preprocess_cfg):
+    partial = {"mean": [0.5, 0.5, 0.5], "std": [0.2, 0.2, 0.2], "interpolation": None}
+    with pytest.warns(UserWarning, match=r"in f contains no interpolation and no resize_mode; .*"):
+        complete = complete_open_clip_preprocess_config(partial, "f")
+    default = PreprocessCfg()
+    assert complete["interpolation"] == default.interpolation
+    assert complete["resize_mode"] == default.resize_mode
+    del preprocess_cfg["resize_mode"]
+    with pytest.warns(UserWarning, match="no resize_mode; the default of open_clip is .* shortest"):
+        complete = complete_open_clip_preprocess_config(preprocess_cfg, "f")
+    assert complete["interpolation"] == "bilinear"
+    with pytest.raises(ConfigError, match="std, interpolation, resize_mode is missing"):
+        complete_open_clip_preprocess_config({"mean": [0.5, 0.5, 0.5]}, "f")
 
 
 def test_a_configuration_that_is_nested_too_deeply_is_refused(checkpoint):

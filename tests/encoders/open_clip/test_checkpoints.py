@@ -1,5 +1,7 @@
 import importlib.util
 import json
+import re
+from types import SimpleNamespace
 
 import open_clip
 import pytest
@@ -8,6 +10,9 @@ from safetensors.torch import load_file, save_file
 
 from surelabel.encoders import load_encoder
 from surelabel.errors import ConfigError, DataError, MissingPart
+from surelabel.records import EncoderLicense
+
+WEIGHTS_FILE = "open_clip_model.safetensors"
 
 
 @pytest.fixture
@@ -45,14 +50,22 @@ def test_a_local_folder_gives_the_model_and_preprocessing_in_it(folder, preproce
 @pytest.mark.parametrize("missing", ["open_clip_config.json", "open_clip_model.safetensors"])
 def test_a_folder_that_lacks_a_file_says_which(folder, missing):
     (folder / missing).unlink()
-    with pytest.raises(DataError, match=rf"must contain .* Missing: {missing}\. Pickle files"):
+    with pytest.raises(DataError, match=rf"must contain .* Missing: {missing}.*\. Copy the files"):
         load_encoder(f"local-dir:{folder}")
 
 
-def test_preprocessing_that_is_not_stated_is_demanded_and_never_guessed(folder, preprocess_cfg):
+def test_mean_and_std_are_demanded_and_the_rest_has_the_defaults_of_open_clip(
+    folder, preprocess_cfg
+):
     partial = {key: preprocess_cfg[key] for key in ("mean", "std")}
-    with pytest.raises(ConfigError, match=r"interpolation, resize_mode is missing\. Copy"):
-        load_encoder(changed(folder, preprocess_cfg=partial))
+    name = changed(folder, preprocess_cfg=partial)
+    with pytest.warns(UserWarning, match="no interpolation and no resize_mode") as warned:
+        encoder = load_encoder(name)
+    assert len(warned) == 1
+    assert encoder.preprocess_cfg["interpolation"] == "bicubic"
+    assert encoder.preprocess_cfg["resize_mode"] == "shortest"
+    encoder.save(folder / "saved")
+    assert load_encoder(f"local-dir:{folder / 'saved'}").fingerprint == encoder.fingerprint
     with pytest.raises(ConfigError, match="; mean, std, interpolation, resize_mode is missing"):
         load_encoder(changed(folder, preprocess_cfg={}))
 
@@ -110,7 +123,7 @@ def test_a_text_tower_that_needs_another_package_says_how_to_install_it(
 ):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     text = {**model_cfg["text_cfg"], "hf_tokenizer_name": "owner/tokenizer"}
-    with pytest.raises(MissingPart, match="pip install transformers"):
+    with pytest.raises(MissingPart, match=r"pip install 'surelabel\[texts\]'"):
         load_encoder(changed(folder, model_cfg={**model_cfg, "text_cfg": text}))
 
 
@@ -124,17 +137,17 @@ def test_the_name_of_a_folder_says_nothing_about_the_text_tower(
     assert load_encoder(f"local-dir:{renamed}").width == 24
     about = json.dumps({"preprocess_cfg": preprocess_cfg})
     (renamed / "open_clip_model.json").write_text(about)
-    with pytest.raises(MissingPart, match="pip install transformers"):
+    with pytest.raises(MissingPart, match=r"pip install 'surelabel\[texts\]'"):
         load_encoder(f"ViT-B-16-SigLIP/{renamed}/open_clip_model.safetensors")
 
 
-@pytest.mark.parametrize("suffix", [".safetensors", ".pt"])
+@pytest.mark.parametrize("suffix", [".safetensors", ".pt", ".pth", ".bin"])
 def test_a_single_file_is_loaded_with_the_preprocessing_beside_it(
     folder, architecture, preprocess_cfg, suffix
 ):
     state = load_file(folder / "open_clip_model.safetensors")
     file = folder / f"mine{suffix}"
-    torch.save(state, file) if suffix == ".pt" else save_file(state, file)
+    save_file(state, file) if suffix == ".safetensors" else torch.save(state, file)
     name = f"{architecture}/{file}"
     with pytest.raises(ConfigError, match=r"mine\.json must contain .*; mean, std, .* missing"):
         load_encoder(name)
@@ -143,18 +156,42 @@ def test_a_single_file_is_loaded_with_the_preprocessing_beside_it(
     assert load_encoder(name).fingerprint == whole.fingerprint
 
 
+@pytest.mark.parametrize("file", ["open_clip_pytorch_model.bin", "open_clip_pytorch_model.pth"])
+def test_a_pickle_of_tensors_in_a_folder_is_loaded_if_there_is_no_safetensors_file(folder, file):
+    name = f"local-dir:{folder}"
+    expected = load_encoder(name).fingerprint
+    torch.save(load_file(folder / WEIGHTS_FILE), folder / file)
+    (folder / WEIGHTS_FILE).unlink()
+    assert load_encoder(name).fingerprint == expected
+
+
 def test_a_pickle_is_refused_and_none_of_its_code_runs(folder, architecture, preprocess_cfg):
-    for suffix in (".bin", ".pth", ".pkl"):
+    for suffix in (".ckpt", ".pkl"):
         with pytest.raises(DataError, match="Convert the file to safetensors"):
             load_encoder(f"{architecture}/{folder}/mine{suffix}")
-    (folder / "mine.json").write_text(json.dumps({"preprocess_cfg": preprocess_cfg}))
-    state = load_file(folder / "open_clip_model.safetensors")
-    torch.save({**state, "model": Trap(folder / "sprung")}, folder / "mine.pt")
-    with pytest.raises(DataError, match=r"UnpicklingError: the file contains objects other than"):
-        load_encoder(f"{architecture}/{folder}/mine.pt")
+    state = load_file(folder / WEIGHTS_FILE)
+    for suffix in (".bin", ".pth", ".pt"):
+        (folder / "mine.json").write_text(json.dumps({"preprocess_cfg": preprocess_cfg}))
+        torch.save({**state, "model": Trap(folder / "sprung")}, folder / f"mine{suffix}")
+        with pytest.raises(DataError, match=rf"mine\{suffix} must contain only tensors; .*\(getat"):
+            load_encoder(f"{architecture}/{folder}/mine{suffix}")
     assert not (folder / "sprung").exists()
     with pytest.raises(DataError, match=r"other\.pt does not exist"):
         load_encoder(f"{architecture}/{folder}/other.pt")
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_the_command_of_the_error_converts_a_pickle_that_is_refused(folder, wrapped):
+    name, expected = f"local-dir:{folder}", load_encoder(f"local-dir:{folder}").fingerprint
+    state = load_file(folder / WEIGHTS_FILE)
+    (folder / WEIGHTS_FILE).unlink()
+    content = {"state_dict": state} if wrapped else dict(state)
+    content["arguments"] = SimpleNamespace(lr=0.1)
+    torch.save(content, folder / "open_clip_pytorch_model.bin")
+    with pytest.raises(DataError, match=r"\(types\.SimpleNamespace\).* once: python -c") as refused:
+        load_encoder(name)
+    exec(re.search(r'python -c "(.*)"\. Then', str(refused.value))[1])  # the user runs it
+    assert load_encoder(name).fingerprint == expected
 
 
 class Trap:
@@ -163,3 +200,27 @@ class Trap:
 
     def __reduce__(self):
         return (type(self.file).touch, (self.file,))
+
+
+def test_a_missing_tokenizer_is_named_with_its_repository_and_files(folder, model_cfg):
+    text = {**model_cfg["text_cfg"], "hf_tokenizer_name": "owner/tokenizer"}
+    name = changed(folder, model_cfg={**model_cfg, "text_cfg": text})
+    expected = r"must contain the tokenizer of owner/tokenizer, .* tokenizer\.json, .*spiece\.model"
+    with pytest.raises(DataError, match=expected):
+        load_encoder(name)
+    (folder / "tokenizer.json").write_text("{}")
+    with pytest.raises(DataError, match=r"The tokenizer of local-dir:.* cannot be loaded \("):
+        load_encoder(name)
+
+
+def test_the_license_in_the_model_card_is_kept_by_every_version_of_an_encoder(folder):
+    name = f"local-dir:{folder}"
+    assert load_encoder(name).license == EncoderLicense()
+    (folder / "README.md").write_text("---\nlicense: cc-by-nc-4.0\n---\n")
+    encoder = load_encoder(name)
+    assert encoder.license == EncoderLicense("cc-by-nc-4.0", "the model card of the folder")
+    assert encoder.license.permits_commercial_use is False
+    assert encoder.with_image_size(64).license == encoder.license
+    assert encoder.with_network(encoder.trainable_network()).license == encoder.license
+    encoder.save(folder / "saved")
+    assert load_encoder(f"local-dir:{folder / 'saved'}").license == encoder.license

@@ -12,11 +12,12 @@ from huggingface_hub import constants
 from surelabel import Recognizer
 from surelabel.encoders import load_encoder
 from surelabel.encoders.open_clip.hugging_face_texts import (
+    check_sentencepiece_package,
     hugging_face_text_config_folder,
     hugging_face_tokenizer,
     local_text_config,
 )
-from surelabel.errors import ConfigError, DataError, SurelabelError
+from surelabel.errors import ConfigError, DataError, MissingPart, SurelabelError
 
 # As the real package does, it runs the file that auto_map names if trust_remote_code is true.
 STUB = """
@@ -98,6 +99,7 @@ def test_a_repository_of_the_hub_cannot_run_its_python_file(
 def test_harmless_settings_reach_the_tokenizer_without_remote_code(transformers, checkpoint):
     kwargs = {"tokenizer_kwargs": {"clean": "canonicalize", "strip_sep_token": True}}
     folder = checkpoint(text={**TOKENIZER, **kwargs})
+    (folder / "vocab.txt").write_text("a\n")
     loaded = load_encoder(f"local-dir:{folder}")
     assert loaded.tokenizer.strip_sep_token
     assert loaded.tokenizer.context_length == 16
@@ -120,7 +122,7 @@ def test_the_tokenizer_of_a_repository_is_read_from_the_cache_of_the_hub(
         shutil.copytree(checkpoint(text=TOKENIZER), snapshot)
         (snapshot.parents[1] / "refs").mkdir()
         (snapshot.parents[1] / "refs" / "main").write_text("abc")
-    with pytest.raises(DataError, match=r"needs one of the files tokenizer\.json.*HF_HUB_OFFLINE"):
+    with pytest.raises(DataError, match=r"needs the tokenizer of owner/tokenizer .*HF_HUB_OFFLINE"):
         load_encoder("hf-hub:owner/model")
     (tokenizer / "vocab.txt").write_text("a\n")
     assert load_encoder("hf-hub:owner/model").width == 24
@@ -213,3 +215,13 @@ def test_the_text_tower_of_a_folder_is_never_downloaded(
     (folder / "text_tower_config.json").write_text(json.dumps(BERT))
     assert local_text_config("m", folder, text_cfg) == folder / "text_tower_config.json"
     assert local_text_config("m", folder, {}) is None
+
+
+def test_a_sentencepiece_model_without_the_package_is_named(tmp_path, monkeypatch):
+    check_sentencepiece_package("m", tmp_path)
+    (tmp_path / "spiece.model").touch()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingPart, match=r"SentencePiece model spiece\.model, .* pip install sen"):
+        check_sentencepiece_package("m", tmp_path)
+    (tmp_path / "tokenizer.json").touch()
+    check_sentencepiece_package("m", tmp_path)

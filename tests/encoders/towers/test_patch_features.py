@@ -138,6 +138,18 @@ def test_places_of_timm_trunks_go_alone_through_their_own_pooling(trunk, side, g
     torch.testing.assert_close(seen.patches.norm(dim=-1), torch.ones(2, grid[0] * grid[1]))
 
 
+def test_a_patch_of_a_trunk_with_attention_pooling_is_pooled_alone():
+    visual = tower(timm_model_name="test_vit", timm_pool="map", timm_proj="none", image_size=160)
+    pool, pixels = visual.trunk.attn_pool, images(160)
+    tokens = visual.trunk.forward_features(pixels)[:, visual.trunk.num_prefix_tokens :]
+    values = pool.kv(tokens).chunk(2, dim=-1)[1]  # attention to one token returns its value
+    attended = pool.proj(values)
+    expected = F.normalize(attended + pool.mlp(pool.norm(attended)), dim=-1)
+    seen = plain_patch_features(visual, pixels)
+    torch.testing.assert_close(seen.patches, expected, atol=1e-5, rtol=0)
+    torch.testing.assert_close(seen.pooled, F.normalize(visual(pixels), dim=-1), atol=1e-5, rtol=0)
+
+
 def test_a_place_of_a_convnext_is_its_own_norm_and_projection():
     visual = tower(
         timm_model_name="test_convnext", timm_pool="", timm_proj="linear", image_size=160

@@ -51,6 +51,13 @@ def test_padding_is_zero_or_the_repeated_end_token():
     assert text_token_mask(TOKENS[:, :3]).all()  # no padding
 
 
+def test_all_tokens_after_a_known_end_token_are_padding():
+    xlm = torch.tensor([[0, 5, 2, 1, 1, 1, 1, 1], [0, 5, 6, 7, 8, 9, 4, 2]])  # padding 1, end 2
+    parts = text_tower(model(pool_type="eos", eos_id=2))
+    assert parts.token_mask(xlm).sum(dim=1).tolist() == [3, 8]
+    assert torch.equal(text_tower(model()).token_mask(TOKENS), text_token_mask(TOKENS))
+
+
 def test_an_end_is_the_largest_id_or_the_first_of_its_own():
     assert causal_text_tower(model()).end_positions(TOKENS).tolist() == [2, 6]
     other = causal_text_tower(model(pool_type="eos", eos_id=7))

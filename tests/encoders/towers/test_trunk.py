@@ -91,3 +91,10 @@ def test_a_tower_without_tokens_says_so():
     with pytest.raises(ConfigError, match=r"MambaOut has neither\. Use a ViT"):
         encoder.trunk_width  # noqa: B018
     assert not encoder.supports("trunk")
+
+
+@pytest.mark.parametrize("width", [24, 32])  # equal to the dimension of the joint space or not
+def test_a_tower_that_pools_with_learned_queries_has_no_trunk_tokens(width):
+    visual = tower(**{**VIT, "width": width, "attentional_pool": True, "attn_pooler_heads": 2})
+    with pytest.raises(ConfigError, match=r"got a ViT that pools with learned queries.* Use a"):
+        trunk_features(visual, images(32))

@@ -17,10 +17,15 @@ from surelabel.encoders.image_only.precomputed_features import (
 from surelabel.encoders.image_only.timm_encoder import load_saved_timm_encoder, timm_encoder
 from surelabel.encoders.interface import Encoder
 from surelabel.encoders.loading.encoder_manifest import MANIFEST_FILE, read_encoder_json_object
+from surelabel.encoders.loading.similar_names import open_clip_name_hint
 from surelabel.encoders.open_clip.checkpoints import (
     load_open_clip_checkpoint_by_name,
     load_open_clip_checkpoint_folder,
     load_open_clip_checkpoint_from_hub,
+)
+from surelabel.encoders.transformers.transformers_encoder import (
+    load_saved_transformers_encoder,
+    transformers_encoder,
 )
 from surelabel.errors import ConfigError, DataError, UnknownName
 from surelabel.migration import ENCODER_MANIFEST
@@ -35,18 +40,23 @@ def load_encoder(name: str, *, device: str = "cpu", **options: Any) -> Encoder:
             ``tiny-vit``, ``tiny-rn``: embedded encoder, trained on emoji scenes only.
             ``ARCHITECTURE/PRETRAINED``: architecture and name of pretrained weights in open_clip,
             such as ``ViT-B-16/openai``.
-            ``ARCHITECTURE/FILE``: architecture of open_clip with the weights in a ``.safetensors``
-            or ``.pt`` file. A ``.json`` file with the name of the weights file, in the same folder,
-            must contain the ``preprocess_cfg`` of the weights.
-            ``hf-hub:OWNER/NAME``: open_clip model on the Hugging Face hub, with safetensors
+            ``ARCHITECTURE/FILE``: architecture of open_clip with the weights in a ``.safetensors``,
+            ``.pt``, ``.pth`` or ``.bin`` file that contains only tensors. A ``.json`` file with the
+            name of the weights file, in the same folder, must contain the ``preprocess_cfg`` of the
             weights.
+            ``hf-hub:OWNER/NAME``: open_clip model on the Hugging Face hub.
             ``local-dir:FOLDER``: folder of a saved encoder, or folder with
-            ``open_clip_config.json`` and ``open_clip_model.safetensors``.
+            ``open_clip_config.json``, ``open_clip_model.safetensors`` and the files of the
+            tokenizer, if the text tower does not use the tokenizer of CLIP.
             ``onnx:FILE``: image encoder with the settings of :func:`onnx_encoder`.
             ``timm:NAME``: image encoder with the settings of :func:`timm_encoder`.
-            ``features:WIDTH``: placeholder for precomputed features of width ``WIDTH``.
+            ``transformers:FOLDER`` or ``transformers:OWNER/NAME``: dual encoder of transformers in
+            a folder or on the Hugging Face hub, see :func:`transformers_encoder`.
+            ``features:WIDTH``: placeholder for precomputed features of width ``WIDTH``, with the
+            setting of :func:`precomputed_features_of_width`.
         device: Name of a torch device, such as ``cpu``, ``cuda``, ``cuda:1`` or ``mps``.
-        options: Settings of an ``onnx:`` or ``timm:`` encoder, such as ``output="features"``.
+        options: Settings of an ``onnx:``, ``timm:`` or ``features:`` encoder, such as
+            ``output="features"``.
 
     Raises:
         UnknownName: If the architecture or the name of the weights does not exist. The message
@@ -66,8 +76,8 @@ def load_encoder(name: str, *, device: str = "cpu", **options: Any) -> Encoder:
     loader = PREFIX_LOADERS.get(prefix) if colon else None
     if options and not (loader and table_entry_settings(loader)):
         raise ConfigError(
-            f"{name} has no settings, only onnx:FILE and timm:NAME have settings; got the settings "
-            f"{options}. Remove the settings."
+            f"{name} has no settings, only onnx:FILE, timm:NAME and features:WIDTH have settings; "
+            f"got the settings {options}. Remove the settings."
         )
     if loader:
         encoder: Encoder = configure_table_entry({name: loader}, name, **options)(source, device)
@@ -86,7 +96,7 @@ def check_encoder_loading_device(device: str) -> None:
         ConfigError: If torch cannot use the device.
     """
     try:
-        torch.empty(0, device=device)
+        torch.empty(0, device=device).cpu()  # the device meta has no values
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise ConfigError(
@@ -123,6 +133,9 @@ def _load_encoder_by_folder_name(path: str, device: str) -> Encoder:
 
 
 def _unknown_model_name_message(name: str) -> str:
+    hint = open_clip_name_hint(name)
+    if hint:
+        return f"{name!r} is not the name of an encoder in this package. {hint}".rstrip()
     architecture = name.partition("/")[0]
     known = [*ENCODERS, *open_clip.list_models()]
     nearest = get_close_matches(architecture, known, n=3, cutoff=0.4)
@@ -130,7 +143,7 @@ def _unknown_model_name_message(name: str) -> str:
     return (
         f"{architecture!r} is not an encoder.{hint} Use {', '.join(ENCODERS)}, "
         "ARCHITECTURE/PRETRAINED of open_clip (such as ViT-B-16/openai), hf-hub:OWNER/NAME, "
-        "local-dir:FOLDER, timm:NAME, onnx:FILE or features:WIDTH."
+        "local-dir:FOLDER, transformers:FOLDER, timm:NAME, onnx:FILE or features:WIDTH."
     )
 
 
@@ -140,6 +153,7 @@ PREFIX_LOADERS: dict[str, Callable[..., Encoder]] = {  # name:… → loader(…
     "local-dir": _load_encoder_by_folder_name,
     "onnx": onnx_encoder,
     "timm": timm_encoder,
+    "transformers": transformers_encoder,
 }
 SavedLoader = Callable[[Path, dict[str, Any], str], Encoder]  # folder, manifest, device
 SAVED_LOADERS: dict[str, SavedLoader] = {  # kind of a saved encoder: its loader
@@ -147,4 +161,5 @@ SAVED_LOADERS: dict[str, SavedLoader] = {  # kind of a saved encoder: its loader
     "features": load_saved_precomputed_features,
     "onnx": load_saved_onnx_encoder,
     "timm": load_saved_timm_encoder,
+    "transformers": load_saved_transformers_encoder,
 }

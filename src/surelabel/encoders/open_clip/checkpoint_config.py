@@ -1,5 +1,6 @@
 """Read and check the configuration file of an open_clip checkpoint."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from surelabel.errors import ConfigError, DataError
 from surelabel.file_readers import quote_of_file
 
 CONFIG_KEYS = ("model_cfg", "preprocess_cfg")
+OPEN_CLIP_DEFAULTS = {"interpolation": "bicubic", "resize_mode": "shortest"}
 PREPROCESS_KEYS = ("fill_color", "interpolation", "mean", "mode", "resize_mode", "size", "std")
 
 
@@ -21,7 +23,7 @@ def read_open_clip_checkpoint_config(file: Path) -> tuple[dict[str, Any], dict[s
         file: ``open_clip_config.json`` of the checkpoint.
 
     Returns:
-        The ``model_cfg``, and the ``preprocess_cfg`` without the image size.
+        The ``model_cfg``, and the complete ``preprocess_cfg`` without the image size.
 
     Raises:
         DataError: If the file is missing or damaged.
@@ -33,13 +35,17 @@ def read_open_clip_checkpoint_config(file: Path) -> tuple[dict[str, Any], dict[s
     for tower in ("vision_cfg", "text_cfg"):
         _require_open_clip_checkpoint_object(model_cfg, tower, file)
     check_open_clip_architecture_settings(model_cfg, str(file))
-    preprocess_cfg = content.get("preprocess_cfg", {})
-    check_open_clip_preprocess_config(preprocess_cfg, str(file))
+    preprocess_cfg = complete_open_clip_preprocess_config(
+        content.get("preprocess_cfg", {}), str(file)
+    )
     return model_cfg, {key: value for key, value in preprocess_cfg.items() if key != "size"}
 
 
-def check_open_clip_preprocess_config(settings: Any, source: str) -> None:
-    """Check that the preprocessing settings of a file are complete, known and valid.
+def complete_open_clip_preprocess_config(settings: Any, source: str) -> dict[str, Any]:
+    """Return the preprocessing settings of a file with the defaults of open_clip.
+
+    If ``mean`` and ``std`` are given, a missing ``interpolation`` is ``bicubic``, and a missing
+    ``resize_mode`` is ``shortest``, with a warning. Other settings have no defaults.
 
     Args:
         settings: Preprocessing settings, the ``preprocess_cfg`` of open_clip.
@@ -48,8 +54,18 @@ def check_open_clip_preprocess_config(settings: Any, source: str) -> None:
     Raises:
         ConfigError: If a setting is missing, unknown or invalid.
     """
+    given = dict(settings) if isinstance(settings, Mapping) else {}
+    missing = [key for key in OPEN_CLIP_DEFAULTS if given.get(key) is None]
+    if missing and given.get("mean") is not None and given.get("std") is not None:
+        settings = given = {**given, **{key: OPEN_CLIP_DEFAULTS[key] for key in missing}}
+        warnings.warn(
+            f"preprocess_cfg in {source} contains no {' and no '.join(missing)}; the default of "
+            f"open_clip is used: {', '.join(OPEN_CLIP_DEFAULTS[key] for key in missing)}.",
+            stacklevel=2,
+        )
     check_preprocess_cfg(settings, source)
     _check_open_clip_checkpoint_keys(settings, PREPROCESS_KEYS, f"preprocess_cfg in {source}")
+    return given
 
 
 def _check_open_clip_checkpoint_keys(

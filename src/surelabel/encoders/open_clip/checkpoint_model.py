@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -48,7 +49,8 @@ def load_open_clip_checkpoint_model(
     Args:
         name: Model name of the encoder, for error messages.
         model_cfg: Settings of the architecture, the ``model_cfg`` of open_clip.
-        weights: ``.safetensors`` file, or ``.pt`` file that contains only tensors.
+        weights: ``.safetensors`` file, or a pickle (``.pt``, ``.pth`` or ``.bin``) that contains
+            only tensors. A pickle is read with ``torch.load(weights_only=True)``.
         text_config: Configuration of a text tower of transformers. If None, the model has no such
             text tower.
 
@@ -67,22 +69,40 @@ def load_open_clip_checkpoint_model(
                 open_clip.load_checkpoint(model, str(weights), weights_only=True)
                 return model
         except LOADING_ERRORS as error:
-            raise open_clip_checkpoint_error(name, error) from error
+            raise _open_clip_weights_error(name, weights, error) from error
     raise DataError(
         f"{name} must contain all weights of its architecture, {n_values} values; {weights} has "
         f"{n_stored} values. Use the architecture of these weights."
     )
 
 
-def open_clip_checkpoint_error(name: str, error: Exception) -> DataError:
-    """Return the error for a checkpoint that open_clip or transformers cannot load."""
+def _open_clip_weights_error(name: str, weights: Path, error: Exception) -> DataError:
+    """Return the error for weights that open_clip cannot load."""
     reason = " ".join(str(error).split())[:300]
     if "weights_only" in str(error):  # the advice of PyTorch would run the code of the file
-        reason = "the file contains objects other than tensors"
+        unsupported = re.search(r"(?:GLOBAL|class) ([\w.]+)", str(error))
+        objects = f" ({unsupported.group(1)})" if unsupported else ""
+        return DataError(
+            f"{weights} must contain only tensors; it contains other objects{objects}, which are "
+            "not loaded, because loading them can run the code of the file. If you trust its "
+            f"source, convert the file once: {_safetensors_conversion_command(weights)} Then load "
+            "the new file, which local-dir:FOLDER prefers, or give ARCHITECTURE/FILE.safetensors."
+        )
     return DataError(
-        f"{name} must contain a tokenizer and all weights of its architecture; loading failed "
-        f"({type(error).__name__}: {reason}). Copy the checkpoint again, or convert its "
-        "weights to safetensors."
+        f"{name} must contain all weights of its architecture; loading {weights.name} failed "
+        f"({type(error).__name__}: {reason}). Copy the checkpoint again, or use the architecture "
+        "of these weights."
+    )
+
+
+def _safetensors_conversion_command(weights: Path) -> str:
+    """Return the command that converts a pickle of weights to a safetensors file beside it."""
+    return (
+        'python -c "import torch, safetensors.torch; '
+        f"d = torch.load({str(weights)!r}, map_location='cpu', weights_only=False); "
+        "d = d.state_dict() if hasattr(d, 'state_dict') else d.get('state_dict', d); "
+        "safetensors.torch.save_file({k: v.clone().contiguous() for k, v in d.items() if "
+        f'torch.is_tensor(v)}}, {str(weights.with_suffix(".safetensors"))!r})".'
     )
 
 

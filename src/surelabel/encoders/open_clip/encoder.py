@@ -24,6 +24,7 @@ from surelabel.encoders.loading.finetuned_weights import (
     encoder_name_for_finetuned_weights,
     load_finetuned_weights,
 )
+from surelabel.encoders.loading.licenses import write_encoder_model_card
 from surelabel.encoders.loading.weights_fingerprint import weights_fingerprint
 from surelabel.encoders.open_clip.hugging_face_texts import TEXT_CONFIG_FILE
 from surelabel.encoders.prompts.templates import check_prompt_templates
@@ -42,10 +43,11 @@ from surelabel.encoders.towers.trainable_blocks import TrainableLastBlocks
 from surelabel.encoders.towers.trunk import trunk_features, trunk_token_width
 from surelabel.errors import ConfigError
 from surelabel.files import atomic_folder
-from surelabel.records import Features
+from surelabel.records import EncoderLicense, Features
 
 TEXT_BATCH = 256
 DENSE_SIDE = 256  # pixels; a ResNet has 8 by 8 positions at this size
+UNKNOWN_LICENSE = EncoderLicense()
 CONFIG_FILE, WEIGHTS_FILE = "open_clip_config.json", "open_clip_model.safetensors"
 
 
@@ -100,6 +102,7 @@ class OpenClipEncoder:
         preprocess_cfg: Preprocessing settings, the ``preprocess_cfg`` of open_clip.
         training_info: Information about the training data of an embedded encoder. If None, the
             weights of the encoder are not part of the package.
+        license: License of the weights.
     """
 
     def __init__(
@@ -111,10 +114,12 @@ class OpenClipEncoder:
         config: Mapping[str, Any],
         preprocess_cfg: Mapping[str, Any],
         training_info: TrainingInfo | None = None,
+        license: EncoderLicense = UNKNOWN_LICENSE,
     ):
         self.model: Any = model.eval().requires_grad_(False)
         self.tokenizer = tokenizer
         self.name, self.config, self.training_info = name, config, training_info
+        self.license = license
         self.preprocess = ImagePreprocessor(preprocess_cfg)
         self.preprocess_cfg = self.preprocess.settings
         self.fingerprint = weights_fingerprint(
@@ -123,6 +128,8 @@ class OpenClipEncoder:
         self.width = int(config["embed_dim"])
         log_scale = model.get_parameter("logit_scale")
         self.scale, self.device = float(log_scale.exp()), log_scale.device
+        logit_bias = dict(model.named_parameters()).get("logit_bias")
+        self.logit_bias = None if logit_bias is None else float(logit_bias)
         self.training_domain = training_info.training_domain if training_info else ""
         self._resized: dict[int, OpenClipEncoder] = {}  # by image size
 
@@ -376,6 +383,7 @@ class OpenClipEncoder:
             config=config,
             preprocess_cfg={**self.preprocess_cfg, "size": [size, size]},
             training_info=self.training_info,
+            license=self.license,
         )
         return resized.with_ood_detector(None)
 
@@ -471,6 +479,7 @@ class OpenClipEncoder:
             name=encoder_name_for_finetuned_weights(self.name),
             config=self.config,
             preprocess_cfg=self.preprocess_cfg,
+            license=self.license,
         )
 
     def save(self, folder: Path) -> None:
@@ -498,6 +507,7 @@ class OpenClipEncoder:
             if isinstance(text_tower, HFTextEncoder):
                 text_config = text_tower.config.to_json_string()
                 (new / TEXT_CONFIG_FILE).write_text(text_config, encoding="utf-8")
+            write_encoder_model_card(new, self.name, self.license)
 
     @property
     def _blank_image(self) -> Tensor:

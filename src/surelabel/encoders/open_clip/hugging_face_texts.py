@@ -33,6 +33,7 @@ VOCABULARY_FILES = (
     "vocab.json",
     "vocab.txt",
 )
+SENTENCEPIECE_FILES = ("sentencepiece.bpe.model", "spiece.model", "tokenizer.model")
 TOKENIZER_FILES = (
     *VOCABULARY_FILES,
     *TOKENIZER_SETTINGS_FILES,
@@ -63,8 +64,8 @@ legacy legacy_behaviour local_files_only max_len max_length model_input_names mo
 model_specific_special_tokens name_or_path never_split pad_to_multiple_of pad_token_type_id
 padding_side processor_class remove_space spaces_between_special_tokens special_tokens_map_file
 split_special_tokens src_lang stride strip_accents tgt_lang tokenize_chinese_chars
-tokenizer_class trim_offsets truncation_side truncation_strategy use_fast vocab_size
-wordpieces_prefix
+token_type_ids_pattern tokenizer_class trim_offsets truncation_side truncation_strategy use_fast
+vocab_size wordpieces_prefix
 """
 TOKENIZER_CONFIG_KEYS = frozenset(TOKENIZER_CONFIG_WORDS.split())
 
@@ -81,7 +82,7 @@ def hugging_face_tokenizer(folder: Path, text_cfg: Mapping[str, Any]) -> HFToken
         ConfigError: If ``tokenizer_config.json`` or ``special_tokens_map.json`` contains a key that
             is not in ``TOKENIZER_CONFIG_KEYS``.
     """
-    _check_hugging_face_tokenizer_folder(folder)
+    check_hugging_face_tokenizer_folder(folder)
     return HFTokenizer(
         str(folder),
         context_length=text_cfg.get("context_length", DEFAULT_CONTEXT_LENGTH),
@@ -171,7 +172,27 @@ def check_hugging_face_package(name: str, text_cfg: Mapping[str, Any]) -> None:
     if is_needed and importlib.util.find_spec("transformers") is None:
         raise MissingPart(
             f"The text tower of {name} needs the package transformers, which is not installed. "
-            "Run pip install transformers."
+            "Run pip install 'surelabel[texts]'."
+        )
+
+
+def check_sentencepiece_package(name: str, folder: Path) -> None:
+    """Check that sentencepiece is installed if a tokenizer has no ``tokenizer.json``.
+
+    Args:
+        name: Model name of the encoder, for the error message.
+        folder: Folder of the tokenizer.
+
+    Raises:
+        MissingPart: If the only vocabulary is a SentencePiece model, and the package is not
+            installed.
+    """
+    files = [file for file in SENTENCEPIECE_FILES if (folder / file).exists()]
+    is_needed = files and not (folder / "tokenizer.json").exists()
+    if is_needed and importlib.util.find_spec("sentencepiece") is None:
+        raise MissingPart(
+            f"The tokenizer of {name} is the SentencePiece model {files[0]}, which needs the "
+            "package sentencepiece. It is not installed. Run pip install sentencepiece."
         )
 
 
@@ -185,7 +206,7 @@ def _largest_text_config_number(key: str) -> int:
     return MAX_LAYERS if "layers" in key else MAX_VOCABULARY
 
 
-def _check_hugging_face_tokenizer_folder(folder: Path) -> None:
+def check_hugging_face_tokenizer_folder(folder: Path) -> None:
     """Check the files of a tokenizer, and the keys of its settings.
 
     Raises:

@@ -8,12 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from surelabel.encoders.towers.text_tower import (
-    END_TOKEN_POOLING,
-    text_token_mask,
-    text_tower,
-)
+from surelabel.encoders.towers.text_tower import END_TOKEN_POOLING, text_tower
 from surelabel.errors import ConfigError, InputError
+from surelabel.label_aliases import split_label_aliases
 
 SENTENCES_PER_CHUNK = 128  # whose activations are in memory at once; 1.3 GB for ViT-B-16
 
@@ -52,7 +49,9 @@ class ContextPromptTextEncoder:
         section 3.2, with the label at the end.
 
     Differs:
-        The authors run all 77 positions of the tower. The removed positions have no effect.
+        The authors run all 77 positions of the tower. The removed positions have no effect. If a
+        tokenizer has other tokens for a word at the beginning of a text (SigLIP 2), the label has
+        the tokens of the beginning.
     """
 
     def __init__(self, model: Any, tokenizer: Any, names: Sequence[str], *, length: int):
@@ -64,7 +63,7 @@ class ContextPromptTextEncoder:
         self._tower = tower = text_tower(model)
         self._model, self._tokenizer, self.length = model, tokenizer, length
         self.width = int(tower.transformer.width)
-        spellings = [name.split("|") for name in names]
+        spellings = [split_label_aliases(name) for name in names]
         sentences = [f"{spelling.strip()}." for group in spellings for spelling in group]
         self._label = torch.tensor([i for i, group in enumerate(spellings) for _ in group])
         self._n_labels = len(spellings)
@@ -135,7 +134,7 @@ class ContextPromptTextEncoder:
         """
         device = self._tower.positional_embedding.device
         tokens, empty = self._tokenizer([words, ""]).to(device)
-        n_tokens, n_empty = text_token_mask(torch.stack([tokens, empty])).sum(dim=1).tolist()
+        n_tokens, n_empty = self._tower.token_mask(torch.stack([tokens, empty])).sum(1).tolist()
         start = self._n_start_tokens()
         words_tokens = tokens[start : start + n_tokens - n_empty]
         embeddings: Tensor = self._tower.token_embedding(words_tokens)
@@ -153,7 +152,7 @@ class ContextPromptTextEncoder:
             ConfigError: If the context and a label together are longer than the tower allows.
         """
         limit = tokens.shape[1]
-        lengths = text_token_mask(tokens).sum(dim=1).tolist()
+        lengths = self._tower.token_mask(tokens).sum(dim=1).tolist()
         longest = max(range(len(lengths)), key=lengths.__getitem__, default=None)
         if longest is not None and lengths[longest] + self.length > limit:
             room = limit - lengths[longest]  # 0 if the tokenizer cuts the label off

@@ -11,6 +11,7 @@ from surelabel.encoders.prompts.templates import check_prompt_templates
 from surelabel.encoders.towers.prompt_tokens import prompt_tokens_per_layer
 from surelabel.encoders.towers.text_tower import causal_attention_mask, causal_text_tower
 from surelabel.errors import ConfigError
+from surelabel.label_aliases import split_label_aliases
 
 TEXT_BATCH = 256
 
@@ -71,7 +72,7 @@ class DeepPromptTextEncoder:
             int(tower.transformer.width),
         )
         self._layers = layers[-self.depth :]
-        spellings = [name.split("|") for name in names]
+        spellings = [split_label_aliases(name) for name in names]
         sentences = _deep_prompt_sentences(spellings, templates)
         tokens = tokenizer(sentences).to(tower.positional_embedding.device)
         self._n_spellings = torch.tensor([len(group) for group in spellings])

@@ -11,7 +11,6 @@ from surelabel.encoders.towers.text_tower import (
     END_TOKEN_POOLING,
     causal_attention_mask,
     causal_text_tower,
-    text_token_mask,
     text_tower,
 )
 from surelabel.records import Features
@@ -42,7 +41,7 @@ def sentence_token_features(model: Any, tokens: Tensor) -> Features:
         arXiv:2211.12739, section 3.3.
     """
     tower = text_tower(model)
-    mask = text_token_mask(tokens)
+    mask = tower.token_mask(tokens)
     length = int(mask.sum(dim=1).max()) if len(tokens) else 0
     if tower.is_causal and tower.pool in END_TOKEN_POOLING:
         tokens = tokens[:, :length]  # tokens after the end token have no effect

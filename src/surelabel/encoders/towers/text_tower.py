@@ -73,6 +73,20 @@ class TextTower:
         positions: Tensor = is_end.argmax(dim=-1)
         return positions
 
+    def token_mask(self, tokens: Tensor) -> Tensor:
+        """Return True for the tokens of each sentence with its start and end token, ``(s, k)``.
+
+        If the id of the end token is known, all tokens after it are padding. Otherwise, padding is
+        found as in :func:`text_token_mask`.
+
+        Args:
+            tokens: Token ids, ``(s, k)``.
+        """
+        if self.end_token_id is None:
+            return text_token_mask(tokens)
+        positions = torch.arange(tokens.shape[1], device=tokens.device)
+        return positions <= self.end_positions(tokens)[:, None]
+
     def attention_mask(self, embeddings: Tensor) -> Tensor | None:
         """Return the additive attention mask of embeddings ``(s, k, w)``, ``(k, k)``.
 

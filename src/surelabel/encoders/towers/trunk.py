@@ -31,7 +31,8 @@ def trunk_features(visual: Any, pixels: Tensor) -> Features:
         ``p`` tokens of width ``w`` in row-major order.
 
     Raises:
-        ConfigError: If the tower has neither a feature map nor a grid of patch tokens.
+        ConfigError: If the tower has neither a feature map nor a grid of patch tokens, or pools
+            with learned queries.
 
     Source:
         TailorCLIP, arXiv:2606.11626: the tokens are the input of the student network in the
@@ -44,6 +45,12 @@ def trunk_features(visual: Any, pixels: Tensor) -> Features:
             feature_map_to_trunk_tokens(outputs["image_intermediates"][-1]),
         )
     if isinstance(visual, VisionTransformer):
+        if visual.attn_pool is not None:
+            raise ConfigError(
+                "Trunk tokens need a ViT that pools the class token or the mean of the patches; "
+                "got a ViT that pools with learned queries, as in CoCa. Use a method that needs "
+                "only the pooled vector, or another encoder."
+            )
         outputs = visual.forward_intermediates(
             pixels, indices=1, normalize_intermediates=True, output_fmt="NLC"
         )

@@ -1,0 +1,57 @@
+"""Messages of the log of this package as status lines of a command."""
+
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+
+IMPORT_STATUS = "Importing torch and open_clip"  # takes seconds
+
+
+class _StatusLineHandler(logging.Handler):
+    def __init__(self, print_status: Callable[[str], None]):
+        super().__init__(logging.INFO)
+        self._print_status = print_status
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print the message of a record."""
+        self._print_status(record.getMessage())
+
+
+@contextmanager
+def print_log_as_terminal_status(
+    print_status: Callable[[str], None], *, quiet: bool
+) -> Iterator[None]:
+    """Print the messages of the package about downloads, weights and texts as status lines.
+
+    Args:
+        print_status: Function that prints a status line.
+        quiet: If True, the level of the log is ERROR, so that downloads show no progress either.
+    """
+    logger, handler = logging.getLogger("surelabel"), _StatusLineHandler(print_status)
+    level = logger.level
+    logger.setLevel(logging.ERROR if quiet else logging.INFO)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+def print_import_status(ctx: click.Context, _: click.Parameter, quiet: bool) -> bool:
+    """Print that torch is imported, for a command with a model, unless ``quiet`` is True.
+
+    Args:
+        ctx: Context of the command.
+        quiet: Value of the option ``--quiet``.
+
+    Returns:
+        The value of the option.
+    """
+    has_model = any(parameter.name == "model" for parameter in ctx.command.params)
+    if has_model and not (quiet or ctx.resilient_parsing or "torch" in sys.modules):
+        click.echo(IMPORT_STATUS, err=True)
+    return quiet

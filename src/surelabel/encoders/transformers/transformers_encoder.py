@@ -1,0 +1,348 @@
+"""Encode images and texts with dual encoders of transformers, such as SigLIP 2 and TIPSv2."""
+
+import copy
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+import torch.nn.functional as F
+from PIL import Image
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from surelabel.encoders.image_inputs.preprocessing import ImagePreprocessor
+from surelabel.encoders.image_only.image_only import BaseImageOnlyEncoder
+from surelabel.encoders.interface import Encoder
+from surelabel.encoders.loading.encoder_manifest import write_encoder_manifest
+from surelabel.encoders.loading.finetuned_weights import (
+    encoder_name_for_finetuned_weights,
+    load_finetuned_weights,
+)
+from surelabel.encoders.loading.licenses import (
+    model_card_license,
+    write_encoder_model_card,
+)
+from surelabel.encoders.loading.weights_fingerprint import weights_fingerprint
+from surelabel.encoders.open_clip.hugging_face_texts import check_hugging_face_tokenizer_folder
+from surelabel.encoders.prompts.templates import check_prompt_templates
+from surelabel.encoders.transformers.image_processor import (
+    PROCESSOR_FILES,
+    image_processor_settings,
+    read_transformers_image_processor,
+)
+from surelabel.encoders.transformers.model import (
+    WEIGHTS_FILE,
+    load_transformers_model,
+    load_transformers_tokenizer,
+)
+from surelabel.encoders.transformers.model_config import (
+    CONFIG_FILE,
+    read_transformers_model_config,
+)
+from surelabel.encoders.transformers.model_files import (
+    PREFIX,
+    TransformersModelFiles,
+    check_transformers_package,
+    transformers_folder_files,
+    transformers_model_files,
+)
+from surelabel.encoders.transformers.naflex import NaflexPreprocessor
+from surelabel.encoders.transformers.patches import transformers_patch_vectors
+from surelabel.errors import ConfigError
+from surelabel.files import atomic_folder
+from surelabel.records import EncoderLicense, Features
+
+TEXT_BATCH = 256
+TEXT_INPUTS = ("input_ids", "attention_mask")
+UNKNOWN_LICENSE = EncoderLicense()
+_log = logging.getLogger(__name__)
+
+
+class TransformersImageTower(nn.Module):
+    """Network that maps preprocessed images to vectors in the joint space, without normalization.
+
+    Args:
+        model: Dual encoder of transformers.
+        preprocess: Preprocessing of the images.
+    """
+
+    def __init__(self, model: Any, preprocess: ImagePreprocessor | NaflexPreprocessor):
+        super().__init__()
+        self.vision_model = model.vision_model
+        self.projection = getattr(model, "visual_projection", nn.Identity())
+        self._preprocess = preprocess
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Return vectors ``(n, d)`` of preprocessed images."""
+        if isinstance(self._preprocess, NaflexPreprocessor):
+            outputs = self.vision_model(**self._preprocess.unpack(pixels)._asdict())
+        else:
+            outputs = self.vision_model(pixel_values=self._preprocess.check_pixels(pixels))
+        vectors: Tensor = self.projection(outputs.pooler_output)
+        return vectors
+
+
+class TransformersEncoder(BaseImageOnlyEncoder):
+    """A frozen dual encoder of transformers.
+
+    Args:
+        model: Model of transformers. The constructor sets it to evaluation mode and freezes its
+            parameters.
+        tokenizer: Tokenizer of transformers.
+        preprocess: Function that converts an upright RGB image to a tensor.
+        name: Model name that was used to load the encoder.
+        settings: Checked settings of :func:`read_transformers_model_config`.
+        license: License of the weights.
+
+    Attributes:
+        logit_bias: Bias of the logits in contrastive training. If None, the model has no bias.
+    """
+
+    preprocess: ImagePreprocessor | NaflexPreprocessor
+
+    def __init__(
+        self,
+        model: nn.Module,
+        tokenizer: Any,
+        preprocess: ImagePreprocessor | NaflexPreprocessor,
+        *,
+        name: str,
+        settings: Mapping[str, Any],
+        license: EncoderLicense = UNKNOWN_LICENSE,
+    ):
+        super().__init__(name)
+        self.model: Any = model.eval().requires_grad_(False)
+        self.license = license
+        self.tokenizer, self.preprocess, self.settings = tokenizer, preprocess, settings
+        self.preprocess_cfg = preprocess.settings
+        self.patch_kinds = () if isinstance(preprocess, NaflexPreprocessor) else ("patches",)
+        self.fingerprint = weights_fingerprint(
+            model.state_dict(), config=settings, preprocess_cfg=self.preprocess_cfg
+        )
+        self.device = next(model.parameters()).device
+        parameters = dict(model.named_parameters())
+        temperature, bias = parameters.get("temperature"), parameters.get("logit_bias")
+        scale = 1 / temperature if temperature is not None else parameters["logit_scale"].exp()
+        self.scale = float(scale)
+        self.logit_bias = None if bias is None else float(bias)
+        self._image_tower = TransformersImageTower(self.model, preprocess)
+        blank = preprocess(Image.new("RGB", (32, 32)))[None]
+        self.width = self.encode_images(blank).pooled.shape[1]
+
+    @torch.no_grad()
+    def encode_images(self, pixels: Tensor) -> Features:
+        """Return ``pooled`` unit vectors of preprocessed images, the output of ``preprocess``."""
+        return Features(pooled=F.normalize(self._image_tower(pixels.to(self.device)), dim=-1))
+
+    @torch.no_grad()
+    def encode_patches(self, pixels: Tensor) -> Features:
+        """Return unit vectors of images, ``pooled``, and plain patch vectors, ``patches``.
+
+        Plain patch vectors are defined in :func:`transformers_patch_vectors`.
+
+        Raises:
+            ConfigError: If the patch grids of the images differ, as in SigLIP 2 NaFlex.
+        """
+        pixels = pixels.to(self.device)
+        pooled, patches, grid = transformers_patch_vectors(self.model, pixels, self.name)
+        return Features(
+            F.normalize(pooled, dim=-1), patches=F.normalize(patches, dim=-1), grid=grid
+        )
+
+    def supports(self, kind: str) -> bool:
+        """Return True if the encoder can compute the features ``kind``."""
+        return kind in ("images", *self.patch_kinds)
+
+    @property
+    def n_image_parameters(self) -> int:
+        """Return the number of parameters of the image tower."""
+        return sum(parameter.numel() for parameter in self._image_tower.parameters())
+
+    @property
+    def input_side(self) -> int:
+        """Return the side to which images can be reduced before preprocessing, in pixels."""
+        return self.preprocess.input_side
+
+    @property
+    def crop_mode(self) -> str:
+        """Return the crop mode of the preprocessing: ``squash`` or ``center``."""
+        return self.preprocess.crop_mode
+
+    @torch.no_grad()
+    def encode_labels(self, names: Sequence[str], templates: Sequence[str]) -> Tensor:
+        """Return one unit vector for each of ``c`` labels, ``(c, d)``.
+
+        The vector of a label is the normalized mean of the unit vectors over the prompt templates.
+
+        Args:
+            names: The labels to encode.
+            templates: Prompt templates, each with one ``{}``.
+
+        Raises:
+            ConfigError: If a template does not contain exactly one ``{}``.
+        """
+        check_prompt_templates(tuple(templates))
+        sentences = [template.replace("{}", name) for name in names for template in templates]
+        vectors = self.encode_sentences(sentences).unflatten(0, (len(names), len(templates)))
+        return F.normalize(vectors.mean(dim=1), dim=-1)
+
+    @torch.no_grad()
+    def encode_sentences(self, sentences: Sequence[str]) -> Tensor:
+        """Return one unit vector for each of ``s`` sentences, ``(s, d)``.
+
+        Sentences are padded to the context length of the text tower, as in training, and longer
+        sentences are cut.
+        """
+        vectors = [torch.zeros(0, self.width, device=self.device)]
+        for start in range(0, len(sentences), TEXT_BATCH):
+            tokens = self.tokenizer(
+                list(sentences[start : start + TEXT_BATCH]),
+                padding="max_length",
+                truncation=True,
+                max_length=self._context_length,
+                return_tensors="pt",
+            )
+            inputs = {key: tokens[key].to(self.device) for key in TEXT_INPUTS if key in tokens}
+            pooled = self.model.get_text_features(**inputs).pooler_output
+            vectors.append(F.normalize(pooled, dim=-1))
+        return torch.cat(vectors)
+
+    def count_cut_tokens(self, sentences: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each sentence beyond the context of the text tower."""
+        lengths = (len(self.tokenizer(sentence)["input_ids"]) for sentence in sentences)
+        return [max(0, length - self._context_length) for length in lengths]
+
+    def trainable_network(self) -> nn.Module:
+        """Return a trainable copy of the image tower, which maps pixels to ``(n, d)``.
+
+        The output of the copy is not normalized. The copy is in evaluation mode, and all
+        parameters of the copy require gradients. Training the copy does not change this encoder.
+        """
+        return copy.deepcopy(self._image_tower).requires_grad_(True)
+
+    def with_network(self, network: nn.Module) -> Encoder:
+        """Return a frozen encoder with the image tower ``network``.
+
+        Args:
+            network: Module that ``trainable_network()`` returned, after training.
+
+        Raises:
+            InputError: If ``network`` has another architecture.
+        """
+        model = copy.deepcopy(self.model)
+        tower = TransformersImageTower(model, self.preprocess)  # shares the weights of the model
+        load_finetuned_weights(tower, network, self.name)
+        return TransformersEncoder(
+            model,
+            self.tokenizer,
+            self.preprocess,
+            name=encoder_name_for_finetuned_weights(self.name),
+            settings=self.settings,
+            license=self.license,
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write the encoder to a folder.
+
+        The model name ``local-dir:FOLDER`` loads the encoder from this folder without a network
+        connection.
+
+        Raises:
+            DataError: If the folder cannot be written.
+        """
+        with atomic_folder(folder) as new:
+            (new / CONFIG_FILE).write_text(json.dumps(self.settings, indent=2) + "\n")
+            processor = image_processor_settings(self.preprocess)
+            (new / PROCESSOR_FILES[0]).write_text(json.dumps(processor, indent=2) + "\n")
+            state = self.model.state_dict()
+            weights = {key: tensor.cpu().clone().contiguous() for key, tensor in state.items()}
+            save_file(weights, new / WEIGHTS_FILE, metadata={"format": "pt"})
+            self.tokenizer.save_pretrained(new)
+            write_encoder_model_card(new, self.name, self.license)
+            kind = self.settings["model_type"]
+            write_encoder_manifest(new, "transformers", kind, self.fingerprint, name=self.name)
+
+    @property
+    def _context_length(self) -> int:
+        return int(self.model.config.text_config.max_position_embeddings)
+
+    def _raise_no_patches(self) -> NoReturn:
+        raise ConfigError(
+            f"{self.name} computes no self-aware patch vectors. Use plain patches, or an encoder "
+            "of open_clip, such as ViT-B-16/openai."
+        )
+
+    def _raise_no_blocks(self) -> NoReturn:
+        raise ConfigError(
+            f"Running single blocks needs a tower of open_clip; {self.name} is a model of "
+            "transformers. Use tiny-vit or ViT-B-16/openai."
+        )
+
+    def _raise_no_text_tower(self) -> NoReturn:
+        raise ConfigError(
+            f"Token vectors and learned prompts need a text tower of open_clip; {self.name} is a "
+            "model of transformers. Use a method that needs only vectors of labels, or an encoder "
+            "of open_clip, such as ViT-B-16/openai."
+        )
+
+
+def transformers_encoder(source: str, device: str) -> TransformersEncoder:
+    """Load a dual encoder of transformers.
+
+    No code of the model is run, and only safetensors weights are read.
+
+    Args:
+        source: Folder of the model, or name of a repository on the Hugging Face hub,
+            ``owner/name``. The model must be CLIP, MetaCLIP 2, SigLIP, SigLIP 2 or TIPSv2.
+        device: Device of the encoder, such as ``cpu`` or ``cuda``.
+
+    Raises:
+        DataError: If a file is missing or damaged, belongs to another model, or cannot be
+            downloaded.
+        ConfigError: If the kind of model or a setting is not supported.
+        MissingPart: If transformers, or a package of the tokenizer, is not installed.
+    """
+    name = f"{PREFIX}{source}"
+    check_transformers_package(name)
+    return _build_transformers_encoder(name, transformers_model_files(source), device)
+
+
+def load_saved_transformers_encoder(
+    folder: Path, manifest: Mapping[str, Any], device: str
+) -> TransformersEncoder:
+    """Load an encoder from a folder that was written by ``save``.
+
+    Args:
+        folder: Folder of the saved encoder.
+        manifest: Content of the manifest, with the keys ``transformers`` and ``name``.
+        device: Device of the encoder, such as ``cpu`` or ``cuda``.
+
+    Raises:
+        DataError: If a file is missing or damaged, or belongs to another model.
+        ConfigError: If a setting is not supported.
+        MissingPart: If transformers, or a package of the tokenizer, is not installed.
+    """
+    name = str(manifest.get("name", f"{PREFIX}{folder}"))
+    check_transformers_package(name)
+    return _build_transformers_encoder(name, transformers_folder_files(folder), device)
+
+
+def _build_transformers_encoder(
+    name: str, files: TransformersModelFiles, device: str
+) -> TransformersEncoder:
+    settings = read_transformers_model_config(files.config)
+    preprocess = read_transformers_image_processor(files.image_processor, settings["model_type"])
+    check_hugging_face_tokenizer_folder(files.tokenizer_folder)
+    tokenizer = load_transformers_tokenizer(name, files.tokenizer_folder)
+    _log.info(
+        "Loading the weights of %s (%s MB)", name, f"{files.weights.stat().st_size / 1e6:,.1f}"
+    )
+    model = load_transformers_model(name, settings, files.weights)
+    license = model_card_license(files.model_card, "its model card")
+    _log.info("License of %s: %s", name, license)
+    return TransformersEncoder(
+        model.to(device), tokenizer, preprocess, name=name, settings=settings, license=license
+    )

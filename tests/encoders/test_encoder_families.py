@@ -1,0 +1,159 @@
+"""Each encoder family of open_clip as a small checkpoint: what works, and what is refused."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import open_clip
+import pytest
+import torch
+import torch.nn.functional as F
+from open_clip.tokenizer import SimpleTokenizer
+
+from surelabel.encoders import load_encoder
+from surelabel.encoders.interface import ENCODER_METHODS
+
+sys.path.append(str(Path(__file__).parent))
+
+from family_encoders import (
+    DERIVED,
+    FAMILIES,
+    FEATURES,
+    MEMBERS,
+    TEMPLATES,
+    clip_tokenizer,
+    feature_support,
+    small_encoder,
+)
+
+RESULTS = Path(__file__).parents[2] / "docs" / "encoder_families.json"
+SENTENCES = ["a photo of a dog", "the red cat in the sofa"]
+# timm resizes the relative positions of Swin with deprecated functions of torch
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:torch.searchsorted:UserWarning"),
+    pytest.mark.filterwarnings("ignore:Using a non-tuple sequence:UserWarning"),
+]
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def family(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def original(family, tmp_path_factory):
+    """A small encoder of the family that was never saved."""
+    return small_encoder(family, tmp_path_factory.mktemp("tokenizer"))
+
+
+@pytest.fixture(scope="module")
+def encoder(original, tmp_path_factory):
+    """The same encoder, saved and loaded without a network connection."""
+    folder = tmp_path_factory.mktemp("family") / "saved"
+    original.save(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("surelabel.encoders.open_clip.checkpoints.SimpleTokenizer", clip_tokenizer)
+        patch.setattr("socket.socket.connect", refuse_connection)
+        return load_encoder(f"local-dir:{folder}")
+
+
+def refuse_connection(*arguments):
+    raise OSError("the network is off")
+
+
+@pytest.fixture(scope="module")
+def pixels(encoder):
+    torch.manual_seed(1)
+    return torch.randn(2, 3, *encoder.preprocess_cfg["size"])
+
+
+@pytest.fixture(scope="module")
+def results():
+    return json.loads(RESULTS.read_text(encoding="utf-8"))
+
+
+def test_a_family_has_the_features_of_the_table_and_refuses_the_others(encoder, family, results):
+    expected = results["families"][family]["small"]
+    assert feature_support(encoder) == expected, "run benchmarks/encoder_families.py small"
+    assert expected.keys() == FEATURES.keys()
+
+
+def test_image_and_text_vectors_are_those_of_open_clip(encoder, pixels):
+    model, tokenizer = encoder.model, encoder.tokenizer
+    images = F.normalize(model.encode_image(pixels), dim=-1)
+    torch.testing.assert_close(encoder.encode_images(pixels).pooled, images)
+    for method in filter(encoder.supports, ("patches", "self_aware", "attentive", "trunk")):
+        pooled = getattr(encoder, ENCODER_METHODS[method])(pixels).pooled
+        torch.testing.assert_close(pooled, images, atol=1e-5, rtol=0)
+    texts = F.normalize(model.encode_text(tokenizer(SENTENCES)), dim=-1)
+    torch.testing.assert_close(encoder.encode_sentences(SENTENCES), texts)
+    assert not torch.allclose(texts[0], texts[1], atol=1e-3)  # the tower reads the words
+
+
+def test_a_context_of_words_gives_the_vector_of_the_sentence(encoder, family, results):
+    if not results["families"][family]["small"]["context prompts"]:
+        return
+    prompted = encoder.context_prompt_text_encoder(["dog", "red cat"], length=4)
+    tokenizer, n_start = encoder.tokenizer, prompted._n_start_tokens()
+    words = torch.tensor(word_ids(tokenizer, "a photo of a"))
+    rows = [
+        torch.cat([row[:n_start], words, row[n_start:-4]])
+        for row in tokenizer(["dog.", "red cat."])
+    ]
+    expected = F.normalize(encoder.model.encode_text(torch.stack(rows)), dim=-1)
+    context = prompted.embed_words("a photo of a")
+    torch.testing.assert_close(prompted.encode(context), expected, atol=1e-4, rtol=0)
+    if family != "SigLIP 2":  # its tokens of a word differ at the beginning of a text
+        whole = encoder.encode_sentences(["a photo of a dog.", "a photo of a red cat."])
+        torch.testing.assert_close(expected, whole, atol=1e-5, rtol=0)
+
+
+def word_ids(tokenizer, words):
+    """Return the token ids of words without start and end token."""
+    if isinstance(tokenizer, SimpleTokenizer):
+        return tokenizer.encode(words)
+    return tokenizer.tokenizer(words, add_special_tokens=False)["input_ids"]
+
+
+def test_tokens_of_a_sentence_are_those_of_the_tokenizer(encoder, family, results):
+    if not results["families"][family]["small"]["sentence tokens"]:
+        return
+    features = encoder.encode_sentence_tokens(SENTENCES)
+    torch.testing.assert_close(
+        features.pooled, encoder.encode_sentences(SENTENCES), atol=1e-5, rtol=0
+    )
+    padded = encoder.tokenizer([*SENTENCES, ""])
+    is_text = torch.stack([row != padded[-1, -1] for row in padded[:-1]])
+    for mask, row in zip(features.patch_mask, is_text, strict=True):
+        n_padded_with_end_tokens = int(padded[-1, 0] == padded[-1, -1])
+        assert int(mask.sum()) == int(row.sum()) + n_padded_with_end_tokens
+
+
+def test_a_saved_family_is_loaded_with_the_same_vectors(encoder, original, pixels):
+    assert encoder.fingerprint == original.fingerprint
+    assert torch.equal(encoder.encode_images(pixels).pooled, original.encode_images(pixels).pooled)
+    for texts in (["dog", "hot dog"], SENTENCES):
+        vectors = original.encode_labels(texts, TEMPLATES)
+        assert torch.equal(encoder.encode_labels(texts, TEMPLATES), vectors)
+    counts = [e.count_cut_tokens(["dog", "dog " * 200]) for e in (encoder, original)]
+    assert counts[0] == counts[1]
+    assert (counts[0][0], counts[0][1] > 100) == (0, True)
+
+
+def test_every_architecture_of_open_clip_is_in_one_family(results):
+    for architecture in open_clip.list_models():
+        families = [n for n, pattern in MEMBERS.items() if re.fullmatch(pattern, architecture)]
+        assert len(families) + (architecture in DERIVED) == 1, architecture
+    rows = results["families"].values()
+    full = [row["full"]["architecture"] for row in rows if row["full"]]
+    tested = {*full, *(row["architecture"] for row in rows)}
+    untested = {name for row in rows for name in row["untested"]} | {*results["derived"]}
+    assert tested | untested == {*open_clip.list_models()}
+    assert results["open_clip"] == open_clip.__version__
+
+
+def test_a_full_size_model_has_the_features_of_the_small_one(results):
+    rows = {name: row for name, row in results["families"].items() if row["full"]}
+    for name, row in rows.items():
+        assert row["full"]["features"] == row["small"], name
