@@ -2,6 +2,8 @@ import os
 import shutil
 import signal
 import socket
+import sys
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -9,6 +11,10 @@ import pytest
 import torch
 from onnx import TensorProto, helper
 from PIL import Image
+from pillow_heif import from_bytes
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "data"))
+from dng_files import dng_file, jpeg_file
 
 from surelabel.data import collection, open_image
 from surelabel.data.image_memory import image_memory_limit
@@ -70,6 +76,30 @@ def test_times_are_sums_over_images_and_over_passes(encoder, paths, tmp_path, ti
     assert (some.n_cached, some.decode_seconds, some.model_seconds) == (0, 4 * 10, 1000)
     rest = encode_image_files(timed(encoder), given, **options)
     assert (rest.n_cached, rest.decode_seconds, rest.model_seconds) == (4, 8 * 10, 3 * 1000)
+
+
+@pytest.fixture
+def camera_files(paths, tmp_path):
+    """A PNG file, and the same image as a HEIC and as a RAW file."""
+    image = open_image(paths[0], min_side=96)
+    image.save(tmp_path / "image.png")
+    heic = from_bytes("RGB", image.size, image.tobytes())
+    heic.save(tmp_path / "image.heic", quality=95, chroma=444)
+    (tmp_path / "image.dng").write_bytes(dng_file(jpeg_file(image, subsampling=0)))
+    return [str(tmp_path / name) for name in ("image.png", "image.heic", "image.dng")]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_heic_and_raw_images_are_encoded_and_cached(encoder, camera_files, tmp_path, workers):
+    cache = FeatureCache(tmp_path / "cache")
+    first, again = (
+        encode_image_files(encoder, camera_files, cache=cache, workers=workers) for _ in "ab"
+    )
+    assert first.skipped == ()
+    cosines = first.features.pooled @ first.features.pooled[0]
+    assert (cosines > 0.99).all()
+    assert (first.n_cached, again.n_cached) == (0, 3)
+    assert torch.equal(first.features.pooled, again.features.pooled)
 
 
 def test_the_time_to_open_an_unreadable_image_counts_as_decoding(

@@ -15,7 +15,7 @@ from surelabel.encoders.towers.context_prompts import ContextPromptTextEncoder
 from surelabel.encoders.towers.deep_text_prompts import DeepPromptTextEncoder
 from surelabel.encoders.towers.last_blocks import LastBlocks
 from surelabel.encoders.towers.trainable_blocks import TrainableLastBlocks
-from surelabel.records import Features
+from surelabel.records import EncoderLicense, Features
 
 ENCODER_METHODS = {  # kind of features (also the key of the cache): method of the encoder
     "images": "encode_images",
@@ -42,8 +42,12 @@ class Encoder(Protocol):
         width: Dimension ``d`` of the joint embedding space.
         scale: Factor of the cosine similarities in contrastive training, that is, the exponential
             of the learned ``logit_scale``.
+        logit_bias: Bias that is added to the scaled cosines in training with the sigmoid loss, as
+            in SigLIP, so that the sum is a log-odds. If the encoder was trained with another loss,
+            the value is None.
         training_domain: Short description of the training images. If the training images are
             unknown, the description is empty.
+        license: License of the weights.
         device: Device of the encoder.
         preprocess_cfg: Preprocessing settings with the keys of :class:`ImagePreprocessor`, such as
             ``size``, the height and width in pixels.
@@ -63,7 +67,9 @@ class Encoder(Protocol):
     fingerprint: str
     width: int
     scale: float
+    logit_bias: float | None
     training_domain: str
+    license: EncoderLicense
     device: torch.device
     preprocess_cfg: dict[str, Any]
 

@@ -1,5 +1,6 @@
 """Text features of labels, cached on disk by encoder, prompt templates and label."""
 
+import logging
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -9,15 +10,18 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from surelabel.encoders import Encoder
+from surelabel.encoders.image_only.precomputed_features import PrecomputedFeatures
 from surelabel.features.cache import FeatureCache, feature_cache_key_of_text
 
 KIND = "texts"
+MIN_LOGGED_TEXTS = 32  # fewer texts take less than a second
+_log = logging.getLogger(__name__)
 
 
 def add_text_feature_cache(encoder: Encoder, cache: FeatureCache) -> Encoder:
     """Return an encoder that stores label vectors in the cache and reads cached label vectors."""
-    if isinstance(encoder, _TextFeatureCachingEncoder):
-        return encoder
+    if isinstance(encoder, _TextFeatureCachingEncoder | PrecomputedFeatures):
+        return encoder  # precomputed features have no label vectors
     return cast(Encoder, _TextFeatureCachingEncoder(encoder, cache))
 
 
@@ -36,6 +40,9 @@ class _TextFeatureCachingEncoder:
         cached = self._cache.get(self._encoder.fingerprint, KIND, keys.values())
         missing = [name for name, key in keys.items() if key not in cached]
         if missing:
+            n_texts = len(missing) * len(templates)
+            if n_texts >= MIN_LOGGED_TEXTS:
+                _log.info("Encoding %s texts with %s", f"{n_texts:,}", self._encoder.name)
             vectors = self._encoder.encode_labels(missing, templates)
             arrays = vectors.cpu().numpy().astype(np.float16)
             computed = {keys[name]: array for name, array in zip(missing, arrays, strict=True)}

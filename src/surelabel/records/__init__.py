@@ -4,6 +4,11 @@ Axes of arrays: ``n`` images, ``c`` classes, ``d`` feature width, ``w`` tower wi
 ``s`` sentences, ``t`` views.
 """
 
+from surelabel.records.calibration_description import (
+    CalibrationProvenance,
+    calibration_provenance,
+)
+from surelabel.records.encoder_license import EncoderLicense
 from surelabel.records.features import Features, FrozenWords, TrainingStep
 from surelabel.records.images import Images, LabelledFeatures, LabelledImages, SkippedImage
 from surelabel.records.noisy_correspondence import noisy_caption_rows
@@ -19,7 +24,9 @@ from surelabel.records.texts import Captions, LabelledTexts
 
 __all__ = [
     "UNCERTAINTY_KINDS",
+    "CalibrationProvenance",
     "Captions",
+    "EncoderLicense",
     "EncodingStats",
     "Features",
     "FrozenWords",
@@ -35,6 +42,7 @@ __all__ = [
     "RowIndices",
     "SkippedImage",
     "TrainingStep",
+    "calibration_provenance",
     "check_uncertainty_kind",
     "noisy_caption_rows",
 ]

@@ -1,7 +1,7 @@
 """Images with and without labels, and precomputed features with labels."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,8 @@ class LabelledImages:
             targets are stored as 0.
         known: Boolean mask of known targets, ``(n, c)``. If None, all targets except NaN are
             known.
+        reading: How the columns of a table were read, without a full stop. Empty for images of
+            another source.
 
     Raises:
         InputError: If the shapes of ``targets`` and ``known`` do not match the numbers of paths and
@@ -46,6 +48,7 @@ class LabelledImages:
     names: Sequence[str]
     targets: Array
     known: Flags = None  # type: ignore[assignment]  # set in __post_init__
+    reading: str = field(default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:
         targets, known = validate_target_arrays(self.targets, self.known)
@@ -72,7 +75,8 @@ class LabelledFeatures:
     """Precomputed image features with labels, in place of image files.
 
     Attributes:
-        features: Finite, nonzero feature vectors of n images, ``(n, d)``.
+        features: Finite feature vectors of n images, ``(n, d)``. Rows of zeros are only accepted
+            by encoders that do not scale vectors to unit length.
         names: Labels of the c classes, length c.
         targets: Targets in [0, 1], 1 = positive, 0 = negative, NaN = unknown, ``(n, c)``. Unknown
             targets are stored as 0.

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from PIL import Image
 
 from surelabel.encoders import load_encoder
+from surelabel.encoders.image_only.onnx_encoder import onnx_encoder
 from surelabel.errors import ConfigError, DataError
 
 IMAGE = Image.fromarray(np.random.default_rng(2).integers(0, 256, (20, 12, 3), dtype=np.uint8))
@@ -87,7 +88,7 @@ def test_a_setting_that_does_not_fit_is_refused(onnx_file, settings, message):
 
 def test_another_device_than_the_cpu_is_refused(onnx_file):
     with pytest.raises(ConfigError, match=r"device must be cpu for ONNX files; got 'meta'"):
-        load_encoder(f"onnx:{onnx_file()}", device="meta")
+        onnx_encoder(str(onnx_file()), "meta")
 
 
 def test_it_cannot_be_trained(onnx_file):

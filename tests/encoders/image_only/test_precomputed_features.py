@@ -1,7 +1,9 @@
 import json
 
+import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save_file
 
 from surelabel.encoders import TEMPLATES, load_encoder
 from surelabel.errors import ConfigError, DataError
@@ -51,4 +53,69 @@ def test_a_saved_width_that_is_no_number_is_refused(tmp_path):
             load_encoder(f"local-dir:{file.parent}")
     file.write_text(json.dumps({**about, "features": 9}))
     with pytest.raises(DataError, match="got the fingerprint"):
+        load_encoder(f"local-dir:{file.parent}")
+
+
+def test_a_fitted_normalization_is_saved_and_part_of_the_fingerprint(tmp_path):
+    images, texts = np.array([[1.0, 5.0], [3.0, 5.0]]), np.array([[2.0], [4.0], [9.0]])
+    fitted = load_encoder("features:2").fit_normalization(images, texts)
+    fitted.save(tmp_path / "saved")
+    again = load_encoder(f"local-dir:{tmp_path / 'saved'}")
+    assert again.fingerprint == fitted.fingerprint != load_encoder("features:2").fingerprint
+    other = load_encoder("features:2").fit_normalization(images + 1, texts)
+    assert other.fingerprint != fitted.fingerprint
+    assert again.normalization_description == (
+        "images standardized by the statistics of 2 training vectors, 1 of 2 columns constant; "
+        "captions standardized by the statistics of 3 training vectors"
+    )
+    expected = fitted.images.normalize(images + 1)
+    torch.testing.assert_close(again.images.normalize(images + 1), expected)
+    torch.testing.assert_close(again.texts.normalize(texts), fitted.texts.normalize(texts))
+
+
+def test_a_manifest_without_normalization_is_of_0_1_0_and_of_unit_length(tmp_path):
+    load_encoder("features:2").save(tmp_path / "saved")
+    file = tmp_path / "saved" / "surelabel_encoder.json"
+    manifest = json.loads(file.read_text())
+    file.write_text(json.dumps({k: manifest[k] for k in ("features", "fingerprint")}))
+    again = load_encoder(f"local-dir:{file.parent}")
+    assert again.normalization_description == "scaled to unit length"
+    normalized = again.images.normalize(np.array([[3.0, 4.0]]))
+    torch.testing.assert_close(normalized, torch.tensor([[0.6, 0.8]]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"images": {"kind": "l2", "n_vectors": 2}},
+        {"images": {"kind": ["unit"], "n_vectors": 2}},
+        {"images": {"kind": "standardize"}},
+        {"images": "standardize"},
+        {"images": 3},
+        {"texts": {"kind": "standardize", "n_vectors": 2}},
+        {"normalize": "l2"},
+        {"features": 3},
+    ],
+    ids=str,
+)
+def test_a_damaged_normalization_is_refused(change, tmp_path):
+    load_encoder("features:2").fit_normalization(np.eye(2) * 3).save(tmp_path / "saved")
+    file = tmp_path / "saved" / "surelabel_encoder.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
+    with pytest.raises(DataError, match="must contain the normalization of vectors of width"):
+        load_encoder(f"local-dir:{file.parent}")
+
+
+def test_missing_or_changed_statistics_are_refused(tmp_path):
+    load_encoder("features:2").fit_normalization(np.eye(2) * 3).save(tmp_path / "saved")
+    file = tmp_path / "saved" / "vector_statistics.safetensors"
+    for deviation in (np.array([1.0, -1.0]), np.array([1.0, np.nan]), np.ones(3)):
+        save_file({"images_mean": np.ones(2), "images_deviation": deviation}, file)
+        with pytest.raises(DataError, match="statistics of images of the shapes"):
+            load_encoder(f"local-dir:{file.parent}")
+    save_file({"images_mean": np.ones(2), "images_deviation": np.ones(2)}, file)
+    with pytest.raises(DataError, match="got the fingerprint"):
+        load_encoder(f"local-dir:{file.parent}")
+    file.unlink()
+    with pytest.raises(DataError, match="images_mean"):
         load_encoder(f"local-dir:{file.parent}")

@@ -13,7 +13,9 @@ from surelabel.encoders.image_inputs.out_of_distribution import load_ood_detecto
 from surelabel.encoders.image_inputs.preprocessing import check_preprocess_cfg
 from surelabel.encoders.open_clip.encoder import OpenClipEncoder, TrainingInfo
 from surelabel.file_readers import read_json
+from surelabel.records import EncoderLicense
 
+LICENSE = EncoderLicense("apache-2.0", "the license of surelabel")
 TRAINING_DOMAIN = "emoji scenes (generated images of 299 emoji)"
 
 
@@ -69,6 +71,7 @@ def encoder_from_embedded_weights_folder(
         config=config,
         preprocess_cfg={**preprocess_cfg, "size": config["vision_cfg"]["image_size"]},
         training_info=TrainingInfo(name, TRAINING_DOMAIN, frozenset(ids.tolist())),
+        license=LICENSE,
     )
 
 

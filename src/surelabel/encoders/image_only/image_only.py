@@ -14,7 +14,7 @@ from surelabel.encoders.towers.deep_text_prompts import DeepPromptTextEncoder
 from surelabel.encoders.towers.last_blocks import LastBlocks
 from surelabel.encoders.towers.trainable_blocks import TrainableLastBlocks
 from surelabel.errors import ConfigError
-from surelabel.records import Features
+from surelabel.records import EncoderLicense, Features
 
 
 def image_only_encoder_trunk_error(name: str) -> ConfigError:
@@ -37,7 +37,9 @@ class BaseImageOnlyEncoder:
     """
 
     scale = 1.0
+    logit_bias: float | None = None
     training_domain = ""
+    license = EncoderLicense()
     device = torch.device("cpu")
     patch_kinds: tuple[str, ...] = ()
     preprocess_cfg: dict[str, Any]

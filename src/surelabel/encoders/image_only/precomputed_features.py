@@ -4,23 +4,49 @@ import hashlib
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+import numpy.typing as npt
 from PIL import Image
+from safetensors.numpy import save_file
 from torch import Tensor
 
+from surelabel.array_files import read_safetensors
+from surelabel.arrays import Array
 from surelabel.encoders.image_only.image_only import BaseImageOnlyEncoder
+from surelabel.encoders.image_only.vector_normalization import (
+    VectorNormalization,
+    check_normalization_name,
+    fit_vector_normalization,
+)
 from surelabel.encoders.loading.encoder_manifest import write_encoder_manifest
 from surelabel.errors import ConfigError, DataError
 from surelabel.files import atomic_folder
 from surelabel.records import Features
 
 MAX_WIDTH = 2**20
+STATISTICS_FILE = "vector_statistics.safetensors"
+SAVE_AGAIN = "Copy the whole folder again, or save the encoder again."
 
 
 class PrecomputedFeatures(BaseImageOnlyEncoder):
-    """Placeholder for the encoder of precomputed image features. It stores only their width.
+    """Placeholder for the encoder of precomputed image features, with their normalization.
 
     Args:
         width: Number of values of each feature vector.
+        normalize: Normalization that a fit computes from its training vectors:
+
+            - ``auto``: as ``unit`` if the length of each training vector is between 0.99 and 1.01,
+              otherwise as ``standardize``;
+            - ``standardize``: subtract the mean of each column and divide by its standard
+              deviation;
+            - ``unit``: divide each vector by its length;
+            - ``none``: use the vectors unchanged.
+        images: Fitted normalization of image vectors. If None, it is not fitted yet, except that
+            ``unit`` and ``none`` need no fit.
+        texts: Fitted normalization of the vectors of captions, as ``images``.
+
+    Raises:
+        ConfigError: If ``normalize`` is unknown.
 
     Example:
         >>> PrecomputedFeatures(1280).name
@@ -29,10 +55,53 @@ class PrecomputedFeatures(BaseImageOnlyEncoder):
 
     crop_mode = "squash"
 
-    def __init__(self, width: int):
+    def __init__(
+        self,
+        width: int,
+        *,
+        normalize: str = "auto",
+        images: VectorNormalization | None = None,
+        texts: VectorNormalization | None = None,
+    ):
+        check_normalization_name(normalize)
         super().__init__(f"features:{width}")
         self.width, self.preprocess_cfg = width, {}
-        self.fingerprint = hashlib.sha256(self.name.encode()).hexdigest()[:16]
+        constant = VectorNormalization(normalize) if normalize in ("unit", "none") else None
+        self.normalize, self.images, self.texts = normalize, images or constant, texts or constant
+        self.fingerprint = _normalization_fingerprint(self.name, self.images, self.texts)
+
+    def fit_normalization(
+        self, images: npt.NDArray[np.floating], texts: npt.NDArray[np.floating] | None = None
+    ) -> "PrecomputedFeatures":
+        """Return a placeholder whose normalization is fitted on training vectors.
+
+        Args:
+            images: Finite image vectors, ``(n, d)``, n >= 1.
+            texts: Finite vectors of captions, ``(s, e)``. If None, there are no captions.
+
+        Raises:
+            InputError: If the vectors are to be standardized, and there is only one vector.
+        """
+        return PrecomputedFeatures(
+            self.width,
+            normalize=self.normalize,
+            images=fit_vector_normalization(images, self.normalize),
+            texts=None if texts is None else fit_vector_normalization(texts, self.normalize),
+        )
+
+    @property
+    def is_standardized(self) -> bool:
+        """Whether image vectors are standardized; False before the fit."""
+        return self.images is not None and self.images.kind == "standardize"
+
+    @property
+    def normalization_description(self) -> str:
+        """Description of the fitted normalization; if there is none, of the setting."""
+        if self.images is None:
+            return f"not fitted yet (normalize={self.normalize})"
+        if self.texts is None or self.texts.description == self.images.description:
+            return self.images.description
+        return f"images {self.images.description}; captions {self.texts.description}"
 
     @property
     def n_image_parameters(self) -> int:
@@ -57,15 +126,31 @@ class PrecomputedFeatures(BaseImageOnlyEncoder):
         raise self._no_images_error()
 
     def save(self, folder: Path) -> None:
-        """Write a manifest with the width of the features to a folder.
+        """Write a manifest with the width and the normalization of the features to a folder.
 
         The model name ``local-dir:FOLDER`` loads the placeholder from this folder.
 
         Raises:
             DataError: If the folder cannot be written.
         """
+        parts = {"images": self.images, "texts": self.texts}
+        fields = {
+            part: normalization
+            and {"kind": normalization.kind, "n_vectors": normalization.n_vectors}
+            for part, normalization in parts.items()
+        }
+        arrays = {
+            f"{part}_{name}": array
+            for part, normalization in parts.items()
+            if normalization
+            for name, array in _statistics(normalization).items()
+        }
         with atomic_folder(folder) as new:
-            write_encoder_manifest(new, "features", self.width, self.fingerprint)
+            write_encoder_manifest(
+                new, "features", self.width, self.fingerprint, normalize=self.normalize, **fields
+            )
+            if arrays:
+                save_file(arrays, new / STATISTICS_FILE)
 
     def _no_images_error(self) -> ConfigError:
         return ConfigError(
@@ -74,15 +159,19 @@ class PrecomputedFeatures(BaseImageOnlyEncoder):
         )
 
 
-def precomputed_features_of_width(width: str, device: str) -> PrecomputedFeatures:
+def precomputed_features_of_width(
+    width: str, device: str, *, normalize: str = "auto"
+) -> PrecomputedFeatures:
     """Return the placeholder for the encoder of precomputed features of width ``width``.
 
     Args:
         width: Number of values of each feature vector, as a string of decimal digits.
         device: Name of a device. This argument has no effect.
+        normalize: Normalization of the vectors; see :class:`PrecomputedFeatures`.
 
     Raises:
-        ConfigError: If ``width`` is not an integer from 1 to 1,048,576.
+        ConfigError: If ``width`` is not an integer from 1 to 1,048,576, or if ``normalize`` is
+            unknown.
 
     Example:
         >>> precomputed_features_of_width("64", "cpu").width
@@ -94,7 +183,7 @@ def precomputed_features_of_width(width: str, device: str) -> PrecomputedFeature
             f"WIDTH in features:WIDTH must be an integer from 1 to {MAX_WIDTH}; got {width!r}. "
             "Use the width of the features, such as features:1280."
         )
-    return PrecomputedFeatures(int(width))
+    return PrecomputedFeatures(int(width), normalize=normalize)
 
 
 def load_saved_precomputed_features(
@@ -102,13 +191,16 @@ def load_saved_precomputed_features(
 ) -> PrecomputedFeatures:
     """Return the placeholder that is described in the manifest of a saved encoder.
 
+    Manifests of surelabel 0.1.0 contain no normalization; their vectors have unit length.
+
     Args:
         folder: Folder of the manifest, for error messages.
         manifest: Content of the manifest. The value of the key ``features`` is the width.
         device: Name of a device. This argument has no effect.
 
     Raises:
-        DataError: If the width in the manifest is not an integer.
+        DataError: If the width in the manifest is not an integer, or if the normalization is
+            invalid.
         ConfigError: If the width is not in the range from 1 to 1,048,576.
     """
     width = manifest["features"]
@@ -117,4 +209,63 @@ def load_saved_precomputed_features(
             f"The manifest in {folder} must contain an integer width as features; got {width!r}. "
             "Save the encoder again."
         )
-    return precomputed_features_of_width(str(width), device)
+    precomputed_features_of_width(str(width), device)  # raises if the width is out of range
+    if "normalize" not in manifest:
+        return PrecomputedFeatures(width, normalize="unit")
+    arrays = {}
+    if (folder / STATISTICS_FILE).exists():
+        arrays = read_safetensors(folder / STATISTICS_FILE, "numpy", remedy=SAVE_AGAIN)
+    try:
+        return PrecomputedFeatures(
+            width,
+            normalize=manifest["normalize"],
+            images=_read_normalization(manifest["images"], "images", arrays, width),
+            texts=_read_normalization(manifest["texts"], "texts", arrays, None),
+        )
+    except (ConfigError, KeyError, TypeError, ValueError) as error:
+        raise DataError(
+            f"{folder} must contain the normalization of vectors of width {width}; got "
+            f"{manifest} ({error}). {SAVE_AGAIN}"
+        ) from error
+
+
+def _statistics(normalization: VectorNormalization) -> dict[str, Array]:
+    """Return the arrays of the statistics; a normalization without statistics has none."""
+    arrays = {"mean": normalization.mean, "deviation": normalization.deviation}
+    return {name: array for name, array in arrays.items() if array is not None}
+
+
+def _read_normalization(
+    fields: dict[str, Any] | None, part: str, arrays: dict[str, Any], width: int | None
+) -> VectorNormalization | None:
+    """Return the normalization of image vectors or captions in a manifest, or None.
+
+    Raises:
+        ConfigError, KeyError, TypeError, ValueError: If the fields or the arrays are invalid.
+    """
+    if fields is None:
+        return None
+    kind, n_vectors = fields["kind"], int(fields["n_vectors"])
+    check_normalization_name(kind)
+    if kind != "standardize":
+        return VectorNormalization(kind)
+    mean, deviation = (arrays[f"{part}_{name}"] for name in ("mean", "deviation"))
+    is_valid = mean.shape == deviation.shape == (width or mean.size,) and bool(
+        np.isfinite(mean).all() and np.isfinite(deviation).all() and (deviation >= 0).all()
+    )
+    if not is_valid:
+        raise ValueError(f"statistics of {part} of the shapes {mean.shape} and {deviation.shape}")
+    return VectorNormalization(kind, mean, deviation, n_vectors)
+
+
+def _normalization_fingerprint(
+    name: str, images: VectorNormalization | None, texts: VectorNormalization | None
+) -> str:
+    """Return a hash of the encoder name and of normalizations other than unit length."""
+    digest = hashlib.sha256(name.encode())
+    for part, normalization in (("images", images), ("texts", texts)):
+        if normalization and normalization.kind != "unit":
+            digest.update(f"{part} {normalization.kind}".encode())
+            for array in _statistics(normalization).values():
+                digest.update(array.tobytes())
+    return digest.hexdigest()[:16]

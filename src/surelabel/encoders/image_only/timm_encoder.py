@@ -1,6 +1,7 @@
 """Load networks of timm as image encoders that can be fine-tuned."""
 
 import copy
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from surelabel.encoders.image_only.timm_network import (
     set_timm_network_input_size,
     timm_network_data_config,
     timm_network_hub_weights_file,
+    timm_network_license,
     timm_network_output_width,
     timm_network_weights_mismatch_error,
 )
@@ -39,6 +41,11 @@ from surelabel.encoders.loading.finetuned_weights import (
     encoder_name_for_finetuned_weights,
     load_finetuned_weights,
 )
+from surelabel.encoders.loading.licenses import (
+    MODEL_CARD_FILE,
+    model_card_license,
+    write_encoder_model_card,
+)
 from surelabel.encoders.loading.weights_fingerprint import weights_fingerprint
 from surelabel.encoders.towers.trunk import (
     timm_trunk_tokens,
@@ -48,6 +55,8 @@ from surelabel.encoders.towers.trunk import (
 from surelabel.errors import ConfigError
 from surelabel.files import atomic_folder
 from surelabel.records import Features
+
+_log = logging.getLogger(__name__)
 
 
 class TimmEncoder(ImageOnlyEncoder):
@@ -139,9 +148,11 @@ class TimmEncoder(ImageOnlyEncoder):
         model = copy.deepcopy(self.model)
         load_finetuned_weights(model, network, self.name)
         name = encoder_name_for_finetuned_weights(self.name)
-        return TimmEncoder(
+        encoder = TimmEncoder(
             model, name=name, architecture=self.architecture, preprocess=self.preprocess
         )
+        encoder.license = self.license
+        return encoder
 
     def save(self, folder: Path) -> None:
         """Write weights and settings to a folder.
@@ -159,6 +170,7 @@ class TimmEncoder(ImageOnlyEncoder):
             )
             fields = {"name": self.name, "settings": settings}
             write_encoder_manifest(new, "timm", self.architecture, self.fingerprint, **fields)
+            write_encoder_model_card(new, self.name, self.license)
 
 
 def timm_encoder(
@@ -209,7 +221,11 @@ def timm_encoder(
         network = load_timm_network(architecture, file, name)
     else:
         network = random_timm_network(architecture, seed)
-    return _build_timm_encoder(network, architecture, device, size=size, resize_mode=resize_mode)
+    encoder = _build_timm_encoder(network, architecture, device, size=size, resize_mode=resize_mode)
+    if pretrained and not weights:
+        encoder.license = timm_network_license(architecture)
+        _log.info("License of %s: %s", name, encoder.license)
+    return encoder
 
 
 def load_saved_timm_encoder(folder: Path, manifest: Mapping[str, Any], device: str) -> TimmEncoder:
@@ -244,6 +260,7 @@ def load_saved_timm_encoder(folder: Path, manifest: Mapping[str, Any], device: s
         raise timm_network_weights_mismatch_error(file, name, error) from error
     encoder = _build_timm_encoder(network, architecture, device, size=size, resize_mode=resize_mode)
     encoder.name = str(manifest.get("name", name))  # with the suffix if it is fine-tuned
+    encoder.license = model_card_license(folder / MODEL_CARD_FILE, "the model card of the folder")
     return encoder
 
 

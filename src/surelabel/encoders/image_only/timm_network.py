@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from surelabel.array_files import read_safetensors
 from surelabel.encoders.loading.hub_files import cached_or_downloaded_hub_file
 from surelabel.errors import ConfigError, DataError, UnknownName
+from surelabel.records import EncoderLicense
 
 WEIGHTS_FILE = "model.safetensors"
 MAX_GROWTH = 2  # values of a network per stored value; position embeddings can be interpolated
@@ -98,6 +99,12 @@ def load_timm_network(architecture: str, weights: Path, name: str) -> nn.Module:
         raise timm_network_weights_mismatch_error(weights, name, error) from error
     network: nn.Module = model
     return network
+
+
+def timm_network_license(architecture: str) -> EncoderLicense:
+    """Return the license of the pretrained weights of an architecture, as timm states it."""
+    name = timm_network_pretrained_cfg(architecture).license
+    return EncoderLicense(name, "timm") if name else EncoderLicense()
 
 
 def timm_network_hub_weights_file(architecture: str, name: str) -> Path:

@@ -1,0 +1,40 @@
+"""Descriptions of calibrations, and the provenance of probabilities that they state."""
+
+import re
+from typing import Literal
+
+CalibrationProvenance = Literal["labels", "no labels", "model", "loss"]
+
+MODEL = "model"  # description of log-odds by the scale and the bias of a pretrained encoder
+LOSS_ALONE = "by its loss alone"  # begins the description of log-odds without calibration
+WITHOUT_LABELS = "without labels"  # in the description of a calibration on pseudo-labels
+SHIFT_SUFFIX = ", adapted to "  # in the description of a calibration after a label shift
+SHIFT_SUFFIX_0_1_0 = ", moved to "
+_MODEL = re.compile(r"model\b")  # begins the description of log-odds by the model itself
+
+
+def calibration_provenance(description: str | None) -> CalibrationProvenance | None:
+    """Return what the probabilities of predictions or of an index were calibrated on.
+
+    Args:
+        description: Description of the calibration, such as ``Predictions.calibration``. If None,
+            there are no probabilities.
+
+    Returns:
+        ``labels`` for annotated images; ``no labels`` for images without labels, on which a
+        calibrator was fitted or to which a calibration was adapted; ``model`` for the scale and
+        bias of a pretrained encoder; ``loss`` for the loss of a fit without calibration. If there
+        are no probabilities, None.
+
+    Example:
+        >>> calibration_provenance("platt on pseudo-labels of 40 images without labels")
+        'no labels'
+    """
+    if description is None:
+        return None
+    if description.startswith(LOSS_ALONE):
+        return "loss"
+    if _MODEL.match(description):
+        return "model"
+    unlabelled = (WITHOUT_LABELS, SHIFT_SUFFIX, SHIFT_SUFFIX_0_1_0)
+    return "no labels" if any(text in description for text in unlabelled) else "labels"
