@@ -2,6 +2,7 @@ import errno
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -302,3 +303,13 @@ def test_a_link_is_replaced_and_what_it_leads_to_remains(folder):
     assert not link.is_symlink()
     assert [(folder / "a").read_text(), (link / "a").read_text()] == ["old", "new"]
     assert names_beside(folder) == ["folder", "link"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no permission bits")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+def test_a_file_gets_the_permission_bits_that_are_given(tmp_path, mode):
+    file = tmp_path / "a"
+    file.write_text("old")
+    with atomic_file(file, mode=mode) as temporary:
+        temporary.write_text("new")
+    assert (file.read_text(), stat.S_IMODE(file.stat().st_mode)) == ("new", mode)

@@ -56,11 +56,15 @@ def check_folder_is_replaceable(folder: str | Path) -> None:
 
 
 @contextmanager
-def atomic_file(path: str | Path) -> Iterator[Path]:
+def atomic_file(path: str | Path, *, mode: int | None = None) -> Iterator[Path]:
     """Yield a temporary path that replaces ``path`` if the ``with`` block raises no error.
 
     Processes and threads that write the same path wait for each other. The temporary files of a
     killed process are deleted by the next write of the same path.
+
+    Args:
+        path: Path of the file.
+        mode: Permission bits of the file. If None, the bits of a new file.
 
     Raises:
         DataError: If the file cannot be written, for example because the disk is full, or if
@@ -70,7 +74,7 @@ def atomic_file(path: str | Path) -> Iterator[Path]:
     with _lock_target(path) as target, temporary_folder_beside(target) as folder:
         temporary = folder / target.name
         yield temporary
-        _sync_file_to_disk(temporary)
+        _sync_file_to_disk(temporary, _MODE if mode is None else mode)
         temporary.replace(target)
         _sync_folder_to_disk(target.parent)
 
@@ -220,8 +224,8 @@ def _sync_folder_tree_to_disk(folder: Path) -> None:
         _sync_folder_to_disk(Path(root))
 
 
-def _sync_file_to_disk(file: Path) -> None:
-    file.chmod(_MODE)
+def _sync_file_to_disk(file: Path, mode: int = _MODE) -> None:
+    file.chmod(mode)
     with file.open("rb") as stream:
         os.fsync(stream.fileno())
 

@@ -231,14 +231,50 @@ def test_the_choices_are_all_kinds_of_uncertainty():
     assert tuple(option.type.choices) == UNCERTAINTY_KINDS
 
 
-@pytest.mark.parametrize("choice", [("--threshold", "0.9"), ("--top-k", "0"), ("--threshold", "0")])
-def test_a_file_of_all_labels_and_a_choice_of_labels_are_not_asked_for_together(choice, home, run):
+SELECTIONS = {
+    "--threshold 0.9": "csv",
+    "--top-k 2": "parquet",
+    "--precision 0.9": "jsonl",
+    "--expected-count": "csv",
+    "--cost-of-miss 5": "parquet",
+    "--at-most-missed 0.9": "jsonl",
+}
+
+
+@pytest.mark.parametrize(("selection", "suffix"), SELECTIONS.items())
+def test_a_file_has_every_number_and_the_labels_that_are_shown(selection, suffix, home, run):
+    line = ["tag", "images", "--model", "recognizer"]
+    printed = json.loads(run(*line, *selection.split(), "--json", "--quiet").out)
+    done = run(*line, *selection.split(), "--out", f"tags.{suffix}")
+    assert (done.code, done.out) == (0, "")
+    run(*line, "--out", f"all.{suffix}")
+    found, everything = (read_predictions(f"{name}.{suffix}") for name in ("tags", "all"))
+    np.testing.assert_array_equal(found.scores, everything.scores)
+    np.testing.assert_array_equal(found.logits, everything.logits)
+    assert everything.shown is None
+    names = np.array(found.names)
+    assert [set(names[flags]) for flags in found.shown] == [
+        {tag["label"] for tag in image["tags"]} for image in printed
+    ]
+
+
+def test_a_run_resumes_with_another_selection(home, run, small_blocks):
+    line = ["tag", "images", "--model", "recognizer", "--strict", "--out", "tags.csv"]
+    last = sorted((home / "images").iterdir())[-1]
+    content = last.read_bytes()
+    last.write_bytes(b"")
+    assert run(*line, "--top-k", "2").code == 1
+    last.write_bytes(content)
+    done = run(*line, "--top-k", "1")
+    assert "16 were predicted before an interruption." in done.err
+    assert (read_predictions("tags.csv").shown.sum(axis=1) == 1).all()
+
+
+@pytest.mark.parametrize("choice", [("--threshold", "1.5"), ("--top-k", "0")])
+def test_a_selection_out_of_range_is_refused_before_the_images_are_searched(choice, home, run):
     done = run("tag", "nowhere", "--model", "recognizer", "--out", "tags.csv", *choice)
     assert (done.code, done.out) == (2, "")
-    assert (
-        "--out writes all labels, so it cannot be combined with --threshold, --top-k or" in done.err
-    )
-    assert not (home / "tags.csv").exists()
+    assert f"Invalid value for '{choice[0]}'" in done.err
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all file names are Unicode")
@@ -279,11 +315,12 @@ def test_without_calibration_five_scores_are_shown_and_it_is_said(home, run):
 
 
 def test_an_untrained_name_is_one_note(home, run):
-    done = run("tag", "images", "--labels", "lion, archaeopteryx", "--quiet")
-    assert done.err.startswith(
+    line = ["tag", "images", "--labels", "lion, archaeopteryx"]
+    (note,) = [text for text in run(*line).err.splitlines() if text.startswith("Note: ")]
+    assert note.startswith(
         "Note: 1 of 2 labels (archaeopteryx) contain tokens that tiny-vit was not"
     )
-    assert done.err.count("\n") == 1
+    assert run(*line, "--quiet").err == ""
 
 
 def test_other_names_for_a_saved_recognizer(home, run):
@@ -445,3 +482,18 @@ def test_special_files_of_an_annotation_file_are_skipped_and_named(home, run, co
     assert done.code == 0, done.err
     assert "pipe.jpg: expected a regular file; got a named pipe" in done.err
     assert "loop.jpg: too many levels of symbolic links" in done.err
+
+
+def test_ignored_files_are_a_note_that_quiet_omits(home, run, monkeypatch):
+    for name in ("a.heic", "b.HEIC", "c.mov"):
+        (home / "images" / name).touch()
+    monkeypatch.setattr(
+        "surelabel.data.image_extras.find_spec", lambda name: None if name == "pillow_heif" else 1
+    )
+    done = run("tag", "images", "--model", "recognizer")
+    assert (
+        "Note: 2 HEIC images are ignored; to read HEIC, run pip install 'surelabel[heic]'. 1 file "
+        "without an image suffix is ignored: 1 .mov.\n"
+    ) in done.err
+    assert len(done.out.splitlines()) == 24
+    assert run("tag", "images", "--model", "recognizer", "--quiet").err == ""

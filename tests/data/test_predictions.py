@@ -387,3 +387,95 @@ def test_a_damaged_uncertainty_in_text_is_refused(tmp_path, text, reason):
     path.write_text(text)
     with pytest.raises(DataError, match=reason):
         read_predictions(path)
+
+
+def with_shown(count=3):
+    it = predictions(count)
+    return replace(it, shown=it.scores > 0)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("kind", [None, "residual_error"])
+def test_the_shown_labels_are_read_again_beside_every_number(tmp_path, suffix, kind):
+    wanted = with_shown()
+    if kind:
+        wanted = replace(wanted, uncertainty=wanted.scores**2, uncertainty_kind=kind)
+    write_predictions(wanted, tmp_path / f"tags{suffix}")
+    found = read_predictions(tmp_path / f"tags{suffix}")
+    assert found.shown.dtype == bool
+    np.testing.assert_array_equal(found.shown, wanted.shown)
+    np.testing.assert_array_equal(found.scores, wanted.scores)
+    assert found.uncertainty_kind == kind
+    assert list(found.skipped) == list(wanted.skipped)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_file_without_a_selection_does_not_mention_it(tmp_path, suffix):
+    write_predictions(predictions(), tmp_path / f"tags{suffix}")
+    assert b"shown" not in (tmp_path / f"tags{suffix}").read_bytes()
+    assert read_predictions(tmp_path / f"tags{suffix}").shown is None
+
+
+def test_the_selection_is_a_list_of_labels_or_a_boolean_column_for_each_label(tmp_path):
+    it = with_shown(1)
+    columns = sorted(np.flatnonzero(it.shown[0]), key=lambda column: -it.logits[0, column])
+    labels = [NAMES[column] for column in columns]
+    assert len(labels) >= 2
+    write_predictions(it, tmp_path / "tags.csv")
+    with (tmp_path / "tags.csv").open(newline="", encoding="utf-8") as file:
+        header, first, skipped = csv.reader(file)
+    assert header[-2:] == ["shown", "skipped"]
+    assert json.loads(first[-2]) == labels
+    assert skipped[-2:] == ["", "truncated file"]
+    write_predictions(it, tmp_path / "tags.jsonl")
+    assert json.loads((tmp_path / "tags.jsonl").read_text().splitlines()[0])["shown"] == labels
+    write_predictions(it, tmp_path / "tags.parquet")
+    table = pq.read_table(tmp_path / "tags.parquet")
+    columns = [f"shown:{name}" for name in NAMES]
+    assert [name for name in table.column_names if "shown" in name] == columns
+    assert {table.schema.field(name).type for name in columns} == {pa.bool_()}
+    assert [table[name][0].as_py() for name in columns] == it.shown[0].tolist()
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_without_a_shown_label_and_without_an_image_the_file_is_read(tmp_path, suffix):
+    for it in (replace(with_shown(), shown=np.zeros((3, 4), bool)), with_shown(0)):
+        write_predictions(it, tmp_path / f"tags{suffix}")
+        found = read_predictions(tmp_path / f"tags{suffix}")
+        assert found.shown is None if suffix == ".jsonl" and not len(it) else not found.shown.any()
+
+
+SHOWN_LINE = LINE.replace("}]}", '}], "shown": ["dog"]}')
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (SHOWN_LINE.replace('["dog"]', '["cat"]'), "shown that is not a list of the labels"),
+        (SHOWN_LINE.replace('["dog"]', '"dog"'), "shown that is not a list of the labels"),
+        (SHOWN_LINE.replace('["dog"]', "[1]"), "shown that is not a list of the labels"),
+        (SHOWN_LINE.replace('["dog"]', '["dog", "dog"]'), "shown with a label twice"),
+        (f"{SHOWN_LINE}\n{LINE}", "shown in some lines, and not in others"),
+        ('path,score:dog,shown,skipped\na,1,"[""cat""]",\n', "shown that is not a list of the"),
+        ("path,score:dog,shown,skipped\na,1,dog,\n", "Expecting value"),
+        ("path,score:dog,shown,skipped\na,1,,\n", "Expecting value"),
+    ],
+)
+def test_a_damaged_selection_in_text_is_refused(tmp_path, text, reason):
+    path = tmp_path / ("tags.jsonl" if text.startswith("{") else "tags.csv")
+    path.write_text(text)
+    with pytest.raises(DataError, match=reason):
+        read_predictions(path)
+
+
+def test_a_damaged_selection_in_parquet_is_refused(tmp_path):
+    write_predictions(with_shown(), tmp_path / "tags.parquet")
+    table = pq.read_table(tmp_path / "tags.parquet")
+    place = table.column_names.index("shown:dog")
+    for column in (pa.array([1, 0, 1]), pa.array([True, None, True])):
+        pq.write_table(table.set_column(place, "shown:dog", column), tmp_path / "x.parquet")
+        with pytest.raises(DataError, match="shown:dog with values that are not true or false"):
+            read_predictions(tmp_path / "x.parquet")
+    pq.write_table(table.drop_columns(["shown:dog"]), tmp_path / "x.parquet")
+    with pytest.raises(DataError, match="shown:dog"):
+        read_predictions(tmp_path / "x.parquet")

@@ -2,10 +2,11 @@
 
 import time
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from surelabel.cli.gallery import gallery_options
 from surelabel.cli.heat_maps import collect_heat_map_labels, heat_maps_option, write_heat_maps
 from surelabel.cli.input_options import (
     fit_without_labels_on_input_options,
@@ -16,15 +17,35 @@ from surelabel.cli.input_options import (
     parse_labels_input_option,
     run_overrides_from_input_options,
 )
-from surelabel.cli.operating_point_options import (
-    operating_point_options,
-    parse_operating_point_options,
-    thresholds_of_operating_point_options,
-)
+from surelabel.cli.operating_point_options import OperatingPointRange, operating_point_options
 from surelabel.cli.output_paths import validate_terminal_output_path
 from surelabel.cli.tag_blocks import TagCounts, open_partial_tags, predict_tag_blocks
+from surelabel.cli.tag_gallery import TagGallery, write_tag_gallery
+from surelabel.cli.tag_options import (
+    TagOptions,
+    TagSelection,
+    check_recognizer_of_tag_options,
+    parse_tag_options,
+    selection_of_tag_options,
+)
 from surelabel.cli.tag_output import print_tag_summary, print_tags, write_tags
+from surelabel.cli.tag_sidecars import (
+    DEFAULT_NAMING,
+    check_sidecar_options,
+    print_sidecar_changes,
+    remove_tags_from_sidecars,
+    sidecar_options,
+    write_sidecars_of_blocks,
+)
 from surelabel.cli.terminal import Terminal, with_terminal_options
+from surelabel.cli.unlabelled_calibration import (
+    calibrate_uncalibrated_without_labels,
+    calibrate_unlabelled_option,
+)
+
+if TYPE_CHECKING:
+    from surelabel.recognizer import Recognizer
+    from surelabel.report import HeatMapLabel
 
 
 @click.command()
@@ -37,9 +58,14 @@ from surelabel.cli.terminal import Terminal, with_terminal_options
     metavar="TEXT",
     help='Prompt template: one, ensemble, or a text such as "a drawing of a {}".',
 )
-@click.option("--threshold", type=float, help="Minimum probability of a label. [0.5]")
+@calibrate_unlabelled_option
+@click.option(
+    "--threshold",
+    type=OperatingPointRange(0, 1),
+    help="Minimum probability of a label. [0.5]",
+)
 @operating_point_options
-@click.option("--top-k", type=int, help="Maximum number of labels per image.")
+@click.option("--top-k", type=click.IntRange(1), help="Maximum number of labels per image.")
 @click.option(
     "--uncertainty",
     type=click.Choice(["bernoulli_variance", "residual_error", "match_variance"]),
@@ -49,14 +75,17 @@ from surelabel.cli.terminal import Terminal, with_terminal_options
     "--out",
     callback=validate_terminal_output_path,
     metavar="FILE.{parquet,csv,jsonl}",
-    help="Write all labels of all images to a file; the suffix sets the format.",
+    help="Write the numbers of all labels of all images to a file, and the shown labels if an "
+    "option selects them; the suffix sets the format.",
 )
 @click.option(
     "--spreadsheet-safe",
     is_flag=True,
     help="Prefix paths in a .csv file that a spreadsheet would execute as a formula with '.",
 )
+@sidecar_options
 @heat_maps_option
+@gallery_options
 @click.option("--strict", is_flag=True, help="Stop with an error if an image cannot be read.")
 @click.option("--workers", type=click.IntRange(0), help="Number of processes that decode images.")
 @max_image_memory_input_option
@@ -69,15 +98,8 @@ def tag(
     method: str | None,
     settings: tuple[str, ...],
     template: str | None,
-    threshold: float | None,
-    top_k: int | None,
-    uncertainty: str | None,
-    out: str | None,
-    spreadsheet_safe: bool,
-    heat_maps: str | None,
-    strict: bool,
-    workers: int | None,
-    **operating_points: Any,
+    calibrate_unlabelled: bool,
+    **values: Any,
 ) -> None:
     """Predict the labels of images, with probabilities.
 
@@ -87,13 +109,19 @@ def tag(
     To resume an interrupted run, run the same command again; with --out, the folder FILE.partial
     holds the finished part of the run until FILE is written.
     """
-    from surelabel.data import find_images
-    from surelabel.recognizer import check_recognizer_can_localize, resolve_model
+    from surelabel.data import check_sidecars, find_images
 
-    point = parse_operating_point_options(threshold, operating_points)
-    check_tag_output_options(threshold, top_k, out, has_operating_point=point is not None)
-    check_spreadsheet_safe_tag_option(out, spreadsheet_safe=spreadsheet_safe)
+    check_sidecar_options(values)
+    if values.pop("remove"):
+        remove_tags_from_sidecars(terminal, find_images(images), values["sidecar_name"])
+        return
+
+    from surelabel.recognizer import resolve_model
+
+    options = parse_tag_options(values)
     paths, labels = find_images(images), parse_labels_input_option(names)
+    if options.sidecar:
+        check_sidecars(paths, options.sidecar_name or DEFAULT_NAMING)
     recognizer = resolve_model(
         model,
         labels,
@@ -101,86 +129,72 @@ def tag(
         settings=run_overrides_from_input_options(settings, method__name=method),
         device=terminal.device,
     )
-    if heat_maps:
-        check_recognizer_can_localize(recognizer)
+    check_recognizer_of_tag_options(recognizer, options)
     fit_without_labels_on_input_options(terminal, recognizer, paths)
-    if uncertainty:
-        recognizer.check_uncertainty(uncertainty)
-    thresholds = (
-        thresholds_of_operating_point_options(terminal, recognizer, point) if point else threshold
-    )
-    start, counts = time.perf_counter(), TagCounts()
-    labels_to_render: dict[str, list[str]] = {}
+    if calibrate_unlabelled:
+        text = calibrate_uncalibrated_without_labels(terminal, recognizer, paths)
+        terminal.print_status(text)
+    if options.uncertainty:
+        recognizer.check_uncertainty(options.uncertainty)
+    selection = selection_of_tag_options(terminal, recognizer, options)
+    write_tag_outputs(terminal, recognizer, paths, options, selection)
+
+
+def write_tag_outputs(
+    terminal: Terminal,
+    recognizer: "Recognizer",
+    paths: list[str],
+    options: TagOptions,
+    selection: TagSelection,
+) -> None:
+    """Predict the labels of images block by block, and write or print all outputs of ``tag``.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        recognizer: Recognizer of the images.
+        paths: Paths of the images.
+        options: Options of ``tag``.
+        selection: Selection of the labels that are shown.
+
+    Raises:
+        DataError: If no image can be read, if ``options.strict`` is True and an image cannot be
+            read, or if an output cannot be written.
+    """
+    from surelabel.data import SidecarChanges
+
+    start, counts, sidecar_changes = time.perf_counter(), TagCounts(), SidecarChanges()
+    labels_to_render: dict[str, list[HeatMapLabel]] = {}
+    gallery = TagGallery()
     with ExitStack() as stack:
-        partial = open_partial_tags(stack, recognizer, paths, out, uncertainty) if out else None
+        partial = open_partial_tags(stack, recognizer, paths, options) if options.out else None
         with terminal.progress("Tagging") as progress:
             blocks = counts.count_blocks(
-                predict_tag_blocks(
-                    recognizer,
-                    paths,
-                    partial,
-                    uncertainty=uncertainty,
-                    workers=workers,
-                    strict=strict,
-                    progress=progress,
-                )
+                predict_tag_blocks(recognizer, paths, partial, options, progress)
             )
-            if heat_maps:
-                blocks = collect_heat_map_labels(blocks, labels_to_render, top_k)
-            if terminal.as_json or not out:
-                is_calibrated = recognizer.calibrated_on is not None
-                print_tags(terminal, blocks, thresholds, top_k, is_calibrated=is_calibrated)
+            if options.sidecar:
+                naming = options.sidecar_name or DEFAULT_NAMING
+                blocks = write_sidecars_of_blocks(blocks, selection, naming, sidecar_changes)
+            if options.heat_maps:
+                blocks = collect_heat_map_labels(
+                    blocks,
+                    labels_to_render,
+                    threshold=selection.threshold,
+                    top_k=options.top_k,
+                )
+            if options.gallery:
+                blocks = gallery.collect_blocks(blocks, selection)
+            if terminal.as_json or not options.out:
+                print_tags(terminal, blocks, selection)
             else:
                 for _ in blocks:
                     pass
-        if partial is not None and out:
-            write_tags(terminal, partial, out, spreadsheet_safe=spreadsheet_safe)
+        if partial is not None:
+            write_tags(terminal, partial, options, selection)
     seconds = time.perf_counter() - start
-    if heat_maps:
-        write_heat_maps(terminal, recognizer, labels_to_render, heat_maps)
+    if options.heat_maps:
+        write_heat_maps(terminal, recognizer, labels_to_render, options.heat_maps)
+    if options.gallery:
+        write_tag_gallery(terminal, recognizer, gallery, options, selection)
     print_tag_summary(terminal, counts, seconds)
-
-
-def check_tag_output_options(
-    threshold: float | None, top_k: int | None, out: str | None, *, has_operating_point: bool
-) -> None:
-    """Check the options that select labels, before any image is read.
-
-    Args:
-        threshold: Value of the option ``--threshold``.
-        top_k: Value of the option ``--top-k``.
-        out: Value of the option ``--out``.
-        has_operating_point: True if an operating point was given.
-
-    Raises:
-        UsageError: If ``--out`` is combined with an option that selects labels.
-        InputError: If an option is out of range, or the suffix of ``out`` is unknown.
-    """
-    from surelabel.data import check_predictions_suffix
-    from surelabel.recognizer import check_tagging_options
-
-    if out:
-        check_predictions_suffix(out)
-        if threshold is not None or top_k is not None or has_operating_point:
-            raise click.UsageError(
-                "--out writes all labels, so it cannot be combined with --threshold, --top-k or "
-                "an operating point such as --precision."
-            )
-    check_tagging_options(threshold=threshold, top_k=top_k)
-
-
-def check_spreadsheet_safe_tag_option(out: str | None, *, spreadsheet_safe: bool) -> None:
-    """Check that ``--spreadsheet-safe`` is given with a CSV file only, before any image is read.
-
-    Args:
-        out: Value of the option ``--out``.
-        spreadsheet_safe: Value of the option ``--spreadsheet-safe``.
-
-    Raises:
-        UsageError: If the option is given, but no CSV file is written.
-    """
-    if spreadsheet_safe and not (out or "").lower().endswith(".csv"):
-        raise click.UsageError(
-            f"--spreadsheet-safe needs --out FILE.csv; got {out or 'no file'}. Other formats are "
-            "not executed."
-        )
+    if options.sidecar:
+        print_sidecar_changes(terminal, sidecar_changes)

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from surelabel.cli.tag_options import TagOptions
 from surelabel.errors import NoReadableImage
 
 if TYPE_CHECKING:
@@ -57,32 +58,31 @@ def open_partial_tags(
     stack: ExitStack,
     recognizer: "Recognizer",
     images: Sequence[str],
-    out: str,
-    uncertainty: str | None,
+    options: TagOptions,
 ) -> "PartialPredictions":
-    """Open the finished blocks of ``out`` until the end of ``stack``.
+    """Open the finished blocks of the prediction file until the end of ``stack``.
 
     Args:
         stack: Stack of context managers, which closes the finished blocks.
         recognizer: Recognizer of the images.
         images: Paths of the images.
-        out: Path of the prediction file.
-        uncertainty: Kind of uncertainty that the predictions contain, or None.
+        options: Options of ``tag``, with the path ``out`` of the prediction file.
 
     Raises:
-        DataError: If ``out.partial`` belongs to another run.
+        DataError: If the folder ``out.partial`` belongs to another run.
     """
     from surelabel.data import max_image_memory, open_partial_predictions
     from surelabel.recognizer import images_per_prediction_block
 
+    assert options.out is not None
     return stack.enter_context(
         open_partial_predictions(
-            out,
+            options.out,
             images,
             block_size=images_per_prediction_block(recognizer.method),
             recognizer=recognizer.fingerprint,
             options={"max_image_memory": max_image_memory()}
-            | ({} if uncertainty is None else {"uncertainty": uncertainty}),
+            | ({} if options.uncertainty is None else {"uncertainty": options.uncertainty}),
         )
     )
 
@@ -91,10 +91,7 @@ def predict_tag_blocks(
     recognizer: "Recognizer",
     images: Sequence[str],
     partial: "PartialPredictions | None",
-    *,
-    uncertainty: str | None,
-    workers: int | None,
-    strict: bool,
+    options: TagOptions,
     progress: "Progress | None",
 ) -> Iterator["Predictions"]:
     """Yield the predictions of all images block by block.
@@ -104,14 +101,12 @@ def predict_tag_blocks(
         images: Paths of the images.
         partial: Finished blocks of an interrupted run, which come first; each new block is added.
             If None, blocks are not stored.
-        uncertainty: Kind of uncertainty that the predictions contain, or None.
-        workers: Number of worker processes that decode images.
-        strict: Whether to raise an error if an image cannot be read.
+        options: Options of ``tag``.
         progress: Function called with the number of finished images and the total number of images.
 
     Raises:
-        DataError: If no image of any block can be read, or if ``strict`` is True and an image
-            cannot be read.
+        DataError: If no image of any block can be read, or if ``options.strict`` is True and
+            an image cannot be read.
     """
     n_finished = 0 if partial is None else partial.n_images
     if progress and n_finished:
@@ -127,9 +122,9 @@ def predict_tag_blocks(
 
     blocks = recognizer.predict_blocks(
         images[n_finished:],
-        uncertainty=uncertainty,
-        workers=workers,
-        strict=strict,
+        uncertainty=options.uncertainty,
+        workers=options.workers,
+        strict=options.strict,
         progress=show_progress if progress else None,
     )
     try:

@@ -1,58 +1,39 @@
 """Output of ``tag``: the labels of each image, the summary of a run, and skipped images."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from surelabel.cli.tag_blocks import TagCounts
+from surelabel.cli.tag_options import TagOptions, TagSelection
 from surelabel.cli.terminal import Terminal
 from surelabel.cli.terminal_text import escape_terminal_line
 
 if TYPE_CHECKING:
-    from surelabel.arrays import Array
     from surelabel.data import PartialPredictions
     from surelabel.records import Predictions, SkippedImage
 
 
 def print_tags(
-    terminal: Terminal,
-    blocks: "Iterable[Predictions]",
-    threshold: "float | Array | None",
-    top_k: int | None,
-    *,
-    is_calibrated: bool,
+    terminal: Terminal, blocks: "Iterable[Predictions]", selection: TagSelection
 ) -> None:
     """Print the labels of each image, as soon as a block of images is predicted.
 
     Args:
         terminal: Object that prints results, status lines and progress.
         blocks: Predictions of blocks of images.
-        threshold: Minimum probability, as one number for all labels or as an array ``(c,)`` with
-            one number for each of c labels.
-        top_k: Maximum number of labels per image. If ``threshold`` and ``top_k`` are None, labels
-            with a calibrated probability of at least 0.5 are printed. If there are no calibrated
-            probabilities, the five labels with the highest scores are printed.
-        is_calibrated: Whether the predictions have calibrated probabilities.
+        selection: Selection of the labels that are shown.
     """
-    if threshold is None and top_k is None:
-        threshold, top_k = (0.5, None) if is_calibrated else (None, 5)
-    if threshold is None and not is_calibrated:
-        terminal.print_status(
-            f"These scores are not calibrated and only rank labels, so the first {top_k} labels "
-            "are printed. Run `surelabel calibrate` to fit a calibrator on annotated images or, "
-            "less reliably, on images without labels (--unlabelled)."
-        )
-    terminal.print_result_batches(_tag_results(block, threshold, top_k) for block in blocks)
+    terminal.print_result_batches(_tag_results(block, selection) for block in blocks)
 
 
-def _tag_results(
-    block: "Predictions", threshold: "float | Array | None", top_k: int | None
-) -> list[tuple[dict[str, Any], str]]:
+def _tag_results(block: "Predictions", selection: TagSelection) -> list[tuple[dict[str, Any], str]]:
     """Return the result of each image for JSON, and as a line of text."""
     from surelabel.recognizer import select_tags
 
-    tags = select_tags(block, threshold=threshold, top_k=top_k)
+    tags = select_tags(block, threshold=selection.threshold, top_k=selection.top_k)
     return [
         (
             {"path": path, "tags": image_tags},
@@ -76,26 +57,40 @@ def format_tags(tags: list[dict[str, Any]]) -> str:
 
 
 def write_tags(
-    terminal: Terminal, partial: "PartialPredictions", out: str, *, spreadsheet_safe: bool
+    terminal: Terminal,
+    partial: "PartialPredictions",
+    options: TagOptions,
+    selection: TagSelection,
 ) -> None:
-    """Write all labels of all images to a file.
+    """Write all labels of all images to a file, and which are shown if an option selects them.
 
     Args:
         terminal: Object that prints results, status lines and progress.
         partial: All blocks of the run.
-        out: Path of the file, whose suffix sets the format.
-        spreadsheet_safe: Whether paths in a .csv file that a spreadsheet would execute as a formula
-            are prefixed with an apostrophe.
+        options: Options of ``tag``, with the path ``out`` of the file.
+        selection: Selection of the labels that are shown.
 
     Raises:
         DataError: If the file cannot be written.
     """
     from surelabel.data import write_prediction_blocks
 
+    assert options.out is not None
+    blocks = partial.finished_blocks()
+    if options.selects_labels:
+        blocks = (with_shown_labels(block, selection) for block in blocks)
     write_prediction_blocks(
-        partial.finished_blocks(), out, skipped=partial.skipped, spreadsheet_safe=spreadsheet_safe
+        blocks, options.out, skipped=partial.skipped, spreadsheet_safe=options.spreadsheet_safe
     )
-    terminal.print_status(f"Written: {out}")
+    terminal.print_status(f"Written: {options.out}")
+
+
+def with_shown_labels(block: "Predictions", selection: TagSelection) -> "Predictions":
+    """Return the predictions of a block with the mask of the labels that are shown."""
+    from surelabel.recognizer import shown_label_mask
+
+    mask = shown_label_mask(block, threshold=selection.threshold, top_k=selection.top_k)
+    return replace(block, shown=mask)
 
 
 def print_tag_summary(terminal: Terminal, counts: TagCounts, seconds: float) -> None:

@@ -19,7 +19,9 @@ from surelabel.data.images import open_image, to_upright_rgb_image
 from surelabel.data.label_names import parse_label_names, read_label_names
 from surelabel.data.labels import (
     FORMATS,
+    RowDataset,
     align_to_vocabulary,
+    describe_labels,
     label_spellings_to_align,
     read_labels,
 )
@@ -46,6 +48,9 @@ from surelabel.data.vocabularies import (
     remove_unseen_vocabulary_classes,
     split_vocabulary,
 )
+from surelabel.data.xmp_keywords import check_xmp_labels
+from surelabel.data.xmp_sidecar_paths import check_sidecars
+from surelabel.data.xmp_sidecars import SidecarChanges, remove_sidecar_tags, write_sidecar_tags
 
 __all__ = [
     "CAPTION_FORMATS",
@@ -56,10 +61,15 @@ __all__ = [
     "FeatureArchive",
     "PartialPredictions",
     "RelevantRows",
+    "RowDataset",
+    "SidecarChanges",
     "Vocabulary",
     "align_to_vocabulary",
     "check_predictions_suffix",
+    "check_sidecars",
+    "check_xmp_labels",
     "collection",
+    "describe_labels",
     "describe_shots",
     "detect_caption_format",
     "find_images",
@@ -86,6 +96,7 @@ __all__ = [
     "read_scenes",
     "relevant_captions",
     "relevant_images",
+    "remove_sidecar_tags",
     "remove_unseen_vocabulary_classes",
     "sample_shots",
     "scene_pairs",
@@ -96,4 +107,5 @@ __all__ = [
     "write_prediction_blocks",
     "write_predictions",
     "write_scenes",
+    "write_sidecar_tags",
 ]

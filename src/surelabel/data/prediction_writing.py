@@ -21,6 +21,7 @@ from surelabel.records import Predictions, SkippedImage
 
 # prefixes of the columns of a label
 SCORE, LOGIT, PROBABILITY, UNCERTAINTY = "score:", "logit:", "probability:", "uncertainty:"
+SHOWN = "shown:"
 PARQUET_METADATA_KEY = b"surelabel"
 ROWS_PER_GROUP = 8192  # rows of a row group of a Parquet file, at least, except in the last group
 
@@ -34,17 +35,19 @@ def write_predictions(
 
     - A ``.parquet`` file contains all predictions except the image vectors, with one row per
       image. The columns are ``path`` and, for each label NAME, ``score:NAME``, ``logit:NAME`` if
-      there are logits, ``probability:NAME`` if the logits are calibrated, and
-      ``uncertainty:NAME`` if there is an uncertainty. Labels, calibration, model, version, skipped
-      images and, with an uncertainty, ``uncertainty_kind`` are stored as JSON under the key
-      ``surelabel`` of the schema metadata.
-    - A ``.csv`` file has the columns of the Parquet file and a column ``skipped``. In the row of
-      a skipped image, this column contains the reason, and the cells of all labels are empty. With
-      an uncertainty, the column before ``skipped`` is ``uncertainty_kind``.
+      there are logits, ``probability:NAME`` if the logits are calibrated, ``uncertainty:NAME`` if
+      there is an uncertainty, and the boolean ``shown:NAME`` if labels were selected. Labels,
+      calibration, model, version, skipped images and, with an uncertainty, ``uncertainty_kind``
+      are stored as JSON under the key ``surelabel`` of the schema metadata.
+    - A ``.csv`` file has the numbers of the Parquet file, the column ``uncertainty_kind`` if there
+      is an uncertainty, the column ``shown`` if labels were selected, and the column ``skipped``.
+      A cell of ``shown`` is a JSON list of the shown labels, the most probable first. In the row of
+      a skipped image, ``skipped`` contains the reason, and the cells after the path are empty.
     - A ``.jsonl`` file has one line per image,
       ``{"path": …, "labels": [{"label": …, "score": …, "probability": …}, …]}``. The probability
       is null if the predictions are uncalibrated. With an uncertainty, each label has a key
-      ``uncertainty``, and each line has a key ``uncertainty_kind``. The line of a skipped image is
+      ``uncertainty``, and each line has a key ``uncertainty_kind``. If labels were selected, each
+      line has a key ``shown`` with a list of the shown labels. The line of a skipped image is
       ``{"path": …, "skipped": reason}``.
 
     Args:
@@ -157,7 +160,7 @@ def _with_spreadsheet_safe_paths(predictions: Predictions) -> Predictions:
 
 
 def _prediction_table(predictions: Predictions) -> pa.Table:
-    """Return a table with the column ``path`` and the columns of each label."""
+    """Return a table with the column ``path`` and the numeric columns of each label."""
     parts: dict[str, npt.NDArray[Any]] = {SCORE: predictions.scores}
     if predictions.logits is not None:
         parts[LOGIT] = predictions.logits
@@ -185,7 +188,7 @@ def _write_parquet_blocks(
     }
     if first.uncertainty_kind is not None:
         metadata["uncertainty_kind"] = first.uncertainty_kind
-    tables = map(_prediction_table, itertools.chain([first], blocks))
+    tables = map(_prediction_parquet_table, itertools.chain([first], blocks))
     table = next(tables)
     schema = table.schema.with_metadata({PARQUET_METADATA_KEY: json.dumps(metadata)})
     with pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True) as writer:
@@ -196,6 +199,15 @@ def _write_parquet_blocks(
             else:
                 table = pa.concat_tables([table, other])
         writer.write_table(table.cast(schema))
+
+
+def _prediction_parquet_table(predictions: Predictions) -> pa.Table:
+    """Return a table of predictions, with a boolean column per label if labels were selected."""
+    table = _prediction_table(predictions)
+    if predictions.shown is not None:
+        for name, flags in zip(predictions.names, predictions.shown.T, strict=True):
+            table = table.append_column(SHOWN + name, pa.array(flags, pa.bool_()))
+    return table
 
 
 def _write_csv_blocks(
@@ -218,12 +230,37 @@ def _write_csv_blocks(
 
 
 def _prediction_csv_table(predictions: Predictions) -> pa.Table:
-    """Return a table of predictions, in which the kind of the uncertainty is a column."""
+    """Return a table of predictions, with columns of text for the values of a whole image."""
     table = _prediction_table(predictions)
-    if predictions.uncertainty_kind is None:
-        return table
-    kinds = [predictions.uncertainty_kind] * len(predictions)
-    return table.append_column("uncertainty_kind", pa.array(kinds, pa.string()))
+    if predictions.uncertainty_kind is not None:
+        kinds = [predictions.uncertainty_kind] * len(predictions)
+        table = table.append_column("uncertainty_kind", pa.array(kinds, pa.string()))
+    if predictions.shown is not None:
+        lists = [json.dumps(labels, ensure_ascii=False) for labels in _shown_labels(predictions)]
+        table = table.append_column("shown", pa.array(lists, pa.string()))
+    return table
+
+
+def _shown_labels(predictions: Predictions) -> Iterator[list[str]]:
+    """Yield the shown labels of each image, the most probable first."""
+    for columns in shown_label_columns(predictions):
+        yield [predictions.names[column] for column in columns]
+
+
+def shown_label_columns(predictions: Predictions) -> Iterator[list[int]]:
+    """Yield the columns of the shown labels of each image, the most probable first.
+
+    Without calibrated probabilities, the label with the highest score is the first.
+
+    Args:
+        predictions: Predictions with the mask of the shown labels.
+    """
+    assert predictions.shown is not None
+    is_calibrated = predictions.calibration is not None and predictions.logits is not None
+    values = predictions.probabilities if is_calibrated else predictions.scores
+    for row, flags in enumerate(predictions.shown):
+        ranked = np.lexsort((-predictions.scores[row], -values[row]))
+        yield ranked[flags[ranked]].tolist()
 
 
 def _write_jsonl_blocks(
@@ -240,6 +277,7 @@ def _write_jsonl_blocks(
 def _prediction_json_lines(predictions: Predictions) -> Iterator[dict[str, Any]]:
     is_calibrated = predictions.calibration is not None and predictions.logits is not None
     probabilities = predictions.probabilities if is_calibrated else None
+    shown = None if predictions.shown is None else _shown_labels(predictions)
     for row, path in enumerate(predictions.paths):
         scores = predictions.scores[row].tolist()
         values = scores if probabilities is None else probabilities[row].tolist()
@@ -254,6 +292,8 @@ def _prediction_json_lines(predictions: Predictions) -> Iterator[dict[str, Any]]
                 labels, predictions.uncertainty[row].tolist(), strict=True
             ):
                 label["uncertainty"] = uncertainty
+        if shown is not None:
+            line["shown"] = next(shown)
         yield line
 
 

@@ -12,12 +12,13 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from scipy.special import logit
 
-from surelabel.arrays import LOGIT_LIMIT
+from surelabel.arrays import LOGIT_LIMIT, Flags
 from surelabel.data.prediction_writing import (
     LOGIT,
     PARQUET_METADATA_KEY,
     PROBABILITY,
     SCORE,
+    SHOWN,
     UNCERTAINTY,
     check_predictions_suffix,
 )
@@ -48,7 +49,8 @@ def read_predictions(path: str | Path) -> Predictions:
     For calibrated predictions from such files, ``calibration`` is ``UNRECORDED_CALIBRATION``. In
     CSV files that were written with ``spreadsheet_safe``, the apostrophe is part of the path. JSON
     lines files do not contain logits. Their logits are computed from the probabilities, with
-    reduced precision for probabilities close to 1.
+    reduced precision for probabilities close to 1. If the file contains the shown labels, they are
+    read as the mask ``shown``.
 
     Args:
         path: Path of a file with suffix ``.parquet``, ``.csv`` or ``.jsonl``.
@@ -112,6 +114,42 @@ def _stack_prediction_columns(
     return values
 
 
+def _stack_shown_columns(table: pa.Table, names: Sequence[str]) -> Flags | None:
+    """Return the boolean columns of the shown labels as ``(n, c)``, or None without such a column.
+
+    Raises:
+        TypeError: If a column is not boolean.
+    """
+    if not any(column.startswith(SHOWN) for column in table.column_names):
+        return None
+    shown = np.empty((table.num_rows, len(names)), dtype=bool)
+    for index, name in enumerate(names):
+        column = table[SHOWN + name]
+        if column.type != pa.bool_() or column.null_count:
+            raise TypeError(f"a column {SHOWN}{name} with values that are not true or false")
+        shown[:, index] = column.to_numpy()
+    return shown
+
+
+def _mask_of_shown_labels(labels: Sequence[Any], names: Sequence[str]) -> Flags:
+    """Return the mask ``(n, c)`` of the shown labels of n images.
+
+    Raises:
+        ValueError: If a list contains a label twice or a label that is not in ``names``.
+    """
+    column_of = {name: column for column, name in enumerate(names)}
+    shown = np.zeros((len(labels), len(names)), dtype=bool)
+    for flags, shown_labels in zip(shown, labels, strict=True):
+        if not isinstance(shown_labels, list) or not all(
+            isinstance(label, str) and label in column_of for label in shown_labels
+        ):
+            raise ValueError("a value of shown that is not a list of the labels of the file")
+        if len(set(shown_labels)) < len(shown_labels):
+            raise ValueError("a value of shown with a label twice")
+        flags[[column_of[label] for label in shown_labels]] = True
+    return shown
+
+
 def _read_predictions_parquet(path: Path) -> Predictions:
     with pa.OSFile(str(path)) as file:
         table = pq.read_table(file, page_checksum_verification=True)
@@ -130,6 +168,7 @@ def _read_predictions_parquet(path: Path) -> Predictions:
         skipped=tuple(SkippedImage(*skipped) for skipped in metadata["skipped"]),
         uncertainty=_stack_prediction_columns(table, UNCERTAINTY, metadata["names"]),
         uncertainty_kind=metadata.get("uncertainty_kind"),
+        shown=_stack_shown_columns(table, metadata["names"]),
     )
 
 
@@ -139,7 +178,7 @@ def _read_predictions_csv(path: Path) -> Predictions:
     names = [column.removeprefix(SCORE) for column in header if column.startswith(SCORE)]
     if header[:1] != ["path"] or header[-1:] != ["skipped"]:
         raise ValueError("a header without path, score:NAME … and skipped")
-    texts = ("path", "uncertainty_kind", "skipped")
+    texts = ("path", "uncertainty_kind", "shown", "skipped")
     types = {name: pa.string() if name in texts else pa.float32() for name in header}
     table = pacsv.read_csv(
         path,
@@ -158,6 +197,7 @@ def _read_predictions_csv(path: Path) -> Predictions:
     has_kind = "uncertainty_kind" in header
     kinds = read_rows["uncertainty_kind"].to_pylist() if has_kind else []
     uncertainty = _stack_prediction_columns(read_rows, UNCERTAINTY, names)
+    shown = map(parse_json, read_rows["shown"].to_pylist()) if "shown" in header else None
     return Predictions(
         paths=read_rows["path"].to_pylist(),
         names=names,
@@ -167,6 +207,7 @@ def _read_predictions_csv(path: Path) -> Predictions:
         skipped=tuple(skipped),
         uncertainty=uncertainty if read_rows.num_rows else None,
         uncertainty_kind=_single_uncertainty_kind(kinds),
+        shown=None if shown is None else _mask_of_shown_labels(list(shown), names),
     )
 
 
@@ -189,6 +230,9 @@ def _read_predictions_jsonl(path: Path) -> Predictions:
         ]
     kind = _single_uncertainty_kind([line.get("uncertainty_kind") for line in predicted])
     uncertainty = [[label["uncertainty"] for label in line["labels"]] for line in predicted if kind]
+    shown = [line["shown"] for line in predicted if "shown" in line]
+    if len(shown) not in (0, len(predicted)):
+        raise ValueError("shown in some lines, and not in others")
     calibrated = bool(probabilities.size) and not np.isnan(probabilities).any()
     logits = np.clip(logit(probabilities), -LOGIT_LIMIT, LOGIT_LIMIT).astype(np.float32)
     return Predictions(
@@ -200,6 +244,7 @@ def _read_predictions_jsonl(path: Path) -> Predictions:
         skipped=tuple(SkippedImage(s["path"], s["skipped"]) for s in lines if "skipped" in s),
         uncertainty=np.array(uncertainty, np.float32) if kind else None,
         uncertainty_kind=kind,
+        shown=_mask_of_shown_labels(shown, names) if shown else None,
     )
 
 

@@ -1,0 +1,170 @@
+"""Options of ``tag`` that select labels and outputs, and their checks before an image is read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surelabel.cli.gallery import check_open_gallery_option
+from surelabel.cli.operating_point_options import (
+    GUARANTEES,
+    POINTS,
+    parse_operating_point_options,
+    thresholds_of_operating_point_options,
+)
+from surelabel.cli.terminal import Terminal
+from surelabel.errors import NotFitted
+
+if TYPE_CHECKING:
+    from surelabel.arrays import Array
+    from surelabel.recognizer import Recognizer
+
+DEFAULT_THRESHOLD, DEFAULT_TOP_K = 0.5, 5  # with and without calibrated probabilities
+
+
+@dataclass(frozen=True)
+class TagOptions:
+    """Values of the options of ``tag`` that select labels and outputs.
+
+    Attributes:
+        threshold: Minimum probability of a label, or None.
+        top_k: Maximum number of labels per image, or None.
+        operating_point: Name and value of the operating point or guarantee, or None.
+        uncertainty: Kind of uncertainty of each label, or None.
+        out: Path of the prediction file, or None.
+        spreadsheet_safe: Whether paths in a CSV file are safe in spreadsheet programs.
+        sidecar: Format of the sidecars, or None.
+        sidecar_name: Naming of the sidecars, ``stem`` or ``full``, or None for the default.
+        heat_maps: Folder of heat maps, or None.
+        gallery: Path of the HTML page with thumbnails, or None.
+        open_gallery: Whether the page is shown in the browser.
+        strict: Whether an unreadable image is an error.
+        workers: Number of worker processes that decode images, or None for the default.
+    """
+
+    threshold: float | None
+    top_k: int | None
+    operating_point: tuple[str, Any] | None
+    uncertainty: str | None
+    out: str | None
+    spreadsheet_safe: bool
+    sidecar: str | None
+    sidecar_name: str | None
+    heat_maps: str | None
+    gallery: str | None
+    open_gallery: bool
+    strict: bool
+    workers: int | None
+
+    @property
+    def selects_labels(self) -> bool:
+        """Return whether an option selects the labels that are shown."""
+        options = (self.threshold, self.top_k, self.operating_point)
+        return any(option is not None for option in options)
+
+
+@dataclass(frozen=True)
+class TagSelection:
+    """Labels of an image that are shown.
+
+    Attributes:
+        threshold: Minimum probability, as one number for all labels or as an array ``(c,)`` with
+            one number for each of c labels. If None, there is no minimum.
+        top_k: Maximum number of labels per image. If None, there is no limit.
+    """
+
+    threshold: "float | Array | None"
+    top_k: int | None
+
+
+def parse_tag_options(values: Mapping[str, Any]) -> TagOptions:
+    """Return the options of ``tag``, after all checks that need no image and no recognizer.
+
+    Args:
+        values: Values of the options in ``TagOptions`` and of the options for operating points and
+            guarantees, by name.
+
+    Raises:
+        UsageError: If options exclude each other.
+        InputError: If an option is out of range, or the suffix of the prediction file is unknown.
+    """
+    from surelabel.data import check_predictions_suffix
+    from surelabel.recognizer import check_tagging_options
+
+    points = {name: values[name] for name in (*POINTS, *GUARANTEES)}
+    others = {name: value for name, value in values.items() if name not in points}
+    point = parse_operating_point_options(values["threshold"], points)
+    options = TagOptions(operating_point=point, **others)
+    if options.out:
+        check_predictions_suffix(options.out)
+    if options.spreadsheet_safe and not (options.out or "").lower().endswith(".csv"):
+        raise click.UsageError(
+            f"--spreadsheet-safe needs --out FILE.csv; got {options.out or 'no file'}. Other "
+            "formats are not executed."
+        )
+    check_open_gallery_option(options.gallery, open_gallery=options.open_gallery)
+    check_tagging_options(threshold=options.threshold, top_k=options.top_k)
+    return options
+
+
+def check_recognizer_of_tag_options(recognizer: "Recognizer", options: TagOptions) -> None:
+    """Check that a recognizer computes what the options of ``tag`` request.
+
+    Raises:
+        ConfigError: If heat maps are requested, and the recognizer cannot localize labels.
+        InputError: If a label cannot be a keyword in a sidecar.
+    """
+    from surelabel.data import check_xmp_labels
+    from surelabel.recognizer import check_recognizer_can_localize
+
+    if options.heat_maps:
+        check_recognizer_can_localize(recognizer)
+    if options.sidecar:
+        check_xmp_labels(recognizer.names)
+
+
+def selection_of_tag_options(
+    terminal: Terminal, recognizer: "Recognizer", options: TagOptions
+) -> TagSelection:
+    """Return the selection of the labels that are shown, and print its properties.
+
+    Without an option, labels with a calibrated probability of at least 0.5 are shown. If there are
+    no calibrated probabilities, the five labels with the highest scores are shown.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        recognizer: Recognizer of the images.
+        options: Options of ``tag``.
+
+    Raises:
+        NotFitted: If there is a threshold, and the recognizer is not calibrated. Also if it is not
+            calibrated on enough images for the operating point, or if a guarantee cannot be
+            reached.
+    """
+    threshold: float | Array | None = options.threshold
+    top_k = options.top_k
+    is_calibrated = recognizer.calibrated_on is not None
+    if threshold is not None and not is_calibrated:
+        raise NotFitted(
+            "--threshold requires probabilities; the model is not calibrated. Calibrate it on "
+            "these images without labels (--calibrate-unlabelled; the result is not verified) or "
+            "on annotated images (`surelabel calibrate`), or use --top-k."
+        )
+    if options.operating_point:
+        threshold = thresholds_of_operating_point_options(
+            terminal, recognizer, options.operating_point
+        )
+    elif not options.selects_labels:
+        threshold, top_k = (DEFAULT_THRESHOLD, None) if is_calibrated else (None, DEFAULT_TOP_K)
+    if (
+        threshold is None
+        and not is_calibrated
+        and (terminal.as_json or options.sidecar or not options.out)
+    ):
+        terminal.print_status(
+            f"These scores are not calibrated and only rank labels, so the first {top_k} labels "
+            "are printed. Run `surelabel calibrate` to fit a calibrator on annotated images or, "
+            "less reliably, add --calibrate-unlabelled to fit it on these images without labels."
+        )
+    return TagSelection(threshold, top_k)
