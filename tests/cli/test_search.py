@@ -60,9 +60,87 @@ def test_a_long_sentence_is_cut_with_a_note(indexed, run):
         ((), "either QUERY or --text; got none"),
         (("lion", "--text", "a lion"), "either QUERY or --text; got both"),
         (("lion", "--model", "recognizer"), "--model applies to --text only"),
+        (("--text", "a lion", "--precision", "0.5"), "--precision needs probabilities; --text"),
+        (("--text", "a lion", "--min-probability", "0"), "--min-probability needs probabilities"),
+        (("lion", "--precision", "1"), "'--precision': 1.0 is not in the range 0<x<1"),
+        (("lion", "--min-probability", "2"), "'--min-probability': 2.0 is not in the range"),
+        (("lion", "--open"), "--open shows the page of --gallery; add --gallery FILE.html"),
+        (("lion", "--gallery", "hits.jpg"), "a file name that ends in .html; got hits.jpg"),
     ],
 )
 def test_a_query_and_a_sentence_exclude_each_other(home, run, line, message):
     done = run("search", "index", *line)
     assert (done.code, done.out) == (2, "")
     assert message in done.err
+
+
+def test_a_precision_is_the_mean_probability_of_the_longest_list(home, run):
+    every = json.loads(run("search", "index", "lion", "-k", "24", "--json").out)
+    values = [hit["probability"] for hit in every]
+    means = [sum(values[: n + 1]) / (n + 1) for n in range(len(values))]
+    assert means[-1] < 0.6 < means[0]
+    length = max(n for n, mean in enumerate(means, start=1) if mean >= 0.6)
+    done = run("search", "index", "lion", "--precision", "0.6")
+    assert len(done.out.splitlines()) == 1 + length + 1
+    assert done.out.splitlines()[-1] == (
+        f"The expected precision of {length} images is {means[length - 1]:.3f}, the mean "
+        "probability. It is an estimate, which is as reliable as the calibration, and no guarantee."
+    )
+    as_json = run("search", "index", "lion", "--precision", "0.6", "--json")
+    assert json.loads(as_json.out) == every[:length]
+    assert "It is an estimate" in as_json.err
+    shorter = run("search", "index", "lion", "--precision", "0.6", "-k", "2", "--json")
+    assert json.loads(shorter.out) == every[:2]
+
+
+def test_a_minimum_probability_limits_the_result_instead_of_a_number(home, run):
+    every = json.loads(run("search", "index", "!rocket", "-k", "24", "--json").out)
+    minimum = every[21]["probability"]
+    found = json.loads(
+        run("search", "index", "!rocket", "--min-probability", minimum, "--json").out
+    )
+    assert found == every[:22]
+    done = run("search", "index", "rocket & lion", "--min-probability", "0.99")
+    best = json.loads(run("search", "index", "rocket & lion", "-k", "1", "--json").out)
+    assert done.out == (
+        f"No image reaches the minimum; the highest probability is {best[0]['probability']:.3g}.\n"
+    )
+
+
+def test_a_search_of_an_index_without_verified_calibration_says_so(home, run):
+    calibrate = "calibrate recognizer images --unlabelled --out adapted"
+    assert run(*calibrate.split()).code == 0
+    assert run("index", "new", "images", "--model", "adapted").code == 0
+    text = "adapted to 24 other images. Not verified: no labels were available."
+    for options in ((), ("--precision", "0.1")):
+        assert text in run("search", "new", "lion", *options).out
+    assert text in run("search", "new", "lion", "--precision", "0.1", "--json").err
+
+
+def test_a_precision_is_refused_if_the_loss_alone_gives_the_probabilities(home, run):
+    fit = "fit labels.csv --method linear --loss spa --model tiny-vit --out fitted"
+    assert run(*fit.split()).code == 0
+    assert run("index", "new", "images", "--model", "fitted").code == 0
+    done = run("search", "new", "lion", "--precision", "0.1")
+    assert done.code == 1
+    assert "not calibrated on images: by its loss alone (spa)" in done.err
+    assert run("search", "new", "lion", "--min-probability", "0").code == 0
+
+
+def test_a_gallery_has_the_hits_with_their_probabilities(home, run):
+    done = run("search", "index", "lion & !rocket", "-k", "3", "--gallery", "hits.html")
+    page = (home / "hits.html").read_text()
+    assert done.code == 0
+    assert "Written: hits.html" in done.err
+    assert "<h1>lion &amp; !rocket</h1>" in page
+    assert page.count("<img") == 3
+    assert page.count("<bdi>!rocket</bdi>") == page.count("<bdi>lion</bdi>") == 3
+
+
+def test_a_gallery_of_a_search_by_sentence_has_similarities(indexed, run):
+    done = run("search", "index", "--text", "a lion", "-k", "2", "--gallery", "hits.html")
+    page = (indexed / "hits.html").read_text()
+    assert done.code == 0
+    assert page.count("<bdi>similarity</bdi>") == page.count("<img") == 2
+    assert "it is not a probability" in page
+    assert "--share" not in page.partition("</style>")[2]

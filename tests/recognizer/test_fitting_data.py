@@ -59,7 +59,7 @@ def test_labels_without_a_positive_image_are_named_in_one_warning(tmp_path):
     names = ["lion", "sofa", "bus", "cow"]
     source = LabelledFeatures(features=np.eye(2, 16), targets=targets, names=names)
     labelled = LabelledImages(source.paths, source.names, source.targets, source.known)
-    vectors = load_encoder("features:16")
+    vectors = load_encoder("features:16", normalize="unit")
     method = Linear(vectors, source.names)
     with pytest.warns(UserWarning, match=r"2 of 4 labels \(sofa, cow\) have no positive") as all_:
         encode_fitting_data(source, labelled, method, vectors, FeatureCache(tmp_path))

@@ -229,6 +229,15 @@ def test_each_bad_item_is_in_the_error_of_strict_predictions(zero_shot, files):
         zero_shot.predict(b"")
 
 
+def test_a_table_of_images_with_labels_must_be_read_first():
+    pandas = pytest.importorskip("pandas")
+    datasets = pytest.importorskip("datasets")
+    table = pandas.DataFrame({"image": ["a.jpg"], "lion": [1]})
+    for source in (table, datasets.Dataset.from_pandas(table)):
+        with pytest.raises(InputError, match=r"read first.*Give surelabel\.read_labels\(table, "):
+            resolve_recognizer_input(source)
+
+
 def test_the_columns_of_a_table_of_targets_are_matched_by_name():
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame({"b": [0.0, 1.0], "a": [1.0, 1.0]})

@@ -48,7 +48,9 @@ def test_a_template_is_for_an_encoder_only(saved):
 
 
 def test_what_is_neither_folder_nor_encoder_is_told_that_both_are_taken():
-    with pytest.raises(UnknownName, match=r"not an encoder.*saved recognizer is accepted too, but"):
+    with pytest.raises(
+        UnknownName, match=r"^There is no folder tiny-vitt, and 'tiny-vitt' is not an encoder"
+    ):
         resolve_model("tiny-vitt", ["lion"])
 
 
@@ -59,6 +61,8 @@ def test_the_path_in_a_model_argument_becomes_absolute(tmp_path, monkeypatch):
     assert absolute_model_name("mine") == str(tmp_path / "mine")
     assert absolute_model_name("local-dir:mine/encoder") == f"local-dir:{tmp_path}/mine/encoder"
     assert absolute_model_name("onnx:a.onnx") == f"onnx:{tmp_path}/a.onnx"
+    assert absolute_model_name("transformers:mine") == f"transformers:{tmp_path}/mine"
     assert absolute_model_name("ViT-B-16/weights.pt") == f"ViT-B-16/{tmp_path}/weights.pt"
-    for name in ("tiny-vit", "ViT-B-16/openai", "hf-hub:owner/name", "timm:resnet50"):
+    hub_names = ("hf-hub:owner/name", "transformers:owner/name", "timm:resnet50")
+    for name in ("tiny-vit", "ViT-B-16/openai", *hub_names):
         assert absolute_model_name(name) == name

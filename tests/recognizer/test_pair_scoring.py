@@ -24,8 +24,8 @@ def vectors(n=5):
     return PairFeatures(random.normal(size=(n, 5)), random.normal(size=(n, 5)), np.arange(n))
 
 
-def of_vectors(method):
-    settings = ["encoder.name=features:5", f"method.name={method}", "epochs=1"]
+def of_vectors(method, *settings):
+    settings = ["encoder.name=features:5", f"method.name={method}", "epochs=1", *settings]
     return sl.Recognizer(load_run(None, settings), [])
 
 
@@ -41,7 +41,7 @@ def test_labels_methods_score_pairs_by_the_cosine_of_the_encoder(pairs):
 
 
 def test_methods_of_pairs_score_pairs_in_blocks(monkeypatch):
-    it = of_vectors("probabilistic_embedding").fit(vectors())
+    it = of_vectors("probabilistic_embedding", "encoder.normalize=unit").fit(vectors())
     whole = score_pairs(it, vectors())
     monkeypatch.setattr("surelabel.recognizer.pair_scoring.IMAGES_PER_BLOCK", 2)
     blocks = score_pairs(it, vectors())

@@ -36,11 +36,12 @@ def test_the_parameters_are_the_arguments_of_the_constructor():
 
 
 def test_a_clone_is_not_fitted_and_shares_the_encoder(vectors):
-    fitted = Recognizer(RUN, NAMES).fit(*vectors)
-    copy = clone(fitted)
+    fitted = Recognizer(RUN, NAMES)
+    encoder = fitted.encoder
+    copy = clone(fitted.fit(*vectors))
     assert not copy.is_fitted
     assert fitted.is_fitted
-    assert copy.encoder is fitted.encoder
+    assert copy.encoder is encoder
     assert copy.cache is fitted.cache
     assert copy.run == fitted.run
     np.testing.assert_array_equal(

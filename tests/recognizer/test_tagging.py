@@ -4,7 +4,7 @@ from PIL import Image
 
 from surelabel.data import collection
 from surelabel.errors import ConfigError, DataError, InputError, NotFitted
-from surelabel.recognizer import select_tags, tag
+from surelabel.recognizer import select_tags, shown_label_mask, tag
 from surelabel.records import Predictions
 
 SCORES = np.array([[1.0, 3.0, 2.0]], np.float32)
@@ -23,6 +23,30 @@ def test_the_likeliest_comes_first_and_the_score_breaks_ties():
 def test_a_threshold_and_a_count_cut_the_list():
     assert [t["label"] for t in select_tags(predictions("platt"), threshold=0.6)[0]] == ["x"]
     assert [t["label"] for t in select_tags(predictions("platt"), top_k=2)[0]] == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [
+        {},
+        {"threshold": 0.5},
+        {"top_k": 2},
+        {"threshold": 0.5, "top_k": 1},
+        {"threshold": np.array([0.9, 0.5, 1.0])},
+    ],
+)
+def test_the_mask_has_the_labels_that_are_selected(selection):
+    generator = np.random.default_rng(0)
+    logits = generator.normal(0, 2, (20, 3)).astype(np.float32)
+    logits[0] = [0.0, 0.0, 0.0]  # ties
+    names = ["x", "y", "z"]
+    it = Predictions([f"{n}.jpg" for n in range(20)], names, logits, logits, "platt")
+    mask = shown_label_mask(it, **selection)
+    for flags, tags in zip(mask, select_tags(it, **selection), strict=True):
+        assert {n for n, flag in zip(names, flags, strict=True) if flag} == {
+            t["label"] for t in tags
+        }
+    assert mask.any()
 
 
 def test_without_calibration_the_probability_is_none_and_a_threshold_an_error():

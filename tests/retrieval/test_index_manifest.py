@@ -37,9 +37,10 @@ def test_what_is_saved_is_loaded(tmp_path):
     save_index_manifest(tmp_path, contents)
     assert load_index_manifest(tmp_path) == contents
     assert "recognizer" not in json.loads((tmp_path / "index.json").read_text())
-    named = replace(contents, recognizer=IndexRecognizer("tiny-vit", ("ä|å", "b")))
-    save_index_manifest(tmp_path, named)
-    assert load_index_manifest(tmp_path) == named
+    for calibration in (None, {"calibrator": "platt", "state": {"a": [0.1]}, "about": "ä"}):
+        named = IndexRecognizer("tiny-vit", ("ä|å", "b"), calibration)
+        save_index_manifest(tmp_path, replace(contents, recognizer=named))
+        assert load_index_manifest(tmp_path).recognizer == named
 
 
 @pytest.mark.parametrize(
@@ -63,6 +64,10 @@ def test_what_is_saved_is_loaded(tmp_path):
         ({"recognizer": {"model": 3, "labels": ["x", "y"]}}, "recognizer must have the name"),
         ({"recognizer": {"model": "tiny-vit", "labels": "xy"}}, "recognizer must have the name"),
         ({"recognizer": {"model": "tiny-vit", "labels": ["x"]}}, "recognizer must have 2 labels"),
+        (
+            {"recognizer": {"model": "tiny-vit", "labels": ["x", "y"], "calibration": "platt"}},
+            "calibration of the recognizer must be an object",
+        ),
     ],
 )
 def test_a_field_of_another_kind_is_refused(listed, change, message):

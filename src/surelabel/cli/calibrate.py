@@ -17,26 +17,28 @@ from surelabel.cli.input_options import (
     run_overrides_from_input_options,
     skipped_images_of_input_options,
 )
+from surelabel.cli.label_table_options import (
+    check_no_label_table_options,
+    label_table_options,
+    print_label_table_reading,
+)
 from surelabel.cli.metric_tables import CALIBRATION_METRICS, format_metric_table
-from surelabel.cli.output_paths import validate_terminal_output_folder
+from surelabel.cli.output_paths import validate_terminal_model_path, validate_terminal_output_folder
 from surelabel.cli.tag_output import print_tag_skipped_images
 from surelabel.cli.terminal import Terminal, with_terminal_options
 from surelabel.cli.terminal_text import format_terminal_table
+from surelabel.cli.unlabelled_calibration import calibrate_without_labels
 
 if TYPE_CHECKING:
     from surelabel.evaluation import Evaluation, LabelCoverage
     from surelabel.recognizer import Recognizer
 
 MAX_SHIFTS = 10  # labels with the largest change that are printed
-NOT_VERIFIED = (
-    "Not verified: no labels were available. Run `surelabel evaluate` on an annotated dataset to "
-    "measure the calibration error."
-)
 NOT_SAVED = "The result was not saved; add --out FOLDER to save the result."
 
 
 @click.command()
-@click.argument("model")
+@click.argument("model", callback=validate_terminal_model_path)
 @click.argument("dataset")
 @click.option(
     "--out",
@@ -57,6 +59,7 @@ NOT_SAVED = "The result was not saved; add --out FOLDER to save the result."
 )
 @method_input_options
 @images_root_input_option
+@label_table_options
 @labels_input_option
 @max_image_memory_input_option
 @with_terminal_options
@@ -70,6 +73,7 @@ def calibrate(
     method: str | None,
     settings: tuple[str, ...],
     images_root: str | None,
+    table_options: dict[str, Any],
     names: str | None,
 ) -> None:
     """Fit a calibrator on held-out annotated images.
@@ -89,12 +93,15 @@ def calibrate(
         check_saved_recognizer_folder(out)
     overrides = run_overrides_from_input_options(settings, method__name=method)
     if unlabelled:
+        check_no_label_table_options(table_options, dataset)
         if test or images_root:
             raise click.UsageError("--unlabelled cannot be combined with --test or --images-root.")
         run_unlabelled_calibrate_command(terminal, model, dataset, out, names, overrides)
         return
-    held_out = load_dataset_from_input_options(dataset, images_root)
-    test_set = load_dataset_from_input_options(test, images_root) if test else held_out
+    held_out = load_dataset_from_input_options(dataset, images_root, table_options)
+    test_set = held_out
+    if test:
+        test_set = load_dataset_from_input_options(test, images_root, table_options)
     recognizer = resolve_model(
         model,
         parse_labels_input_option(names),
@@ -102,6 +109,9 @@ def calibrate(
         settings=overrides,
         device=terminal.device,
     )
+    print_label_table_reading(terminal, dataset, held_out)
+    if test:
+        print_label_table_reading(terminal, test, test_set)
     fit_without_labels_on_input_options(terminal, recognizer, held_out)
     with terminal.progress("Encoding") as progress:
         before = basic_evaluation_run(recognizer, test_set, progress=progress)
@@ -141,26 +151,15 @@ def run_unlabelled_calibrate_command(
         model, parse_labels_input_option(names), settings=settings, device=terminal.device
     )
     fit_without_labels_on_input_options(terminal, recognizer, paths)
-    if recognizer.calibrated_on is None:
-        value, text = fit_calibrator_in_calibrate_command(terminal, recognizer, paths)
+    if recognizer.calibration is None:
+        text = calibrate_without_labels(terminal, recognizer, paths)
+        value: dict[str, Any] = {"calibration": recognizer.calibrated_on}
     else:
         value, text = adapt_to_shift_in_calibrate_command(terminal, recognizer, paths)
     if out:
         recognizer.save(out)
     saved = f"Saved in {out}." if out else NOT_SAVED
     terminal.print_result({"recognizer": out, "images": len(paths), **value}, f"{text}\n{saved}")
-
-
-def fit_calibrator_in_calibrate_command(
-    terminal: Terminal, recognizer: "Recognizer", paths: list[str]
-) -> tuple[dict[str, Any], str]:
-    """Calibrate a recognizer on unlabelled images, and return the calibration as JSON and text."""
-    from surelabel.records import Images
-
-    with terminal.progress("Calibrating") as progress:
-        recognizer.calibrate(Images(paths), progress=progress)
-    description = recognizer.calibrated_on
-    return {"calibration": description}, f"Calibrated: {description}.\n{NOT_VERIFIED}"
 
 
 def adapt_to_shift_in_calibrate_command(

@@ -1,5 +1,7 @@
 """``surelabel index``: create or update an index."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from surelabel.cli.input_options import (
@@ -11,12 +13,21 @@ from surelabel.cli.input_options import (
 from surelabel.cli.output_paths import validate_terminal_output_path
 from surelabel.cli.tag_output import print_tag_skipped_images
 from surelabel.cli.terminal import Command, Terminal, with_terminal_options
+from surelabel.cli.unlabelled_calibration import (
+    NOT_VERIFIED,
+    calibrate_new_index_without_labels,
+    calibrate_unlabelled_option,
+)
+
+if TYPE_CHECKING:
+    from surelabel.recognizer import IndexUpdate
 
 
 def index_root_option(function: Command) -> Command:
     """Add the option ``--root`` for the folder of the images of an index."""
     return click.option(
         "--root",
+        type=click.Path(exists=True, file_okay=False),
         metavar="FOLDER",
         help="Root folder of the images, if they were moved. [root stored in the index]",
     )(function)
@@ -27,6 +38,7 @@ def index_root_option(function: Command) -> Command:
 @click.argument("images", nargs=-1, required=True)
 @model_input_option
 @labels_input_option
+@calibrate_unlabelled_option
 @index_root_option
 @max_image_memory_input_option
 @with_terminal_options
@@ -36,13 +48,15 @@ def index(
     images: tuple[str, ...],
     model: str,
     names: str | None,
+    calibrate_unlabelled: bool,
     root: str | None,
 ) -> None:
     """Create or update an index of images for search.
 
     New images are added to the index in FOLDER, changed images are tagged again, and deleted
     images are removed. IMAGES are folders or image files. All images of an index are tagged with
-    the same --model and --labels.
+    the same --model and --labels. The index keeps the calibration of --calibrate-unlabelled for
+    images that are added later.
 
     Paths of images inside the root are stored relative to the root. The root of a new index is the
     common folder of IMAGES, unless --root is given. If all images were moved, --root stores their
@@ -53,21 +67,52 @@ def index(
         index_images_with_recognizer,
         read_names_for_indexing,
         resolve_model,
+        restore_calibration_for_indexing,
     )
 
     paths, labels = find_images(images), parse_labels_input_option(names)
     recognizer = resolve_model(
         model, labels, default_names=read_names_for_indexing(folder), device=terminal.device
     )
+    has_calibration = restore_calibration_for_indexing(folder, recognizer)
+    if calibrate_unlabelled and not has_calibration:
+        calibrate_new_index_without_labels(terminal, recognizer, folder, paths)
     with terminal.progress("Indexing") as progress:
         update = index_images_with_recognizer(
             folder, recognizer, paths, root=root, model=model, progress=progress
         )
+    print_index_update(terminal, folder, update)
+    print_tag_skipped_images(update.skipped)
+
+
+def print_index_update(terminal: Terminal, folder: str, update: "IndexUpdate") -> None:
+    """Print the numbers of images of an index, and whether its calibration is not verified.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        folder: Folder of the index.
+        update: Index and numbers of changed images.
+    """
+    from surelabel.records import calibration_provenance
+
+    calibration = update.index.calibration
+    provenance = calibration_provenance(calibration)
     counts = {"added": update.added, "changed": update.changed, "removed": update.removed}
-    terminal.print_result(
-        {"index": folder, "images": len(update.index), **counts, "skipped": len(update.skipped)},
+    text = (
         f"{folder} has {len(update.index)} images and {len(update.index.names)} labels: "
         f"{update.added} added, {update.changed} changed, {update.removed} removed, "
-        f"{len(update.skipped)} skipped.",
+        f"{len(update.skipped)} skipped."
     )
-    print_tag_skipped_images(update.skipped)
+    if provenance == "no labels":
+        text += f"\nIts calibration: {calibration}. {NOT_VERIFIED}"
+    terminal.print_result(
+        {
+            "index": folder,
+            "images": len(update.index),
+            **counts,
+            "skipped": len(update.skipped),
+            "calibration": calibration,
+            "is_verified": provenance == "labels",
+        },
+        text,
+    )

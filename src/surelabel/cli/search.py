@@ -1,17 +1,30 @@
 """``surelabel search``: search an index by labels or by a sentence."""
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
+from surelabel.cli.gallery import check_open_gallery_option, gallery_options, write_gallery
 from surelabel.cli.index import index_root_option
+from surelabel.cli.operating_point_options import SHARE, OperatingPointRange
+from surelabel.cli.output_paths import validate_terminal_model_path
 from surelabel.cli.terminal import Terminal, with_terminal_options
+from surelabel.cli.terminal_log import IMPORT_STATUS
 from surelabel.cli.terminal_text import format_terminal_table
+from surelabel.cli.unlabelled_calibration import NOT_VERIFIED
 
 if TYPE_CHECKING:
     from surelabel.recognizer import SentenceHit
-    from surelabel.retrieval import Hit
+    from surelabel.retrieval import Hit, Index, Query
+
+DEFAULT_HITS = 20  # maximum number of images if no option limits the result
+QUERY_GALLERY = (
+    "The large number is the probability that the image matches the whole query. Below it are the "
+    "probabilities of the terms; the term of an unwanted label begins with !."
+)
+SENTENCE_GALLERY = "The similarity ranks the images of this search; it is not a probability."
 
 
 @click.command()
@@ -20,9 +33,27 @@ if TYPE_CHECKING:
 @click.option("--text", metavar="SENTENCE", help="Search by a sentence instead of QUERY.")
 @click.option(
     "--model",
+    "text_model",
+    callback=validate_terminal_model_path,
     help="Recognizer of the index, for --text, if it was moved. [recorded in the index]",
 )
-@click.option("-k", type=int, default=20, show_default=True, help="Maximum number of images.")
+@click.option(
+    "-k",
+    type=click.IntRange(1),
+    help="Maximum number of images. [20; no maximum with --precision or --min-probability]",
+)
+@click.option(
+    "--precision",
+    type=SHARE,
+    help="Return the longest list whose mean probability is at least this value: its expected "
+    "precision, which is an estimate and no guarantee.",
+)
+@click.option(
+    "--min-probability",
+    type=OperatingPointRange(0, 1),
+    help="Return only images that match QUERY with at least this probability.",
+)
+@gallery_options
 @index_root_option
 @with_terminal_options
 def search(
@@ -30,8 +61,12 @@ def search(
     index: str,
     query: str | None,
     text: str | None,
-    model: str | None,
-    k: int,
+    text_model: str | None,
+    k: int | None,
+    precision: float | None,
+    min_probability: float | None,
+    gallery: str | None,
+    open_gallery: bool,
     root: str | None,
 ) -> None:
     """Search an index by several labels or by a sentence.
@@ -44,31 +79,128 @@ def search(
     sentence and, if the method estimates it, the uncertainty of the similarity. A similarity is
     not a probability.
     """
-    from surelabel.retrieval import Index
+    from surelabel.retrieval import Index, parse
 
+    check_search_options(query, text, text_model, precision, min_probability)
+    check_open_gallery_option(gallery, open_gallery=open_gallery)
+    opened = Index.open(index, root=root)
+    if text is not None:
+        k = DEFAULT_HITS if k is None else k
+        sentence_hits = search_by_text_option(terminal, opened, text, text_model, k)
+        if gallery:
+            write_sentence_gallery(terminal, gallery, text, sentence_hits, open_gallery)
+        return
+    if k is None and precision is None and min_probability is None:
+        k = DEFAULT_HITS
+    parsed = parse(str(query))
+    hits = opened.search(parsed, k, min_probability=min_probability or 0.0, precision=precision)
+    notes = describe_search_result(opened, parsed, hits, precision)
+    print_search_hits(terminal, hits, notes)
+    if gallery:
+        write_search_gallery(terminal, gallery, parsed, hits, notes, open_gallery)
+
+
+def check_search_options(
+    query: str | None,
+    text: str | None,
+    model: str | None,
+    precision: float | None,
+    min_probability: float | None,
+) -> None:
+    """Check that options of a search by labels and of a search by a sentence are not combined.
+
+    Raises:
+        UsageError: If options exclude each other.
+    """
     if (query is None) == (text is None):
         raise click.UsageError(
             f"search needs either QUERY or --text; got {'none' if text is None else 'both'}."
         )
     if model is not None and text is None:
         raise click.UsageError("--model applies to --text only; a QUERY needs no recognizer.")
-    opened = Index.open(index, root=root)
-    if text is not None:
-        from surelabel.recognizer import recognizer_of_index, search_by_sentence
+    minimum = {"--precision": precision, "--min-probability": min_probability}
+    for option, value in minimum.items():
+        if text is not None and value is not None:
+            raise click.UsageError(
+                f"{option} needs probabilities; --text returns similarities, which are no "
+                f"probabilities. Remove {option}, or search by labels."
+            )
 
-        recognizer = recognizer_of_index(opened, model, device=terminal.device)
-        found = search_by_sentence(opened, recognizer, text, k=k)
-        terminal.print_result([vars(hit) for hit in found], format_sentence_search_hits(found))
-        return
-    hits = opened.search(str(query), k=k)
+
+def search_by_text_option(
+    terminal: Terminal, index: "Index", text: str, model: str | None, k: int
+) -> "list[SentenceHit]":
+    """Search an index by a sentence, print the hits and return them.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        index: Index with image vectors.
+        text: Sentence.
+        model: Recognizer of the index. If None, the recorded recognizer is loaded.
+        k: Maximum number of images, >= 1.
+    """
+    if "torch" not in sys.modules:
+        terminal.print_status(IMPORT_STATUS)
+
+    from surelabel.recognizer import recognizer_of_index, search_by_sentence
+
+    recognizer = recognizer_of_index(index, model, device=terminal.device)
+    hits = search_by_sentence(index, recognizer, text, k=k)
+    terminal.print_result([vars(hit) for hit in hits], format_sentence_search_hits(hits))
+    return hits
+
+
+def describe_search_result(
+    index: "Index", query: "Query", hits: "Sequence[Hit]", precision: float | None
+) -> list[str]:
+    """Return sentences on an empty result, the expected precision, and a calibration to verify.
+
+    Args:
+        index: Index of the search.
+        query: Query of the search.
+        hits: Result of the search.
+        precision: Minimum expected precision of the result, or None.
+    """
+    from surelabel.records import calibration_provenance
+
+    sentences = []
+    if not len(index):
+        sentences.append("The index is empty.")
+    elif not hits:
+        best = index.search(query, 1)[0].probability
+        sentences.append(f"No image reaches the minimum; the highest probability is {best:.3g}.")
+    elif precision is not None:
+        mean = sum(hit.probability for hit in hits) / len(hits)
+        images = "1 image" if len(hits) == 1 else f"{len(hits):,} images"
+        sentences.append(
+            f"The expected precision of {images} is {mean:.3f}, the mean probability. It is an "
+            "estimate, which is as reliable as the calibration, and no guarantee."
+        )
+    if calibration_provenance(index.calibration) == "no labels":
+        sentences.append(f"Calibration: {index.calibration}. {NOT_VERIFIED}")
+    return sentences
+
+
+def print_search_hits(terminal: Terminal, hits: "Sequence[Hit]", notes: Sequence[str]) -> None:
+    """Print the hits of a search by labels, and notes on the result.
+
+    Without ``--json``, the notes are a part of the result; with ``--json``, they are status lines.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        hits: Images, sorted by decreasing probability.
+        notes: Sentences on the result.
+    """
     value = [{"path": h.path, "probability": h.probability, "terms": h.terms} for h in hits]
-    terminal.print_result(value, format_search_hits(hits))
+    table = [format_search_hits(hits)] if hits else []
+    terminal.print_result(value, "\n".join([*table, *notes]))
+    if terminal.as_json:
+        for note in notes:
+            terminal.print_status(note)
 
 
 def format_search_hits(hits: Sequence["Hit"]) -> str:
     """Format a table of images: probability of the query, probability of each label, and path."""
-    if not hits:
-        return "The index is empty."
     rows = [[f"{h.probability:.3f}", *(f"{p:.3f}" for p in h.terms.values()), h.path] for h in hits]
     return format_terminal_table(["all", *hits[0].terms, "path"], rows)
 
@@ -82,3 +214,29 @@ def format_sentence_search_hits(hits: Sequence["SentenceHit"]) -> str:
         return format_terminal_table(["similarity", "path"], rows)
     rows = [[f"{h.similarity:.3f}", f"{h.uncertainty:.3g}", h.path] for h in hits]
     return format_terminal_table(["similarity", "uncertainty", "path"], rows)
+
+
+def write_search_gallery(
+    terminal: Terminal,
+    path: str,
+    query: "Query",
+    hits: "Sequence[Hit]",
+    notes: Sequence[str],
+    open_gallery: bool,
+) -> None:
+    """Write a gallery of the hits of a search by labels, with notes on the result."""
+    from surelabel.report import gallery_image_of_hit
+
+    sentences = [QUERY_GALLERY, *notes]
+    images = [gallery_image_of_hit(hit, query) for hit in hits]
+    write_gallery(terminal, path, str(query), sentences, images, open_gallery=open_gallery)
+
+
+def write_sentence_gallery(
+    terminal: Terminal, path: str, text: str, hits: "Sequence[SentenceHit]", open_gallery: bool
+) -> None:
+    """Write a gallery of the hits of a search by a sentence, with their similarities."""
+    from surelabel.report import gallery_image_of_sentence_hit
+
+    images = list(map(gallery_image_of_sentence_hit, hits))
+    write_gallery(terminal, path, text, [SENTENCE_GALLERY], images, open_gallery=open_gallery)

@@ -4,7 +4,9 @@ from surelabel.recognizer.evaluation_run import basic_evaluation_run, evaluate
 from surelabel.recognizer.indexing import (
     IndexUpdate,
     index_images_with_recognizer,
+    read_calibration_for_indexing,
     read_names_for_indexing,
+    restore_calibration_for_indexing,
 )
 from surelabel.recognizer.inputs import LabelledInput, RecognizerInput
 from surelabel.recognizer.model_resolution import resolve_model
@@ -21,7 +23,12 @@ from surelabel.recognizer.sentence_search import (
     recognizer_of_index,
     search_by_sentence,
 )
-from surelabel.recognizer.tagging import check_tagging_options, select_tags, tag
+from surelabel.recognizer.tagging import (
+    check_tagging_options,
+    select_tags,
+    shown_label_mask,
+    tag,
+)
 from surelabel.recognizer.threshold_selection import guarantee, operating_point
 
 __all__ = [
@@ -41,11 +48,14 @@ __all__ = [
     "index_images_with_recognizer",
     "localize_labels",
     "operating_point",
+    "read_calibration_for_indexing",
     "read_names_for_indexing",
     "recognizer_of_index",
     "resolve_model",
+    "restore_calibration_for_indexing",
     "score_pairs",
     "search_by_sentence",
     "select_tags",
+    "shown_label_mask",
     "tag",
 ]

@@ -21,10 +21,12 @@ from surelabel.decisions import ValidationRecord, record_validation
 from surelabel.encoders import Encoder, prompt_templates, reference_names
 from surelabel.errors import ConfigError, DataError, InputError
 from surelabel.features import FeatureCache, encode_image_files, encode_views
+from surelabel.label_aliases import split_label_aliases
 from surelabel.methods.text_scoring.text_scorer import BACKGROUNDS, encode_synonyms_for_text_scorer
 from surelabel.progress import Progress
 from surelabel.pseudolabels import part_presence_probabilities
 from surelabel.recognizer.calibration_record import CalibrationRecord
+from surelabel.records.calibration_description import WITHOUT_LABELS
 from surelabel.shapes import check_shapes
 from surelabel.views import RegionLayout
 
@@ -179,7 +181,7 @@ def fit_recognizer_calibration_without_labels(
     enough = len(rows) >= MIN_RECORD_IMAGES
     record = record_validation(logits, expit(logits)) if enough else None
     name = run.calibrator.name
-    description = f"{name} on pseudo-labels of {len(rows)} images without labels"
+    description = f"{name} on pseudo-labels of {len(rows)} images {WITHOUT_LABELS}"
     calibration = _make_calibration_record(
         name, calibrator, description, record, names_with_aliases
     )
@@ -240,5 +242,5 @@ def _reference_words_for_calibrating(run: Run, names_with_aliases: Sequence[str]
     background = run.method.settings.get("background", ())
     run_words = () if isinstance(background, str) else background
     words = (*reference_names(), *BACKGROUNDS["usual"], *run_words)
-    names = {alias.strip().casefold() for name in names_with_aliases for alias in name.split("|")}
+    names = {alias.casefold() for name in names_with_aliases for alias in split_label_aliases(name)}
     return [word for word in dict.fromkeys(words) if word.casefold() not in names]

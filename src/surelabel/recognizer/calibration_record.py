@@ -21,9 +21,9 @@ from surelabel.config import Run
 from surelabel.decisions import ValidationRecord
 from surelabel.encoders import Encoder, embedded_calibration
 from surelabel.errors import DataError, InputError, NotFitted
+from surelabel.records.calibration_description import SHIFT_SUFFIX
 
 PRIOR_PSEUDO_COUNT = 100.0  # weight of the previous label frequencies, in images
-SHIFT_SUFFIX = ", adapted to "
 ANY_SHIFT_SUFFIX = re.compile("(?s), (?:adapted|moved) to .*")  # "moved to": folders of 0.1.0
 
 

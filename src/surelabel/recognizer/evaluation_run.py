@@ -18,6 +18,7 @@ from surelabel.progress import Progress
 from surelabel.recognizer.inputs import LabelledInput
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.recognizer.region_localization import localize_labels
+from surelabel.recognizer.threshold_selection import validation_record_for_thresholds
 from surelabel.recognizer.uncertainty import BERNOULLI_VARIANCE, bernoulli_variances
 from surelabel.recognizer.zero_shot_baseline import predict_zero_shot_baseline
 from surelabel.records import LabelledFeatures
@@ -46,7 +47,7 @@ def evaluate(
 
     The zero-shot baseline uses the encoder of the recognizer. If the recognizer is itself
     zero-shot, there is no baseline. If the method or the encoder supports localization, examples
-    include heat maps.
+    include heat maps. The validation record is that of the recognizer, for operating points.
 
     Args:
         recognizer: Fitted recognizer.
@@ -60,6 +61,7 @@ def evaluate(
         calibration_budget=_calibration_budget_of_evaluation_run(recognizer, evaluation),
         zero_shot_baseline=predict_zero_shot_baseline(recognizer, test, evaluation.predictions),
         uncertainty=_uncertainty_of_evaluation_run(recognizer, test, evaluation),
+        validation_record=validation_record_for_thresholds(recognizer),
     )
     has_heat_maps = isinstance(recognizer.method, LocalizesLabels)
     can_localize = has_heat_maps or recognizer.encoder.patch_kinds

@@ -27,10 +27,14 @@ def recognizer_fingerprint(
     """Return a hash that identifies the predictions of a recognizer.
 
     The hash depends on encoder, method, names, labels of the fit, link, method weights and
-    calibration.
+    calibration. If a zero-shot recognizer of an encoder with a bias has no link, its score domain
+    ``reference`` is left out, because this was the default of surelabel 0.1.0.
     """
     digest = hashlib.sha256(encoder.fingerprint.encode())
-    choice = choice_before_migration(run.method.name, run.method.settings)
+    settings = dict(run.method.settings)
+    if encoder.logit_bias is not None and run.method.name == "zero_shot":
+        settings = {k: v for k, v in settings.items() if (k, v) != ("domain", "reference")}
+    choice = choice_before_migration(run.method.name, settings)
     digest.update(f"({choice}, {names_with_aliases!r}, {link!r})".encode())
     if isinstance(method, UsesFitLabels) and method.fit_names != list(names_with_aliases):
         digest.update(repr(method.fit_names).encode())

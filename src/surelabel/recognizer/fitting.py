@@ -24,6 +24,7 @@ from surelabel.losses.properties.loss_link import make_loss_link
 from surelabel.methods import (
     METHODS,
     AddsTrainingLosses,
+    HasModelLink,
     LearnsFromTargets,
     Method,
     TrainsEncoder,
@@ -37,6 +38,7 @@ from surelabel.recognizer.regularizer_inputs import (
     frozen_words_for_regularizers,
     read_regularizer_words,
 )
+from surelabel.recognizer.vector_normalization import standardize_fold_vectors
 from surelabel.records import Features
 from surelabel.regularizers import REGULARIZERS
 from surelabel.training import (
@@ -101,6 +103,11 @@ class FittingData:
 def make_link_for_fitting(run: Run) -> Link | None:
     """Return the link of the run's loss; if the loss has no link, return None."""
     return make_loss_link(run.loss.name, **run.loss.settings)
+
+
+def model_link_of_method(method: Method) -> Link | None:
+    """Return the link to the log-odds of a pretrained encoder; if there is no such link, None."""
+    return method.model_link if isinstance(method, HasModelLink) else None
 
 
 def resolve_run_for_fitting(run: Run) -> Run:
@@ -327,16 +334,21 @@ def fitting_out_of_fold_scores(
         train, test_rows = data.take(np.flatnonzero(fold != k)), np.flatnonzero(fold == k)
         targets, known = train.targets.double().numpy(), train.known.numpy()
         if contains_both_classes(targets, known):
+            assert isinstance(train.features, Features)  # folds are refused for texts
+            train_features, test_features = standardize_fold_vectors(
+                encoder,
+                train.features,
+                select_feature_batch_rows(data.features, torch.from_numpy(test_rows)),
+            )
             method = fit_recognizer_method(
                 run,
                 encoder,
                 names_with_aliases,
-                train,
+                replace(train, features=train_features),
                 checkpoint=checkpoint.for_fold(k + 1, folds) if checkpoint else None,
             )
             with torch.no_grad():
-                rows = torch.from_numpy(test_rows)
-                scores[test_rows] = method(select_feature_batch_rows(data.features, rows)).numpy()
+                scores[test_rows] = method(test_features).numpy()
         else:
             log_odds = torch.tensor(smoothed_prevalence_log_odds(targets, known))
             link = make_link_for_fitting(run) or Sigmoid()

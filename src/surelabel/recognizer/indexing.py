@@ -7,6 +7,11 @@ from pathlib import Path
 
 from surelabel.errors import DataError, InputError, NoReadableImage
 from surelabel.progress import Progress
+from surelabel.recognizer.index_calibration import (
+    check_index_calibration,
+    index_calibration_state,
+    restore_index_calibration,
+)
 from surelabel.recognizer.model_resolution import absolute_model_name
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.records import SkippedImage
@@ -65,15 +70,17 @@ def index_images_with_recognizer(
 
     Raises:
         InputError: If the index was created with another recognizer.
-        NotFitted: If the recognizer is not calibrated.
+        NotFitted: If the recognizer is not calibrated. No image is read in this case.
         DataError: If no image can be read for a new index, or if the folder contains other files.
             Also if another process writes to the index, or if all indexed image files are deleted.
     """
+    check_index_calibration(recognizer)
     images = list(dict.fromkeys(map(os.path.abspath, images)))
     named = None
     if model is not None:
         labels = tuple(recognizer.names_with_aliases)
-        named = IndexRecognizer(absolute_model_name(model), labels)
+        state = index_calibration_state(recognizer)
+        named = IndexRecognizer(absolute_model_name(model), labels, state)
     if not (Path(folder) / "index.json").exists():
         check_index_manifest_folder(Path(folder))
         root = root or common_index_root(images, default_index_root(folder))
@@ -151,6 +158,34 @@ def read_names_for_indexing(folder: str | Path) -> list[str] | None:
         return None
     index = Index.open(folder)
     return index.names if index.recognizer is None else list(index.recognizer.labels)
+
+
+def read_calibration_for_indexing(folder: str | Path) -> str | None:
+    """Return the description of the calibration of an index.
+
+    If the folder contains no index, return None.
+    """
+    if not (Path(folder) / "index.json").exists():
+        return None
+    return Index.open(folder).calibration
+
+
+def restore_calibration_for_indexing(folder: str | Path, recognizer: Recognizer) -> bool:
+    """Use the calibration that an index records, if a recognizer has no calibration.
+
+    Args:
+        folder: Folder of the index, which may not exist yet.
+        recognizer: Recognizer for the images, which may be changed.
+
+    Returns:
+        True if the index exists, and the recognizer now has its calibration.
+
+    Raises:
+        DataError: If the index is damaged.
+    """
+    if not (Path(folder) / "index.json").exists():
+        return False
+    return restore_index_calibration(Index.open(folder), recognizer)
 
 
 def _check_indexing_recognizer(index: Index, recognizer: Recognizer) -> None:

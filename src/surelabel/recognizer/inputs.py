@@ -10,7 +10,7 @@ import numpy.typing as npt
 from PIL import Image
 from torch import Tensor
 
-from surelabel.data import align_to_vocabulary, find_images
+from surelabel.data import RowDataset, align_to_vocabulary, find_images
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError, InputError
 from surelabel.features import (
@@ -27,6 +27,7 @@ from surelabel.recognizer.images_in_memory import (
     image_in_memory,
 )
 from surelabel.recognizer.user_warnings import warn_unannotated_labels
+from surelabel.recognizer.vector_normalization import image_vector_normalization
 from surelabel.records import Images, LabelledFeatures, LabelledImages
 
 LabelledInput = LabelledImages | LabelledFeatures
@@ -61,8 +62,13 @@ def resolve_recognizer_input(source: RecognizerInput) -> ResolvedInput:
     """
     if isinstance(source, Images | LabelledImages | LabelledFeatures):
         return source
+    if isinstance(source, RowDataset):
+        raise _unread_table_error(source)
     if isinstance(source, Table):
-        source = np.asarray(source)
+        values = np.asarray(source)
+        if values.ndim == 2 and values.shape[1] > 1 and values.dtype.kind == "O":
+            raise _unread_table_error(source)
+        source = values
     if isinstance(source, str | Path):
         return Images(find_images([source]))
     if isinstance(source, Image.Image | FileContent):
@@ -103,6 +109,13 @@ def _list_recognizer_input(source: object) -> list[ImageInput]:
         if not isinstance(item, str | Path | Image.Image | FileContent | np.ndarray):
             raise _type_input_error(f"{type(item).__name__} at index {index} of a list")
     return items
+
+
+def _unread_table_error(source: object) -> InputError:
+    return InputError(
+        "Images with labels in a table must be read first; got "
+        f"{type(source).__name__}. Give surelabel.read_labels(table, images_root=FOLDER) instead."
+    )
 
 
 def _type_input_error(description: str) -> InputError:
@@ -209,7 +222,11 @@ def encode_recognizer_input(
     """
     if isinstance(source, LabelledFeatures):
         check_recognizer_vector_inputs(method)
-        return normalize_precomputed_vectors(source.features, width=encoder.width)
+        return normalize_precomputed_vectors(
+            source.features,
+            width=encoder.width,
+            normalization=image_vector_normalization(encoder),
+        )
     if isinstance(source, ImagesInMemory):
         return extract_features(source.images, method, encoder, strict=options.get("strict", False))
     paths = [str(path) for path in source.paths]

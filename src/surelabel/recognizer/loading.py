@@ -1,5 +1,6 @@
 """Load the folder of a saved recognizer; an incomplete or damaged folder raises an error."""
 
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from surelabel.recognizer.saving import (
     SavedRecognizer,
     saved_recognizer_checksums,
 )
+from surelabel.records.calibration_description import MODEL
 
 REQUIRED_FILES = (
     "run.toml",
@@ -65,14 +67,33 @@ def read_saved_recognizer(folder: str | Path, *, device: str = "cpu") -> SavedRe
         names_with_aliases=names,
         fit_names=fit_names,
         encoder=load_encoder(f"local-dir:{encoder_folder}", device=device),
-        link=_read_saved_recognizer_json(folder / "link.json").get("loss"),
+        link=_read_saved_link(folder / "link.json"),
         calibration=_read_saved_recognizer_json(folder / "calibration.json") or None,
         record=ValidationRecord.restore(record) if record else None,
         weights=weights,
         fingerprint=str(about.get("fingerprint", "")),
     )
     _check_saved_recognizer_consistency(folder, saved)
-    return saved
+    return replace(saved, run=_run_with_score_domain(saved))
+
+
+def _run_with_score_domain(saved: SavedRecognizer) -> Run:
+    """Return the run of a saved recognizer, with the score domain of its version of surelabel.
+
+    In surelabel 0.1.0, zero-shot scores of all encoders are relative to the reference list; today,
+    encoders with a bias have scores that are their log-odds.
+    """
+    run, settings = saved.run, saved.run.method.settings
+    is_default = run.method.name == "zero_shot" and "domain" not in settings
+    if saved.link == MODEL or saved.encoder.logit_bias is None or not is_default:
+        return run
+    return replace(run, method=Choice("zero_shot", {**settings, "domain": "reference"}))
+
+
+def _read_saved_link(path: Path) -> str | None:
+    """Return the loss of the link, or ``model`` for the link of the encoder, or None."""
+    link = _read_saved_recognizer_json(path)
+    return MODEL if link.get(MODEL) is True else link.get("loss")
 
 
 def _encoder_folder_of_saved_recognizer(folder: Path) -> Path:
@@ -189,7 +210,7 @@ def _check_saved_recognizer_consistency(folder: Path, saved: SavedRecognizer) ->
         DataError: If the loss or the number of labels differs between files.
     """
     n_labels = len(saved.names_with_aliases)
-    if saved.link not in (None, saved.run.loss.name):
+    if saved.link not in (None, MODEL, saved.run.loss.name):
         raise DataError(
             f"{folder / 'link.json'} must name the loss of run.toml, {saved.run.loss.name}, or "
             f"none; got {saved.link!r}. {COPY_AGAIN}"

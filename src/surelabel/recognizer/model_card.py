@@ -6,6 +6,7 @@ from importlib.metadata import version
 from surelabel.config import Run
 from surelabel.encoders import Encoder
 from surelabel.methods import METHODS
+from surelabel.recognizer.vector_normalization import vector_normalization_description
 
 
 def recognizer_model_card(
@@ -20,23 +21,41 @@ def recognizer_model_card(
         calibration: Description of the calibration. If None, the recognizer is not calibrated.
     """
     first_names = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
+    properties = recognizer_properties(run, encoder, calibration)
+    rows = "\n".join(f"| {name} | {value} |" for name, value in properties.items())
     return f"""# Recognizer of {len(names)} labels
 
 Labels: {first_names}
 
 | | |
 |---|---|
-| encoder | {encoder.name} |
-| training images of the encoder | {encoder.training_domain or "see its model card"} |
-| method | {run.method.name} {run.method.settings or ""} |
-| loss | {_describe_fit_in_model_card(run)} |
-| calibration | {calibration or "none on held-out images"} |
+{rows}
 | saved by | surelabel {version("surelabel")} |
 
 Load the recognizer with `surelabel.Recognizer.load(folder)`, or give this folder as `--model`.
 Probabilities are calibrated only for images that are similar to the calibration images. Before you
 rely on the probabilities, run `surelabel evaluate` on your own annotated images.
 """
+
+
+def recognizer_properties(run: Run, encoder: Encoder, calibration: str | None) -> dict[str, str]:
+    """Return the properties of a recognizer by name, as in its model card.
+
+    Args:
+        run: Run with all settings.
+        encoder: Encoder of the recognizer.
+        calibration: Description of the calibration. If None, the recognizer is not calibrated.
+    """
+    vectors = vector_normalization_description(encoder)
+    return {
+        "encoder": encoder.name,
+        "training images of the encoder": encoder.training_domain or "see its model card",
+        "license of the encoder": str(encoder.license),
+        **({"vectors": vectors} if vectors else {}),
+        "method": f"{run.method.name} {run.method.settings or ''}".rstrip(),
+        "loss": _describe_fit_in_model_card(run),
+        "calibration": calibration or "none on held-out images",
+    }
 
 
 def _describe_fit_in_model_card(run: Run) -> str:

@@ -89,7 +89,8 @@ def absolute_model_name(model: str) -> str:
     if Path(model).is_dir():
         return os.path.abspath(model)
     prefix, colon, path = model.partition(":")
-    if colon and prefix in PATH_PREFIXES:
+    is_folder_of_transformers = prefix == "transformers" and Path(path).expanduser().is_dir()
+    if colon and (prefix in PATH_PREFIXES or is_folder_of_transformers):
         return f"{prefix}:{os.path.abspath(os.path.expanduser(path))}"
     architecture, slash, path = model.partition("/")
     if slash and Path(path).is_file():
@@ -101,8 +102,13 @@ def _resolve_model_to_encoder_run(model: str, template: str | None, settings: Se
     """Return the run of an encoder and a method that needs no training.
 
     Raises:
-        ConfigError: If the method has to be trained.
+        ConfigError: If the method has to be trained, or if a setting names another encoder.
     """
+    if any(setting.startswith("encoder.name=") for setting in settings):
+        raise ConfigError(
+            f"The encoder must be given by --model; got --model {model} and a setting of "
+            "encoder.name. Remove the setting."
+        )
     templates = [] if template in (None, "one") else [f"method.templates={json.dumps(template)}"]
     overrides = [
         "method.name=zero_shot",
@@ -134,7 +140,4 @@ def _resolve_model_to_recognizer(run: Run, names: Sequence[str], device: str) ->
         return Recognizer(run, names, device=device)
     except UnknownName as error:
         model = run.encoder.name
-        raise UnknownName(
-            f"{error} The folder of a saved recognizer is accepted too, but {model} is not a "
-            "folder."
-        ) from error
+        raise UnknownName(f"There is no folder {model}, and {error}") from error

@@ -30,6 +30,10 @@ from surelabel.recognizer.fitting import (
     make_objective_for_fitting,
 )
 from surelabel.recognizer.user_warnings import warn_cut_captions, warn_skipped_images
+from surelabel.recognizer.vector_normalization import (
+    image_vector_normalization,
+    text_vector_normalization,
+)
 from surelabel.records import Features, PairFeatures, Pairs
 from surelabel.training import Checkpoint, PairBatches
 
@@ -161,9 +165,16 @@ def _pair_data_of_vectors(
             f"The method needs {', '.join(method.needs)} of images and tokens of captions; got "
             "precomputed vectors. Give image files, or remove the setting that needs them."
         )
-    images = normalize_precomputed_vectors(source.image_vectors, width=encoder.width)
-    width = source.text_vectors.shape[1]
-    texts = normalize_precomputed_vectors(source.text_vectors, width=width)
+    images = normalize_precomputed_vectors(
+        source.image_vectors,
+        width=encoder.width,
+        normalization=image_vector_normalization(encoder),
+    )
+    texts = normalize_precomputed_vectors(
+        source.text_vectors,
+        width=source.text_vectors.shape[1],
+        normalization=text_vector_normalization(encoder),
+    )
     image_rows, text_rows = torch.from_numpy(source.image_rows), torch.from_numpy(texts.rows)
     return PairFittingData(images.features, texts.features, image_rows, text_rows, images.rows)
 

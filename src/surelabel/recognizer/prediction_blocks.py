@@ -192,8 +192,13 @@ def compute_image_scores(method: Method, features: Features) -> npt.NDArray[np.f
 
 
 def half_precision_image_vectors(features: Features) -> npt.NDArray[np.float16]:
-    """Return the image vectors of predictions and calibrators, ``(n, d)``."""
-    vectors: npt.NDArray[np.float16] = features.pooled.cpu().numpy().astype(np.float16)
+    """Return the image vectors of predictions and calibrators, ``(n, d)``.
+
+    Values of vectors that are not normalized are clipped to the range of fp16.
+    """
+    limit = float(np.finfo(np.float16).max)
+    pooled = features.pooled.clamp(-limit, limit)
+    vectors: npt.NDArray[np.float16] = pooled.cpu().numpy().astype(np.float16)
     return vectors
 
 

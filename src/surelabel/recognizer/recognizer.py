@@ -13,6 +13,7 @@ from surelabel.encoders import Encoder, load_encoder
 from surelabel.errors import InputError, NotFitted
 from surelabel.features import FeatureCache, add_text_feature_cache, default_feature_cache_folder
 from surelabel.files import read_replaceable_folder
+from surelabel.label_aliases import join_label_aliases
 from surelabel.links import Link
 from surelabel.methods import (
     TrainsEncoder,
@@ -43,6 +44,7 @@ from surelabel.recognizer.fitting import (
     fitting_out_of_fold_scores,
     make_link_for_fitting,
     make_method_for_fitting,
+    model_link_of_method,
     parse_names_of_run,
     resolve_run_for_fitting,
 )
@@ -89,11 +91,16 @@ from surelabel.recognizer.user_warnings import (
     warn_skipped_images,
     warn_untrained_labels,
 )
+from surelabel.recognizer.vector_normalization import (
+    encoder_with_fitted_normalization,
+    vector_normalization_description,
+)
 from surelabel.recognizer.vocabulary_change import (
     calibration_after_vocabulary_change,
     check_vocabulary_can_change,
 )
 from surelabel.records import Features, Images, LabelledImages, LabelledTexts, Predictions
+from surelabel.records.calibration_description import LOSS_ALONE, MODEL
 from surelabel.summaries import Summary
 
 
@@ -109,8 +116,8 @@ class Recognizer(ScikitLearnInterface):
 
     Attributes:
         names: Labels in the order of the columns of scores and targets, length c.
-        link: Function that converts scores of a method fitted with a loss to log-odds. If None,
-            scores are not converted.
+        link: Function that converts scores to log-odds, for a method fitted with a loss, or for
+            zero-shot scores of an encoder with a bias. If None, scores are not converted.
         calibration: Fitted calibration. If None, the recognizer is not calibrated.
         is_fitted: Whether the recognizer can predict. If the method has to be fitted first, the
             value is False.
@@ -141,13 +148,13 @@ class Recognizer(ScikitLearnInterface):
         }
         self.run = run = resolve_run_for_fitting(run)
         self.names, self.aliases = parse_names_of_run(run, names)
-        self.names_with_aliases = ["|".join(self.aliases[name]) for name in self.names]
+        self.names_with_aliases = [join_label_aliases(self.aliases[name]) for name in self.names]
         self.cache = cache or FeatureCache(default_feature_cache_folder())
         loaded = encoder or load_encoder(run.encoder.name, device=device, **run.encoder.settings)
         self.encoder = add_text_feature_cache(loaded, self.cache)
         self._set_parameters(arguments, shared={"encoder": self.encoder, "cache": self.cache})
         self.method = make_method_for_fitting(self.run, self.encoder, self.names_with_aliases)
-        self.link: Link | None = None
+        self.link: Link | None = model_link_of_method(self.method)
         self.calibration = shipped_calibration_record(run, self.encoder)
         self.is_fitted = self.method.learns_from == "nothing"
         self._checkpoint: Path | None = None  # of a fit that is not saved
@@ -170,7 +177,8 @@ class Recognizer(ScikitLearnInterface):
             "is_fitted": self.is_fitted,
             "calibrated_on": self.calibrated_on,
         }
-        return Summary("Recognizer", properties)
+        vectors = vector_normalization_description(self.encoder)
+        return Summary("Recognizer", properties | ({"vectors": vectors} if vectors else {}))
 
     if not TYPE_CHECKING:  # type checkers shall report unknown attributes
 
@@ -186,7 +194,8 @@ class Recognizer(ScikitLearnInterface):
         """Return a zero-shot recognizer, which needs no fitting.
 
         If the encoder is ``tiny-vit`` or ``tiny-rn`` and ``templates`` is ``one`` or ``ensemble``,
-        the recognizer is already calibrated.
+        the recognizer is already calibrated. If the encoder has a scale and a bias of the sigmoid
+        loss, such as SigLIP, these give probabilities (``calibrated_on`` is ``model``).
 
         Args:
             model: Name of an encoder, such as ``tiny-vit``, ``tiny-rn``, ``ViT-B-16/openai`` or
@@ -245,6 +254,7 @@ class Recognizer(ScikitLearnInterface):
         """
         if isinstance(source, PairSource) or self.method.learns_from == "pairs":
             return self._fit_pairs(source, targets, folds, checkpoint, progress)
+        encoder = self.encoder
         if isinstance(source, LabelledTexts) or self.method.learns_from == "texts":
             data = self._encode_texts(source, targets, folds, progress)
         else:
@@ -255,16 +265,18 @@ class Recognizer(ScikitLearnInterface):
             if self.method.learns_from == "images":
                 return self._fit_unlabelled(resolved, checkpoint, progress)
             assert not isinstance(resolved, Images)  # checked above: these have no labels
+            encoder = encoder_with_fitted_normalization(encoder, resolved)
             data = encode_fitting_data(
                 resolved,
                 self.align_labels(resolved),
                 self.method,
-                self.encoder,
+                encoder,
                 self.cache,
                 progress=progress,
             )
         fold = data.assign_folds(folds, self.run.seed) if folds else None
         self._reset_fit()
+        self.encoder = encoder
         saved_state = checkpoint_of_fit(checkpoint, self.run, self.names_with_aliases, data)
         arguments = (self.run, self.encoder, self.names_with_aliases, data)
         self.method = fit_recognizer_method(*arguments, checkpoint=saved_state, progress=progress)
@@ -316,8 +328,10 @@ class Recognizer(ScikitLearnInterface):
         assert isinstance(source, PairSource)  # checked above
         if targets is not None:
             raise InputError("Images with captions have no targets; got targets. Leave them out.")
-        data = encode_pair_data(source, self.method, self.encoder, self.cache, progress=progress)
+        encoder = encoder_with_fitted_normalization(self.encoder, source)
+        data = encode_pair_data(source, self.method, encoder, self.cache, progress=progress)
         self._reset_fit()
+        self.encoder = encoder
         saved_state = checkpoint_of_fit(checkpoint, self.run, self.names_with_aliases, data)
         self.method = fit_recognizer_method_on_pairs(
             self.run,
@@ -741,7 +755,8 @@ class Recognizer(ScikitLearnInterface):
         load_saved_recognizer_weights(recognizer.method, saved.weights, folder)
         if isinstance(recognizer.method, UsesFitLabels):
             recognizer.method.use_fit_labels(recognizer.encoder, saved.fit_names)
-        recognizer.link = make_link_for_fitting(saved.run) if saved.link else None
+        if saved.link != MODEL:
+            recognizer.link = make_link_for_fitting(saved.run) if saved.link else None
         recognizer.calibration = restore_calibration_record(saved.calibration, saved.record)
         recognizer.is_fitted = True
         check_saved_recognizer_fingerprint(folder, saved, recognizer.fingerprint)
@@ -763,8 +778,9 @@ class Recognizer(ScikitLearnInterface):
     def calibrated_on(self) -> str | None:
         """Description of the calibrator and the calibration data.
 
-        Without a calibration, the text names the loss that the method was fitted with. If there is
-        no calibration and the loss has no link to log-odds, the value is None.
+        Without a calibration, the text names the loss that the method was fitted with, or is
+        ``model`` if the log-odds are computed with the scale and the bias of a pretrained encoder,
+        such as SigLIP. If there is no calibration and no link to log-odds, the value is None.
         """
         return self._score_conversion.description
 
@@ -772,7 +788,9 @@ class Recognizer(ScikitLearnInterface):
     def _score_conversion(self) -> ScoreConversion:
         suffixes = {"texts": " on texts", "pairs": " on pairs"}
         suffix = suffixes.get(self.method.learns_from, "")
-        return ScoreConversion(f"{self.run.loss.name}{suffix}", self.link, self.calibration)
+        is_fitted_by_loss = self.method.learns_from != "nothing"
+        description = f"{LOSS_ALONE} ({self.run.loss.name}{suffix})" if is_fitted_by_loss else MODEL
+        return ScoreConversion(description, self.link, self.calibration)
 
     def check_fitted(self) -> None:
         """Check that the method is fitted.

@@ -3,7 +3,7 @@
 run.toml             run with all settings
 names.txt            one label per line, in the order of the columns
 fit_names.txt        labels of the fit; only if they are needed and differ from names.txt
-link.json            loss whose link converts scores to log-odds
+link.json            loss whose link converts scores to log-odds, or that the encoder has a link
 calibration.json     fitted calibrator and description of the calibration data
 record.safetensors   validation record, for operating points and guarantees; optional
 weights.safetensors  weights of the method
@@ -33,6 +33,7 @@ from surelabel.links import Link
 from surelabel.methods import Method, UsesFitLabels
 from surelabel.recognizer.calibration_record import CalibrationRecord
 from surelabel.recognizer.model_card import recognizer_model_card
+from surelabel.records.calibration_description import MODEL
 from surelabel.training import delete_checkpoint
 
 COPY_AGAIN = "Copy the complete folder again, or save the recognizer again."
@@ -52,7 +53,8 @@ class SavedRecognizer:
         fit_names: Labels of the fit. If the method does not need them, they equal
             ``names_with_aliases``.
         encoder: Encoder with its preprocessing.
-        link: Key of the loss whose link converts scores to log-odds. If None, there is no link.
+        link: Key of the loss whose link converts scores to log-odds, or ``model`` for the link of
+            the encoder. If None, there is no link.
         calibration: Calibration as a JSON object with ``calibrator``, ``state`` and ``about``. If
             None, the recognizer is not calibrated.
         record: Validation record of the calibration. If None, the recognizer is not calibrated, or
@@ -113,7 +115,8 @@ def saved_recognizer_contents(
         names_with_aliases: Labels; aliases are separated by ``|``.
         encoder: Encoder of the recognizer.
         method: Fitted method.
-        link: Link of the loss of the run. If None, scores are not converted to log-odds.
+        link: Link of the loss of the run, or of the encoder. If None, scores are not converted to
+            log-odds.
         calibration: Fitted calibration. If None, the recognizer is not calibrated.
         fingerprint: Fingerprint of the recognizer.
     """
@@ -122,7 +125,7 @@ def saved_recognizer_contents(
         names_with_aliases=names_with_aliases,
         fit_names=method.fit_names if isinstance(method, UsesFitLabels) else names_with_aliases,
         encoder=encoder,
-        link=run.loss.name if link else None,
+        link=_name_of_saved_link(run, method) if link else None,
         calibration=calibration.state() if calibration else None,
         record=calibration.record if calibration else None,
         weights=method.state_dict(),
@@ -169,13 +172,15 @@ def _write_saved_recognizer_files(folder: Path, recognizer: SavedRecognizer) -> 
     texts = {
         "run.toml": run_as_toml(recognizer.run),
         "names.txt": "".join(f"{name}\n" for name in recognizer.names_with_aliases),
-        "link.json": _saved_recognizer_json({"loss": recognizer.link}),
+        "link.json": _saved_recognizer_json(
+            {"loss": None, MODEL: True} if recognizer.link == MODEL else {"loss": recognizer.link}
+        ),
         "calibration.json": _saved_recognizer_json(recognizer.calibration),
         "README.md": recognizer_model_card(
             recognizer.run,
             recognizer.names_with_aliases,
             recognizer.encoder,
-            (recognizer.calibration or {}).get("about"),
+            _description_of_saved_calibration(recognizer),
         ),
     }
     if recognizer.fit_names != recognizer.names_with_aliases:
@@ -199,6 +204,18 @@ def saved_recognizer_checksums(folder: Path) -> dict[str, str]:
             with open_regular_file(folder / name, remedy=COPY_AGAIN) as stream:
                 checksums[name] = hashlib.blake2b(stream.read(), digest_size=16).hexdigest()
     return checksums
+
+
+def _description_of_saved_calibration(recognizer: SavedRecognizer) -> str | None:
+    """Return the description of the calibration or of the link of the encoder, or None."""
+    if recognizer.calibration:
+        return str(recognizer.calibration["about"])
+    return f"{MODEL} (scale and bias of the encoder)" if recognizer.link == MODEL else None
+
+
+def _name_of_saved_link(run: Run, method: Method) -> str:
+    """Return the loss of a link, or ``model`` if the method is not fitted."""
+    return MODEL if method.learns_from == "nothing" else run.loss.name
 
 
 def _saved_recognizer_json(value: Any) -> str:

@@ -27,21 +27,22 @@ class ScoreConversion:
     """Conversion of the scores of a method to log-odds.
 
     Attributes:
-        loss: Loss that the method was fitted with, for the description.
+        link_description: Description of log-odds without calibration: ``model``, or the loss that
+            the method was fitted with.
         link: Function that converts scores to log-odds. If None, scores are not converted.
         calibration: Fitted calibration. If None, log-odds are not calibrated.
     """
 
-    loss: str
+    link_description: str
     link: Link | None
     calibration: CalibrationRecord | None
 
     @property
     def description(self) -> str | None:
-        """Description of the calibration, or the loss; if there are no log-odds, None."""
+        """Description of the calibration, or of the link; if there are no log-odds, None."""
         if self.calibration:
             return self.calibration.description
-        return f"by its loss alone ({self.loss})" if self.link else None
+        return self.link_description if self.link else None
 
     def calibrator_input(self, scores: npt.NDArray[np.float32]) -> Array:
         """Return log-odds before calibration ``(n, c)``, or the scores if there is no link."""

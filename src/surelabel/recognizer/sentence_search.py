@@ -18,6 +18,7 @@ from surelabel.methods import (
     pair_variances_with_any_method,
     score_pairs_with_any_method,
 )
+from surelabel.recognizer.index_calibration import restore_index_calibration
 from surelabel.recognizer.model_resolution import PATH_PREFIXES, resolve_model
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.records import Features
@@ -73,6 +74,7 @@ def recognizer_of_index(
                 "Give its new folder with --model."
             )
     recognizer = resolve_model(model, labels, default_names=index.names, device=device)
+    restore_index_calibration(index, recognizer)
     check_recognizer_of_index(index, recognizer)
     return recognizer
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from surelabel.arrays import Array, Flags
+from surelabel.arrays import Array, ColumnIndices, Flags
 from surelabel.config import Choice, Run
 from surelabel.errors import InputError
 from surelabel.methods.interface import LearnsFromImages
@@ -90,9 +90,61 @@ def select_tags(
         NotFitted: If there is a threshold, and the predictions are not calibrated.
         InputError: If ``threshold`` or ``top_k`` is out of range.
     """
+    probabilities = None if predictions.calibration is None else predictions.probabilities
+    tags = []
+    for row, order in enumerate(_rank_tags(predictions, threshold, top_k)):
+        scores = predictions.scores[row]
+        image_tags: list[dict[str, Any]] = [
+            {
+                "label": predictions.names[c],
+                "score": round(float(scores[c]), 6),
+                "probability": None
+                if probabilities is None
+                else round(float(probabilities[row, c]), 6),
+            }
+            for c in order
+        ]
+        if predictions.uncertainty is not None:
+            for image_tag, c in zip(image_tags, order, strict=True):
+                image_tag["uncertainty"] = float(f"{predictions.uncertainty[row, c]:.6g}")
+        tags.append(image_tags)
+    return tags
+
+
+def shown_label_mask(
+    predictions: Predictions,
+    *,
+    threshold: float | Array | None = None,
+    top_k: int | None = None,
+) -> Flags:
+    """Return a mask ``(n, c)`` of the labels that :func:`select_tags` returns.
+
+    Args:
+        predictions: Predictions of c labels for n images.
+        threshold: Minimum probability, as for :func:`select_tags`.
+        top_k: Maximum number of labels per image, as for :func:`select_tags`.
+
+    Raises:
+        NotFitted: If there is a threshold, and the predictions are not calibrated.
+        InputError: If ``threshold`` or ``top_k`` is out of range.
+    """
+    shown = np.zeros(predictions.scores.shape, dtype=bool)
+    for flags, order in zip(shown, _rank_tags(predictions, threshold, top_k), strict=True):
+        flags[order] = True
+    return shown
+
+
+def _rank_tags(
+    predictions: Predictions, threshold: float | Array | None, top_k: int | None
+) -> list[ColumnIndices]:
+    """Return the columns of the selected labels of each image, the most probable first.
+
+    Raises:
+        NotFitted: If there is a threshold, and the predictions are not calibrated.
+        InputError: If ``threshold`` or ``top_k`` is out of range.
+    """
     check_tagging_options(threshold=threshold, top_k=top_k)
-    is_calibrated = predictions.calibration is not None
-    needs_probabilities = is_calibrated or threshold is not None
+    needs_probabilities = predictions.calibration is not None or threshold is not None
     probabilities = predictions.probabilities if needs_probabilities else None
     thresholds = None if threshold is None else np.asarray(threshold, dtype=float)
     if thresholds is not None and thresholds.shape not in ((), (len(predictions.names),)):
@@ -103,27 +155,14 @@ def select_tags(
     selected = None
     if thresholds is not None and probabilities is not None:
         selected = _tagging_threshold_mask(probabilities, thresholds)
-    tags = []
+    ranks = []
     for row, scores in enumerate(predictions.scores):
         order = np.argsort(-scores, kind="stable")
         if probabilities is not None:
             order = order[np.argsort(-probabilities[row][order], kind="stable")]
             order = order if selected is None else order[selected[row][order]]
-        image_tags: list[dict[str, Any]] = [
-            {
-                "label": predictions.names[c],
-                "score": round(float(scores[c]), 6),
-                "probability": None
-                if probabilities is None
-                else round(float(probabilities[row, c]), 6),
-            }
-            for c in order[:top_k]
-        ]
-        if predictions.uncertainty is not None:
-            for image_tag, c in zip(image_tags, order[:top_k], strict=True):
-                image_tag["uncertainty"] = float(f"{predictions.uncertainty[row, c]:.6g}")
-        tags.append(image_tags)
-    return tags
+        ranks.append(order[:top_k])
+    return ranks
 
 
 def _tagging_threshold_mask(probabilities: Array, thresholds: Array) -> Flags:

@@ -15,6 +15,7 @@ from surelabel.decisions.validation_record import THRESHOLDS
 from surelabel.errors import NotFitted
 from surelabel.recognizer.calibrating import MIN_RECORD_IMAGES
 from surelabel.recognizer.recognizer import Recognizer
+from surelabel.records import calibration_provenance
 from surelabel.tables import configure_table_entry
 
 
@@ -34,11 +35,13 @@ def operating_point(recognizer: Recognizer, goal: str, **settings: Any) -> Thres
     Raises:
         UnknownName: If ``goal`` is unknown.
         ConfigError: If a setting is unknown, or the value of a setting is invalid.
-        NotFitted: If the recognizer is not calibrated, or has no validation record.
+        NotFitted: If the recognizer is not calibrated, or has no validation record. Also if its
+            probabilities are those of the pretrained encoder.
     """
     select_thresholds = configure_table_entry(OPERATING_POINTS, goal, **settings)
+    _check_thresholds_are_not_of_model(recognizer)
     needs_no_record = goal == "cost" and recognizer.calibrated_on
-    if needs_no_record and _record_for_threshold_selection(recognizer) is None:
+    if needs_no_record and validation_record_for_thresholds(recognizer) is None:
         record = _empty_record_for_threshold_selection(len(recognizer.names))
     else:
         record = _require_record_for_threshold_selection(recognizer)
@@ -57,7 +60,8 @@ def guarantee(recognizer: Recognizer, goal: str, **settings: Any) -> Guarantee:
     Raises:
         UnknownName: If ``goal`` is unknown.
         ConfigError: If a setting is unknown, or the value of a setting is invalid.
-        NotFitted: If the recognizer has no validation record from labels.
+        NotFitted: If the recognizer has no validation record from labels. Also if its probabilities
+            are those of the pretrained encoder.
     """
     if recognizer.calibration and not recognizer.calibration.uses_labels:
         raise NotFitted(
@@ -67,12 +71,35 @@ def guarantee(recognizer: Recognizer, goal: str, **settings: Any) -> Guarantee:
             "--best-f1."
         )
     compute_guarantee = configure_table_entry(GUARANTEES, goal, **settings)
+    _check_thresholds_are_not_of_model(recognizer)
     result: Guarantee = compute_guarantee(_require_record_for_threshold_selection(recognizer))
     return result
 
 
-def _record_for_threshold_selection(recognizer: Recognizer) -> ValidationRecord | None:
-    """Return the validation record; if the calibration has a label shift, return None."""
+def _check_thresholds_are_not_of_model(recognizer: Recognizer) -> None:
+    """Check that the probabilities are not those of the pretrained encoder.
+
+    Raises:
+        NotFitted: If the probabilities are computed with the scale and the bias of the encoder.
+    """
+    if calibration_provenance(recognizer.calibrated_on) == "model":
+        raise NotFitted(
+            "Operating points and guarantees require a calibration on images; the probabilities of "
+            f"this recognizer are those of {recognizer.encoder.name} itself (calibration: model). "
+            f"Calibrate the recognizer on {MIN_RECORD_IMAGES} or more images (`surelabel "
+            "calibrate`), or use a fixed --threshold."
+        )
+
+
+def validation_record_for_thresholds(recognizer: Recognizer) -> ValidationRecord | None:
+    """Return the validation record; if the calibration has a label shift, return None.
+
+    Args:
+        recognizer: Recognizer, calibrated or not.
+
+    Returns:
+        The validation record of the labels of the recognizer, or None if there is none.
+    """
     calibration = recognizer.calibration
     return calibration.record if calibration and not calibration.shift else None
 
@@ -83,7 +110,7 @@ def _require_record_for_threshold_selection(recognizer: Recognizer) -> Validatio
     Raises:
         NotFitted: If there is no validation record, or if the calibration has a label shift.
     """
-    record = _record_for_threshold_selection(recognizer)
+    record = validation_record_for_thresholds(recognizer)
     if record is None:
         raise NotFitted(
             "Operating points and guarantees require a validation record; the recognizer has no "

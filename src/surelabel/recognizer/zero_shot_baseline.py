@@ -1,13 +1,11 @@
 """Zero-shot baseline: predictions of the frozen encoder, to compare with a recognizer."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from surelabel.config import Choice, Run
 from surelabel.errors import ConfigError
 from surelabel.recognizer.calibration_record import shipped_calibration_record
-from surelabel.recognizer.fitting import make_method_for_fitting
+from surelabel.recognizer.fitting import make_method_for_fitting, model_link_of_method
 from surelabel.recognizer.inputs import LabelledInput
 from surelabel.recognizer.prediction_blocks import (
     compute_image_scores,
@@ -15,7 +13,9 @@ from surelabel.recognizer.prediction_blocks import (
     images_per_prediction_block,
 )
 from surelabel.recognizer.recognizer import Recognizer
+from surelabel.recognizer.score_conversion import ScoreConversion
 from surelabel.records import Images, LabelledFeatures, Predictions
+from surelabel.records.calibration_description import MODEL
 
 
 def predict_zero_shot_baseline(
@@ -23,8 +23,9 @@ def predict_zero_shot_baseline(
 ) -> Predictions | None:
     """Return zero-shot predictions with the labels and the encoder of a recognizer.
 
-    The predictions are calibrated if a calibration is shipped with the encoder. Cached features are
-    reused; each image without cached features requires one encoder pass.
+    The predictions have probabilities if a calibration is shipped with the encoder, or if the
+    encoder has a bias, such as SigLIP. Cached features are reused; each image without cached
+    features requires one encoder pass.
 
     Args:
         recognizer: Recognizer that is compared with the baseline.
@@ -58,12 +59,16 @@ def predict_zero_shot_baseline(
     scores = np.concatenate(parts)
     if len(scores) < len(predictions) or hashes != list(predictions.hashes or hashes):
         return None
-    baseline = Predictions(predictions.paths, predictions.names, scores)
     calibration = shipped_calibration_record(run, recognizer.encoder)
-    if calibration is None:
-        return baseline
-    logits = calibration.logits(scores).astype(np.float32)
-    return replace(baseline, logits=logits, calibration=calibration.description)
+    conversion = ScoreConversion(MODEL, model_link_of_method(method), calibration)
+    vectors = np.empty((len(scores), 0), dtype=np.float16)  # the shipped calibration uses none
+    return Predictions(
+        predictions.paths,
+        predictions.names,
+        scores,
+        conversion.logits(scores, vectors),
+        conversion.description,
+    )
 
 
 def _is_recognizer_zero_shot_baseline(recognizer: Recognizer) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from surelabel.errors import DataError, InputError, UnknownName
+from surelabel.errors import DataError, UnknownName
 from surelabel.records import Predictions
 from surelabel.retrieval.file_state import absolute_file_state_paths
 from surelabel.retrieval.hits import HitList
@@ -37,6 +37,7 @@ from surelabel.retrieval.ingestion import (
     skipped_reasons_of_ingestion,
 )
 from surelabel.retrieval.query import Query, parse, query_to_columns
+from surelabel.retrieval.search_limits import SearchLimits
 from surelabel.retrieval.shard_files import INDEX_VERSION
 from surelabel.retrieval.shard_rows import ShardRows
 from surelabel.retrieval.shard_search import search_shards
@@ -209,31 +210,47 @@ class Index:
             start += len(shard)
         return [paths[row] for row in rows]
 
-    def search(self, query: str | Query, k: int = 20) -> HitList:
-        """Return the ``k`` images that match a query with the highest probability, by exact search.
+    def search(
+        self,
+        query: str | Query,
+        k: int | None = 20,
+        *,
+        min_probability: float = 0.0,
+        precision: float | None = None,
+    ) -> HitList:
+        """Return the images that match a query with the highest probability, by exact search.
+
+        With ``precision``, the result is the longest list whose mean probability is at least this
+        value. The mean probability is the expected precision of the list: an estimate, which is as
+        reliable as the calibration, and no guarantee.
 
         Args:
             query: Query such as ``"fork & apple & !knife"``; see `parse`.
-            k: Number of images, >= 1. If the index has fewer images, all images are returned.
+            k: Maximum number of images, >= 1. If None, the number of images has no limit.
+            min_probability: Minimum probability that an image matches the query, in [0, 1].
+            precision: Minimum expected precision of the result, in [0, 1]. If None, there is no
+                minimum.
 
         Returns:
             Images, sorted by decreasing probability, as a list that a notebook shows as a table.
             Images of equal probability are sorted by raw score, then by row number.
 
         Raises:
-            InputError: If the query violates the grammar of `parse`, or ``k`` is not a whole number
-                of at least 1.
+            InputError: If the query violates the grammar of `parse`, or ``k`` or a minimum is out
+                of range.
+            NotFitted: If ``precision`` is given, and the probabilities of the index come from the
+                model or its loss, without a calibration on images.
             UnknownName: If a label of the query is not in the index.
             DataError: If the data of a queried label is damaged on disk, a file of the index was
                 truncated after the index was opened, or the stored path of a hit leaves the root.
         """
-        if not isinstance(k, int | np.integer) or k < 1:
-            raise InputError(
-                f"k, the number of images, must be a whole number of at least 1; got {k}."
-            )
+        limits = SearchLimits(k, min_probability, precision)
+        limits.check_calibration(self.calibration)
         query = parse(query) if isinstance(query, str) else query
         literals = query_to_columns(query, self._manifest.names)
-        hits = search_shards(self._manifest.shards, literals, k, self._manifest.names, self._root)
+        hits = search_shards(
+            self._manifest.shards, literals, limits, self._manifest.names, self._root
+        )
         return HitList(hits, query)
 
     def add(self, predictions: Predictions) -> None:

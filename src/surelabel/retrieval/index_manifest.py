@@ -33,10 +33,13 @@ class IndexRecognizer:
     Attributes:
         model: Absolute path of a saved recognizer, or name of an encoder such as ``tiny-vit``.
         labels: Labels of the recognizer, length c; ``sofa|couch`` is one label with two aliases.
+        calibration: Calibration as a JSON object, if the recognizer was calibrated without labels
+            on images of the index. If the model has the calibration, the value is None.
     """
 
     model: str
     labels: tuple[str, ...]
+    calibration: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,8 @@ def save_index_manifest(folder: Path, manifest: IndexManifest) -> None:
         "skipped": manifest.skipped,
     }
     if manifest.recognizer is not None:
-        fields["recognizer"] = asdict(manifest.recognizer)
+        recognizer = asdict(manifest.recognizer).items()
+        fields["recognizer"] = {key: value for key, value in recognizer if value is not None}
     fields["checksum"] = _index_manifest_checksum(fields)
     with atomic_file(folder / "index.json") as file:
         file.write_text(json.dumps(fields, indent=1), encoding="ascii")
@@ -213,12 +217,14 @@ def _parse_recognizer_in_index_manifest(value: Any, *, n_labels: int) -> IndexRe
     """Return the recognizer of an index, or None if no recognizer was recorded."""
     if value is None:
         return None
-    model, labels = value["model"], value["labels"]
+    model, labels, calibration = value["model"], value["labels"], value.get("calibration")
     if not isinstance(model, str) or not _is_string_list_in_index_manifest(labels):
         raise ValueError("recognizer must have the name of a model and a list of labels")
     if len(labels) != n_labels:
         raise ValueError(f"recognizer must have {n_labels} labels")
-    return IndexRecognizer(model, tuple(labels))
+    if not isinstance(calibration, dict | None):
+        raise ValueError("calibration of the recognizer must be an object")
+    return IndexRecognizer(model, tuple(labels), calibration)
 
 
 def _is_string_list_in_index_manifest(value: Any) -> bool:

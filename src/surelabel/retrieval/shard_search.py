@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import expit
 
 from surelabel.retrieval.conjunction_search import (
+    ConjunctionSearchRows,
     Floats,
     QueryLiteral,
     RowNumbers,
@@ -14,24 +15,25 @@ from surelabel.retrieval.conjunction_search import (
 )
 from surelabel.retrieval.hits import Hit
 from surelabel.retrieval.index_root import IndexRoot
+from surelabel.retrieval.search_limits import FIRST_ROWS, SearchLimits
 from surelabel.retrieval.shards import Shard
 
 
 def search_shards(
     shards: Sequence[Shard],
     literals: Sequence[QueryLiteral],
-    k: int,
+    limits: SearchLimits,
     names: Sequence[str],
     root: IndexRoot,
 ) -> list[Hit]:
-    """Return the ``k`` images with the highest probability, by exact search.
+    """Return the images with the highest probability, by exact search.
 
     Images of equal probability are sorted by raw score, then by row number.
 
     Args:
         shards: Shards of the index, in row order.
         literals: Column of each label of the query, with +1 if wanted or -1 if unwanted.
-        k: Number of images, >= 1. If the index has fewer images, all images are returned.
+        limits: Limits of the number of images, of their probability and of their precision.
         names: Label names of the index, length c.
         root: Root folder of the stored paths.
 
@@ -42,8 +44,7 @@ def search_shards(
     for shard in shards:
         shard.mapped_files.verify_checksums([column for column, _ in literals])
     starts = np.cumsum([0] + [shard.n_rows for shard in shards])
-    parts = [conjunction_search_top_k(shard.sorted_logits, literals, k) for shard in shards]
-    best = merge_conjunction_search_rows(parts, starts.tolist()).select_best(k)
+    best = _best_rows_within_limits(shards, starts.tolist(), literals, limits)
     label_names = {column: names[column] for column, _ in literals}
     hits: dict[int, Hit] = {}
     for shard, start in zip(shards, starts, strict=False):
@@ -52,6 +53,27 @@ def search_shards(
         shard_hits = _hits_of_shard(shard, rows - start, best.scores[in_shard], label_names, root)
         hits |= zip(rows.tolist(), shard_hits, strict=True)
     return [hits[row] for row in best.rows.tolist()]
+
+
+def _best_rows_within_limits(
+    shards: Sequence[Shard],
+    starts: Sequence[int],
+    literals: Sequence[QueryLiteral],
+    limits: SearchLimits,
+) -> ConjunctionSearchRows:
+    """Return the best rows of all shards that satisfy the limits of a search.
+
+    If the number of images has no limit, ten times as many rows are ranked until the last rows
+    exceed another limit.
+    """
+    k = limits.k or FIRST_ROWS
+    while True:
+        parts = [conjunction_search_top_k(shard.sorted_logits, literals, k) for shard in shards]
+        best = merge_conjunction_search_rows(parts, starts).select_best(k)
+        n_valid = limits.count_images(np.exp(best.scores))
+        if limits.k is not None or n_valid < k:
+            return best.select_best(n_valid)
+        k *= 10
 
 
 def _hits_of_shard(

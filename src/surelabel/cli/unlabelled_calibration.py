@@ -1,0 +1,108 @@
+"""Calibration without labels: the option of ``tag`` and ``index``, and the text of its result."""
+
+from collections.abc import Sequence
+from math import ceil
+from typing import TYPE_CHECKING
+
+import click
+
+from surelabel.cli.terminal import Command, Terminal
+from surelabel.errors import InputError
+
+if TYPE_CHECKING:
+    from surelabel.recognizer import Recognizer
+
+NOT_VERIFIED = (
+    "Not verified: no labels were available. Run `surelabel evaluate` on an annotated dataset to "
+    "measure the calibration error."
+)
+MAX_CALIBRATION_IMAGES = 500  # of a command; parameters that labels share change little with more
+
+
+def calibrate_unlabelled_option(function: Command) -> Command:
+    """Add the option ``--calibrate-unlabelled``, which calibrates on the images of the command."""
+    return click.option(
+        "--calibrate-unlabelled",
+        is_flag=True,
+        help="Calibrate a model without calibration on at most 500 of IMAGES, without labels. Ten "
+        "views of each of them are encoded. The probabilities are not verified.",
+    )(function)
+
+
+def calibrate_without_labels(
+    terminal: Terminal, recognizer: "Recognizer", paths: Sequence[str]
+) -> str:
+    """Calibrate a recognizer on images without labels, and describe the calibration.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        recognizer: Recognizer, whose calibration is replaced.
+        paths: Paths of the images.
+
+    Returns:
+        Text that names the calibrator and the images, and states that the calibration is not
+        verified.
+    """
+    from surelabel.records import Images
+
+    with terminal.progress("Calibrating") as progress:
+        recognizer.calibrate(Images(paths), progress=progress)
+    return f"Calibrated: {recognizer.calibrated_on}.\n{NOT_VERIFIED}"
+
+
+def calibrate_uncalibrated_without_labels(
+    terminal: Terminal, recognizer: "Recognizer", paths: Sequence[str]
+) -> str:
+    """Calibrate a recognizer without calibration on images without labels, and describe it.
+
+    At most 500 images are used, at equal distances in the list of images.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        recognizer: Recognizer without calibration.
+        paths: Paths of the images.
+
+    Returns:
+        Text of :func:`calibrate_without_labels`.
+
+    Raises:
+        InputError: If the recognizer is already calibrated.
+    """
+    if recognizer.calibration is not None:
+        raise InputError(
+            "--calibrate-unlabelled requires a model without calibration; this model is already "
+            f"calibrated: {recognizer.calibrated_on}. Remove the option. To adapt the calibration "
+            "to these images, run `surelabel calibrate MODEL IMAGES --unlabelled --out FOLDER`."
+        )
+    return calibrate_without_labels(terminal, recognizer, select_calibration_images(paths))
+
+
+def select_calibration_images(paths: Sequence[str]) -> Sequence[str]:
+    """Return at most 500 paths, at equal distances in the list of paths."""
+    return paths[:: ceil(len(paths) / MAX_CALIBRATION_IMAGES)]
+
+
+def calibrate_new_index_without_labels(
+    terminal: Terminal, recognizer: "Recognizer", folder: str, paths: Sequence[str]
+) -> None:
+    """Calibrate a recognizer without calibration on the images of a new index.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        recognizer: Recognizer without calibration.
+        folder: Folder of the new index.
+        paths: Paths of the images.
+
+    Raises:
+        InputError: If the folder contains an index, or if the recognizer is already calibrated.
+    """
+    from surelabel.recognizer import read_calibration_for_indexing
+
+    existing = read_calibration_for_indexing(folder)
+    if existing is not None:
+        raise InputError(
+            f"--calibrate-unlabelled calibrates a model for a new index; {folder} contains an "
+            f"index with another calibration: {existing}. Remove the option and give the model of "
+            "the index, or choose a new folder."
+        )
+    calibrate_uncalibrated_without_labels(terminal, recognizer, paths)

@@ -1,0 +1,54 @@
+"""Calibration of the recognizer of an index: whether it can index, and what the index records."""
+
+from typing import Any
+
+from surelabel.errors import NotFitted
+from surelabel.recognizer.calibration_record import restore_calibration_record
+from surelabel.recognizer.recognizer import Recognizer
+from surelabel.retrieval import Index
+
+
+def check_index_calibration(recognizer: Recognizer) -> None:
+    """Check that a recognizer predicts log-odds, before any image is read for an index.
+
+    Raises:
+        NotFitted: If the recognizer is not calibrated, and its scores are not log-odds.
+    """
+    if recognizer.calibrated_on is None:
+        raise NotFitted(
+            "An index needs probabilities to combine several labels; "
+            f"{recognizer.encoder.name} with {recognizer.run.method.name} is not calibrated. "
+            "Calibrate it on these images without labels (--calibrate-unlabelled; the result is "
+            "not verified), or on annotated images (`surelabel calibrate MODEL DATASET --out "
+            "FOLDER`), and give FOLDER as the model."
+        )
+
+
+def index_calibration_state(recognizer: Recognizer) -> dict[str, Any] | None:
+    """Return the calibration that an index records, as a JSON object.
+
+    A calibration on images without labels is recorded, because the model argument may be an encoder
+    without calibration. For other calibrations, return None.
+    """
+    calibration = recognizer.calibration
+    return None if calibration is None or calibration.uses_labels else calibration.state()
+
+
+def restore_index_calibration(index: Index, recognizer: Recognizer) -> bool:
+    """Use the calibration that an index records, if a recognizer has no calibration.
+
+    Args:
+        index: Index of images.
+        recognizer: Recognizer of the index, which may be changed.
+
+    Returns:
+        True if the recognizer now has the recorded calibration.
+
+    Raises:
+        DataError: If the recorded calibration is invalid.
+    """
+    recorded = index.recognizer
+    if recorded is None or recorded.calibration is None or recognizer.calibration is not None:
+        return False
+    recognizer.calibration = restore_calibration_record(recorded.calibration)
+    return True

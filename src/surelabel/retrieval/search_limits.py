@@ -1,0 +1,86 @@
+"""Limits of a search: number of images, probability of each image, and expected precision."""
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from surelabel.arrays import Array
+from surelabel.errors import InputError, NotFitted
+from surelabel.records.calibration_description import calibration_provenance
+
+FIRST_ROWS = 1000  # rows that are ranked first if the number of images has no limit
+ROUNDING = 1e-9  # a mean probability that is lower by rounding only reaches the precision
+
+
+@dataclass(frozen=True)
+class SearchLimits:
+    """Limits of the length of a search result.
+
+    Attributes:
+        k: Maximum number of images, >= 1. If None, the number of images has no limit.
+        min_probability: Minimum probability that an image matches the query, in [0, 1].
+        precision: Minimum mean probability of the images of the result, in [0, 1], which is their
+            expected precision. If None, there is no minimum.
+
+    Raises:
+        InputError: If a value is out of range.
+    """
+
+    k: int | None = 20
+    min_probability: float = 0.0
+    precision: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.k is not None and (not isinstance(self.k, int | np.integer) or self.k < 1):
+            raise InputError(
+                f"k, the number of images, must be a whole number of at least 1; got {self.k}."
+            )
+        _check_share_of_search_limits("min_probability", self.min_probability)
+        _check_share_of_search_limits("precision", self.precision)
+
+    def count_images(self, probabilities: Array) -> int:
+        """Return the length of the longest result that satisfies all limits.
+
+        Args:
+            probabilities: Probability that each image matches the query, sorted by decreasing
+                probability, ``(n,)``.
+        """
+        n_images = len(probabilities) if self.k is None else min(self.k, len(probabilities))
+        is_valid = probabilities[:n_images] >= self.min_probability
+        if self.precision is not None:
+            means = np.cumsum(probabilities[:n_images]) / np.arange(1, n_images + 1)
+            is_valid &= means >= self.precision - ROUNDING
+        return int(is_valid.sum())  # of sorted probabilities, those that are valid come first
+
+    def check_calibration(self, description: str) -> None:
+        """Check that the mean probability of images estimates the precision of a search.
+
+        Args:
+            description: Description of the calibration of the index.
+
+        Raises:
+            NotFitted: If there is a minimum of the precision, and the probabilities come from the
+                model or its loss, without a calibration on images.
+        """
+        if self.precision is None or calibration_provenance(description) in ("labels", "no labels"):
+            return
+        raise NotFitted(
+            "An expected precision needs calibrated probabilities; those of the index are not "
+            f"calibrated on images: {description}. Calibrate the recognizer on annotated images "
+            "(`surelabel calibrate`) or, less reliably, without labels (`surelabel index "
+            "--calibrate-unlabelled`), and build a new index. A minimum probability of each image "
+            "needs no calibration."
+        )
+
+
+def _check_share_of_search_limits(name: str, value: Any) -> None:
+    """Check that a minimum is None or a number in [0, 1].
+
+    Raises:
+        InputError: If the value is out of range or no number.
+    """
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if value is not None and not (is_number and isfinite(value) and 0 <= value <= 1):
+        raise InputError(f"{name} must be a number in [0, 1]; got {value!r}.")

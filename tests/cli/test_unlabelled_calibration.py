@@ -1,0 +1,72 @@
+import json
+
+import pytest
+
+from surelabel.cli.unlabelled_calibration import select_calibration_images
+
+LABELS = ("--labels", "dog, bicycle")
+
+
+@pytest.fixture
+def model(random_checkpoint):
+    return ("--model", f"local-dir:{random_checkpoint}")
+
+
+def test_an_encoder_without_calibration_needs_the_option_to_index(home, run, model):
+    refused = run("index", "new", "images", *LABELS, *model)
+    assert refused.code == 1
+    assert "(--calibrate-unlabelled; the result is not verified)" in refused.err
+    assert not (home / "new").exists()
+    done = run("index", "new", "images", *LABELS, *model, "--calibrate-unlabelled")
+    assert done.code == 0
+    counts, calibration = done.out.splitlines()
+    assert counts.startswith("new has 24 images and 2 labels: 24 added")
+    assert "on pseudo-labels of 24 images without labels. Not verified: no labels" in calibration
+
+
+def test_an_index_keeps_its_calibration_and_can_be_searched_by_a_sentence(home, run, model):
+    image = next((home / "images").iterdir())
+    image.rename(home / "later.jpg")
+    options = (*LABELS, *model, "--calibrate-unlabelled", "--json")
+    first = json.loads(run("index", "new", "images", *options).out)
+    (home / "later.jpg").rename(image)
+    again = json.loads(run("index", "new", "images", *options).out)
+    same = json.loads(run("index", "new", "images", *model, "--json").out)
+    assert (first["added"], again["added"], same["added"]) == (23, 1, 0)
+    assert first["calibration"] == again["calibration"] == same["calibration"]
+    assert "23 images without labels" in first["calibration"]
+    assert first["is_verified"] is again["is_verified"] is False
+    assert len(run("search", "new", "--text", "a dog").out.splitlines()) == 21
+
+
+def test_a_calibrated_model_is_not_calibrated_again(home, run):
+    option = "--calibrate-unlabelled"
+    for command in (("tag",), ("index", "new")):
+        done = run(*command, "images", "--model", "recognizer", option)
+        assert (done.code, done.out) == (1, "")
+        assert "already calibrated: beta on 24 labelled images. Remove the option" in done.err
+    done = run("index", "index", "images", "--model", "recognizer", option)
+    assert done.code == 1
+    assert "another calibration: beta on 24 labelled images. Remove the option" in done.err
+
+
+def test_tags_of_an_encoder_without_calibration_have_probabilities(home, run, model):
+    done = run("tag", "images", *LABELS, *model, "--calibrate-unlabelled", "--json")
+    assert "on pseudo-labels of 24 images without labels.\nNot verified: no labels" in done.err
+    tags = [tag for image in json.loads(done.out) for tag in image["tags"]]
+    assert all(tag["probability"] >= 0.5 for tag in tags)
+    assert len(json.loads(done.out)) == 24
+
+
+def test_a_threshold_for_uncalibrated_scores_names_the_option(home, run, model):
+    done = run("tag", "images", *LABELS, *model, "--threshold", "0.5")
+    assert (done.code, done.out) == (1, "")
+    assert "--threshold requires probabilities; the model is not calibrated." in done.err
+    assert "(--calibrate-unlabelled; the result is not verified)" in done.err
+
+
+@pytest.mark.parametrize(("n", "step"), [(1, 1), (500, 1), (501, 2), (1000, 2), (1200, 3)])
+def test_at_most_500_images_at_equal_distances_calibrate(n, step):
+    selected = select_calibration_images([f"{row}.jpg" for row in range(n)])
+    assert selected == [f"{row}.jpg" for row in range(0, n, step)]
+    assert len(selected) <= 500
