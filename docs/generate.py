@@ -1,13 +1,15 @@
 """Write the generated pages of the documentation: `python docs/generate.py [--check]`.
 
 `cli.md` contains the help of every command. `tables.md` lists the entries of all tables with their
-docstrings. With `--check` no page is written, and an outdated page is an error.
+docstrings. A part of `models.md` has the results in `encoder_families.json`. With `--check` no page
+is written, and an outdated page is an error.
 """
 
 import argparse
+import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from importlib import import_module
 from inspect import getdoc, ismodule
@@ -21,13 +23,14 @@ from surelabel.tables import table_entry_settings
 
 DOCS = Path(__file__).parent
 NOTE = "<!-- Generated from the code by docs/generate.py: do not edit; run `make docs`. -->\n"
+FAMILY_NOTE = "<!-- Tables of encoder families, written by docs/generate.py -->"
 TABLES = {  # heading: module, table, description
     "Encoders": (
         "encoders",
         "ENCODERS",
         "Encoders inside the package. `--model` also takes `ARCHITECTURE/PRETRAINED` "
-        "and `hf-hub:NAME` of open_clip, `local-dir:FOLDER`, `timm:NAME`, `onnx:FILE` and "
-        "`features:WIDTH`.",
+        "and `hf-hub:NAME` of open_clip, `local-dir:FOLDER`, `transformers:FOLDER`, `timm:NAME`, "
+        "`onnx:FILE` and `features:WIDTH`.",
     ),
     "Methods": ("methods", "METHODS", "Methods compute scores from features."),
     "Score domains": (
@@ -203,6 +206,40 @@ def cli_page() -> str:
     return "\n\n".join([first, NOTE.strip(), *others]) + "\n"
 
 
+def family_row(family: str, row: Mapping[str, Any], features: Sequence[str]) -> str:
+    """Return the row of an encoder family in the table of features."""
+    full = row["full"]
+    size = f"{full['architecture']}, {full['size']:.1f} GB" if full else "not tested"
+    cells = [family, f"`{row['architecture']}`", size]
+    cells += ["yes" if row["small"][feature] else "-" for feature in features]
+    return f"| {' | '.join(cells)} |"
+
+
+def family_tables() -> Iterator[str]:
+    """Iterate over the tables of the encoder families of open_clip."""
+    results = json.loads((DOCS / "encoder_families.json").read_text(encoding="utf-8"))
+    for kind in ("image", "text"):
+        features = results[f"{kind}_features"]
+        heading = ["family", "small model", "full size", *features]
+        lines = [f"| {' | '.join(heading)} |", "|---" * len(heading) + "|"]
+        rows = results["families"].items()
+        yield "\n".join(lines + [family_row(name, row, features) for name, row in rows])
+    lines = ["| family | architectures that were not tested |", "|---|---|"]
+    for family, row in results["families"].items():
+        if row["untested"]:
+            lines.append(f"| {family} | {', '.join(row['untested'])} |")
+    for name, (images, texts) in results["derived"].items():
+        lines.append(f"| images: {images}; texts: {texts} | {name} |")
+    yield "\n".join(lines)
+
+
+def models_page() -> str:
+    """Return the page of encoders, with new tables between the two notes."""
+    page = (DOCS / "models.md").read_text(encoding="utf-8")
+    before, _, after = page.split(FAMILY_NOTE)
+    return FAMILY_NOTE.join([before, "\n\n" + "\n\n".join(family_tables()) + "\n\n", after])
+
+
 def main() -> None:
     """Write the pages, or check that they are up to date."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -211,7 +248,8 @@ def main() -> None:
     )
     check_only = parser.parse_args().check
     outdated = []
-    for name, page in {"cli.md": cli_page(), "tables.md": tables_page()}.items():
+    pages = {"cli.md": cli_page(), "models.md": models_page(), "tables.md": tables_page()}
+    for name, page in pages.items():
         file = DOCS / name
         if check_only and (not file.exists() or file.read_text(encoding="utf-8") != page):
             outdated.append(name)

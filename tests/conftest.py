@@ -1,4 +1,6 @@
 import gc
+import json
+import math
 import os
 import shutil
 import signal
@@ -98,6 +100,72 @@ def _embedded_encoders_are_read_once():
             preprocess_cfg=shared.preprocess_cfg,
         )
         assert again.fingerprint == shared.fingerprint
+
+
+@pytest.fixture(scope="session")
+def random_checkpoint(tmp_path_factory):
+    """Write a folder with a small open_clip checkpoint with random weights, for `local-dir:`."""
+    import open_clip
+
+    text = {"context_length": 77, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1}
+    architecture = {"embed_dim": 24, "vision_cfg": RANDOM_VISION, "text_cfg": text}
+    folder = tmp_path_factory.mktemp("random") / "checkpoint"
+    return write_random_checkpoint(folder, open_clip.model.CLIP, architecture)
+
+
+@pytest.fixture(scope="session")
+def sigmoid_checkpoint(tmp_path_factory):
+    """Write a folder with a small SigLIP of open_clip with random weights, for `local-dir:`.
+
+    The text tower has no causal mask, the scale is 20, and the bias is -2.
+    """
+    import open_clip
+
+    text = {
+        **{"context_length": 16, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1},
+        **{"no_causal_mask": True, "proj_bias": True, "pool_type": "last"},
+    }
+    architecture = {
+        **{"embed_dim": 24, "vision_cfg": RANDOM_VISION, "text_cfg": text},
+        **{"init_logit_scale": math.log(20), "init_logit_bias": -2.0},
+    }
+    folder = tmp_path_factory.mktemp("random") / "siglip"
+    network = open_clip.model.CustomTextCLIP
+    return write_random_checkpoint(folder, network, architecture, custom_text=True)
+
+
+RANDOM_VISION = {"image_size": 32, "layers": 1, "width": 32, "head_width": 8, "patch_size": 8}
+
+
+def write_random_checkpoint(folder, network, architecture, **more):
+    """Write a checkpoint of open_clip with the weights of seed 0, and return its folder."""
+    import torch
+    from safetensors.torch import save_file
+
+    values = {"mean": [0.5] * 3, "std": [0.5] * 3}
+    preprocessing = {**values, "interpolation": "bicubic", "resize_mode": "shortest"}
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        weights = network(**architecture).state_dict()
+    folder.mkdir()
+    config = {"model_cfg": {**architecture, **more}, "preprocess_cfg": preprocessing}
+    (folder / "open_clip_config.json").write_text(json.dumps(config))
+    save_file(weights, folder / "open_clip_model.safetensors")
+    return folder
+
+
+@pytest.fixture
+def browser(tmp_path, monkeypatch):
+    """Use a browser that writes the address of each page to a file; return the file."""
+    import webbrowser
+
+    opened, script = tmp_path / "opened.txt", tmp_path / "browser.sh"
+    script.write_text(f'#!/bin/sh\necho "$1" >> "{opened}"\n')
+    script.chmod(0o755)
+    monkeypatch.setattr(webbrowser, "_tryorder", [str(script)])
+    monkeypatch.setattr(webbrowser, "_browsers", {})
+    webbrowser.register(str(script), None, webbrowser.GenericBrowser(str(script)))
+    return opened
 
 
 @pytest.fixture

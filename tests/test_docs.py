@@ -2,15 +2,19 @@
 
 import doctest
 import re
+import shlex
+import shutil
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from surelabel.cli import main
 from surelabel.config import Run
+from surelabel.data import collection
 from surelabel.tables import table_entry_settings
 
 ROOT = Path(__file__).parents[1]
@@ -38,6 +42,7 @@ CHAPTERS = {  # of docs/tables.md: where the table stands
     "Sewings": ("pseudolabels", "SEWINGS"),
 }
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+SHELL_BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#]*)(#[^)]*)?\)")
 
 
@@ -72,6 +77,35 @@ def test_what_a_page_shows_in_python_is_what_python_says(page, tmp_path, monkeyp
     complaints = []
     result = doctest.DocTestRunner().run(examples(page), out=complaints.append)
     assert not result.failed, "".join(complaints)
+
+
+def test_the_commands_of_readme_on_photographs_end_in_a_search(
+    tmp_path, monkeypatch, random_checkpoint, browser
+):
+    """Random weights, in place of the named encoder, give probabilities without meaning."""
+    monkeypatch.chdir(tmp_path)
+    photographs = collection("scenes-80", split="test").paths[:24]
+    Path("photos").mkdir()
+    for path in photographs:
+        shutil.copy(path, "photos")
+    block = SHELL_BLOCK.search(section("Photographs", text(ROOT / "README.md")))[1]
+    lines = block.replace("\\\n", " ").splitlines()
+    assert [line.split()[:2] for line in lines] == [
+        ["surelabel", command] for command in ("tag", "index", "search")
+    ]
+    outputs = []
+    for line in lines:
+        words = shlex.split(line.replace("ViT-B-16/openai", f"local-dir:{random_checkpoint}"))
+        done = CliRunner().invoke(main, words[1:])
+        assert done.exit_code == 0, done.output
+        outputs.append(done.output)
+    tags, index, search = outputs
+    assert all(Path("photos", Path(path).name).as_posix() in tags for path in photographs)
+    assert "24 images and 3 labels" in index
+    assert all("Not verified: no labels were available." in output for output in outputs)
+    assert search.count(".jpg") == 20
+    assert Path("dogs.html").read_text().count("<img") == 20
+    assert browser.read_text().strip() == Path("dogs.html").absolute().as_uri()
 
 
 def test_readme_shows_python_that_runs():

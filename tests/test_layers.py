@@ -12,7 +12,7 @@ LAYERS = [
     {"errors"},
     {"migration", "file_locks"},
     {"leftover_files"},
-    {"progress", "shapes", "tables", "files", "file_readers", "markup"},
+    {"progress", "shapes", "tables", "files", "file_readers", "markup", "label_aliases"},
     {"arrays", "array_files", "summaries"},
     {"records"},
     {"transport", "links"},

@@ -114,6 +114,11 @@ def test_ready_made_vectors_are_fitted_calibrated_and_measured(home, run):
     line = ["fit", "vectors.npz:train", "--method", "linear", "--out", "fitted"]
     done = run(*line, "--set", "learning_rate=0.3")
     assert "Fitted linear on 30 images for 2 labels" in done.out
+    assert "\nVectors: standardized by the statistics of 30 training vectors.\n" in done.out
+    done = run(*line, "--set", "encoder.normalize=unit", "--json")
+    assert json.loads(done.out)["vectors"] == "scaled to unit length"
+    done = run(*line, "--set", "encoder.normalize=l2")
+    assert "encoder.normalize must be one of auto, standardize, unit, none; got 'l2'" in done.err
     line = ["calibrate", "fitted", "vectors.npz:validation", "--out", "fitted"]
     assert run(*line, "--test", "vectors.npz:test").code == 0
     found = json.loads(run("evaluate", "fitted", "vectors.npz:test", "--json").out)
@@ -186,7 +191,7 @@ def test_a_fit_that_ctrl_c_ended_is_done_again_by_the_same_command(
     process, errors = start(*line)
     with errors:
         assert errors.readline().startswith("Note: tailor makes only 4 optimizer steps")
-        assert errors.readline().startswith("Fitting: 16 of ")
+        assert any(line.startswith("Fitting: 16 of ") for line in errors)
         os.killpg(process.pid, signal.SIGINT)
         said = errors.read().splitlines()
     process.join()
@@ -328,3 +333,30 @@ def test_the_captions_of_a_collection_are_a_source(tmp_path, run, monkeypatch):
     found = json.loads(run(*line, "--json").out)
     assert found["names"] == ["lion", "car"]
     assert found["captions"] > 50
+
+
+def test_keywords_in_sidecars_are_labels_and_what_was_read_is_printed(home, run):
+    images = sorted((home / "images").iterdir())
+    for number, image in enumerate(images[:20]):
+        keyword = ("lion", "rocket")[number % 2]
+        image.with_suffix(".xmp").write_text(
+            '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" '
+            'xmlns:dc="http://purl.org/dc/elements/1.1/"><rdf:Description rdf:about="">'
+            f"<dc:subject><rdf:Bag><rdf:li>{keyword}</rdf:li></rdf:Bag></dc:subject>"
+            "</rdf:Description></rdf:RDF>"
+        )
+    for option, counts in (
+        ([], "20 positive, 20 negative, 8 unknown"),
+        (["--missing", "unknown"], "20 positive, 0 negative, 28 unknown"),
+    ):
+        done = run("fit", "xmp:images", "--out", "fitted", *LINEAR, *option)
+        assert done.code == 0, done.err
+        assert (
+            "xmp:images: keywords in XMP sidecars of 20 of 24 images; 2 labels: lion, rocket."
+            in (done.err)
+        )
+        assert f"24 images; targets: {counts}." in done.err
+    assert Recognizer.load("fitted").names == ["lion", "rocket"]
+    refused = run("fit", "labels.csv", "--missing", "unknown", "--out", "other", *LINEAR)
+    assert refused.code == 1
+    assert "missing can be given for XMP sidecars only" in refused.err

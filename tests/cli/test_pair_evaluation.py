@@ -56,7 +56,7 @@ def test_a_collection_is_evaluated_by_its_labels_unless_captions_are_requested(t
     value = json.loads(surelabel("evaluate", out, tmp_path / "pairs.npz", "--json").stdout)
     assert (value["images"], value["captions"]) == (4, 4)
     refused = surelabel(
-        "evaluate", out, tmp_path / "pairs.npz", "--relevance", "x.json", fails=True
+        "evaluate", out, tmp_path / "pairs.npz", "--relevance", __file__, fails=True
     )
     assert "--relevance requires captions with ids; got vectors" in refused.output
 

@@ -4,7 +4,11 @@ import warnings
 import pytest
 
 from surelabel import recognizer
-from surelabel.cli.terminal import Terminal, print_warnings_as_terminal_notes
+from surelabel.cli.terminal import (
+    Terminal,
+    hide_terminal_notes,
+    print_warnings_as_terminal_notes,
+)
 
 
 def test_undefined_numbers_are_null_in_json(capsys):
@@ -38,6 +42,17 @@ def test_a_warning_of_ours_is_a_note_on_one_line(capsys):
     with print_warnings_as_terminal_notes():
         warnings.warn_explicit("two\n  lines", UserWarning, recognizer.__file__, 1, "surelabel.x")
     assert capsys.readouterr().err == "Note: two lines\n"
+
+
+def test_hidden_notes_are_not_printed(capsys):
+    with print_warnings_as_terminal_notes():
+        for hidden in (True, False):
+            with hide_terminal_notes(hidden=hidden):
+                text = f"hidden: {hidden}"
+                warnings.warn_explicit(
+                    text, UserWarning, recognizer.__file__, 1, "surelabel.x", registry={}
+                )
+    assert capsys.readouterr().err == "Note: hidden: False\n"
 
 
 def test_a_note_that_comes_again_is_not_said_again(capsys):

@@ -47,7 +47,9 @@ from surelabel.data import (
     read_predictions,
     read_relevance,
     relevant_captions,
+    remove_sidecar_tags,
     write_predictions,
+    write_sidecar_tags,
 )
 from surelabel.data.label_names import parse_label_names, read_label_names
 from surelabel.data.labels import csv, jsonl
@@ -70,6 +72,7 @@ from surelabel.training import Checkpoint
 SECONDS = 20.0  # of one trial
 MEMORY = 2 * 2**30  # bytes that the trials of a reader may use in addition
 SAVED = Path(__file__).parents[1] / "saved" / "0.1.0"
+SIDECARS = Path(__file__).parents[1] / "data" / "sidecars"
 NAMES = ["dog", "hot dog", "süße 🍎"]
 N_IMAGES = 12
 
@@ -159,6 +162,36 @@ def write_voc(folder):
             f"<annotation><filename>{row}.png</filename><object><name>dog</name>"
             "<difficult>0</difficult></object></annotation>"
         )
+
+
+def write_sidecars(folder):
+    """Write images with sidecars of other programs."""
+    write_labelled_images(folder, ("0.png", "1.png", "2.png"))
+    for number, file in enumerate(sorted(SIDECARS.glob("*.xmp"))):
+        shutil.copy(file, folder / f"{number}.xmp")
+
+
+def change_sidecars(folder):
+    """Add tags to sidecars, remove the tags, and return the keywords of the user.
+
+    A sidecar that was refused must be unchanged, and each other one must have its previous bytes.
+    """
+    paths = [str(folder / f"{number}.png") for number in range(3)]
+    before = {file: read_if_regular(file) for file in sorted(folder.glob("*.xmp"))}
+    shown = np.ones((3, len(NAMES)), bool)
+    logits = np.zeros(shown.shape, np.float32)
+    tags = Predictions(paths, NAMES, logits, logits, "platt", shown=shown)
+    refused = {Path(image.path) for image in write_sidecar_tags(tags, "stem").refused}
+    changed = {file for file, data in before.items() if read_if_regular(file) != data}
+    assert not refused & changed, "a refused sidecar was changed"
+    assert not remove_sidecar_tags(paths, "stem").refused[len(refused) :]
+    assert {file: read_if_regular(file) for file in before} == before, "removal restores no bytes"
+    return read_labels(f"xmp:{folder}").targets.tolist()
+
+
+def read_if_regular(file):
+    is_regular = file.is_file() and not file.is_symlink()
+    return file.read_bytes() if is_regular else None
 
 
 def write_captions(folder):
@@ -354,6 +387,7 @@ READERS = {
         write_coco, lambda folder: read_labels(folder / "labels.json"), (".json",)
     ),
     "labels voc": MutatedReader(write_voc, read_labels, (".xml",)),
+    "sidecars": MutatedReader(write_sidecars, change_sidecars, (".xmp",)),
     "captions": MutatedReader(write_captions, read_all_captions),
     "pairs": MutatedReader(
         write_pairs,

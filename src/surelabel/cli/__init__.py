@@ -15,6 +15,7 @@ from surelabel.cli.index import index
 from surelabel.cli.renamed_options import name_renamed_options
 from surelabel.cli.scenes import scenes
 from surelabel.cli.search import search
+from surelabel.cli.shell_completion import complete_paths_in_shell
 from surelabel.cli.show import show
 from surelabel.cli.status import status
 from surelabel.cli.tag import tag
@@ -52,7 +53,12 @@ class _ErrorPrintingGroup(click.Group):
         return list(self.commands)
 
 
-@click.group("surelabel", cls=_ErrorPrintingGroup)
+@click.group(
+    "surelabel",
+    cls=_ErrorPrintingGroup,
+    epilog="To complete commands, options and paths with TAB in bash, run: eval "
+    '"$(_SURELABEL_COMPLETE=bash_source surelabel)". For zsh, write zsh_source.',
+)
 @click.version_option(package_name="surelabel", prog_name="surelabel")
 def main() -> None:
     """Recognize multiple labels in images, with calibrated probabilities."""
@@ -73,4 +79,4 @@ for _command in (
     cache,
     bench,
 ):
-    main.add_command(_command)
+    main.add_command(complete_paths_in_shell(_command))

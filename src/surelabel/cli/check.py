@@ -9,7 +9,7 @@ from surelabel.cli.terminal import Terminal, with_terminal_options
 
 
 @click.command()
-@click.argument("run", required=False)
+@click.argument("run", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a setting of the run."
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surelabel.cli.metric_tables import format_metric_table, metric_tables_as_json
-from surelabel.cli.output_paths import validate_terminal_output_path
+from surelabel.cli.output_paths import validate_terminal_output_directory
 from surelabel.cli.tag_output import format_tags
 from surelabel.cli.terminal import Terminal, with_terminal_options
 
@@ -34,7 +34,7 @@ QUERIES = (  # each matches some test images, and the unwanted label excludes ot
     "--out",
     default="surelabel-demo",
     show_default=True,
-    callback=validate_terminal_output_path,
+    callback=validate_terminal_output_directory,
     metavar="FOLDER",
     help="Folder for the recognizer, the index and the report.",
 )

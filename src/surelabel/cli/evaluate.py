@@ -1,6 +1,6 @@
 """``surelabel evaluate``: metrics of a recognizer on annotated images."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,8 +15,13 @@ from surelabel.cli.input_options import (
     parse_labels_input_option,
     run_overrides_from_input_options,
 )
+from surelabel.cli.label_table_options import (
+    check_no_label_table_options,
+    label_table_options,
+    print_label_table_reading,
+)
 from surelabel.cli.metric_tables import metric_tables_as_json, metric_tables_as_text
-from surelabel.cli.output_paths import validate_terminal_output_folder
+from surelabel.cli.output_paths import validate_terminal_model_path, validate_terminal_output_folder
 from surelabel.cli.search_evaluation import search_evaluation_options
 from surelabel.cli.tag_output import print_tag_skipped_images
 from surelabel.cli.terminal import Terminal, with_terminal_options
@@ -28,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("model")
+@click.argument("model", callback=validate_terminal_model_path)
 @click.argument("dataset")
 @click.option(
     "--report",
@@ -42,6 +47,7 @@ if TYPE_CHECKING:
 @pair_evaluation.pair_evaluation_options
 @method_input_options
 @images_root_input_option
+@label_table_options
 @labels_input_option
 @max_image_memory_input_option
 @with_terminal_options
@@ -59,13 +65,15 @@ def evaluate(
     method: str | None,
     settings: tuple[str, ...],
     images_root: str | None,
+    table_options: dict[str, Any],
     names: str | None,
 ) -> None:
     """Measure accuracy and calibration, or retrieval with captions.
 
     MODEL is a saved recognizer or an encoder. DATASET contains annotated images that were used
     neither for fitting nor for calibration. It is an annotation file (CSV, JSON lines, COCO), a
-    folder of VOC XML, a split of a collection such as scenes-80:test, or feature vectors (.npz).
+    folder of VOC XML, xmp:FOLDER for the keywords in XMP sidecars, a split of a collection such as
+    scenes-80:test, or feature vectors (.npz).
 
     If DATASET contains captions of images (COCO, CSV, JSON lines, a Flickr token file, vectors, or
     a collection with --captions), retrieval between images and captions is measured instead: R@k,
@@ -79,6 +87,7 @@ def evaluate(
     if pair_evaluation.is_pair_evaluation(
         dataset, captions=captions, relevance_files=relevance_files
     ):
+        check_no_label_table_options(table_options, dataset)
         pair_evaluation.check_pair_evaluation_options(
             labels=names,
             method=method,
@@ -99,7 +108,7 @@ def evaluate(
         return
     unseen_names = parse_labels_input_option(unseen)
     unseen_labels.check_unseen_labels_option(model, names, unseen_names)
-    test_set = load_dataset_from_input_options(dataset, images_root)
+    test_set = load_dataset_from_input_options(dataset, images_root, table_options)
     recognizer = resolve_model(
         model,
         parse_labels_input_option(names),
@@ -111,6 +120,7 @@ def evaluate(
     if unseen_names is not None:
         recognizer = unseen_labels.add_unseen_labels(recognizer, unseen_names, test_set)
     search_evaluation.check_search_evaluation_options(recognizer, queries, retrieval, max_literals)
+    print_label_table_reading(terminal, dataset, test_set)
     fit_without_labels_on_input_options(terminal, recognizer, test_set)
     evaluation = evaluate_in_evaluate_command(
         terminal, recognizer, test_set, for_report=report_folder is not None

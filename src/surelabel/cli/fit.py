@@ -3,11 +3,10 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from surelabel.cli.calibrate import NOT_VERIFIED
 from surelabel.cli.input_options import (
     images_root_input_option,
     labels_input_option,
@@ -18,10 +17,12 @@ from surelabel.cli.input_options import (
     skipped_images_of_input_options,
     vector_encoder_of_input_options,
 )
-from surelabel.cli.output_paths import validate_terminal_output_folder
+from surelabel.cli.label_table_options import label_table_options, print_label_table_reading
+from surelabel.cli.output_paths import validate_terminal_model_path, validate_terminal_output_folder
 from surelabel.cli.tag_output import print_tag_skipped_images
 from surelabel.cli.terminal import Terminal, with_terminal_options
 from surelabel.cli.terminal_text import join_lines_for_terminal
+from surelabel.cli.unlabelled_calibration import NOT_VERIFIED
 
 if TYPE_CHECKING:
     from surelabel.cli.input_options import TrainingData
@@ -41,13 +42,18 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--run",
+    type=click.Path(exists=True, dir_okay=False),
     metavar="FILE.toml",
     help="File with the settings of the run; missing settings have default values.",
 )
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a setting of the run."
 )
-@click.option("--model", help="Encoder; short for --set encoder.name=MODEL.")
+@click.option(
+    "--model",
+    callback=validate_terminal_model_path,
+    help="Encoder; short for --set encoder.name=MODEL.",
+)
 @click.option("--method", help="Method to fit; short for --set method.name=METHOD.")
 @click.option("--loss", help="Training loss; short for --set loss.name=LOSS.")
 @click.option("--regularizer", help="Regularizer; short for --set regularizer.name=REGULARIZER.")
@@ -70,6 +76,7 @@ if TYPE_CHECKING:
     help="Fraction of captions to permute at random, for experiments with noisy correspondence.",
 )
 @images_root_input_option
+@label_table_options
 @labels_input_option
 @max_image_memory_input_option
 @with_terminal_options
@@ -87,14 +94,15 @@ def fit(
     shots: int | None,
     caption_noise: float | None,
     images_root: str | None,
+    table_options: dict[str, Any],
     names: str | None,
 ) -> None:
     """Fit a recognizer on annotated or other images, or on captions.
 
     DATASET contains annotated images. It is an annotation file (CSV, JSON lines, COCO), a folder of
-    VOC XML, a split of a collection such as scenes-80:train, or feature vectors (.npz with
-    features, targets and names). A CSV file image,caption or COCO captions need --labels, which are
-    searched in the captions of each image.
+    VOC XML, xmp:FOLDER for the keywords in XMP sidecars, a split of a collection such as
+    scenes-80:train, or feature vectors (.npz with features, targets and names). A CSV file
+    image,caption or COCO captions need --labels, which are searched in the captions of each image.
 
     A method with self-training, such as tailor, requires unlabelled IMAGES, given as for
     `surelabel tag`, and --labels. Self-training uses no annotations for fitting or calibration.
@@ -110,6 +118,7 @@ def fit(
     """
     from surelabel.config import load_run
     from surelabel.recognizer import Recognizer, check_saved_recognizer_folder
+    from surelabel.recognizer.vector_normalization import vector_normalization_description
     from surelabel.records import Images, LabelledImages, LabelledTexts
 
     check_saved_recognizer_folder(out)
@@ -126,7 +135,7 @@ def fit(
     )
     given_labels = parse_labels_input_option(names)
     training_data = load_training_data_from_input_options(
-        resolved_run.method.name, dataset, images_root, given_labels
+        resolved_run.method.name, dataset, images_root, given_labels, table_options
     )
     if caption_noise is not None:
         training_data = add_caption_noise_in_fit_command(
@@ -141,6 +150,7 @@ def fit(
         terminal.print_status(
             f"{training_data.n_dropped} of {n_captions} captions mention no label and are not used."
         )
+    print_label_table_reading(terminal, dataset[0], training_data)
     if shots is not None:
         training_data = sample_shots_in_fit_command(terminal, recognizer, training_data, shots)
     checkpoint = f"{os.path.normpath(out)}.unfinished"  # out may end with a slash
@@ -162,8 +172,11 @@ def fit(
         f"Fitted {resolved_run.method.name} on {count} {unit}{labels_text}{calibrated}. "
         f"Saved in {out}."
     )
+    vectors = vector_normalization_description(recognizer.encoder)
+    text += f"\nVectors: {vectors}." if vectors else ""
     terminal.print_result(
-        {"recognizer": out, "names": recognizer.names, unit: count},
+        {"recognizer": out, "names": recognizer.names, unit: count}
+        | ({"vectors": vectors} if vectors else {}),
         f"{text}\n{command_after_fit(recognizer, out)}",
     )
     print_tag_skipped_images(skipped)

@@ -2,12 +2,14 @@
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from surelabel.cli.label_table_options import check_no_label_table_options
+from surelabel.cli.output_paths import validate_terminal_model_path
 from surelabel.cli.terminal import Command
 
 if TYPE_CHECKING:
@@ -25,13 +27,14 @@ if TYPE_CHECKING:
 
     TrainingData = Images | LabelledInput | LabelledTexts | Pairs | PairFeatures
 
-DATASET_SUFFIXES = (".csv", ".json", ".jsonl", ".xml", ".npz")
+DATASET_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".xml", ".npz")
 
 
 def model_input_option(function: Command) -> Command:
     """Add the option ``--model`` for an encoder or a saved recognizer."""
     return click.option(
         "--model",
+        callback=validate_terminal_model_path,
         default="tiny-vit",
         show_default=True,
         help="Encoder or folder of a saved recognizer: tiny-vit or tiny-rn (trained on emoji "
@@ -71,6 +74,7 @@ def images_root_input_option(function: Command) -> Command:
     """Add the option ``--images-root`` for the root of relative paths in an annotation file."""
     return click.option(
         "--images-root",
+        type=click.Path(exists=True, file_okay=False),
         metavar="FOLDER",
         help="Root folder of relative image paths. [folder of the annotation file]",
     )(function)
@@ -108,7 +112,9 @@ def parse_labels_input_option(text: str | None) -> list[str] | None:
     return None if text is None else read_label_names(text)
 
 
-def load_dataset_from_input_options(source: str, images_root: str | None = None) -> "LabelledInput":
+def load_dataset_from_input_options(
+    source: str, images_root: str | None = None, table_options: Mapping[str, Any] | None = None
+) -> "LabelledInput":
     """Load annotated images or feature vectors.
 
     Args:
@@ -116,20 +122,26 @@ def load_dataset_from_input_options(source: str, images_root: str | None = None)
             (``vectors.npz``), or split of a feature archive (``vectors.npz:train``).
         images_root: Root of relative paths in an annotation file. If None, the folder
             of the annotation file is used.
+        table_options: Options for the columns and cells of a table, as keyword arguments of
+            ``read_labels``.
 
     Raises:
         DataError: If the dataset does not exist or cannot be read.
+        UsageError: If ``table_options`` are given for vectors or for a split of a collection.
     """
     from surelabel.data import COLLECTIONS, collection, read_labels
 
     name, colon, split = source.rpartition(":")
-    if colon and name in COLLECTIONS:
+    is_collection = bool(colon) and name in COLLECTIONS
+    if is_collection or source.endswith(".npz") or name.endswith(".npz"):
+        check_no_label_table_options(table_options or {}, source)
+    if is_collection:
         return collection(name, split=split)
     if source.endswith(".npz"):
         return _load_vectors_from_input_options(source)
     if name.endswith(".npz"):
         return _load_vectors_from_input_options(name, split)
-    return read_labels(source, images_root=images_root)
+    return read_labels(source, images_root=images_root, **table_options or {})
 
 
 def _load_vectors_from_input_options(path: str, split: str | None = None) -> "LabelledInput":
@@ -206,11 +218,17 @@ def is_dataset_input_option(source: str) -> bool:
 
     name, colon, _ = source.rpartition(":")
     has_suffix = source.lower().endswith(DATASET_SUFFIXES)
-    return has_suffix or bool(colon and name.endswith(".npz")) or name in COLLECTIONS
+    is_folder_of_sidecars = source.startswith("xmp:")
+    is_split = bool(colon and name.endswith(".npz")) or name in COLLECTIONS
+    return has_suffix or is_folder_of_sidecars or is_split
 
 
 def load_training_data_from_input_options(
-    method: str, sources: Sequence[str], images_root: str | None, labels: Sequence[str] | None
+    method: str,
+    sources: Sequence[str],
+    images_root: str | None,
+    labels: Sequence[str] | None,
+    table_options: Mapping[str, Any] | None = None,
 ) -> "TrainingData":
     """Load the training data of a method.
 
@@ -221,12 +239,15 @@ def load_training_data_from_input_options(
         images_root: Root of relative paths in an annotation file. If None, the folder
             of the annotation file is used.
         labels: Labels of the option ``--labels``, for which captions are searched.
+        table_options: Options for the columns and cells of a table, as keyword arguments of
+            ``read_labels``.
 
     Raises:
         DataError: If the method requires labels and the sources are unlabelled images, or if a
             source cannot be read.
         InputError: If the source is captions, and there are no labels, several files, or no caption
             that mentions a label; if the method requires images, and the captions have none.
+        UsageError: If ``table_options`` are given for other data than a table.
     """
     from surelabel.data import detect_caption_format, find_images, has_captioned_images
     from surelabel.errors import DataError, InputError
@@ -235,6 +256,8 @@ def load_training_data_from_input_options(
 
     first, *others = sources
     entry = METHODS[method]
+    if entry.learns_from in ("pairs", "texts"):
+        check_no_label_table_options(table_options or {}, first)
     if entry.learns_from == "pairs":
         if others:
             raise InputError(
@@ -245,23 +268,30 @@ def load_training_data_from_input_options(
     if entry.learns_from == "texts":
         return _load_captions_from_input_options(method, sources, labels)
     if entry.learns_from == "images" and (others or not is_dataset_input_option(first)):
+        check_no_label_table_options(table_options or {}, first)
         return Images(find_images(sources))
-    if entry.learns_from == "labels" and (others or _is_unlabelled_input_option(first)):
+    if entry.learns_from == "labels" and others:
+        raise InputError(
+            f"{method} requires one annotated dataset; got {len(sources)} arguments: "
+            f"{' '.join(sources)}. Give one annotation file, such as one CSV file for all images."
+        )
+    if entry.learns_from == "labels" and _is_unlabelled_input_option(first):
         raise DataError(
             f"{method} requires an annotated dataset; got the unlabelled images "
             f"{' '.join(sources)}. Give one annotation file, or use self-training on images: "
             "--method tailor --labels LABELS."
         )
     if entry.learns_from == "labels" and _is_text_input_option(first):
-        if has_captioned_images(first):
+        if not table_options and has_captioned_images(first):
             return _load_captioned_images_from_input_options(method, first, images_root, labels)
-        if detect_caption_format(first) == "text" and not is_dataset_input_option(first):
+        is_text = not table_options and detect_caption_format(first) == "text"
+        if is_text and not is_dataset_input_option(first):
             raise DataError(
                 f"{method} requires images with labels or captions; got the text file {first}. "
                 "Give a CSV file with the header image,caption, or fit on captions without images: "
                 "--method tai."
             )
-    return load_dataset_from_input_options(first, images_root)
+    return load_dataset_from_input_options(first, images_root, table_options)
 
 
 def _load_captions_from_input_options(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surelabel.cli.terminal import Command, Terminal
-from surelabel.cli.terminal_text import escape_terminal_text
 
 if TYPE_CHECKING:
     from surelabel.arrays import Array
@@ -144,7 +143,7 @@ def thresholds_of_operating_point_options(
     limit = None if terminal.as_json else MAX_NAMED_LABELS
     unreached = describe_operating_point_options_unreached(thresholds, recognizer.names, limit)
     if unreached:
-        click.echo(escape_terminal_text(unreached), err=True)
+        terminal.print_status(unreached)
     calibration = recognizer.calibration
     is_verified = calibration is None or calibration.uses_labels
     note = "" if is_verified else " Not verified: no labels were available."

@@ -1,16 +1,17 @@
-"""Checks of output paths, before a command starts."""
+"""Checks of paths on the command line, before a command starts."""
 
 import os
 from pathlib import Path
 
 import click
 
+from surelabel.cli.option_errors import name_of_parameter
 from surelabel.errors import DataError
 from surelabel.files import check_folder_is_replaceable
 
 
 def validate_terminal_output_path(
-    _: click.Context, __: click.Parameter, path: str | None
+    _: click.Context, parameter: click.Parameter, path: str | None
 ) -> str | None:
     """Check at the start of a command that an output path can be written.
 
@@ -18,8 +19,7 @@ def validate_terminal_output_path(
         DataError: If the path is empty or cannot be written.
     """
     if path is not None:
-        if not path.strip():
-            raise DataError("An output path must not be empty; give a path.")
+        _check_path_is_not_empty(parameter, path)
         absolute = Path(path).absolute()
         existing = next(p for p in (absolute, *absolute.parents) if p.exists())
         if existing != absolute and not existing.is_dir():
@@ -32,14 +32,72 @@ def validate_terminal_output_path(
     return path
 
 
+def validate_terminal_output_directory(
+    context: click.Context, parameter: click.Parameter, path: str | None
+) -> str | None:
+    """Check at the start of a command that files can be written to a new or existing folder.
+
+    Raises:
+        DataError: If the path is empty or a file, or if the folder cannot be written.
+    """
+    if path is not None and Path(path).is_file():
+        name = name_of_parameter(parameter)
+        raise DataError(f"{name} requires a folder; got the file {path}. Give another path.")
+    return validate_terminal_output_path(context, parameter, path)
+
+
 def validate_terminal_output_folder(
-    context: click.Context, option: click.Parameter, path: str | None
+    context: click.Context, parameter: click.Parameter, path: str | None
 ) -> str | None:
     """Check at the start of a command that a folder can be written or replaced.
 
     Raises:
-        DataError: If the folder contains the current working folder, or cannot be written.
+        DataError: If the path is empty or a file, if the folder contains the current working
+            folder, or if it cannot be written.
     """
     if path is not None:
+        _check_path_is_not_empty(parameter, path)
         check_folder_is_replaceable(path)
-    return validate_terminal_output_path(context, option, path)
+    return validate_terminal_output_directory(context, parameter, path)
+
+
+def _check_path_is_not_empty(parameter: click.Parameter, path: str) -> None:
+    if not path.strip():
+        raise DataError(f"{name_of_parameter(parameter)} must not be empty; give a path.")
+
+
+def validate_terminal_model_path(
+    _: click.Context, parameter: click.Parameter, model: str | None
+) -> str | None:
+    """Check at the start of a command that the path in a model argument exists.
+
+    The name of an encoder can contain a slash, as in ``ViT-B-16/openai``. A text is a path if it
+    starts with a slash, a dot or a tilde, ends with a slash, or follows ``local-dir:``, ``onnx:``.
+
+    Returns:
+        The argument; a tilde at its start is replaced by the home folder.
+
+    Raises:
+        DataError: If the path does not exist, or if it is a file in place of a folder.
+    """
+    prefix, colon, path = (model or "").partition(":")
+    if colon and prefix in ("local-dir", "onnx"):
+        path = os.path.expanduser(path)
+    elif model and (
+        model.startswith(("/", ".", "~")) or model.endswith("/") or Path(model).is_file()
+    ):
+        prefix, path = "", os.path.expanduser(model)
+    else:
+        return model
+    if prefix != "onnx" and Path(path).is_file():
+        raise DataError(
+            f"{name_of_parameter(parameter)} requires a folder or the name of an encoder; got the "
+            f"file {path}. Give the folder of the file, or ARCHITECTURE/FILE for a weights file."
+        )
+    if not path or not Path(path).exists():
+        kind = "file" if prefix == "onnx" else "folder"
+        raise DataError(
+            f"{name_of_parameter(parameter)} {model!r}: no such {kind}. Check the path, or give "
+            "the name of an encoder, such as tiny-vit."
+        )
+    return model if prefix else path

@@ -26,6 +26,7 @@ def pair_evaluation_options(function: Command) -> Command:
     relevance = click.option(
         "--relevance",
         "relevance_files",
+        type=click.Path(exists=True, dir_okay=False),
         multiple=True,
         metavar="FILE",
         help="Relevant images and captions: CSV with image_id,caption_id,relevance, or JSON of "

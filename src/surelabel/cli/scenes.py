@@ -2,13 +2,13 @@
 
 import click
 
-from surelabel.cli.output_paths import validate_terminal_output_path
+from surelabel.cli.output_paths import validate_terminal_output_directory
 from surelabel.cli.terminal import Terminal, with_terminal_options
 
 
 @click.command()
-@click.argument("folder", metavar="OUT", callback=validate_terminal_output_path)
-@click.option("--count", type=int, required=True, help="Number of images.")
+@click.argument("folder", metavar="OUT", callback=validate_terminal_output_directory)
+@click.option("--count", type=click.IntRange(1), required=True, help="Number of images.")
 @click.option(
     "--vocabulary",
     default="scenes-80",

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from inspect import getdoc
+from pathlib import Path
 from typing import Any
 
 import click
@@ -32,22 +33,62 @@ TABLES = {
 }
 
 
+class TableOrFolder(click.Choice[str]):
+    """Parameter that is the name of a table, or the folder of a saved recognizer."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name of a table or the folder; raise BadParameter for other values."""
+        is_folder = value not in self.choices and Path(value).is_dir()
+        return value if is_folder else super().convert(value, param, ctx)
+
+
+KINDS = (*TABLES, "pretrained", "words")
+
+
 @click.command()
-@click.argument("kind", type=click.Choice([*TABLES, "words"]))
+@click.argument("kind", type=TableOrFolder(KINDS), metavar="KIND|FOLDER")
 @with_terminal_options
 def show(terminal: Terminal, kind: str) -> None:
-    """List the entries of a table, with their settings and defaults.
+    """List the entries of a table, with their settings and defaults, or describe a recognizer.
 
-    KIND is the name of the table, such as method, loss or calibrator.
+    FOLDER is a saved recognizer: its encoder, the normalization of its vectors, its method and its
+    calibration are printed.
+
+    KIND is the name of the table, such as method, loss or calibrator. The kind pretrained lists the
+    pretrained encoders of open_clip with the licenses of their weights.
     """
-    descriptions = (
-        scene_words_to_show() if kind == "words" else table_entries_to_show(*TABLES[kind])
-    )
+    if kind not in KINDS:
+        properties = recognizer_properties_to_show(kind, terminal.device)
+        table = format_terminal_table(
+            ["property", "value"], [[*item] for item in properties.items()]
+        )
+        terminal.print_result(properties, table)
+        return
+    if kind == "words":
+        descriptions = scene_words_to_show()
+    elif kind == "pretrained":
+        descriptions = pretrained_encoders_to_show()
+    else:
+        descriptions = table_entries_to_show(*TABLES[kind])
     rows = [
         [name, format_settings_to_show(entry["settings"]), entry["about"]]
         for name, entry in descriptions.items()
     ]
     terminal.print_result(descriptions, format_terminal_table(["name", "settings", "about"], rows))
+
+
+def recognizer_properties_to_show(folder: str, device: str) -> dict[str, str]:
+    """Return the labels and the properties of a saved recognizer by name.
+
+    Raises:
+        DataError: If the folder contains no saved recognizer, or a file is damaged.
+    """
+    from surelabel.recognizer import Recognizer
+    from surelabel.recognizer.model_card import recognizer_properties
+
+    recognizer = Recognizer.load(folder, device=device)
+    properties = recognizer_properties(recognizer.run, recognizer.encoder, recognizer.calibrated_on)
+    return {"labels": ", ".join(recognizer.names), **properties}
 
 
 def table_entries_to_show(module: str, name: str) -> dict[str, dict[str, Any]]:
@@ -77,6 +118,21 @@ def scene_words_to_show() -> dict[str, dict[str, Any]]:
 
     return {
         w.name: {"settings": {}, "about": f"{w.character} {w.theme}"} for w in all_scene_words()
+    }
+
+
+def pretrained_encoders_to_show() -> dict[str, dict[str, Any]]:
+    """Return the license of each ``ARCHITECTURE/PRETRAINED`` encoder of open_clip."""
+    from surelabel.encoders.loading.licenses import pretrained_licenses
+
+    return {
+        name: {
+            "settings": {},
+            "about": f"license {license}",
+            "license": license.name or None,
+            "permits_commercial_use": license.permits_commercial_use,
+        }
+        for name, license in pretrained_licenses().items()
     }
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import click
 
+from surelabel.cli.option_errors import check_no_empty_option, name_options_in_errors
+from surelabel.cli.terminal_log import print_import_status, print_log_as_terminal_status
 from surelabel.cli.terminal_progress import terminal_progress_bar, terminal_progress_lines
 from surelabel.cli.terminal_text import (
     escape_terminal_text,
@@ -30,7 +32,7 @@ class Terminal:
 
     Attributes:
         as_json: True if results are printed as JSON instead of text.
-        quiet: True if progress and status lines are omitted.
+        quiet: True if progress, status lines and notes are omitted.
         device: Device of the encoder, such as ``cpu`` or ``cuda``.
         seed: Seed of all random numbers. If None, the seed of the run file or, without a run file,
             the seed 0 is used.
@@ -127,15 +129,37 @@ def with_terminal_options(function: Callable[..., None]) -> Callable[..., None]:
         help="Device of the encoder: cpu, cuda or mps.",
     )
     @click.option("--seed", type=click.IntRange(0), help="Seed of all random numbers. [0]")
-    @click.option("--quiet", is_flag=True, help="Omit progress and status lines.")
+    @click.option(
+        "--quiet",
+        is_flag=True,
+        is_eager=True,  # before the callbacks of other options, which import torch
+        callback=print_import_status,
+        help="Print only results, errors and images that cannot be read.",
+    )
     @click.version_option(package_name="surelabel", prog_name="surelabel")
     @wraps(function)
     def command(
         as_json: bool, quiet: bool, device: str, seed: int | None, **arguments: Any
     ) -> None:
-        function(Terminal(as_json, quiet, device, seed), **arguments)
+        terminal = Terminal(as_json, quiet, device, seed)
+        check_no_empty_option(click.get_current_context().command, arguments)
+        with (
+            hide_terminal_notes(hidden=quiet),
+            name_options_in_errors(),
+            print_log_as_terminal_status(terminal.print_status, quiet=quiet),
+        ):
+            function(terminal, **arguments)
 
     return command
+
+
+@contextmanager
+def hide_terminal_notes(*, hidden: bool) -> Iterator[None]:
+    """Discard all warnings, also those of other packages, if ``hidden`` is True."""
+    with warnings.catch_warnings():
+        if hidden:
+            warnings.simplefilter("ignore")
+        yield
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.arrays import Array, Flags
+from surelabel.decisions import ValidationRecord
 from surelabel.errors import InputError
 from surelabel.evaluation.calibration_budget import CalibrationBudget
 from surelabel.evaluation.examples import Example, select_evaluation_examples
@@ -56,6 +57,8 @@ class Evaluation:
             None, the evaluated predictions are the baseline, or the baseline was not computed.
         uncertainty: Errors against each kind of uncertainty that the recognizer has. If None, the
             predictions are uncalibrated, or the uncertainty was not evaluated.
+        validation_record: Validation record of the recognizer, from which a report computes its
+            operating points. If None, the recognizer has no such record, or it is unknown.
     """
 
     predictions: Predictions
@@ -73,6 +76,7 @@ class Evaluation:
     intervals: Mapping[str, ConfidenceInterval] = field(default_factory=dict)
     zero_shot_baseline: Predictions | None = None
     uncertainty: UncertaintyEvaluation | None = None
+    validation_record: ValidationRecord | None = None
 
     def __repr__(self) -> str:
         """Return the main metrics with their intervals and noise floors, as far as computed."""

@@ -198,6 +198,18 @@ class LearnsFromImages(Protocol):
 
 
 @runtime_checkable
+class HasModelLink(Protocol):
+    """Method without fit whose scores can be log-odds of the pretrained encoder.
+
+    Attributes:
+        model_link: Link of the scores to the log-odds of the encoder, or None. With a link, the
+            recognizer returns probabilities before any calibration.
+    """
+
+    model_link: Link | None
+
+
+@runtime_checkable
 class UsesViews(Protocol):
     """Method that also scores views of an image, such as tiles; its ``needs`` contain ``views``."""
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError, InputError, NotFitted
+from surelabel.label_aliases import split_label_aliases
 from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.text_scoring.text_scorer import (
     TextScorer,
@@ -101,7 +102,7 @@ class Standardized(Method):
                 f"got {len(names)}. Add labels, or use zero_shot."
             )
         words = text_scorer_background_without_labels(background, names)
-        first_synonyms = [name.split("|")[0].strip() for name in names]
+        first_synonyms = [split_label_aliases(name)[0] for name in names]
         self.label_scorer = TextScorer(
             encoder, [*names, *words], templates=templates, domain=domain, scale=scale
         )

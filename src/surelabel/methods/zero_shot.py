@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from surelabel.encoders import Encoder
+from surelabel.links import Bias
 from surelabel.methods.interface import Method, TrainingRecipe
-from surelabel.methods.text_scoring.text_scorer import TextScorer
+from surelabel.methods.text_scoring.text_scorer import TextScorer, text_scorer_background_words
 from surelabel.records import Features
 
 
@@ -20,18 +21,28 @@ class ZeroShot(Method):
 
     The reference list is a fixed list of common nouns in the package, and is independent of the
     labels of the user. The score of a label therefore does not change when other labels are added,
-    and a single label can be scored. Score domains other than ``reference`` compare the labels with
-    each other.
+    and a single label can be scored. Score domains other than ``reference`` and ``cosine`` compare
+    the labels with each other.
+
+    If the encoder was trained with the sigmoid loss and has a bias b, such as SigLIP, the score is
+    tau · cos(x, t_c) by default, and score + b is the log-odds of the encoder itself.
 
     Args:
         encoder: Encoder of images and texts; ``encoder.scale`` is the default of ``scale``.
         names: Labels. Synonyms of one label are separated by ``|``, as in ``sofa|couch``.
-        templates, domain, background, scale: Settings of the text scores; see ``TextScorer``.
+        domain: Score domain; see ``TextScorer``. If None, ``cosine`` if the encoder has a bias and
+            there are no background words, and otherwise ``reference``.
+        templates, background, scale: Settings of the text scores; see ``TextScorer``.
+
+    Attributes:
+        model_link: Link of the scores to log-odds by the bias of the encoder. If the encoder has no
+            bias, or if the domain or the scale is another one, the value is None.
 
     Source:
         Radford et al., Learning Transferable Visual Models From Natural Language Supervision, ICML
-        2021, arXiv:2103.00020, for the prompts and tau. The reference term is ours; see
-        docs/decisions.md.
+        2021, arXiv:2103.00020, for the prompts and tau. Zhai et al., Sigmoid Loss for Language
+        Image Pre-Training, ICCV 2023, arXiv:2303.15343, for the bias. The reference term is ours;
+        see docs/decisions.md.
 
     Differs:
         The paper computes a softmax over the labels of the user. The softmax of a label depends on
@@ -49,14 +60,20 @@ class ZeroShot(Method):
         names: Sequence[str],
         *,
         templates: str | Sequence[str] = "one",
-        domain: str = "reference",
+        domain: str | None = None,
         background: str | Sequence[str] = "none",
         scale: float | None = None,
     ):
         super().__init__()
+        bias = encoder.logit_bias
+        if domain is None:
+            has_background = len(text_scorer_background_words(background)) > 0
+            domain = "reference" if bias is None or has_background else "cosine"
         self.text_scorer = TextScorer(
             encoder, names, templates=templates, domain=domain, background=background, scale=scale
         )
+        is_model_logit = domain == "cosine" and self.text_scorer.scale == encoder.scale
+        self.model_link = Bias(bias) if is_model_logit and bias is not None else None
 
     @property
     def scores_depend_on_other_labels(self) -> bool:

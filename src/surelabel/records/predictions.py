@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from surelabel.arrays import Array
+from surelabel.arrays import Array, Flags
 from surelabel.errors import InputError, MissingPart, NotFitted
 from surelabel.records.images import SkippedImage
 from surelabel.shapes import check_shapes
@@ -64,6 +64,8 @@ class Predictions:
             requested. ``bernoulli_variance`` and ``residual_error`` are in [0, 1].
         uncertainty_kind: Kind of the uncertainty, one of ``UNCERTAINTY_KINDS``, or None without
             uncertainty; see ``Recognizer.predict``.
+        shown: Boolean mask of the labels that are shown, ``(n, c)``, for example those at or above
+            the thresholds of an operating point. If no labels were selected, the value is None.
 
     Raises:
         InputError: If the shapes and lengths do not match, or if ``uncertainty_kind`` is unknown.
@@ -81,6 +83,7 @@ class Predictions:
     hashes: Sequence[str] | None = None
     uncertainty: npt.NDArray[np.float32] | None = None
     uncertainty_kind: str | None = None
+    shown: Flags | None = None
 
     def __post_init__(self) -> None:
         check_shapes(
@@ -88,6 +91,7 @@ class Predictions:
             logits=(self.logits, "n c"),
             features=(self.features, "n d"),
             uncertainty=(self.uncertainty, "n c"),
+            shown=(self.shown, "n c"),
         )
         if self.scores.shape != (len(self.paths), len(self.names)):
             raise InputError(
@@ -197,6 +201,7 @@ class Predictions:
             features=None,
             hashes=None,
             uncertainty=None if self.uncertainty is None else self.uncertainty[:n],
+            shown=None if self.shown is None else self.shown[:n],
         )
 
     def _summary(self) -> Summary:

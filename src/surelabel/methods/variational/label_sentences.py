@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from surelabel.encoders import Encoder, prompt_templates
+from surelabel.label_aliases import split_label_aliases
 from surelabel.methods.pair_scoring.pair_projection import encode_label_sentences
 from surelabel.records import Features
 
@@ -51,12 +52,12 @@ class LabelSentences(nn.Module):
         self.sentence_counts = [1] * len(names)
         if (with_tokens or trained_blocks) and names:
             groups = [
-                [template.format(synonym.strip()) for synonym in name.split("|")]
+                [template.format(synonym) for synonym in split_label_aliases(name)]
                 for name in names
                 for template in prompt_templates(templates)
             ]
             n_templates = len(groups) // len(names)
-            self.sentence_counts = [n_templates * (name.count("|") + 1) for name in names]
+            self.sentence_counts = [n_templates * len(split_label_aliases(name)) for name in names]
             sentences = [sentence for group in groups for sentence in group]
             if trained_blocks:
                 features = encoder.encode_sentence_block_tokens(sentences, depth=trained_blocks)
