@@ -49,7 +49,9 @@ KINDS = (*TABLES, "pretrained", "words")
 @click.argument("kind", type=TableOrFolder(KINDS), metavar="KIND|FOLDER")
 @with_terminal_options
 def show(terminal: Terminal, kind: str) -> None:
-    """List the entries of a table, with their settings and defaults, or describe a recognizer.
+    """List the entries of a table, or describe a saved recognizer.
+
+    The entries are listed with their settings and defaults.
 
     FOLDER is a saved recognizer: its encoder, the normalization of its vectors, its method and its
     calibration are printed.

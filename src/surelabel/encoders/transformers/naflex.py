@@ -122,7 +122,7 @@ def naflex_grid(
 
     Example:
         >>> naflex_grid(480, 640, patch_size=16, max_num_patches=256)
-        (13, 18)
+        (14, 18)
     """
 
     def grid(scale: float) -> tuple[int, int]:
