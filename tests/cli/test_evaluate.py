@@ -1,7 +1,9 @@
 import json
 import re
 
+from surelabel import Recognizer
 from surelabel.evaluation import NOISE_FLOOR_METRICS
+from surelabel.recognizer import operating_point
 
 
 def test_evaluation_prints_the_main_metrics_and_writes_a_report(home, run):
@@ -13,8 +15,15 @@ def test_evaluation_prints_the_main_metrics_and_writes_a_report(home, run):
     assert "Number of labels for which a metric is undefined: none." in done.out
     assert "Adaptive ECE" not in done.out
     assert re.search(r"\n\d+ more metrics: see --json or --report\.\n", done.out)
-    assert (home / "report" / "index.html").exists()
+    page = (home / "report" / "index.html").read_text()
+    assert "validation record of the recognizer: 24 images of its calibration" in page
     assert "Report: report/index.html" in done.err
+    held = json.loads((home / "report" / "evaluation.json").read_text())["operating_points"]
+    recognizer = Recognizer.load("recognizer")
+    thresholds = operating_point(recognizer, "precision", at_least=0.9).values
+    (point,) = [point for point in held["points"] if point["option"] == "--precision 0.9"]
+    in_report = [point["per_class"][name]["threshold"] for name in recognizer.names]
+    assert in_report == thresholds.tolist()
 
 
 def test_evaluation_as_json_has_the_noise_floor(home, run):

@@ -12,6 +12,7 @@ from surelabel.cli.heat_maps import (
 )
 from surelabel.cli.terminal import Terminal
 from surelabel.errors import DataError
+from surelabel.records import Predictions
 
 
 def test_each_image_gets_a_file_with_heat_maps(home, run):
@@ -32,10 +33,63 @@ def test_as_many_labels_are_drawn_as_are_asked_for(home, run):
     widths = []
     for count in ("1", "4"):
         line = ["images/" + next((home / "images").iterdir()).name, "--model", "recognizer"]
-        assert run("tag", *line, "--heat-maps", "places", "--top-k", count).code == 0
+        options = ["--top-k", count, "--threshold", "0"]
+        assert run("tag", *line, "--heat-maps", "places", *options).code == 0
         with Image.open(next((home / "places").iterdir())) as sheet:
             widths.append(sheet.width)
     assert widths[1] > widths[0]
+
+
+def predictions_of(probabilities, calibration="platt on 60 labelled images"):
+    logits = np.log(np.array([probabilities]) / (1 - np.array([probabilities])))
+    names = [f"label {i}" for i in range(len(probabilities))]
+    return Predictions(
+        ["a.jpg"], names, scores=logits.astype("f4"), logits=logits, calibration=calibration
+    )
+
+
+def sheet(predictions, threshold=None, top_k=None):
+    labels = select_heat_map_labels(predictions, threshold=threshold, top_k=top_k)["a.jpg"]
+    return [(label.name, round(label.value, 2), label.is_shown) for label in labels]
+
+
+def test_a_label_below_its_threshold_is_on_the_sheet_but_not_shown():
+    predictions = predictions_of([0.3, 0.9, 0.6, 0.1])
+    default = [("label 1", 0.9, True), ("label 2", 0.6, True), ("label 0", 0.3, False)]
+    assert sheet(predictions) == default
+    assert sheet(predictions, threshold=0.7, top_k=1) == default[:1]
+    assert [shown for *_, shown in sheet(predictions, threshold=0.2, top_k=6)] == [True] * 3 + [
+        False
+    ]
+
+
+def test_a_shown_label_precedes_more_probable_labels_below_their_own_thresholds():
+    thresholds = np.array([0.2, 0.95, 1.0, 0.5])
+    labels = sheet(predictions_of([0.3, 0.9, 0.6, 0.1]), threshold=thresholds, top_k=2)
+    assert labels == [("label 0", 0.3, True), ("label 1", 0.9, False)]
+    found = select_heat_map_labels(
+        predictions_of([0.3, 0.9, 0.6, 0.1]), threshold=thresholds, top_k=4
+    )["a.jpg"]
+    assert [label.threshold for label in found] == [0.2, 0.95, 1.0, 0.5]
+
+
+def test_scores_without_calibration_have_no_threshold():
+    found = select_heat_map_labels(
+        predictions_of([0.3, 0.9], calibration=None), threshold=None, top_k=None
+    )["a.jpg"]
+    assert [(label.threshold, label.is_shown) for label in found] == [(None, True)] * 2
+
+
+def test_a_label_below_the_threshold_of_the_run_has_no_map(home, run):
+    path = f"images/{sorted((home / 'images').iterdir())[0].name}"
+    heights = []
+    for threshold in ("0", "0.9999"):
+        line = ["tag", path, "--model", "recognizer", "--threshold", threshold]
+        done = run(*line, "--heat-maps", "places")
+        with Image.open(next((home / "places").iterdir())) as sheet:
+            heights.append(sheet.height)
+    assert done.out == f"{path}: -\n"
+    assert heights[1] < 0.7 * heights[0]
 
 
 def test_the_tags_are_printed_all_the_same(home, run):
@@ -80,8 +134,9 @@ def test_a_image_that_is_gone_meanwhile_is_told(home):
     predictions = recognizer.predict(paths)
     (home / paths[1]).unlink()
     terminal = Terminal(as_json=False, quiet=True, device="cpu", seed=0)
+    labels = select_heat_map_labels(predictions, threshold=0.0, top_k=None)
     with pytest.raises(DataError, match=f"{paths[1]} was tagged, but cannot be read a second time"):
-        write_heat_maps(terminal, recognizer, select_heat_map_labels(predictions, None), "places")
+        write_heat_maps(terminal, recognizer, labels, "places")
 
 
 def test_a_file_in_the_place_of_the_folder_is_told_before_anything_is_tagged(home, run):

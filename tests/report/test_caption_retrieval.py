@@ -1,4 +1,5 @@
 from dataclasses import replace
+from html import escape
 from io import BytesIO
 
 import numpy as np
@@ -78,7 +79,9 @@ def test_the_most_doubtful_queries_come_first_and_captions_are_escaped(scored, i
     pairs = replace(pairs, paths=images(N))
     text = render_doubtful_queries(evaluation, pairs, n_queries=1)
     before, _, after = text.partition("Most doubtful captions")
-    assert f"image {pairs.paths[3]}" in before
+    assert pairs.paths[3] in before
+    caption = pairs.captions[list(pairs.image_rows).index(3)]
+    assert f'alt="{escape(caption)}"' in before
     assert before.count("<li ") == 5
     assert "uncertainty of the pair 50" in before
     assert "&lt;b&gt;two&lt;/b&gt; ducks &amp; a pond" in after

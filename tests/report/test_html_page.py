@@ -3,6 +3,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from surelabel.report.decision_section import decision_section_plots
 from surelabel.report.html_page import HtmlPagePlots, render_html_page
 from surelabel.report.image_gallery import QueryHits
 from surelabel.report.plots import (
@@ -48,6 +49,7 @@ class Reader(HTMLParser):
 
 def html(found, before=None, searches=(), retrieval=None):
     plots = HtmlPagePlots(
+        decisions=decision_section_plots(found),
         calibration=calibration_section_plots(found, before),
         label_counts=label_count_section_plots(found),
         per_label=per_label_section_plots(found),

@@ -69,8 +69,15 @@ def test_a_image_has_a_map_for_each_of_its_first_labels(judged):
     found = judged()
     text = cards(found, found.worst_examples[:1])
     for name in list(found.worst_examples[0].heat_maps)[:3]:
-        assert f'alt="Heat map of each label: {name} in {found.worst_examples[0].path}"' in text
+        assert f'alt="Heat map of each label: {name}"' in text
     assert text.count("<img") == 5  # the image, three maps, and all labels in one
+
+
+def test_the_words_of_an_image_are_its_labels_and_its_annotated_labels(judged):
+    found = judged()
+    labels = (ExampleLabel("lion", 0.97, True), ExampleLabel("bear", 0.62, False))
+    shown = replace(found.worst_examples[0], labels=labels, missed_labels=("label 3",))
+    assert 'alt="lion 97.0 %, bear 62 %; annotated: lion, label 3"' in cards(found, [shown])
 
 
 def test_under_a_map_stands_the_sign_of_its_label(judged):
@@ -97,6 +104,7 @@ def test_a_search_shows_its_query_and_the_probability_of_each_term(images):
     text = render_image_gallery_of_search_hits([QueryHits("fork & !knife", hits(images(3)))])
     assert "fork &amp; !knife" in text
     assert text.count("<img") == 3
+    assert 'alt="fork 93.0 %, knife 4.0 %"' in text
     assert "<span>fork</span><b>93.0 %</b>" in text
     assert "<span>knife</span><b>4.0 %</b>" in text
 

@@ -71,17 +71,29 @@ def test_a_metric_that_was_not_judged_before_is_left_blank(judged):
     assert re.findall(r"<td>([^<]*)</td>", row)[1] == "–"
 
 
-def test_the_precision_of_confident_predictions_is_shown(judged):
+def test_the_accuracy_of_high_probabilities_is_the_first_card(judged):
     found = judged(count=400)
     p = found.predictions.probabilities
     sure = [(r, c) for r in range(400) for c in range(8) if p[r, c] >= 0.8 and found.known[r, c]]
     right = sum(found.targets[r, c] for r, c in sure) / len(sure)
-    assert f"{100 * right:.1f} %" in headlines(found)
+    first, *others = headlines(found).split('class="card soft"')[1:]
+    assert f"{100 * right:.1f} %" in first
     text = f"among the {len(sure):,} decisions with a probability of 80 % or more"
-    assert text in headlines(found)
+    assert text in first
+    low, high = re.search(r"95 % interval: ([\d.]+) to ([\d.]+) %", first).groups()
+    assert float(low) < 100 * right < float(high)
+    assert "mAP" in others[0]
 
 
-def test_a_recognizer_without_confident_predictions_can_be_shown(judged):
+def test_decisions_without_an_error_have_no_interval(judged):
+    found = judged(count=400)
+    found.targets[found.predictions.probabilities >= 0.8] = 1
+    first = headlines(found).split('class="card soft"')[1]
+    assert "100.0 %" in first
+    assert "95 % interval" not in first
+
+
+def test_a_recognizer_without_high_probabilities_can_be_shown(judged):
     assert "No probability is 80 % or more" in headlines(judged(claimed=0.0))
 
 

@@ -78,7 +78,7 @@ def test_the_coloured_part_is_the_part_that_the_encoder_processed(crop_mode, siz
 
 
 def shown(found):
-    return render_region_overlay_maps(GREY, "a.jpg", found, {"a": ("✓", " ")})
+    return render_region_overlay_maps(GREY, found, {"a": ("✓", " ")})
 
 
 def test_a_card_shows_maps_before_after_presence_and_all_labels():
@@ -107,7 +107,13 @@ def test_what_stands_on_a_card_is_escaped():
     nasty = '<b>"&'
     text = shown(regions([[nasty]], [nasty]))
     assert "<b>" not in text
-    assert text.count("&lt;b&gt;") == 3  # in the words of the map, under it, and in the legend
+    assert text.count("&lt;b&gt;") == 4  # in the words of both maps, under one, and in the legend
+
+
+def test_the_words_of_all_labels_say_how_many_regions_each_label_has():
+    text = shown(regions([["a", "b", "a", "c"]], ["a", "b", "d"]))
+    assert 'alt="Strongest label of each region: a in 2 of 4 regions, b in 1 of 4 regions"' in text
+    assert "none of the listed labels" in shown(regions([["c"]], ["a"]))
 
 
 def test_a_image_of_one_region_and_one_label_has_a_map_too():

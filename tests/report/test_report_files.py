@@ -28,6 +28,8 @@ def test_a_report_is_a_page_plots_and_numbers(judged, tmp_path):
         "plots/average_precision.png",
         "plots/cooccurrence.png",
         "plots/labels_per_image.png",
+        "plots/precision_recall.png",
+        "plots/precision_recall_per_label.png",
         "plots/reliability.png",
         "plots/reliability_before.png",
         "plots/reliability_per_label.png",
@@ -44,6 +46,8 @@ def test_an_older_report_is_replaced_as_a_whole(judged, tmp_path):
         "evaluation.json",
         "index.html",
         "plots/average_precision.png",
+        "plots/precision_recall.png",
+        "plots/precision_recall_per_label.png",
     ]
     held = json.loads((tmp_path / "report" / "evaluation.json").read_text(encoding="utf-8"))
     assert held["calibration"] is None
@@ -68,7 +72,8 @@ def test_a_report_of_version_0_1_0_is_replaced(judged, tmp_path):
     for name in ("confidence", "labels_together", "per_class", "queries", "budget"):
         (tmp_path / "report" / "plots" / f"{name}.png").write_bytes(b"")
     report(judged(calibrated=False), tmp_path / "report")
-    assert files(tmp_path / "report/plots") == ["average_precision.png"]
+    plots = ["average_precision.png", "precision_recall.png", "precision_recall_per_label.png"]
+    assert files(tmp_path / "report/plots") == plots
 
 
 def test_an_empty_folder_is_taken(judged, tmp_path):

@@ -11,6 +11,7 @@ from surelabel.report.baseline_comparison import (
     threshold_labels_for_baseline_comparison,
 )
 from surelabel.report.bin_sensitivity import calibration_errors_for_bin_sensitivity
+from surelabel.report.high_probability_accuracy import measure_high_probability_accuracy
 from surelabel.report.report_json import report_as_json
 from surelabel.report.search_results import RetrievalResults
 
@@ -60,6 +61,9 @@ def test_scores_have_no_reliability(judged):
         "retrieval",
         "zero_shot_baseline",
         "labels_per_image",
+        "operating_points",
+        "decision_costs",
+        "high_probability_accuracy",
     ):
         assert held[part] is None
     assert held["intervals"] == {}
@@ -69,6 +73,7 @@ def test_every_part_of_the_page_is_in_the_numbers(whole):
     found = whole(labels=3)
     retrieval = RetrievalResults((1, 2), (0.5, float("nan")), (3, 0), (0, 9))
     held = read(found, retrieval=retrieval)
+    decisions = found.predictions.probabilities, found.targets, found.known
     sources = predictions_for_baseline_comparison(found.predictions, found.zero_shot_baseline)
     labels_by_source = threshold_labels_for_baseline_comparison(sources, found.targets, found.known)
     assert held["uncalibrated"]["summary"] == found.uncalibrated.summary
@@ -77,7 +82,11 @@ def test_every_part_of_the_page_is_in_the_numbers(whole):
     assert held["calibration_budget"]["sizes"] == [25, 50]
     assert held["calibration_budget"]["sufficient_size"] == found.calibration_budget.sufficient_size
     assert held["risk_coverage"]["coverage"][-1] == 1
-    decisions = found.predictions.probabilities, found.targets, found.known
+    accuracy = measure_high_probability_accuracy(*decisions)
+    assert held["high_probability_accuracy"]["accuracy"]["value"] == accuracy.accuracy.value
+    assert held["operating_points"]["points"][0]["option"] == "--threshold 0.5"
+    assert len(held["precision_recall"]["precision"]) == 100
+    assert held["decision_costs"][0]["miss_cost"] == 0.1
     assert held["bin_sensitivity"] == calibration_errors_for_bin_sensitivity(*decisions)
     assert held["zero_shot_baseline"]["calibration"] == found.zero_shot_baseline.calibration
     assert (

@@ -8,74 +8,102 @@ from typing import TYPE_CHECKING
 
 import click
 
-from surelabel.cli.output_paths import validate_terminal_output_path
+from surelabel.cli.output_paths import validate_terminal_output_directory
+from surelabel.cli.tag_options import DEFAULT_THRESHOLD
 from surelabel.cli.terminal import Command, Terminal
 from surelabel.errors import DataError
 
 if TYPE_CHECKING:
+    from surelabel.arrays import Array
     from surelabel.recognizer import Recognizer
     from surelabel.records import Predictions
+    from surelabel.report import HeatMapLabel
 
 DEFAULT_LABELS, MAX_LABELS = 3, 6  # labels of an image: without --top-k, and at most
 BATCH_SIZE = 32  # images between two updates of the progress
 MAX_NAME_BYTES = 200  # bytes of a file name without suffix; most file systems allow 255
 
 
-def _validate_heat_map_folder(
-    context: click.Context, option: click.Parameter, path: str | None
-) -> str | None:
-    if path is not None and Path(path).is_file():
-        raise DataError(f"--heat-maps requires a folder; got the file {path}. Give another path.")
-    return validate_terminal_output_path(context, option, path)
-
-
 def heat_maps_option(function: Command) -> Command:
     """Add the option ``--heat-maps`` for the folder of heat maps."""
     return click.option(
         "--heat-maps",
-        callback=_validate_heat_map_folder,
+        callback=validate_terminal_output_directory,
         metavar="FOLDER",
-        help="For each image, write a PNG file with heat maps of the labels with the highest "
-        f"scores. --top-k sets the number of labels, at most {MAX_LABELS}; the default is "
-        f"{DEFAULT_LABELS}.",
+        help="For each image, write a PNG file with its labels and their heat maps. Labels below "
+        f"the threshold, by default {DEFAULT_THRESHOLD}, are named without a heat map. --top-k "
+        f"sets the number of labels, at most {MAX_LABELS}; the default is {DEFAULT_LABELS}.",
     )(function)
 
 
 def collect_heat_map_labels(
-    blocks: "Iterable[Predictions]", labels: dict[str, list[str]], top_k: int | None
+    blocks: "Iterable[Predictions]",
+    labels: "dict[str, list[HeatMapLabel]]",
+    *,
+    threshold: "float | Array | None",
+    top_k: int | None,
 ) -> "Iterator[Predictions]":
-    """Add the labels of each image whose heat maps are written to ``labels``, and yield the blocks.
+    """Add the labels of the sheet of each image to ``labels``, and yield the blocks.
 
     Args:
         blocks: Predictions of blocks of images.
         labels: Dictionary for the labels of each image, by path.
-        top_k: Number of heat maps for each image, at most 6. If None, there are three heat maps.
+        threshold: Minimum probability of a label with a heat map; see `select_heat_map_labels`.
+        top_k: Number of labels of each image, at most 6. If None, there are three labels.
     """
     for block in blocks:
-        labels.update(select_heat_map_labels(block, top_k))
+        labels.update(select_heat_map_labels(block, threshold=threshold, top_k=top_k))
         yield block
 
 
-def select_heat_map_labels(predictions: "Predictions", top_k: int | None) -> dict[str, list[str]]:
-    """Return the labels of each image whose heat maps are written, by path.
+def select_heat_map_labels(
+    predictions: "Predictions", *, threshold: "float | Array | None", top_k: int | None
+) -> "dict[str, list[HeatMapLabel]]":
+    """Return the labels of the sheet of each image, by path: first those that are shown.
 
     Args:
         predictions: Predictions of the images.
-        top_k: Number of heat maps for each image, at most 6. If None, there are three heat maps.
+        threshold: Minimum probability of a shown label, as one number or as an array ``(c,)`` for c
+            labels. If None, it is 0.5, or there is no threshold if the scores are not calibrated.
+        top_k: Number of labels of each image, at most 6. If None, there are three labels.
     """
-    from surelabel.recognizer import select_tags
+    import numpy as np
 
-    tags = select_tags(predictions, top_k=min(top_k or DEFAULT_LABELS, MAX_LABELS))
-    return {
-        path: [tag["label"] for tag in image_tags]
-        for path, image_tags in zip(predictions.paths, tags, strict=True)
-    }
+    from surelabel.recognizer import select_tags
+    from surelabel.report import HeatMapLabel
+
+    n_labels = min(top_k or DEFAULT_LABELS, MAX_LABELS)
+    if threshold is None and predictions.calibration is not None:
+        threshold = DEFAULT_THRESHOLD
+    thresholds = dict.fromkeys(predictions.names)
+    if threshold is not None:
+        values = np.broadcast_to(np.asarray(threshold, dtype=float), len(predictions.names))
+        thresholds = dict(zip(predictions.names, values.tolist(), strict=True))
+    labels = {}
+    for path, shown, highest in zip(
+        predictions.paths,
+        select_tags(predictions, threshold=threshold, top_k=n_labels),
+        select_tags(predictions, top_k=n_labels),
+        strict=True,
+    ):
+        names = {tag["label"] for tag in shown}
+        others = [tag for tag in highest if tag["label"] not in names]
+        labels[path] = [
+            HeatMapLabel(
+                tag["label"],
+                tag["score"] if tag["probability"] is None else tag["probability"],
+                thresholds[tag["label"]],
+                is_shown=tag["label"] in names,
+            )
+            for tag in [*shown, *others][:n_labels]
+        ]
+    return labels
 
 
 def write_heat_maps(
     terminal: Terminal,
     recognizer: "Recognizer",
-    labels: Mapping[str, Sequence[str]],
+    labels: "Mapping[str, Sequence[HeatMapLabel]]",
     folder: str,
 ) -> None:
     """Write a PNG file with heat maps for each image, and replace existing files.
@@ -83,7 +111,7 @@ def write_heat_maps(
     Args:
         terminal: Object that prints results, status lines and progress.
         recognizer: Recognizer that computed the predictions.
-        labels: Labels of each image whose heat maps are written, by path.
+        labels: Labels of the sheet of each image, by path.
         folder: Folder for the files.
 
     Raises:
@@ -98,11 +126,14 @@ def write_heat_maps(
     with terminal.progress("Rendering") as progress:
         for start in range(0, len(file_names), BATCH_SIZE):
             batch = list(file_names)[start : start + BATCH_SIZE]
-            region_maps = localize_labels(recognizer, {path: labels[path] for path in batch})
+            names_by_path = {
+                path: [label.name for label in labels[path] if label.is_shown] for path in batch
+            }
+            region_maps = localize_labels(recognizer, names_by_path)
             _check_heat_map_images_were_read(batch, region_maps)
             for path in batch:
                 with atomic_file(Path(folder) / file_names[path]) as file:
-                    file.write_bytes(render_heat_map_sheet(path, region_maps[path]))
+                    file.write_bytes(render_heat_map_sheet(path, region_maps[path], labels[path]))
             if progress:
                 progress(start + len(batch), len(file_names))
     terminal.print_status(f"Written: heat maps of {len(file_names)} images, in {folder}")

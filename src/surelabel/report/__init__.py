@@ -1,19 +1,37 @@
-"""Evaluation reports as HTML, PNG and JSON, and heat map sheets."""
+"""Evaluation reports as HTML, PNG and JSON, galleries of images, and heat map sheets."""
 
-from surelabel.report.heat_map_sheet import render_heat_map_sheet
+from surelabel.report.gallery_images import (
+    GalleryImage,
+    GalleryLabel,
+    gallery_image_of_hit,
+    gallery_image_of_sentence_hit,
+    gallery_image_of_skipped,
+    gallery_image_of_tags,
+)
+from surelabel.report.gallery_page import MAX_GALLERY_IMAGES, write_gallery_page
+from surelabel.report.heat_map_sheet import HeatMapLabel, render_heat_map_sheet
 from surelabel.report.image_gallery import QueryHits
 from surelabel.report.report_files import check_report_folder, report, report_captions
 from surelabel.report.search_results import QueryRanking, RetrievalResults, summarize_search_results
 from surelabel.report.unseen_classes import UnseenClasses
 
 __all__ = [
+    "MAX_GALLERY_IMAGES",
+    "GalleryImage",
+    "GalleryLabel",
+    "HeatMapLabel",
     "QueryHits",
     "QueryRanking",
     "RetrievalResults",
     "UnseenClasses",
     "check_report_folder",
+    "gallery_image_of_hit",
+    "gallery_image_of_sentence_hit",
+    "gallery_image_of_skipped",
+    "gallery_image_of_tags",
     "render_heat_map_sheet",
     "report",
     "report_captions",
     "summarize_search_results",
+    "write_gallery_page",
 ]

@@ -228,7 +228,8 @@ def _doubt_text(direction: PairDirection, position: int) -> str:
 
 
 def _image_query_card(direction: PairDirection, position: int, pairs: Pairs) -> Markup:
-    path = pairs.paths[direction.queries[position]]
+    image = direction.queries[position]
+    path = pairs.paths[image]
     items = [
         markup_element(
             "li",
@@ -245,7 +246,7 @@ def _image_query_card(direction: PairDirection, position: int, pairs: Pairs) -> 
     ]
     return markup_element(
         "div",
-        render_image_gallery_image(path, side=HIT_SIDE),
+        render_image_gallery_image(path, _alternative_text(pairs, image), side=HIT_SIDE),
         markup_element("p", _doubt_text(direction, position), class_="soft"),
         markup_element("ul", *items, class_="tags"),
         markup_element("div", path, class_="path"),
@@ -253,11 +254,19 @@ def _image_query_card(direction: PairDirection, position: int, pairs: Pairs) -> 
     )
 
 
+def _alternative_text(pairs: Pairs, image: int) -> str:
+    """Return the first caption of an image, or its path if the image has no caption."""
+    captions = np.flatnonzero(np.asarray(pairs.image_rows) == image)
+    return pairs.captions[captions[0]] if captions.size else f"image {pairs.paths[image]}"
+
+
 def _caption_query(direction: PairDirection, position: int, pairs: Pairs) -> Markup:
     cards = [
         markup_element(
             "div",
-            render_image_gallery_image(pairs.paths[image], side=HIT_SIDE),
+            render_image_gallery_image(
+                pairs.paths[image], _alternative_text(pairs, image), side=HIT_SIDE
+            ),
             render_image_gallery_relevance(is_relevant),
             markup_element("div", pairs.paths[image], class_="path"),
             class_="card",

@@ -1,7 +1,8 @@
-"""Heat map sheet: an image and its heat maps in one PNG file."""
+"""Heat map sheet: an image, its labels with probabilities, and heat maps, in one PNG file."""
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -36,12 +37,39 @@ NOTE = (
 Panel = tuple[str, Image.Image]
 
 
-def render_heat_map_sheet(path: str, regions: RegionMaps) -> bytes:
+@dataclass(frozen=True)
+class HeatMapLabel:
+    """Label of a heat map sheet.
+
+    Attributes:
+        name: Name of the label.
+        value: Probability, or score if ``threshold`` is None.
+        threshold: Minimum probability of a shown label, in [0, 1]. If None, the scores are not
+            calibrated.
+        is_shown: Whether the label is shown, with its heat map. A label below its threshold is not.
+    """
+
+    name: str
+    value: float
+    threshold: float | None
+    is_shown: bool
+
+    @property
+    def title(self) -> str:
+        """Name on one line, truncated if it is long, and value with two digits."""
+        return f"{shorten_label_for_plot_style(self.name, TEXT_WIDTH - 5)} {self.value:.2f}"
+
+
+def render_heat_map_sheet(path: str, regions: RegionMaps, labels: Sequence[HeatMapLabel]) -> bytes:
     """Render an image with its strongest labels, region weights and heat maps.
+
+    Only shown labels have a heat map and a colour; a label below its threshold is named below the
+    heat maps, with its probability and its threshold.
 
     Args:
         path: Path of the image.
-        regions: Region maps of the image. The sheet contains the first six labels of ``maps``.
+        regions: Region maps of the image, with a map of each shown label.
+        labels: Labels of the image. The first six shown labels have heat maps.
 
     Returns:
         Content of a PNG file.
@@ -50,25 +78,61 @@ def render_heat_map_sheet(path: str, regions: RegionMaps) -> bytes:
         DataError: If the image cannot be read.
     """
     image = ImageOps.contain(open_image(path, min_side=SIDE), (SIDE, SIDE))
-    crop_mode, names = regions.crop_mode, list(regions.maps)[: len(COLOURS)]
-    overview: list[Panel] = [
-        ("image", image),
-        ("all labels", draw_region_overlay_of_strongest_labels(image, regions)),
-    ]
+    crop_mode, shown = regions.crop_mode, [label for label in labels if label.is_shown]
+    shown = shown[: len(COLOURS)]
+    regions = replace(regions, maps={label.name: regions.maps[label.name] for label in shown})
+    overview: list[Panel] = [("image", image)]
+    if shown:
+        overview.append(("all labels", draw_region_overlay_of_strongest_labels(image, regions)))
     if regions.region_weights is not None:
         weights_map = draw_heat_map(image, regions.region_weights, crop_mode=crop_mode)
         overview.append((REGION_WEIGHTS.lower(), weights_map))
     heat_maps = [
-        (title, [(name, draw_heat_map(image, maps[name], crop_mode=crop_mode)) for name in names])
+        (
+            title,
+            [
+                (label.title, draw_heat_map(image, maps[label.name], crop_mode=crop_mode))
+                for label in shown
+            ],
+        )
         for title, maps in region_overlay_heat_map_groups(regions)
+        if shown
     ]
-    return _draw_heat_map_sheet(names, [("", overview), *heat_maps])
+    rows = [("", overview), *heat_maps]
+    return _draw_heat_map_sheet(shown, rows, describe_labels_of_heat_map_sheet(labels))
+
+
+def describe_labels_of_heat_map_sheet(labels: Sequence[HeatMapLabel]) -> str:
+    """Return the note of a sheet: its colours, its numbers, and the labels without a heat map.
+
+    Args:
+        labels: Labels of the image.
+
+    Example:
+        >>> labels = [HeatMapLabel("bear", 0.12, 0.5, is_shown=False)]
+        >>> describe_labels_of_heat_map_sheet(labels).split(". ")[1]
+        'Below the threshold and without a heat map: bear 0.12 (threshold 0.50).'
+    """
+    is_calibrated = all(label.threshold is not None for label in labels)
+    value = "probability" if is_calibrated else "score, which is not calibrated"
+    sentences = [f"The number beside each label is its {value}."]
+    below = [
+        f"{shorten_label_for_plot_style(label.name)} {label.value:.2f} "
+        f"(threshold {label.threshold:.2f})"
+        for label in labels
+        if not label.is_shown and label.threshold is not None
+    ]
+    if below:
+        sentences.append(f"Below the threshold and without a heat map: {', '.join(below)}.")
+    if any(label.is_shown for label in labels):
+        sentences.append(NOTE)
+    return " ".join(sentences)
 
 
 def _draw_heat_map_sheet(
-    names: Sequence[str], rows: Sequence[tuple[str, Sequence[Panel]]]
+    labels: Sequence[HeatMapLabel], rows: Sequence[tuple[str, Sequence[Panel]]], note: str
 ) -> bytes:
-    n_columns = 1 + max(MIN_PANELS, len(names))
+    n_columns = 1 + max(MIN_PANELS, len(labels))
     figure = Figure(figsize=(n_columns * WIDTH, len(rows) * HEIGHT), facecolor=PAPER)
     grid = figure.subplots(len(rows), n_columns, squeeze=False, gridspec_kw={"wspace": 0.06})
     for axes in grid.flat:
@@ -79,22 +143,35 @@ def _draw_heat_map_sheet(
         for (caption, image), axes in zip(panels, panel_axes, strict=False):
             axes.imshow(image)
             panel_title = axes.set_title(
-                shorten_label_for_plot_style(caption, TEXT_WIDTH), color=TEXT, fontsize=9
+                shorten_label_for_plot_style(caption, TEXT_WIDTH + 1), color=TEXT, fontsize=9
             )
             panel_title.set_parse_math(False)
+    if labels:
+        _write_heat_map_sheet_row_title(grid[0, 0], f"{STRONGEST_LABELS}:")
+        _draw_heat_map_sheet_legend(grid[0, 0], labels)
+    else:
+        _write_heat_map_sheet_row_title(grid[0, 0], "No label reaches its threshold.")
+    top = 1 - 0.3 / figure.get_figheight()
+    return plot_style_figure_to_png(figure, left=0.02, bottom=0.01, top=top, note=note)
+
+
+def _draw_heat_map_sheet_legend(axes: Axes, labels: Sequence[HeatMapLabel]) -> None:
+    """Draw the colours of labels in the left of empty axes."""
     patches = [
-        Patch(color=colour, label=shorten_label_for_plot_style(name, TEXT_WIDTH))
-        for name, colour in zip(names, COLOURS, strict=False)
+        Patch(color=colour, label=label.title)
+        for label, colour in zip(labels, COLOURS, strict=False)
     ]
-    _write_heat_map_sheet_row_title(grid[0, 0], f"{STRONGEST_LABELS}:")
-    position = {"loc": "upper left", "bbox_to_anchor": (0, 0.68), "borderaxespad": 0}
-    legend = grid[0, 0].legend(
-        handles=patches, frameon=False, fontsize=8.5, labelcolor=TEXT, **position
+    legend = axes.legend(
+        handles=patches,
+        loc="upper left",
+        bbox_to_anchor=(0, 0.68),
+        borderaxespad=0,
+        frameon=False,
+        fontsize=8.5,
+        labelcolor=TEXT,
     )
     for text in legend.get_texts():
         text.set_parse_math(False)
-    top = 1 - 0.3 / figure.get_figheight()
-    return plot_style_figure_to_png(figure, left=0.02, bottom=0.01, top=top, note=NOTE)
 
 
 def _write_heat_map_sheet_row_title(axes: Axes, text: str) -> None:

@@ -15,6 +15,7 @@ from surelabel.report.bin_sensitivity import (
     calibration_errors_for_bin_sensitivity,
 )
 from surelabel.report.calibration_effect import calibration_effect_table
+from surelabel.report.decision_section import decision_section_title, render_decision_section
 from surelabel.report.image_gallery import (
     QueryHits,
     render_image_gallery_legend,
@@ -80,6 +81,7 @@ class HtmlPagePlots:
     """Plots of the sections of a report.
 
     Attributes:
+        decisions: Precision-recall curves.
         calibration: Plots of probabilities, pooled over labels.
         uncertainty: Plots of errors against uncertainty.
         unseen: Plots of seen and unseen classes.
@@ -88,6 +90,7 @@ class HtmlPagePlots:
         retrieval: Plots of retrieval metrics.
     """
 
+    decisions: Sequence[Plot] = ()
     calibration: Sequence[Plot] = ()
     uncertainty: Sequence[Plot] = ()
     unseen: Sequence[Plot] = ()
@@ -98,6 +101,7 @@ class HtmlPagePlots:
     def all_plots(self) -> list[Plot]:
         """Return all plots in the order of the page."""
         return [
+            *self.decisions,
             *self.calibration,
             *self.uncertainty,
             *self.unseen,
@@ -138,6 +142,9 @@ def render_html_page(
     )
     sections = {
         ("summary", "Summary"): _html_page_summary_section(evaluation, before),
+        ("decisions", decision_section_title(evaluation)): render_decision_section(
+            evaluation, plots.decisions
+        ),
         ("calibration", "Calibration"): _html_page_calibration_section(
             evaluation, plots.calibration
         ),

@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from surelabel.arrays import Array
 from surelabel.evaluation import Example, ExampleLabel
 from surelabel.markup import Markup, join_markup, markup_element
+from surelabel.report.alternative_texts import (
+    alternative_text_of_example,
+    alternative_text_of_hit,
+)
 from surelabel.report.metric_descriptions import (
     format_described_metric_value,
     format_described_probability,
@@ -115,7 +119,12 @@ def _image_gallery_example_card(
     return markup_element(
         "div",
         markup_element(
-            "div", render_image_gallery_image(example.path), label_list, class_="example"
+            "div",
+            render_image_gallery_image(
+                example.path, alternative_text_of_example(example, is_calibrated=is_calibrated)
+            ),
+            label_list,
+            class_="example",
         ),
         _image_gallery_heat_maps(example, is_calibrated),
         markup_element("div", example.path, class_="path"),
@@ -174,14 +183,15 @@ def _image_gallery_heat_maps(example: Example, is_calibrated: bool) -> Markup:
         label.name: (_image_gallery_outcome_symbol(label, is_calibrated), " ")
         for label in example.labels
     }
-    return render_region_overlay_maps(image, example.path, example.regions, symbols)
+    return render_region_overlay_maps(image, example.regions, symbols)
 
 
-def render_image_gallery_image(path: str, **size: int) -> Markup:
+def render_image_gallery_image(path: str, alt: str, **size: int) -> Markup:
     """Return a thumbnail as HTML, or a frame with the path if the image cannot be read.
 
     Args:
         path: Path of the image.
+        alt: Alternative text, which describes the image.
         size: Keyword argument ``side``, the maximum length of the longer side in pixels.
     """
     image = load_thumbnail(path, **size)
@@ -190,7 +200,7 @@ def render_image_gallery_image(path: str, **size: int) -> Markup:
     return markup_element(
         "img",
         src=thumbnail_jpeg_data_uri(image),
-        alt=f"image {path}",
+        alt=alt,
         class_="image",
         loading="lazy",
     )
@@ -251,7 +261,7 @@ def _image_gallery_hit_card(hit: Hit, is_relevant: bool | None) -> Markup:
     probability = markup_element("b", format_described_probability(hit.probability))
     return markup_element(
         "div",
-        render_image_gallery_image(hit.path, side=HIT_SIDE),
+        render_image_gallery_image(hit.path, alternative_text_of_hit(hit), side=HIT_SIDE),
         markup_element("p", probability, " for the whole query"),
         *([] if is_relevant is None else [render_image_gallery_relevance(is_relevant)]),
         markup_element("ul", *items, class_="tags terms"),

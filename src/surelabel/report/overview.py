@@ -14,6 +14,10 @@ from surelabel.markup import (
 )
 from surelabel.metrics import POOLED, ConfidenceInterval
 from surelabel.records import SkippedImage
+from surelabel.report.high_probability_accuracy import (
+    HIGH_PROBABILITY,
+    measure_high_probability_accuracy,
+)
 from surelabel.report.metric_descriptions import (
     METRIC_DESCRIPTIONS,
     N_MAIN_METRICS,
@@ -25,7 +29,6 @@ from surelabel.report.metric_descriptions import (
 )
 from surelabel.tables import table_entry_settings
 
-CONFIDENT = 0.8  # lowest probability of a confident prediction
 MAX_SKIPPED_IMAGES = 50
 CONVENTIONS = (
     "A decision is one label of one image. ECE, ACE, MCE, Brier score and log loss are computed "
@@ -98,7 +101,7 @@ def render_overview_headline_metrics(
     known: Flags,
     probabilities: Array | None,
 ) -> Markup:
-    """Return HTML cards of mAP, Brier skill, ECE and the precision of confident predictions.
+    """Return HTML cards of the accuracy of high probabilities, mAP, Brier skill and ECE.
 
     Args:
         summary: Pooled value of each metric. If a metric is missing, its card is omitted.
@@ -109,6 +112,8 @@ def render_overview_headline_metrics(
             calibrated.
     """
     cards = []
+    if probabilities is not None:
+        cards.append(_overview_high_probability_card(probabilities, targets, known))
     if "mean_average_precision" in summary:
         value = format_described_metric_value(summary["mean_average_precision"], "%")
         cards.append(
@@ -132,8 +137,6 @@ def render_overview_headline_metrics(
                 format_described_metric_value(summary["ece"], "points"), "Calibration: ECE", text
             )
         )
-    if probabilities is not None:
-        cards.append(_overview_confident_predictions_card(probabilities, targets, known))
     return markup_element("div", *cards, class_="cards")
 
 
@@ -147,21 +150,21 @@ def _overview_mean_average_precision_text(targets: Array, known: Flags) -> str:
     return f"{text} A random ranking reaches about {random:.1f} %."
 
 
-def _overview_confident_predictions_card(
-    probabilities: Array, targets: Array, known: Flags
-) -> Markup:
-    title = "Confident predictions"
-    is_confident = (probabilities >= CONFIDENT) & known
-    count = int(is_confident.sum())
-    if not count:
-        text = f"No probability is {100 * CONFIDENT:.0f} % or more."
+def _overview_high_probability_card(probabilities: Array, targets: Array, known: Flags) -> Markup:
+    title = f"Accuracy at p ≥ {100 * HIGH_PROBABILITY:.0f} %"
+    result = measure_high_probability_accuracy(probabilities, targets, known)
+    if result is None:
+        text = f"No probability is {100 * HIGH_PROBABILITY:.0f} % or more."
         return _overview_headline_card(NOT_MEASURED, title, text)
-    precision, mean = targets[is_confident].mean(), probabilities[is_confident].mean()
+    accuracy = result.accuracy
+    bounds = f"{100 * accuracy.low:.1f} to {100 * accuracy.high:.1f} %"
+    interval = f" (95 % interval: {bounds})" if accuracy.low < accuracy.high else ""
     text = (
-        f"Fraction of positive labels among the {count:,} decisions with a probability of "
-        f"{100 * CONFIDENT:.0f} % or more. Their mean probability is {100 * mean:.1f} %."
+        f"Fraction of positive labels among the {result.decisions:,} decisions with a probability "
+        f"of {100 * HIGH_PROBABILITY:.0f} % or more{interval}. Their mean probability is "
+        f"{100 * result.mean_probability:.1f} %."
     )
-    return _overview_headline_card(f"{100 * precision:.1f} %", title, text)
+    return _overview_headline_card(f"{100 * accuracy.value:.1f} %", title, text)
 
 
 def _overview_headline_card(value: str, title: str, text: str) -> Markup:

@@ -18,7 +18,8 @@ def render_page_layout(
     Args:
         title: Title of the page.
         header: Description of the data, below the title.
-        sections: Sections by anchor and short title of their link; empty sections have no link.
+        sections: Sections by anchor and short title of their link; empty sections have no link. A
+            page with one section has no links.
     """
     links = [
         markup_element("a", link, href=f"#{anchor}")
@@ -31,7 +32,7 @@ def render_page_layout(
             "header",
             markup_element("h1", title),
             header,
-            markup_element("nav", *links, aria_label="Sections"),
+            *([markup_element("nav", *links, aria_label="Sections")] if len(links) > 1 else []),
         ),
         markup_element("main", *sections.values()),
         markup_element("footer", "Written by Surelabel. This file has no external resources."),

@@ -17,6 +17,7 @@ from surelabel.report.label_table import compute_label_table_statistics
 from surelabel.report.label_uncertainty import LABEL_UNCERTAINTY_PLOT_NAMES
 from surelabel.report.labels_per_image import plot_labels_per_image
 from surelabel.report.plot_style import Plot
+from surelabel.report.precision_recall_plots import PRECISION_RECALL_PLOT_NAMES
 from surelabel.report.reliability_diagram import (
     BINS,
     describe_reliability_diagram_bins,
@@ -33,6 +34,7 @@ from surelabel.report.unseen_classes import (
 
 PLOT_FILE_NAMES = (
     *LABEL_UNCERTAINTY_PLOT_NAMES,
+    *PRECISION_RECALL_PLOT_NAMES,
     "reliability_before",
     "reliability",
     "calibration_effect",

@@ -77,27 +77,25 @@ def region_overlay_heat_map_groups(
 
 
 def render_region_overlay_maps(
-    image: Image.Image, path: str, regions: RegionMaps, symbols: Mapping[str, Sequence[str]]
+    image: Image.Image, regions: RegionMaps, symbols: Mapping[str, Sequence[str]]
 ) -> Markup:
     """Return all heat maps of an image as HTML.
 
     Args:
         image: Thumbnail of the image.
-        path: Path of the image, for the alternative text.
         regions: Region maps of the image. Each row contains the maps of the first three labels.
         symbols: Mapping from label to the HTML in front of the label in a caption.
     """
 
-    def figure(panel: Image.Image, description: str, *caption: str) -> Markup:
-        alt = f"{description} in {path}"
+    def figure(panel: Image.Image, alt: str, *caption: str) -> Markup:
         thumbnail = markup_element(
             "img", src=thumbnail_jpeg_data_uri(panel), alt=alt, class_="image", loading="lazy"
         )
         return markup_element("figure", thumbnail, markup_element("figcaption", *caption))
 
-    def heat_map_figure(similarity: Array, description: str, *caption: str) -> Markup:
+    def heat_map_figure(similarity: Array, alt: str, *caption: str) -> Markup:
         panel = draw_heat_map(image, similarity, crop_mode=regions.crop_mode)
-        return figure(panel, description, *caption)
+        return figure(panel, alt, *caption)
 
     rows = [
         _region_overlay_heat_map_row(
@@ -111,7 +109,9 @@ def render_region_overlay_maps(
     ]
     overview = [
         figure(
-            draw_region_overlay_of_strongest_labels(image, regions), STRONGEST_LABELS, "all labels"
+            draw_region_overlay_of_strongest_labels(image, regions),
+            _describe_strongest_labels(regions),
+            "all labels",
         )
     ]
     if regions.region_weights is not None:
@@ -128,6 +128,18 @@ def _region_overlay_heat_map_row(title: str, *figures: Markup) -> Markup:
     return join_markup(
         markup_element("h4", title), markup_element("div", *figures, class_="heat-maps")
     )
+
+
+def _describe_strongest_labels(regions: RegionMaps) -> str:
+    """Return the number of regions of each listed label, such as ``lion in 12 of 49 regions``."""
+    n_regions = regions.strongest_labels.size
+    counts = {name: int((regions.strongest_labels == name).sum()) for name in regions.maps}
+    listed = [
+        f"{name} in {count} of {n_regions} regions"
+        for name, count in list(counts.items())[: len(COLOURS)]
+        if count
+    ]
+    return f"{STRONGEST_LABELS}: {', '.join(listed) or 'none of the listed labels'}"
 
 
 def _region_overlay_label_legend(regions: RegionMaps) -> Markup:

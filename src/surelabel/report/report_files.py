@@ -13,6 +13,7 @@ from surelabel.report.caption_retrieval import (
     CAPTION_RETRIEVAL_PLOT_NAMES,
     caption_retrieval_plots,
 )
+from surelabel.report.decision_section import decision_section_plots
 from surelabel.report.html_page import HtmlPagePlots, render_html_page
 from surelabel.report.image_gallery import QueryHits
 from surelabel.report.json_values import strict_json_value
@@ -76,6 +77,7 @@ def report(
     report_folder = Path(folder)
     check_report_folder(report_folder)
     plots = HtmlPagePlots(
+        decisions=decision_section_plots(evaluation),
         calibration=calibration_section_plots(evaluation, before),
         uncertainty=[]
         if evaluation.uncertainty is None

@@ -20,6 +20,8 @@ from surelabel.report.baseline_comparison import (
     threshold_labels_for_baseline_comparison,
 )
 from surelabel.report.bin_sensitivity import calibration_errors_for_bin_sensitivity
+from surelabel.report.decision_section import decision_section_as_json
+from surelabel.report.high_probability_accuracy import measure_high_probability_accuracy
 from surelabel.report.image_gallery import QueryHits
 from surelabel.report.json_values import strict_json_value
 from surelabel.report.label_table import compute_label_table_statistics
@@ -81,6 +83,7 @@ def report_as_json(
             **evaluation.per_class,
         },
         "reliability": _report_json_pooled_bins(evaluation),
+        **decision_section_as_json(evaluation),
         **_report_json_calibration(evaluation),
         "uncertainty": evaluation.uncertainty and label_uncertainty_as_json(evaluation.uncertainty),
         "doubtful": []
@@ -156,6 +159,7 @@ def _report_json_calibration(evaluation: Evaluation) -> dict[str, Any]:
         "bin_sensitivity": None,
         "uncalibrated": None,
         "risk_coverage": None,
+        "high_probability_accuracy": None,
         "calibration_budget": evaluation.calibration_budget
         and _report_json_calibration_budget(evaluation.calibration_budget),
     }
@@ -168,6 +172,8 @@ def _report_json_calibration(evaluation: Evaluation) -> dict[str, Any]:
         decisions = predictions.probabilities, targets, known
         bins = reliability_bins_per_class(*decisions, bins=BINS)
         values["reliability_per_class"] = _report_json_bins(bins)
+        accuracy = measure_high_probability_accuracy(*decisions)
+        values["high_probability_accuracy"] = accuracy and asdict(accuracy)
         values["bin_sensitivity"] = calibration_errors_for_bin_sensitivity(*decisions)
         if predictions.logits is not None:
             values["risk_coverage"] = asdict(

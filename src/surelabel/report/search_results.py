@@ -185,7 +185,7 @@ def _render_search_results_example(example: QueryRanking) -> Markup:
         f"{format_described_metric_value(example.average_precision, '%')}."
     )
     cards = [
-        _search_results_image_card(path, bool(is_relevant))
+        _search_results_image_card(path, example.query, bool(is_relevant))
         for path, is_relevant in zip(example.paths[:MAX_IMAGES], relevance, strict=True)
     ]
     return join_markup(
@@ -195,10 +195,11 @@ def _render_search_results_example(example: QueryRanking) -> Markup:
     )
 
 
-def _search_results_image_card(path: str, is_relevant: bool) -> Markup:
+def _search_results_image_card(path: str, query: str, is_relevant: bool) -> Markup:
+    alt = f"{'matches' if is_relevant else 'does not match'} the query {query}"
     return markup_element(
         "div",
-        render_image_gallery_image(path, side=HIT_SIDE),
+        render_image_gallery_image(path, alt, side=HIT_SIDE),
         render_image_gallery_relevance(is_relevant),
         markup_element("div", path, class_="path"),
         class_="card",

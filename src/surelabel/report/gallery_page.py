@@ -1,0 +1,145 @@
+"""HTML page with thumbnails of images and their probabilities, which needs no annotations."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from surelabel.files import atomic_file
+from surelabel.markup import Markup, join_markup, markup_element
+from surelabel.progress import Progress
+from surelabel.report.alternative_texts import alternative_text_of_labels
+from surelabel.report.gallery_images import GalleryImage, GalleryLabel
+from surelabel.report.page_layout import render_page_layout
+from surelabel.report.thumbnails import load_thumbnail, thumbnail_jpeg_data_uri
+
+MAX_GALLERY_IMAGES = 1000  # on a page; limits its size to about 15 MB
+MAX_GALLERY_LABELS = 10  # of an image
+GALLERY_SIDE = 224  # pixels of the longer side of a thumbnail
+
+
+def write_gallery_page(
+    path: str | Path,
+    title: str,
+    sentences: Sequence[str],
+    images: Sequence[GalleryImage],
+    *,
+    n_images: int | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Write an HTML page with a thumbnail of each image, and its labels with probabilities.
+
+    The page contains the thumbnails of the first 1000 images and the first 10 labels of each image,
+    and has no scripts and no external resources. An image that cannot be read is shown as a frame
+    with its path. Each thumbnail is a link to the image file.
+
+    Args:
+        path: Path of the page. An existing file is replaced.
+        title: Title of the page, such as the query of a search.
+        sentences: Paragraphs below the title, such as the calibration of the probabilities.
+        images: Images in the order of the page.
+        n_images: Number of images of the result, if ``images`` are the first of them. If None, it
+            is the number of ``images``.
+        progress: Function called with the number of finished thumbnails and their total number.
+
+    Raises:
+        DataError: If the file cannot be written.
+    """
+    page = render_gallery_page(title, sentences, images, n_images=n_images, progress=progress)
+    with atomic_file(path) as file:
+        # a file name may contain bytes that are not Unicode; these are written as escapes
+        file.write_text(page, encoding="utf-8", errors="backslashreplace")
+
+
+def render_gallery_page(
+    title: str,
+    sentences: Sequence[str],
+    images: Sequence[GalleryImage],
+    *,
+    n_images: int | None = None,
+    progress: Progress | None = None,
+) -> str:
+    """Return the HTML page of :func:`write_gallery_page`."""
+    shown = images[:MAX_GALLERY_IMAGES]
+    folder = _common_gallery_folder(shown)
+    cards = []
+    for done, image in enumerate(shown, start=1):
+        cards.append(_gallery_card(image, folder))
+        if progress:
+            progress(done, len(shown))
+    paragraphs = [
+        _gallery_count(len(shown), len(images) if n_images is None else n_images, folder),
+        *(markup_element("p", sentence) for sentence in sentences),
+    ]
+    gallery = markup_element("div", *cards, class_="images gallery")
+    return render_page_layout(title, join_markup(*paragraphs), {("images", "Images"): gallery})
+
+
+def _gallery_count(n_shown: int, n_images: int, folder: str) -> Markup:
+    """Return a paragraph with the number of images and their folder."""
+    if not n_images:
+        return markup_element("p", "No images were found.")
+    images = "1 image" if n_images == 1 else f"{n_images:,} images"
+    count = images if n_shown == n_images else f"The first {n_shown:,} of {images}"
+    location = [" in ", markup_element("code", folder)] if folder else []
+    return markup_element("p", count, *location, class_="soft")
+
+
+def _common_gallery_folder(images: Sequence[GalleryImage]) -> str:
+    """Return the folder that contains all images, or an empty text if there is none."""
+    folders = {os.path.dirname(os.path.abspath(image.path)) for image in images}
+    try:
+        return os.path.commonpath(folders) if folders else ""
+    except ValueError:  # folders on several drives
+        return ""
+
+
+def _gallery_card(image: GalleryImage, folder: str) -> Markup:
+    labels = [*map(_gallery_label_item, image.labels[:MAX_GALLERY_LABELS])]
+    n_more = len(image.labels) - MAX_GALLERY_LABELS
+    if n_more > 0:
+        labels.append(markup_element("li", f"and {n_more:,} more labels", class_="soft"))
+    children = [_gallery_thumbnail(image)]
+    if image.title:
+        children.append(markup_element("p", image.title, class_="value"))
+    if labels:
+        children.append(markup_element("ul", *labels, class_="tags terms"))
+    elif not image.title and not image.reason:
+        children.append(markup_element("p", "no label", class_="soft"))
+    path = os.path.abspath(image.path)
+    shown_path = os.path.relpath(path, folder) if folder else path
+    children.append(markup_element("div", markup_element("bdi", shown_path), class_="path"))
+    return markup_element("div", *children, class_="card")
+
+
+def _gallery_label_item(label: GalleryLabel) -> Markup:
+    return markup_element(
+        "li",
+        markup_element("span", markup_element("bdi", label.name)),
+        markup_element("b", label.value),
+        style=None if label.share is None else f"--share:{100 * label.share:.0f}",
+    )
+
+
+def _gallery_alternative_text(image: GalleryImage) -> str:
+    """Return the first labels of an image with their values, or its path without labels."""
+    labels = alternative_text_of_labels((label.name, label.value) for label in image.labels)
+    return labels or f"image {image.path}"
+
+
+def _gallery_thumbnail(image: GalleryImage) -> Markup:
+    """Return the thumbnail as a link to the image, or a frame if the image cannot be read."""
+    thumbnail = None if image.reason else load_thumbnail(image.path, side=GALLERY_SIDE)
+    if thumbnail is None:
+        reason = f": {image.reason}" if image.reason else ""
+        return markup_element("div", f"This image cannot be read{reason}.", class_="unreadable")
+    return markup_element(
+        "a",
+        markup_element(
+            "img",
+            src=thumbnail_jpeg_data_uri(thumbnail),
+            alt=_gallery_alternative_text(image),
+            class_="image",
+            loading="lazy",
+        ),
+        href=Path(os.path.abspath(image.path)).as_uri(),
+    )

@@ -1,0 +1,35 @@
+import numpy as np
+
+from surelabel.metrics import bootstrap_interval
+from surelabel.report.ratio_intervals import RESAMPLES, ratio_of_sums_intervals
+
+
+def pooled_precision(counts, _targets, _known):
+    return counts[:, 0].sum() / counts[:, 1].sum()
+
+
+def test_the_interval_is_that_of_resampled_images():
+    random = np.random.default_rng(3)
+    predicted = random.integers(1, 5, (40, 2)).astype(float)
+    right = np.minimum(predicted, random.integers(0, 5, (40, 2)))
+    intervals = ratio_of_sums_intervals(right, predicted)
+    for column, interval in enumerate(intervals):
+        counts = np.stack([right[:, column], predicted[:, column]], axis=1)
+        expected = bootstrap_interval(
+            pooled_precision, counts, np.zeros((40, 2)), resamples=RESAMPLES, seed=0
+        )
+        assert np.allclose(
+            [interval.value, interval.low, interval.high],
+            [expected.value, expected.low, expected.high],
+        )
+
+
+def test_a_ratio_without_a_denominator_is_undefined():
+    (interval,) = ratio_of_sums_intervals(np.zeros((5, 1)), np.zeros((5, 1)))
+    assert np.isnan([interval.value, interval.low, interval.high]).all()
+
+
+def test_one_image_has_a_ratio_and_no_interval():
+    (interval,) = ratio_of_sums_intervals(np.array([[1.0]]), np.array([[4.0]]))
+    assert interval.value == 0.25
+    assert np.isnan(interval.low)
