@@ -1,4 +1,5 @@
 import numpy as np
+from scipy import stats
 
 from surelabel.metrics import bootstrap_interval
 from surelabel.report.ratio_intervals import RESAMPLES, ratio_of_sums_intervals
@@ -33,3 +34,19 @@ def test_one_image_has_a_ratio_and_no_interval():
     (interval,) = ratio_of_sums_intervals(np.array([[1.0]]), np.array([[4.0]]))
     assert interval.value == 0.25
     assert np.isnan(interval.low)
+
+
+def test_the_interval_of_a_fraction_of_one_or_zero_is_that_of_clopper_and_pearson():
+    ones = np.ones((30, 1))
+    ones[10:] = 0  # 10 images with a denominator
+    (one,), (zero,) = (ratio_of_sums_intervals(ones * value, ones) for value in (1, 0))
+    expected = stats.binomtest(10, 10).proportion_ci(method="exact")
+    assert np.allclose([one.low, one.high], [expected.low, expected.high])
+    assert np.allclose([zero.low, zero.high], [1 - expected.high, 1 - expected.low])
+
+
+def test_the_interval_of_a_fraction_has_no_values_above_one():
+    right, predicted = np.ones((30, 1)), np.ones((30, 1))
+    right[0] = 0
+    (interval,) = ratio_of_sums_intervals(right, predicted)
+    assert interval.low < 29 / 30 < interval.high <= 1

@@ -182,7 +182,7 @@ def selective_risk(decisions: SelectiveDecisions, *, seed: int = 0) -> Selective
     return SelectiveRisk(
         curve,
         {
-            name: shifted_bootstrap_interval(statistic(curve), resampled[name])
+            name: shifted_bootstrap_interval(statistic(curve), resampled[name], within=(0.0, 1.0))
             for name, statistic in STATISTICS.items()
         },
     )

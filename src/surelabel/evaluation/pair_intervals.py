@@ -45,7 +45,12 @@ def pair_direction_intervals(
             for name in quantities
             if name != UNCERTAINTY
         }
-    return image_bootstrap_intervals(statistics, direction.image_of_query, n_images, seed=seed)
+    gains = {name: value for name, value in statistics.items() if "_gain_" in name}
+    fractions = {name: value for name, value in statistics.items() if name not in gains}
+    rows = direction.image_of_query
+    return image_bootstrap_intervals(
+        fractions, rows, n_images, seed=seed, within=(0.0, 1.0)
+    ) | image_bootstrap_intervals(gains, rows, n_images, seed=seed)
 
 
 def pair_direction_differences(
@@ -75,6 +80,7 @@ def image_bootstrap_intervals(
     n_images: int,
     *,
     seed: int = 0,
+    within: tuple[float, float] = (-np.inf, np.inf),
 ) -> dict[str, ConfidenceInterval]:
     """Compute the bootstrap interval of each statistic by resampling images.
 
@@ -87,6 +93,7 @@ def image_bootstrap_intervals(
         image_of_query: Row of the image of each query, ``(q,)``.
         n_images: Number of images.
         seed: Seed of the resamples. Equal seeds resample the same images.
+        within: Lowest and highest possible value of the statistics.
 
     Returns:
         Value with unit weights and its 95 % interval, by statistic. If there are fewer than two
@@ -101,7 +108,7 @@ def image_bootstrap_intervals(
             resampled[name].append(statistic(weights))
     ones = np.ones(len(image_of_query))
     return {
-        name: shifted_bootstrap_interval(statistic(ones), np.array(resampled[name]))
+        name: shifted_bootstrap_interval(statistic(ones), np.array(resampled[name]), within=within)
         for name, statistic in statistics.items()
     }
 

@@ -2,7 +2,13 @@
 
 from collections.abc import Mapping
 
-from surelabel.markup import Markup, markup_element, markup_header_cells, markup_table_region
+from surelabel.markup import (
+    Markup,
+    join_markup,
+    markup_element,
+    markup_header_cells,
+    markup_table_region,
+)
 from surelabel.metrics import ReliabilityBins
 from surelabel.report.metric_descriptions import (
     describe_metric,
@@ -54,6 +60,8 @@ def calibration_effect_table(
 ) -> Markup:
     """Return an HTML table of the probability metrics with and without the calibrator.
 
+    A sentence after the table names the metrics that are worse with the calibrator.
+
     Args:
         summary: Mapping from metric to value for the calibrated probabilities.
         uncalibrated_summary: Mapping from metric to value for the uncalibrated probabilities.
@@ -63,7 +71,22 @@ def calibration_effect_table(
         for metric in sort_by_metric_descriptions(uncalibrated_summary)
     ]
     header = markup_header_cells(["metric", "uncalibrated", "calibrated"])
-    return markup_table_region("Metrics without and with the calibrator", header, rows)
+    table = markup_table_region("Metrics without and with the calibrator", header, rows)
+    worse = [
+        describe_metric(metric).title
+        for metric in sort_by_metric_descriptions(uncalibrated_summary)
+        if _is_worse(metric, uncalibrated_summary[metric], summary.get(metric))
+    ]
+    note = f"Worse with the calibrator on these images: {', '.join(worse)}." if worse else ""
+    return join_markup(table, markup_element("p", note, class_="soft")) if worse else table
+
+
+def _is_worse(metric: str, uncalibrated: float, calibrated: float | None) -> bool:
+    """Return whether a metric is worse with the calibrator; False if a value is undefined."""
+    if calibrated is None:
+        return False
+    is_higher_better = describe_metric(metric).better == "higher"
+    return calibrated < uncalibrated if is_higher_better else calibrated > uncalibrated
 
 
 def _calibration_effect_row(metric: str, *values: float | None) -> Markup:

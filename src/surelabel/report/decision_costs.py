@@ -171,9 +171,13 @@ def _saving_cell(saving: ConfidenceInterval) -> list[str]:
     if np.isnan(saving.value):
         return [UNDEFINED]
     return [
-        f"{100 * saving.value:.0f} %",
-        *_bounds(f"{100 * saving.low:.0f} to {100 * saving.high:.0f} %", saving),
+        f"{round(100 * saving.value)} %",
+        *_bounds(f"{_whole_percent(saving.low)} to {_whole_percent(saving.high)} %", saving),
     ]
+
+
+def _whole_percent(value: float) -> str:
+    return "–" if np.isnan(value) else str(round(100 * value))
 
 
 def _bounds(text: str, interval: ConfidenceInterval) -> list[Markup]:

@@ -1,10 +1,11 @@
 """Bootstrap confidence intervals of ratios of sums over images, such as a pooled precision."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from surelabel.arrays import Array
+from surelabel.arrays import Array, Flags
 from surelabel.metrics import ConfidenceInterval
 from surelabel.metrics.resampling.bootstrap import (
     bootstrap_row_indices,
@@ -12,6 +13,7 @@ from surelabel.metrics.resampling.bootstrap import (
 )
 
 RESAMPLES, SEED = 200, 0
+TAIL = 0.025  # probability beyond each end of an interval
 
 
 def ratio_of_sums_intervals(numerators: Array, denominators: Array) -> list[ConfidenceInterval]:
@@ -25,7 +27,9 @@ def ratio_of_sums_intervals(numerators: Array, denominators: Array) -> list[Conf
 
     Returns:
         Ratio and interval of each of k columns. If the sum of the denominators is 0, the ratio and
-        the ends of its interval are NaN.
+        the ends of its interval are NaN. The interval of a fraction, whose numerators are in
+        [0, denominator], is in [0, 1]. All resamples of a fraction of 0 or 1 are equal, so its
+        interval is that of Clopper and Pearson for the images with a denominator above 0.
 
     Example:
         >>> ones = np.ones((4, 1))
@@ -41,10 +45,19 @@ def ratio_of_sums_intervals(numerators: Array, denominators: Array) -> list[Conf
             for weights in _bootstrap_weights(n_images)
         ]
     ).reshape(-1, values.size)
-    return [
-        shifted_bootstrap_interval(float(value), resampled[:, column])
-        for column, value in enumerate(values)
-    ]
+    is_within: Flags = (numerators >= 0) & (numerators <= denominators)
+    is_fraction: Flags = np.logical_and.reduce(is_within, axis=0)
+    n_used = (denominators > 0).sum(axis=0)
+    intervals = []
+    for column, value in enumerate(values.tolist()):
+        within = (0.0, 1.0) if is_fraction[column] else (-np.inf, np.inf)
+        interval = shifted_bootstrap_interval(value, resampled[:, column], within=within)
+        if is_fraction[column] and value in within:
+            bound = TAIL ** (1 / int(n_used[column]))
+            low, high = (bound, 1.0) if value == 1.0 else (0.0, 1 - bound)
+            interval = replace(interval, low=low, high=high)
+        intervals.append(interval)
+    return intervals
 
 
 def _ratio_of_sums(numerators: Array, denominators: Array, weights: Array) -> Array:

@@ -1,5 +1,6 @@
 """Confidence intervals of metrics over images (bootstrap) and over random seeds (t interval)."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -217,7 +218,11 @@ def bootstrap_row_indices(
 
 
 def shifted_bootstrap_interval(
-    value: float, resampled: Array, level: float = 0.95
+    value: float,
+    resampled: Array,
+    level: float = 0.95,
+    *,
+    within: tuple[float, float] = (-math.inf, math.inf),
 ) -> ConfidenceInterval:
     """Return the percentile interval of the resampled values, shifted to the mean ``value``.
 
@@ -225,6 +230,7 @@ def shifted_bootstrap_interval(
         value: Value on the original data.
         resampled: Value on each resample, NaN if undefined, ``(r,)``.
         level: Confidence level, in (0, 1).
+        within: Lowest and highest possible value, to which the shifted interval is limited.
 
     Raises:
         ConfigError: If ``level`` is not in (0, 1).
@@ -234,6 +240,7 @@ def shifted_bootstrap_interval(
     if not defined.size:
         return ConfidenceInterval(value, float("nan"), float("nan"), resampled.size)
     low, high = np.quantile(defined - defined.mean(), [tail, 1 - tail]) + value
+    low, high = np.clip([low, high], *within)
     n_undefined = int(resampled.size - defined.size)
     return ConfidenceInterval(value, float(low), float(high), n_undefined)
 
