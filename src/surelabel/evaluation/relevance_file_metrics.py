@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.data.relevant_rows import relevant_captions, relevant_images
+from surelabel.errors import InputError
 from surelabel.records.pairs import Pairs
 from surelabel.retrieval.caption_retrieval.query_metrics import (
     query_average_precision_at_r,
@@ -49,7 +50,8 @@ def evaluate_relevance_file(
 ) -> RelevanceFileMetrics:
     """Return the metrics of the queries of a relevance file, whose direction is detected.
 
-    If more queries of the file are image ids than caption ids, the queries are images.
+    The queries are images if more pairs of the file are an image id and a caption id than the
+    reverse. If as many are, the name of the file must contain the direction.
 
     Args:
         name: Name of the file.
@@ -58,15 +60,13 @@ def evaluate_relevance_file(
         relevant_ids: Ids of relevant items by the id of the query.
 
     Raises:
-        InputError: If the pairs have no ids, or no query is in the pairs.
+        InputError: If the pairs have no ids, if no query is in the pairs, or if the ids allow both
+            directions and the name of the file contains neither.
 
     Source:
         Chun et al., ECCV Caption, ECCV 2022, arXiv:2204.03359.
     """
-    n_images, n_captions = (
-        len(relevant_ids.keys() & set(ids or ())) for ids in (pairs.image_ids, pairs.caption_ids)
-    )
-    has_image_queries = n_images > n_captions
+    has_image_queries = _has_image_queries(name, pairs, relevant_ids)
     if has_image_queries:
         relevant, matrix = relevant_captions(pairs, relevant_ids), scores
     else:
@@ -88,3 +88,25 @@ def evaluate_relevance_file(
         relevant.n_unmatched_queries,
         metrics,
     )
+
+
+def _has_image_queries(name: str, pairs: Pairs, relevant_ids: Mapping[int, Sequence[int]]) -> bool:
+    """Return whether the queries of a relevance file are images.
+
+    Raises:
+        InputError: If the ids allow both directions and the name of the file contains neither.
+    """
+    images, captions = set(pairs.image_ids or ()), set(pairs.caption_ids or ())
+    n_to_captions, n_to_images = (
+        sum(len(items.intersection(ids)) for query, ids in relevant_ids.items() if query in queries)
+        for queries, items in ((images, captions), (captions, images))
+    )
+    if n_to_captions != n_to_images or not n_to_captions:
+        return n_to_captions > n_to_images
+    if ("image_to_caption" in name) == ("caption_to_image" in name):
+        raise InputError(
+            f"{name}: the queries are ids of images or of captions; the ids of the file allow both "
+            f"directions, for {n_to_images} pairs each. Add image_to_caption or caption_to_image "
+            "to the name of the file."
+        )
+    return "image_to_caption" in name
