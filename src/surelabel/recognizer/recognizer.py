@@ -625,7 +625,8 @@ class Recognizer(ScikitLearnInterface):
         if not self.names:
             raise InputError(
                 f"Predictions require labels; this {self.run.method.name} was fitted on images "
-                'with captions without labels. Give labels: with_names(["dog"]), or --labels.'
+                "with captions without labels. Give labels (--labels, or Recognizer.with_names in "
+                "Python), or evaluate it on images with captions (--captions)."
             )
         if uncertainty is not None:
             self.check_uncertainty(uncertainty)

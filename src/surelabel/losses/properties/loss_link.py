@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from surelabel.errors import ConfigError
 from surelabel.links import Link
 from surelabel.losses import LINK_OF_LOSS
 from surelabel.tables import table_entry_settings
@@ -15,10 +16,18 @@ def make_loss_link(name: str, **settings: Any) -> Link | None:
         settings: Settings of the loss. Those that are not settings of the link have no influence on
             the link.
 
+    Raises:
+        ConfigError: If the loss has no entry in ``LINK_OF_LOSS``.
+
     Example:
         >>> make_loss_link("focal", gamma_neg=1.0)
         Focal(gamma_pos=2.0, gamma_neg=1.0, clip=0.0, variant='paper')
     """
+    if name not in LINK_OF_LOSS:
+        raise ConfigError(
+            f"The loss {name} has no entry in LINK_OF_LOSS. Add its link, or None if its scores "
+            "have no log-odds, to LINK_OF_LOSS in losses/__init__.py."
+        )
     link = LINK_OF_LOSS[name]
     if link is None:
         return None
