@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 _SEPARATOR = re.compile(r"(\\*)\|")
 _LAST_BACKSLASHES = re.compile(r"\\+$")
+_DIRECTION_MARKS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 class LiteralLabel(str):
@@ -58,3 +59,33 @@ def join_label_aliases(spellings: Sequence[str]) -> str:
     return "|".join(
         [*(_LAST_BACKSLASHES.sub(lambda match: match[0] * 2, text) for text in first), last]
     )
+
+
+def remove_direction_marks(label: str) -> str:
+    r"""Return a label without the invisible marks of the writing direction of Unicode.
+
+    Example:
+        >>> remove_direction_marks("\u200fdog\u200f")
+        'dog'
+    """
+    return _DIRECTION_MARKS.sub("", label)
+
+
+def comparable_spelling(spelling: str) -> str:
+    r"""Return a spelling as it is compared with others: case-folded, without direction marks.
+
+    Example:
+        >>> comparable_spelling("Dog\u200f")
+        'dog'
+    """
+    return remove_direction_marks(spelling).casefold()
+
+
+def list_labels(labels: Sequence[str]) -> str:
+    """Return labels on one line, separated by commas; a label that contains a comma is quoted.
+
+    Example:
+        >>> list_labels(["dog", "salt, pepper"])
+        "dog, 'salt, pepper'"
+    """
+    return ", ".join(repr(label) if "," in label else label for label in labels)

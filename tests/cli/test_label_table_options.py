@@ -42,7 +42,8 @@ def test_each_command_reads_the_table_and_says_how(voc, run, command):
     columns, counts = done.err.splitlines()[:2]
     assert columns == (
         "voc.csv: images in 'photo'; one column per label, where -1 is negative and 0 is unknown; "
-        "ignored: 'split'; row numbers in '' skipped; 4 labels: lion, coffee, guitar, rocket."
+        "ignored: 'split'; a first column without a name (row numbers) is skipped; "
+        "4 labels: lion, coffee, guitar, rocket."
     )
     assert counts.startswith(f"{voc} images; targets: ")
     assert counts.endswith(" negative, 4 unknown.")
@@ -124,4 +125,6 @@ def test_odd_labels_survive_from_a_table_to_a_query(home, run):
         query = '"' + name.replace('"', '""') + '"'
         hits = json.loads(run("search", "index", query, "-k", "2", "--json").out)
         assert [list(hit["terms"]) for hit in hits] == [[name]] * 2
+    found = json.loads(run("search", "index", "שלום", "-k", "2", "--json").out)
+    assert [hit["path"] for hit in found] == [hit["path"] for hit in hits]
     assert run("evaluate", "odd", "odd.csv", "--search", '!"either|or"').code == 0

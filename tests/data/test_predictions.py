@@ -3,6 +3,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -414,6 +415,15 @@ def test_a_file_without_a_selection_does_not_mention_it(tmp_path, suffix):
     write_predictions(predictions(), tmp_path / f"tags{suffix}")
     assert b"shown" not in (tmp_path / f"tags{suffix}").read_bytes()
     assert read_predictions(tmp_path / f"tags{suffix}").shown is None
+
+
+def test_pandas_reads_the_selection_of_a_csv_file_as_the_quickstart_shows(tmp_path):
+    it = with_shown()
+    write_predictions(it, tmp_path / "tags.csv")
+    table = pd.read_csv(tmp_path / "tags.csv")
+    *lists, skipped = table["shown"].map(json.loads, na_action="ignore")
+    assert [set(labels) for labels in lists] == [set(np.array(NAMES)[row]) for row in it.shown]
+    assert np.isnan(skipped)
 
 
 def test_the_selection_is_a_list_of_labels_or_a_boolean_column_for_each_label(tmp_path):

@@ -31,6 +31,20 @@ def test_an_array_of_numbers_is_vectors_without_labels():
     assert found.paths == ["row 0", "row 1", "row 2", "row 3"]
 
 
+@pytest.mark.parametrize("name", ["train.csv", "train.JSONL", "coco.json", "train.parquet"])
+def test_a_file_of_labels_must_be_read_first(name):
+    for source in (name, Path(name)):
+        with pytest.raises(InputError, match=rf"got {name}\. Give surelabel.read_labels\('{name}'"):
+            resolve_recognizer_input(source)
+
+
+def test_a_folder_of_images_can_have_the_suffix_of_a_file_of_labels(tmp_path):
+    (tmp_path / "train.csv").mkdir()
+    (tmp_path / "train.csv" / "a.jpg").touch()
+    images = resolve_recognizer_input(tmp_path / "train.csv")
+    assert images == Images([str(tmp_path / "train.csv" / "a.jpg")])
+
+
 def test_an_array_of_words_is_paths():
     assert resolve_recognizer_input(np.array(["a.jpg", "b.jpg"])) == Images(["a.jpg", "b.jpg"])
 

@@ -107,6 +107,27 @@ def test_another_unicode_form_of_the_same_letters_is_the_same_label():
         query_to_columns(parse("café & !cafe\u0301"), NAMES)
 
 
+@pytest.mark.parametrize("mark", list("\u200e\u200f\u202a\u202e\u2066\u2069"))
+def test_a_label_is_found_without_its_marks_of_the_writing_direction(mark):
+    name = f"{mark}מכונית{mark}"
+    assert query_to_columns(parse("!מכונית"), [*NAMES, name]) == [(len(NAMES), -1)]
+    assert query_to_columns(parse(f"cafe\u0301{mark}"), NAMES) == [(NAMES.index("café"), 1)]
+    with pytest.raises(InputError, match="are the same label"):
+        query_to_columns(parse(f"מכונית & {name}"), [name])
+
+
+def test_marks_of_the_writing_direction_are_part_of_a_label_that_is_ambiguous_without_them():
+    names = ["dog\u200f", "\u200edog"]
+    assert query_to_columns(parse("\u200edog"), names) == [(1, 1)]
+    with pytest.raises(UnknownName, match=r"Did you mean '\\u200edog' or 'dog\\u200f'\?"):
+        query_to_columns(parse("dog"), names)
+
+
+def test_labels_with_commas_are_quoted_in_the_list_of_labels():
+    with pytest.raises(UnknownName, match=r"There are 2 labels, such as 'salt, pepper', dog\."):
+        query_to_columns(parse("x"), ["salt, pepper", "dog"])
+
+
 def test_an_unknown_label_is_answered_with_the_nearest():
     with pytest.raises(
         UnknownName, match=r"Label 'aple' is not in the index\. Did you mean 'apple'\?"

@@ -11,6 +11,7 @@ from PIL import Image
 from torch import Tensor
 
 from surelabel.data import RowDataset, align_to_vocabulary, find_images
+from surelabel.data.labels.resolution.label_files import has_label_file_suffix
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError, InputError
 from surelabel.features import (
@@ -58,7 +59,8 @@ def resolve_recognizer_input(source: RecognizerInput) -> ResolvedInput:
     Raises:
         DataError: If ``source`` is a single path without images.
         InputError: If an array contains neither vectors nor pixels, if a sequence contains
-            different kinds of images, or if ``source`` or an item has another type.
+            different kinds of images, if ``source`` is a file or table of labels, or if ``source``
+            or an item has another type.
     """
     if isinstance(source, Images | LabelledImages | LabelledFeatures):
         return source
@@ -70,6 +72,8 @@ def resolve_recognizer_input(source: RecognizerInput) -> ResolvedInput:
             raise _unread_table_error(source)
         source = values
     if isinstance(source, str | Path):
+        if has_label_file_suffix(source) and not Path(source).is_dir():
+            raise _unread_label_file_error(source)
         return Images(find_images([source]))
     if isinstance(source, Image.Image | FileContent):
         return ImagesInMemory([image_in_memory(source)])
@@ -115,6 +119,13 @@ def _unread_table_error(source: object) -> InputError:
     return InputError(
         "Images with labels in a table must be read first; got "
         f"{type(source).__name__}. Give surelabel.read_labels(table, images_root=FOLDER) instead."
+    )
+
+
+def _unread_label_file_error(path: str | Path) -> InputError:
+    return InputError(
+        f"Images with labels in a file must be read first; got {path}. Give "
+        f"surelabel.read_labels({str(path)!r}) instead."
     )
 
 

@@ -12,12 +12,14 @@ inside the name is doubled: ``"black and white" & !"12"" record"``. Repeated ter
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from unicodedata import normalize
 
 from surelabel.errors import InputError, UnknownName
+from surelabel.label_aliases import list_labels, remove_direction_marks
 
 MAX_QUERY_LENGTH = 10_000  # characters; limits the parsing time of untrusted queries
 _TOKEN = re.compile(r'\s+|(?P<sign>[&!])|"(?P<quoted>(?:[^"]|"")*+)"|(?P<word>[^\s&!"]+)')
@@ -104,7 +106,7 @@ def query_to_columns(query: Query, names: Sequence[str]) -> list[tuple[int, int]
     """Convert the labels of a query to column numbers with signs.
 
     A label of the query is searched in ``names`` without changes, then after Unicode normalization
-    (NFC).
+    (NFC), then without marks of the writing direction if only one name matches.
 
     Args:
         query: Query to convert.
@@ -124,7 +126,10 @@ def query_to_columns(query: Query, names: Sequence[str]) -> list[tuple[int, int]
     columns = {normalize("NFC", name): column for column, name in enumerate(names)}
     columns |= {name: column for column, name in enumerate(names)}
     signed = [(term, 1) for term in query.wanted] + [(term, -1) for term in query.unwanted]
-    literals = [(_find_query_column(term, columns, names), sign) for term, sign in signed]
+    plain_columns = _columns_without_direction_marks(names)
+    literals = [
+        (_find_query_column(term, columns, plain_columns, names), sign) for term, sign in signed
+    ]
     if len({column for column, _ in literals}) < len(literals):
         raise InputError(
             f"Labels of a query must be distinct; two terms of [{query}] are the same label. "
@@ -133,16 +138,31 @@ def query_to_columns(query: Query, names: Sequence[str]) -> list[tuple[int, int]
     return literals
 
 
-def _find_query_column(term: str, columns: dict[str, int], names: Sequence[str]) -> int:
+def _columns_without_direction_marks(names: Sequence[str]) -> dict[str, int]:
+    """Return the column of each name that is unique without marks of the writing direction."""
+    plain_names = [_remove_marks_and_normalize(name) for name in names]
+    counts = Counter(plain_names)
+    return {name: column for column, name in enumerate(plain_names) if counts[name] == 1}
+
+
+def _remove_marks_and_normalize(name: str) -> str:
+    return normalize("NFC", remove_direction_marks(name))
+
+
+def _find_query_column(
+    term: str, columns: dict[str, int], plain_columns: dict[str, int], names: Sequence[str]
+) -> int:
     """Return the column of a label, or raise UnknownName with similar names."""
     column = columns.get(term, columns.get(normalize("NFC", term)))
+    if column is None:
+        column = plain_columns.get(_remove_marks_and_normalize(term))
     if column is None:
         similar_names = get_close_matches(term[:300], names, n=3, cutoff=0.5)
         hint = f" Did you mean {' or '.join(map(repr, similar_names))}?" if similar_names else ""
         raise UnknownName(
             f"Label {_shorten_query_text(term)} is not in the index.{hint} Write & between two "
             f"labels and ! before an unwanted label. There are {len(names)} labels, such as "
-            f"{', '.join(names[:5])}."
+            f"{list_labels(names[:5])}."
         )
     return column
 

@@ -148,6 +148,17 @@ REFUSED = {
         {},
         "got 'dog'. Correct that line, or rename the column to labels",
     ),
+    "12 targets as words beside extra columns": (
+        "path,split,dog\na.jpg,train,yes\nb.jpg,val,no\n",
+        {},
+        "line 2: the target of 'dog' .*got 'yes'. Targets are 1, 0, True or False: replace yes",
+    ),
+    "12 targets as words in one column": (
+        "path,dog\na.jpg, No\nb.jpg,yes\n",
+        {},
+        r"got ' No'\. Targets are .*in pandas with table\['dog'\]\.map\(\{'yes': 1, 'no': 0\}\)\.",
+    ),
+    "13 integers instead of names": ("path,dog\n0,1\n17,0\n", {}, "may have lost leading zeros"),
     "11 rows that contradict": (
         "path,dog,cat\na.jpg,1,0\nb.jpg,0,1\na.jpg,1,1\n",
         {},
@@ -247,8 +258,9 @@ def test_what_was_read_is_described_in_two_lines(folder):
     text = ",file,dog,cat,w\n0,a.jpg,1,0.5,9\n1,b.jpg,-1,,9\n2,a.jpg,1,,9\n"
     labelled = read(folder, text, ignore=["w"], minus_one="negative")
     assert describe_labels(labelled) == (
-        "images in 'file'; one column per label, where -1 is negative; ignored: 'w'; row numbers "
-        "in '' skipped; 1 repeated row merged; 2 labels: dog, cat.",
+        "images in 'file'; one column per label, where -1 is negative; ignored: 'w'; a "
+        "first column without a name (row numbers) is skipped; 1 repeated row merged; "
+        "2 labels: dog, cat.",
         "2 images; targets: 1 positive, 1 negative, 1 unknown, 1 between 0 and 1.",
     )
     listed = read(folder, "image;tags\na.jpg;dog, cat\nb.jpg;\na.jpg;owl\n")
@@ -257,6 +269,16 @@ def test_what_was_read_is_described_in_two_lines(folder):
         "3 labels: cat, dog, owl."
     )
     assert cells(listed) == [[1, 1, 1], [0, 0, 0]]
+
+
+def test_the_description_quotes_commas_and_lists_an_ignored_column_once(folder):
+    text = 'Unnamed: 0,path,"salt, pepper",dog,w\n0,a.jpg,1,0,x\n'
+    first_line = "images in 'path'; one column per label; {}; 2 labels: 'salt, pepper', dog."
+    labelled = read(folder, text, ignore=["w", "w", "Unnamed: 0"])
+    assert describe_labels(labelled)[0] == first_line.format("ignored: 'w', 'Unnamed: 0'")
+    labelled = read(folder, text, ignore=["w"])
+    skipped = "ignored: 'w'; row numbers in 'Unnamed: 0' skipped"
+    assert describe_labels(labelled)[0] == first_line.format(skipped)
 
 
 def test_many_distinct_fractions_are_read_exactly(folder):

@@ -25,5 +25,5 @@ def test_a_setting_of_the_loss_alone_does_not_reach_the_link(monkeypatch):
 
 
 def test_a_loss_without_an_entry_in_the_table_of_links_is_refused():
-    with pytest.raises(ConfigError, match="loss own_loss has no entry in LINK_OF_LOSS. Add its"):
+    with pytest.raises(ConfigError, match=r"loss own_loss has no entry in LINK_OF_LOSS\. Add its"):
         make_loss_link("own_loss")

@@ -54,6 +54,37 @@ def test_lists_of_labels_are_never_separated(folder, labels):
     assert (labelled.names, cells(labelled)) == (["dog", "hot dog, a|b"], [[1, 1], [0, 0]])
 
 
+@pytest.mark.parametrize("label", [" dog ", "dog "])
+def test_spaces_around_a_column_are_no_part_of_its_label(folder, label):
+    columns = {" image ": ["a.jpg", "b.jpg"], label: [1, 0], "cat": [0, 1]}
+    for table in (pd.DataFrame(columns), pa.table(columns), datasets.Dataset.from_dict(columns)):
+        labelled = read_labels(table, images_root=folder)
+        assert (labelled.names, cells(labelled)) == (["dog", "cat"], [[1, 0], [0, 1]])
+
+
+def test_a_frame_with_duplicate_columns_is_refused_with_their_names(folder):
+    frame = pd.DataFrame([["a.jpg", 1, 0, 1]], columns=["path", "dog", "cat", "dog"])
+    with pytest.raises(DataError, match=r"columns of DataFrame .*duplicate columns 'dog'\. Rename"):
+        read_labels(frame, images_root=folder)
+    with pytest.raises(DataError, match=r"unique label; got 'dog' 2 times"):
+        read_labels(frame.rename(columns={"cat": "dog "}).iloc[:, :3], images_root=folder)
+
+
+@pytest.mark.parametrize("images", [[0, 17], [0.0, 17.0], ["0", "x.jpg", "3"]])
+def test_image_names_that_may_have_lost_zeros_are_read_as_text(folder, images):
+    frame = pd.DataFrame({"image": images, "dog": 1})
+    message = r"integers, which may have lost leading zeros .*in pandas with dtype=str\. Paths are"
+    with pytest.raises(DataError, match=message):
+        read_labels(frame, images_root=folder)
+
+
+@pytest.mark.parametrize("images", [["00000", "00017"], ["0", "a.jpg", "3"], ["0", "x.jpg"]])
+def test_zeros_are_not_mentioned_for_other_missing_images(folder, images):
+    with pytest.raises(DataError, match="must exist; 2 do not") as caught:
+        read_labels(pd.DataFrame({"image": images, "dog": 1}), images_root=folder)
+    assert "integers" not in str(caught.value)
+
+
 def test_the_options_apply_to_frames(folder):
     frame = pd.DataFrame({"id": ["a", "b"], "dog": [-1, 0], "cat": [1, -1], "fold": [3, 4]})
     options = {"images_root": folder, "image_column": "id", "ignore": ["fold"]}

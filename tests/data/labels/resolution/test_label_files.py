@@ -54,6 +54,16 @@ def test_another_format_is_refused(folder, name, data, message):
         read_labels(folder / name)
 
 
+@pytest.mark.parametrize(
+    ("name", "function"), [("t.parquet", "read_parquet"), ("t.CSV.gz", "read_csv")]
+)
+def test_a_table_that_only_pandas_opens_is_refused_with_the_function(folder, name, function):
+    (folder / name).write_bytes(b"PAR1\xff\x00")
+    message = rf"Convert it to CSV, or .*read_labels: read_labels\(pandas\.{function}\('.*{name}'\)"
+    with pytest.raises(DataError, match=message):
+        read_labels(folder / name)
+
+
 def test_a_file_that_is_not_there_is_named(folder):
     with pytest.raises(DataError, match=r"lost\.csv: no such file or folder"):
         read_labels(folder / "lost.csv")

@@ -26,6 +26,12 @@ def test_names_find_their_labels_by_any_spelling_and_in_any_case():
     assert dropped == ["lamp"]
 
 
+def test_marks_of_the_writing_direction_are_ignored():
+    labelled = LabelledImages(["a"], ["\u200fשלום\u200f", "dog"], [[1, 0]])
+    aligned, dropped = align_to_vocabulary(labelled, ["dog\u200e", "שלום"])
+    assert (by_nan(aligned), dropped) == ([[0, 1]], [])
+
+
 def test_several_labels_of_one_name_are_joined():
     rows = [[1, np.nan], [np.nan, 0], [0, 0], [0.25, 0.5], [0.5, np.nan]]
     labelled = LabelledImages(list("abcde"), ["sofa", "couch"], rows)

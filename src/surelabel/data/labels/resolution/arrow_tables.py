@@ -1,6 +1,7 @@
 """Tables in memory: DataFrames, tables of Arrow, and datasets of Hugging Face."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
@@ -16,6 +17,7 @@ from surelabel.data.labels.resolution.table_columns import assign_table_columns
 from surelabel.data.labels.resolution.table_options import TableOptions
 from surelabel.data.labels.resolution.target_cells import target_of_cell
 from surelabel.errors import DataError, InputError
+from surelabel.file_readers import quote_of_file
 from surelabel.files import atomic_new_file
 
 
@@ -44,6 +46,13 @@ class RowDataset(Protocol):
         """Return the dataset with some of its columns."""
 
 
+@runtime_checkable
+class NamedColumns(Protocol):
+    """``DataFrame``, whose columns have names that can be repeated."""
+
+    columns: Iterable[object]
+
+
 TableInMemory = ArrowStream | RowDataset
 
 
@@ -65,19 +74,22 @@ def label_table_in_memory(
     name = type(source).__name__
     if isinstance(source, RowDataset):
         columns = assign_table_columns(name, source.column_names, options, first_row=(), place="")
-        table = _dataset_columns(source, [columns.header[columns.image], *columns.names])
+        numbers = [columns.image, *columns.labels]
+        table = _dataset_columns(source, [source.column_names[number] for number in numbers])
     else:
         table = _arrow_table(name, source)
         first_row = [column[0].as_py() for column in table.columns] if len(table) else []
         columns = assign_table_columns(
             name, table.column_names, options, first_row=first_row, place=""
         )
-    images = _image_paths(name, table.column(table.column_names[columns.image]), images_root)
+        table = table.select([columns.image, *columns.labels])
+    image_cells, *label_cells = table.columns
+    images = _image_paths(name, image_cells, images_root)
     return LabelTable(
         Path(name),
         images,
         columns,
-        [table.column(column) for column in columns.names],
+        label_cells,
         "row {}".format,
     )
 
@@ -86,6 +98,11 @@ def _arrow_table(name: str, source: ArrowStream) -> pa.Table:
     try:
         return pa.table(source)
     except (pa.ArrowException, TypeError, ValueError) as error:
+        if isinstance(source, NamedColumns) and (repeated := _repeated_texts(source.columns)):
+            raise DataError(
+                f"The columns of {name} must have distinct names; got the duplicate columns "
+                f"{quote_of_file(', '.join(repeated))}. Rename or remove one of each."
+            ) from error
         reason = str(error).strip().splitlines()[0][:200]
         raise DataError(
             f"The columns of {name} must be texts, numbers, Booleans or lists of texts; got: "
@@ -93,15 +110,19 @@ def _arrow_table(name: str, source: ArrowStream) -> pa.Table:
         ) from error
 
 
+def _repeated_texts(values: Iterable[object]) -> list[str]:
+    return [text for text, count in Counter(map(str, values)).items() if count > 1]
+
+
 def _dataset_columns(source: RowDataset, names: list[str]) -> pa.Table:
-    """Return columns of a dataset, in which the numbers of classes are replaced by their names."""
+    """Return columns of a dataset in the order of ``names``, with the names of classes."""
     table = source.select_columns(names).with_format("arrow")[:]
     for name in names:
         classes = _class_names(source.features[name])
         if classes is not None:
             column = _name_classes(name, table.column(name), classes)
             table = table.set_column(table.column_names.index(name), name, column)
-    return table
+    return table.select(names)
 
 
 def _class_names(feature: Any) -> list[str] | None:

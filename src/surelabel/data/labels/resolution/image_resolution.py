@@ -1,6 +1,7 @@
 """Conversion of file entries to ``LabelledImages``: image paths and order of label columns."""
 
 import os
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,8 @@ from surelabel.errors import DataError
 from surelabel.file_readers import quote_of_file
 from surelabel.label_aliases import LiteralLabel
 from surelabel.records import LabelledImages
+
+_INTEGER = re.compile(r"(0|[1-9]\d*)(\.0)?", re.ASCII)  # as pandas writes it, without leading zeros
 
 
 def resolve_labelled_images(
@@ -144,9 +147,16 @@ def _check_resolved_images_exist(
     source: Path, paths: Sequence[str], n_images: int, root: Path
 ) -> None:
     if missing := [path for path in paths if is_missing_image(path)]:
+        n_integers = sum(_INTEGER.fullmatch(os.path.basename(path)) is not None for path in missing)
+        cause = ""
+        if len(missing) == n_images and 2 * n_integers > n_images:
+            cause = (
+                "The image names are integers, which may have lost leading zeros (00000 as 0): "
+                "read the table with the names as text, in pandas with dtype=str. "
+            )
         raise DataError(
             f"All {n_images} images of {source} must exist; {len(missing)} do not: "
-            f"{quote_first_unresolved(missing)}. Paths are relative to {root}: give another "
+            f"{quote_first_unresolved(missing)}. {cause}Paths are relative to {root}: give another "
             "images_root, or remove these entries."
         )
 

@@ -1,5 +1,6 @@
 """Description of annotated images in two lines: columns and labels, and counts of targets."""
 
+from surelabel.label_aliases import list_labels
 from surelabel.records import LabelledImages
 
 MAX_LABELS = 8  # labels that a description lists
@@ -12,7 +13,8 @@ def describe_labels(labelled: LabelledImages) -> tuple[str, str]:
         labelled: Annotated images, as returned by :func:`read_labels`.
 
     Returns:
-        A line with the columns of a table and the first labels, and a line with the numbers of
+        A line with the columns of a table and the first labels, in which a label that contains a
+        comma is quoted, and a line with the numbers of
         images and of positive, negative and unknown targets.
 
     Example:
@@ -21,7 +23,7 @@ def describe_labels(labelled: LabelledImages) -> tuple[str, str]:
         2 labels: dog, cat.
         2 images; targets: 1 positive, 1 negative, 1 unknown, 1 between 0 and 1.
     """
-    names = ", ".join(labelled.names[:MAX_LABELS])
+    names = list_labels(labelled.names[:MAX_LABELS])
     names += ", …" if len(labelled.names) > MAX_LABELS else ""
     labels = f"{len(labelled.names)} label{'' if len(labelled.names) == 1 else 's'}: {names}."
     n_positive = int((labelled.targets == 1).sum())

@@ -48,6 +48,13 @@ FORMATS: dict[str, LabelFormat] = {
 XMP_PREFIX = "xmp:"  # of a folder whose XMP sidecars are read
 
 _SUFFIXES = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_PANDAS_READERS = {".parquet": "read_parquet", ".csv.gz": "read_csv"}  # of other tables
+_LABEL_FILE_SUFFIXES = (*_SUFFIXES, *_PANDAS_READERS, ".json")
+
+
+def has_label_file_suffix(path: str | Path) -> bool:
+    """Return True if the suffix of a path is one of files with labels, such as ``.csv``."""
+    return str(path).lower().endswith(_LABEL_FILE_SUFFIXES)
 
 
 def read_labels(
@@ -151,6 +158,7 @@ def _detect_label_file_format(path: Path, options: TableOptions) -> str:
         raise DataError(f"{path}: no such file or folder. Give a file with labels.")
     if path.suffix.lower() in _SUFFIXES:
         return _SUFFIXES[path.suffix.lower()]
+    _check_not_table_of_pandas(path)
     first_line = read_first_line(path)
     if first_line.startswith("{"):
         return "jsonl" if _is_jsonl_label_file(first_line) else "coco"
@@ -161,6 +169,16 @@ def _detect_label_file_format(path: Path, options: TableOptions) -> str:
         f"instances, or be a folder of VOC XML; got {first_line[:40]!r}. Convert the file to one "
         "of these formats; a table needs the suffix .csv."
     )
+
+
+def _check_not_table_of_pandas(path: Path) -> None:
+    for suffix, function in _PANDAS_READERS.items():
+        if path.name.lower().endswith(suffix):
+            raise DataError(
+                f"{path} must be CSV, JSON lines or COCO; got a {suffix} file. Convert it to CSV, "
+                "or read it with pandas and give the DataFrame to read_labels: "
+                f"read_labels(pandas.{function}({str(path)!r}), images_root=FOLDER)."
+            )
 
 
 def _is_table_header(text: str, options: TableOptions) -> bool:

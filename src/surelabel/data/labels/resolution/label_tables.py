@@ -27,6 +27,8 @@ from surelabel.errors import DataError
 from surelabel.file_readers import quote_of_file
 from surelabel.records import LabelledImages
 
+_YES_NO = frozenset({"yes", "no", "y", "n", "t", "f"})  # case-folded texts that are no targets
+
 
 @dataclass(frozen=True)
 class LabelTable:
@@ -145,9 +147,18 @@ def _check_table_targets(table: LabelTable, invalid: dict[int, InvalidCells]) ->
         return
     names, n_rows = table.columns.names, len(table.images)
     others = [number for number, cells in invalid.items() if 2 * cells.n_cells >= n_rows]
-    number = next((number for number in invalid if number not in others), min(invalid))
+    wrong = [number for number in invalid if number not in others]
+    yes_no = [
+        number for number in others if str(invalid[number].first).strip().casefold() in _YES_NO
+    ]
+    number = (wrong or yes_no or others)[0]
     cell = invalid[number].first
-    if len(names) == 1:
+    if number in yes_no:
+        remedy = (
+            "Targets are 1, 0, True or False: replace yes by 1 and no by 0, in pandas with "
+            f"table[{names[number]!r}].map({{'yes': 1, 'no': 0}})."
+        )
+    elif len(names) == 1:
         remedy = "Correct that line, or rename the column to labels if it contains labels."
     elif number in others:
         remedy = (
@@ -191,13 +202,19 @@ def _describe_target_columns(options: TableOptions) -> str:
     return "one column per label" + (f", where {' and '.join(readings)}" if readings else "")
 
 
+def _describe_row_numbers(names: Sequence[str]) -> str:
+    if names[0]:
+        return f"row numbers in {', '.join(map(repr, names))} skipped"
+    return "a first column without a name (row numbers) is skipped"
+
+
 def _describe_table(columns: TableColumns, reading: str, n_merged: int) -> str:
     """Return how the columns of a table were read, without a full stop."""
     parts = [f"images in {columns.header[columns.image]!r}", reading]
     if columns.ignored:
         parts.append(f"ignored: {', '.join(map(repr, columns.ignored))}")
     if columns.row_numbers:
-        parts.append(f"row numbers in {', '.join(map(repr, columns.row_numbers))} skipped")
+        parts.append(_describe_row_numbers(columns.row_numbers))
     if n_merged:
         parts.append(f"{n_merged} repeated row{'' if n_merged == 1 else 's'} merged")
     return "; ".join(parts)

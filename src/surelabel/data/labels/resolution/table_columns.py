@@ -38,7 +38,8 @@ class TableColumns:
         header: Name of each column, without surrounding spaces.
         image: Number of the column of image paths.
         labels: Numbers of the other columns that are read.
-        row_numbers: Names of the columns of row numbers, which pandas writes and which are skipped.
+        row_numbers: Names of the columns of row numbers, which pandas writes and which are skipped
+            without being ignored by an option.
         ignored: Names of the ignored columns.
     """
 
@@ -129,7 +130,11 @@ def assign_table_columns(
     ]
     _check_table_labels(source, [header[column] for column in labels], header[image], place)
     return TableColumns(
-        header, image, labels, [header[column] for column in row_numbers], list(options.ignore)
+        header,
+        image,
+        labels,
+        [header[column] for column in row_numbers if header[column] not in options.ignore],
+        list(dict.fromkeys(options.ignore)),
     )
 
 

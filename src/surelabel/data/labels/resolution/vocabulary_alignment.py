@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from surelabel.errors import InputError
-from surelabel.label_aliases import LiteralLabel, split_label_aliases
+from surelabel.label_aliases import LiteralLabel, comparable_spelling, split_label_aliases
 from surelabel.records import LabelledImages
 
 
@@ -16,11 +16,11 @@ def align_to_vocabulary(
 ) -> tuple[LabelledImages, list[str]]:
     """Convert the targets of images to the vocabulary ``names`` by comparing spellings.
 
-    Labels and names can have several spellings, as in ``sofa|couch``. Case and surrounding
-    spaces are ignored. A label of an annotation file, in which ``|`` is a character, is compared as
-    a whole first. If several labels match a name, the target of the name is the maximum of
-    the targets of these labels. The target of the name is unknown if a matching label is
-    unknown and no matching label has the target 1.
+    Labels and names can have several spellings, as in ``sofa|couch``. Case, surrounding
+    spaces and marks of the writing direction are ignored. A label of an annotation file, in which
+    ``|`` is a character, is compared as a whole first. If several labels match a name, the target
+    of the name is the maximum of the targets of these labels. The target of the name is unknown if
+    a matching label is unknown and no matching label has the target 1.
 
     Args:
         labelled: Annotated images with the original labels.
@@ -67,8 +67,8 @@ def align_to_vocabulary(
 
 
 def label_spellings_to_align(*names: str) -> set[str]:
-    """Return all spellings of labels in lower case (case-folded)."""
-    return {spelling.casefold() for name in names for spelling in split_label_aliases(name)}
+    """Return all spellings of labels, case-folded and without marks of the writing direction."""
+    return {comparable_spelling(text) for name in names for text in split_label_aliases(name)}
 
 
 def _spellings_of_columns(
