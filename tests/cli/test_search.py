@@ -2,14 +2,17 @@ import json
 
 import pytest
 
+from surelabel.cli.search import format_search_hits
+from surelabel.retrieval import Hit
 
-def test_a_search_shows_the_probability_of_all_and_of_each_label(home, run):
+
+def test_a_search_shows_the_probability_of_all_and_of_each_term(home, run):
     done = run("search", "index", "lion & !rocket", "-k", "3")
     header, *lines = done.out.splitlines()
-    assert header.split() == ["all", "lion", "rocket", "path"]
+    assert header.split() == ["all", "lion", "!rocket", "path"]
     assert len(lines) == 3
-    whole, lion, rocket = map(float, lines[0].split()[:3])
-    assert abs(whole - lion * (1 - rocket)) < 2e-3
+    whole, lion, no_rocket = map(float, lines[0].split()[:3])
+    assert abs(whole - lion * no_rocket) < 2e-3
 
 
 def test_a_search_as_json_is_sorted(home, run):
@@ -103,8 +106,14 @@ def test_a_minimum_probability_limits_the_result_instead_of_a_number(home, run):
     done = run("search", "index", "rocket & lion", "--min-probability", "0.99")
     best = json.loads(run("search", "index", "rocket & lion", "-k", "1", "--json").out)
     assert done.out == (
-        f"No image reaches the minimum; the highest probability is {best[0]['probability']:.3g}.\n"
+        "No image reaches the minimum probability 0.99; the highest probability is "
+        f"{best[0]['probability']:.3g}.\n"
     )
+    both = run(
+        "search", "index", "rocket & lion", "--precision", "0.98", "--min-probability", "0.97"
+    )
+    minima = "the minimum probability 0.97 and the minimum expected precision 0.98;"
+    assert f"No image reaches {minima}" in both.out
 
 
 def test_a_search_of_an_index_without_verified_calibration_says_so(home, run):
@@ -144,3 +153,10 @@ def test_a_gallery_of_a_search_by_sentence_has_similarities(indexed, run):
     assert page.count("<bdi>similarity</bdi>") == page.count("<img") == 2
     assert "it is not a probability" in page
     assert "--share" not in page.partition("</style>")[2]
+
+
+def test_the_table_has_the_probability_of_each_term_also_if_it_is_small():
+    hits = [Hit("a.jpg", 0.000383, {"lion": 0.00042, "rocket": 0.088})]
+    lines = format_search_hits(hits, ("rocket",)).splitlines()
+    assert lines[0].split() == ["all", "lion", "!rocket", "path"]
+    assert lines[1].split() == ["3.8e-04", "4.2e-04", "0.912", "a.jpg"]

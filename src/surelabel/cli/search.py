@@ -1,7 +1,7 @@
 """``surelabel search``: search an index by labels or by a sentence."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -94,8 +94,8 @@ def search(
         k = DEFAULT_HITS
     parsed = parse(str(query))
     hits = opened.search(parsed, k, min_probability=min_probability or 0.0, precision=precision)
-    notes = describe_search_result(opened, parsed, hits, precision)
-    print_search_hits(terminal, hits, notes)
+    notes = describe_search_result(opened, parsed, hits, precision, min_probability)
+    print_search_hits(terminal, hits, parsed, notes)
     if gallery:
         write_search_gallery(terminal, gallery, parsed, hits, notes, open_gallery)
 
@@ -151,7 +151,11 @@ def search_by_text_option(
 
 
 def describe_search_result(
-    index: "Index", query: "Query", hits: "Sequence[Hit]", precision: float | None
+    index: "Index",
+    query: "Query",
+    hits: "Sequence[Hit]",
+    precision: float | None,
+    min_probability: float | None,
 ) -> list[str]:
     """Return sentences on an empty result, the expected precision, and a calibration to verify.
 
@@ -160,6 +164,7 @@ def describe_search_result(
         query: Query of the search.
         hits: Result of the search.
         precision: Minimum expected precision of the result, or None.
+        min_probability: Minimum probability of each image, or None.
     """
     from surelabel.records import calibration_provenance
 
@@ -168,7 +173,11 @@ def describe_search_result(
         sentences.append("The index is empty.")
     elif not hits:
         best = index.search(query, 1)[0].probability
-        sentences.append(f"No image reaches the minimum; the highest probability is {best:.3g}.")
+        minimum = {"probability": min_probability, "expected precision": precision}
+        minima = [f"the minimum {name} {value}" for name, value in minimum.items() if value]
+        sentences.append(
+            f"No image reaches {' and '.join(minima)}; the highest probability is {best:.3g}."
+        )
     elif precision is not None:
         mean = sum(hit.probability for hit in hits) / len(hits)
         images = "1 image" if len(hits) == 1 else f"{len(hits):,} images"
@@ -181,7 +190,9 @@ def describe_search_result(
     return sentences
 
 
-def print_search_hits(terminal: Terminal, hits: "Sequence[Hit]", notes: Sequence[str]) -> None:
+def print_search_hits(
+    terminal: Terminal, hits: "Sequence[Hit]", query: "Query", notes: Sequence[str]
+) -> None:
     """Print the hits of a search by labels, and notes on the result.
 
     Without ``--json``, the notes are a part of the result; with ``--json``, they are status lines.
@@ -189,20 +200,41 @@ def print_search_hits(terminal: Terminal, hits: "Sequence[Hit]", notes: Sequence
     Args:
         terminal: Object that prints results, status lines and progress.
         hits: Images, sorted by decreasing probability.
+        query: Query of the search.
         notes: Sentences on the result.
     """
     value = [{"path": h.path, "probability": h.probability, "terms": h.terms} for h in hits]
-    table = [format_search_hits(hits)] if hits else []
+    table = [format_search_hits(hits, query.unwanted)] if hits else []
     terminal.print_result(value, "\n".join([*table, *notes]))
     if terminal.as_json:
         for note in notes:
             terminal.print_status(note)
 
 
-def format_search_hits(hits: Sequence["Hit"]) -> str:
-    """Format a table of images: probability of the query, probability of each label, and path."""
-    rows = [[f"{h.probability:.3f}", *(f"{p:.3f}" for p in h.terms.values()), h.path] for h in hits]
-    return format_terminal_table(["all", *hits[0].terms, "path"], rows)
+def format_search_hits(hits: Sequence["Hit"], unwanted: Collection[str]) -> str:
+    """Format a table of images: probability of the query, probability of each term, and path.
+
+    The probability of an unwanted label is that of its absence, with the title ``!LABEL``.
+    """
+    names = list(hits[0].terms)
+    header = ["all", *(f"!{name}" if name in unwanted else name for name in names), "path"]
+    rows = [
+        [
+            _format_search_probability(hit.probability),
+            *(
+                _format_search_probability(1 - p if name in unwanted else p)
+                for name, p in hit.terms.items()
+            ),
+            hit.path,
+        ]
+        for hit in hits
+    ]
+    return format_terminal_table(header, rows)
+
+
+def _format_search_probability(probability: float) -> str:
+    """Return a probability with three decimals, or with two digits if it is smaller."""
+    return f"{probability:.3f}" if probability >= 0.0005 else f"{probability:.1e}"
 
 
 def format_sentence_search_hits(hits: Sequence["SentenceHit"]) -> str:
