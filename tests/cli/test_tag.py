@@ -76,6 +76,33 @@ def test_a_threshold_keeps_only_what_reaches_it(home, run):
     assert all(value >= 0.9 for value in values)
 
 
+@pytest.mark.parametrize(
+    ("options", "threshold"),
+    [
+        ("--threshold 0.9999999", "the threshold 1"),
+        ("--threshold 0.9999999 --out tags.csv", "the threshold 1"),
+        ("--precision 0.999", "its threshold"),
+        ("--sidecar xmp --out tags.csv --labels baker", "the threshold 0.5"),
+    ],
+)
+def test_a_run_without_a_shown_label_says_so_and_names_the_options(home, run, options, threshold):
+    done = run("tag", "images", "--model", "recognizer", *options.split())
+    assert done.code == 0
+    assert set(re.findall(": (.*)", done.out)) <= {"-"}
+    assert (
+        f"No label of any image reaches {threshold}, so none is shown. To show labels, give a "
+        "lower --threshold, or only --top-k K" in done.err
+    )
+    assert ("Written: 0 XMP sidecars" in done.err) is ("--sidecar" in options)
+
+
+@pytest.mark.parametrize("options", ["--top-k 1", "--out tags.csv --labels baker"])
+def test_labels_that_are_shown_or_only_written_need_no_line_on_the_threshold(home, run, options):
+    done = run("tag", "images", "--model", "recognizer", *options.split())
+    assert done.code == 0
+    assert "No label of any image" not in done.err
+
+
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
 def test_a_file_holds_all_labels_of_all_images(suffix, home, run):
     done = run("tag", "images", "--model", "recognizer", "--out", f"tags.{suffix}")
@@ -311,7 +338,7 @@ def test_without_calibration_five_scores_are_shown_and_it_is_said(home, run):
     tags = [image["tags"] for image in json.loads(done.out)]
     assert {len(found) for found in tags} == {5}
     assert {tag["probability"] for found in tags for tag in found} == {None}
-    assert "only rank labels, so the first 5 labels are printed" in done.err
+    assert "only rank labels, so the first 5 labels are shown" in done.err
 
 
 def test_an_untrained_name_is_one_note(home, run):
@@ -342,7 +369,7 @@ def test_a_method_without_labels_ranks_and_says_that_it_does_no_more(home, run):
     plain = run(*line, "--method", "zero_shot", "--set", "method.domain=centred")
     for done in (tiled, plain):
         assert done.code == 0
-        assert "only rank labels, so the first 2 labels are printed" in done.err
+        assert "only rank labels, so the first 2 labels are shown" in done.err
         assert {t["probability"] for p in json.loads(done.out) for t in p["tags"]} == {None}
     assert tiled.out != plain.out
 

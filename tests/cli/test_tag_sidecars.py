@@ -142,6 +142,10 @@ def test_raw_and_jpeg_of_one_name_are_refused_with_both_readings(album, run):
             ["--sidecar", "xmp", "--remove", "--out", "a.csv", "--top-k", "1"],
             "--remove predicts nothing, so it cannot be combined with --out, --top-k.",
         ),
+        (
+            ["--sidecar", "xmp", "--remove", "--calibrate-unlabelled"],
+            "it cannot be combined with --calibrate-unlabelled.",
+        ),
         (["--sidecar", "exif"], "'exif' is not 'xmp'"),
     ],
 )
@@ -149,6 +153,26 @@ def test_options_that_do_not_belong_together_are_a_usage_error(home, run, option
     done = run("tag", "nowhere", "--model", "recognizer", *options)
     assert (done.code, done.out) == (2, "")
     assert message in done.err
+
+
+def test_labels_of_a_model_without_calibration_are_no_keywords_unless_selected(
+    album, run, random_checkpoint
+):
+    next(album.glob("*.xmp")).unlink()
+    model = f"local-dir:{random_checkpoint}"
+    line = ["tag", "images", "--model", model, "--labels", "dog, car, cup", "--sidecar", "xmp"]
+    refused = run(*line, "--out", "tags.csv")
+    assert (refused.code, refused.out) == (1, "")
+    assert "--sidecar xmp without --top-k requires probabilities" in refused.err
+    assert "(--calibrate-unlabelled; the result is not verified)" in refused.err
+    assert "Tagging" not in refused.err
+    assert not subjects(album)
+    assert not Path("tags.csv").exists()
+    assert run(*line, "--top-k", "1").code == 0
+    assert [len(keywords) for keywords in subjects(album).values()] == [1] * 4
+    done = run(*line, "--calibrate-unlabelled", "--json")
+    shown = [{tag["label"] for tag in image["tags"]} for image in json.loads(done.out)]
+    assert list(subjects(album).values()) == [labels for labels in shown if labels]
 
 
 def test_an_interrupted_run_resumes_and_nothing_is_lost(album, run, monkeypatch):

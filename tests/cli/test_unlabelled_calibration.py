@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import pytest
 
@@ -63,6 +64,33 @@ def test_a_threshold_for_uncalibrated_scores_names_the_option(home, run, model):
     assert (done.code, done.out) == (1, "")
     assert "--threshold requires probabilities; the model is not calibrated." in done.err
     assert "(--calibrate-unlabelled; the result is not verified)" in done.err
+
+
+@pytest.mark.parametrize("command", ["tag", "index new", "calibrate"])
+def test_a_calibration_on_few_images_is_called_unreliable(home, run, random_checkpoint, command):
+    model = f"local-dir:{random_checkpoint}"
+    options = ("--model", model, "--calibrate-unlabelled")
+    line = {"calibrate": ("calibrate", model, "images", "--unlabelled")}.get(
+        command, (*command.split(), "images", *options)
+    )
+    for n_left, images in ((24, "24 images"), (1, "1 image")):
+        for image in sorted((home / "images").iterdir())[n_left:]:
+            image.unlink()
+        shutil.rmtree("new", ignore_errors=True)
+        done = run(*line, *LABELS)
+        assert done.code == 0
+        note = f"Note: The calibration without labels is computed from {images} only"
+        assert done.err.count(note) == 1
+        assert "Give 100 or more images together" in done.err
+
+
+def test_100_images_are_enough_for_a_calibration_without_a_note(home, run, model):
+    paths = sorted((home / "images").iterdir())
+    for row in range(100 - len(paths)):
+        shutil.copy(paths[row % len(paths)], home / "images" / f"copy-{row}.jpg")
+    done = run("tag", "images", *LABELS, *model, "--calibrate-unlabelled", "--out", "tags.csv")
+    assert "on pseudo-labels of 100 images" in done.err
+    assert "The calibration without labels" not in done.err
 
 
 @pytest.mark.parametrize(("n", "step"), [(1, 1), (500, 1), (501, 2), (1000, 2), (1200, 3)])

@@ -19,6 +19,20 @@ def test_names_come_from_words_a_file_or_standard_input(tmp_path, monkeypatch):
     assert read_label_names("-") == ["dog", "cat"]
 
 
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ('"salt, pepper", dog', ["salt, pepper", "dog"]),
+        ('dog ,\t"salt, pepper" \n "cup"\r\n', ["dog", "salt, pepper", "cup", ""]),
+        ('"a ""big"", red dog"', ['a "big", red dog']),
+        ('"Mona" Lisa, 5" nail, "dog', ['"Mona" Lisa', '5" nail', '"dog']),
+        (", dog,, cat", ["", "dog", "", "cat"]),
+    ],
+)
+def test_a_label_in_double_quotes_contains_commas(text, labels):
+    assert read_label_names(text) == labels
+
+
 def test_many_names_in_words_are_not_taken_for_a_file():
     assert len(read_label_names(", ".join(f"label {n}" for n in range(2000)))) == 2000
 
@@ -69,6 +83,10 @@ def test_aliases_are_taken_apart():
         (["", "  "], "Expected labels; got none"),
         (["dog", "", "cat", " Dog"], "'Dog' on line 1 and again on line 4"),
         (["sofa|couch", "Couch"], "'Couch' on line 1 and again on line 2"),
+        (
+            ["dog", "\u200fDog"],
+            r"got 'dog' on line 1 and '\\u200fDog' on line 2, where invisible marks",
+        ),
         (["sofa|sofa"], "'sofa' on line 1 and again on line 1"),
         (["sofa|Sofa"], "'Sofa' on line 1 and again on line 1"),
         (["dog", "x" * 300], "'x{40}…' on line 2 has 300 characters; at most 200"),

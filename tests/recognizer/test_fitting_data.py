@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -52,6 +54,28 @@ def test_unknown_targets_of_texts_stay_unknown(encoder):
 def test_texts_without_a_label_of_the_recognizer_are_refused(encoder):
     with pytest.raises(InputError, match=r"\(lion, sofa.*got 2 texts with the labels cow, sky"):
         encode_text_fitting_data(texts(("cow", "sky")), NAMES, ALIASES, encoder)
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        ([[1, np.nan], [np.nan, 1]], "All known targets of 2 training images are positive"),
+        ([[1, 0], [np.nan, np.nan]], "Only 1 training image has known targets"),
+        ([[1, np.nan], [0.4, 1]], None),
+    ],
+)
+def test_targets_that_separate_no_images_are_named_in_one_warning(tmp_path, targets, message):
+    source = LabelledFeatures(np.eye(2, 16), NAMES, np.array(targets))
+    labelled = LabelledImages(source.paths, source.names, source.targets, source.known)
+    vectors = load_encoder("features:16", normalize="unit")
+    with warnings.catch_warnings(record=True) as all_:
+        warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", ".* no positive image")
+        encode_fitting_data(
+            source, labelled, Linear(vectors, NAMES), vectors, FeatureCache(tmp_path)
+        )
+    messages = [str(warning.message) for warning in all_]
+    assert [text[: len(message or "")] for text in messages] == ([message] if message else [])
 
 
 def test_labels_without_a_positive_image_are_named_in_one_warning(tmp_path):

@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 
 from surelabel.config import load_run
+from surelabel.data import collection
 from surelabel.decisions import GUARANTEES, OPERATING_POINTS
 from surelabel.errors import ConfigError, NotFitted, UnknownName
 from surelabel.recognizer import Recognizer, guarantee, operating_point
-from surelabel.records import LabelledFeatures
+from surelabel.records import Images, LabelledFeatures
 
 NAMES = ["lion", "guitar"]
 
@@ -63,14 +64,57 @@ def test_a_cost_needs_probabilities_and_no_record():
 
 def test_a_cost_of_scores_without_probabilities_is_refused():
     bare = Recognizer.zero_shot("tiny-vit", NAMES, templates="a {} on a table")
-    with pytest.raises(NotFitted, match=r"require a validation record.* 20 or more"):
+    with pytest.raises(
+        NotFitted,
+        match=r"require a validation record; the recognizer is not calibrated\. Calibrate the "
+        r"recognizer \(`surelabel calibrate`\) on 20 or more annotated images.* not verified\.$",
+    ):
         operating_point(bare, "cost")
+
+
+@pytest.mark.parametrize(
+    ("make_recognizer", "reason"),
+    [
+        (
+            lambda: fitted(),
+            r"is not calibrated on images \(by its loss alone \(.*\)\)",
+        ),
+        (
+            lambda: fitted().calibrate(rows(15, seed=1)),
+            r"is calibrated \(\w+ on 15 labelled images\), but on fewer than 20 images",
+        ),
+        (
+            lambda: Recognizer.zero_shot("tiny-vit", NAMES),
+            r"is calibrated \(beta, .*\), but its labels are not those of the calibration images",
+        ),
+    ],
+)
+def test_the_reason_for_a_missing_validation_record_is_named(make_recognizer, reason):
+    recognizer = make_recognizer()
+    for select in (
+        lambda: operating_point(recognizer, "f1"),
+        lambda: guarantee(recognizer, "at_most_wrong"),
+    ):
+        with pytest.raises(NotFitted, match=rf"{reason}\. .* a fixed --threshold is possible\.$"):
+            select()
+
+
+def test_a_calibration_without_labels_on_few_images_is_named():
+    paths = collection("scenes-80", split="test").paths[:3]
+    recognizer = Recognizer.zero_shot("tiny-vit", NAMES, templates="a {} on a table")
+    recognizer.calibrate(Images(paths))
+    with pytest.raises(
+        NotFitted, match=r"pseudo-labels of 3 images without labels\), but on fewer"
+    ):
+        operating_point(recognizer, "f1")
+    with pytest.raises(NotFitted, match="was calibrated without labels"):
+        guarantee(recognizer, "at_most_wrong")
 
 
 @pytest.mark.parametrize("goal", sorted(OPERATING_POINTS.keys() - {"cost"}))
 def test_other_goals_need_images_and_say_that_some_without_labels_will_do(goal):
     with pytest.raises(
-        NotFitted, match=r"on 20 or more images, with labels or, .* \(--unlabelled\)"
+        NotFitted, match=r"20 or more images without labels are possible too \(--unlabelled\)"
     ):
         operating_point(Recognizer.zero_shot("tiny-vit", NAMES), goal)
 
@@ -78,7 +122,9 @@ def test_other_goals_need_images_and_say_that_some_without_labels_will_do(goal):
 def test_a_promise_ends_where_the_calibration_is_moved():
     moved = fitted().calibrate(rows(seed=1)).adapt_to_shift(rows(seed=3))
     for ask in (lambda: guarantee(moved, "at_most_wrong"), lambda: operating_point(moved, "f1")):
-        with pytest.raises(NotFitted, match="After an adaptation to label shift"):
+        with pytest.raises(
+            NotFitted, match="its adaptation to label shift has no validation record"
+        ):
             ask()
     assert operating_point(moved, "cost", miss_cost=1.0).values.tolist() == [0.5, 0.5]
 

@@ -3,6 +3,7 @@ import pytest
 from surelabel.data import collection
 from surelabel.recognizer import Recognizer
 from surelabel.records import Images, calibration_provenance
+from surelabel.records.calibration_description import calibration_image_count
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,22 @@ from surelabel.records import Images, calibration_provenance
 )
 def test_the_provenance_of_a_description(description, provenance):
     assert calibration_provenance(description) == provenance
+
+
+@pytest.mark.parametrize(
+    ("description", "n_images"),
+    [
+        ("platt on 24 labelled images (5-fold cross-validation)", 24),
+        ("platt on pseudo-labels of 9 images without labels", 9),
+        ("platt on 24 labelled images, adapted to 60 other images", 24),
+        ("beta without labels: from what parts of 24 pictures show", 24),  # 0.1.0
+        ("platt on 120 labelled pictures, moved to 60 others", 120),  # 0.1.0
+        ("beta, shared by all names, on 5,000 generated scenes of 80 words", None),
+        ("by its loss alone (spa)", None),
+    ],
+)
+def test_the_number_of_calibration_images_is_that_of_the_description(description, n_images):
+    assert calibration_image_count(description) == n_images
 
 
 def test_the_descriptions_that_recognizers_write_are_understood():

@@ -66,7 +66,8 @@ def labels_input_option(function: Command) -> Command:
         "names",
         metavar="LABELS|FILE|-",
         help='Labels to recognize: "dog, bicycle", a file with one label per line, or - for '
-        "standard input. [labels of the saved recognizer or dataset]",
+        "standard input. A label in double quotes can contain commas. [labels of the saved "
+        "recognizer or dataset]",
     )(function)
 
 

@@ -28,7 +28,12 @@ from surelabel.cli.tag_options import (
     parse_tag_options,
     selection_of_tag_options,
 )
-from surelabel.cli.tag_output import print_tag_summary, print_tags, write_tags
+from surelabel.cli.tag_output import (
+    print_no_shown_tag,
+    print_tag_summary,
+    print_tags,
+    write_tags,
+)
 from surelabel.cli.tag_sidecars import (
     DEFAULT_NAMING,
     check_sidecar_options,
@@ -98,7 +103,6 @@ def tag(
     method: str | None,
     settings: tuple[str, ...],
     template: str | None,
-    calibrate_unlabelled: bool,
     **values: Any,
 ) -> None:
     """Predict the labels of images, with probabilities.
@@ -131,7 +135,7 @@ def tag(
     )
     check_recognizer_of_tag_options(recognizer, options)
     fit_without_labels_on_input_options(terminal, recognizer, paths)
-    if calibrate_unlabelled:
+    if options.calibrate_unlabelled:
         text = calibrate_uncalibrated_without_labels(terminal, recognizer, paths)
         terminal.print_status(text)
     if options.uncertainty:
@@ -169,7 +173,7 @@ def write_tag_outputs(
         partial = open_partial_tags(stack, recognizer, paths, options) if options.out else None
         with terminal.progress("Tagging") as progress:
             blocks = counts.count_blocks(
-                predict_tag_blocks(recognizer, paths, partial, options, progress)
+                predict_tag_blocks(recognizer, paths, partial, options, progress), selection
             )
             if options.sidecar:
                 naming = options.sidecar_name or DEFAULT_NAMING
@@ -196,5 +200,7 @@ def write_tag_outputs(
     if options.gallery:
         write_tag_gallery(terminal, recognizer, gallery, options, selection)
     print_tag_summary(terminal, counts, seconds)
+    if terminal.as_json or options.shows_labels:
+        print_no_shown_tag(terminal, counts, selection)
     if options.sidecar:
         print_sidecar_changes(terminal, sidecar_changes)

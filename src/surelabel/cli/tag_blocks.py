@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from surelabel.cli.tag_options import TagOptions
+from surelabel.cli.tag_options import TagOptions, TagSelection
 from surelabel.errors import NoReadableImage
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class TagCounts:
         decode_seconds: Time spent decoding, in seconds, summed over the workers.
         model_seconds: Time spent in the encoder, in seconds.
         skipped: Images that could not be read, each with the reason.
+        has_shown_label: Whether a label of an image is shown.
     """
 
     n_images: int = 0
@@ -34,6 +35,7 @@ class TagCounts:
     decode_seconds: float = 0.0
     model_seconds: float = 0.0
     skipped: list["SkippedImage"] = field(default_factory=list)
+    has_shown_label: bool = False
 
     def add(self, block: "Predictions") -> None:
         """Add the counts of a block; a block without computing time was predicted earlier."""
@@ -47,10 +49,22 @@ class TagCounts:
             self.decode_seconds += block.encoding_stats.decode_seconds
             self.model_seconds += block.encoding_stats.model_seconds
 
-    def count_blocks(self, blocks: Iterable["Predictions"]) -> Iterator["Predictions"]:
-        """Add the counts of each block, and yield the block."""
+    def count_blocks(
+        self, blocks: Iterable["Predictions"], selection: TagSelection
+    ) -> Iterator["Predictions"]:
+        """Add the counts of each block, and yield the block.
+
+        Args:
+            blocks: Predictions of blocks of images.
+            selection: Selection of the labels that are shown.
+        """
+        from surelabel.recognizer import shown_label_mask
+
         for block in blocks:
             self.add(block)
+            if not self.has_shown_label:
+                mask = shown_label_mask(block, threshold=selection.threshold, top_k=selection.top_k)
+                self.has_shown_label = bool(mask.any())
             yield block
 
 

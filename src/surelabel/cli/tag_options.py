@@ -28,6 +28,7 @@ class TagOptions:
     """Values of the options of ``tag`` that select labels and outputs.
 
     Attributes:
+        calibrate_unlabelled: Whether a model without calibration is calibrated on the images.
         threshold: Minimum probability of a label, or None.
         top_k: Maximum number of labels per image, or None.
         operating_point: Name and value of the operating point or guarantee, or None.
@@ -43,6 +44,7 @@ class TagOptions:
         workers: Number of worker processes that decode images, or None for the default.
     """
 
+    calibrate_unlabelled: bool
     threshold: float | None
     top_k: int | None
     operating_point: tuple[str, Any] | None
@@ -62,6 +64,12 @@ class TagOptions:
         """Return whether an option selects the labels that are shown."""
         options = (self.threshold, self.top_k, self.operating_point)
         return any(option is not None for option in options)
+
+    @property
+    def shows_labels(self) -> bool:
+        """Return whether labels are shown without ``--json``; ``out`` alone has all labels."""
+        outputs = (self.sidecar, self.heat_maps, self.gallery)
+        return self.out is None or self.selects_labels or any(outputs)
 
 
 @dataclass(frozen=True)
@@ -114,6 +122,8 @@ def check_recognizer_of_tag_options(recognizer: "Recognizer", options: TagOption
     Raises:
         ConfigError: If heat maps are requested, and the recognizer cannot localize labels.
         InputError: If a label cannot be a keyword in a sidecar.
+        NotFitted: If sidecars are requested, the recognizer has no probabilities, and no option
+            selects labels.
     """
     from surelabel.data import check_xmp_labels
     from surelabel.recognizer import check_recognizer_can_localize
@@ -122,6 +132,15 @@ def check_recognizer_of_tag_options(recognizer: "Recognizer", options: TagOption
         check_recognizer_can_localize(recognizer)
     if options.sidecar:
         check_xmp_labels(recognizer.names)
+        has_probabilities = recognizer.calibrated_on is not None or options.calibrate_unlabelled
+        if not has_probabilities and not options.selects_labels:
+            raise NotFitted(
+                f"--sidecar {options.sidecar} without --top-k requires probabilities; the model is "
+                "not calibrated, so its scores only rank labels. Calibrate it on these images "
+                "without labels (--calibrate-unlabelled; the result is not verified) or on "
+                "annotated images (`surelabel calibrate`), or add --top-k K to write the K labels "
+                "with the highest scores."
+            )
 
 
 def selection_of_tag_options(
@@ -157,14 +176,10 @@ def selection_of_tag_options(
         )
     elif not options.selects_labels:
         threshold, top_k = (DEFAULT_THRESHOLD, None) if is_calibrated else (None, DEFAULT_TOP_K)
-    if (
-        threshold is None
-        and not is_calibrated
-        and (terminal.as_json or options.sidecar or not options.out)
-    ):
+    if threshold is None and not is_calibrated and (terminal.as_json or options.shows_labels):
         terminal.print_status(
             f"These scores are not calibrated and only rank labels, so the first {top_k} labels "
-            "are printed. Run `surelabel calibrate` to fit a calibrator on annotated images or, "
+            "are shown. Run `surelabel calibrate` to fit a calibrator on annotated images or, "
             "less reliably, add --calibrate-unlabelled to fit it on these images without labels."
         )
     return TagSelection(threshold, top_k)

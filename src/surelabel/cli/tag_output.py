@@ -111,6 +111,27 @@ def print_tag_summary(terminal: Terminal, counts: TagCounts, seconds: float) -> 
     print_tag_skipped_images(counts.skipped)
 
 
+def print_no_shown_tag(terminal: Terminal, counts: TagCounts, selection: TagSelection) -> None:
+    """Print a status line if no label of any image reaches the threshold.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        counts: Total counts of the run.
+        selection: Selection of the labels that are shown.
+    """
+    if counts.has_shown_label or selection.threshold is None:
+        return
+    threshold = (
+        f"the threshold {selection.threshold:g}"
+        if isinstance(selection.threshold, float)
+        else "its threshold"
+    )
+    terminal.print_status(
+        f"No label of any image reaches {threshold}, so none is shown. To show labels, give a "
+        "lower --threshold, or only --top-k K for the K most probable labels of each image."
+    )
+
+
 def print_tag_skipped_images(skipped: Sequence["SkippedImage"]) -> None:
     """Print a list of unreadable images on stderr, also if ``--quiet`` is given."""
     if skipped:

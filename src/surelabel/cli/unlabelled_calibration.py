@@ -1,5 +1,6 @@
 """Calibration without labels: the option of ``tag`` and ``index``, and the text of its result."""
 
+import warnings
 from collections.abc import Sequence
 from math import ceil
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ NOT_VERIFIED = (
     "Not verified: no labels were available. Run `surelabel evaluate` on an annotated dataset to "
     "measure the calibration error."
 )
+MIN_CALIBRATION_IMAGES = 100  # with fewer images, a note is printed
 MAX_CALIBRATION_IMAGES = 500  # of a command; parameters that labels share change little with more
 
 
@@ -34,6 +36,8 @@ def calibrate_without_labels(
 ) -> str:
     """Calibrate a recognizer on images without labels, and describe the calibration.
 
+    If there are fewer than 100 images, emit a warning.
+
     Args:
         terminal: Object that prints results, status lines and progress.
         recognizer: Recognizer, whose calibration is replaced.
@@ -45,6 +49,15 @@ def calibrate_without_labels(
     """
     from surelabel.records import Images
 
+    if len(paths) < MIN_CALIBRATION_IMAGES:
+        images = "1 image" if len(paths) == 1 else f"{len(paths)} images"
+        warnings.warn(
+            f"The calibration without labels is computed from {images} only, so the probabilities "
+            f"are unreliable. Give {MIN_CALIBRATION_IMAGES} or more images together, or calibrate "
+            "on annotated images.",
+            UserWarning,
+            stacklevel=2,
+        )
     with terminal.progress("Calibrating") as progress:
         recognizer.calibrate(Images(paths), progress=progress)
     return f"Calibrated: {recognizer.calibrated_on}.\n{NOT_VERIFIED}"

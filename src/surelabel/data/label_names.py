@@ -8,7 +8,12 @@ from pathlib import Path
 from surelabel.data.text_lists import read_text_list, read_text_list_from_stdin
 from surelabel.errors import InputError
 from surelabel.file_readers import check_regular_file
-from surelabel.label_aliases import LiteralLabel, split_label_aliases
+from surelabel.label_aliases import (
+    LiteralLabel,
+    comparable_spelling,
+    remove_direction_marks,
+    split_label_aliases,
+)
 
 NAME_LIMIT = 200  # characters of a label
 LIST_SUFFIXES = (".txt", ".csv", ".tsv", ".lst", ".list", ".names")  # of files with labels
@@ -16,6 +21,9 @@ LIST_SUFFIXES = (".txt", ".csv", ".tsv", ".lst", ".list", ".names")  # of files 
 _LABEL_FILE_REMEDY = (
     "Give a file with one label per line, - for standard input, or the labels themselves: "
     '"dog, bicycle". Write a single label that contains / into a file.'
+)
+_LABEL = re.compile(  # of a string, after the comma or line break before it
+    r'(?:\A|[,\n])(?:[^\S\n]*"((?:[^"\n]|"")+)"[^\S\n]*(?=[,\n]|\Z)|([^,\n]*))'
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
@@ -27,7 +35,8 @@ def read_label_names(source: str | Path) -> list[str]:
         source: Labels such as ``"dog, bicycle"``, the path of a file with one label per line,
             or ``-`` for standard input with one label per line. A string without commas is treated
             as a path if it contains / or ends with one of ``LIST_SUFFIXES``. The name of a file
-            that exists is always a path.
+            that exists is always a path. As in CSV, a label of a string can be in double quotes and
+            then contain commas; ``""`` in it is one quote.
 
     Returns:
         The labels without surrounding spaces. An empty line is returned as ``""``, so that label i
@@ -42,7 +51,8 @@ def read_label_names(source: str | Path) -> list[str]:
     if isinstance(source, Path) or _is_label_file_path(text):
         check_regular_file(text, remedy=_LABEL_FILE_REMEDY)
         return read_text_list(text)
-    return [name.strip() for name in re.split(r"[,\n]", text)]
+    labels = _LABEL.findall(text)
+    return [(quoted.replace('""', '"') or plain).strip() for quoted, plain in labels]
 
 
 def parse_label_names(names: Sequence[str]) -> tuple[list[str], dict[str, tuple[str, ...]]]:
@@ -58,8 +68,9 @@ def parse_label_names(names: Sequence[str]) -> tuple[list[str], dict[str, tuple[
 
     Raises:
         InputError: If ``names`` is a string or has no labels. If a label is repeated (ignoring
-            case), is longer than 200 characters, contains a control character, or has an empty
-            alias; the message contains the line number of the label.
+            case and marks of the writing direction), is longer than 200 characters, contains a
+            control character, or has an empty alias; the message contains the line number of the
+            label.
 
     Example:
         >>> parse_label_names(["sofa|couch", "dog"])
@@ -70,20 +81,17 @@ def parse_label_names(names: Sequence[str]) -> tuple[list[str], dict[str, tuple[
             f"names must be a list of labels; got the string {names!r}. Write [{names!r}]."
         )
     aliases: dict[str, tuple[str, ...]] = {}
-    line_of: dict[str, int] = {}
+    first_of: dict[str, tuple[str, int]] = {}
     for line, entry in enumerate(names, start=1):
         if not entry.strip():
             continue
         spellings = split_label_aliases(entry)
         for spelling in spellings:
             _check_label_name(spelling, line)
-            first_line = line_of.get(spelling.casefold())
-            if first_line is not None:
-                raise InputError(
-                    f"Labels must be unique, ignoring case; got {_shorten_label_name(spelling)} on "
-                    f"line {first_line} and again on line {line}. Remove one of the two lines."
-                )
-            line_of[spelling.casefold()] = line
+            key = comparable_spelling(spelling)
+            if key in first_of:
+                raise _repeated_label_error(*first_of[key], spelling, line)
+            first_of[key] = spelling, line
         name = LiteralLabel(spellings[0]) if "|" in spellings[0] else spellings[0]
         aliases[name] = spellings
     if not aliases:
@@ -122,6 +130,19 @@ def _check_label_name(name: str, line: int) -> None:
         raise InputError(
             f"The label {_shorten_label_name(name)} on line {line} {problem}. Correct that line."
         )
+
+
+def _repeated_label_error(first: str, first_line: int, second: str, line: int) -> InputError:
+    """Return the error for two labels that differ at most in case and direction marks."""
+    places = f"{_shorten_label_name(second)} on line {first_line} and again on line {line}"
+    if remove_direction_marks(first) != first or remove_direction_marks(second) != second:
+        places = (
+            f"{_shorten_label_name(first)} on line {first_line} and {_shorten_label_name(second)} "
+            f"on line {line}, where invisible marks of the writing direction are ignored"
+        )
+    return InputError(
+        f"Labels must be unique, ignoring case; got {places}. Remove one of the two labels."
+    )
 
 
 def _shorten_label_name(name: str) -> str:

@@ -16,6 +16,7 @@ from surelabel.recognizer.user_warnings import (
     warn_labels_without_positives,
     warn_labels_without_texts,
     warn_skipped_images,
+    warn_targets_without_contrast,
 )
 from surelabel.records import LabelledImages, LabelledTexts
 from surelabel.training import feature_batch_tensors
@@ -49,6 +50,7 @@ def encode_fitting_data(
         labelled.targets[encoded.rows], labelled.known[encoded.rows]
     )
     warn_labels_without_positives(labelled.names, targets, known)
+    warn_targets_without_contrast(targets, known)
     paths = [labelled.paths[row] for row in encoded.rows]
     return FittingData(paths, encoded.features, targets, known)
 

@@ -16,6 +16,7 @@ from surelabel.errors import NotFitted
 from surelabel.recognizer.calibrating import MIN_RECORD_IMAGES
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.records import calibration_provenance
+from surelabel.records.calibration_description import calibration_image_count
 from surelabel.tables import configure_table_entry
 
 
@@ -112,14 +113,32 @@ def _require_record_for_threshold_selection(recognizer: Recognizer) -> Validatio
     """
     record = validation_record_for_thresholds(recognizer)
     if record is None:
+        threshold = " Without a record, a fixed --threshold is possible."
         raise NotFitted(
-            "Operating points and guarantees require a validation record; the recognizer has no "
-            "validation record, for example because its labels were changed. Calibrate the "
-            f"recognizer (`surelabel calibrate`) on {MIN_RECORD_IMAGES} or more images, with "
-            "labels or, less reliably, without labels (--unlabelled). After an adaptation to label "
-            "shift, or with fewer images, only a fixed --threshold is possible."
+            "Operating points and guarantees require a validation record; "
+            f"{_reason_without_validation_record(recognizer)}. Calibrate the recognizer "
+            f"(`surelabel calibrate`) on {MIN_RECORD_IMAGES} or more annotated images. For an "
+            f"operating point, {MIN_RECORD_IMAGES} or more images without labels are possible too "
+            "(--unlabelled); the result is not verified."
+            f"{threshold if recognizer.calibrated_on else ''}"
         )
     return record
+
+
+def _reason_without_validation_record(recognizer: Recognizer) -> str:
+    """Return why a recognizer has no validation record, as a clause."""
+    description, calibration = recognizer.calibrated_on, recognizer.calibration
+    if description is None:
+        return "the recognizer is not calibrated"
+    if calibration is None:
+        return f"the recognizer is not calibrated on images ({description})"
+    calibrated = f"the recognizer is calibrated ({description}), but"
+    if calibration.shift:
+        return f"{calibrated} its adaptation to label shift has no validation record"
+    n_images = calibration_image_count(description)
+    if n_images is not None and n_images < MIN_RECORD_IMAGES:
+        return f"{calibrated} on fewer than {MIN_RECORD_IMAGES} images"
+    return f"{calibrated} its labels are not those of the calibration images"
 
 
 def _empty_record_for_threshold_selection(n_labels: int) -> ValidationRecord:

@@ -139,6 +139,27 @@ def warn_labels_without_positives(names: Sequence[str], targets: Tensor, known: 
         )
 
 
+def warn_targets_without_contrast(targets: Tensor, known: Tensor) -> None:
+    """Warn if only one training image has known targets, or if all known targets are positive.
+
+    Args:
+        targets: Targets in [0, 1] of n images, ``(n, c)``; at least 0.5 is positive.
+        known: True where the target is known, ``(n, c)``.
+    """
+    n_known = int(known.any(dim=1).sum())
+    if n_known == 1:
+        text = "Only 1 training image has known targets. Annotate more images."
+    elif n_known and bool((targets >= 0.5)[known].all()):
+        text = (
+            f"All known targets of {n_known} training images are positive, so the fit has no "
+            "negative image of any label. Annotate images without these labels, or, with XMP "
+            "sidecars, leave out --missing unknown."
+        )
+    else:
+        return
+    warnings.warn(text, stacklevel=4)
+
+
 def warn_labels_without_texts(names: Sequence[str], targets: Array) -> None:
     """Warn if no text mentions a label.
 

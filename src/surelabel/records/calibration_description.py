@@ -12,6 +12,19 @@ SHIFT_SUFFIX = ", adapted to "  # in the description of a calibration after a la
 SHIFT_SUFFIX_0_1_0 = ", moved to "
 _MODEL = re.compile(r"model\b")  # begins the description of log-odds by the model itself
 
+_IMAGE_COUNT = re.compile(r"\b(?:on|pseudo-labels of|parts of) (\d+) ")  # parts of: 0.1.0
+
+
+def calibration_image_count(description: str) -> int | None:
+    """Return the number of calibration images in a description, or None if it has no number.
+
+    Example:
+        >>> calibration_image_count("platt on pseudo-labels of 40 images without labels")
+        40
+    """
+    match = _IMAGE_COUNT.search(description)
+    return int(match[1]) if match else None
+
 
 def calibration_provenance(description: str | None) -> CalibrationProvenance | None:
     """Return what the probabilities of predictions or of an index were calibrated on.

@@ -36,7 +36,9 @@ from surelabel.evaluation import evaluate_unseen_classes
 from surelabel.methods import METHODS
 from surelabel.recognizer import Recognizer
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* have no positive image")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.* have no positive image", "ignore:Only 1 training image"
+)
 
 EACH, COSTS = deepcopy(plans.TABLES), dict(plans.COST_ROWS)  # before a fixture leaves some out
 ROWS = [(heading, title) for heading, rows in EACH.items() for title in rows]
