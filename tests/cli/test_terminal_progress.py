@@ -30,6 +30,14 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(capsys, monkeypatch)
     ]
 
 
+def test_items_that_take_more_than_a_second_have_a_time_each(capsys, monkeypatch):
+    clock = iter([0.0, 80.0])
+    monkeypatch.setattr(terminal_progress.time, "monotonic", lambda: next(clock))
+    with Terminal().progress("Fitting") as progress:
+        progress(2, 5)
+    assert capsys.readouterr().err.splitlines() == ["Fitting: 2 of 5, 40.0 s each, 120 s left"]
+
+
 def test_progress_of_another_pass_has_a_speed_of_its_own(capsys, monkeypatch):
     clock = iter([0.0, 50.0, 100.0, 110.0])
     monkeypatch.setattr(terminal_progress.time, "monotonic", lambda: next(clock))

@@ -91,3 +91,12 @@ def test_the_most_doubtful_queries_come_first_and_captions_are_escaped(scored, i
     position = int(np.flatnonzero(direction.queries == 3)[0])
     n_relevant = int(direction.is_top_item_relevant[position][:5].sum())
     assert after.count("✓ </i>matches the query") == n_relevant
+
+
+def test_the_grade_of_a_relevant_item_is_stated_if_there_are_grades(scored):
+    pairs, evaluation, _ = scored
+    assert "An item is relevant if it is an own item, or if its grade is 1 or more." in (
+        render_caption_retrieval(evaluation)
+    )
+    own = evaluate_pair_scores(np.eye(N), replace(pairs, relevance=None))
+    assert "its grade" not in render_caption_retrieval(own)

@@ -77,7 +77,7 @@ def terminal_progress_bar(task: str, bars: list[Any]) -> Iterator[Progress]:
 
         def show_progress(done: int, total: int) -> None:
             rate = speed.update(time.monotonic(), done)
-            text = "" if rate is None else f"{rate:.0f}/s"
+            text = "" if rate is None else _rate_text(rate)
             bar.update(task_id, completed=done, total=total, rate=text, refresh=True)
 
         try:
@@ -102,6 +102,12 @@ def terminal_progress_lines(task: str) -> Progress:
         rate = speed.update(now, done)
         if rate and now - last_line >= SECONDS and done < total:
             last_line, remaining = now, (total - done) / rate
-            click.echo(f"{task}: {done} of {total}, {rate:.0f}/s, {remaining:.0f} s left", err=True)
+            left = f"{remaining:.0f} s left"
+            click.echo(f"{task}: {done} of {total}, {_rate_text(rate)}, {left}", err=True)
 
     return show_progress
+
+
+def _rate_text(rate: float) -> str:
+    """Return a rate as items per second, or as seconds per item if it is below one."""
+    return f"{rate:.0f}/s" if rate >= 1 or rate <= 0 else f"{1 / rate:.1f} s each"

@@ -52,7 +52,7 @@ def check_uncertainty_is_available(
         )
     names = [name for name, entry in METHODS.items() if issubclass(entry, EstimatesUncertainty)]
     raise ConfigError(
-        f"{kind} needs a method that estimates uncertainty ({', '.join(names)}); "
+        f"{kind} needs a method that estimates the uncertainty of labels ({', '.join(names)}); "
         f"got {method_name}. Fit such a method, or use {BERNOULLI_VARIANCE}."
     )
 

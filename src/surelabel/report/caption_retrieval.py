@@ -48,9 +48,12 @@ LINE_STYLES = {
     "minus_score": (ORANGE, "--"),
     "minus_margin": (TEXT, ":"),
 }
-RELEVANCE_NOTE = (
-    "An item is relevant if it is an own caption or own image of the query, or if its graded "
-    "relevance reaches the threshold."
+OWN_NOTE = (
+    "An own item is an own caption or the own image of the query. Only metrics of all relevant "
+    "items count other items; errors at rank 1 and all figures count own items."
+)
+RELEVANT_NOTE = (
+    "An item is relevant if it is an own item, or if its grade is {threshold:g} or more."
 )
 BIN_NOTE = "ten bins with equal numbers of queries; an error is a first item that is no own item"
 
@@ -132,7 +135,10 @@ def plot_match_risk_coverage(evaluation: PairEvaluation) -> Plot:
 def render_caption_retrieval(evaluation: PairEvaluation) -> Markup:
     """Return the sentences and tables of the section as HTML."""
     lines = [markup_element("p", line) for line in describe_caption_retrieval(evaluation)]
-    note = markup_element("p", RELEVANCE_NOTE, class_="soft")
+    notes = [OWN_NOTE]
+    if evaluation.threshold is not None:
+        notes.append(RELEVANT_NOTE.format(threshold=evaluation.threshold))
+    note = markup_element("p", " ".join(notes), class_="soft")
     return join_markup(
         *lines,
         note,

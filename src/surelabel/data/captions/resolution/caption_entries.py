@@ -114,7 +114,7 @@ def check_captioned_images_exist(paths: Iterable[str]) -> None:
     if missing := [path for path in paths if is_missing_image(path)]:
         raise DataError(
             f"All images of the captions must exist; {len(missing)} do not, such as "
-            f"{missing[0]!r}. Correct the paths, or give another images_root (--images-root)."
+            f"{missing[0]!r}. Correct the paths, or give another images_root."
         )
 
 
