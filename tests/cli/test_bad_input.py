@@ -216,7 +216,7 @@ CASES = {
     "a truncated index": (truncated_index, "logits-.*npy"),
     "an index of another recognizer": (
         ["index", "index", "images", "--model", "tiny-vit"],
-        "contains predictions of the recognizer .*; got the recognizer",
+        "contains predictions of .* 4 labels .*; got .*--model .*recognizer and the labels of",
     ),
     "an unknown model": (
         ["tag", "images", "--labels", "lion", "--model", "tiny-vitt"],

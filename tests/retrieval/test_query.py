@@ -123,6 +123,13 @@ def test_marks_of_the_writing_direction_are_part_of_a_label_that_is_ambiguous_wi
         query_to_columns(parse("dog"), names)
 
 
+def test_a_label_is_found_in_another_case_if_only_one_matches():
+    assert query_to_columns(parse("DOG & !fork"), ["Fork", "dog"]) == [(1, 1), (0, -1)]
+    assert query_to_columns(parse("Polish"), ["polish", "Polish"]) == [(1, 1)]
+    with pytest.raises(UnknownName, match="'POLISH' is not in the index"):
+        query_to_columns(parse("POLISH"), ["polish", "Polish"])
+
+
 def test_labels_with_commas_are_quoted_in_the_list_of_labels():
     with pytest.raises(UnknownName, match=r"There are 2 labels, such as 'salt, pepper', dog\."):
         query_to_columns(parse("x"), ["salt, pepper", "dog"])

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from surelabel.errors import DataError, InputError, NoReadableImage
+from surelabel.label_aliases import list_labels
 from surelabel.progress import Progress
 from surelabel.recognizer.index_calibration import (
     check_index_calibration,
@@ -195,10 +196,14 @@ def _check_indexing_recognizer(index: Index, recognizer: Recognizer) -> None:
         InputError: If the fingerprints of index and recognizer differ.
     """
     if index.model != recognizer.fingerprint:
+        recorded = index.recognizer
+        options = f"--model {recorded.model} and the labels" if recorded else "--model and --labels"
         raise InputError(
-            f"The index {index.folder} contains predictions of the recognizer {index.model}; got "
-            f"the recognizer {recognizer.fingerprint}. Give the --model and --labels of the index, "
-            "or choose a new folder."
+            f"The index {index.folder} contains predictions of the recognizer {index.model} for "
+            f"{len(index.names)} labels ({list_labels(index.names[:5])}); got the recognizer "
+            f"{recognizer.fingerprint} for {len(recognizer.names)} labels "
+            f"({list_labels(recognizer.names[:5])}). Give {options} of the index, or choose a new "
+            "folder."
         )
 
 

@@ -19,7 +19,7 @@ from difflib import get_close_matches
 from unicodedata import normalize
 
 from surelabel.errors import InputError, UnknownName
-from surelabel.label_aliases import list_labels, remove_direction_marks
+from surelabel.label_aliases import comparable_spelling, list_labels
 
 MAX_QUERY_LENGTH = 10_000  # characters; limits the parsing time of untrusted queries
 _TOKEN = re.compile(r'\s+|(?P<sign>[&!])|"(?P<quoted>(?:[^"]|"")*+)"|(?P<word>[^\s&!"]+)')
@@ -106,7 +106,7 @@ def query_to_columns(query: Query, names: Sequence[str]) -> list[tuple[int, int]
     """Convert the labels of a query to column numbers with signs.
 
     A label of the query is searched in ``names`` without changes, then after Unicode normalization
-    (NFC), then without marks of the writing direction if only one name matches.
+    (NFC), then ignoring case and marks of the writing direction if only one name matches.
 
     Args:
         query: Query to convert.
@@ -126,7 +126,7 @@ def query_to_columns(query: Query, names: Sequence[str]) -> list[tuple[int, int]
     columns = {normalize("NFC", name): column for column, name in enumerate(names)}
     columns |= {name: column for column, name in enumerate(names)}
     signed = [(term, 1) for term in query.wanted] + [(term, -1) for term in query.unwanted]
-    plain_columns = _columns_without_direction_marks(names)
+    plain_columns = _columns_of_unique_spellings(names)
     literals = [
         (_find_query_column(term, columns, plain_columns, names), sign) for term, sign in signed
     ]
@@ -138,15 +138,15 @@ def query_to_columns(query: Query, names: Sequence[str]) -> list[tuple[int, int]
     return literals
 
 
-def _columns_without_direction_marks(names: Sequence[str]) -> dict[str, int]:
-    """Return the column of each name that is unique without marks of the writing direction."""
-    plain_names = [_remove_marks_and_normalize(name) for name in names]
+def _columns_of_unique_spellings(names: Sequence[str]) -> dict[str, int]:
+    """Return the column of each name that is unique without case and direction marks."""
+    plain_names = [_comparable_query_label(name) for name in names]
     counts = Counter(plain_names)
     return {name: column for column, name in enumerate(plain_names) if counts[name] == 1}
 
 
-def _remove_marks_and_normalize(name: str) -> str:
-    return normalize("NFC", remove_direction_marks(name))
+def _comparable_query_label(name: str) -> str:
+    return normalize("NFC", comparable_spelling(name))
 
 
 def _find_query_column(
@@ -155,7 +155,7 @@ def _find_query_column(
     """Return the column of a label, or raise UnknownName with similar names."""
     column = columns.get(term, columns.get(normalize("NFC", term)))
     if column is None:
-        column = plain_columns.get(_remove_marks_and_normalize(term))
+        column = plain_columns.get(_comparable_query_label(term))
     if column is None:
         similar_names = get_close_matches(term[:300], names, n=3, cutoff=0.5)
         hint = f" Did you mean {' or '.join(map(repr, similar_names))}?" if similar_names else ""

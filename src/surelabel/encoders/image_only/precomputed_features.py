@@ -154,8 +154,9 @@ class PrecomputedFeatures(BaseImageOnlyEncoder):
 
     def _no_images_error(self) -> ConfigError:
         return ConfigError(
-            f"{self.name} needs precomputed features of width {self.width}; got images. Use "
-            "LabelledFeatures, or the encoder that computed the features."
+            f"{self.name} needs precomputed features of width {self.width}; got files. In Python, "
+            "give an array (n, d) to Recognizer.predict, or use the encoder that computed the "
+            "features."
         )
 
 
