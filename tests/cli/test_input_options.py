@@ -32,7 +32,7 @@ def test_a_caption_file_is_read_with_its_images_root(tmp_path):
     )
     pairs = load_pairs_from_input_options(str(tmp_path / "x.json"), str(tmp_path / "images"))
     assert (pairs.captions, pairs.image_ids, pairs.caption_ids) == (["a lion"], [4], [9])
-    with pytest.raises(DataError, match=r"1 do not, such as '.*a\.jpg'.*--images-root"):
+    with pytest.raises(DataError, match=r"1 do not, such as '.*a\.jpg'.*another images_root"):
         load_pairs_from_input_options(str(tmp_path / "x.json"))
 
 

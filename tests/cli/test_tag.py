@@ -248,7 +248,7 @@ def test_an_uncertainty_that_the_method_does_not_estimate_is_refused_at_once(hom
     line = ["tag", "images", "--model", "recognizer", "--out", "tags.csv", "--uncertainty"]
     refused = run(*line, "match_variance")
     assert (refused.code, refused.out) == (1, "")
-    assert "match_variance needs a method that estimates uncertainty" in refused.err
+    assert "match_variance needs a method that estimates the uncertainty of labels" in refused.err
     assert not list(home.glob("*.partial"))
     assert run(*line, "entropy").code == 2
 

@@ -142,14 +142,15 @@ def test_a_saved_family_is_loaded_with_the_same_vectors(encoder, original, pixel
 
 
 def test_every_architecture_of_open_clip_is_in_one_family(results):
-    for architecture in open_clip.list_models():
+    published = {n for n in open_clip.list_models() if not n.endswith("-for-tests")}
+    for architecture in published:
         families = [n for n, pattern in MEMBERS.items() if re.fullmatch(pattern, architecture)]
         assert len(families) + (architecture in DERIVED) == 1, architecture
     rows = results["families"].values()
     full = [row["full"]["architecture"] for row in rows if row["full"]]
     tested = {*full, *(row["architecture"] for row in rows)}
     untested = {name for row in rows for name in row["untested"]} | {*results["derived"]}
-    assert tested | untested == {*open_clip.list_models()}
+    assert tested | untested == published
     assert results["open_clip"] == open_clip.__version__
 
 
