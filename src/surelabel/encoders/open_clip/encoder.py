@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from open_clip.hf_model import HFTextEncoder
 from open_clip.modified_resnet import ModifiedResNet
 from open_clip.tokenizer import SimpleTokenizer
@@ -27,7 +26,7 @@ from surelabel.encoders.loading.finetuned_weights import (
 from surelabel.encoders.loading.licenses import write_encoder_model_card
 from surelabel.encoders.loading.weights_fingerprint import weights_fingerprint
 from surelabel.encoders.open_clip.hugging_face_texts import TEXT_CONFIG_FILE
-from surelabel.encoders.prompts.templates import check_prompt_templates
+from surelabel.encoders.prompts.templates import encode_labels_with_templates
 from surelabel.encoders.towers.context_prompts import ContextPromptTextEncoder
 from surelabel.encoders.towers.deep_text_prompts import DeepPromptTextEncoder
 from surelabel.encoders.towers.ladder_features import ladder_features
@@ -258,10 +257,7 @@ class OpenClipEncoder:
         Raises:
             ConfigError: If a template does not contain exactly one ``{}``.
         """
-        check_prompt_templates(tuple(templates))
-        sentences = [template.replace("{}", name) for name in names for template in templates]
-        vectors = self.encode_sentences(sentences).unflatten(0, (len(names), len(templates)))
-        return F.normalize(vectors.mean(dim=1), dim=-1)
+        return encode_labels_with_templates(self.encode_sentences, names, templates)
 
     @torch.no_grad()
     def encode_sentences(self, sentences: Sequence[str]) -> Tensor:

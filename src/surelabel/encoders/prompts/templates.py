@@ -1,9 +1,11 @@
 """Prompt templates: sentences in which ``{}`` is replaced by the label."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import torch.nn.functional as F
 from open_clip.zero_shot_metadata import OPENAI_IMAGENET_TEMPLATES
+from torch import Tensor
 
 from surelabel.errors import ConfigError, DataError
 from surelabel.file_readers import read_text
@@ -71,3 +73,24 @@ def _read_prompt_templates(path: Path) -> tuple[str, ...]:
     if not templates:
         raise DataError(f"{path} must contain one template per line; the file is empty.")
     return templates
+
+
+def encode_labels_with_templates(
+    encode_sentences: Callable[[Sequence[str]], Tensor],
+    names: Sequence[str],
+    templates: Sequence[str],
+) -> Tensor:
+    """Return one unit vector for each of ``c`` labels, ``(c, d)``: the mean over the templates.
+
+    Args:
+        encode_sentences: Function that returns one unit vector for each of s sentences, ``(s, d)``.
+        names: The labels to encode.
+        templates: Prompt templates, each with one ``{}``.
+
+    Raises:
+        ConfigError: If a template does not contain exactly one ``{}``.
+    """
+    check_prompt_templates(tuple(templates))
+    sentences = [template.replace("{}", name) for name in names for template in templates]
+    vectors = encode_sentences(sentences).unflatten(0, (len(names), len(templates)))
+    return F.normalize(vectors.mean(dim=1), dim=-1)

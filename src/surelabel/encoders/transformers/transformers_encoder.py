@@ -27,7 +27,7 @@ from surelabel.encoders.loading.licenses import (
 )
 from surelabel.encoders.loading.weights_fingerprint import weights_fingerprint
 from surelabel.encoders.open_clip.hugging_face_texts import check_hugging_face_tokenizer_folder
-from surelabel.encoders.prompts.templates import check_prompt_templates
+from surelabel.encoders.prompts.templates import encode_labels_with_templates
 from surelabel.encoders.transformers.image_processor import (
     PROCESSOR_FILES,
     image_processor_settings,
@@ -184,10 +184,7 @@ class TransformersEncoder(BaseImageOnlyEncoder):
         Raises:
             ConfigError: If a template does not contain exactly one ``{}``.
         """
-        check_prompt_templates(tuple(templates))
-        sentences = [template.replace("{}", name) for name in names for template in templates]
-        vectors = self.encode_sentences(sentences).unflatten(0, (len(names), len(templates)))
-        return F.normalize(vectors.mean(dim=1), dim=-1)
+        return encode_labels_with_templates(self.encode_sentences, names, templates)
 
     @torch.no_grad()
     def encode_sentences(self, sentences: Sequence[str]) -> Tensor:
