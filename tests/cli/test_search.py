@@ -15,6 +15,11 @@ def test_a_search_shows_the_probability_of_all_and_of_each_term(home, run):
     assert abs(whole - lion * no_rocket) < 2e-3
 
 
+def test_an_unwanted_label_in_another_case_is_shown_as_unwanted(home, run):
+    header = run("search", "index", "LION & !ROCKET", "-k", "3").out.splitlines()[0]
+    assert header.split() == ["all", "lion", "!rocket", "path"]
+
+
 def test_a_search_as_json_is_sorted(home, run):
     hits = json.loads(run("search", "index", "lion", "-k", "100", "--json").out)
     assert len(hits) == 24
@@ -157,6 +162,6 @@ def test_a_gallery_of_a_search_by_sentence_has_similarities(indexed, run):
 
 def test_the_table_has_the_probability_of_each_term_also_if_it_is_small():
     hits = [Hit("a.jpg", 0.000383, {"lion": 0.00042, "rocket": 0.088})]
-    lines = format_search_hits(hits, ("rocket",)).splitlines()
+    lines = format_search_hits(hits, 1).splitlines()
     assert lines[0].split() == ["all", "lion", "!rocket", "path"]
     assert lines[1].split() == ["3.8e-04", "4.2e-04", "0.912", "a.jpg"]

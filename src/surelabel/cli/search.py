@@ -1,7 +1,7 @@
 """``surelabel search``: search an index by labels or by a sentence."""
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -204,26 +204,30 @@ def print_search_hits(
         notes: Sentences on the result.
     """
     value = [{"path": h.path, "probability": h.probability, "terms": h.terms} for h in hits]
-    table = [format_search_hits(hits, query.unwanted)] if hits else []
+    table = [format_search_hits(hits, len(query.wanted))] if hits else []
     terminal.print_result(value, "\n".join([*table, *notes]))
     if terminal.as_json:
         for note in notes:
             terminal.print_status(note)
 
 
-def format_search_hits(hits: Sequence["Hit"], unwanted: Collection[str]) -> str:
+def format_search_hits(hits: Sequence["Hit"], n_wanted: int) -> str:
     """Format a table of images: probability of the query, probability of each term, and path.
 
     The probability of an unwanted label is that of its absence, with the title ``!LABEL``.
+
+    Args:
+        hits: At least one image; its terms are the wanted labels before the unwanted ones.
+        n_wanted: Number of wanted labels of the query.
     """
     names = list(hits[0].terms)
-    header = ["all", *(f"!{name}" if name in unwanted else name for name in names), "path"]
+    header = ["all", *names[:n_wanted], *(f"!{name}" for name in names[n_wanted:]), "path"]
     rows = [
         [
             _format_search_probability(hit.probability),
             *(
-                _format_search_probability(1 - p if name in unwanted else p)
-                for name, p in hit.terms.items()
+                _format_search_probability(p if number < n_wanted else 1 - p)
+                for number, p in enumerate(hit.terms.values())
             ),
             hit.path,
         ]
