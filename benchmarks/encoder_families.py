@@ -15,6 +15,7 @@ import re
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -91,6 +92,21 @@ def full_size_result(name: str) -> dict[str, object]:
     return {"architecture": architecture, "size": round(size, 2), "features": features}
 
 
+def pretrained_tag_counts(families: dict[str, dict[str, bool]]) -> dict[str, int]:
+    """Return the number of pretrained tags of open_clip for each kind of patches.
+
+    Args:
+        families: Features that work with the small checkpoint of each family.
+    """
+    counts: Counter[str] = Counter()
+    for architecture, _ in open_clip.list_pretrained():
+        names = [n for n, pattern in MEMBERS.items() if re.fullmatch(pattern, architecture)]
+        features = families[(names or DERIVED[architecture])[0]]
+        kinds = [k for k in ("self-aware patches", "plain patches") if features[k]]
+        counts[kinds[0] if kinds else "no patches"] += 1
+    return dict(counts)
+
+
 def untested_architectures(name: str) -> list[str]:
     """Return the architectures of a family of which no model was tested."""
     tested = {FAMILIES[name].architecture, FULL_SIZE.get(name, ("",))[0]}
@@ -117,6 +133,7 @@ def main(kind: str, *names: str) -> None:
                 }
                 for name, family in FAMILIES.items()
             },
+            "pretrained_tags": pretrained_tag_counts(small),
             "derived": {name: [*families] for name, families in DERIVED.items()},
         }
         RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")

@@ -87,8 +87,8 @@ FAMILIES = {
     "OpenAI CLIP, ResNet": Family(
         "RN50", vision={"layers": [1, 1, 1, 1], "width": 8, "head_width": 32}, side=64
     ),
-    "SigLIP": Family("ViT-B-16-SigLIP", VIT_TRUNK, "t5"),
-    "SigLIP 2": Family("ViT-B-16-SigLIP2", VIT_TRUNK, "gemma"),
+    "SigLIP": Family("ViT-B-16-SigLIP", VIT_TRUNK, "t5", embed_dim=WIDTH),
+    "SigLIP 2": Family("ViT-B-16-SigLIP2", VIT_TRUNK, "gemma", embed_dim=WIDTH),
     "PE-Core, B to bigG": Family("PE-Core-B-16", {**VIT_TRUNK, "attn_pool_num_heads": 2}),
     "PE-Core, T and S": Family("PE-Core-S-16-384", {**VIT_TRUNK, "attn_pool_num_heads": 2}),
     "MobileCLIP2, S": Family(
@@ -462,6 +462,12 @@ def _encode_larger_images(encoder, pixels):
     larger.encode_images(F.interpolate(pixels[:1], scale_factor=2))
 
 
+def _encode_self_aware_patches(encoder, pixels):
+    if "self_aware" not in encoder.patch_kinds:
+        raise ConfigError(f"{encoder.name} has no attention values. Use plain patches.")
+    encoder.encode_self_aware_patches(pixels)
+
+
 def _run_ladder(encoder, pixels):
     features = encoder.encode_ladder_features(pixels, first_block=0, depth=1)
     list(encoder.last_blocks(1).run_blocks(features.layers[-2]))
@@ -476,7 +482,8 @@ def _run_trainable_blocks(encoder, pixels):
 IMAGE_FEATURES = {  # name of the column in docs/models.md: what is computed
     "image vectors": lambda encoder, pixels: encoder.encode_images(pixels),
     "plain patches": lambda encoder, pixels: encoder.encode_patches(pixels),
-    "self-aware patches": lambda encoder, pixels: encoder.encode_patches_with_attention(pixels),
+    "self-aware patches": _encode_self_aware_patches,
+    "patch attention": lambda encoder, pixels: encoder.encode_patches_with_attention(pixels),
     "trunk tokens": lambda encoder, pixels: encoder.encode_trunk_tokens(pixels),
     "ladder": _run_ladder,
     "fine-tuning": lambda encoder, pixels: encoder.trainable_network()(pixels),

@@ -3,16 +3,24 @@
 import json
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import open_clip
 import pytest
 import torch
 import torch.nn.functional as F
 from open_clip.tokenizer import SimpleTokenizer
+from PIL import Image
 
+from surelabel import Recognizer
+from surelabel.config import Choice, Run
 from surelabel.encoders import load_encoder
 from surelabel.encoders.interface import ENCODER_METHODS
+from surelabel.errors import ConfigError
+from surelabel.features.feature_packing import pack_features, unpack_features
+from surelabel.methods import METHODS
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -20,6 +28,7 @@ from family_encoders import (
     DERIVED,
     FAMILIES,
     FEATURES,
+    LABELS,
     MEMBERS,
     TEMPLATES,
     clip_tokenizer,
@@ -139,6 +148,92 @@ def test_a_saved_family_is_loaded_with_the_same_vectors(encoder, original, pixel
     counts = [e.count_cut_tokens(["dog", "dog " * 200]) for e in (encoder, original)]
     assert counts[0] == counts[1]
     assert (counts[0][0], counts[0][1] > 100) == (0, True)
+
+
+def test_dense_features_of_a_saved_family_are_the_same(encoder, original, pixels):
+    for kind in ("patches", "self_aware", "attentive"):
+        seen, expected = (
+            getattr(e, ENCODER_METHODS[kind])(pixels[:1]) for e in (encoder, original)
+        )
+        assert torch.equal(seen.patches, expected.patches)
+        assert seen.grid[0] * seen.grid[1] == seen.patches.shape[1]
+        torch.testing.assert_close(seen.patches.norm(dim=-1), torch.ones(1, seen.patches.shape[1]))
+    torch.testing.assert_close(seen.attention.sum(dim=-1), torch.ones(1, seen.patches.shape[1]))
+
+
+@pytest.mark.parametrize("kind", ["patches", "self_aware"])
+def test_an_object_is_localized_by_its_vector_in_another_image(encoder, pixels, kind):
+    larger = encoder.with_image_size(2 * pixels.shape[-1])
+    encode, side = getattr(larger, ENCODER_METHODS[kind]), larger.input_side
+    empty = encode(torch.zeros(1, 3, side, side))
+    across, n_patches = empty.grid[1], empty.patches.shape[1]
+    width = side // across
+    planted = range(2, n_patches, n_patches // 5)
+    batch = torch.zeros(1 + len(planted), 3, side, side)
+    thing = 3 * torch.randn(3, width, width, generator=torch.Generator().manual_seed(0))
+    for image, patch in zip(batch, [across + 1, *planted], strict=True):
+        top, left = patch // across * width, patch % across * width
+        image[:, top : top + width, left : left + width] = thing
+    changes = encode(batch).patches - empty.patches  # caused by the object
+    strongest = (changes[1:] @ changes[0, across + 1]).argmax(dim=1).tolist()
+    assert sum(a == b for a, b in zip(strongest, planted, strict=True)) >= len(planted) - 1
+
+
+def test_a_recognizer_with_dense_regions_is_saved_with_a_family(
+    encoder, family, tmp_path, monkeypatch
+):
+    if family not in ("SigLIP 2", "ConvNeXt"):  # with and without attention layers
+        return
+    monkeypatch.setattr("surelabel.encoders.open_clip.checkpoints.SimpleTokenizer", clip_tokenizer)
+    run = Run(
+        encoder=Choice(encoder.name),
+        method=Choice("dense_regions", {"windows": 1, "background": "none"}),
+    )
+    recognizer = Recognizer(run, ["dog", "cat", "bird"])
+    random = np.random.default_rng(0)
+    images = [Image.fromarray(random.integers(0, 256, (40, 50, 3), dtype=np.uint8))] * 2
+    scores = recognizer.predict(images).scores
+    recognizer.save(tmp_path / "saved")
+    again = Recognizer.load(tmp_path / "saved")
+    assert np.array_equal(again.predict(images).scores, scores)
+    assert np.isfinite(scores).all()
+
+
+def test_recover_match_scores_images_with_the_ladder_of_a_family(encoder, pixels):
+    if not encoder.supports("ladder"):
+        with pytest.raises(ConfigError, match="Running single blocks needs a ViT"):
+            METHODS["recover_match"](encoder, LABELS)
+        return
+    method = METHODS["recover_match"](encoder, LABELS, depth=1).eval()
+    features = encoder.encode_ladder_features(pixels, first_block=0, depth=1)
+    packed = pack_features("ladder/0/1", features)
+    unpacked = unpack_features("ladder/0/1", packed, encoder.width)
+    with torch.no_grad():
+        scores, after = method(features), method(unpacked)
+    assert scores.shape == (2, len(LABELS))
+    assert scores.isfinite().all()
+    torch.testing.assert_close(after, scores, atol=0.02, rtol=0)  # rounding to fp16
+    last = encoder.last_blocks(1)
+    *_, (_, tokens) = last.run_blocks(features.layers[-2])
+    pooled = F.normalize(last.pool(tokens), dim=-1)
+    torch.testing.assert_close(pooled, encoder.encode_images(pixels).pooled, atol=1e-5, rtol=0)
+
+
+def test_visual_prompts_are_refused_with_rotary_and_relative_positions(encoder, family):
+    if family in ("PE-Core, B to bigG", "ViT of timm, relative positions"):
+        with pytest.raises(ConfigError, match=r"rotary position .* Use method\.visual_prompts=0"):
+            METHODS["recover_match"](encoder, LABELS, depth=1, visual_prompts=2)
+
+
+def test_every_pretrained_tag_has_patches(results):
+    counts = Counter()
+    for architecture, _ in open_clip.list_pretrained():
+        names = [n for n, pattern in MEMBERS.items() if re.fullmatch(pattern, architecture)]
+        features = results["families"][(names or DERIVED[architecture])[0]]["small"]
+        kinds = [k for k in ("self-aware patches", "plain patches") if features[k]]
+        counts[kinds[0] if kinds else "no patches"] += 1
+    assert results["pretrained_tags"] == counts
+    assert sum(counts.values()) == 196
 
 
 def test_every_architecture_of_open_clip_is_in_one_family(results):

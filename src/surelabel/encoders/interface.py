@@ -57,8 +57,9 @@ class Encoder(Protocol):
             size if neither side becomes shorter than ``input_side``.
         crop_mode: Crop mode of the preprocessing: ``squash`` (resize both sides), ``center``
             (center crop) or ``border`` (padding).
-        patch_kinds: Supported kinds of patch features, from ``self_aware`` and ``patches``. The
-            first kind is the recommended one.
+        patch_kinds: Different kinds of patch features, from ``self_aware`` and ``patches``. The
+            first kind is the recommended one. If only ``patches`` is there, self-aware patches are
+            also plain patches.
         trunk_width: Number of values ``w`` of each trunk token. Trunk tokens are the outputs of
             the image tower before pooling.
     """
@@ -107,7 +108,8 @@ class Encoder(Protocol):
     def encode_self_aware_patches(self, pixels: Tensor) -> Features:
         """Return unit vectors of images, ``pooled``, and of patches, ``patches``.
 
-        The patch vectors are computed with value-to-value attention in the last layer.
+        The patch vectors are computed with value-to-value attention in the last layer. If the image
+        tower has no such layer, they are plain patch vectors.
         """
 
     def encode_patches_with_attention(self, pixels: Tensor) -> Features:

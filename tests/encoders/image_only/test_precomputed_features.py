@@ -20,7 +20,7 @@ def test_it_is_a_width_and_nothing_else(tmp_path):
 
 def test_images_and_texts_are_refused_in_one_sentence_each():
     stand_in = load_encoder("features:3")
-    images = "features:3 needs precomputed features of width 3; got files. In Python"
+    images = "features:3 needs precomputed features of width 3; got image files. Give an .npz file"
     for call in (
         lambda: stand_in.preprocess(None),
         lambda: stand_in.encode_images(torch.zeros(1, 3, 8, 8)),

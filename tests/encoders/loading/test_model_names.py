@@ -10,7 +10,7 @@ from surelabel.errors import ConfigError, DataError, UnknownName
 def test_an_unknown_name_is_answered_with_the_nearest():
     with pytest.raises(UnknownName, match=r"'tiny-vti' is not an encoder. Nearest: tiny-vit"):
         load_encoder("tiny-vti")
-    with pytest.raises(UnknownName, match=r"Nearest: .*ViT-B-16"):
+    with pytest.raises(UnknownName, match=r"Did you mean ViT-B-16/openai\?"):
         load_encoder("ViT-B16/openai")
     with pytest.raises(UnknownName, match=r"got 'ViT-B-16'.* Available weights: openai"):
         load_encoder("ViT-B-16")
@@ -55,3 +55,9 @@ def test_a_saved_timm_network_has_a_name_of_timm(tmp_path, name):
     (tmp_path / "surelabel_encoder.json").write_text(json.dumps({"timm": name, "settings": {}}))
     with pytest.raises(UnknownName, match=f"has no network {name!r}"):
         load_encoder(f"local-dir:{tmp_path}")
+
+
+@pytest.mark.parametrize("name", ["vit-b-16/opanai", "vit-b-16/openai", "ViTB16/OpenAI"])
+def test_a_misspelt_name_with_weights_is_suggested_as_a_whole(name):
+    with pytest.raises(UnknownName, match=r"Did you mean ViT-B-16/openai\?"):
+        load_encoder(name)

@@ -113,11 +113,13 @@ def test_images_may_be_decoded_down_to_the_input_size(small):
     ("vision", "parts"),
     [
         (VIT, ("self_aware", "patches")),
-        ({**VIT, "layers": 1}, ("patches",)),
-        ({"timm_model_name": "test_vit", "image_size": 160}, ("patches",)),
+        ({**VIT, "layers": 1}, ("self_aware", "patches")),
+        ({**VIT, "block_type": "custom"}, ("patches",)),
+        ({"timm_model_name": "test_vit", "image_size": 160}, ("self_aware", "patches")),
         ({"timm_model_name": "test_convnext", "timm_pool": "", "image_size": 64}, ("patches",)),
         ({"timm_model_name": "test_byobnet", "timm_pool": "rot_attn", "image_size": 160}, ()),
-        ({**VIT, "attentional_pool": True, "attn_pooler_heads": 4}, ()),
+        ({**VIT, "attentional_pool": True, "attn_pooler_heads": 4}, ("self_aware", "patches")),
+        ({**VIT, "attentional_pool": "cascade", "attn_pooler_heads": 4}, ()),
     ],
 )
 def test_the_supported_kinds_of_patches_are_listed_and_computed(vision, parts):

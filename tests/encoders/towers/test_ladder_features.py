@@ -4,7 +4,8 @@ import torch.nn.functional as F
 from open_clip.model import CLIP
 
 from surelabel.encoders.towers.ladder_features import ladder_features
-from surelabel.encoders.towers.patch_features import self_aware_features_of_block
+from surelabel.encoders.towers.patch_features import self_aware_output_of_block
+from surelabel.encoders.towers.vit_towers import OpenClipVit
 from surelabel.errors import ConfigError
 
 TEXT = {"context_length": 8, "vocab_size": 20, "width": 16, "heads": 2, "layers": 1}
@@ -50,7 +51,9 @@ def test_it_keeps_what_enters_the_last_blocks_and_adds_up_attention_below_them(f
     expected = torch.zeros(2, 16, 32, dtype=torch.float64)
     for number in range(first, 6 - depth):
         block = visual.transformer.resblocks[number]
-        expected = expected + self_aware_features_of_block(block, layers[number])[:, 1:]
+        expected = (
+            expected + self_aware_output_of_block(OpenClipVit(visual), block, layers[number])[:, 1:]
+        )
     torch.testing.assert_close(seen.self_aware_sum, expected, atol=1e-12, rtol=0)
     assert bool(seen.self_aware_sum.any()) == (first < 6 - depth)
 

@@ -11,7 +11,8 @@ from open_clip.transformer import QuickGELU, ResidualAttentionBlock
 
 from surelabel.encoders.towers.ladder_features import ladder_features
 from surelabel.encoders.towers.last_blocks import LastBlocks
-from surelabel.encoders.towers.patch_features import self_aware_features_of_block
+from surelabel.encoders.towers.patch_features import self_aware_output_of_block
+from surelabel.encoders.towers.vit_towers import OpenClipVit
 from surelabel.errors import ConfigError, InputError
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/recover_match_towers.json").read_text())
@@ -73,7 +74,10 @@ def test_each_step_gives_self_aware_attention_and_tokens_of_its_block():
     assert len(found) == 2
     for block, (attended, after) in zip(visual.transformer.resblocks[-2:], found, strict=True):
         torch.testing.assert_close(
-            attended, self_aware_features_of_block(block, seen), atol=1e-12, rtol=0
+            attended,
+            self_aware_output_of_block(OpenClipVit(visual), block, seen),
+            atol=1e-12,
+            rtol=0,
         )
         seen = block(seen)
         torch.testing.assert_close(after, seen, atol=1e-12, rtol=0)
@@ -85,7 +89,10 @@ def test_prompts_stand_behind_the_tokens_within_a_block_and_are_dropped_after_it
     for number, (attended, after) in enumerate(LastBlocks(visual, 2).run_blocks(seen, prompts)):
         block = visual.transformer.resblocks[2 + number]
         torch.testing.assert_close(
-            attended, self_aware_features_of_block(block, seen), atol=1e-12, rtol=0
+            attended,
+            self_aware_output_of_block(OpenClipVit(visual), block, seen),
+            atol=1e-12,
+            rtol=0,
         )
         rows = [by_hand(block, torch.cat([row, prompts[number]]))[:17] for row in seen]
         seen = torch.stack(rows)
@@ -155,13 +162,13 @@ def test_its_weights_are_in_no_state_and_a_copy_is_itself():
 
 
 def test_values_attend_to_values_as_in_the_released_code():
-    found = GOLDEN["self_aware"]
+    found, visual = GOLDEN["self_aware"], tower(**VIT)
     block = ResidualAttentionBlock(8, 2).double()
     block.ln_1 = torch.nn.Identity()
     block.attn.load_state_dict({k: numbers(v) for k, v in found["weights"].items()})
     seen = numbers(found["tokens"])
     for given, expected in ((seen, "attended"), (seen[:, :4], "without_prompts")):
-        got = self_aware_features_of_block(block, given)
+        got = self_aware_output_of_block(OpenClipVit(visual), block, given)
         torch.testing.assert_close(got, numbers(found[expected]), atol=1e-6, rtol=0)
 
 
@@ -197,12 +204,21 @@ def test_a_number_of_blocks_that_the_tower_does_not_have_is_refused(depth):
         LastBlocks(tower(**VIT), depth)
 
 
-def test_a_tower_without_plain_blocks_is_refused():
-    pooled = VIT | {"attentional_pool": True, "attn_pooler_heads": 4}
+def test_a_tower_without_standard_attention_blocks_is_refused():
     custom = VIT | {"block_type": "custom"}
-    for vision, kind in ((RESNET, "ModifiedResNet"), (pooled, "Vision"), (custom, "Vision")):
-        with pytest.raises(ConfigError, match=rf"plain ViT .*; got {kind}.*\. Use tiny-vit"):
+    for vision, kind in ((RESNET, "ModifiedResNet"), (custom, "Vision")):
+        with pytest.raises(ConfigError, match=rf"a ViT with .*; got {kind}.*\. Use tiny-vit"):
             LastBlocks(tower(**vision), 1)
+
+
+@pytest.mark.parametrize("pooling", [{"pool_type": "avg"}, {"attentional_pool": True}])
+def test_a_tower_that_pools_its_patches_has_the_residual_in_place_of_the_sum(pooling):
+    visual = tower(**VIT, **pooling, attn_pooler_heads=4)
+    features = ladder_features(visual, pixels(), first_block=0, depth=2)
+    assert torch.equal(features.self_aware_sum, features.layers[-3][:, 1:])
+    *_, (_, last) = LastBlocks(visual, 2).run_blocks(features.layers[-3])
+    expected = visual(pixels())
+    torch.testing.assert_close(LastBlocks(visual, 2).pool(last), expected, atol=1e-12, rtol=0)
 
 
 def test_prompts_and_tokens_of_another_shape_are_refused():

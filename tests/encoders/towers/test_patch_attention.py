@@ -3,7 +3,7 @@ import torch
 from open_clip.model import CLIP
 
 from surelabel.encoders.towers.patch_attention import patch_attention_features
-from surelabel.encoders.towers.patch_features import self_aware_patch_features
+from surelabel.encoders.towers.patch_features import plain_patch_features, self_aware_patch_features
 from surelabel.errors import ConfigError
 
 TEXT = {"context_length": 8, "vocab_size": 20, "width": 16, "heads": 2, "layers": 1}
@@ -87,11 +87,22 @@ def test_all_else_is_as_without_attention_and_rows_sum_to_one(vision):
     torch.testing.assert_close(seen.attention.sum(-1), torch.ones(seen.attention.shape[:2]))
 
 
-def test_a_tower_without_such_patches_says_so():
-    timm = tower(timm_model_name="test_vit", timm_pool="avg", image_size=160)
-    with pytest.raises(ConfigError, match="Use plain patches"):
-        patch_attention_features(timm, images(160))
-    with pytest.raises(ConfigError, match="learned queries"):
-        patch_attention_features(
-            tower(**VIT, attentional_pool=True, attn_pooler_heads=4), images(32)
-        )
+def test_patches_without_attention_are_weighted_by_their_similarity():
+    visual = tower(timm_model_name="test_convnext", timm_pool="", timm_proj="linear", image_size=96)
+    seen, plain = (
+        patch_attention_features(visual, images(96)),
+        plain_patch_features(visual, images(96)),
+    )
+    torch.testing.assert_close(seen.patches, plain.patches)
+    image = plain.patches[0] - plain.patches[0].mean(dim=0)
+    for row, vector in zip(seen.attention[0], image, strict=True):
+        cosines = torch.stack([vector @ v / (vector.norm() * v.norm()) for v in image])
+        torch.testing.assert_close(row, (10 * cosines).softmax(dim=0), atol=1e-5, rtol=0)
+
+
+def test_a_tower_without_patches_says_so():
+    rotated = tower(
+        timm_model_name="test_byobnet", timm_pool="rot_attn", timm_proj="", image_size=160
+    )
+    with pytest.raises(ConfigError, match="no patch vectors"):
+        patch_attention_features(rotated, images(160))

@@ -177,17 +177,25 @@ def test_the_mean_of_the_places_of_a_mean_pooled_trunk_is_its_pooled_vector():
     )
 
 
+def test_a_patch_is_pooled_alone_by_learned_queries():
+    visual, pixels = tower(**VIT, attentional_pool=True, attn_pooler_heads=4), images(32)
+    tokens = visual.transformer(visual._embeds(pixels))[:, 1:]
+    alone = [visual._pool(tokens[:, i : i + 1])[0] @ visual.proj for i in range(16)]
+    seen = plain_patch_features(visual, pixels)
+    expected = F.normalize(torch.stack(alone, dim=1), dim=-1)
+    torch.testing.assert_close(seen.patches, expected, atol=1e-5, rtol=0)
+    torch.testing.assert_close(seen.pooled, F.normalize(visual(pixels), dim=-1), atol=1e-5, rtol=0)
+
+
 def test_a_tower_without_patches_in_the_joint_space_says_so():
-    learnt_queries = tower(**VIT, attentional_pool=True, attn_pooler_heads=4)
-    for dense in (plain_patch_features, self_aware_patch_features):
-        with pytest.raises(ConfigError, match="learned queries"):
-            dense(learnt_queries, images(32))
     rotated = tower(
         timm_model_name="test_byobnet", timm_pool="rot_attn", timm_proj="", image_size=160
     )
-    with pytest.raises(ConfigError, match="no patch vectors"):
-        plain_patch_features(rotated, images(160))
-    with pytest.raises(ConfigError, match="Use plain patches"):
-        self_aware_patch_features(rotated, images(160))
-    with pytest.raises(ConfigError, match="got Linear"):
-        plain_patch_features(torch.nn.Linear(2, 2), images(32))
+    for dense in (plain_patch_features, self_aware_patch_features):
+        with pytest.raises(ConfigError, match="no patch vectors"):
+            dense(rotated, images(160))
+        with pytest.raises(ConfigError, match="got Linear"):
+            dense(torch.nn.Linear(2, 2), images(32))
+        two_poolings = tower(**VIT, attentional_pool="cascade", attn_pooler_heads=4)
+        with pytest.raises(ConfigError, match=r"learned queries once; got .*\. Use a"):
+            dense(two_poolings, images(32))

@@ -87,14 +87,22 @@ def test_a_tower_without_tokens_says_so():
         ConfigError, match=r"a feature map or a grid of patch tokens; Linear has neither"
     ):
         trunk_features(torch.nn.Linear(2, 2), images(32))
+
+
+def test_a_feature_map_with_channels_last_has_the_tokens_of_its_positions():
     encoder = load_encoder("timm:test_mambaout", pretrained=False)
-    with pytest.raises(ConfigError, match=r"MambaOut has neither\. Use a ViT"):
-        encoder.trunk_width  # noqa: B018
-    assert not encoder.supports("trunk")
+    pixels = torch.randn(2, 3, *encoder.preprocess_cfg["size"])
+    last = encoder.model.forward_features(pixels)
+    seen = encoder.encode_trunk_tokens(pixels)
+    assert last.shape == (2, *seen.grid, encoder.trunk_width)
+    torch.testing.assert_close(seen.layers[-1], last.flatten(1, 2))
 
 
 @pytest.mark.parametrize("width", [24, 32])  # equal to the dimension of the joint space or not
-def test_a_tower_that_pools_with_learned_queries_has_no_trunk_tokens(width):
+def test_tokens_of_a_tower_that_pools_with_learned_queries_are_pooled_alone(width):
     visual = tower(**{**VIT, "width": width, "attentional_pool": True, "attn_pooler_heads": 2})
-    with pytest.raises(ConfigError, match=r"got a ViT that pools with learned queries.* Use a"):
-        trunk_features(visual, images(32))
+    seen = trunk_features(visual, images(32))
+    outputs = visual.transformer(visual._embeds(images(32)))
+    alone = visual._pool(outputs[:, 3:4])[0] @ visual.proj
+    torch.testing.assert_close(seen.layers[-1][:, 2], alone)
+    torch.testing.assert_close(seen.pooled, F.normalize(visual(images(32)), dim=-1))

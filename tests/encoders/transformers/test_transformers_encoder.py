@@ -1,3 +1,4 @@
+import copy
 import importlib.util
 import json
 import pickle
@@ -15,8 +16,11 @@ from PIL import Image
 from safetensors.torch import load_file, save_file
 
 from surelabel import Recognizer
+from surelabel.config import Choice, Run
 from surelabel.encoders import load_encoder
+from surelabel.encoders.transformers.patches import resize_patch_features
 from surelabel.errors import ConfigError, DataError, InputError, MissingPart, SurelabelError
+from surelabel.records import Features, Images
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -125,27 +129,120 @@ def test_a_label_is_the_mean_over_its_templates(encoder):
     assert encoder.count_cut_tokens(["dog", "a dog " * 20])[1] > 10
 
 
-def test_patches_are_in_the_joint_space_or_refused(encoder, reference, pixels, kind):
-    if kind == "SigLIP 2 NaFlex":
-        assert encoder.patch_kinds == ()
-        with pytest.raises(ConfigError, match=r"no patch vectors, because the patch grids .* Use"):
-            encoder.encode_patches(pixels)
-        return
+def outputs_of_tower(model, encoder, pixels):
+    """Return the output tokens of the image tower, and the size of the patch grid of each image."""
+    if pixels.shape[-2:] == (32, 32):
+        return model.vision_model(pixel_values=pixels).last_hidden_state, torch.tensor([[4, 4]])
+    inputs = encoder.preprocess.unpack(pixels)
+    return model.vision_model(**inputs._asdict()).last_hidden_state, inputs.spatial_shapes
+
+
+def project_token(model, kind, token):
+    """Return unit vectors of outputs ``(n, w)`` of the tower, each pooled alone."""
+    if kind.startswith("SigLIP"):
+        token = model.vision_model.head(token[:, None])
+    elif kind != "TIPSv2":
+        token = model.visual_projection(model.vision_model.post_layernorm(token))
+    return F.normalize(token, dim=-1)
+
+
+@torch.no_grad()
+def test_patches_are_in_the_joint_space(encoder, reference, pixels, kind):
     features = encoder.encode_patches(pixels)
-    assert (features.grid, encoder.patch_kinds) == ((4, 4), ("patches",))
+    assert features.grid == (4, 4)
     assert features.patches.shape == (4, 16, encoder.width)
-    torch.testing.assert_close(features.pooled, encoder.encode_images(pixels).pooled)
-    tokens = reference.vision_model(pixel_values=pixels).last_hidden_state
-    third = {
-        "SigLIP": lambda: reference.vision_model.head(tokens[:, 3:4]),
-        "SigLIP 2": lambda: reference.vision_model.head(tokens[:, 3:4]),
-        "TIPSv2": lambda: tokens[:, 2 + 3],  # after two class tokens
-    }.get(
-        kind,
-        lambda: reference.visual_projection(reference.vision_model.post_layernorm(tokens[:, 4])),
-    )()
-    expected = F.normalize(third, dim=-1)
-    torch.testing.assert_close(features.patches[:, 3], expected, atol=1e-5, rtol=0)
+    pooled = encoder.encode_images(pixels).pooled
+    torch.testing.assert_close(features.pooled, pooled, atol=1e-5, rtol=0)
+    n_prefix = {"CLIP": 1, "MetaCLIP 2": 1, "TIPSv2": 2}.get(kind, 0)
+    square = pixels[2:3]  # its patch grid has 4 by 4 patches
+    tokens, _ = outputs_of_tower(reference, encoder, square)
+    expected = project_token(reference, kind, tokens[:, n_prefix + 3])
+    torch.testing.assert_close(features.patches[2:3, 3], expected, atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
+def test_self_aware_patches_have_values_as_queries_and_keys(encoder, reference, pixels, kind):
+    changed, square, added = copy.deepcopy(reference), pixels[2:3], []
+    encoder_blocks = changed.vision_model.encoder
+    block = (encoder_blocks.layer if kind == "TIPSv2" else encoder_blocks.layers)[-1]
+    attention = block.attention if kind == "TIPSv2" else block.self_attn
+    attention.q_proj = attention.k_proj = attention.v_proj
+    attention.register_forward_hook(lambda _, inputs, output: added.append(output[0]))
+    tokens, _ = outputs_of_tower(changed, encoder, square)
+    is_class_pooled = kind in ("CLIP", "MetaCLIP 2")
+    tokens = added[0] if is_class_pooled else tokens
+    n_prefix = {"CLIP": 1, "MetaCLIP 2": 1, "TIPSv2": 2}.get(kind, 0)
+    expected = project_token(changed, kind, tokens[:, n_prefix + 5])
+    features = encoder.encode_patches_with_attention(pixels)
+    torch.testing.assert_close(features.patches[2:3, 5], expected, atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        encoder.encode_self_aware_patches(pixels).patches, features.patches, atol=1e-5, rtol=0
+    )
+    assert features.attention.shape == (4, 16, 16)
+    torch.testing.assert_close(features.attention.sum(dim=-1), torch.ones(4, 16))
+    best_kind = "patches" if kind == "TIPSv2" else "self_aware"
+    assert (encoder.patch_kinds[0], len(encoder.patch_kinds)) == (best_kind, 2)
+
+
+def test_images_with_other_patch_grids_do_not_change_the_patches_of_an_image(encoder, pixels):
+    features = encoder.encode_patches_with_attention(pixels)
+    for row in range(len(pixels)):
+        alone = encoder.encode_patches_with_attention(pixels[row : row + 1])
+        for name in ("pooled", "patches", "attention"):
+            seen, expected = getattr(features, name)[row], getattr(alone, name)[0]
+            torch.testing.assert_close(seen, expected, atol=1e-5, rtol=0)
+
+
+def test_a_grid_is_resized_by_bilinear_interpolation():
+    generator = torch.Generator().manual_seed(0)
+    patches = torch.randn(2, 6, 5, generator=generator)
+    attention = torch.rand(2, 6, 6, generator=generator)
+    resized = resize_patch_features(
+        Features(torch.zeros(2, 5), patches, (2, 3), attention=attention), (4, 4)
+    )
+    maps = F.interpolate(patches.transpose(1, 2).unflatten(2, (2, 3)), size=(4, 4), mode="bilinear")
+    expected = F.normalize(maps.flatten(2).transpose(1, 2), dim=-1)
+    torch.testing.assert_close(resized.patches, expected)
+    torch.testing.assert_close(resized.attention.sum(dim=-1), torch.ones(2, 16))
+    columns = F.interpolate(attention[:, :1].unflatten(2, (2, 3)), size=(4, 4), mode="bilinear")
+    expected = columns.flatten(1) / columns.flatten(1).sum(dim=1, keepdim=True)
+    torch.testing.assert_close(resized.attention[:, 0], expected)
+
+
+def test_a_larger_image_has_more_patches(encoder, pixels, kind):
+    assert encoder.with_image_size(encoder.input_side) is encoder
+    larger = encoder.with_image_size(64)
+    assert larger is encoder.with_image_size(64)
+    assert larger.fingerprint != encoder.fingerprint
+    enlarged = torch.stack([larger.preprocess(image) for image in images()])
+    features = larger.encode_patches_with_attention(enlarged)
+    assert features.grid == (8, 8)
+    assert features.attention.shape == (4, 64, 64)
+    pooled = larger.encode_images(enlarged).pooled
+    torch.testing.assert_close(features.pooled, pooled, atol=1e-5, rtol=0)
+    assert not torch.allclose(pooled, encoder.encode_images(pixels).pooled, atol=1e-4)
+    with pytest.raises(ConfigError, match=r"multiple of 8 pixels .* got 60\. .* multiple is 64"):
+        encoder.with_image_size(60)
+
+
+@pytest.mark.filterwarnings("ignore:.*no selected patch:UserWarning")
+def test_dense_methods_run_with_a_model_of_transformers(folder, kind, tmp_path):
+    if kind not in ("CLIP", "SigLIP 2 NaFlex"):
+        return
+    files = [tmp_path / f"{index}.png" for index in range(4)]
+    for image, file in zip(images(), files, strict=True):
+        image.save(file)
+    encoder = Choice(f"transformers:{folder}")
+    for name, settings in (("dense_regions", {"windows": 1}), ("region_statistics", {})):
+        method = Choice(name, {"background": "none", **settings})
+        recognizer = Recognizer(Run(encoder=encoder, method=method), ["dog", "cat", "bird"])
+        if name == "region_statistics":
+            recognizer.fit(Images(files))
+        scores = recognizer.predict(Images(files)).scores
+        assert scores.shape == (4, 3)
+        assert np.isfinite(scores).all()
+        paths, maps = recognizer.localize(Images(files))
+        assert (len(paths), *maps.shape[:2]) == (4, 4, 3)
 
 
 def test_a_saved_encoder_is_loaded_without_a_network(encoder, pixels, tmp_path, monkeypatch):
@@ -183,14 +280,12 @@ def test_a_trained_network_becomes_a_frozen_encoder(encoder, pixels):
 
 def test_other_features_are_refused_with_an_alternative(encoder, pixels):
     refused = [
-        lambda: encoder.encode_self_aware_patches(pixels),
         lambda: encoder.encode_trunk_tokens(pixels),
         lambda: encoder.encode_ladder_features(pixels, first_block=0, depth=1),
         lambda: encoder.trainable_last_blocks(1),
         lambda: encoder.encode_sentence_tokens(SENTENCES),
         lambda: encoder.context_prompt_text_encoder(LABELS, length=2),
         lambda: encoder.deep_prompt_text_encoder(LABELS, TEMPLATES, depth=1),
-        lambda: encoder.with_image_size(2048),
     ]
     for call in refused:
         with pytest.raises(ConfigError, match=r"(Use|or use) .*(open_clip|tiny-vit|default size)"):

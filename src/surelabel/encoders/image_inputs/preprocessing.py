@@ -90,6 +90,10 @@ class ImagePreprocessor:
         # Image.crop raises an error if Pillow's global limit of pixels is exceeded
         return image.transform(size, Image.Transform.EXTENT, edges)
 
+    def with_size(self, size: int) -> "ImagePreprocessor":
+        """Return the preprocessing for images of ``size`` by ``size`` pixels."""
+        return ImagePreprocessor({**self.settings, "size": [size, size]})
+
     @property
     def input_side(self) -> int:
         """Return the larger side of the preprocessed images, in pixels."""

@@ -154,9 +154,9 @@ class PrecomputedFeatures(BaseImageOnlyEncoder):
 
     def _no_images_error(self) -> ConfigError:
         return ConfigError(
-            f"{self.name} needs precomputed features of width {self.width}; got files. In Python, "
-            "give an array (n, d) to Recognizer.predict, or use the encoder that computed the "
-            "features."
+            f"{self.name} needs precomputed features of width {self.width}; got image files. Give "
+            "an .npz file with the array features (in Python an array (n, d)), or use a recognizer "
+            "with the encoder that computed the features."
         )
 
 

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from surelabel.arrays import Array
+from surelabel.counts import format_count
 from surelabel.errors import ConfigError, InputError
 
 NORMALIZATIONS = ("auto", "standardize", "unit", "none")
@@ -66,7 +67,7 @@ class VectorNormalization:
         if self.deviation is None:
             return "scaled to unit length" if self.kind == "unit" else "not normalized"
         n_constant = int((self.deviation == 0).sum())
-        constant = f", {n_constant:,} of {len(self.deviation):,} columns constant"
+        constant = f", {n_constant:,} of {format_count(len(self.deviation), 'column')} constant"
         return (
             f"standardized by the statistics of {self.n_vectors:,} training vectors"
             f"{constant if n_constant else ''}"

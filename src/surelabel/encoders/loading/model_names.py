@@ -7,6 +7,7 @@ from typing import Any
 
 import open_clip
 import torch
+from open_clip.pretrained import list_pretrained_tags_by_model
 
 from surelabel.encoders.embedded.embedded_encoders import ENCODERS, load_saved_embedded_encoder
 from surelabel.encoders.image_only.onnx_encoder import load_saved_onnx_encoder, onnx_encoder
@@ -136,10 +137,15 @@ def _unknown_model_name_message(name: str) -> str:
     hint = open_clip_name_hint(name)
     if hint:
         return f"{name!r} is not the name of an encoder in this package. {hint}".rstrip()
-    architecture = name.partition("/")[0]
-    known = [*ENCODERS, *open_clip.list_models()]
-    nearest = get_close_matches(architecture, known, n=3, cutoff=0.4)
+    architecture, slash, tag = name.partition("/")
+    known = {model.lower(): model for model in (*ENCODERS, *open_clip.list_models())}
+    matches = get_close_matches(architecture.lower(), known, n=3, cutoff=0.4)
+    nearest = [known[match] for match in matches]
     hint = f" Nearest: {', '.join(nearest)}." if nearest else ""
+    if slash and nearest:
+        tags = list_pretrained_tags_by_model(nearest[0])
+        similar_tags = get_close_matches(tag.lower(), tags, n=1)
+        hint = f" Did you mean {nearest[0]}/{similar_tags[0]}?" if similar_tags else hint
     return (
         f"{architecture!r} is not an encoder.{hint} Use {', '.join(ENCODERS)}, "
         "ARCHITECTURE/PRETRAINED of open_clip (such as ViT-B-16/openai), hf-hub:OWNER/NAME, "

@@ -32,7 +32,11 @@ from surelabel.encoders.towers.deep_text_prompts import DeepPromptTextEncoder
 from surelabel.encoders.towers.ladder_features import ladder_features
 from surelabel.encoders.towers.last_blocks import LastBlocks
 from surelabel.encoders.towers.patch_attention import patch_attention_features
-from surelabel.encoders.towers.patch_features import plain_patch_features, self_aware_patch_features
+from surelabel.encoders.towers.patch_features import (
+    has_self_aware_patches,
+    plain_patch_features,
+    self_aware_patch_features,
+)
 from surelabel.encoders.towers.position_embeddings import model_with_resized_position_embeddings
 from surelabel.encoders.towers.sentence_tokens import (
     sentence_block_tokens,
@@ -154,10 +158,11 @@ class OpenClipEncoder:
         """Return unit vectors of images, ``pooled``, and of patches, ``patches``.
 
         The patch vectors are computed with value-to-value attention in the last layer, as defined
-        in :func:`self_aware_patch_features`.
+        in :func:`self_aware_patch_features`. Without known attention layers, they are plain patch
+        vectors.
 
         Raises:
-            ConfigError: If the image tower does not support self-aware attention.
+            ConfigError: If the image tower does not support patch vectors.
         """
         return self_aware_patch_features(self.model.visual, self._check_pixels(pixels))
 
@@ -168,7 +173,7 @@ class OpenClipEncoder:
         The attention weights are defined in :func:`patch_attention_features`.
 
         Raises:
-            ConfigError: If the image tower does not support self-aware attention.
+            ConfigError: If the image tower does not support patch vectors.
         """
         return patch_attention_features(self.model.visual, self._check_pixels(pixels))
 
@@ -199,8 +204,8 @@ class OpenClipEncoder:
             :func:`ladder_features`.
 
         Raises:
-            ConfigError: If the image tower is not a plain ViT, or if ``depth`` or ``first_block``
-                is out of range.
+            ConfigError: If the image tower is not a ViT with known attention layers, or if
+                ``depth`` or ``first_block`` is out of range.
         """
         pixels = self._check_pixels(pixels)
         return ladder_features(self.model.visual, pixels, first_block=first_block, depth=depth)
@@ -209,7 +214,8 @@ class OpenClipEncoder:
         """Return the last ``depth`` blocks of the image tower, frozen.
 
         Raises:
-            ConfigError: If the image tower is not a plain ViT, or has fewer than ``depth`` blocks.
+            ConfigError: If the image tower is not a ViT with known attention layers, or has fewer
+                than ``depth`` blocks.
         """
         return LastBlocks(self.model.visual, depth)
 
@@ -406,9 +412,15 @@ class OpenClipEncoder:
     def patch_kinds(self) -> tuple[str, ...]:
         """Return the supported kinds of patch features, from ``self_aware`` and ``patches``.
 
-        The first kind is the recommended one. Each kind is tested by encoding one blank image.
+        The first kind is the recommended one. If the tower has no attention layers with known
+        values, ``encode_self_aware_patches`` returns plain patches, and ``self_aware`` is left out.
+        Plain patches are tested by encoding one blank image.
         """
-        return tuple(kind for kind in ("self_aware", "patches") if self.supports(kind))
+        if not self.supports("patches"):
+            return ()
+        return (
+            ("self_aware", "patches") if has_self_aware_patches(self.model.visual) else ("patches",)
+        )
 
     @property
     def trunk_width(self) -> int:

@@ -8,9 +8,10 @@ from torch import Tensor
 from surelabel.encoders.towers.last_blocks import (
     check_last_block_count,
     check_vit_block_index,
-    plain_vit_blocks,
+    ladder_vit_tower,
+    tokens_with_class_token,
 )
-from surelabel.encoders.towers.patch_features import self_aware_features_of_block
+from surelabel.encoders.towers.patch_features import self_aware_output_of_block
 from surelabel.records import Features
 
 
@@ -20,7 +21,9 @@ def ladder_features(visual: Any, pixels: Tensor, *, first_block: int, depth: int
         self_aware_sum = sum of a_l for l = first_block .. L - depth - 1
 
     where a_l is the output of self-aware attention in block l (0-based), and L is the number of
-    blocks. ``self_aware_patch_features`` defines self-aware attention. The tower runs once.
+    blocks. ``self_aware_patch_features`` defines self-aware attention. If the tower pools its
+    patches, ``self_aware_sum`` contains the input tokens of the last blocks instead, which are the
+    residual of these blocks. The tower runs once.
 
     Args:
         visual: Image tower of an open_clip model.
@@ -31,33 +34,38 @@ def ladder_features(visual: Any, pixels: Tensor, *, first_block: int, depth: int
     Returns:
         Features with the unit vectors ``pooled`` ``(n, d)``, the numbers of rows and columns of
         the patch grid, and two sets of tokens. ``layers[-depth - 1]`` ``(n, 1 + p, w)`` contains
-        the input tokens of the last ``depth`` blocks, class token first. ``self_aware_sum``
-        ``(n, p, w)`` contains the sum for the ``p`` patch tokens. If the sum has no terms, all
-        values of ``self_aware_sum`` are zero.
+        the input tokens of the last ``depth`` blocks, class token first. If the tower has no class
+        token, the values of the first token are zero. ``self_aware_sum`` ``(n, p, w)`` contains the
+        sum for the ``p`` patch tokens. If the sum has no terms, all values of ``self_aware_sum``
+        are zero.
 
     Raises:
-        ConfigError: If the tower is not a ViT with standard attention blocks, or if ``depth`` or
+        ConfigError: If the tower is not a ViT with known attention layers, or if ``depth`` or
             ``first_block`` is out of range.
 
     Source:
         Recover and Match (CVPR 2025, arXiv:2503.15337), section 4.2. The sum over blocks follows
         the authors' code.
+
+    Differs:
+        The residual of the last blocks is part of the region vectors only if the tower pools its
+        patches; see ``self_aware_patch_features``.
     """
-    blocks = plain_vit_blocks(visual)
-    check_last_block_count(blocks, depth)
-    check_vit_block_index(blocks, first_block)
-    tokens = entering = visual._embeds(pixels)
-    self_aware_sum = tokens.new_zeros(tokens[:, 1:].shape)
-    for index, block in enumerate(blocks):
-        if first_block <= index < len(blocks) - depth:
-            self_aware_sum += self_aware_features_of_block(block, tokens)[:, 1:]
-        entering = tokens if index == len(blocks) - depth else entering
-        tokens = block(tokens)
-    pooled = visual._pool(tokens)[0] @ visual.proj
-    rows, columns = visual.grid_size
+    tower = ladder_vit_tower(visual)
+    check_last_block_count(tower.blocks, depth)
+    check_vit_block_index(tower.blocks, first_block)
+    tokens = entering = tower.embed(pixels)
+    self_aware_sum = tokens.new_zeros(tokens[:, tower.n_prefix :].shape)
+    n_lower = len(tower.blocks) - depth
+    for index, block in enumerate(tower.blocks):
+        if first_block <= index < n_lower and not tower.pools_patches:
+            attended = self_aware_output_of_block(tower, block, tokens)
+            self_aware_sum += attended[:, tower.n_prefix :]
+        entering = tokens if index == n_lower else entering
+        tokens = tower.run_block(block, tokens)
     return Features(
-        F.normalize(pooled, dim=-1),
-        grid=(rows, columns),
-        layers={-depth - 1: entering},
-        self_aware_sum=self_aware_sum,
+        F.normalize(tower.pool(tokens), dim=-1),
+        grid=tower.grid,
+        layers={-depth - 1: tokens_with_class_token(tower, entering)},
+        self_aware_sum=entering[:, tower.n_prefix :] if tower.pools_patches else self_aware_sum,
     )

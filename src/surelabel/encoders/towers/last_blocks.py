@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 import torch
+import torch.nn.functional as F
 from open_clip.model import VisionTransformer
 from torch import Tensor, nn
 
-from surelabel.encoders.towers.patch_features import self_aware_features_of_block
+from surelabel.encoders.towers.patch_features import self_aware_output_of_block
 from surelabel.encoders.towers.prompt_tokens import prompt_tokens_per_layer
+from surelabel.encoders.towers.vit_towers import VitTower, vit_tower
 from surelabel.errors import ConfigError
 from surelabel.shapes import check_shapes
 
@@ -28,11 +30,12 @@ class LastBlocks:
     of the tower, and ``d`` is the dimension of the joint space.
 
     Args:
-        visual: Image tower of an open_clip model, which must be a plain ViT.
+        visual: Image tower of an open_clip model, which must be a ViT.
         depth: Number of last blocks, 1 or more.
 
     Raises:
-        ConfigError: If the tower is not a plain ViT, or has fewer than ``depth`` blocks.
+        ConfigError: If the tower is not a ViT with known attention layers and at most one class
+            token, or has fewer than ``depth`` blocks.
 
     Source:
         Recover and Match (CVPR 2025, arXiv:2503.15337), section 4.2 and appendix B: self-aware
@@ -40,10 +43,10 @@ class LastBlocks:
     """
 
     def __init__(self, visual: Any, depth: int):
-        blocks = plain_vit_blocks(visual)
-        check_last_block_count(blocks, depth)
-        self._visual, self._blocks = visual, list(blocks[-depth:])
-        self.depth, self.width = depth, int(visual.transformer.width)
+        self._tower = ladder_vit_tower(visual)
+        check_last_block_count(self._tower.blocks, depth)
+        self._blocks = list(self._tower.blocks[-depth:])
+        self.depth, self.width = depth, self._tower.width
 
     def check_first_block(self, first_block: int) -> None:
         """Check that the tower has a block with the index ``first_block``.
@@ -51,7 +54,7 @@ class LastBlocks:
         Raises:
             ConfigError: If the tower has no block with the index ``first_block``.
         """
-        check_vit_block_index(self._visual.transformer.resblocks, first_block)
+        check_vit_block_index(self._tower.blocks, first_block)
 
     def run_blocks(
         self, tokens: Tensor, prompts: Tensor | None = None
@@ -72,18 +75,35 @@ class LastBlocks:
         Raises:
             InputError: If ``tokens`` is not a three-dimensional tensor, or if ``prompts`` does not
                 have the shape ``(depth, m, w)``.
+            ConfigError: If the tower has relative or rotary position embeddings, and ``prompts`` is
+                not None.
         """
         check_shapes(tokens=(tokens, "n p w"))
+        self.check_prompts(prompts)
+        tower = self._tower
         layer_prompts = prompt_tokens_per_layer(prompts, depth=self.depth, width=self.width)
+        tokens = tokens[:, 1 - tower.n_prefix :]
         for block, prompt in zip(self._blocks, layer_prompts, strict=True):
-            attended = self_aware_features_of_block(block, tokens)
-            tokens = _run_last_block_with_prompts(block, tokens, prompt)
-            yield attended, tokens
+            attended = self_aware_output_of_block(tower, block, tokens)
+            tokens = _run_last_block_with_prompts(tower, block, tokens, prompt)
+            yield tokens_with_class_token(tower, attended), tokens_with_class_token(tower, tokens)
+
+    def check_prompts(self, prompts: Tensor | None) -> None:
+        """Check that prompts can be appended to the tokens of the tower.
+
+        Raises:
+            ConfigError: If the tower has relative or rotary position embeddings, and ``prompts`` is
+                not None.
+        """
+        if prompts is not None and self._tower.has_relative_positions:
+            raise ConfigError(
+                "Visual prompts need a ViT with absolute position embeddings; this tower has "
+                "relative or rotary position embeddings. Use method.visual_prompts=0."
+            )
 
     def project(self, tokens: Tensor) -> Tensor:
         """Project tokens ``(…, w)`` to the joint space ``(…, d)``, without normalization."""
-        projected: Tensor = self._visual.ln_post(tokens) @ self._visual.proj
-        return projected
+        return self._tower.project(tokens)
 
     def pool(self, tokens: Tensor) -> Tensor:
         """Pool the output tokens, and project the pooled vectors to the joint space, ``(n, d)``.
@@ -94,11 +114,36 @@ class LastBlocks:
         Args:
             tokens: Output tokens of the last block, ``(n, 1 + p, w)``.
         """
-        pooled: Tensor = self._visual._pool(tokens)[0] @ self._visual.proj
-        return pooled
+        return self._tower.pool(tokens[:, 1 - self._tower.n_prefix :])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
+
+
+def ladder_vit_tower(visual: Any) -> VitTower:
+    """Return the ViT of an image tower, whose tokens are those of the patches and a class token.
+
+    Raises:
+        ConfigError: If the tower is not a ViT with known attention layers, or has more than one
+            token before the patches.
+    """
+    tower = vit_tower(visual)
+    if tower is None or tower.n_prefix > 1:
+        raise ConfigError(
+            "Running single blocks needs a ViT with standard attention blocks and at most one "
+            f"class token; got {type(visual).__name__}. Use tiny-vit or ViT-B-16/openai."
+        )
+    return tower
+
+
+def tokens_with_class_token(tower: VitTower, tokens: Tensor) -> Tensor:
+    """Return tokens ``(n, 1 + p, w)`` with a first token of zeros if the tower has no class token.
+
+    Args:
+        tower: ViT with at most one class token.
+        tokens: Tokens of the tower, ``(n, 1 + p, w)`` or ``(n, p, w)``.
+    """
+    return F.pad(tokens, (0, 0, 1 - tower.n_prefix, 0))
 
 
 def plain_vit_blocks(visual: Any) -> Any:
@@ -151,11 +196,11 @@ def check_vit_block_index(blocks: Any, first_block: int) -> None:
         )
 
 
-def _run_last_block_with_prompts(block: Any, tokens: Tensor, prompt: Tensor | None) -> Tensor:
+def _run_last_block_with_prompts(
+    tower: VitTower, block: Any, tokens: Tensor, prompt: Tensor | None
+) -> Tensor:
     """Return the output of a block at ``tokens``, with prompts ``(m, w)`` appended to the input."""
     if prompt is None:
-        output: Tensor = block(tokens)
-        return output
+        return tower.run_block(block, tokens)
     prompted = torch.cat([tokens, prompt.expand(len(tokens), -1, -1)], dim=1)
-    without_prompts: Tensor = block(prompted)[:, : tokens.shape[1]]
-    return without_prompts
+    return tower.run_block(block, prompted)[:, : tokens.shape[1]]

@@ -7,6 +7,7 @@ from open_clip.model import TimmModel, VisionTransformer
 from open_clip.modified_resnet import ModifiedResNet
 from torch import Tensor
 
+from surelabel.encoders.towers.vit_towers import OpenClipVit, vit_block_inputs
 from surelabel.errors import ConfigError
 from surelabel.records import Features
 
@@ -17,8 +18,8 @@ def trunk_features(visual: Any, pixels: Tensor) -> Features:
     """Return the tokens of an image tower before pooling, without normalization.
 
     In a CLIP ResNet, the tokens are the positions of the last feature map before attention pooling.
-    In a ViT, the tokens are the patch tokens of the last layer after the final norm and the
-    projection. In a timm tower, the tokens are the positions of the last feature map, or the patch
+    In a ViT, the tokens are the patch tokens of the last layer after pooling and projection of each
+    token. In a timm tower, the tokens are the positions of the last feature map, or the patch
     tokens after the final norm.
 
     Args:
@@ -31,8 +32,7 @@ def trunk_features(visual: Any, pixels: Tensor) -> Features:
         ``p`` tokens of width ``w`` in row-major order.
 
     Raises:
-        ConfigError: If the tower has neither a feature map nor a grid of patch tokens, or pools
-            with learned queries.
+        ConfigError: If the tower has neither a feature map nor a grid of patch tokens.
 
     Source:
         TailorCLIP, arXiv:2606.11626: the tokens are the input of the student network in the
@@ -45,17 +45,10 @@ def trunk_features(visual: Any, pixels: Tensor) -> Features:
             feature_map_to_trunk_tokens(outputs["image_intermediates"][-1]),
         )
     if isinstance(visual, VisionTransformer):
-        if visual.attn_pool is not None:
-            raise ConfigError(
-                "Trunk tokens need a ViT that pools the class token or the mean of the patches; "
-                "got a ViT that pools with learned queries, as in CoCa. Use a method that needs "
-                "only the pooled vector, or another encoder."
-            )
-        outputs = visual.forward_intermediates(
-            pixels, indices=1, normalize_intermediates=True, output_fmt="NLC"
-        )
-        tokens = outputs["image_intermediates"][-1] @ visual.proj
-        return trunk_features_from_tokens(outputs["image_features"], (tokens, visual.grid_size))
+        tower = OpenClipVit(visual)
+        outputs = vit_block_inputs(tower, tower.embed(pixels), count=0)[-1]
+        tokens = tower.project(outputs[:, tower.n_prefix :])
+        return trunk_features_from_tokens(tower.pool(outputs), (tokens, tower.grid))
     if isinstance(visual, TimmModel):
         last = visual.trunk.forward_features(pixels)
         pooled = visual.head(visual.trunk.forward_head(last))
@@ -73,11 +66,13 @@ def timm_trunk_tokens(network: Any, last: Tensor) -> TokenGrid | None:
         last: Output of ``forward_features`` of the network.
 
     Returns:
-        Tokens ``(n, p, w)``, and the numbers of rows and columns of the grid. If ``last`` is a
-        feature map with channels last, or its tokens do not form a grid, None is returned.
+        Tokens ``(n, p, w)``, and the numbers of rows and columns of the grid. If the tokens do not
+        form a grid, None is returned.
     """
-    if last.ndim == 4:
-        return feature_map_to_trunk_tokens(last) if last.shape[1] == network.num_features else None
+    if last.ndim == 4 and last.shape[1] == network.num_features:
+        return feature_map_to_trunk_tokens(last)
+    if last.ndim == 4 and last.shape[3] == network.num_features:  # channels last, as in Swin
+        return feature_map_to_trunk_tokens(last.movedim(3, 1))
     grid = getattr(getattr(network, "patch_embed", None), "grid_size", None)
     n_prefix = getattr(network, "num_prefix_tokens", None)
     if last.ndim != 3 or not grid or n_prefix is None:

@@ -80,6 +80,12 @@ class NaflexPreprocessor:
         row[0, :2, -1] = torch.tensor([rows, columns], dtype=torch.float32)
         return row
 
+    def with_size(self, size: int) -> "NaflexPreprocessor":
+        """Return the preprocessing with the number of patches of square images of side ``size``."""
+        settings = {k: self.settings[k] for k in ("mean", "std", "interpolation")}
+        n_patches = (size // self._side) ** 2
+        return NaflexPreprocessor(settings, patch_size=self._side, max_num_patches=n_patches)
+
     @property
     def input_side(self) -> int:
         """Return a side that the shorter side of a resized image never exceeds, in pixels."""

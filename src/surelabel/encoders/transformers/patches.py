@@ -1,50 +1,97 @@
-"""Patch vectors of dual encoders of transformers in the joint space of images and texts."""
+"""Patch features of dual encoders of transformers in the joint space of images and texts."""
 
+import math
+from collections.abc import Callable
 from typing import Any
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from surelabel.errors import ConfigError
+from surelabel.encoders.image_inputs.preprocessing import ImagePreprocessor
+from surelabel.encoders.towers.patch_attention import normalize_patch_attention_rows
+from surelabel.encoders.towers.vit_towers import VitTower
+from surelabel.encoders.transformers.naflex import NaflexPreprocessor
+from surelabel.encoders.transformers.vit import TransformersVit
+from surelabel.records import Features
 
-PatchVectors = tuple[Tensor, Tensor, tuple[int, int]]  # pooled (n, d), patches (n, p, d), grid
+PatchFeatures = Callable[[VitTower, Tensor], Features]  # of a ViT and the tokens of its first block
 
 
-def transformers_patch_vectors(model: Any, pixels: Tensor, name: str) -> PatchVectors:
-    """Return pooled vectors, patch vectors and the patch grid, without normalization.
+def transformers_patch_features(
+    model: Any,
+    preprocess: ImagePreprocessor | NaflexPreprocessor,
+    pixels: Tensor,
+    compute: PatchFeatures,
+) -> Features:
+    """Return patch features of an image tower of transformers.
 
-    - CLIP and MetaCLIP 2: the final norm and the projection of the class token are applied to each
-      patch token of the last layer.
-    - SigLIP: the attention pooling is applied to each patch token separately.
-    - TIPSv2: the patch tokens of the last layer are in the joint space.
+    The patch grid of SigLIP 2 NaFlex has the aspect ratio of the image. Its patch features are
+    resized to a square grid of at most ``max_num_patches`` patches by bilinear interpolation, so
+    that all images have the same grid.
 
     Args:
         model: Model of transformers.
-        pixels: Preprocessed images, ``(n, 3, h, w)``.
-        name: Model name of the encoder, for the error message.
-
-    Raises:
-        ConfigError: If the patch grids of the images differ, as in SigLIP 2 NaFlex.
+        preprocess: Preprocessing of the images.
+        pixels: Preprocessed images.
+        compute: Function that computes the features, such as :func:`plain_vit_patch_features`.
 
     Source:
         Cao et al., TIPSv2, arXiv:2604.12012: patch tokens that are aligned with texts.
     """
-    tower, kind = model.vision_model, model.config.model_type
-    if kind == "siglip2":
-        raise ConfigError(
-            f"{name} computes no patch vectors, because the patch grids of images with different "
-            "aspect ratios differ. Use a method that needs only the pooled vector, or another "
-            "encoder."
+    if isinstance(preprocess, NaflexPreprocessor):
+        return _naflex_patch_features(model, preprocess, pixels, compute)
+    pixels = preprocess.check_pixels(pixels)
+    side = model.vision_model.config.patch_size
+    tower = TransformersVit(model, (pixels.shape[-2] // side, pixels.shape[-1] // side))
+    return compute(tower, tower.embed(pixels))
+
+
+def resize_patch_features(features: Features, grid: tuple[int, int]) -> Features:
+    """Resize patch vectors and the attention between patches to another grid.
+
+        x' = R x, normalized        A' = R A R', with rows of sum 1
+
+    where R contains the weights of bilinear interpolation.
+
+    Args:
+        features: Features with ``patches`` and ``grid``, with or without ``attention``.
+        grid: Numbers of rows and columns of the new grid.
+    """
+    assert features.patches is not None
+    assert features.grid is not None
+    n_patches = features.patches.shape[1]
+    units = torch.eye(n_patches, device=features.patches.device).view(-1, 1, *features.grid)
+    weights = F.interpolate(units, size=grid, mode="bilinear", align_corners=False)
+    weights = weights.view(n_patches, -1).T
+    attention = features.attention
+    if attention is not None:
+        attention = normalize_patch_attention_rows(weights @ attention @ weights.T)
+    patches = F.normalize(weights @ features.patches, dim=-1)
+    return Features(features.pooled, patches, grid, attention=attention)
+
+
+def _naflex_patch_features(
+    model: Any, preprocess: NaflexPreprocessor, pixels: Tensor, compute: PatchFeatures
+) -> Features:
+    """Compute the features of all images with the same patch grid together."""
+    inputs = preprocess.unpack(pixels)
+    side = math.isqrt(inputs.pixel_values.shape[1])
+    grids, group_of_image = inputs.spatial_shapes.unique(dim=0, return_inverse=True)
+    parts, rows = [], []
+    for group, (down, across) in enumerate(grids.tolist()):
+        members = (group_of_image == group).nonzero()[:, 0]
+        tower = TransformersVit(model, (down, across))
+        tokens = tower.embed(
+            inputs.pixel_values[members, : down * across], inputs.spatial_shapes[members]
         )
-    outputs = tower(pixel_values=pixels)
-    side = tower.config.patch_size
-    rows, columns = (length // side for length in pixels.shape[-2:])
-    tokens = outputs.last_hidden_state[:, -rows * columns :]
-    pooled = outputs.pooler_output
-    if kind == "siglip":
-        patches = tower.head(tokens.flatten(0, 1)[:, None]).unflatten(0, (len(pixels), -1))
-    elif kind == "tipsv2":
-        patches = tokens
-    else:
-        pooled = model.visual_projection(pooled)
-        patches = model.visual_projection(tower.post_layernorm(tokens))
-    return pooled, patches, (rows, columns)
+        parts.append(resize_patch_features(compute(tower, tokens), (side, side)))
+        rows.append(members)
+    order = torch.cat(rows).argsort()
+    attention = [part.attention for part in parts if part.attention is not None]
+    return Features(
+        torch.cat([part.pooled for part in parts])[order],
+        torch.cat([part.patches for part in parts if part.patches is not None])[order],
+        (side, side),
+        attention=torch.cat(attention)[order] if attention else None,
+    )

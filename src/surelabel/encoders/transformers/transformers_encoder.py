@@ -28,6 +28,11 @@ from surelabel.encoders.loading.licenses import (
 from surelabel.encoders.loading.weights_fingerprint import weights_fingerprint
 from surelabel.encoders.open_clip.hugging_face_texts import check_hugging_face_tokenizer_folder
 from surelabel.encoders.prompts.templates import encode_labels_with_templates
+from surelabel.encoders.towers.patch_attention import vit_patch_attention_features
+from surelabel.encoders.towers.patch_features import (
+    plain_vit_patch_features,
+    self_aware_vit_patch_features,
+)
 from surelabel.encoders.transformers.image_processor import (
     PROCESSOR_FILES,
     image_processor_settings,
@@ -50,7 +55,8 @@ from surelabel.encoders.transformers.model_files import (
     transformers_model_files,
 )
 from surelabel.encoders.transformers.naflex import NaflexPreprocessor
-from surelabel.encoders.transformers.patches import transformers_patch_vectors
+from surelabel.encoders.transformers.patches import PatchFeatures, transformers_patch_features
+from surelabel.encoders.transformers.vit import position_options
 from surelabel.errors import ConfigError
 from surelabel.files import atomic_folder
 from surelabel.records import EncoderLicense, Features
@@ -80,7 +86,9 @@ class TransformersImageTower(nn.Module):
         if isinstance(self._preprocess, NaflexPreprocessor):
             outputs = self.vision_model(**self._preprocess.unpack(pixels)._asdict())
         else:
-            outputs = self.vision_model(pixel_values=self._preprocess.check_pixels(pixels))
+            checked = self._preprocess.check_pixels(pixels)
+            kind = self.vision_model.config.model_type
+            outputs = self.vision_model(pixel_values=checked, **position_options(kind))
         vectors: Tensor = self.projection(outputs.pooler_output)
         return vectors
 
@@ -118,7 +126,8 @@ class TransformersEncoder(BaseImageOnlyEncoder):
         self.license = license
         self.tokenizer, self.preprocess, self.settings = tokenizer, preprocess, settings
         self.preprocess_cfg = preprocess.settings
-        self.patch_kinds = () if isinstance(preprocess, NaflexPreprocessor) else ("patches",)
+        is_aligned = settings["model_type"] == "tipsv2"  # its patch tokens are aligned with texts
+        self.patch_kinds = ("patches", "self_aware") if is_aligned else ("self_aware", "patches")
         self.fingerprint = weights_fingerprint(
             model.state_dict(), config=settings, preprocess_cfg=self.preprocess_cfg
         )
@@ -129,6 +138,7 @@ class TransformersEncoder(BaseImageOnlyEncoder):
         self.scale = float(scale)
         self.logit_bias = None if bias is None else float(bias)
         self._image_tower = TransformersImageTower(self.model, preprocess)
+        self._resized: dict[int, TransformersEncoder] = {}  # by image size
         blank = preprocess(Image.new("RGB", (32, 32)))[None]
         self.width = self.encode_images(blank).pooled.shape[1]
 
@@ -141,20 +151,67 @@ class TransformersEncoder(BaseImageOnlyEncoder):
     def encode_patches(self, pixels: Tensor) -> Features:
         """Return unit vectors of images, ``pooled``, and plain patch vectors, ``patches``.
 
-        Plain patch vectors are defined in :func:`transformers_patch_vectors`.
+        Plain patch vectors are defined in :func:`plain_patch_features`, and resized as described in
+        :func:`transformers_patch_features`.
+        """
+        return self._patch_features(pixels, plain_vit_patch_features)
+
+    @torch.no_grad()
+    def encode_self_aware_patches(self, pixels: Tensor) -> Features:
+        """Return unit vectors of images, ``pooled``, and of patches, ``patches``.
+
+        The patch vectors are computed with value-to-value attention in the last layer, as defined
+        in :func:`self_aware_patch_features`.
+        """
+        return self._patch_features(pixels, self_aware_vit_patch_features)
+
+    @torch.no_grad()
+    def encode_patches_with_attention(self, pixels: Tensor) -> Features:
+        """Return ``pooled``, self-aware ``patches``, and the ``attention`` between patches.
+
+        The attention weights are defined in :func:`patch_attention_features`.
+        """
+        return self._patch_features(pixels, vit_patch_attention_features)
+
+    def _patch_features(self, pixels: Tensor, compute: PatchFeatures) -> Features:
+        pixels = pixels.to(self.device)
+        return transformers_patch_features(self.model, self.preprocess, pixels, compute)
+
+    def with_image_size(self, size: int) -> "TransformersEncoder":
+        """Return an encoder for another image size, with interpolated position embeddings.
+
+        The encoder of each size is made once.
+
+        Args:
+            size: Side of the images in pixels. For SigLIP 2 NaFlex, the side of a square image,
+                from which the number of patches is computed.
 
         Raises:
-            ConfigError: If the patch grids of the images differ, as in SigLIP 2 NaFlex.
+            ConfigError: If ``size`` is not a multiple of the patch size.
         """
-        pixels = pixels.to(self.device)
-        pooled, patches, grid = transformers_patch_vectors(self.model, pixels, self.name)
-        return Features(
-            F.normalize(pooled, dim=-1), patches=F.normalize(patches, dim=-1), grid=grid
-        )
+        if size in (self.input_side, self.preprocess_cfg["size"][0]):
+            return self
+        if size not in self._resized:
+            side = int(self.model.config.vision_config.patch_size)
+            if size < side or size % side:
+                raise ConfigError(
+                    f"The image size must be a multiple of {side} pixels for {self.name}; got "
+                    f"{size}. The nearest multiple is {max(round(size / side), 1) * side}."
+                )
+            resized = type(self)(
+                self.model,
+                self.tokenizer,
+                self.preprocess.with_size(size),
+                name=self.name,
+                settings=self.settings,
+                license=self.license,
+            )
+            self._resized[size] = resized
+        return self._resized[size]
 
     def supports(self, kind: str) -> bool:
         """Return True if the encoder can compute the features ``kind``."""
-        return kind in ("images", *self.patch_kinds)
+        return kind in ("images", "patches", "self_aware", "attentive")
 
     @property
     def n_image_parameters(self) -> int:
@@ -265,12 +322,6 @@ class TransformersEncoder(BaseImageOnlyEncoder):
     @property
     def _context_length(self) -> int:
         return int(self.model.config.text_config.max_position_embeddings)
-
-    def _raise_no_patches(self) -> NoReturn:
-        raise ConfigError(
-            f"{self.name} computes no self-aware patch vectors. Use plain patches, or an encoder "
-            "of open_clip, such as ViT-B-16/openai."
-        )
 
     def _raise_no_blocks(self) -> NoReturn:
         raise ConfigError(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 import torch
+from PIL import Image
 from torch import Tensor
 
 from surelabel.encoders import Encoder
@@ -105,6 +106,7 @@ class DenseRegions(Method):
         else:
             self.image_size = encoder.with_image_size(image_size).input_side
         self.windows, self.window_size, self.patch_weight = windows, window_size, patch_weight
+        self.max_views = windows
 
     @property
     def scores_depend_on_other_labels(self) -> bool:
@@ -165,9 +167,9 @@ class DenseRegions(Method):
 def _dense_regions_image_size(encoder: Encoder) -> int:
     """Return the default size of the encoder, or the size with 4 by 4 patches if it is larger."""
     size = encoder.input_side
-    features = encoder.with_image_size(size).encode_patches_with_attention(
-        torch.zeros(1, 3, size, size)
-    )
+    sized_encoder = encoder.with_image_size(size)
+    blank = sized_encoder.preprocess(Image.new("RGB", (size, size)))
+    features = sized_encoder.encode_patches_with_attention(blank[None])
     assert features.grid is not None
     grid_side = min(features.grid)
     return size // grid_side * max(grid_side, MIN_GRID_SIDE)

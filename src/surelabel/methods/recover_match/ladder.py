@@ -78,6 +78,7 @@ class LadderLocalAdapter(nn.Module):
         ]
         self.selections = nn.ModuleList(selections)
         self.prompts = initial_recover_match_prompts(depth, prompts, width)
+        self._last_blocks.check_prompts(self.prompts)
 
     def run_blocks(self, features: Features) -> list[BlockOutput]:
         """Run the last blocks of the tower with the visual prompts, and return their outputs."""

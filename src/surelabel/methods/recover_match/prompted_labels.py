@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from surelabel.encoders import Encoder
+from surelabel.encoders.towers.deep_text_prompts import DeepPromptTextEncoder
+from surelabel.errors import ConfigError
 
 INITIAL_DEVIATION = 0.02  # standard deviation of the initial prompts
 ALL_LAYERS = 10**6  # more layers than any text tower has
@@ -42,20 +44,23 @@ class PromptedLabels(nn.Module):
         layers: int | None,
     ):
         super().__init__()
-        if layers is None:
-            whole_tower = encoder.deep_prompt_text_encoder(["thing"], templates, depth=ALL_LAYERS)
-            layers = max(1, whole_tower.depth // 4)
         self._templates, self._layers = list(templates), layers
-        self._text_encoder = encoder.deep_prompt_text_encoder(names, templates, depth=layers)
-        self.frozen = self._text_encoder.encode()
-        self.prompts = initial_recover_match_prompts(
-            self._text_encoder.depth, prompts, self._text_encoder.width
-        )
+        self._text_encoder = self._deep_prompt_text_encoder(encoder, names, prompts)
+        self.prompts: nn.Parameter | None = None
+        if self._text_encoder is None:
+            self.frozen = encoder.encode_labels(names, self._templates)
+        else:
+            depth, width = self._text_encoder.depth, self._text_encoder.width
+            self.frozen = self._text_encoder.encode()
+            self.prompts = initial_recover_match_prompts(depth, prompts, width)
         self._cached: Tensor | None = None
 
     def forward(self) -> Tensor:
-        """Return one vector per label, not normalized, ``(c, d)``."""
-        if self.prompts is None:
+        """Return one vector per label, ``(c, d)``.
+
+        The vectors are normalized only if the text tower does not support prompts.
+        """
+        if self.prompts is None or self._text_encoder is None:
             return self.frozen
         if self.training or torch.is_grad_enabled():
             return self._text_encoder.encode(self.prompts)
@@ -66,8 +71,29 @@ class PromptedLabels(nn.Module):
     @torch.no_grad()
     def encode_other_labels(self, encoder: Encoder, names: Sequence[str]) -> Tensor:
         """Return one vector per label ``names``, with the current prompts, ``(c, d)``."""
-        text_encoder = encoder.deep_prompt_text_encoder(names, self._templates, depth=self._layers)
+        n_prompts = 0 if self.prompts is None else self.prompts.shape[1]
+        text_encoder = self._deep_prompt_text_encoder(encoder, names, n_prompts)
+        if text_encoder is None:
+            return encoder.encode_labels(names, self._templates)
         return text_encoder.encode() if self.prompts is None else text_encoder.encode(self.prompts)
+
+    def _deep_prompt_text_encoder(
+        self, encoder: Encoder, names: Sequence[str], prompts: int
+    ) -> DeepPromptTextEncoder | None:
+        """Return the text encoder of labels, or None if there are no prompts and it needs none.
+
+        Raises:
+            ConfigError: If there are prompts, and the text tower does not support them.
+        """
+        try:
+            if self._layers is None:
+                tower = encoder.deep_prompt_text_encoder(["a"], self._templates, depth=ALL_LAYERS)
+                self._layers = max(1, tower.depth // 4)
+            return encoder.deep_prompt_text_encoder(names, self._templates, depth=self._layers)
+        except ConfigError:
+            if prompts:
+                raise
+            return None
 
     def train(self, mode: bool = True) -> Self:
         """Set training or evaluation mode, and drop the cached vectors."""

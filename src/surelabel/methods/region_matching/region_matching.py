@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from surelabel.counts import format_count
 from surelabel.errors import ConfigError, NotConverged
 from surelabel.tables import configure_table_entry, table_entry_settings
 from surelabel.transport import (
@@ -178,7 +179,7 @@ class RegionMatching:
         if n_failed:
             raise NotConverged(
                 f"Region matching must converge in {int(plan.steps.max())} steps; it did not in "
-                f"{n_failed} of {len(plan.converged)} images. Raise method.regularization, which "
-                f"is {self.regularization:g}."
+                f"{n_failed} of {format_count(len(plan.converged), 'image')}. Raise "
+                f"method.regularization, which is {self.regularization:g}."
             )
         return plan

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from surelabel.counts import format_count
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError, InputError, NotFitted
 from surelabel.methods.interface import Method, TrainingRecipe
@@ -139,6 +140,7 @@ class RegionStatistics(Method):
         self.default_size = encoder.input_side
         self.image_size = image_size or 2 * self.default_size
         encoder.with_image_size(self.image_size)  # raises an error if the size is not supported
+        self.max_views = int(self.image_size != self.default_size)
         self.pooling_window, self.patches_per_label = pooling_window, patches_per_label
         self.prior_strength, self.refits = prior_strength, refits
         self.patch_logit_scale, self.patch_weight = patch_logit_scale, patch_weight
@@ -271,9 +273,9 @@ class RegionStatistics(Method):
         if labels:
             examples = ", ".join(labels[:5]) + (", …" if len(labels) > 5 else "")
             warnings.warn(
-                f"{len(labels)} of {len(self.names)} labels have no selected patch in the "
-                f"{n_images} images and are scored by their texts only: {examples}. "
-                "Fit on more images.",
+                f"{len(labels)} of {format_count(len(self.names), 'label')} have no selected "
+                f"patch in the {format_count(n_images, 'image')} and are scored by their texts "
+                f"only: {examples}. Fit on more images.",
                 stacklevel=4,  # the caller of fit_unlabelled, past no_grad
             )
 
