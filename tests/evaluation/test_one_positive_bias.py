@@ -73,9 +73,9 @@ def test_bad_input_is_refused():
         InputError, match=r"main must contain column indices in 0 … 1, or -1; got 2 to 2"
     ):
         measure_one_positive_bias([[0.1, 0.9]], [[0, 1]], [2])
-    with pytest.raises(InputError, match="a whole number for each of 1 images"):
+    with pytest.raises(InputError, match="a whole number for each of 1 image"):
         measure_one_positive_bias([[0.1, 0.9]], [[0, 1]], [0, 1])
-    with pytest.raises(InputError, match="a whole number for each of 1 images"):
+    with pytest.raises(InputError, match="a whole number for each of 1 image"):
         measure_one_positive_bias([[0.1, 0.9]], [[0, 1]], [0.5])
     with pytest.raises(InputError, match="scores must be finite"):
         measure_one_positive_bias([[np.nan, 0.9]], [[0, 1]], [1])

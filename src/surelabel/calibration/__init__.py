@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from surelabel.calibration.adaptive_temperature.adaptive_temperature import AdaptiveTemperature
 from surelabel.calibration.beta import Beta
+from surelabel.calibration.cooccurrence import Cooccurrence
 from surelabel.calibration.dac import Dac
 from surelabel.calibration.ensemble_temperature import EnsembleTemperature
 from surelabel.calibration.fitting.cross_fitting import assign_folds, cross_fitted_logits
@@ -29,6 +30,7 @@ from surelabel.calibration.vector import Vector
 CALIBRATORS: dict[str, Callable[..., Calibrator]] = {
     "adaptive_temperature": AdaptiveTemperature,
     "beta": Beta,
+    "cooccurrence": Cooccurrence,
     "dac": Dac,
     "ensemble_temperature": EnsembleTemperature,
     "histogram": Histogram,
@@ -44,6 +46,7 @@ __all__ = [
     "AdaptiveTemperature",
     "Beta",
     "Calibrator",
+    "Cooccurrence",
     "Dac",
     "EnsembleTemperature",
     "Histogram",

@@ -3,6 +3,7 @@
 import numpy as np
 
 from surelabel.evaluation.evaluation_result import HEADLINE_METRICS, Evaluation
+from surelabel.evaluation.ranking_values import prediction_ranking_values
 from surelabel.metrics import PROBABILITY, RANKING, ConfidenceInterval, bootstrap_interval
 
 MAX_RESAMPLES, MIN_RESAMPLES = 200, 50
@@ -27,7 +28,7 @@ def evaluation_confidence_intervals(
         interval.
     """
     targets, known = evaluation.targets, evaluation.known
-    scores = evaluation.predictions.scores.astype(np.float64)
+    order = prediction_ranking_values(evaluation.predictions)
     resamples = int(
         np.clip(MAX_RESAMPLED_DECISIONS // max(targets.size, 1), MIN_RESAMPLES, MAX_RESAMPLES)
     )
@@ -36,7 +37,7 @@ def evaluation_confidence_intervals(
         if name not in evaluation.summary:
             continue
         metric = (RANKING | PROBABILITY)[name]
-        values = scores if name in RANKING else evaluation.predictions.probabilities
+        values = order if name in RANKING else evaluation.predictions.probabilities
         intervals[name] = bootstrap_interval(
             metric, values, targets, known, resamples=resamples, seed=seed
         )

@@ -12,6 +12,7 @@ from surelabel.errors import InputError
 from surelabel.evaluation.calibration_budget import CalibrationBudget
 from surelabel.evaluation.examples import Example, select_evaluation_examples
 from surelabel.evaluation.label_uncertainty import UncertaintyEvaluation
+from surelabel.evaluation.ranking_values import prediction_ranking_values
 from surelabel.evaluation.uncalibrated import UncalibratedMetrics, evaluate_uncalibrated
 from surelabel.metrics import (
     PROBABILITY,
@@ -145,8 +146,9 @@ def evaluate_predictions(
 ) -> Evaluation:
     """Evaluate predictions against the targets of the same images.
 
-    Ranking metrics are always computed. Probability metrics and their noise floor are computed
-    only for calibrated predictions.
+    Ranking metrics are always computed. They rank by the scores, or by the logits if the calibrator
+    changes the order of images. Probability metrics and their noise floor are computed only for
+    calibrated predictions.
 
     Args:
         predictions: Predictions to evaluate.
@@ -172,9 +174,9 @@ def evaluate_predictions(
             "uncalibrated_logits must be given for calibrated predictions only; got uncalibrated "
             "predictions. Leave out uncalibrated_logits, or calibrate first."
         )
-    scores = predictions.scores.astype(np.float64)
-    summary = {name: metric(scores, targets, known) for name, metric in RANKING.items()}
-    per_class = {name: m(scores, targets, known) for name, m in RANKING_PER_CLASS.items()}
+    order = prediction_ranking_values(predictions)
+    summary = {name: metric(order, targets, known) for name, metric in RANKING.items()}
+    per_class = {name: m(order, targets, known) for name, m in RANKING_PER_CLASS.items()}
     floor: dict[str, float] = {}
     class_floor: dict[str, float] = {}
     if predictions.calibration is not None:

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.arrays import Array, Flags
+from surelabel.counts import format_count
 from surelabel.errors import ConfigError, InputError
 from surelabel.metrics.arrays.input_validation import validate_probability_metric_inputs
 
@@ -128,8 +129,8 @@ def predict_labels_per_image(probabilities: Array, threshold: float | npt.ArrayL
     thresholds = np.asarray(threshold, dtype=np.float64)
     if thresholds.shape not in ((), probabilities.shape[1:]):
         raise ConfigError(
-            f"threshold must be one number, or one for each of {probabilities.shape[1]} labels; "
-            f"got shape {thresholds.shape}."
+            "threshold must be one number, or one for each of "
+            f"{format_count(probabilities.shape[1], 'label')}; got shape {thresholds.shape}."
         )
     if not ((thresholds >= 0) & (thresholds <= 1)).all():
         raise ConfigError(f"threshold must be a probability in [0, 1]; got {threshold!r}.")

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.arrays import Array, Flags
+from surelabel.counts import format_count
 from surelabel.errors import InputError
 from surelabel.metrics.arrays.input_validation import validate_ranking_metric_inputs
 from surelabel.metrics.arrays.nan_division import divide_or_nan
@@ -73,8 +74,8 @@ def measure_one_positive_bias(
     n, c = scores.shape
     if columns.shape != (n,) or columns.dtype.kind not in "iu":
         raise InputError(
-            f"main must contain a whole number for each of {n} images; got {columns.dtype} of "
-            f"shape {columns.shape}."
+            f"main must contain a whole number for each of {format_count(n, 'image')}; got "
+            f"{columns.dtype} of shape {columns.shape}."
         )
     if n and not (columns.min() >= -1 and columns.max() < c):
         raise InputError(

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.counts import format_count
 from surelabel.data.relevant_rows import relevant_captions, relevant_images
 from surelabel.errors import InputError
 from surelabel.records.pairs import Pairs
@@ -105,8 +106,8 @@ def _has_image_queries(name: str, pairs: Pairs, relevant_ids: Mapping[int, Seque
         return n_to_captions > n_to_images
     if ("image_to_caption" in name) == ("caption_to_image" in name):
         raise InputError(
-            f"{name}: the queries are ids of images or of captions; the ids of the file allow both "
-            f"directions, for {n_to_images} pairs each. Add image_to_caption or caption_to_image "
-            "to the name of the file."
+            f"{name}: the queries are ids of images or of captions; the ids of the file allow "
+            f"both directions, for {format_count(n_to_images, 'pair')} each. Add image_to_caption "
+            "or caption_to_image to the name of the file."
         )
     return "image_to_caption" in name

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.arrays import Flags
+from surelabel.counts import format_count
 from surelabel.errors import InputError
 from surelabel.evaluation.ranking_results import RankingResults, compute_ranking_results
 from surelabel.metrics.arrays.input_validation import validate_ranking_metric_inputs
@@ -160,8 +161,8 @@ def _split_seen_and_unseen_classes(
     unseen = np.setdiff1d(np.arange(classes), seen)
     if not unseen.size:
         raise InputError(
-            f"At least one label must be unseen; got all {classes} columns as seen. Use "
-            "surelabel.evaluation.evaluate_predictions if all labels are seen."
+            f"At least one label must be unseen; got all {format_count(classes, 'column')} as "
+            "seen. Use surelabel.evaluation.evaluate_predictions if all labels are seen."
         )
     return seen, unseen
 

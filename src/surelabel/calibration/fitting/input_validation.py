@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.arrays import Array, Flags, validate_target_arrays
+from surelabel.counts import format_count
 from surelabel.errors import ConfigError, DataError, InputError
 from surelabel.shapes import check_shapes
 
@@ -121,6 +122,7 @@ def check_calibrated_label_count(x: Array, count: int) -> None:
     """
     if x.shape[1] != count:
         raise InputError(
-            f"logits must have the {count} labels that the calibrator was fitted on; got "
-            f"{x.shape[1]} labels. Calibrate again, or use shared_calibrator() for other labels."
+            f"logits must have the {format_count(count, 'label')} that the calibrator was fitted "
+            f"on; got {format_count(x.shape[1], 'label')}. Calibrate again, or use "
+            "shared_calibrator() for other labels."
         )

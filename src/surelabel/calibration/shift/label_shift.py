@@ -11,6 +11,7 @@ from surelabel.calibration.fitting.input_validation import (
     check_positive_calibrator_setting,
     validate_calibrator_input,
 )
+from surelabel.counts import format_count
 from surelabel.errors import ConfigError, InputError
 
 TOLERANCE = 1e-6  # change of the logit shift of a label at which its iteration has converged
@@ -41,8 +42,9 @@ class LabelShift:
         x = validate_calibrator_input(logits)
         if x.shape[1] != len(self.logit_shift):
             raise InputError(
-                f"logits must have the {len(self.logit_shift)} labels whose shift was estimated; "
-                f"got {x.shape[1]} labels. Estimate the shift again with these logits."
+                f"logits must have the {format_count(len(self.logit_shift), 'label')} whose shift "
+                f"was estimated; got {format_count(x.shape[1], 'label')}. Estimate the shift "
+                "again with these logits."
             )
         return np.clip(x + self.logit_shift, -LOGIT_LIMIT, LOGIT_LIMIT)
 

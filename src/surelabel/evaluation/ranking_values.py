@@ -1,0 +1,37 @@
+"""Values by which ranking metrics sort images and labels."""
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.arrays import Array
+from surelabel.records import Predictions
+
+LOGIT_TOLERANCE = 1e-5  # smaller decreases of a float32 logit are rounding errors
+
+
+def prediction_ranking_values(predictions: Predictions) -> Array:
+    """Return values whose order is that of the predictions, ``(n, c)``.
+
+    If the logits of each label are a non-decreasing function of its scores, these are the scores.
+    This holds without a calibrator, and for calibrators that keep the order. Otherwise, the values
+    are the ranks of the logits; scores break ties.
+
+    Args:
+        predictions: Predictions of n images and c labels.
+    """
+    scores = predictions.scores.astype(np.float64)
+    if predictions.logits is None or _logits_rise_with_scores(predictions.logits, scores):
+        return scores
+    pairs = np.stack([predictions.logits.astype(np.float64).ravel(), scores.ravel()], axis=1)
+    _, ranks = np.unique(pairs, axis=0, return_inverse=True)
+    return ranks.reshape(scores.shape).astype(np.float64)
+
+
+def _logits_rise_with_scores(logits: npt.NDArray[np.float32], scores: Array) -> bool:
+    """Return whether the logits of each label are a non-decreasing function of its scores."""
+    order = np.argsort(scores, axis=0, kind="stable")
+    ordered = np.take_along_axis(logits.astype(np.float64), order, axis=0)
+    has_equal_scores = np.diff(np.take_along_axis(scores, order, axis=0), axis=0) == 0
+    is_decreasing = np.maximum.accumulate(ordered, axis=0) - ordered > LOGIT_TOLERANCE
+    differs = np.abs(np.diff(ordered, axis=0)) > LOGIT_TOLERANCE
+    return not bool(is_decreasing.any() or (has_equal_scores & differs).any())
