@@ -13,6 +13,7 @@ from surelabel.methods import METHODS
 from surelabel.recognizer import Recognizer, basic_evaluation_run
 
 SEEDS = range(5)
+NAMES = ("zero_shot", "clip_adapter", "linear", "multiple_instance_tiles")
 METRICS = {"mAP %": "mean_average_precision", "Brier skill %": "brier_skill", "ECE points": "ece"}
 
 
@@ -43,7 +44,7 @@ def main() -> None:
     )
     print("|---|---|---|" + "---|" * (len(METRICS) + 1))
     for model in ("tiny-vit", "tiny-rn"):
-        for method in ("zero_shot", "clip_adapter", "linear"):
+        for method in NAMES:
             for calibrated in (False, True):
                 seeds = SEEDS if METHODS[method].learns_from == "labels" else SEEDS[:1]
                 evaluations = [

@@ -244,7 +244,9 @@ def test_every_method_can_localize(method, encoder, images):
     it = made(method, encoder)
     if isinstance(it, LocalizesLabels):
         maps = it.heat_maps(images(it, range(8)))
-        assert maps.shape == (8, len(NAMES), *GRID)
+        assert maps.shape[:2] == (8, len(NAMES))
+        if set(it.needs) & (DENSE | {"trunk", "ladder"}):  # else: the grid of the views
+            assert maps.shape[2:] == GRID
     else:
         pooled = images._units(range(8), "whole")
         patches = Features(pooled[:2], pooled.view(2, 4, -1), (2, 2))
@@ -383,6 +385,13 @@ def test_every_view_has_its_own_scores(method, encoder, images):
     found = it.view_scores(features)
     assert found.shape == (8, 1 + features.views.shape[1], len(NAMES))
     assert found.isfinite().all()
+
+
+@with_views
+def test_the_largest_number_of_views_is_known_before_an_image_is_encoded(method, encoder, images):
+    it = made(method, encoder)
+    n_views = images(it, range(8)).views.shape[1]
+    assert min(it.max_views, len(NAMES)) <= n_views <= it.max_views  # each window has another label
 
 
 @with_views

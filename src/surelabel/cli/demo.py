@@ -9,6 +9,7 @@ from surelabel.cli.metric_tables import format_metric_table, metric_tables_as_js
 from surelabel.cli.output_paths import validate_terminal_output_directory
 from surelabel.cli.tag_output import format_tags
 from surelabel.cli.terminal import Terminal, with_terminal_options
+from surelabel.counts import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from surelabel.records import LabelledImages
     from surelabel.report import QueryHits
 
-COLLECTION, MODEL, METHOD = "scenes-80", "tiny-vit", "clip_adapter"
-N_TRAINING_IMAGES = 500
+COLLECTION, MODEL, METHOD = "scenes-80", "tiny-vit", "multiple_instance_tiles"
+N_TRAINING_IMAGES, N_FOLDS = 500, 5
 N_PRINTED = 6  # images with tags, and hits of each search, that are printed
 METRICS = ("mean_average_precision", "brier_skill", "log_loss", "ece")
 QUERIES = (  # each matches some test images, and the unwanted label excludes others
@@ -44,10 +45,10 @@ def demo(terminal: Terminal, out: str) -> None:
 
     The demo tags images, evaluates, fits and calibrates a recognizer, evaluates again, and
     writes a recognizer, an index and a report with three searches. The demo needs no download
-    and takes one or two minutes.
+    and takes two or three minutes.
     """
     from surelabel.data import collection
-    from surelabel.recognizer import check_saved_recognizer_folder
+    from surelabel.recognizer_folders import check_saved_recognizer_folder
     from surelabel.report import check_report_folder, report
 
     check_saved_recognizer_folder(Path(out) / "recognizer")
@@ -55,7 +56,7 @@ def demo(terminal: Terminal, out: str) -> None:
     test_set = collection(COLLECTION, split="test")
     terminal.print_step(
         f"1. {COLLECTION} has {len(test_set)} test images, composed of emoji, and "
-        f"{len(test_set.names)} labels. {MODEL} tags the images zero-shot:"
+        f"{format_count(len(test_set.names), 'label')}. {MODEL} tags the images zero-shot:"
     )
     zero_shot_evaluation = evaluate_zero_shot_in_demo(terminal, test_set)
     recognizer = fit_and_calibrate_in_demo(terminal)
@@ -86,23 +87,21 @@ def evaluate_zero_shot_in_demo(terminal: Terminal, test_set: "LabelledImages") -
 
 
 def fit_and_calibrate_in_demo(terminal: Terminal) -> "Recognizer":
-    """Fit a recognizer on some training images and calibrate it on the validation images."""
+    """Fit a recognizer on some training images, and calibrate it by folds of these images."""
     from surelabel.config import Choice, Run
     from surelabel.data import collection
     from surelabel.recognizer import Recognizer
 
     train = collection(COLLECTION, split="train").take(range(N_TRAINING_IMAGES))
-    held_out = collection(COLLECTION, split="validation")
     run = Run(encoder=Choice(MODEL), method=Choice(METHOD), seed=terminal.seed or 0)
     recognizer = Recognizer(run, train.names, device=terminal.device)
-    terminal.print_step(f"\n3. Fit {METHOD} on {N_TRAINING_IMAGES} annotated images.")
-    with terminal.progress("Fitting") as progress:
-        recognizer.fit(train, progress=progress)
     terminal.print_step(
-        f"4. Calibrate the recognizer on {len(held_out)} held-out annotated images."
+        f"\n3. Fit {METHOD} on {N_TRAINING_IMAGES} annotated images.\n"
+        f"4. Calibrate the recognizer on the same images, by {N_FOLDS} folds: each image is scored "
+        "by a recognizer that was fitted on other images."
     )
-    with terminal.progress("Calibrating") as progress:
-        recognizer.calibrate(held_out, progress=progress)
+    with terminal.progress("Fitting") as progress:
+        recognizer.fit(train, folds=N_FOLDS, progress=progress)
     return recognizer
 
 

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from surelabel.encoders import Encoder
-from surelabel.errors import ConfigError
 from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.text_scoring.text_scorer import TextScorer
 from surelabel.methods.text_scoring.view_fusion import ViewFusion
 from surelabel.records import Features
-from surelabel.views import TileLayout, ViewLayout
+from surelabel.views import TileLayout, next_tile_grid, tile_grids
 
 
 class Tiles(Method):
@@ -76,13 +75,8 @@ class Tiles(Method):
         fusion_parameter: float | None = None,
     ):
         super().__init__()
-        if grids < 1:
-            raise ConfigError(f"grids must be 1 or more; got {grids}.")
-        layouts = [TileLayout(rows, columns)]
-        while len(layouts) < grids and max(layouts[-1].rows, layouts[-1].columns) > 2:
-            finer = layouts[-1]
-            layouts.append(TileLayout(max(finer.rows - 1, 1), max(finer.columns - 1, 1)))
-        self.layouts = layouts[::-1]
+        self.layouts = tile_grids(rows, columns, grids)
+        self.max_views = sum(layout.rows * layout.columns for layout in self.layouts)
         text_scorer = TextScorer(
             encoder, names, templates=templates, domain=domain, background=background, scale=scale
         )
@@ -93,14 +87,9 @@ class Tiles(Method):
         """Whether labels that are added after the fit change the scores of other labels."""
         return self.view_fusion.scores_depend_on_other_labels
 
-    def next_views(self, features: Features) -> ViewLayout | None:
+    def next_views(self, features: Features) -> TileLayout | None:
         """Return the next grid of tiles to be encoded, in order from coarse to fine."""
-        n_remaining = 0 if features.views is None else features.views.shape[1]
-        for layout in self.layouts:
-            if n_remaining <= 0:
-                return layout
-            n_remaining -= layout.rows * layout.columns
-        return None
+        return next_tile_grid(self.layouts, features)
 
     def forward(self, features: Features) -> Tensor:
         """Return fused scores ``(n, c)`` of ``pooled`` ``(n, d)`` and ``views`` ``(n, t, d)``."""

@@ -36,6 +36,7 @@ from surelabel.views.sewing import (
     sewing_overlay_size,
 )
 from surelabel.views.tile_grid import tile_grid_boxes
+from surelabel.views.tile_layouts import next_tile_grid, tile_grids
 from surelabel.views.view_layouts import CropLayout, RegionLayout, TileLayout, ViewLayout
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "mean_fusion_of_centred",
     "mean_fusion_of_standardized",
     "mean_pool_subgrids",
+    "next_tile_grid",
     "paste_sewing_overlays",
     "random_crop_boxes",
     "relative_log_odds_of_softmax",
@@ -66,4 +68,5 @@ __all__ = [
     "sewing_overlay_size",
     "standardize_relative_scores",
     "tile_grid_boxes",
+    "tile_grids",
 ]

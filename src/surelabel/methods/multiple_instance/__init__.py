@@ -1,0 +1,1 @@
+"""Multiple-instance learning: labels are learned from the instance that scores highest."""

@@ -1,0 +1,157 @@
+"""Multiple-instance learning on the whole image and the tiles of regular grids."""
+
+from collections.abc import Sequence
+from math import lcm
+
+import torch
+from torch import Tensor
+
+from surelabel.encoders import Encoder
+from surelabel.links import Link
+from surelabel.methods.interface import Method, TrainingRecipe
+from surelabel.methods.multiple_instance.instance_scorer import InstanceScorer
+from surelabel.records import Features
+from surelabel.views import TileLayout, next_tile_grid, tile_grids
+
+
+class MultipleInstanceTiles(Method):
+    """Learn class embeddings from labels of images, where one tile or the image shows the label.
+
+        score = slope_c · T log sum_v exp(z_c(v) / T) + bias_c         v: whole image and tiles
+
+    z_c(v) compares the mapped vector of v with the embedding of label c and with the reference
+    list. The embedding is initialized by the text of the label. ``InstanceScorer`` defines all
+    learned parameters, and how the prior keeps the embedding of a rare label close to its text.
+
+    Args:
+        encoder: Encoder of images and texts.
+        names: Labels. Synonyms of one label are separated by ``|``, as in ``sofa|couch``. Other
+            labels can be scored after the fit.
+        templates: Prompt templates; see ``TextScorer``.
+        rows, columns: Number of tile rows and tile columns of the finest grid, >= 1.
+        grids: Largest number of grids, >= 1; see ``tiles``.
+        pooling_temperature: Temperature T of the pooling, in nats, > 0.
+        prior_strength: Weight of the squared learned parameters in the sum of the losses of all
+            targets, >= 0; see ``InstanceScorer``.
+
+    Raises:
+        ConfigError: If a setting is out of range.
+        InputError: If ``rows`` or ``columns`` is below 1.
+
+    Source:
+        Multiple-instance learning with log-sum-exp pooling: Pinheiro and Collobert, CVPR 2015,
+        arXiv:1411.6228. Class embeddings that are initialized by texts: Wortsman et al., Robust
+        fine-tuning of zero-shot models, CVPR 2022, arXiv:2109.01903. The combination and the
+        comparison with a reference list are ours.
+
+    Differs:
+        The settings were chosen with `tiny-vit` on the 500 validation images of scenes-80. The mAP
+        of these images, with one seed, is 80.5, 83.5 and 85.5 after a fit on 100, 500 and 1,500
+        annotated images, and 77.4 without a fit. With `tiny-rn`, it is 72.3, 77.5 and 80.6. These
+        variants were tried with `tiny-vit`:
+
+        - 20 epochs instead of 8 lose two points with 1,500 images; 5 epochs are equal to 8.
+        - A softmax over the labels instead of the reference list has 83.8 with 1,500 images, and
+          added labels change its scores.
+        - With 100 images and 5 epochs, the mAP is 81.0. With a maximum instead of log-sum-exp, it
+          is 80.1, without the linear map 80.4, and without text offsets 80.3. With only 3 by 3
+          tiles, it is 77.5, and with only 2 by 2 tiles 72.5.
+        - A slope and a level for each grid add at most 0.2 with 1,500 images.
+        - Explicit shrinkage of the text offsets by the number of positive images lowers the mAP
+          with 100 images by 0.1 to 0.7. Without it, labels with one and two positive images already
+          gain 1.9 and 4.0 points (mean of three seeds).
+
+        The mAP of 17 unseen labels, on the 506 test images of scenes-80 with such a label, is 83.2
+        without a fit, and 84.5 after a fit on 48 other labels of 752 images (mean of three seeds).
+        With `tiny-rn`, it is 72.1 and 77.2.
+    """
+
+    learns_from = "labels"
+    needs = ("views",)
+    open_vocabulary = True
+    recipe = TrainingRecipe(epochs=8, weight_decay=0.0)
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        names: Sequence[str],
+        *,
+        templates: str | Sequence[str] = "one",
+        rows: int = 3,
+        columns: int = 3,
+        grids: int = 2,
+        pooling_temperature: float = 1.0,
+        prior_strength: float = 60.0,
+    ):
+        super().__init__()
+        self.layouts = tile_grids(rows, columns, grids)
+        self.max_views = sum(layout.rows * layout.columns for layout in self.layouts)
+        self.scorer = InstanceScorer(
+            encoder,
+            names,
+            templates=templates,
+            pooling_temperature=pooling_temperature,
+            prior_strength=prior_strength,
+        )
+
+    @property
+    def fit_names(self) -> list[str]:
+        """Labels of the fit, which have learned parameters."""
+        return self.scorer.classes.fit_names
+
+    def use_fit_labels(self, encoder: Encoder, names: Sequence[str]) -> None:
+        """Set the labels of the fit, after their parameters were loaded.
+
+        Args:
+            encoder: Encoder of this method.
+            names: Labels of the fit.
+
+        Raises:
+            DataError: If the number of labels differs from that of the parameters.
+        """
+        self.scorer.classes.use_fit_labels(names)
+
+    def next_views(self, features: Features) -> TileLayout | None:
+        """Return the next grid of tiles to be encoded, in order from coarse to fine."""
+        return next_tile_grid(self.layouts, features)
+
+    def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
+        """Initialize the shared slope and bias; see ``InstanceScorer``."""
+        self.scorer.initialize(_image_and_tiles(features), targets, known, link)
+
+    def forward(self, features: Features) -> Tensor:
+        """Return the scores ``(n, c)`` of ``pooled`` ``(n, d)`` and ``views`` ``(n, t, d)``."""
+        scores: Tensor = self.scorer(_image_and_tiles(features))
+        return scores
+
+    def view_scores(self, features: Features) -> Tensor:
+        """Return the scores of the whole image, then of each tile, ``(n, 1 + t, c)``."""
+        return self.scorer.instance_scores(_image_and_tiles(features))
+
+    def training_losses(self, targets: Tensor, known: Tensor) -> Tensor:
+        """Return the prior of the learned weights, a scalar."""
+        return self.scorer.prior_loss()
+
+    def heat_maps(self, features: Features) -> Tensor:
+        """Return the mean score of the tiles of all grids at each cell, ``(n, c, down, across)``.
+
+        The cells are those of the common refinement of the grids, which is 6 by 6 for the grids of
+        3 by 3 and 2 by 2 tiles.
+        """
+        scores = self.view_scores(features)[:, 1:].transpose(1, 2)
+        down = lcm(*(layout.rows for layout in self.layouts))
+        across = lcm(*(layout.columns for layout in self.layouts))
+        maps, first = [], 0
+        for layout in self.layouts:
+            n_tiles = layout.rows * layout.columns
+            grid = scores[..., first : first + n_tiles].unflatten(2, (layout.rows, layout.columns))
+            rows = grid.repeat_interleave(down // layout.rows, dim=2)
+            maps.append(rows.repeat_interleave(across // layout.columns, dim=3))
+            first += n_tiles
+        return torch.stack(maps).mean(dim=0)
+
+
+def _image_and_tiles(features: Features) -> Tensor:
+    """Return the vectors of the whole image and its tiles as instances, ``(n, 1 + t, d)``."""
+    whole = features.pooled[:, None]
+    return whole if features.views is None else torch.cat([whole, features.views], dim=1)
