@@ -113,7 +113,7 @@ def test_ready_made_vectors_are_fitted_calibrated_and_measured(home, run):
     np.savez("vectors.npz", features=features, targets=targets, names=names, part=part)
     line = ["fit", "vectors.npz:train", "--method", "linear", "--out", "fitted"]
     done = run(*line, "--set", "learning_rate=0.3")
-    assert "Fitted linear on 30 images for 2 labels" in done.out
+    assert "Fitted linear on 30 rows for 2 labels" in done.out
     assert "\nVectors: standardized by the statistics of 30 training vectors.\n" in done.out
     done = run(*line, "--set", "encoder.normalize=unit", "--json")
     assert json.loads(done.out)["vectors"] == "scaled to unit length"
@@ -122,7 +122,7 @@ def test_ready_made_vectors_are_fitted_calibrated_and_measured(home, run):
     line = ["calibrate", "fitted", "vectors.npz:validation", "--out", "fitted"]
     assert run(*line, "--test", "vectors.npz:test").code == 0
     found = json.loads(run("evaluate", "fitted", "vectors.npz:test", "--json").out)
-    assert (found["images"], found["calibration"]) == (30, "beta on 30 labelled images")
+    assert (found["images"], found["calibration"]) == (30, "beta on 30 labelled rows")
     assert found["summary"]["mean_average_precision"] > 0.9
 
 
@@ -241,7 +241,7 @@ def test_a_method_of_texts_is_fitted_on_captions_without_an_image(tmp_path, run,
     assert "Note: 1 of 3 labels (zebra) are mentioned by no text; they are learned" in done.err
     assert "2 of 4 captions mention no label and are not used." in done.err
     assert done.out.startswith("Fitted tai on 2 captions for 3 labels. Saved in fitted.")
-    assert "Next: surelabel calibrate fitted OTHER_DATASET --out fitted" in done.out
+    assert "Next: surelabel calibrate fitted OTHER_DATASET --out fitted-calibrated" in done.out
     assert Recognizer.load("fitted").names == ["lion", "guitar", "zebra"]
 
 
@@ -258,7 +258,7 @@ def test_what_was_fitted_on_captions_is_calibrated_and_tags_images(home, run):
     ("arguments", "message"),
     [
         (["captions.txt"], "tai requires one caption file and labels; got no labels"),
-        (["captions.txt", "more.txt", "--labels", "lion"], "and labels; got 2 files"),
+        (["captions.txt", "captions.txt", "--labels", "lion"], "and labels; got 2 files"),
         (["captions.txt", "--labels", "cow"], "At least one caption must mention a label"),
         (["no.txt", "--labels", "lion"], "no.txt: no such file"),
         (

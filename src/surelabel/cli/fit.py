@@ -2,11 +2,18 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from surelabel.cli.fit_data import (
+    add_caption_noise_in_fit_command,
+    count_of_fit_data,
+    labels_of_fit_data,
+    noun_of_fit_data,
+    sample_shots_in_fit_command,
+    use_vector_encoder_in_fit_command,
+)
 from surelabel.cli.input_options import (
     images_root_input_option,
     labels_input_option,
@@ -17,22 +24,42 @@ from surelabel.cli.input_options import (
     skipped_images_of_input_options,
     vector_encoder_of_input_options,
 )
+from surelabel.cli.input_paths import validate_terminal_input_paths
 from surelabel.cli.label_table_options import label_table_options, print_label_table_reading
-from surelabel.cli.output_paths import validate_terminal_model_path, validate_terminal_output_folder
+from surelabel.cli.method_selection import (
+    MethodSelectionOptions,
+    check_method_selection_options,
+    method_selection_options,
+    method_selection_text,
+    select_in_fit_command,
+)
+from surelabel.cli.output_paths import (
+    unused_output_path,
+    validate_terminal_model_path,
+    validate_terminal_output_folder,
+)
 from surelabel.cli.tag_output import print_tag_skipped_images
 from surelabel.cli.terminal import Terminal, with_terminal_options
 from surelabel.cli.terminal_text import join_lines_for_terminal
 from surelabel.cli.unlabelled_calibration import NOT_VERIFIED
+from surelabel.counts import format_count
+from surelabel.recognizer_folders import check_saved_recognizer_folder
 
 if TYPE_CHECKING:
     from surelabel.cli.input_options import TrainingData
     from surelabel.config import Run
-    from surelabel.recognizer import LabelledInput, Recognizer
+    from surelabel.recognizer import Recognizer
     from surelabel.records import SkippedImage
 
 
 @click.command()
-@click.argument("dataset", nargs=-1, required=True, metavar="DATASET|IMAGES...|CAPTIONS")
+@click.argument(
+    "dataset",
+    nargs=-1,
+    required=True,
+    metavar="DATASET|IMAGES...|CAPTIONS",
+    callback=validate_terminal_input_paths,
+)
 @click.option(
     "--out",
     callback=validate_terminal_output_folder,
@@ -54,15 +81,20 @@ if TYPE_CHECKING:
     callback=validate_terminal_model_path,
     help="Encoder; short for --set encoder.name=MODEL.",
 )
-@click.option("--method", help="Method to fit; short for --set method.name=METHOD.")
+@click.option(
+    "--method",
+    help="Method to fit; short for --set method.name=METHOD. Without a method, the method with the "
+    "lowest cross-validated log loss is selected.",
+)
 @click.option("--loss", help="Training loss; short for --set loss.name=LOSS.")
 @click.option("--regularizer", help="Regularizer; short for --set regularizer.name=REGULARIZER.")
 @click.option(
     "--folds",
     type=click.IntRange(2),
     metavar="K",
-    help="Also calibrate on DATASET, with K-fold cross-fitting.",
+    help="Also calibrate on DATASET, with K-fold cross-fitting. Without a method, 5 folds.",
 )
+@method_selection_options
 @click.option(
     "--shots",
     type=click.IntRange(1),
@@ -91,6 +123,7 @@ def fit(
     loss: str | None,
     regularizer: str | None,
     folds: int | None,
+    selection_options: MethodSelectionOptions,
     shots: int | None,
     caption_noise: float | None,
     images_root: str | None,
@@ -104,6 +137,10 @@ def fit(
     scenes-80:train, or feature vectors (.npz with features, targets and names). A CSV file
     image,caption or COCO captions need --labels, which are searched in the captions of each image.
 
+    Without a method, the methods that need no training or train on cached features are compared by
+    the log loss of cross-validation on DATASET. The selected method is fitted on all images and
+    calibrated. The expected time is printed first, and a table of the results afterwards.
+
     A method with self-training, such as tailor, requires unlabelled IMAGES, given as for
     `surelabel tag`, and --labels. Self-training uses no annotations for fitting or calibration.
 
@@ -116,179 +153,163 @@ def fit(
 
     To resume an interrupted fit, run the same command again.
     """
-    from surelabel.config import load_run
-    from surelabel.recognizer import Recognizer, check_saved_recognizer_folder
-    from surelabel.recognizer.vector_normalization import vector_normalization_description
-    from surelabel.records import Images, LabelledImages, LabelledTexts
-
     check_saved_recognizer_folder(out)
-    resolved_run = load_run(
-        run,
-        run_overrides_from_input_options(
-            settings,
-            seed=terminal.seed,
-            method__name=method,
-            loss__name=loss,
-            regularizer__name=regularizer,
-            encoder__name=model,
-        ),
-    )
     given_labels = parse_labels_input_option(names)
-    training_data = load_training_data_from_input_options(
-        resolved_run.method.name, dataset, images_root, given_labels, table_options
+    terminal.print_import_status()
+
+    from surelabel.config import load_run, method_settings_of_run
+
+    overrides = run_overrides_from_input_options(
+        settings,
+        seed=terminal.seed,
+        method__name=method,
+        loss__name=loss,
+        regularizer__name=regularizer,
+        encoder__name=model,
     )
+    method = method_settings_of_run(run, overrides).get("name")
+    check_method_selection_options(method, selection_options, run, overrides)
+    resolved_run = load_run(run, overrides)
+    training_data = load_training_data_from_input_options(
+        method, dataset, images_root, given_labels, table_options
+    )
+    seed = resolved_run.seed
     if caption_noise is not None:
         training_data = add_caption_noise_in_fit_command(
-            terminal, training_data, caption_noise, resolved_run.seed
+            terminal, training_data, caption_noise, seed
         )
-    if not model:
-        resolved_run = use_vector_encoder_in_fit_command(resolved_run, training_data)
-    labels = given_labels or labels_of_fit_data(resolved_run, training_data)
-    recognizer = Recognizer(resolved_run, labels, device=terminal.device)
+    labels = given_labels or labels_of_fit_data(method, training_data)
+    print_training_data_in_fit_command(terminal, dataset[0], training_data)
+    if shots is not None:
+        training_data = sample_shots_in_fit_command(terminal, training_data, labels, shots, seed)
+    encoder = None if model else vector_encoder_of_input_options(training_data)
+    data: dict[str, Any] = {"training_data": training_data, "labels": labels, "folds": folds}
+    data["checkpoint"] = f"{os.path.normpath(out)}.unfinished"  # out may end with a slash
+    if method is None:
+        overrides = run_overrides_from_input_options((*overrides,), encoder__name=encoder)
+        recognizer = select_in_fit_command(terminal, selection_options, run, overrides, **data)
+    else:
+        resolved_run = use_vector_encoder_in_fit_command(resolved_run, encoder, training_data)
+        recognizer = fit_in_fit_command(terminal, resolved_run, **data)
+    skipped = skipped_images_of_input_options(recognizer, training_data)
+    calibrate_in_fit_command(terminal, recognizer, training_data, skipped)
+    recognizer.save(out)
+    print_result_in_fit_command(terminal, recognizer, training_data, skipped, out, folds)
+    print_tag_skipped_images(skipped)
+
+
+def print_training_data_in_fit_command(
+    terminal: Terminal, source: str, training_data: "TrainingData"
+) -> None:
+    """Print what was read from a table of labels, and the number of captions without a label.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        source: First argument of the command.
+        training_data: Training data of any kind.
+    """
+    from surelabel.records import LabelledTexts
+
     if isinstance(training_data, LabelledTexts) and training_data.n_dropped:
         n_captions = len(training_data) + training_data.n_dropped
         terminal.print_status(
-            f"{training_data.n_dropped} of {n_captions} captions mention no label and are not used."
+            f"{training_data.n_dropped} of {format_count(n_captions, 'caption')} mention no label "
+            "and are not used."
         )
-    print_label_table_reading(terminal, dataset[0], training_data)
-    if shots is not None:
-        training_data = sample_shots_in_fit_command(terminal, recognizer, training_data, shots)
-    checkpoint = f"{os.path.normpath(out)}.unfinished"  # out may end with a slash
+    print_label_table_reading(terminal, source, training_data)
+
+
+def fit_in_fit_command(
+    terminal: Terminal,
+    run: "Run",
+    *,
+    training_data: "TrainingData",
+    labels: "Sequence[str]",
+    folds: int | None,
+    checkpoint: str,
+) -> "Recognizer":
+    """Return the fitted recognizer of a run.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        run: Settings of the fit.
+        training_data: Training data of any kind.
+        labels: Labels of the recognizer.
+        folds: Number of folds to calibrate with, or None.
+        checkpoint: File from which the fit resumes.
+    """
+    from surelabel.recognizer import Recognizer
+
+    recognizer = Recognizer(run, labels, device=terminal.device)
     with terminal.progress("Fitting") as progress:
         recognizer.fit(training_data, folds=folds or 0, checkpoint=checkpoint, progress=progress)
-    skipped = skipped_images_of_input_options(recognizer, training_data)
-    if recognizer.method.learns_from == "images" and isinstance(
-        training_data, Images | LabelledImages
-    ):
-        skipped_paths = {image.path for image in skipped}
-        paths = [path for path in training_data.paths if path not in skipped_paths]
-        calibrate_in_fit_command(terminal, recognizer, paths)
-    recognizer.save(out)
-    count = count_of_fit_data(training_data, skipped)
-    unit = unit_of_fit_data(training_data)
-    calibrated = f", calibrated with {folds} folds" if folds else ""
-    labels_text = f" for {len(recognizer.names)} labels" if recognizer.names else ""
+    return recognizer
+
+
+def print_result_in_fit_command(
+    terminal: Terminal,
+    recognizer: "Recognizer",
+    training_data: "TrainingData",
+    skipped: "Sequence[SkippedImage]",
+    out: str,
+    folds: int | None,
+) -> None:
+    """Print the method, the training data and the next command.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        recognizer: Fitted recognizer.
+        training_data: Training data of any kind.
+        skipped: Images that cannot be read.
+        out: Folder of the recognizer.
+        folds: Value of ``--folds``, or None.
+    """
+    from surelabel.recognizer.vector_normalization import vector_normalization_description
+
+    n_used = count_of_fit_data(training_data, skipped)
+    noun = noun_of_fit_data(training_data)
+    key = "captions" if noun == "caption" else "images"  # also for rows of vectors
+    n_labels, selection = len(recognizer.names), recognizer.selection
+    labels_text = f" for {format_count(n_labels, 'label')}" if n_labels else ""
+    calibrated = f", calibrated with {folds} folds" if folds and selection is None else ""
+    verb = "Calibrated" if recognizer.method.learns_from == "nothing" else "Fitted"
     text = (
-        f"Fitted {resolved_run.method.name} on {count} {unit}{labels_text}{calibrated}. "
-        f"Saved in {out}."
+        f"{verb} {recognizer.run.method.name} on {format_count(n_used, noun)}{labels_text}"
+        f"{calibrated}. Saved in {out}."
     )
     vectors = vector_normalization_description(recognizer.encoder)
     text += f"\nVectors: {vectors}." if vectors else ""
     terminal.print_result(
-        {"recognizer": out, "names": recognizer.names, unit: count}
-        | ({"vectors": vectors} if vectors else {}),
-        f"{text}\n{command_after_fit(recognizer, out)}",
+        {"recognizer": out, "names": recognizer.names, key: n_used}
+        | ({"vectors": vectors} if vectors else {})
+        | ({"selection": selection.state()} if selection else {}),
+        f"{method_selection_text(selection)}{text}\n{command_after_fit(recognizer, out)}",
     )
-    print_tag_skipped_images(skipped)
-
-
-def add_caption_noise_in_fit_command(
-    terminal: Terminal, training_data: "TrainingData", ratio: float, seed: int
-) -> "TrainingData":
-    """Return images with captions of which some are permuted, and print their number.
-
-    Args:
-        terminal: Object that prints results, status lines and progress.
-        training_data: Images with captions, or precomputed vectors of both.
-        ratio: Fraction of the captions that are permuted, in [0, 1].
-        seed: Seed of the permutation.
-
-    Raises:
-        InputError: If the training data are not images with captions.
-    """
-    from surelabel.errors import InputError
-    from surelabel.records import PairFeatures, Pairs
-
-    if not isinstance(training_data, Pairs | PairFeatures):
-        raise InputError(
-            "--caption-noise requires images with captions and a method of pairs, such as "
-            f"variational; got {len(training_data):,} {unit_of_fit_data(training_data)}. Remove "
-            "--caption-noise."
-        )
-    terminal.print_status(
-        f"{int(ratio * len(training_data))} of {len(training_data)} captions are permuted "
-        f"(seed {seed})."
-    )
-    return training_data.with_noise(ratio, seed=seed)
-
-
-def unit_of_fit_data(training_data: "TrainingData") -> str:
-    """Return the unit in which training data are counted: captions or images."""
-    from surelabel.records import LabelledTexts, PairFeatures, Pairs
-
-    is_text = isinstance(training_data, LabelledTexts | Pairs | PairFeatures)
-    return "captions" if is_text else "images"
-
-
-def count_of_fit_data(training_data: "TrainingData", skipped: "Sequence[SkippedImage]") -> int:
-    """Return the number of captions or images that were used, without those of skipped images."""
-    import numpy as np
-
-    from surelabel.records import Pairs
-
-    if not isinstance(training_data, Pairs):
-        return len(training_data) - len(skipped)
-    skipped_paths = {image.path for image in skipped}
-    rows = [row for row, path in enumerate(training_data.paths) if path in skipped_paths]
-    return int((~np.isin(training_data.image_rows, rows)).sum())
-
-
-def sample_shots_in_fit_command(
-    terminal: Terminal,
-    recognizer: "Recognizer",
-    training_data: "TrainingData",
-    shots: int,
-) -> "LabelledInput":
-    """Return a few-shot sample of the training data, and print its size and counts.
-
-    Args:
-        terminal: Object that prints results, status lines and progress.
-        recognizer: Recognizer with the labels and the seed of the sample.
-        training_data: Training data of any kind.
-        shots: Number of positive images per label, >= 1.
-
-    Raises:
-        InputError: If the images have no labels, or no target of the labels is positive.
-    """
-    import numpy as np
-
-    from surelabel.data import describe_shots, sample_shots
-    from surelabel.errors import InputError
-    from surelabel.records import LabelledFeatures, LabelledImages
-
-    if not isinstance(training_data, LabelledImages | LabelledFeatures):
-        unit = unit_of_fit_data(training_data)
-        unit = "images without labels" if unit == "images" else unit
-        raise InputError(
-            "--shots requires an annotated DATASET, because it samples images by their labels; got "
-            f"{len(training_data):,} {unit}. Remove --shots."
-        )
-    labelled = recognizer.align_labels(training_data)
-    targets, known = labelled.targets, labelled.known
-    rows = sample_shots(targets, known, shots, np.random.default_rng(recognizer.run.seed))
-    if not len(rows):
-        raise InputError(
-            f"--shots requires images with a positive label; none of the {len(labelled):,} images "
-            "has one. Check the annotations and --labels."
-        )
-    for sentence in describe_shots(recognizer.names, targets, known, rows, shots):
-        terminal.print_status(sentence)
-    return training_data.take(rows)
 
 
 def calibrate_in_fit_command(
-    terminal: Terminal, recognizer: "Recognizer", paths: list[str]
+    terminal: Terminal,
+    recognizer: "Recognizer",
+    training_data: "TrainingData",
+    skipped: "Sequence[SkippedImage]",
 ) -> None:
-    """Calibrate a recognizer on its unlabelled training images, if this is possible.
+    """Calibrate a recognizer that was fitted on unlabelled images, if this is possible.
 
     Args:
         terminal: Object that prints results, status lines and progress.
-        recognizer: Recognizer that was fitted on unlabelled images.
-        paths: Paths of the training images.
+        recognizer: Fitted recognizer. If it is calibrated, or its method was fitted on other data,
+            it is not changed.
+        training_data: Training data of any kind.
+        skipped: Images that cannot be read.
     """
     from surelabel.errors import ConfigError, InputError
-    from surelabel.records import Images
+    from surelabel.records import Images, LabelledImages
 
+    is_uncalibrated = recognizer.method.learns_from == "images" and recognizer.calibration is None
+    if not is_uncalibrated or not isinstance(training_data, Images | LabelledImages):
+        return
+    skipped_paths = {image.path for image in skipped}
+    paths = [path for path in training_data.paths if path not in skipped_paths]
     try:
         with terminal.progress("Calibrating") as progress:
             recognizer.calibrate(Images(paths), progress=progress)
@@ -309,52 +330,11 @@ def command_after_fit(recognizer: "Recognizer", out: str) -> str:
     if recognizer.method.learns_from == "pairs":
         return f"Next: surelabel evaluate {out} OTHER_CAPTIONS"
     if calibration is None:
-        return f"Next: surelabel calibrate {out} OTHER_DATASET --out {out}"
+        calibrated = unused_output_path(f"{os.path.normpath(out)}-calibrated")
+        return f"Next: surelabel calibrate {out} OTHER_DATASET --out {calibrated}"
     if calibration.uses_labels:
         return f"Next: surelabel evaluate {out} OTHER_DATASET"
     return (
         f"Calibrated: {calibration.description}.\n{NOT_VERIFIED}\n"
         f"Next: surelabel tag IMAGES --model {out}"
     )
-
-
-def use_vector_encoder_in_fit_command(run: "Run", training_data: "TrainingData") -> "Run":
-    """Return the run, with the encoder ``features:WIDTH`` if the data are vectors.
-
-    If the vectors of captions have another width, the setting ``text_width`` of the method is set.
-    """
-    from surelabel.records import PairFeatures
-
-    encoder = vector_encoder_of_input_options(training_data)
-    if encoder is None:
-        return run
-    method = run.method
-    if isinstance(training_data, PairFeatures):
-        text_width = training_data.text_vectors.shape[1]
-        method = replace(method, settings={"text_width": text_width, **method.settings})
-    return replace(run, encoder=replace(run.encoder, name=encoder), method=method)
-
-
-def labels_of_fit_data(run: "Run", training_data: "TrainingData") -> list[str]:
-    """Return the labels of the training data; images with captions need none.
-
-    Args:
-        run: Settings of the fit.
-        training_data: Training data of any kind.
-
-    Raises:
-        InputError: If there are no labels.
-    """
-    from surelabel.errors import InputError
-    from surelabel.records import Images, PairFeatures, Pairs
-
-    if isinstance(training_data, Pairs | PairFeatures):
-        return []
-    labels = [] if isinstance(training_data, Images) else list(training_data.names)
-    if not labels:
-        raise InputError(
-            f"{run.method.name} requires labels, but unlabelled images have none. Give labels with "
-            '--labels: as text ("dog, bicycle"), as a file with one label per line, or - for '
-            "standard input."
-        )
-    return labels

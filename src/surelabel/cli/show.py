@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from surelabel.cli.method_selection import method_selection_text
 from surelabel.cli.terminal import Terminal, with_terminal_options
 from surelabel.cli.terminal_text import format_terminal_table
 
@@ -54,17 +55,14 @@ def show(terminal: Terminal, kind: str) -> None:
     The entries are listed with their settings and defaults.
 
     FOLDER is a saved recognizer: its encoder, the normalization of its vectors, its method and its
-    calibration are printed.
+    calibration are printed. If `surelabel fit` selected the method, the results of all methods are
+    printed too.
 
     KIND is the name of the table, such as method, loss or calibrator. The kind pretrained lists the
     pretrained encoders of open_clip with the licenses of their weights.
     """
     if kind not in KINDS:
-        properties = recognizer_properties_to_show(kind, terminal.device)
-        table = format_terminal_table(
-            ["property", "value"], [[*item] for item in properties.items()]
-        )
-        terminal.print_result(properties, table)
+        show_recognizer(terminal, kind)
         return
     if kind == "words":
         descriptions = scene_words_to_show()
@@ -79,8 +77,12 @@ def show(terminal: Terminal, kind: str) -> None:
     terminal.print_result(descriptions, format_terminal_table(["name", "settings", "about"], rows))
 
 
-def recognizer_properties_to_show(folder: str, device: str) -> dict[str, str]:
-    """Return the labels and the properties of a saved recognizer by name.
+def show_recognizer(terminal: Terminal, folder: str) -> None:
+    """Print the labels and the properties of a saved recognizer, and its model selection if any.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        folder: Folder of the recognizer.
 
     Raises:
         DataError: If the folder contains no saved recognizer, or a file is damaged.
@@ -88,9 +90,17 @@ def recognizer_properties_to_show(folder: str, device: str) -> dict[str, str]:
     from surelabel.recognizer import Recognizer
     from surelabel.recognizer.model_card import recognizer_properties
 
-    recognizer = Recognizer.load(folder, device=device)
-    properties = recognizer_properties(recognizer.run, recognizer.encoder, recognizer.calibrated_on)
-    return {"labels": ", ".join(recognizer.names), **properties}
+    recognizer = Recognizer.load(folder, device=terminal.device)
+    properties = {
+        "labels": ", ".join(recognizer.names),
+        **recognizer_properties(recognizer.run, recognizer.encoder, recognizer.calibrated_on),
+    }
+    table = format_terminal_table(["property", "value"], [[*item] for item in properties.items()])
+    selection = recognizer.selection
+    terminal.print_result(
+        properties | ({"selection": selection.state()} if selection else {}),
+        f"{table}\n\n{method_selection_text(selection)}".rstrip(),
+    )
 
 
 def table_entries_to_show(module: str, name: str) -> dict[str, dict[str, Any]]:

@@ -94,6 +94,7 @@ class Crops(Method):
                 f"crops_per_round={crops_per_round}, tolerance={tolerance}."
             )
         self.max_crops, self.crops_per_round = max_crops, crops_per_round
+        self.max_views = max_crops
         self.patience, self.tolerance = patience, tolerance
         self.first_round = CropLayout(crops_per_round, seed=seed, area=area)
         text_scorer = TextScorer(

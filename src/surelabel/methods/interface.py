@@ -72,6 +72,8 @@ class Method(nn.Module, ABC):
         recipe: Default training settings.
         image_size: Height and width in pixels at which the whole image is encoded. If None, the
             default size of the encoder is used.
+        max_views: Largest number of views of an image that ``next_views`` returns in all calls. If
+            the method uses no views, the number is 0.
     """
 
     learns_from: ClassVar[LearnsFrom]
@@ -79,6 +81,7 @@ class Method(nn.Module, ABC):
     open_vocabulary: bool
     recipe: ClassVar[TrainingRecipe]
     image_size: int | None = None
+    max_views: int = 0
 
     @abstractmethod
     def forward(self, features: Features) -> Tensor:

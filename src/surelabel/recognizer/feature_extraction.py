@@ -9,6 +9,7 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
+from surelabel.counts import format_count
 from surelabel.encoders import Encoder
 from surelabel.errors import DataError, NoReadableImage
 from surelabel.features import (
@@ -85,6 +86,11 @@ def feature_extraction_kinds_of_method(method: Method) -> list[str]:
     ladder = [ladder_feature_kind(*method.ladder_blocks)] if isinstance(method, UsesLadder) else []
     kinds = feature_extraction_kinds_for_needs(method.needs)
     return [kind for kind in kinds if not ladder or kind != "images"] + ladder
+
+
+def max_encoder_passes(method: Method) -> int:
+    """Return the largest number of encoder passes of an image, before any image is encoded."""
+    return len(feature_extraction_kinds_of_method(method)) + method.max_views
 
 
 def _extract_whole_image_features(
@@ -195,8 +201,9 @@ def _select_rows_of_extracted_features(
     """
     if not len(rows):
         raise NoReadableImage(
-            f"At least one of {len(encoded.rows)} images must be readable twice; all images "
-            f"failed the second time, such as {skipped[0].path}: {skipped[0].reason}. Run again.",
+            f"At least one of {format_count(len(encoded.rows), 'image')} must be readable twice; "
+            f"all images failed the second time, such as {skipped[0].path}: {skipped[0].reason}. "
+            "Run again.",
             [*encoded.skipped, *skipped],
         )
     if len(rows) == len(encoded.rows):

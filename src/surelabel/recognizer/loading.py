@@ -9,21 +9,25 @@ from torch import Tensor
 
 from surelabel.array_files import read_safetensors
 from surelabel.config import Choice, Run, load_run
+from surelabel.counts import format_count
 from surelabel.decisions import ValidationRecord
 from surelabel.encoders import TEMPLATES, load_encoder
 from surelabel.errors import DataError
 from surelabel.file_readers import read_json, read_text
 from surelabel.methods import Method
 from surelabel.migration import ENCODER_FOLDER, migrate_validation_record, migrate_weights
+from surelabel.recognizer.method_selection_record import MethodSelection
 from surelabel.recognizer.saving import (
     CHECKSUM_FILES,
     COPY_AGAIN,
     FIT_NAMES_FILE,
     FORMAT_VERSION,
     RECORD_FILE,
+    SELECTION_FILE,
     SavedRecognizer,
     saved_recognizer_checksums,
 )
+from surelabel.recognizer_folders import check_folder_is_no_encoder
 from surelabel.records.calibration_description import MODEL
 
 REQUIRED_FILES = (
@@ -71,6 +75,7 @@ def read_saved_recognizer(folder: str | Path, *, device: str = "cpu") -> SavedRe
         calibration=_read_saved_recognizer_json(folder / "calibration.json") or None,
         record=ValidationRecord.restore(record) if record else None,
         weights=weights,
+        selection=_read_saved_selection(folder / SELECTION_FILE),
         fingerprint=str(about.get("fingerprint", "")),
     )
     _check_saved_recognizer_consistency(folder, saved)
@@ -96,6 +101,14 @@ def _read_saved_link(path: Path) -> str | None:
     return MODEL if link.get(MODEL) is True else link.get("loss")
 
 
+def _read_saved_selection(path: Path) -> MethodSelection | None:
+    """Return the results of the model selection, or None if the method was given."""
+    if not path.exists():
+        return None
+    state = _read_saved_recognizer_json(path)
+    return MethodSelection.restore(state, source=path, remedy=COPY_AGAIN)
+
+
 def _encoder_folder_of_saved_recognizer(folder: Path) -> Path:
     """Return the folder of the encoder; surelabel 0.1.0 used another name."""
     current, older = folder / "encoder", folder / ENCODER_FOLDER
@@ -106,12 +119,13 @@ def _check_saved_recognizer_is_complete(folder: Path) -> None:
     """Check that no required file of a saved recognizer is missing.
 
     Raises:
-        DataError: If a file is missing.
+        DataError: If a file is missing, or if the folder contains an encoder.
     """
     missing = [name for name in REQUIRED_FILES if not (folder / name).exists()]
     if "encoder" in missing and _encoder_folder_of_saved_recognizer(folder).exists():
         missing.remove("encoder")
     if missing:
+        check_folder_is_no_encoder(folder)
         raise DataError(
             f"{folder} must be a complete saved recognizer; missing: {', '.join(missing)}. "
             f"{COPY_AGAIN}"
@@ -223,8 +237,8 @@ def _check_saved_recognizer_consistency(folder: Path, saved: SavedRecognizer) ->
     for name, count in labels_per_file.items():
         if count != n_labels:
             raise DataError(
-                f"{folder / name} must have {n_labels} labels, like names.txt; got {count}. "
-                f"{COPY_AGAIN}"
+                f"{folder / name} must have {format_count(n_labels, 'label')}, like names.txt; "
+                f"got {count}. {COPY_AGAIN}"
             )
 
 

@@ -4,6 +4,7 @@ run.toml             run with all settings
 names.txt            one label per line, in the order of the columns
 fit_names.txt        labels of the fit; only if they are needed and differ from names.txt
 link.json            loss whose link converts scores to log-odds, or that the encoder has a link
+selection.json       results of the model selection that selected the method; optional
 calibration.json     fitted calibrator and description of the calibration data
 record.safetensors   validation record, for operating points and guarantees; optional
 weights.safetensors  weights of the method
@@ -32,7 +33,9 @@ from surelabel.files import atomic_folder
 from surelabel.links import Link
 from surelabel.methods import Method, UsesFitLabels
 from surelabel.recognizer.calibration_record import CalibrationRecord
+from surelabel.recognizer.method_selection_record import MethodSelection
 from surelabel.recognizer.model_card import recognizer_model_card
+from surelabel.recognizer_folders import check_saved_recognizer_folder
 from surelabel.records.calibration_description import MODEL
 from surelabel.training import delete_checkpoint
 
@@ -40,6 +43,7 @@ COPY_AGAIN = "Copy the complete folder again, or save the recognizer again."
 FORMAT_VERSION = 2  # 1: folders of 0.1.0, whose names migration.py maps
 RECORD_FILE = "record.safetensors"
 FIT_NAMES_FILE = "fit_names.txt"
+SELECTION_FILE = "selection.json"
 CHECKSUM_FILES = ("calibration.json", RECORD_FILE)  # the fingerprint does not cover all of these
 
 
@@ -60,6 +64,8 @@ class SavedRecognizer:
         record: Validation record of the calibration. If None, the recognizer is not calibrated, or
             there were too few images.
         weights: Weights of the method.
+        selection: Results of the model selection that selected the method. If None, the method was
+            given.
         fingerprint: Fingerprint of the recognizer.
     """
 
@@ -71,32 +77,8 @@ class SavedRecognizer:
     calibration: dict[str, Any] | None
     record: ValidationRecord | None
     weights: dict[str, Tensor]
+    selection: MethodSelection | None
     fingerprint: str
-
-
-def check_saved_recognizer_folder(folder: str | Path, *, checkpoint: Path | None = None) -> None:
-    """Check that a folder is new, empty or a saved recognizer; do not change the folder.
-
-    Args:
-        folder: Folder for the recognizer.
-        checkpoint: Checkpoint of the fit of the recognizer, which may be in the folder.
-
-    Raises:
-        DataError: If the folder contains other files, or is a file.
-    """
-    folder = Path(folder)
-    is_replaceable = folder.is_dir() and (
-        (folder / "about.json").exists()
-        or all(
-            checkpoint and str(file.resolve()).startswith(str(checkpoint.resolve()))
-            for file in folder.iterdir()
-        )
-    )
-    if folder.exists() and not is_replaceable:
-        raise DataError(
-            f"The output folder must be new, empty or a saved recognizer; {folder} contains "
-            "other files. Give another folder, or delete the existing folder first."
-        )
 
 
 def saved_recognizer_contents(
@@ -106,6 +88,7 @@ def saved_recognizer_contents(
     method: Method,
     link: Link | None,
     calibration: CalibrationRecord | None,
+    selection: MethodSelection | None,
     fingerprint: str,
 ) -> SavedRecognizer:
     """Return the contents of the folder of a fitted recognizer.
@@ -118,6 +101,7 @@ def saved_recognizer_contents(
         link: Link of the loss of the run, or of the encoder. If None, scores are not converted to
             log-odds.
         calibration: Fitted calibration. If None, the recognizer is not calibrated.
+        selection: Results of a model selection, or None.
         fingerprint: Fingerprint of the recognizer.
     """
     return SavedRecognizer(
@@ -129,6 +113,7 @@ def saved_recognizer_contents(
         calibration=calibration.state() if calibration else None,
         record=calibration.record if calibration else None,
         weights=method.state_dict(),
+        selection=selection,
         fingerprint=fingerprint,
     )
 
@@ -181,8 +166,11 @@ def _write_saved_recognizer_files(folder: Path, recognizer: SavedRecognizer) -> 
             recognizer.names_with_aliases,
             recognizer.encoder,
             _description_of_saved_calibration(recognizer),
+            recognizer.selection,
         ),
     }
+    if recognizer.selection:
+        texts[SELECTION_FILE] = _saved_recognizer_json(recognizer.selection.state())
     if recognizer.fit_names != recognizer.names_with_aliases:
         texts[FIT_NAMES_FILE] = "\n".join(recognizer.fit_names) + "\n"
     for name, text in texts.items():

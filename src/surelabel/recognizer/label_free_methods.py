@@ -1,0 +1,120 @@
+"""Label-free methods in the order of their measured mAP, within a number of encoder passes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from surelabel.errors import ConfigError, InputError
+from surelabel.recognizer.feature_extraction import max_encoder_passes
+from surelabel.recognizer.recognizer import Recognizer
+
+DEFAULT_MAX_PASSES = 1
+MIN_FIT_IMAGES = 10  # unlabelled images with which region_statistics improves on zero_shot
+
+
+@dataclass(frozen=True)
+class LabelFreeMethod:
+    """Method that needs no annotated images, with its measured mAP.
+
+    Attributes:
+        name: Key of the method.
+        mean_average_precision: mAP in percent on the test images of scenes-80, by encoder.
+        settings: Settings of the method that differ from the defaults.
+    """
+
+    name: str
+    mean_average_precision: Mapping[str, float]
+    settings: Mapping[str, int] = field(default_factory=dict)
+
+    def mean_average_precision_of(self, encoder: str) -> float:
+        """Return the mAP for an encoder; if it was not measured, the mean over encoders."""
+        values = self.mean_average_precision
+        return values.get(encoder, sum(values.values()) / len(values))
+
+    def overrides(self) -> list[str]:
+        """Return the method and its settings as overrides of a run."""
+        settings = [f"method.{key}={value}" for key, value in self.settings.items()]
+        return [f"method.name={self.name}", *settings]
+
+
+# The mAP is that of docs/label-free.md (`surelabel bench label-free`); for 2 by 2 tiles, that of
+# the docstring of `Tiles`. The number of encoder passes is computed from the method.
+LABEL_FREE_METHODS = (
+    LabelFreeMethod("tiles", {"tiny-vit": 77.2, "tiny-rn": 63.7}),  # 14 encoder passes
+    LabelFreeMethod("dense_regions", {"tiny-vit": 75.8, "tiny-rn": 64.7}),  # 6
+    LabelFreeMethod(
+        "tiles", {"tiny-vit": 70.2, "tiny-rn": 63.5}, {"rows": 2, "columns": 2, "grids": 1}
+    ),  # 5
+    LabelFreeMethod("region_statistics", {"tiny-vit": 59.4, "tiny-rn": 65.7}),  # 2
+    LabelFreeMethod("zero_shot", {"tiny-vit": 50.6, "tiny-rn": 50.2}),  # 1
+)
+
+
+def label_free_methods_by_map(encoder: str) -> list[LabelFreeMethod]:
+    """Return the label-free methods, highest measured mAP for an encoder first.
+
+    Args:
+        encoder: Name of the encoder. For an encoder that was not measured, the mean over the
+            measured encoders counts.
+
+    Example:
+        >>> [method.name for method in label_free_methods_by_map("tiny-rn")]
+        ['region_statistics', 'dense_regions', 'tiles', 'tiles', 'zero_shot']
+        >>> label_free_methods_by_map("ViT-B-16/openai")[0].name
+        'tiles'
+    """
+    return sorted(
+        LABEL_FREE_METHODS,
+        key=lambda method: method.mean_average_precision_of(encoder),
+        reverse=True,
+    )
+
+
+def check_max_passes(max_passes: int) -> None:
+    """Check that a maximum number of encoder passes allows at least one.
+
+    Raises:
+        InputError: If the number is below 1.
+    """
+    if max_passes < 1:
+        raise InputError(
+            f"max_passes must be 1 or more, because each image is encoded; got {max_passes}. Give "
+            "1 for methods that encode the whole image only."
+        )
+
+
+def best_label_free_recognizer(
+    encoder: str,
+    make_recognizer: Callable[[list[str]], Recognizer],
+    *,
+    max_passes: int = DEFAULT_MAX_PASSES,
+    n_images: int = 0,
+) -> Recognizer:
+    """Return the recognizer of the label-free method with the highest measured mAP.
+
+    A method that the encoder or the labels do not support is left out, such as a method of patches
+    for an encoder without patches.
+
+    Args:
+        encoder: Name of the encoder.
+        make_recognizer: Function that returns the recognizer with overrides of the run, such as
+            ``method.name=tiles``.
+        max_passes: Maximum number of encoder passes of an image, >= 1.
+        n_images: Number of unlabelled images that the method can be fitted on. With fewer than ten
+            images, methods that are fitted on unlabelled images are left out.
+
+    Raises:
+        ConfigError: If no method is supported.
+    """
+    error: ConfigError | InputError | None = None
+    for method in label_free_methods_by_map(encoder):
+        try:
+            recognizer = make_recognizer(method.overrides())
+        except (ConfigError, InputError) as method_error:
+            error = method_error
+            continue
+        is_fitted = recognizer.is_fitted or n_images >= MIN_FIT_IMAGES
+        if is_fitted and max_encoder_passes(recognizer.method) <= max_passes:
+            return recognizer
+    raise error or ConfigError(
+        f"No label-free method has at most {max_passes} encoder passes. Choose a method."
+    )
