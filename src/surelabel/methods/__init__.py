@@ -43,6 +43,8 @@ from surelabel.methods.interface import (
 )
 from surelabel.methods.kgcoop import KgCoOp
 from surelabel.methods.linear import Linear
+from surelabel.methods.ml_decoder import MLDecoder
+from surelabel.methods.multiple_instance_tiles import MultipleInstanceTiles
 from surelabel.methods.probabilistic_embedding import ProbabilisticEmbedding
 from surelabel.methods.recover_match.recover_match import RecoverMatch
 from surelabel.methods.region_statistics.region_statistics import RegionStatistics
@@ -82,8 +84,10 @@ __all__ = [
     "LearnsFromTargets",
     "Linear",
     "LocalizesLabels",
+    "MLDecoder",
     "MatchesRegions",
     "Method",
+    "MultipleInstanceTiles",
     "ProbabilisticEmbedding",
     "RecoverMatch",
     "RegionStatistics",
@@ -126,6 +130,8 @@ METHODS: dict[str, type[Method]] = {
     "finetune": FineTune,
     "kgcoop": KgCoOp,
     "linear": Linear,
+    "ml_decoder": MLDecoder,
+    "multiple_instance_tiles": MultipleInstanceTiles,
     "probabilistic_embedding": ProbabilisticEmbedding,
     "recover_match": RecoverMatch,
     "region_statistics": RegionStatistics,

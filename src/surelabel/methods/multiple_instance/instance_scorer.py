@@ -94,14 +94,16 @@ class InstanceScorer(nn.Module):
     def forward(self, instances: Tensor) -> Tensor:
         """Return the scores ``(n, c)`` of images with instances ``(n, t, d)``."""
         _, log_slopes, biases = self.classes()
-        slopes: Tensor = (self.log_slope + log_slopes).exp()
-        return slopes * self._pooled(instances) + self.bias + biases
+        slopes = (self.log_slope + log_slopes).exp()
+        scores: Tensor = slopes * self._pooled(instances) + self.bias + biases
+        return scores
 
     def instance_scores(self, instances: Tensor) -> Tensor:
         """Return the scores of each instance as if it were an image, ``(n, t, c)``."""
         _, log_slopes, biases = self.classes()
-        slopes: Tensor = (self.log_slope + log_slopes).exp()
-        return slopes * self._compared(instances) + self.bias + biases
+        slopes = (self.log_slope + log_slopes).exp()
+        scores: Tensor = slopes * self._compared(instances) + self.bias + biases
+        return scores
 
     def prior_loss(self) -> Tensor:
         """Return the weighted sum of squares of the learned parameters, ``()``."""
