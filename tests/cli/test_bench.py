@@ -6,6 +6,7 @@ import pytest
 
 import surelabel.bench.calibrated
 import surelabel.bench.prompts
+import surelabel.bench.supervised
 
 
 @pytest.fixture
@@ -90,3 +91,28 @@ def test_bench_prompts_prints_the_epochs_and_the_tables(tmp_path, monkeypatch, r
     assert done.out.strip() == (tmp_path / "found" / "prompts.md").read_text().strip()
     for name in comparison.files:
         assert (tmp_path / "found" / name).exists()
+
+
+def test_bench_supervised_prints_the_number_of_recognizers_and_the_tables(
+    tmp_path, monkeypatch, run
+):
+    monkeypatch.chdir(tmp_path)
+    module = surelabel.bench.supervised
+    comparison, load = module.SUPERVISED, module.load_supervised_scene_splits
+
+    def load_few(encoder, *, quick):
+        splits = load(encoder, quick=quick)
+        few = {name: getattr(splits, name).take(range(8)) for name in ("train", "test")}
+        return replace(splits, **few)
+
+    fast = replace(
+        comparison.quick, methods=("zero_shot", "linear"), image_counts=(8,), folds=2, resamples=5
+    )
+    monkeypatch.setattr(module, "SUPERVISED", replace(comparison, quick=fast))
+    monkeypatch.setattr(module, "load_supervised_scene_splits", load_few)
+    done = run("bench", "supervised", "--quick", "--out", "found")
+    assert done.code == 0, done.err
+    assert "4 recognizers per encoder. To resume" in done.err
+    assert done.out.startswith("## scenes-80, tiny-vit\n")
+    assert done.out.strip() == (tmp_path / "found" / "supervised.md").read_text().strip()
+    assert "Written: found/supervised.md, supervised.json and supervised.png" in done.err

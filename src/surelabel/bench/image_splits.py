@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from surelabel.bench.result_cache import result_cache_digest
-from surelabel.data.bundled_collections import (
+from surelabel.data.benchmark_collections import (
     BENCHMARK_COLLECTIONS,
     benchmark_collection_scenes,
-    bundled_collection_folder,
 )
-from surelabel.data.scene_files import AnnotatedScenes, read_scenes, write_scenes
+from surelabel.data.bundled_collections import bundled_collection_folder
+from surelabel.data.scene_files import AnnotatedScenes, read_scenes
+from surelabel.data.scene_writing import write_scenes
 from surelabel.features import default_feature_cache_folder
 from surelabel.records import LabelledImages
 
@@ -45,6 +46,22 @@ class ImageSplits:
             "\n".join(self.hashed_settings),
             *(part for split in splits for part in ("\n".join(split.paths), split.targets)),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderImageSplits(ImageSplits):
+    """Annotated images of one dataset, for recognizers with one encoder.
+
+    Attributes:
+        encoder: Name of the encoder of all recognizers.
+    """
+
+    encoder: str
+
+    @property
+    def hashed_settings(self) -> tuple[str, ...]:
+        """Name of the encoder."""
+        return (self.encoder,)
 
 
 def load_benchmark_scenes(split: str, *, quick: bool) -> AnnotatedScenes:

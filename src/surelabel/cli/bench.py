@@ -79,7 +79,7 @@ def run_comparison(
     """
     from surelabel.bench import write_comparison
 
-    with terminal.progress(task) as progress:
+    with terminal.progress(task, "measurements") as progress:
         page, value = write_comparison(
             comparison, datasets, plan, out, seed=terminal.seed or 0, progress=progress
         )
@@ -231,3 +231,31 @@ def bench_similarity_command(
         f"{plan.epochs} epochs each. To resume an interrupted comparison, run the command again."
     )
     run_comparison(terminal, SIMILARITY, datasets, plan, out, task="Fitting")
+
+
+@comparison_command(
+    "supervised",
+    encoder_option,
+    quick="bundled images, two seeds and one encoder",
+)
+def bench_supervised_command(
+    terminal: Terminal, quick: bool, encoders: tuple[str, ...], out: str
+) -> None:
+    """Compare methods by the number of labelled images.
+
+    Methods are fitted and calibrated on 25 to 20,000 labelled images; methods without training are
+    only calibrated. The tables contain mAP, calibration metrics, costs, differences with intervals,
+    and the number of labelled images that a method needs to reach an mAP.
+    """
+    from surelabel.bench.supervised import SUPERVISED, load_supervised_scene_splits
+
+    plan = SUPERVISED.quick if quick else SUPERVISED.full
+    datasets = [
+        load_supervised_scene_splits(name, quick=quick)
+        for name in _encoders_of_comparison(encoders, quick)
+    ]
+    terminal.print_status(
+        f"{plan.n_fits} recognizers per encoder. To resume an interrupted comparison, run the "
+        "command again."
+    )
+    run_comparison(terminal, SUPERVISED, datasets, plan, out, task="Fitting")

@@ -6,30 +6,23 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.bench.comparison import ComparisonTask
-from surelabel.bench.image_splits import SPLITS, ImageSplits, load_benchmark_scenes
+from surelabel.bench.image_splits import SPLITS, EncoderImageSplits, load_benchmark_scenes
 from surelabel.bench.label_free.plan import LabelFreePlan
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelFreeSplits(ImageSplits):
+class LabelFreeSplits(EncoderImageSplits):
     """One image collection with annotations for the evaluation of label-free methods.
 
     The targets of the training images are used only to fit the linear probe and to evaluate
     pseudo-labels.
 
     Attributes:
-        encoder: Name of the encoder of all methods.
         main_columns: Column index of the label of the main object in each test image, ``(n,)``. If
             the collection does not have this label, the index is -1.
     """
 
-    encoder: str
     main_columns: npt.NDArray[np.int64]
-
-    @property
-    def hashed_settings(self) -> tuple[str, ...]:
-        """Name of the encoder."""
-        return (self.encoder,)
 
 
 LabelFreeTask = ComparisonTask[LabelFreeSplits, LabelFreePlan]

@@ -1,0 +1,216 @@
+"""Markdown and conclusions of the supervised comparison."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from math import isinf, isnan
+
+from surelabel.bench.markdown_page import (
+    bold_if,
+    markdown_list,
+    markdown_table,
+    markdown_table_of_rows,
+)
+from surelabel.bench.metric_cells import (
+    interval_cell,
+    metric_column_value,
+    noise_floor_suffix,
+    percent_column,
+    percent_text,
+)
+from surelabel.bench.rows import RowDifference
+from surelabel.bench.supervised.label_demand import LabelDemand
+from surelabel.bench.supervised.metrics import COMPARED_METRICS, MAP
+from surelabel.bench.supervised.plan import LABEL_FREE_METHODS, MAP_LEVELS
+from surelabel.bench.supervised.results import (
+    SupervisedDifference,
+    SupervisedResults,
+    SupervisedRow,
+)
+from surelabel.report.metric_descriptions import describe_metric
+
+CONCLUSION_METRICS = {MAP: "mAP", "brier_skill": "Brier skill", "log_loss": "log loss"}
+ROWS = (
+    "Means over seeds, with 95 % intervals over seeds in parentheses. mAP is the mean average "
+    "precision over labels. The noise floor of the ECE, in brackets, is its expected value for a "
+    "perfectly calibrated model with the same probabilities. Passes are encoder passes per image. "
+    "Seconds are processor time of the fit, of the folds and of the calibration, after the images "
+    "were encoded."
+)
+DIFFERENCES = (
+    "Differences between methods with the same labelled images. In parentheses: 95 % intervals "
+    "over seeds; over test images. **Bold**: both intervals exclude 0. The best label-free method "
+    "is the one with the highest mAP on the test images."
+)
+DEMAND = (
+    "Number of labelled images at which the mean mAP reaches a value, interpolated linearly in the "
+    "logarithm of the number. In parentheses: the numbers at which the upper and the lower end of "
+    "the interval over seeds reach the value. ≤ {least:,}: the smallest measured number reaches "
+    "the value. –: no measured number reaches it."
+)
+
+
+def supervised_paragraphs(results: SupervisedResults) -> Iterator[str]:
+    """Iterate over the Markdown paragraphs about one encoder."""
+    yield f"## {results.dataset}"
+    yield " ".join(supervised_setup(results))
+    yield markdown_list(supervised_conclusions(results))
+    yield ROWS
+    yield markdown_table_of_rows(results.rows, _row_columns())
+    yield DIFFERENCES
+    yield markdown_table_of_rows(results.differences, _difference_columns())
+    yield DEMAND.format(least=results.plan.image_counts[0])
+    yield _demand_table(results)
+
+
+def supervised_setup(results: SupervisedResults) -> Iterator[str]:
+    """Iterate over the sentences about images, seeds and calibration."""
+    plan, (n_train, n_test) = results.plan, results.images
+    yield (
+        f"Labelled images are sampled from {n_train:,} training images; {n_test:,} test images "
+        f"with {results.labels} labels are only used for the evaluation. A recognizer is fitted "
+        "and calibrated on the same labelled images, and no other label is used. Its calibrator is "
+        f"fitted on out-of-fold scores of {plan.folds} folds. Label-free methods "
+        f"({', '.join(m for m in LABEL_FREE_METHODS if m in plan.methods)}) are only calibrated on "
+        "the labelled images."
+    )
+    if "region_statistics" in plan.methods:
+        yield (
+            f"region_statistics is fitted on {plan.unlabelled:,} training images without labels."
+        )
+    yield f"The {plan.seeds} seeds determine the sampled images and the initialization."
+    if plan.image_counts[-1] >= plan.few_seeds_from:
+        yield f"From {plan.few_seeds_from:,} images on, there are {plan.few_seeds} seeds."
+    if n_train in plan.image_counts:
+        yield f"All samples of {n_train:,} images are the same, so that seeds change only the fit."
+    if any(plan.image_counts_of_method(name) != plan.image_counts for name in plan.methods):
+        yield (
+            f"Methods that use patch features are measured with at most {plan.max_patch_images:,} "
+            "images."
+        )
+
+
+def supervised_conclusions(results: SupervisedResults) -> Iterator[str]:
+    """Iterate over the sentences of the conclusions."""
+    comparisons: dict[tuple[str, str], list[SupervisedDifference]] = {}
+    for difference in results.differences:
+        reference = _conclusion_reference(difference)
+        comparisons.setdefault((difference.method, reference), []).append(difference)
+    for (method, reference), differences in comparisons.items():
+        for metric, title in CONCLUSION_METRICS.items():
+            parts = [
+                f"{relation} with {_joined_counts(counts)} images"
+                for relation, counts in _counts_by_relation(differences, metric).items()
+            ]
+            yield (
+                f"The {title} of {method}, compared with that of "
+                f"{reference}, is {' and '.join(parts)}."
+            )
+    for method in dict.fromkeys(difference.method for difference in results.differences):
+        yield from _value_sentences(results.rows_of_method(method))
+
+
+def _value_sentences(rows: list[SupervisedRow]) -> Iterator[str]:
+    """Iterate over sentences with the mAP and the Brier skill of a method."""
+    mean_precision, skill = percent_column(MAP), percent_column("brier_skill")
+    for row in rows:
+        yield (
+            f"With {row.n_images:,} images, {row.method} has an mAP of {mean_precision(row)} % and "
+            f"a Brier skill of {skill(row)} %."
+        )
+
+
+def _conclusion_reference(difference: SupervisedDifference) -> str:
+    return "the best label-free method" if difference.is_best_label_free else difference.reference
+
+
+def _counts_by_relation(
+    differences: list[SupervisedDifference], metric: str
+) -> dict[str, list[int]]:
+    """Return the numbers of labelled images, by the sign of the difference in a metric."""
+    counts: dict[str, list[int]] = {}
+    for difference in differences:
+        of_metric = difference.metrics[metric]
+        relation = "higher" if of_metric.value > 0 else "lower"
+        relation = relation if of_metric.excludes_zero else "not clearly different"
+        counts.setdefault(relation, []).append(difference.n_images)
+    return counts
+
+
+def _joined_counts(counts: list[int]) -> str:
+    *first, last = (f"{count:,}" for count in counts)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _row_columns() -> dict[str, Callable[[SupervisedRow], str]]:
+    return {
+        "images": lambda row: f"{row.n_images:,}",
+        "method": lambda row: row.method,
+        "mAP (%)": partial(_seed_interval_cell, metric=MAP),
+        "Brier skill (%)": partial(_seed_interval_cell, metric="brier_skill"),
+        "log loss (nats)": lambda row: f"{row.mean('log_loss'):.4f}",
+        "ECE (%)": _ece_cell,
+        "passes": lambda row: f"{row.mean('passes'):.0f}",
+        "seconds": lambda row: f"{row.mean('seconds'):.1f}",
+    }
+
+
+def _seed_interval_cell(row: SupervisedRow, metric: str) -> str:
+    interval = row.interval(metric)
+    if isnan(interval.low):
+        return percent_text(interval.value)
+    return interval_cell(interval.value, interval)
+
+
+def _ece_cell(row: SupervisedRow) -> str:
+    two_decimals = partial(percent_text, spec=".2f")
+    return two_decimals(row.mean("ece")) + noise_floor_suffix(row, "ece", two_decimals)
+
+
+def _difference_columns() -> dict[str, Callable[[SupervisedDifference], str]]:
+    columns: dict[str, Callable[[SupervisedDifference], str]] = {
+        "images": lambda difference: f"{difference.n_images:,}",
+        "method": lambda difference: difference.method,
+        "minus": lambda difference: (
+            difference.reference + (" (best label-free)" if difference.is_best_label_free else "")
+        ),
+    }
+    for metric in COMPARED_METRICS:
+        unit = describe_metric(metric).unit.replace("%", "points")
+        columns[f"{describe_metric(metric).title} ({unit})"] = partial(
+            _difference_cell, metric=metric
+        )
+    return columns
+
+
+def _difference_cell(difference: SupervisedDifference, metric: str) -> str:
+    of_metric: RowDifference = difference.metrics[metric]
+    intervals = [
+        interval
+        for interval in (of_metric.over_seeds, of_metric.over_images)
+        if not isnan(interval.low)
+    ]
+    text = interval_cell(
+        of_metric.value, *intervals, format_value=partial(metric_column_value, metric=metric)
+    )
+    return bold_if(of_metric.excludes_zero, text)
+
+
+def _demand_table(results: SupervisedResults) -> str:
+    least = results.plan.image_counts[0]
+    lines = [
+        [method, *(_demand_cell(demand, least) for demand in demands)]
+        for method, demands in results.demands.items()
+    ]
+    return markdown_table(["mAP (%)", *(f"{100 * level:.0f}" for level in MAP_LEVELS)], lines)
+
+
+def _demand_cell(demand: LabelDemand, least: int) -> str:
+    text = _demand_text(demand.count, least)
+    bounds = [_demand_text(count, least) for count in (demand.low, demand.high)]
+    return text if set(bounds) == {text} else f"{text} ({bounds[0]} to {bounds[1]})"
+
+
+def _demand_text(count: float, least: int) -> str:
+    if isinf(count):
+        return "–"
+    return f"≤ {least:,}" if count == least else f"{count:,.0f}"

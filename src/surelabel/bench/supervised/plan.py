@@ -1,0 +1,94 @@
+"""Methods, numbers of labelled images and sizes of the supervised comparison."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.methods import METHODS
+
+SUPERVISED_METHODS = (
+    "zero_shot",
+    "tiles",
+    "dense_regions",
+    "region_statistics",
+    "linear",
+    "clip_adapter",
+    "multiple_instance_tiles",
+)
+STUDIED_METHODS = tuple(name for name in SUPERVISED_METHODS if "multiple_instance" in name)
+TRAINED_REFERENCES = ("linear", "clip_adapter")
+LABEL_FREE_METHODS = tuple(  # only calibrated on the labelled images
+    name for name in SUPERVISED_METHODS if METHODS[name].learns_from != "labels"
+)
+MAP_LEVELS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
+
+
+@dataclass(frozen=True)
+class SupervisedPlan:
+    """Sizes and settings of the supervised comparison.
+
+    Attributes:
+        methods: Keys of the compared methods.
+        image_counts: Numbers of labelled images, in ascending order.
+        seeds: Number of fits for each number of labelled images. A seed determines which images are
+            sampled and how the method is initialized.
+        few_seeds: Number of fits for at least ``few_seeds_from`` labelled images.
+        few_seeds_from: Number of labelled images from which there are ``few_seeds`` fits.
+        unlabelled: Number of training images without labels on which ``region_statistics`` is
+            fitted.
+        folds: Number of folds of the calibration on the images of the fit.
+        max_patch_images: Largest number of labelled images for methods that use patch features,
+            which need about 1 MB for an image.
+        resamples: Number of resamples of the test images for each interval.
+    """
+
+    methods: tuple[str, ...] = SUPERVISED_METHODS
+    image_counts: tuple[int, ...] = (25, 100, 500, 1500, 5000, 20_000)
+    seeds: int = 5
+    few_seeds: int = 2
+    few_seeds_from: int = 20_000
+    unlabelled: int = 1000
+    folds: int = 5
+    max_patch_images: int = 1500
+    resamples: int = 300
+
+    def n_seeds(self, n_images: int) -> int:
+        """Return the number of fits on a number of labelled images."""
+        return self.few_seeds if n_images >= self.few_seeds_from else self.seeds
+
+    def image_counts_of_method(self, method: str) -> tuple[int, ...]:
+        """Return the numbers of labelled images on which a method is fitted or calibrated."""
+        needs = METHODS[method].needs
+        limit = self.image_counts[-1] if set(needs) <= {"views"} else self.max_patch_images
+        return tuple(count for count in self.image_counts if count <= limit)
+
+    def sampled_rows(self, n_train: int, n_images: int, seed: int) -> npt.NDArray[np.int64]:
+        """Return the row numbers of labelled images, which are sampled from ``n_train`` images.
+
+        Samples with the same seed are nested: larger ones contain the smaller ones.
+
+        Args:
+            n_train: Number of training images.
+            n_images: Number of labelled images.
+            seed: Seed of the sample.
+        """
+        return np.sort(np.random.default_rng(seed).permutation(n_train)[:n_images])
+
+    @property
+    def n_fits(self) -> int:
+        """Number of all fits of one encoder."""
+        return sum(
+            self.n_seeds(count)
+            for method in self.methods
+            for count in self.image_counts_of_method(method)
+        )
+
+
+FULL = SupervisedPlan()
+QUICK = SupervisedPlan(  # without dense_regions, which has the most expensive encoder passes
+    methods=tuple(name for name in SUPERVISED_METHODS if name != "dense_regions"),
+    image_counts=(25, 100, 500, 1500),
+    seeds=2,
+    resamples=100,
+)
