@@ -1,6 +1,13 @@
 import pytest
 
-from surelabel.config import STUDENT_DEFAULTS, Choice, Run, load_run, run_as_toml
+from surelabel.config import (
+    STUDENT_DEFAULTS,
+    Choice,
+    Run,
+    load_run,
+    method_settings_of_run,
+    run_as_toml,
+)
 from surelabel.errors import ConfigError, DataError, UnknownName
 from surelabel.methods import METHODS, TrainingRecipe
 
@@ -193,3 +200,13 @@ def test_a_hostile_override_is_refused():
     for value in ("1" * 5000, "[" * 10_000):
         with pytest.raises(ConfigError, match="epochs must be of type int"):
             load_run(overrides=[f"epochs={value}"])
+
+
+def test_the_section_of_the_method_is_that_of_the_file_and_the_overrides(tmp_path):
+    (tmp_path / "run.toml").write_text('seed = 3\n[method]\nname = "linear"\n')
+    assert method_settings_of_run(tmp_path / "run.toml") == {"name": "linear"}
+    overridden = method_settings_of_run(tmp_path / "run.toml", ["method.name=coop", "epochs=2"])
+    assert overridden == {"name": "coop"}
+    assert method_settings_of_run(overrides=["epochs=2"]) == {}
+    with pytest.raises(ConfigError, match=r"method must be a section .* got 'linear'"):
+        method_settings_of_run(overrides=["method=linear"])

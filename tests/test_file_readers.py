@@ -10,6 +10,8 @@ from surelabel import file_readers
 from surelabel.errors import DataError
 from surelabel.file_readers import (
     check_regular_file,
+    contains_url,
+    describe_undecodable_text,
     open_regular_file,
     parse_json,
     parse_toml,
@@ -149,14 +151,17 @@ def test_a_file_of_a_terabyte_without_content_is_refused_before_reading(tmp_path
             read(tmp_path / "sparse")
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfea\0", b"caf\xe9"])
-def test_other_encodings_are_refused(tmp_path, content):
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [(b"\xff\xfea\0", "text in UTF-16"), (b"caf\xe9", "bytes that are not UTF-8 at position")],
+)
+def test_other_encodings_are_refused(tmp_path, content, found):
     (tmp_path / "a").write_bytes(content)
-    with pytest.raises(DataError, match=r"a must be text in UTF-8; got: bytes that are not UTF-8"):
+    with pytest.raises(DataError, match=f"a must be text in UTF-8; got: {found}"):
         read_text(tmp_path / "a")
-    with pytest.raises(DataError, match=r"a is damaged: bytes that are not UTF-8 at position"):
+    with pytest.raises(DataError, match=f"a is damaged: {found}"):
         read_json(tmp_path / "a")
-    with pytest.raises(DataError, match=r"a, line 1: expected text in UTF-8; got other bytes"):
+    with pytest.raises(DataError, match=f"line 1: expected text in UTF-8; got {found}"):
         list(read_lines(tmp_path / "a"))
 
 
@@ -187,3 +192,23 @@ def test_a_quote_of_a_file_is_short_and_has_no_line_break():
     assert quote_of_file("a\nb") == r"'a\nb'"
     assert len(quote_of_file("x" * 10**6)) < 70
     assert len(quote_of_file(["x"] * 1000)) < 70
+
+
+@pytest.mark.parametrize(
+    ("content", "start", "text"),
+    [
+        ("é".encode("utf-16"), 0, "text in UTF-16"),
+        ("é".encode("utf-32"), 0, "text in UTF-32"),
+        ("path,é".encode("utf-16-be"), 11, "text in UTF-16 without a byte order mark"),
+        (b"a\x81", 1, "bytes that are not UTF-8 at position 1, such as 0x81"),
+        (b"a\xfc", 1, "bytes that are not UTF-8 at position 1, such as 0xfc (ü in Windows-1252)"),
+    ],
+)
+def test_another_encoding_is_named(content, start, text):
+    assert describe_undecodable_text(content, start) == text
+
+
+def test_urls_are_found_also_behind_a_folder():
+    urls = ["https://x.org/a.png", "folder/http://x.org/a.png", "s3://bucket/a.csv"]
+    assert all(map(contains_url, urls))
+    assert not any(map(contains_url, ["a.png", "C:\\images\\a.png", "xmp:folder", "/a//b.png"]))

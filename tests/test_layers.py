@@ -12,7 +12,10 @@ LAYERS = [
     {"errors"},
     {"migration", "file_locks"},
     {"leftover_files"},
-    {"progress", "shapes", "tables", "files", "file_readers", "markup", "label_aliases"},
+    {
+        *("progress", "shapes", "tables", "files", "recognizer_folders"),
+        *("file_readers", "markup", "label_aliases", "counts"),
+    },
     {"arrays", "array_files", "summaries"},
     {"records"},
     {"transport", "links"},
@@ -124,8 +127,8 @@ def test_type_names_that_differ_only_in_spelling_do_not_exist():
     assert not [names for names in by_spelling.values() if len(names) > 1]
 
 
-@pytest.mark.parametrize("package", ["metrics", "retrieval"])
-def test_metrics_and_search_import_neither_torch_nor_the_encoders(package):
+@pytest.mark.parametrize("package", ["metrics", "retrieval", "data"])
+def test_metrics_search_and_data_import_neither_torch_nor_the_encoders(package):
     code = f"import sys, surelabel.{package}; print({{'torch', 'open_clip'}} & set(sys.modules))"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

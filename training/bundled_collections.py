@@ -4,7 +4,7 @@ A split is replaced only when it is complete.
 """
 
 from surelabel.data.bundled_collections import COLLECTIONS, bundled_collection_folder
-from surelabel.data.scene_files import write_scenes
+from surelabel.data.scene_writing import write_scenes
 from surelabel.files import atomic_folder
 
 

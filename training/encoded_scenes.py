@@ -9,8 +9,9 @@ import torch
 from PIL import Image
 
 from surelabel.data.emoji_sprites import draw_sprites
+from surelabel.data.scene_arrangement import Scene, SceneSampler
 from surelabel.data.scene_words import Word
-from surelabel.data.scenes import Scene, SceneSampler, render_scenes, visible_scene_labels
+from surelabel.data.scenes import render_scenes, visible_scene_labels
 from surelabel.encoders import Encoder
 from surelabel.records import Features
 

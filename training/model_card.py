@@ -9,8 +9,9 @@ import torch
 
 from encoded_scenes import EncodedScenes, encode_pixels, encode_scenes
 from surelabel.data.emoji_sprites import draw_sprites
+from surelabel.data.scene_arrangement import Scene, SceneSampler
 from surelabel.data.scene_words import all_scene_words, read_scene_vocabulary
-from surelabel.data.scenes import Scene, SceneSampler, render_scenes
+from surelabel.data.scenes import render_scenes
 from surelabel.encoders import Encoder, load_encoder
 from surelabel.losses import binary
 from surelabel.methods import Linear, ZeroShot

@@ -21,9 +21,10 @@ from torch import Tensor
 
 from architectures import ARCHITECTURES
 from surelabel.data.emoji_sprites import draw_sprites
+from surelabel.data.scene_arrangement import SceneSampler
 from surelabel.data.scene_captions import caption_scene
 from surelabel.data.scene_words import all_scene_words
-from surelabel.data.scenes import SceneSampler, render_scenes
+from surelabel.data.scenes import render_scenes
 
 BATCH_SIZE = 128
 IMAGES = {"tiny-vit": 332_800, "tiny-rn": 230_400}

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         evaluate,
         guarantee,
         operating_point,
+        select_method,
         tag,
     )
     from surelabel.records import (
@@ -50,6 +51,7 @@ _MODULE_OF = {
     "operating_point": "recognizer",
     "read_labels": "data",
     "report": "report",
+    "select_method": "recognizer",
     "tag": "recognizer",
 }
 __all__ = [
@@ -73,6 +75,7 @@ __all__ = [
     "operating_point",
     "read_labels",
     "report",
+    "select_method",
     "tag",
 ]
 

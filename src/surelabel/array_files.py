@@ -21,14 +21,17 @@ from safetensors import SafetensorError, safe_open
 
 from surelabel.errors import DataError
 from surelabel.file_readers import (
+    CHECK_PATH,
     COPY_AGAIN,
     check_regular_file,
     open_regular_file,
+    quote_of_file,
     unreadable_file_error,
 )
 
 DEFLATE_RATIO = 1032  # maximum ratio of the sizes before and after compression in a zip file
 
+_MAX_QUOTED_KEYS = 8  # keys of an .npz file in a message
 _NPY_MAGIC = b"\x93NUMPY"
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # of numpy.savez
 _HEADER_ERRORS = (  # of a literal that NumPy parses as Python code, in addition to ValueError
@@ -118,14 +121,17 @@ def read_arrays(
             a key is missing, an array contains objects, or the size of an array differs from the
             size in its header or exceeds what the file can contain.
     """
-    with open_regular_file(path, remedy=remedy) as stream:
+    with open_regular_file(path, remedy=remedy if kind is None else CHECK_PATH) as stream:
         try:
             if stream.read(len(_NPY_MAGIC)) == _NPY_MAGIC:
                 raise ValueError("the file contains one array instead of several")
             size = os.fstat(stream.fileno()).st_size
             with zipfile.ZipFile(stream) as archive:
-                present = [key for key in optional_keys if f"{key}.npy" in archive.namelist()]
-                return {key: _read_npz_array(archive, key, size) for key in (*keys, *present)}
+                present = _keys_of_npz_file(archive)
+                if missing := [key for key in keys if key not in present]:
+                    raise ValueError(_describe_missing_keys(missing, present))
+                optional = [key for key in optional_keys if key in present]
+                return {key: _read_npz_array(archive, key, size) for key in (*keys, *optional)}
         except _NPZ_ERRORS as error:
             raise _array_file_error(path, kind, error, remedy) from error
 
@@ -179,6 +185,18 @@ def read_safetensors(
         return {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
 
 
+def _keys_of_npz_file(archive: zipfile.ZipFile) -> list[str]:
+    """Return the keys of the arrays of an open ``.npz`` file, in the order of the file."""
+    return [file.removesuffix(".npy") for file in archive.namelist() if file.endswith(".npy")]
+
+
+def _describe_missing_keys(missing: Sequence[str], present: Sequence[str]) -> str:
+    """Return the keys that a file lacks, and those that it has."""
+    keys = ", ".join(map(quote_of_file, present[:_MAX_QUOTED_KEYS])) or "none"
+    more = ", …" if len(present) > _MAX_QUOTED_KEYS else ""
+    return f"no {' and no '.join(missing)}; keys of the file: {keys}{more}"
+
+
 def _read_npz_array(archive: zipfile.ZipFile, key: str, archive_size: int) -> npt.NDArray[Any]:
     """Return an array of an open ``.npz`` file.
 
@@ -186,10 +204,7 @@ def _read_npz_array(archive: zipfile.ZipFile, key: str, archive_size: int) -> np
         ValueError: If the array is larger than the file can contain, or is not in the ``.npy``
             format. Other errors in ``_NPZ_ERRORS`` are possible.
     """
-    try:
-        info = archive.getinfo(f"{key}.npy")
-    except KeyError as error:
-        raise ValueError(f"{key} is not a file in the archive") from error
+    info = archive.getinfo(f"{key}.npy")
     if info.compress_type not in _COMPRESSIONS:
         raise ValueError(f"{key} has the unsupported compression method {info.compress_type}")
     if info.file_size > DEFLATE_RATIO * archive_size:
@@ -198,7 +213,10 @@ def _read_npz_array(archive: zipfile.ZipFile, key: str, archive_size: int) -> np
             "contain"
         )
     with archive.open(info) as stream:
-        _read_array_header(stream, info.file_size)
+        try:
+            _read_array_header(stream, info.file_size)
+        except ValueError as error:
+            raise ValueError(f"in {key}: {error}") from error
     with archive.open(info) as stream:  # zipfile compares the checksum with the last byte
         array: npt.NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
     return array

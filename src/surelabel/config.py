@@ -281,9 +281,7 @@ def load_run(path: str | Path | None = None, overrides: Sequence[str] = ()) -> R
         ConfigError: If a setting does not exist or has an invalid value.
         DataError: If the file cannot be read or is not valid TOML.
     """
-    tree = migrate_run(read_toml(path)) if path else {}
-    for text in overrides:
-        _apply_run_config_override(tree, text)
+    tree = _read_run_config(path, overrides)
     names = [f.name for f in fields(Run)]
     unknown = sorted(tree.keys() - set(names))
     if unknown:
@@ -305,6 +303,27 @@ def load_run(path: str | Path | None = None, overrides: Sequence[str] = ()) -> R
         if part != "encoder" and getattr(run, part) is not None:
             run.entry(part)
     return run
+
+
+def method_settings_of_run(
+    path: str | Path | None = None, overrides: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the section ``method`` of a run file with overrides; if there is none, it is empty.
+
+    Args:
+        path: Path of the TOML file, or None.
+        overrides: Settings that replace those of the file, as for ``load_run``.
+
+    Raises:
+        ConfigError: If the section is not a section, or an override is not ``key=value``.
+        DataError: If the file cannot be read or is not valid TOML.
+    """
+    section = _read_run_config(path, overrides).get("method", {})
+    if not isinstance(section, dict):
+        raise ConfigError(
+            f'method must be a section with a name, such as method.name="…"; got {section!r}.'
+        )
+    return section
 
 
 def run_as_toml(run: Run) -> str:
@@ -355,6 +374,14 @@ def _check_run_number(key: str, value: Any) -> None:
         raise ConfigError(
             f"{key} must be of type {kind.__name__} in [{minimum}, {limit}); got {value!r}."
         )
+
+
+def _read_run_config(path: str | Path | None, overrides: Sequence[str]) -> dict[str, Any]:
+    """Return the sections and settings of a run file with overrides."""
+    tree = migrate_run(read_toml(path)) if path else {}
+    for text in overrides:
+        _apply_run_config_override(tree, text)
+    return tree
 
 
 def _apply_run_config_override(tree: dict[str, Any], text: str) -> None:

@@ -4,6 +4,7 @@ Each function checks that the file is a regular file, because a named pipe, a so
 block a process forever. Each failure is a DataError with one line, which contains the path.
 """
 
+import codecs
 import json
 import os
 import re
@@ -24,6 +25,13 @@ COPY_AGAIN = "Copy the file again."
 CHECK_PATH = "Check the path and its permissions."
 SAVE_AS_UTF8 = "Save the file as UTF-8."
 
+_URL = re.compile(r"(?:^|[/\\])[A-Za-z][A-Za-z0-9+.-]*://")
+_BYTE_ORDER_MARKS = {  # the mark of UTF-32 begins with that of UTF-16
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _REASON_LIMIT = 200  # characters
 _QUOTE_LIMIT = 60  # characters of a file that a message repeats
@@ -119,8 +127,8 @@ def read_lines(path: str | Path) -> Iterator[str]:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
                 raise DataError(
-                    f"{path}, line {number}: expected text in UTF-8; got other bytes at position "
-                    f"{error.start} of the line. {SAVE_AS_UTF8}"
+                    f"{path}, line {number}: expected text in UTF-8; got "
+                    f"{describe_undecodable_text(line, error.start)}. {SAVE_AS_UTF8}"
                 ) from error
             yield text
 
@@ -222,6 +230,35 @@ def unreadable_file_error(
     return DataError(f"{path} {problem}. {remedy}")
 
 
+def describe_undecodable_text(content: bytes, start: int) -> str:
+    """Return what bytes contain in place of UTF-8: text in UTF-16, or the byte at ``start``.
+
+    Args:
+        content: Content of a file, or of a line after the first one.
+        start: Position of the first byte that is not UTF-8.
+
+    Example:
+        >>> describe_undecodable_text("café".encode("latin-1"), 3)
+        'bytes that are not UTF-8 at position 3, such as 0xe9 (é in Windows-1252)'
+    """
+    for mark, encoding in _BYTE_ORDER_MARKS.items():
+        if content.startswith(mark):
+            return f"text in {encoding}"
+    first = content[:_REASON_LIMIT]
+    if first.count(0) > len(first) / 4:
+        return "text in UTF-16 without a byte order mark"
+    byte = content[start : start + 1]
+    letter = byte.decode("cp1252", "replace")
+    as_letter = f" ({letter} in Windows-1252)" if letter.isalnum() else ""
+    position = f"bytes that are not UTF-8 at position {start}"
+    return f"{position}, such as 0x{byte.hex()}{as_letter}"
+
+
+def contains_url(path: str) -> bool:
+    """Return True if a path is a URL such as ``https://…``, or such a URL behind a folder."""
+    return _URL.search(path) is not None
+
+
 def quote_of_file(value: object) -> str:
     """Return the ``repr`` of a value of a file for a message, shortened to 60 characters."""
     text = repr(value[:_QUOTE_LIMIT]) if isinstance(value, str) else repr(value)
@@ -244,7 +281,7 @@ def _read_limited_text(path: str | Path, limit: int, kind: str | None, remedy: s
         try:
             text = stream.read(size).decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            reason = f"bytes that are not UTF-8 at position {error.start}"
+            reason = describe_undecodable_text(error.object, error.start)
             raise unreadable_file_error(path, kind, reason, remedy) from error
         except MemoryError as error:
             raise DataError(f"{path} does not fit into memory ({size} bytes). {remedy}") from error

@@ -247,8 +247,8 @@ CASES = {
         "--seed must be of type int in",
     ),
     "several annotation files": (
-        ["fit", "labels.csv", "other.csv", "--out", "new"],
-        "requires one annotated dataset; got 2 arguments: labels.csv other.csv",
+        ["fit", "labels.csv", "labels.csv", "--out", "new"],
+        "requires one annotated dataset; got 2 arguments: labels.csv labels.csv",
     ),
     "a file in place of the folder of the demo": (
         ["demo", "--out", "names.txt"],
@@ -284,7 +284,7 @@ CASES = {
     ),
     "a recognizer that cannot be written": ([*FIT, "--out", BELOW_A_FILE], "cannot be written"),
     "a recognizer over something else": (
-        ["fit", "gone.csv", "--out", "images"],
+        ["fit", "labels.csv", "--out", "images"],
         "must be new, empty or a saved recognizer; images contains other files",
     ),
     "a recognizer over the current folder": (
@@ -292,7 +292,7 @@ CASES = {
         "must not contain the current folder",
     ),
     "a calibration over something else": (
-        ["calibrate", "tiny-vit", "gone.csv", "--out", "images"],
+        ["calibrate", "tiny-vit", "labels.csv", "--out", "images"],
         "must be new, empty or a saved recognizer; images contains other files",
     ),
     "a calibration that cannot be written": (
@@ -304,7 +304,7 @@ CASES = {
         "cannot be written",
     ),
     "a report over something else": (
-        ["evaluate", "recognizer", "gone.csv", "--report", "images"],
+        ["evaluate", "recognizer", "labels.csv", "--report", "images"],
         "or an existing report, but images contains other files",
     ),
     "a report over the current folder": (
@@ -334,7 +334,10 @@ CASES = {
     "vectors without names": (archive(names=None), "bad.npz .*names"),
     "vectors that are no archive": (no_archive, "bad.npz .*npz|bad.npz is no"),
     "vectors that are not there": (["evaluate", "tiny-vit", "gone.npz"], "gone.npz"),
-    "targets that do not fit the vectors": (archive(targets=np.eye(5, 2)), r"\(5, 2\)"),
+    "targets that do not fit the vectors": (
+        archive(targets=np.eye(5, 2)),
+        "got 6 rows of features and 5 of targets",
+    ),
     "a part of vectors without parts": (
         archive(":test"),
         "has no split 'test'. Splits of the file: none",
@@ -355,8 +358,11 @@ CASES = {
         ["fit", "labels.csv", "--method", "finetune", "--folds", "2", "--out", "new"],
         "folds must be 0 for finetune",
     ),
-    "a goal without calibration on labels": ([*GOAL, "--precision", "0.9"], "on 20 or more"),
-    "a guarantee without it": ([*GOAL, "--at-most-wrong", "0.1"], "on 20 or more"),
+    "a goal without calibration on labels": (
+        [*GOAL, "--precision", "0.9"],
+        "with 20 or more annotated",
+    ),
+    "a guarantee without it": ([*GOAL, "--at-most-wrong", "0.1"], "with 20 or more annotated"),
     "a guarantee that few images cannot prove": (
         ["tag", "images", "--model", "recognizer", "--at-most-wrong", "0.001"],
         "It cannot be guaranteed .* labelled images in total are needed",
@@ -380,7 +386,7 @@ CASES = {
     "an empty search": (["evaluate", "recognizer", "labels.csv", "--search", ""], "at least one"),
     "images without labels for a method of labels": (
         ["fit", "images", "--out", "new"],
-        "clip_adapter requires an annotated dataset; .* --method tailor --labels",
+        "fit without --method requires an annotated dataset; .* --method tailor --labels",
     ),
     "an image for a method of labels": (
         ["fit", "images/00000.jpg", "--method", "linear", "--out", "new"],
@@ -406,7 +412,7 @@ CASES = {
         ["fit", "images", *TAILOR, "--labels", "names.txt", "--loss", "two_way"],
         "a loss whose scores are log-odds; got two_way",
     ),
-    "a folder without images to learn from": (folder_without_images, "got 0 images among 1 files"),
+    "a folder without images to learn from": (folder_without_images, "got 0 images among 1 file "),
     "only broken images to learn from": (folder_of_a_broken_image, "none of 1 is"),
     "vectors for a method that requires images": (
         archive_of_tokens,
@@ -453,11 +459,11 @@ CASES = {
     ),
     "shots of unknown targets": (
         ["fit", "labels.csv", *COOP, "--labels", "zebra, cow", "--shots", "2", "--out", "new"],
-        "--shots requires images with a positive label; none of the 24 images has one",
+        "--shots requires images with a positive label; none of 24 images has one",
     ),
     "captions in another encoding": (
         captions_in_latin_1,
-        r"captions\.txt must be text in UTF-8; got.* at position 15\. Save the file as UTF-8",
+        r"captions\.txt must be text in UTF-8; got.* at position 15, .* Save the file as UTF-8",
     ),
 }
 
@@ -505,4 +511,4 @@ def test_ctrl_c_says_in_one_line_that_a_rerun_goes_on_and_it_does(tmp_path, run,
     assert not Path(tmp_path / "tags.csv").exists()
     done = run(*line)
     assert done.code == 0
-    assert int(re.search(r"(\d+) were cached", done.err)[1]) >= 64
+    assert int(re.search(r"(\d+) cached", done.err)[1]) >= 64

@@ -104,4 +104,4 @@ def test_an_encoder_is_measured_with_a_method_that_needs_no_labels(home, run):
     assert found["standardized"]["calibration"] is None
     means = [found[m]["summary"]["mean_average_precision"] for m in found]
     assert means[0] != means[1]
-    assert "is first fitted on these 24 images" in run(*line, "standardized").err
+    assert "is first fitted on 24 images" in run(*line, "standardized").err

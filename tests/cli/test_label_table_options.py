@@ -42,7 +42,7 @@ def test_each_command_reads_the_table_and_says_how(voc, run, command):
     columns, counts = done.err.splitlines()[:2]
     assert columns == (
         "voc.csv: images in 'photo'; one column per label, where -1 is negative and 0 is unknown; "
-        "ignored: 'split'; a first column without a name (row numbers) is skipped; "
+        "ignored: 'split'; skipped as row numbers: the first column, which has no name; "
         "4 labels: lion, coffee, guitar, rocket."
     )
     assert counts.startswith(f"{voc} images; targets: ")

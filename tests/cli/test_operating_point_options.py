@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from surelabel.cli import main
 from surelabel.cli.operating_point_options import describe_operating_point_options_unreached
-from surelabel.data import collection
+from surelabel.data import collection, read_predictions
 from surelabel.decisions import Thresholds
 from surelabel.recognizer import Recognizer, operating_point
 
@@ -22,7 +22,7 @@ POINTS = [
     ("--cost-of-miss 5", "cost", {"miss_cost": 5.0}),
 ]
 NOTE = re.compile(
-    r"^(\d+) of (\d+) labels (?:cannot|have no) .*?: (.*?)(?: and (\d+) more)?$", re.M
+    r"^Warning: (\d+) of (\d+) labels (?:cannot|have no) .*?: (.*?)(?: and (\d+) more)?\.$", re.M
 )
 
 
@@ -76,6 +76,23 @@ def test_ten_labels_that_miss_the_goal_are_named_and_all_with_json(
     assert len(json.loads(as_json.out)) == 24
 
 
+def test_quiet_warns_of_labels_that_miss_the_goal_and_prints_no_other_line(rare, run):
+    done = run("tag", "images", "--model", "rare", "--precision", "0.9", "--quiet")
+    assert done.code == 0
+    assert re.fullmatch(r"Warning: \d+ of 80 labels cannot reach .*\.\n", done.err)
+
+
+def test_a_parquet_file_has_the_thresholds_of_the_operating_point(rare, run):
+    line = ["tag", "images", "--model", "rare", "--out", "tags.parquet"]
+    assert run(*line, "--precision", "0.9").code == 0
+    expected = operating_point(rare, "precision", at_least=0.9).values
+    assert read_predictions("tags.parquet").thresholds == pytest.approx(expected)
+    assert run(*line, "--threshold", "0.25").code == 0
+    assert (read_predictions("tags.parquet").thresholds == 0.25).all()
+    assert run(*line, "--top-k", "2").code == 0
+    assert read_predictions("tags.parquet").thresholds is None
+
+
 @pytest.mark.parametrize(("options", "name", "settings"), POINTS[:3])
 def test_labels_that_miss_the_goal_are_in_no_image(options, name, settings, rare, run):
     done = run("tag", "images", "--model", "rare", *options.split(), "--json")
@@ -121,26 +138,26 @@ def thresholds(values, is_reached):
             [0.5, 1.0],
             [True, False],
             1,
-            "1 of 2 labels cannot reach the operating point and are never predicted: b",
+            "1 of 2 labels cannot reach the operating point and are never predicted: b.",
         ),
         (
             [1.0, 1.0],
             [False, False],
             1,
-            "2 of 2 labels cannot reach the operating point and are never predicted: a and 1 more",
+            "2 of 2 labels cannot reach the operating point and are never predicted: a and 1 more.",
         ),
         (
             [1.0, 1.0],
             [False, False],
             None,
-            "2 of 2 labels cannot reach the operating point and are never predicted: a, b",
+            "2 of 2 labels cannot reach the operating point and are never predicted: a, b.",
         ),
         (
             [0.2, 0.2],
             [True, False],
             1,
             "1 of 2 labels have no positive or no predicted calibration image and are left out of "
-            "the expected precision and recall: b",
+            "the expected precision and recall: b.",
         ),
         ([0.2, 0.2], [False, False], 1, ""),
     ],

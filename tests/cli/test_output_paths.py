@@ -4,6 +4,7 @@ import click
 import pytest
 
 from surelabel.cli.output_paths import (
+    unused_output_path,
     validate_terminal_model_path,
     validate_terminal_output_directory,
     validate_terminal_output_folder,
@@ -101,3 +102,22 @@ def test_a_tilde_is_the_home_folder(tmp_path, monkeypatch):
 )
 def test_the_name_of_an_encoder_is_no_path(model):
     assert validate_terminal_model_path(None, MODEL, model) == model
+
+
+@pytest.mark.parametrize("name", ["open_clip_config.json", "surelabel_encoder.json"])
+@pytest.mark.parametrize("model", ["clip", "./clip", "clip/"])
+def test_a_folder_of_an_encoder_needs_local_dir(tmp_path, monkeypatch, name, model):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "clip").mkdir()
+    (tmp_path / "clip" / name).write_text("{}")
+    with pytest.raises(DataError, match=f"contains an encoder.* Give local-dir:{model} to use"):
+        validate_terminal_model_path(None, MODEL, model)
+    assert validate_terminal_model_path(None, MODEL, "local-dir:clip") == "local-dir:clip"
+
+
+def test_a_suggested_output_does_not_exist(tmp_path):
+    path = str(tmp_path / "calibrated")
+    assert unused_output_path(path) == path
+    (tmp_path / "calibrated").mkdir()
+    (tmp_path / "calibrated-2").touch()
+    assert unused_output_path(path) == f"{path}-3"

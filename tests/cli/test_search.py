@@ -31,8 +31,9 @@ def test_a_search_as_json_is_sorted(home, run):
 
 def test_a_search_by_sentence_ranks_the_images_by_similarity(indexed, run):
     done = run("search", "index", "--text", "a photo of a lion", "-k", "24")
-    header, *lines = done.out.splitlines()
+    header, *lines, note = done.out.splitlines()
     assert (header.split(), len(lines)) == (["similarity", "path"], 24)
+    assert note.startswith("The similarity is a cosine between -1 and 1. It ranks the images")
     values = [float(line.split()[0]) for line in lines]
     assert values == sorted(values, reverse=True)
     best = json.loads(run("search", "index", "lion", "-k", "3", "--json").out)

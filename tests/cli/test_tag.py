@@ -1,6 +1,7 @@
 import json
 import os
 import re
+import shutil
 import sys
 
 import numpy as np
@@ -11,9 +12,18 @@ from surelabel.cli.tag import tag
 from surelabel.cli.tag_blocks import TagCounts
 from surelabel.cli.tag_output import format_tags, print_tag_summary
 from surelabel.cli.terminal import Terminal
+from surelabel.config import load_run
 from surelabel.data import read_predictions
+from surelabel.errors import DataError
 from surelabel.recognizer import Recognizer
-from surelabel.records import UNCERTAINTY_KINDS, EncodingStats, Predictions, SkippedImage
+from surelabel.recognizer.label_free_methods import DEFAULT_MAX_PASSES
+from surelabel.records import (
+    UNCERTAINTY_KINDS,
+    EncodingStats,
+    LabelledFeatures,
+    Predictions,
+    SkippedImage,
+)
 
 
 def test_a_line_a_image_with_what_is_likelier_than_not(home, run):
@@ -34,7 +44,7 @@ def test_the_closing_line_says_how_fast_and_how_many_came_from_the_cache(home, r
     said = run("tag", "images", "--model", "recognizer").err
     assert re.fullmatch(
         r"24 images in \d+\.\d s, \d+ per second: decoding \d+\.\d s, encoder 0\.0 s; "
-        r"24 were cached\.\n",
+        r"24 cached\.\n",
         said,
     )
 
@@ -47,7 +57,7 @@ def test_the_closing_line_has_each_time_and_the_images_that_were_skipped(capsys)
     counts.add(Predictions("abcdefgh", ["lion"], scores, skipped=skipped, encoding_stats=stats))
     print_tag_summary(Terminal(), counts, 5.0)
     assert capsys.readouterr().err.splitlines() == [
-        "10 images in 5.0 s, 2 per second: decoding 1.2 s, encoder 4.6 s; 2 were cached.",
+        "10 images in 5.0 s, 2 per second: decoding 1.2 s, encoder 4.6 s; 2 cached.",
         "Skipped 2 images that cannot be read:",
         "  0.png: empty file",
         "  1.png: empty file",
@@ -152,7 +162,7 @@ def test_an_interrupted_run_resumes_after_its_last_finished_block(home, run, sma
     done = run(*line)
     assert done.code == 0
     assert "24 images in" in done.err
-    assert "16 were predicted before an interruption." in done.err
+    assert "16 predicted before an interruption." in done.err
     assert len(read_predictions("tags.csv")) == 24
     assert not (home / "tags.csv.partial").exists()
 
@@ -166,7 +176,7 @@ def test_a_block_with_a_changed_image_is_predicted_again(home, run, small_blocks
     images[-1].write_bytes(last)
     images[9].write_bytes(images[0].read_bytes())
     done = run(*line)
-    assert "8 were predicted before an interruption." in done.err
+    assert "8 predicted before an interruption." in done.err
     scores = read_predictions("tags.csv").scores
     np.testing.assert_allclose(scores[9], scores[0], atol=1e-5)
 
@@ -240,7 +250,7 @@ def test_a_run_resumes_with_the_same_uncertainty_only(home, run, small_blocks):
     assert refused.code == 1
     assert "its options differ from those of this run. Delete " in refused.err
     done = run(*uncertain)
-    assert "16 were predicted before an interruption." in done.err
+    assert "16 predicted before an interruption." in done.err
     assert read_predictions("tags.parquet").uncertainty.shape == (24, 4)
 
 
@@ -293,7 +303,7 @@ def test_a_run_resumes_with_another_selection(home, run, small_blocks):
     assert run(*line, "--top-k", "2").code == 1
     last.write_bytes(content)
     done = run(*line, "--top-k", "1")
-    assert "16 were predicted before an interruption." in done.err
+    assert "16 predicted before an interruption." in done.err
     assert (read_predictions("tags.csv").shown.sum(axis=1) == 1).all()
 
 
@@ -380,7 +390,7 @@ def test_a_method_that_learns_from_images_learns_from_these_first_and_says_so(ho
     scores = []
     for line in (first, ["--model", "learnt"]):
         done = run("tag", "images", *line, "--top-k", "4", "--json")
-        assert ("standardized is first fitted on these 24 images" in done.err) == (line is first)
+        assert ("standardized is first fitted on 24 images" in done.err) == (line is first)
         found = [tag for image in json.loads(done.out) for tag in image["tags"]]
         scores.append(sorted((tag["label"], tag["score"]) for tag in found))
     assert scores[0] == scores[1]
@@ -524,3 +534,118 @@ def test_ignored_files_are_a_note_that_quiet_omits(home, run, monkeypatch):
     ) in done.err
     assert len(done.out.splitlines()) == 24
     assert run("tag", "images", "--model", "recognizer", "--quiet").err == ""
+
+
+@pytest.fixture(scope="module")
+def fitted_on_vectors(tmp_path_factory):
+    """A folder with a recognizer of vectors, and its training and test vectors."""
+    folder = tmp_path_factory.mktemp("vectors")
+    features = np.random.default_rng(0).normal(2, 3, (60, 8)).astype(np.float32)
+    targets = (features[:, :2] > 2).astype(float)
+    part = np.repeat(["train", "test"], 30)
+    np.savez(folder / "all.npz", features=features, targets=targets, names=["a", "b"], part=part)
+    np.savez(folder / "rows.npz", features=features[30:])
+    run_of_fit = load_run(overrides=["method.name=linear", "encoder.name=features:8", "epochs=2"])
+    recognizer = Recognizer(run_of_fit, ["a", "b"])
+    recognizer.fit(LabelledFeatures(features[:30], ["a", "b"], targets[:30]), folds=2)
+    recognizer.save(folder / "fitted")
+    return folder
+
+
+@pytest.fixture
+def vectors(fitted_on_vectors, home):
+    """The test vectors; their files and their recognizer are in the working directory."""
+    shutil.copytree(fitted_on_vectors, home, dirs_exist_ok=True)
+    return np.load("rows.npz")["features"]
+
+
+def test_the_rows_of_vectors_are_tagged_as_they_are_predicted(run, vectors):
+    recognizer = Recognizer.load("fitted")
+    expected = recognizer.predict(vectors)
+    assert recognizer.calibrated_on == "beta on 30 labelled rows (2-fold cross-validation)"
+    done = run("tag", "rows.npz", "--model", "fitted", "--out", "tags.parquet")
+    assert re.match(r"30 rows in \d", done.err.splitlines()[-1])
+    written = read_predictions("tags.parquet")
+    assert written.paths == [f"rows.npz, row {row}" for row in range(30)]
+    np.testing.assert_array_equal(written.probabilities, expected.probabilities)
+    split = run("tag", "all.npz:test", "--model", "fitted", "--top-k", "2", "--json").out
+    first = json.loads(split)[0]
+    assert first["path"] == "all.npz, row 30"
+    assert {tag["label"]: tag["probability"] for tag in first["tags"]} == pytest.approx(
+        dict(zip("ab", expected.probabilities[0], strict=True)), abs=1e-6
+    )
+    found = run("evaluate", "fitted", "all.npz:test").out
+    assert found.startswith("30 rows, 2 labels; calibration: beta on 30 labelled rows")
+
+
+def test_an_interrupted_run_on_vectors_resumes_only_with_the_same_vectors(
+    run, vectors, monkeypatch
+):
+    def fail(*_):
+        raise DataError("the disk is full")
+
+    line = ["tag", "rows.npz", "--model", "fitted", "--out", "tags.csv"]
+    module = sys.modules["surelabel.cli.tag"]
+    for changed in (0, 1):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "write_tags", fail)
+            assert "the disk is full" in run(*line).err
+        np.savez("rows.npz", features=vectors + changed)
+        done = run(*line)
+        if changed:
+            assert "tags.csv.partial" in done.err
+        else:
+            assert "30 rows in" in done.err
+            assert "30 predicted before an interruption." in done.err
+
+
+def test_vectors_are_refused_where_images_are_needed(run, vectors):
+    for line, message in (
+        (
+            ["rows.npz"],
+            r"rows\.npz contains vectors, .* got a model with the image encoder tiny-vit",
+        ),
+        (["images", "--model", "fitted"], r"features:8 needs .* got image files\. Give an \.npz"),
+        (["rows.npz", "images", "--model", "fitted"], r"Vectors must be one \.npz file; got 2 "),
+        (["rows.npz:test", "--model", "fitted"], r"no split 'test'\. Splits .*: none\."),
+        (
+            ["rows.npz", "--model", "fitted", "--gallery", "g.html", "--sidecar", "xmp"],
+            r"--sidecar, --gallery requires image files; got the vectors of rows\.npz",
+        ),
+    ):
+        done = run("tag", *line, "--labels", "a, b") if "fitted" not in line else run("tag", *line)
+        assert done.code
+        assert re.search(message, done.err), done.err
+
+
+def test_the_best_method_within_the_passes_is_used_and_calibrated_without_labels(
+    home, run, monkeypatch
+):
+    monkeypatch.setattr("surelabel.cli.tag_options.MIN_AUTOMATIC_IMAGES", 3)
+    images = [f"images/{image.name}" for image in sorted((home / "images").iterdir())[:3]]
+    line = ["--labels", "names.txt", "--max-passes", "5"]
+    done = run("tag", *images, *line, "--json")
+    assert "Method: tiles, at most 5 encoder passes for an image." in done.err
+    assert "Calibrated: beta on pseudo-labels of 3 images without labels.\nNot ver" in done.err
+    assert all(tag["probability"] >= 0.5 for image in json.loads(done.out) for tag in image["tags"])
+    few = run("tag", images[0], *line)
+    assert few.out.startswith(f"{images[0]}: ")
+    assert "These scores are not calibrated and only rank labels" in few.err
+    one = run("tag", images[0], "--labels", "names.txt", "--max-passes", "1")
+    assert "Method" not in one.err
+    assert one.out == run("tag", images[0], "--labels", "names.txt").out
+    assert f"not verified. [{DEFAULT_MAX_PASSES}]" in " ".join(run("tag", "--help").out.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--max-passes", "0"], "0 is not in the range x>=1"),
+        (["--max-passes", "2", "--method", "tiles"], "--max-passes selects a method with its def"),
+        (["--max-passes", "2", "--model", "recognizer"], "keeps its method. Remove --max-passes"),
+    ],
+)
+def test_passes_that_select_no_method_are_refused(home, run, options, message):
+    done = run("tag", "images", "--labels", "names.txt", *options)
+    assert done.code in (1, 2)
+    assert message in done.err.splitlines()[-1]

@@ -185,7 +185,7 @@ def test_an_interrupted_run_resumes_and_nothing_is_lost(album, run, monkeypatch)
     assert len(subjects(album)) == 3  # of the finished blocks
     last.write_bytes(data)
     done = run(*line)
-    assert "3 were predicted before an interruption." in done.err
+    assert "3 predicted before an interruption." in done.err
     assert "Written: 1 XMP sidecar; images that needed no change: 3." in done.err
     assert len(subjects(album)) == len(read_predictions("tags.parquet")) == 4
     assert {"Animals", "Dog", "Müller & Söhne"} < subjects(album)[min(subjects(album))]

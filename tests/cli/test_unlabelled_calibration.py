@@ -37,7 +37,9 @@ def test_an_index_keeps_its_calibration_and_can_be_searched_by_a_sentence(home, 
     assert first["calibration"] == again["calibration"] == same["calibration"]
     assert "23 images without labels" in first["calibration"]
     assert first["is_verified"] is again["is_verified"] is False
-    assert len(run("search", "new", "--text", "a dog").out.splitlines()) == 21
+    _, *hits, scale = run("search", "new", "--text", "a dog").out.splitlines()
+    assert len(hits) == 20
+    assert scale.startswith("The similarity is a cosine between -1 and 1.")
 
 
 def test_a_calibrated_model_is_not_calibrated_again(home, run):

@@ -8,15 +8,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from surelabel.data.bundled_collections import (
-    BENCHMARK_COLLECTIONS,
-    COLLECTIONS,
-    benchmark_collection_scenes,
-    bundled_collection_folder,
-    collection,
-)
-from surelabel.data.scene_files import read_scenes, write_scenes
+from surelabel.data.benchmark_collections import BENCHMARK_COLLECTIONS
+from surelabel.data.bundled_collections import COLLECTIONS, bundled_collection_folder, collection
+from surelabel.data.scene_files import read_scenes
 from surelabel.data.scene_words import read_scene_vocabulary
+from surelabel.data.scene_writing import write_scenes
 from surelabel.errors import UnknownName
 
 SPLITS = pytest.mark.parametrize("split", ["train", "validation", "test"])
@@ -111,27 +107,3 @@ def test_an_unknown_collection_gets_the_list():
 def test_an_unknown_split_gets_the_list():
     with pytest.raises(UnknownName, match=r"no split 'dev'. It has: train, validation, test\."):
         collection("scenes-80", split="dev")
-
-
-def test_a_benchmark_is_drawn_once_and_read_afterwards(tmp_path):
-    seen = []
-    first = benchmark_collection_scenes(
-        "scenes-80", split="validation", cache_folder=tmp_path, count=3, progress=seen.append
-    )
-    again = benchmark_collection_scenes(
-        "scenes-80", split="validation", cache_folder=tmp_path, count=3, progress=seen.append
-    )
-    assert seen == [3]
-    assert first.images.paths == again.images.paths
-    assert first.main_labels == again.main_labels
-    assert len(first) == 3
-
-
-def test_an_unknown_benchmark_gets_the_list(tmp_path):
-    with pytest.raises(UnknownName, match=r"There is no collection 'coco'. Known: scenes-80\."):
-        benchmark_collection_scenes("coco", split="test", cache_folder=tmp_path)
-
-
-def test_benchmarks_have_the_stated_sizes():
-    sizes = {split: s.count for split, s in BENCHMARK_COLLECTIONS["scenes-80"].items()}
-    assert sizes == {"train": 20_000, "validation": 5_000, "test": 10_000}

@@ -35,6 +35,17 @@ def test_what_was_saved_comes_back_with_nan_as_unknown(tmp_path):
     assert found.splits == {}
 
 
+def test_an_archive_without_labels_has_features_and_splits(tmp_path):
+    part = np.array(["test", "train", "train", "test"])
+    file = saved(tmp_path, targets=None, names=None, part=part)
+    found = read_feature_archive(file, with_labels=False)
+    np.testing.assert_array_equal(found.all_rows.features, GOOD["features"])
+    assert (found.all_rows.names, found.all_rows.targets.shape) == ([], (4, 0))
+    assert found.splits["test"].paths == ["v.npz, row 0", "v.npz, row 3"]
+    with_labels = read_feature_archive(saved(tmp_path), with_labels=False)
+    assert with_labels.all_rows.names == []
+
+
 @pytest.mark.parametrize("kind", ["U", "S"])
 def test_parts_are_taken_by_name_also_from_bytes(tmp_path, kind):
     part = np.array(["test", "train", "train", "test"]).astype(kind)
@@ -59,21 +70,48 @@ def test_half_precision_and_flags_are_taken(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"targets": None}, "targets is not a file in the archive. Save features, targets, names"),
-        ({"names": np.array(["dog", None])}, "must be a feature archive; got: .* not as objects"),
+        (
+            {"targets": None},
+            r"got: no targets; keys of the file: 'features', 'names'\. Save plain arrays, not "
+            r"objects: numpy\.savez\(FILE, features=…, targets=…, names=…\)\.$",
+        ),
+        (
+            {"features": None, "targets": None, "names": None, "X": np.eye(2)},
+            "got: no features and no targets and no names; keys of the file: 'X'\\. Save",
+        ),
+        (
+            {"names": np.array(["dog", None])},
+            "must be a feature archive; got: in names: an array of objects, .* Save plain arrays",
+        ),
         (
             {"features": np.array(5.0)},
-            r"features in .* must be numbers with one row per image; got shape \(\) of",
+            r"features in .* must be a two-dimensional array of numbers; got shape \(\) of .*one "
+            r"row per item and one column per feature\.$",
         ),
-        ({"features": np.array([["a"]] * 4)}, r"one row per image; got shape \(4, 1\)"),
-        ({"targets": np.array([["1", "0"]] * 4)}, "targets in .* must be numbers"),
         (
-            {"targets": np.full((4, 2), 2.0)},
-            r"v.npz must contain valid features and targets: targets must be",
+            {"features": np.zeros(4)},
+            r"got shape \(4,\) of .*: for a single feature, features\.reshape\(-1, 1\)\.$",
         ),
-        ({"targets": np.zeros((3, 2))}, "v.npz must contain valid features and targets"),
+        (
+            {"features": np.array([["a"]] * 4)},
+            r"got shape \(4, 1\) of type <U1\. Convert it before saving: features\.astype\(float\)",
+        ),
+        ({"targets": np.array([["1", "0"]] * 4)}, "targets in .* must be .* of numbers"),
+        (
+            {"targets": np.array([[1, 0], [0, 1], [0, 2], [3, 0]])},
+            r"v.npz must contain valid features and targets: targets must be .* got 2\.0 in row 2, "
+            r"column 1",
+        ),
+        (
+            {"targets": np.zeros((3, 2))},
+            "v.npz must contain valid .* got 4 rows of features and 3 of targets",
+        ),
         ({"names": np.array(["dog"])}, "one column per label, 1; got 2"),
-        ({"features": np.full((4, 3), np.nan)}, "must be finite; got 12"),
+        (
+            {"features": np.array([[1, np.nan, 2], [1, 2, 3], [np.inf] * 3, [0, 0, 1]])},
+            "must be finite; got 4 values with NaN, infinity or over 3e38, in 2 rows: 0, 2 ",
+        ),
+        ({"features": np.full((4, 1), np.nan)}, "in 4 rows: 0, 1, 2, 3 "),
         ({"part": np.array(["train"] * 3)}, "for each of 4 rows. .* has 3 values: train"),
         ({"part": np.array(["dev"] * 4)}, "part must be one of train, validation, test .*: dev"),
     ],
@@ -87,10 +125,10 @@ def test_other_files_are_refused(tmp_path):
     np.save(tmp_path / "one.npy", GOOD["features"])
     with pytest.raises(
         DataError,
-        match=r"archive; got: the file contains one array instead of several\. Save features[^S]*$",
+        match=r"archive; got: the file contains one array instead of several\. Save plain",
     ):
         read_feature_archive(tmp_path / "one.npy")
-    with pytest.raises(DataError, match="cannot be read: No such file"):
+    with pytest.raises(DataError, match=r"cannot be read: No such file .*\. Check the path"):
         read_feature_archive(tmp_path / "none.npz")
     (tmp_path / "empty.npz").touch()
     with pytest.raises(DataError, match=r"empty\.npz must be a feature archive"):
@@ -124,9 +162,11 @@ def test_an_array_that_claims_more_than_the_memory_is_refused(tmp_path):
     np.lib.format.write_array_header_1_0(header, claim)
     with zipfile.ZipFile(tmp_path / "v.npz", "w") as archive:
         archive.writestr("features.npy", header.getvalue() + b"1234")
+        archive.writestr("targets.npy", b"")
+        archive.writestr("names.npy", b"")
     with pytest.raises(
         DataError,
-        match=r"archive; got: an array whose header declares 120{15} bytes, followed by 4 bytes\.",
+        match=r"got: in features: an array whose header declares 120{15} bytes, followed by 4",
     ):
         read_feature_archive(tmp_path / "v.npz")
 
@@ -142,7 +182,7 @@ def test_a_header_that_python_cannot_parse_is_refused(tmp_path):
     with zipfile.ZipFile(file, "w") as archive:
         for name, data in members.items():
             archive.writestr(name, data)
-    with pytest.raises(DataError, match=r"must be a feature archive; got: Cannot parse header"):
+    with pytest.raises(DataError, match=r"archive; got: in features: Cannot parse header"):
         read_feature_archive(file)
 
 

@@ -208,3 +208,8 @@ def test_a_raw_image_beside_a_jpeg_of_the_same_name_is_read_and_named(tmp_path):
 def test_no_ignored_file_gives_no_description():
     assert describe_ignored_files({}) == ""
     assert describe_ignored_files({FOLDER_LINK: 2}).startswith("2 symbolic links to folders are ")
+
+
+def test_a_url_is_not_downloaded():
+    with pytest.raises(DataError, match=r"https://x\.org/a\.jpg: URLs are not downloaded"):
+        find_images(["https://x.org/a.jpg"])

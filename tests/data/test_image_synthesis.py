@@ -5,8 +5,9 @@ from PIL import Image
 from surelabel.data import image_synthesis, label_captioned_images, synthesize_images
 from surelabel.data.emoji_sprites import draw_sprites
 from surelabel.data.image_synthesis import arrange_captions
+from surelabel.data.scene_arrangement import MIN_VISIBLE_SHARE, SceneSampler
 from surelabel.data.scene_words import read_scene_vocabulary
-from surelabel.data.scenes import MIN_VISIBLE_SHARE, SceneSampler, render_scenes
+from surelabel.data.scenes import render_scenes
 from surelabel.errors import ConfigError, DataError, InputError, UnknownName
 from surelabel.records import Captions
 
@@ -100,7 +101,7 @@ def test_a_folder_with_other_files_is_kept(tmp_path):
 
 
 def test_captions_without_a_word_of_the_vocabulary_are_refused(tmp_path):
-    with pytest.raises(InputError, match="none of 1 captions mentions"):
+    with pytest.raises(InputError, match="none of 1 caption mentions"):
         synthesize_images(Captions(["the blue sky"]), tmp_path / "x", seed=0)
 
 

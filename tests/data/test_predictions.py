@@ -489,3 +489,24 @@ def test_a_damaged_selection_in_parquet_is_refused(tmp_path):
     pq.write_table(table.drop_columns(["shown:dog"]), tmp_path / "x.parquet")
     with pytest.raises(DataError, match="shown:dog"):
         read_predictions(tmp_path / "x.parquet")
+
+
+def test_the_thresholds_of_the_labels_are_read_from_parquet(tmp_path):
+    it = replace(with_shown(), thresholds=np.array([0.25, 0.5, 1.0, 0.0]))
+    for suffix in SUFFIXES:
+        write_predictions(it, tmp_path / f"tags{suffix}")
+    found = read_predictions(tmp_path / "tags.parquet").thresholds
+    assert found.tolist() == [0.25, 0.5, 1.0, 0.0]
+    assert read_predictions(tmp_path / "tags.csv").thresholds is None
+    assert read_predictions(tmp_path / "tags.jsonl").thresholds is None
+
+
+@pytest.mark.parametrize("thresholds", [[0.5, 0.5, 0.5, 2], [0.5], [0.5, 0.5, 0.5, None], 1, ["a"]])
+def test_damaged_thresholds_in_parquet_are_refused(tmp_path, thresholds):
+    write_predictions(with_shown(), tmp_path / "tags.parquet")
+    table = pq.read_table(tmp_path / "tags.parquet")
+    metadata = json.loads(table.schema.metadata[b"surelabel"]) | {"thresholds": thresholds}
+    table = table.replace_schema_metadata({b"surelabel": json.dumps(metadata)})
+    pq.write_table(table, tmp_path / "tags.parquet")
+    with pytest.raises(DataError, match=r"must contain predictions of surelabel; got: "):
+        read_predictions(tmp_path / "tags.parquet")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from surelabel.data.scene_arrangement import MIN_VISIBLE_SHARE, SceneSampler
 from surelabel.data.scene_captions import (
     CAPTION_KINDS,
     caption_relevance,
@@ -10,7 +11,6 @@ from surelabel.data.scene_captions import (
     sparse_caption_relevance,
 )
 from surelabel.data.scene_words import read_scene_vocabulary
-from surelabel.data.scenes import MIN_VISIBLE_SHARE, SceneSampler
 
 WORDS = read_scene_vocabulary("scenes-80")
 

@@ -60,5 +60,5 @@ def test_the_first_line_is_read_without_the_rest_of_the_file(tmp_path):
     (tmp_path / "a").write_text("é" * 100_000)
     assert read_first_line(tmp_path / "a") == "é" * 50_000
     (tmp_path / "a").write_bytes(b"a\xff\n")
-    with pytest.raises(DataError, match="must be text in UTF-8; got other bytes at position 1"):
+    with pytest.raises(DataError, match="got bytes that are not UTF-8 at position 1"):
         read_first_line(tmp_path / "a")

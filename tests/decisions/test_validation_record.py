@@ -104,7 +104,7 @@ def test_half_precision_logits_are_taken():
         ([[1.0, np.nan]], [[1, 0]], r"logits must be finite numbers; got 1"),
         ([[1.0, 2.0]], [[1, 2]], r"targets must be in \[0, 1\].*got 2"),
         ([[1.0, 2.0]], [[1]], r"\(1, 2\).*\(1, 1\)"),
-        ([[1.0, 2.0]], [[np.nan, np.nan]], "got 1 images without a known target"),
+        ([[1.0, 2.0]], [[np.nan, np.nan]], "got 1 image without a known target"),
         (np.zeros((0, 2)), np.zeros((0, 2)), "got 0 images without a known target"),
     ],
 )

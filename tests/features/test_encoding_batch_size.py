@@ -55,5 +55,5 @@ def test_a_large_encoder_on_another_device_has_batches_of_64():
 
 
 def test_a_placeholder_without_images_has_no_batch_size():
-    with pytest.raises(ConfigError, match="got files"):
+    with pytest.raises(ConfigError, match="got image files"):
         encoding_batch_size(load_encoder("features:8"))

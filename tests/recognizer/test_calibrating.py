@@ -211,7 +211,7 @@ def test_its_record_is_a_promise_for_goals_and_no_ground_for_guarantees(found):
     shown = operating_point(recognizer, "expected_count").predict(expit(calibration.logits(raw)))
     assert shown.sum() == pytest.approx(SCENES.targets.sum(), rel=0.25)
     with pytest.raises(
-        NotFitted, match=r"calibrated without labels\. Calibrate the recognizer on 20"
+        NotFitted, match=r"calibrated without labels\. Run `surelabel calibrate .* with 20"
     ):
         guarantee(recognizer, "at_most_wrong")
 
@@ -313,7 +313,7 @@ def test_temperatures_are_used_in_folds_shifts_and_after_loading(tmp_path):
     settings = ["encoder.name=features:8", "method.name=linear", "epochs=2"]
     run = load_run(overrides=[*settings, "calibrator.name=adaptive_temperature"])
     fitted = Recognizer(run, NAMES).fit(rows(n=140), folds=2)
-    assert fitted.calibrated_on.startswith("adaptive_temperature on 140 labelled images (2-fold")
+    assert fitted.calibrated_on.startswith("adaptive_temperature on 140 labelled rows (2-fold")
     assert fitted.adapt_to_shift(rows(n=100, seed=3)).calibration.shift != ()
     fitted.save(tmp_path / "saved")
     loaded = Recognizer.load(tmp_path / "saved")

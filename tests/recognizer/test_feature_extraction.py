@@ -11,12 +11,13 @@ from surelabel.data import collection
 from surelabel.encoders import load_encoder
 from surelabel.errors import ConfigError, DataError
 from surelabel.features import FeatureCache, encode_image_files, encode_views
-from surelabel.methods import ZeroShot
+from surelabel.methods import Crops, DenseRegions, RegionStatistics, Tiles, ZeroShot
 from surelabel.recognizer.compatibility import check_encoder_method_compatibility
 from surelabel.recognizer.feature_extraction import (
     extract_features,
     feature_extraction_kinds_for_needs,
     feature_extraction_kinds_of_method,
+    max_encoder_passes,
 )
 from surelabel.recognizer.inputs import encode_recognizer_input
 from surelabel.records import Images, LabelledFeatures
@@ -51,6 +52,26 @@ def paths(tmp_path):
     """Copies, so that they can be lost."""
     given = collection("scenes-80", split="test").paths[:4]
     return [str(shutil.copy(path, tmp_path / f"{i}.jpg")) for i, path in enumerate(given)]
+
+
+@pytest.mark.parametrize(
+    ("method", "passes"),
+    [
+        (ZeroShot, 1),
+        (Tiles, 14),
+        (partial(Tiles, rows=2, columns=3, grids=1), 7),
+        (partial(Crops, max_crops=7), 8),
+        (DenseRegions, 6),
+        (RegionStatistics, 2),
+        (partial(RegionStatistics, image_size=96), 1),
+    ],
+)
+def test_the_largest_number_of_encoder_passes_is_known_before_an_image_is_encoded(
+    encoder, paths, method, passes
+):
+    made = method(encoder, ["lion", "guitar", "car", "bus", "cat", "dog"])
+    assert max_encoder_passes(made) == passes
+    assert extract_features(paths[:1], made, encoder).encoder_passes.tolist() == [passes]
 
 
 def test_a_method_of_whole_images_gets_their_vectors_alone(encoder, paths):
@@ -212,7 +233,7 @@ def test_with_strict_a_lost_file_is_an_error_and_so_is_losing_all(encoder, paths
         shutil.copy(path, paths[0])
     method = Asking("views", cuts=[TileLayout(1, 2)], between=lose)
     with pytest.raises(
-        DataError, match="At least one of 1 images must be readable twice; all images failed"
+        DataError, match="At least one of 1 image must be readable twice; all images failed"
     ):
         extract_features(paths[:1], method, encoder)
 

@@ -128,7 +128,7 @@ def test_an_empty_list_is_refused(zero_shot):
 
 
 def test_files_and_images_in_memory_are_not_mixed():
-    with pytest.raises(InputError, match=r"all files or all in memory; got 1 images .* among 2"):
+    with pytest.raises(InputError, match=r"all files or all in memory; got 1 image in .* among 2"):
         resolve_recognizer_input(["a.jpg", b"content"])
 
 
@@ -239,7 +239,7 @@ def test_each_bad_item_is_in_the_error_of_strict_predictions(zero_shot, files):
     expected = r"2 of 3 images cannot be decoded: image 0: empty file; image 2: not an image"
     with pytest.raises(DataError, match=expected):
         zero_shot.predict([b"", good, b"no image"], strict=True)
-    with pytest.raises(DataError, match="1 of 1 images cannot be decoded: image 0: empty file"):
+    with pytest.raises(DataError, match="1 of 1 image cannot be decoded: image 0: empty file"):
         zero_shot.predict(b"")
 
 

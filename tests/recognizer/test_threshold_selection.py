@@ -66,8 +66,8 @@ def test_a_cost_of_scores_without_probabilities_is_refused():
     bare = Recognizer.zero_shot("tiny-vit", NAMES, templates="a {} on a table")
     with pytest.raises(
         NotFitted,
-        match=r"require a validation record; the recognizer is not calibrated\. Calibrate the "
-        r"recognizer \(`surelabel calibrate`\) on 20 or more annotated images.* not verified\.$",
+        match=r"require a validation record; the recognizer is not calibrated\. Run `surelabel "
+        r"calibrate MODEL DATASET --out FOLDER` with 20 or more annotated images.* not verified\.$",
     ):
         operating_point(bare, "cost")
 
@@ -114,7 +114,8 @@ def test_a_calibration_without_labels_on_few_images_is_named():
 @pytest.mark.parametrize("goal", sorted(OPERATING_POINTS.keys() - {"cost"}))
 def test_other_goals_need_images_and_say_that_some_without_labels_will_do(goal):
     with pytest.raises(
-        NotFitted, match=r"20 or more images without labels are possible too \(--unlabelled\)"
+        NotFitted,
+        match=r"IMAGES --unlabelled --out FOLDER` with 20 or more images without labels",
     ):
         operating_point(Recognizer.zero_shot("tiny-vit", NAMES), goal)
 

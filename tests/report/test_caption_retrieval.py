@@ -1,6 +1,7 @@
 from dataclasses import replace
 from html import escape
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -68,7 +69,10 @@ def test_fewer_queries_than_bins_have_no_bars():
 def test_the_section_contains_all_metrics_and_the_nulls(scored):
     _, evaluation, _ = scored
     text = render_caption_retrieval(evaluation)
-    for title in ("R@1", "median rank", "mAP@R, all relevant items", "nDCG", "AUROC of errors"):
+    for title in (
+        *("R@1", "median rank", "R-Precision, own items", "mAP@R, own items"),
+        *("mAP@R, all relevant items", "nDCG", "AUROC of errors"),
+    ):
         assert title in text
     for null in ("null: minus score", "null: minus margin"):
         assert text.count(null) == 2
@@ -79,10 +83,14 @@ def test_the_most_doubtful_queries_come_first_and_captions_are_escaped(scored, i
     pairs = replace(pairs, paths=images(N))
     text = render_doubtful_queries(evaluation, pairs, n_queries=1)
     before, _, after = text.partition("Most doubtful captions")
-    assert pairs.paths[3] in before
+    assert f"<code>{Path(pairs.paths[3]).parent}</code>" in before
+    assert f"<bdi>{Path(pairs.paths[3]).name}</bdi>" in before
+    assert pairs.paths[3] not in text
     caption = pairs.captions[list(pairs.image_rows).index(3)]
     assert f'alt="{escape(caption)}"' in before
     assert before.count("<li ") == 5
+    assert f"<p>Own caption: “{escape(caption)}”</p>" in before
+    assert "<h4>Caption: “" in after
     assert "uncertainty of the pair 50" in before
     assert "&lt;b&gt;two&lt;/b&gt; ducks &amp; a pond" in after
     assert "<b>two" not in text

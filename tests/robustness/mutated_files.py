@@ -53,7 +53,8 @@ from surelabel.data import (
 )
 from surelabel.data.label_names import parse_label_names, read_label_names
 from surelabel.data.labels import csv, jsonl
-from surelabel.data.scene_files import read_scenes, write_scenes
+from surelabel.data.scene_files import read_scenes
+from surelabel.data.scene_writing import write_scenes
 from surelabel.encoders import load_encoder
 from surelabel.encoders.embedded import embedded_weights
 from surelabel.encoders.image_inputs.out_of_distribution import (

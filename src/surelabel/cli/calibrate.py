@@ -17,6 +17,7 @@ from surelabel.cli.input_options import (
     run_overrides_from_input_options,
     skipped_images_of_input_options,
 )
+from surelabel.cli.input_paths import validate_terminal_input_paths
 from surelabel.cli.label_table_options import (
     check_no_label_table_options,
     label_table_options,
@@ -28,6 +29,8 @@ from surelabel.cli.tag_output import print_tag_skipped_images
 from surelabel.cli.terminal import Terminal, with_terminal_options
 from surelabel.cli.terminal_text import format_terminal_table
 from surelabel.cli.unlabelled_calibration import calibrate_without_labels
+from surelabel.counts import format_count
+from surelabel.recognizer_folders import check_saved_recognizer_folder
 
 if TYPE_CHECKING:
     from surelabel.evaluation import Evaluation, LabelCoverage
@@ -39,7 +42,7 @@ NOT_SAVED = "The result was not saved; add --out FOLDER to save the result."
 
 @click.command()
 @click.argument("model", callback=validate_terminal_model_path)
-@click.argument("dataset")
+@click.argument("dataset", callback=validate_terminal_input_paths)
 @click.option(
     "--out",
     callback=validate_terminal_output_folder,
@@ -48,6 +51,7 @@ NOT_SAVED = "The result was not saved; add --out FOLDER to save the result."
 )
 @click.option(
     "--test",
+    callback=validate_terminal_input_paths,
     metavar="DATASET",
     help="Annotated dataset for the metrics. [the calibration dataset]",
 )
@@ -82,13 +86,6 @@ def calibrate(
     used for fitting: an annotation file, or a split of a collection such as scenes-80:validation.
     The result includes the labels with the fewest positives, which need more annotated images.
     """
-    from surelabel.evaluation import measure_label_coverage
-    from surelabel.recognizer import (
-        basic_evaluation_run,
-        check_saved_recognizer_folder,
-        resolve_model,
-    )
-
     if out:
         check_saved_recognizer_folder(out)
     overrides = run_overrides_from_input_options(settings, method__name=method)
@@ -102,9 +99,15 @@ def calibrate(
     test_set = held_out
     if test:
         test_set = load_dataset_from_input_options(test, images_root, table_options)
+    labels = parse_labels_input_option(names)
+    terminal.print_import_status()
+
+    from surelabel.evaluation import measure_label_coverage
+    from surelabel.recognizer import basic_evaluation_run, resolve_model
+
     recognizer = resolve_model(
         model,
-        parse_labels_input_option(names),
+        labels,
         default_names=held_out.names,
         settings=overrides,
         device=terminal.device,
@@ -144,12 +147,12 @@ def run_unlabelled_calibrate_command(
         names: Value of the option ``--labels``.
         settings: Settings of the run, as strings ``KEY=VALUE``.
     """
+    paths, labels = find_images_from_input_options(source), parse_labels_input_option(names)
+    terminal.print_import_status()
+
     from surelabel.recognizer import resolve_model
 
-    paths = find_images_from_input_options(source)
-    recognizer = resolve_model(
-        model, parse_labels_input_option(names), settings=settings, device=terminal.device
-    )
+    recognizer = resolve_model(model, labels, settings=settings, device=terminal.device)
     fit_without_labels_on_input_options(terminal, recognizer, paths)
     if recognizer.calibration is None:
         text = calibrate_without_labels(terminal, recognizer, paths)
@@ -173,8 +176,8 @@ def adapt_to_shift_in_calibrate_command(
     largest_shifts = sorted(shifts.items(), key=lambda pair: -abs(pair[1]))[:MAX_SHIFTS]
     rows = [[name, f"{shift:+.2f}"] for name, shift in largest_shifts]
     text = [
-        f"The calibration was adapted to {len(paths)} images, assuming that only the label "
-        "frequencies changed.",
+        f"The calibration was adapted to {format_count(len(paths), 'image')}, assuming that only "
+        "the label frequencies changed.",
         format_terminal_table(["label", "change of the log-odds"], rows),
     ]
     return {"shift": shifts}, "\n".join(text)

@@ -15,6 +15,7 @@ from surelabel.cli.input_options import (
     parse_labels_input_option,
     run_overrides_from_input_options,
 )
+from surelabel.cli.input_paths import validate_terminal_input_paths
 from surelabel.cli.label_table_options import (
     check_no_label_table_options,
     label_table_options,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("model", callback=validate_terminal_model_path)
-@click.argument("dataset")
+@click.argument("dataset", callback=validate_terminal_input_paths)
 @click.option(
     "--report",
     "report_folder",
@@ -79,11 +80,6 @@ def evaluate(
     a collection with --captions), retrieval between images and captions is measured instead: R@k,
     R-Precision, mAP@R and median rank, and how well the uncertainty predicts errors.
     """
-    from surelabel.recognizer import resolve_model
-    from surelabel.report import check_report_folder, report
-
-    if report_folder:
-        check_report_folder(report_folder)
     if pair_evaluation.is_pair_evaluation(
         dataset, captions=captions, relevance_files=relevance_files
     ):
@@ -109,9 +105,17 @@ def evaluate(
     unseen_names = parse_labels_input_option(unseen)
     unseen_labels.check_unseen_labels_option(model, names, unseen_names)
     test_set = load_dataset_from_input_options(dataset, images_root, table_options)
+    labels = parse_labels_input_option(names)
+    terminal.print_import_status()
+
+    from surelabel.recognizer import resolve_model
+    from surelabel.report import check_report_folder, report
+
+    if report_folder:
+        check_report_folder(report_folder)
     recognizer = resolve_model(
         model,
-        parse_labels_input_option(names),
+        labels,
         default_names=unseen_labels.exclude_unseen_labels(test_set.names, unseen_names),
         settings=run_overrides_from_input_options(settings, method__name=method),
         device=terminal.device,

@@ -8,6 +8,7 @@ import click
 
 from surelabel.cli.output_paths import validate_terminal_output_path
 from surelabel.cli.terminal import Command, Terminal
+from surelabel.counts import format_count
 
 if TYPE_CHECKING:
     from surelabel.report import GalleryImage
@@ -75,13 +76,15 @@ def write_gallery(
     Raises:
         DataError: If the page cannot be written.
     """
+    terminal.print_import_status()
+
     from surelabel.report import MAX_GALLERY_IMAGES, write_gallery_page
 
     n_images = len(images) if n_images is None else n_images
     with terminal.progress("Thumbnails") as progress:
         write_gallery_page(path, title, sentences, images, n_images=n_images, progress=progress)
     is_complete = n_images <= MAX_GALLERY_IMAGES
-    part = f" with the first {MAX_GALLERY_IMAGES:,} of {n_images:,} images"
+    part = f" with the first {MAX_GALLERY_IMAGES:,} of {format_count(n_images, 'image')}"
     terminal.print_status(f"Written: {path}{'' if is_complete else part}")
     if open_gallery:
         open_gallery_in_browser(terminal, path)

@@ -11,6 +11,7 @@ import click
 from surelabel.cli.output_paths import validate_terminal_output_directory
 from surelabel.cli.tag_options import DEFAULT_THRESHOLD
 from surelabel.cli.terminal import Command, Terminal
+from surelabel.counts import format_count
 from surelabel.errors import DataError
 
 if TYPE_CHECKING:
@@ -136,7 +137,9 @@ def write_heat_maps(
                     file.write_bytes(render_heat_map_sheet(path, region_maps[path], labels[path]))
             if progress:
                 progress(start + len(batch), len(file_names))
-    terminal.print_status(f"Written: heat maps of {len(file_names)} images, in {folder}")
+    terminal.print_status(
+        f"Written: heat maps of {format_count(len(file_names), 'image')}, in {folder}"
+    )
 
 
 def heat_map_file_names(paths: Sequence[str]) -> list[str]:

@@ -18,6 +18,7 @@ from surelabel.cli.unlabelled_calibration import (
     calibrate_new_index_without_labels,
     calibrate_unlabelled_option,
 )
+from surelabel.counts import format_count
 
 if TYPE_CHECKING:
     from surelabel.recognizer import IndexUpdate
@@ -63,6 +64,10 @@ def index(
     new root, and no image is tagged again.
     """
     from surelabel.data import find_images
+
+    paths, labels = find_images(images), parse_labels_input_option(names)
+    terminal.print_import_status()
+
     from surelabel.recognizer import (
         index_images_with_recognizer,
         read_names_for_indexing,
@@ -70,7 +75,6 @@ def index(
         restore_calibration_for_indexing,
     )
 
-    paths, labels = find_images(images), parse_labels_input_option(names)
     recognizer = resolve_model(
         model, labels, default_names=read_names_for_indexing(folder), device=terminal.device
     )
@@ -99,9 +103,9 @@ def print_index_update(terminal: Terminal, folder: str, update: "IndexUpdate") -
     provenance = calibration_provenance(calibration)
     counts = {"added": update.added, "changed": update.changed, "removed": update.removed}
     text = (
-        f"{folder} has {len(update.index)} images and {len(update.index.names)} labels: "
-        f"{update.added} added, {update.changed} changed, {update.removed} removed, "
-        f"{len(update.skipped)} skipped."
+        f"{folder} has {format_count(len(update.index), 'image')} and "
+        f"{format_count(len(update.index.names), 'label')}: {update.added} added, "
+        f"{update.changed} changed, {update.removed} removed, {len(update.skipped)} skipped."
     )
     if provenance == "no labels":
         text += f"\nIts calibration: {calibration}. {NOT_VERIFIED}"

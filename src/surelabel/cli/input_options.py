@@ -11,6 +11,7 @@ import click
 from surelabel.cli.label_table_options import check_no_label_table_options
 from surelabel.cli.output_paths import validate_terminal_model_path
 from surelabel.cli.terminal import Command
+from surelabel.counts import format_count
 
 if TYPE_CHECKING:
     from surelabel.cli.terminal import Terminal
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from surelabel.recognizer.inputs import RecognizerInput
     from surelabel.records import (
         Images,
+        LabelledFeatures,
         LabelledImages,
         LabelledTexts,
         PairFeatures,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     TrainingData = Images | LabelledInput | LabelledTexts | Pairs | PairFeatures
 
+SELECTION = "fit without --method"  # the name of a method in messages
 DATASET_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".xml", ".npz")
 
 
@@ -57,6 +60,18 @@ def method_input_options(function: Command) -> Command:
         "no annotated images, such as tiles or dense_regions.",
     )
     return method_option(settings_option(function))
+
+
+def max_passes_input_option(function: Command) -> Command:
+    """Add the option ``--max-passes``, which selects a scoring method for an encoder."""
+    return click.option(
+        "--max-passes",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Use the method without annotated images that has the highest measured mAP with at "
+        "most N encoder passes for an image. If it has no calibration, it is calibrated on IMAGES "
+        "without labels, if these are 20 or more; the probabilities are not verified. [1]",
+    )(function)
 
 
 def labels_input_option(function: Command) -> Command:
@@ -134,7 +149,7 @@ def load_dataset_from_input_options(
 
     name, colon, split = source.rpartition(":")
     is_collection = bool(colon) and name in COLLECTIONS
-    if is_collection or source.endswith(".npz") or name.endswith(".npz"):
+    if is_collection or _is_vectors_input_option(source):
         check_no_label_table_options(table_options or {}, source)
     if is_collection:
         return collection(name, split=split)
@@ -145,11 +160,13 @@ def load_dataset_from_input_options(
     return read_labels(source, images_root=images_root, **table_options or {})
 
 
-def _load_vectors_from_input_options(path: str, split: str | None = None) -> "LabelledInput":
+def _load_vectors_from_input_options(
+    path: str, split: str | None = None, *, with_labels: bool = True
+) -> "LabelledFeatures":
     from surelabel.data import read_feature_archive
     from surelabel.errors import DataError
 
-    archive = read_feature_archive(path)
+    archive = read_feature_archive(path, with_labels=with_labels)
     if split is None:
         return archive.all_rows
     if split not in archive.splits:
@@ -158,6 +175,41 @@ def _load_vectors_from_input_options(path: str, split: str | None = None) -> "La
             f"{', '.join(archive.splits) or 'none'}."
         )
     return archive.splits[split]
+
+
+def load_unlabelled_from_input_options(
+    sources: Sequence[str],
+) -> "list[str] | LabelledFeatures":
+    """Return the paths of images, or the vectors of a feature archive without its labels.
+
+    Args:
+        sources: Folders, image files, ``.txt`` files of paths and ``-``; or one feature archive
+            (``vectors.npz``) or split of it (``vectors.npz:test``).
+
+    Raises:
+        DataError: If a source cannot be read.
+        InputError: If there are other sources beside an archive.
+    """
+    from surelabel.data import find_images
+    from surelabel.errors import InputError
+
+    archive = next((source for source in sources if _is_vectors_input_option(source)), None)
+    if archive is None:
+        return find_images(sources)
+    if len(sources) > 1:
+        raise InputError(
+            f"Vectors must be one .npz file; got {len(sources)} arguments: "
+            f"{' '.join(sources[:5])}. Run the command once for each file."
+        )
+    path, _, split = archive.rpartition(":")
+    if archive.endswith(".npz"):
+        return _load_vectors_from_input_options(archive, with_labels=False)
+    return _load_vectors_from_input_options(path, split, with_labels=False)
+
+
+def _is_vectors_input_option(source: str) -> bool:
+    """Return True if a source is a feature archive or a split of it."""
+    return source.endswith(".npz") or source.rpartition(":")[0].endswith(".npz")
 
 
 def load_pairs_from_input_options(
@@ -225,7 +277,7 @@ def is_dataset_input_option(source: str) -> bool:
 
 
 def load_training_data_from_input_options(
-    method: str,
+    method: str | None,
     sources: Sequence[str],
     images_root: str | None,
     labels: Sequence[str] | None,
@@ -234,7 +286,7 @@ def load_training_data_from_input_options(
     """Load the training data of a method.
 
     Args:
-        method: Key of the method.
+        method: Key of the method. If None, the method is selected on an annotated dataset.
         sources: One annotated dataset or file of captions with images, images if the method is
             fitted on unlabelled images, or one caption file if it is fitted on texts or on pairs.
         images_root: Root of relative paths in an annotation file. If None, the folder
@@ -256,39 +308,40 @@ def load_training_data_from_input_options(
     from surelabel.records import Images
 
     first, *others = sources
-    entry = METHODS[method]
-    if entry.learns_from in ("pairs", "texts"):
+    learns_from = METHODS[method].learns_from if method else "labels"
+    subject = method or SELECTION
+    if learns_from in ("pairs", "texts"):
         check_no_label_table_options(table_options or {}, first)
-    if entry.learns_from == "pairs":
+    if learns_from == "pairs":
         if others:
             raise InputError(
-                f"{method} requires one file of images with captions; got {len(sources)} "
+                f"{subject} requires one file of images with captions; got {len(sources)} "
                 f"arguments. Run `surelabel fit CAPTIONS --method {method} --out FOLDER`."
             )
         return load_pairs_from_input_options(first, images_root)
-    if entry.learns_from == "texts":
-        return _load_captions_from_input_options(method, sources, labels)
-    if entry.learns_from == "images" and (others or not is_dataset_input_option(first)):
+    if learns_from == "texts":
+        return _load_captions_from_input_options(subject, sources, labels)
+    if learns_from == "images" and (others or not is_dataset_input_option(first)):
         check_no_label_table_options(table_options or {}, first)
         return Images(find_images(sources))
-    if entry.learns_from == "labels" and others:
+    if learns_from == "labels" and others:
         raise InputError(
-            f"{method} requires one annotated dataset; got {len(sources)} arguments: "
+            f"{subject} requires one annotated dataset; got {len(sources)} arguments: "
             f"{' '.join(sources)}. Give one annotation file, such as one CSV file for all images."
         )
-    if entry.learns_from == "labels" and _is_unlabelled_input_option(first):
+    if learns_from == "labels" and _is_unlabelled_input_option(first):
         raise DataError(
-            f"{method} requires an annotated dataset; got the unlabelled images "
+            f"{subject} requires an annotated dataset; got the unlabelled images "
             f"{' '.join(sources)}. Give one annotation file, or use self-training on images: "
             "--method tailor --labels LABELS."
         )
-    if entry.learns_from == "labels" and _is_text_input_option(first):
+    if learns_from == "labels" and _is_text_input_option(first):
         if not table_options and has_captioned_images(first):
             return _load_captioned_images_from_input_options(method, first, images_root, labels)
         is_text = not table_options and detect_caption_format(first) == "text"
         if is_text and not is_dataset_input_option(first):
             raise DataError(
-                f"{method} requires images with labels or captions; got the text file {first}. "
+                f"{subject} requires images with labels or captions; got the text file {first}. "
                 "Give a CSV file with the header image,caption, or fit on captions without images: "
                 "--method tai."
             )
@@ -304,7 +357,7 @@ def _load_captions_from_input_options(
     from surelabel.errors import InputError
 
     if not labels or len(sources) > 1:
-        given = f"{len(sources)} files" if labels else "no labels"
+        given = format_count(len(sources), "file") if labels else "no labels"
         raise InputError(
             f"{method} requires one caption file and labels; got {given}. Run "
             f'`surelabel fit CAPTIONS --method {method} --labels "dog, bicycle" --out FOLDER`.'
@@ -318,16 +371,17 @@ def _load_captions_from_input_options(
 
 
 def _load_captioned_images_from_input_options(
-    method: str, source: str, images_root: str | None, labels: Sequence[str] | None
+    method: str | None, source: str, images_root: str | None, labels: Sequence[str] | None
 ) -> "LabelledImages":
     """Return the images of a caption file, with the labels that their captions mention."""
     from surelabel.data import label_captioned_images, read_captions
     from surelabel.errors import InputError
 
     if not labels:
+        option = f" --method {method}" if method else ""
         raise InputError(
             f"Captions need --labels, the labels that are searched in them; got {source} without "
-            f'labels. Run `surelabel fit {source} --method {method} --labels "dog, bicycle" --out '
+            f'labels. Run `surelabel fit {source}{option} --labels "dog, bicycle" --out '
             "FOLDER`."
         )
     captions = read_captions(source, images_root=images_root)
@@ -370,9 +424,9 @@ def fit_without_labels_on_input_options(
     if recognizer.is_fitted:
         return
     terminal.print_status(
-        f"{recognizer.run.method.name} is first fitted on these {len(source)} images without "
-        "labels, so the scores of an image depend on the other images. Use `surelabel fit` to "
-        "save the fitted method."
+        f"{recognizer.run.method.name} is first fitted on {format_count(len(source), 'image')} "
+        "without labels, so the scores of an image depend on the other images. Use `surelabel fit` "
+        "to save the fitted method."
     )
     if isinstance(source, LabelledFeatures):
         inputs: RecognizerInput = source.features

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from surelabel.cli.terminal_text import format_terminal_table
+from surelabel.counts import format_count
 
 if TYPE_CHECKING:
     from surelabel.evaluation import Evaluation
@@ -48,7 +49,8 @@ def metric_tables_as_text(evaluation: "Evaluation") -> str:
     ]
     calibration = predictions.calibration or "none, scores are not probabilities"
     lines = [
-        f"{len(predictions)} images, {len(predictions.names)} labels; calibration: {calibration}.",
+        f"{format_count(len(predictions), predictions.row_noun)}, "
+        f"{format_count(len(predictions.names), 'label')}; calibration: {calibration}.",
         format_metric_table({"value": evaluation}, metrics),
         f"Number of labels for which a metric is undefined: {', '.join(undefined) or 'none'}.",
     ]

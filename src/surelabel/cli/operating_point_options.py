@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surelabel.cli.terminal import Command, Terminal
+from surelabel.counts import format_count
 
 if TYPE_CHECKING:
     from surelabel.arrays import Array
@@ -113,8 +114,8 @@ def thresholds_of_operating_point_options(
     """Return the thresholds of an operating point or a guarantee, and print their properties.
 
     For an operating point, the labels that do not reach it and the expected precision and recall
-    are printed on stderr, and for a guarantee, its statement. With ``--json``, all labels that do
-    not reach the operating point are printed, and otherwise the first ten.
+    are printed on stderr, and for a guarantee, its statement. The labels are a warning, which is
+    printed with ``--quiet`` too: with ``--json`` all of them, and otherwise the first ten.
 
     Args:
         terminal: Object that prints results, status lines and progress.
@@ -143,7 +144,7 @@ def thresholds_of_operating_point_options(
     limit = None if terminal.as_json else MAX_NAMED_LABELS
     unreached = describe_operating_point_options_unreached(thresholds, recognizer.names, limit)
     if unreached:
-        terminal.print_status(unreached)
+        terminal.print_warning(unreached)
     calibration = recognizer.calibration
     is_verified = calibration is None or calibration.uses_labels
     note = "" if is_verified else " Not verified: no labels were available."
@@ -164,7 +165,8 @@ def describe_operating_point_options_result(thresholds: "Thresholds") -> str:
         return "The expected precision and recall are undefined for all labels."
     return (
         f"Expected precision {100 * precision[is_known].mean():.0f} % and recall "
-        f"{100 * recall[is_known].mean():.0f} %, as means over {is_known.sum()} labels."
+        f"{100 * recall[is_known].mean():.0f} %, as means over "
+        f"{format_count(is_known.sum(), 'label')}."
     )
 
 
@@ -180,7 +182,7 @@ def describe_operating_point_options_unreached(
 
     Returns:
         A sentence with the labels, such as ``2 of 80 labels cannot reach the operating point and
-        are never predicted: bear, camera``. If every label reaches the operating point, the text is
+        are never predicted: bear, camera.`` If every label reaches the operating point, the text is
         empty. The text is also empty if no label reaches a threshold that is common to all labels,
         for example because the recognizer has no validation record.
     """
@@ -195,4 +197,5 @@ def describe_operating_point_options_unreached(
         "precision and recall"
     )
     more = f" and {len(unreached) - limit} more" if limit and len(unreached) > limit else ""
-    return f"{len(unreached)} of {len(names)} labels {reason}: {', '.join(unreached[:limit])}{more}"
+    labels = ", ".join(unreached[:limit])
+    return f"{len(unreached)} of {format_count(len(names), 'label')} {reason}: {labels}{more}."

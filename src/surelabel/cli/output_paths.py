@@ -1,5 +1,6 @@
 """Checks of paths on the command line, before a command starts."""
 
+import itertools
 import os
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import click
 from surelabel.cli.option_errors import name_of_parameter
 from surelabel.errors import DataError
 from surelabel.files import check_folder_is_replaceable
+from surelabel.recognizer_folders import check_folder_is_no_encoder
 
 
 def validate_terminal_output_path(
@@ -61,6 +63,16 @@ def validate_terminal_output_folder(
     return validate_terminal_output_directory(context, parameter, path)
 
 
+def unused_output_path(path: str) -> str:
+    """Return a path that does not exist: the given path, or the path with a number.
+
+    Args:
+        path: Path of a suggested output.
+    """
+    paths = itertools.chain([path], (f"{path}-{number}" for number in itertools.count(2)))
+    return next(path for path in paths if not os.path.lexists(path))
+
+
 def _check_path_is_not_empty(parameter: click.Parameter, path: str) -> None:
     if not path.strip():
         raise DataError(f"{name_of_parameter(parameter)} must not be empty; give a path.")
@@ -78,7 +90,8 @@ def validate_terminal_model_path(
         The argument; a tilde at its start is replaced by the home folder.
 
     Raises:
-        DataError: If the path does not exist, or if it is a file in place of a folder.
+        DataError: If the path does not exist, if it is a file in place of a folder, or a folder of
+            an encoder without ``local-dir:``.
     """
     prefix, colon, path = (model or "").partition(":")
     if colon and prefix in ("local-dir", "onnx"):
@@ -87,6 +100,8 @@ def validate_terminal_model_path(
         model.startswith(("/", ".", "~")) or model.endswith("/") or Path(model).is_file()
     ):
         prefix, path = "", os.path.expanduser(model)
+    elif model and Path(model).is_dir():
+        prefix, path = "", model
     else:
         return model
     if prefix != "onnx" and Path(path).is_file():
@@ -100,4 +115,6 @@ def validate_terminal_model_path(
             f"{name_of_parameter(parameter)} {model!r}: no such {kind}. Check the path, or give "
             "the name of an encoder, such as tiny-vit."
         )
+    if not prefix:
+        check_folder_is_no_encoder(path)
     return model if prefix else path

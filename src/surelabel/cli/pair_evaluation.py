@@ -90,12 +90,16 @@ def run_pair_evaluation(
         images_root: Root folder of relative image paths.
         report_folder: Folder of the report. If None, no report is written.
     """
+    pairs = load_pairs_from_input_options(dataset, images_root)
+    terminal.print_import_status()
+
     from surelabel.recognizer import score_pairs
-    from surelabel.report import report_captions
+    from surelabel.report import check_report_folder, report_captions
     from surelabel.report.caption_retrieval_table import RELEVANCE_FILE_HEADER, relevance_file_rows
     from surelabel.report.json_values import strict_json_value
 
-    pairs = load_pairs_from_input_options(dataset, images_root)
+    if report_folder:
+        check_report_folder(report_folder)
     recognizer = _resolve_pair_model(model, terminal.device)
     with terminal.progress("Evaluating") as progress:
         scored = score_pairs(recognizer, pairs, progress=progress)

@@ -1,6 +1,5 @@
 """``surelabel search``: search an index by labels or by a sentence."""
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,9 +10,9 @@ from surelabel.cli.index import index_root_option
 from surelabel.cli.operating_point_options import SHARE, OperatingPointRange
 from surelabel.cli.output_paths import validate_terminal_model_path
 from surelabel.cli.terminal import Terminal, with_terminal_options
-from surelabel.cli.terminal_log import IMPORT_STATUS
 from surelabel.cli.terminal_text import format_terminal_table
 from surelabel.cli.unlabelled_calibration import NOT_VERIFIED
+from surelabel.counts import format_count
 
 if TYPE_CHECKING:
     from surelabel.recognizer import SentenceHit
@@ -24,7 +23,6 @@ QUERY_GALLERY = (
     "The large number is the probability that the image matches the whole query. Below it are the "
     "probabilities of the terms; the term of an unwanted label begins with !."
 )
-SENTENCE_GALLERY = "The similarity ranks the images of this search; it is not a probability."
 
 
 @click.command()
@@ -79,16 +77,17 @@ def search(
     sentence and, if the method estimates it, the uncertainty of the similarity. A similarity is
     not a probability.
     """
-    from surelabel.retrieval import Index, parse
-
     check_search_options(query, text, text_model, precision, min_probability)
     check_open_gallery_option(gallery, open_gallery=open_gallery)
+
+    from surelabel.retrieval import Index, parse
+
     opened = Index.open(index, root=root)
     if text is not None:
         k = DEFAULT_HITS if k is None else k
-        sentence_hits = search_by_text_option(terminal, opened, text, text_model, k)
+        sentence_hits, note = search_by_text_option(terminal, opened, text, text_model, k)
         if gallery:
-            write_sentence_gallery(terminal, gallery, text, sentence_hits, open_gallery)
+            write_sentence_gallery(terminal, gallery, text, sentence_hits, note, open_gallery)
         return
     if k is None and precision is None and min_probability is None:
         k = DEFAULT_HITS
@@ -129,8 +128,8 @@ def check_search_options(
 
 def search_by_text_option(
     terminal: Terminal, index: "Index", text: str, model: str | None, k: int
-) -> "list[SentenceHit]":
-    """Search an index by a sentence, print the hits and return them.
+) -> "tuple[list[SentenceHit], str]":
+    """Search an index by a sentence, print the hits and the scale of the similarity.
 
     Args:
         terminal: Object that prints results, status lines and progress.
@@ -138,16 +137,22 @@ def search_by_text_option(
         text: Sentence.
         model: Recognizer of the index. If None, the recorded recognizer is loaded.
         k: Maximum number of images, >= 1.
-    """
-    if "torch" not in sys.modules:
-        terminal.print_status(IMPORT_STATUS)
 
-    from surelabel.recognizer import recognizer_of_index, search_by_sentence
+    Returns:
+        The hits, and a sentence on the scale of their similarity.
+    """
+    terminal.print_import_status()
+
+    from surelabel.recognizer import describe_similarity, recognizer_of_index, search_by_sentence
 
     recognizer = recognizer_of_index(index, model, device=terminal.device)
     hits = search_by_sentence(index, recognizer, text, k=k)
-    terminal.print_result([vars(hit) for hit in hits], format_sentence_search_hits(hits))
-    return hits
+    note = describe_similarity(recognizer)
+    lines = [format_sentence_search_hits(hits), *([note] if hits else [])]
+    terminal.print_result([vars(hit) for hit in hits], "\n".join(lines))
+    if terminal.as_json:
+        terminal.print_status(note)
+    return hits, note
 
 
 def describe_search_result(
@@ -180,7 +185,7 @@ def describe_search_result(
         )
     elif precision is not None:
         mean = sum(hit.probability for hit in hits) / len(hits)
-        images = "1 image" if len(hits) == 1 else f"{len(hits):,} images"
+        images = format_count(len(hits), "image")
         sentences.append(
             f"The expected precision of {images} is {mean:.3f}, the mean probability. It is an "
             "estimate, which is as reliable as the calibration, and no guarantee."
@@ -269,10 +274,15 @@ def write_search_gallery(
 
 
 def write_sentence_gallery(
-    terminal: Terminal, path: str, text: str, hits: "Sequence[SentenceHit]", open_gallery: bool
+    terminal: Terminal,
+    path: str,
+    text: str,
+    hits: "Sequence[SentenceHit]",
+    note: str,
+    open_gallery: bool,
 ) -> None:
     """Write a gallery of the hits of a search by a sentence, with their similarities."""
     from surelabel.report import gallery_image_of_sentence_hit
 
     images = list(map(gallery_image_of_sentence_hit, hits))
-    write_gallery(terminal, path, text, [SENTENCE_GALLERY], images, open_gallery=open_gallery)
+    write_gallery(terminal, path, text, [note], images, open_gallery=open_gallery)

@@ -107,7 +107,7 @@ def run_retrieval_search_evaluation(
 
     predictions, seed = evaluation.predictions, terminal.seed or 0
     logits = np.asarray(predictions.logits)  # calibrated predictions have logits
-    with terminal.progress("Evaluating queries") as progress:
+    with terminal.progress("Evaluating", "queries") as progress:
         precision = mean_average_precision_of_conjunctions(
             logits,
             evaluation.targets,

@@ -8,6 +8,7 @@ import click
 from surelabel.cli.index import index_root_option
 from surelabel.cli.terminal import Terminal, with_terminal_options
 from surelabel.cli.terminal_text import escape_terminal_line
+from surelabel.counts import format_count
 
 N_PRINTED_PATHS = 20  # paths of each category in the text
 
@@ -29,8 +30,9 @@ def status(terminal: Terminal, index: str, images: tuple[str, ...], root: str | 
     image_index = Index.open(index, root=root)
     index_status = image_index.status(find_images(images) if images else None)
     lines = [
-        f"{index} has {index_status.n_images} images and {len(image_index.names)} labels of "
-        f"recognizer {image_index.model}; calibration: {image_index.calibration}."
+        f"{index} has {format_count(index_status.n_images, 'image')} and "
+        f"{format_count(len(image_index.names), 'label')} of recognizer {image_index.model}; "
+        f"calibration: {image_index.calibration}."
     ]
     for state in ("not_indexed", "changed", "deleted"):
         paths: dict[str, str] = getattr(index_status, state)

@@ -1,5 +1,6 @@
 """``surelabel tag``: predict the labels of images."""
 
+import os
 import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,9 @@ from surelabel.cli.heat_maps import collect_heat_map_labels, heat_maps_option, w
 from surelabel.cli.input_options import (
     fit_without_labels_on_input_options,
     labels_input_option,
+    load_unlabelled_from_input_options,
     max_image_memory_input_option,
+    max_passes_input_option,
     method_input_options,
     model_input_option,
     parse_labels_input_option,
@@ -24,7 +27,10 @@ from surelabel.cli.tag_gallery import TagGallery, write_tag_gallery
 from surelabel.cli.tag_options import (
     TagOptions,
     TagSelection,
+    calibrate_selected_method_option,
     check_recognizer_of_tag_options,
+    check_recognizer_of_vectors,
+    check_tag_options_of_vectors,
     parse_tag_options,
     selection_of_tag_options,
 )
@@ -49,6 +55,7 @@ from surelabel.cli.unlabelled_calibration import (
 )
 
 if TYPE_CHECKING:
+    from surelabel.cli.tag_blocks import TagSource
     from surelabel.recognizer import Recognizer
     from surelabel.report import HeatMapLabel
 
@@ -58,6 +65,7 @@ if TYPE_CHECKING:
 @labels_input_option
 @model_input_option
 @method_input_options
+@max_passes_input_option
 @click.option(
     "--template",
     metavar="TEXT",
@@ -102,16 +110,19 @@ def tag(
     model: str,
     method: str | None,
     settings: tuple[str, ...],
+    max_passes: int | None,
     template: str | None,
     **values: Any,
 ) -> None:
     """Predict the labels of images, with probabilities.
 
     IMAGES are folders, image files, .txt files with one path per line, or - for paths on standard
-    input. An operating point such as --precision 0.9 sets the thresholds and does not change
-    probabilities. Operating points require a recognizer that was calibrated on 20 or more images.
-    To resume an interrupted run, run the same command again; with --out, the folder FILE.partial
-    holds the finished part of the run until FILE is written.
+    input. For a recognizer that was fitted on vectors, IMAGES is an .npz file with the array
+    features, or a split of it such as vectors.npz:test. An operating point such as --precision 0.9
+    sets the thresholds and does not change probabilities. Operating points require a recognizer
+    that was calibrated on 20 or more images. To resume an interrupted run, run the same command
+    again; with --out, the folder FILE.partial holds the finished part of the run until FILE is
+    written.
     """
     from surelabel.data import check_sidecars, find_images
 
@@ -120,34 +131,46 @@ def tag(
         remove_tags_from_sidecars(terminal, find_images(images), values["sidecar_name"])
         return
 
+    options = parse_tag_options(values)
+    source, labels = load_unlabelled_from_input_options(images), parse_labels_input_option(names)
+    if not isinstance(source, list):
+        check_tag_options_of_vectors(options, images[0])
+    elif options.sidecar:
+        check_sidecars(source, options.sidecar_name or DEFAULT_NAMING)
+    terminal.print_import_status()
+
+    from surelabel.config import method_settings_of_run
     from surelabel.recognizer import resolve_model
 
-    options = parse_tag_options(values)
-    paths, labels = find_images(images), parse_labels_input_option(names)
-    if options.sidecar:
-        check_sidecars(paths, options.sidecar_name or DEFAULT_NAMING)
+    overrides = run_overrides_from_input_options(settings, method__name=method)
     recognizer = resolve_model(
         model,
         labels,
         template=template,
-        settings=run_overrides_from_input_options(settings, method__name=method),
+        settings=overrides,
+        max_passes=max_passes,
+        n_images=len(source) if isinstance(source, list) else 0,
         device=terminal.device,
     )
+    if not isinstance(source, list):
+        check_recognizer_of_vectors(recognizer, images[0])
+    elif not method_settings_of_run(overrides=overrides) and not os.path.isdir(model):
+        options = calibrate_selected_method_option(terminal, recognizer, options, len(source))
     check_recognizer_of_tag_options(recognizer, options)
-    fit_without_labels_on_input_options(terminal, recognizer, paths)
-    if options.calibrate_unlabelled:
-        text = calibrate_uncalibrated_without_labels(terminal, recognizer, paths)
+    fit_without_labels_on_input_options(terminal, recognizer, source)
+    if options.calibrate_unlabelled and isinstance(source, list):
+        text = calibrate_uncalibrated_without_labels(terminal, recognizer, source)
         terminal.print_status(text)
     if options.uncertainty:
         recognizer.check_uncertainty(options.uncertainty)
     selection = selection_of_tag_options(terminal, recognizer, options)
-    write_tag_outputs(terminal, recognizer, paths, options, selection)
+    write_tag_outputs(terminal, recognizer, source, options, selection)
 
 
 def write_tag_outputs(
     terminal: Terminal,
     recognizer: "Recognizer",
-    paths: list[str],
+    source: "TagSource",
     options: TagOptions,
     selection: TagSelection,
 ) -> None:
@@ -156,7 +179,7 @@ def write_tag_outputs(
     Args:
         terminal: Object that prints results, status lines and progress.
         recognizer: Recognizer of the images.
-        paths: Paths of the images.
+        source: Paths of the images, or vectors.
         options: Options of ``tag``.
         selection: Selection of the labels that are shown.
 
@@ -165,15 +188,20 @@ def write_tag_outputs(
             read, or if an output cannot be written.
     """
     from surelabel.data import SidecarChanges
+    from surelabel.recognizer.vector_normalization import row_noun
 
-    start, counts, sidecar_changes = time.perf_counter(), TagCounts(), SidecarChanges()
+    start, counts, sidecar_changes = (
+        time.perf_counter(),
+        TagCounts(row_noun(recognizer.encoder)),
+        SidecarChanges(),
+    )
     labels_to_render: dict[str, list[HeatMapLabel]] = {}
     gallery = TagGallery()
     with ExitStack() as stack:
-        partial = open_partial_tags(stack, recognizer, paths, options) if options.out else None
+        partial = open_partial_tags(stack, recognizer, source, options) if options.out else None
         with terminal.progress("Tagging") as progress:
             blocks = counts.count_blocks(
-                predict_tag_blocks(recognizer, paths, partial, options, progress), selection
+                predict_tag_blocks(recognizer, source, partial, options, progress), selection
             )
             if options.sidecar:
                 naming = options.sidecar_name or DEFAULT_NAMING

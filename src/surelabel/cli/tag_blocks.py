@@ -1,5 +1,6 @@
 """Blocks of images of ``tag``: prediction, resumption of an interrupted run, and total counts."""
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
     from surelabel.data import PartialPredictions
     from surelabel.progress import Progress
     from surelabel.recognizer import Recognizer
-    from surelabel.records import Predictions, SkippedImage
+    from surelabel.records import LabelledFeatures, Predictions, SkippedImage
+
+    TagSource = Sequence[str] | LabelledFeatures  # paths of images, or vectors
 
 
 @dataclass
@@ -20,6 +23,7 @@ class TagCounts:
     """Total counts and computing time of the blocks of a run.
 
     Attributes:
+        noun: Noun of the images in messages; see ``Predictions.row_noun``.
         n_images: Number of images, with skipped images.
         n_resumed: Number of images that an interrupted run had predicted.
         n_cached: Number of images whose features were read from the cache.
@@ -29,6 +33,7 @@ class TagCounts:
         has_shown_label: Whether a label of an image is shown.
     """
 
+    noun: str = "image"
     n_images: int = 0
     n_resumed: int = 0
     n_cached: int = 0
@@ -71,7 +76,7 @@ class TagCounts:
 def open_partial_tags(
     stack: ExitStack,
     recognizer: "Recognizer",
-    images: Sequence[str],
+    source: "TagSource",
     options: TagOptions,
 ) -> "PartialPredictions":
     """Open the finished blocks of the prediction file until the end of ``stack``.
@@ -79,7 +84,7 @@ def open_partial_tags(
     Args:
         stack: Stack of context managers, which closes the finished blocks.
         recognizer: Recognizer of the images.
-        images: Paths of the images.
+        source: Paths of the images, or vectors.
         options: Options of ``tag``, with the path ``out`` of the prediction file.
 
     Raises:
@@ -89,21 +94,23 @@ def open_partial_tags(
     from surelabel.recognizer import images_per_prediction_block
 
     assert options.out is not None
+    others = {} if options.uncertainty is None else {"uncertainty": options.uncertainty}
+    if not isinstance(source, Sequence):
+        others["vectors"] = hashlib.blake2b(source.features.tobytes(), digest_size=16).hexdigest()
     return stack.enter_context(
         open_partial_predictions(
             options.out,
-            images,
+            source if isinstance(source, Sequence) else source.paths,
             block_size=images_per_prediction_block(recognizer.method),
             recognizer=recognizer.fingerprint,
-            options={"max_image_memory": max_image_memory()}
-            | ({} if options.uncertainty is None else {"uncertainty": options.uncertainty}),
+            options={"max_image_memory": max_image_memory(), **others},
         )
     )
 
 
 def predict_tag_blocks(
     recognizer: "Recognizer",
-    images: Sequence[str],
+    source: "TagSource",
     partial: "PartialPredictions | None",
     options: TagOptions,
     progress: "Progress | None",
@@ -112,7 +119,7 @@ def predict_tag_blocks(
 
     Args:
         recognizer: Recognizer of the images.
-        images: Paths of the images.
+        source: Paths of the images, or vectors.
         partial: Finished blocks of an interrupted run, which come first; each new block is added.
             If None, blocks are not stored.
         options: Options of ``tag``.
@@ -122,20 +129,23 @@ def predict_tag_blocks(
         DataError: If no image of any block can be read, or if ``options.strict`` is True and
             an image cannot be read.
     """
+    n_images = len(source)
     n_finished = 0 if partial is None else partial.n_images
     if progress and n_finished:
-        progress(n_finished, len(images))
+        progress(n_finished, n_images)
     if partial is not None:
         yield from partial.finished_blocks()
-    if n_finished == len(images) > 0:
+    if n_finished == n_images > 0:
         return
 
     def show_progress(done: int, _: int) -> None:
         assert progress is not None
-        progress(n_finished + done, len(images))
+        progress(n_finished + done, n_images)
 
     blocks = recognizer.predict_blocks(
-        images[n_finished:],
+        source[n_finished:]
+        if isinstance(source, Sequence)
+        else source.take(range(n_finished, n_images)),
         uncertainty=options.uncertainty,
         workers=options.workers,
         strict=options.strict,

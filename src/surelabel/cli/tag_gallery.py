@@ -8,6 +8,7 @@ from surelabel.cli.gallery import write_gallery
 from surelabel.cli.tag_options import TagOptions, TagSelection
 from surelabel.cli.terminal import Terminal
 from surelabel.cli.unlabelled_calibration import NOT_VERIFIED
+from surelabel.counts import format_count
 
 if TYPE_CHECKING:
     from surelabel.recognizer import Recognizer
@@ -82,7 +83,7 @@ def write_tag_gallery(
     write_gallery(
         terminal,
         options.gallery,
-        f"Labels of {gallery.n_images:,} images",
+        f"Labels of {format_count(gallery.n_images, 'image')}",
         describe_tag_gallery(recognizer, selection),
         gallery.images,
         n_images=gallery.n_images,
@@ -99,7 +100,11 @@ def describe_tag_gallery(recognizer: "Recognizer", selection: TagSelection) -> l
     """
     from surelabel.records import calibration_provenance
 
-    shown = "All labels" if selection.top_k is None else f"At most {selection.top_k} labels"
+    shown = (
+        "All labels"
+        if selection.top_k is None
+        else f"At most {format_count(selection.top_k, 'label')}"
+    )
     if isinstance(selection.threshold, float):
         shown += f" with a probability of at least {selection.threshold:g}"
     elif selection.threshold is not None:

@@ -1,7 +1,7 @@
 """Options of ``tag`` that select labels and outputs, and their checks before an image is read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,13 +14,15 @@ from surelabel.cli.operating_point_options import (
     thresholds_of_operating_point_options,
 )
 from surelabel.cli.terminal import Terminal
-from surelabel.errors import NotFitted
+from surelabel.counts import format_count
+from surelabel.errors import ConfigError, NotFitted
 
 if TYPE_CHECKING:
     from surelabel.arrays import Array
     from surelabel.recognizer import Recognizer
 
 DEFAULT_THRESHOLD, DEFAULT_TOP_K = 0.5, 5  # with and without calibrated probabilities
+MIN_AUTOMATIC_IMAGES = 20  # fewest images of a calibration that was not requested
 
 
 @dataclass(frozen=True)
@@ -95,10 +97,9 @@ def parse_tag_options(values: Mapping[str, Any]) -> TagOptions:
 
     Raises:
         UsageError: If options exclude each other.
-        InputError: If an option is out of range, or the suffix of the prediction file is unknown.
+        InputError: If the suffix of the prediction file is unknown.
     """
     from surelabel.data import check_predictions_suffix
-    from surelabel.recognizer import check_tagging_options
 
     points = {name: values[name] for name in (*POINTS, *GUARANTEES)}
     others = {name: value for name, value in values.items() if name not in points}
@@ -112,7 +113,6 @@ def parse_tag_options(values: Mapping[str, Any]) -> TagOptions:
             "formats are not executed."
         )
     check_open_gallery_option(options.gallery, open_gallery=options.open_gallery)
-    check_tagging_options(threshold=options.threshold, top_k=options.top_k)
     return options
 
 
@@ -141,6 +141,77 @@ def check_recognizer_of_tag_options(recognizer: "Recognizer", options: TagOption
                 "annotated images (`surelabel calibrate`), or add --top-k K to write the K labels "
                 "with the highest scores."
             )
+
+
+def calibrate_selected_method_option(
+    terminal: Terminal, recognizer: "Recognizer", options: TagOptions, n_images: int
+) -> TagOptions:
+    """Return the options with a calibration without labels, if the method has no calibration.
+
+    Print the method if it was selected among methods of several encoder passes. A method of one
+    encoder pass, and fewer than 20 images, are not calibrated.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        recognizer: Recognizer of an encoder, with the method that was selected for it.
+        options: Options of ``tag``.
+        n_images: Number of images.
+    """
+    from surelabel.recognizer.feature_extraction import max_encoder_passes
+
+    passes = max_encoder_passes(recognizer.method)
+    if passes == 1:
+        return options
+    terminal.print_status(
+        f"Method: {recognizer.run.method.name}, at most {passes} encoder passes for an image."
+    )
+    if recognizer.calibrated_on is not None or n_images < MIN_AUTOMATIC_IMAGES:
+        return options
+    return replace(options, calibrate_unlabelled=True)
+
+
+def check_tag_options_of_vectors(options: TagOptions, source: str) -> None:
+    """Check that no option that requires image files is given for vectors.
+
+    Args:
+        options: Options of ``tag``.
+        source: Feature archive, for the error message.
+
+    Raises:
+        UsageError: If such an option is given.
+    """
+    of_images = {
+        "--calibrate-unlabelled": options.calibrate_unlabelled,
+        "--sidecar": options.sidecar,
+        "--heat-maps": options.heat_maps,
+        "--gallery": options.gallery,
+    }
+    if given := [name for name, value in of_images.items() if value]:
+        raise click.UsageError(
+            f"{', '.join(given)} requires image files; got the vectors of {source}. Leave out this "
+            "option, or give images."
+        )
+
+
+def check_recognizer_of_vectors(recognizer: "Recognizer", source: str) -> None:
+    """Check that a recognizer predicts from vectors instead of images.
+
+    Args:
+        recognizer: Recognizer of the vectors.
+        source: Feature archive, for the error message.
+
+    Raises:
+        ConfigError: If the encoder of the recognizer encodes images.
+    """
+    from surelabel.recognizer.vector_normalization import row_noun
+
+    if row_noun(recognizer.encoder) == "image":
+        raise ConfigError(
+            f"{source} contains vectors, which only a recognizer that was fitted on vectors tags; "
+            f"got a model with the image encoder {recognizer.encoder.name}. Fit a recognizer on "
+            "annotated vectors (`surelabel fit FILE.npz --method linear --out FOLDER`) and give "
+            "--model FOLDER, or give image files."
+        )
 
 
 def selection_of_tag_options(
@@ -177,9 +248,11 @@ def selection_of_tag_options(
     elif not options.selects_labels:
         threshold, top_k = (DEFAULT_THRESHOLD, None) if is_calibrated else (None, DEFAULT_TOP_K)
     if threshold is None and not is_calibrated and (terminal.as_json or options.shows_labels):
+        labels = format_count(top_k or DEFAULT_TOP_K, "label")
         terminal.print_status(
-            f"These scores are not calibrated and only rank labels, so the first {top_k} labels "
-            "are shown. Run `surelabel calibrate` to fit a calibrator on annotated images or, "
-            "less reliably, add --calibrate-unlabelled to fit it on these images without labels."
+            "These scores are not calibrated and only rank labels, so the first "
+            f"{labels} are shown. Run `surelabel calibrate` to fit a "
+            "calibrator on annotated images or, less reliably, add --calibrate-unlabelled to fit "
+            "it on these images without labels."
         )
     return TagSelection(threshold, top_k)

@@ -10,6 +10,7 @@ from surelabel.cli.tag_blocks import TagCounts
 from surelabel.cli.tag_options import TagOptions, TagSelection
 from surelabel.cli.terminal import Terminal
 from surelabel.cli.terminal_text import escape_terminal_line
+from surelabel.counts import format_count
 
 if TYPE_CHECKING:
     from surelabel.data import PartialPredictions
@@ -86,11 +87,17 @@ def write_tags(
 
 
 def with_shown_labels(block: "Predictions", selection: TagSelection) -> "Predictions":
-    """Return the predictions of a block with the mask of the labels that are shown."""
+    """Return the predictions of a block with the shown labels, and with their thresholds."""
+    import numpy as np
+
     from surelabel.recognizer import shown_label_mask
 
     mask = shown_label_mask(block, threshold=selection.threshold, top_k=selection.top_k)
-    return replace(block, shown=mask)
+    thresholds = None
+    if selection.threshold is not None:
+        values = np.asarray(selection.threshold, dtype=float)
+        thresholds = np.broadcast_to(values, len(block.names))
+    return replace(block, shown=mask, thresholds=thresholds)
 
 
 def print_tag_summary(terminal: Terminal, counts: TagCounts, seconds: float) -> None:
@@ -102,11 +109,11 @@ def print_tag_summary(terminal: Terminal, counts: TagCounts, seconds: float) -> 
         seconds: Duration of tagging in seconds.
     """
     n_new = counts.n_images - counts.n_resumed
-    resumed = f"; {counts.n_resumed} were predicted before an interruption"
+    resumed = f"; {counts.n_resumed:,} predicted before an interruption" if counts.n_resumed else ""
     terminal.print_status(
-        f"{counts.n_images} images in {seconds:.1f} s, {n_new / seconds:.0f} per second: decoding "
-        f"{counts.decode_seconds:.1f} s, encoder {counts.model_seconds:.1f} s; "
-        f"{counts.n_cached} were cached{resumed if counts.n_resumed else ''}."
+        f"{format_count(counts.n_images, counts.noun)} in {seconds:.1f} s, "
+        f"{n_new / seconds:.0f} per second: decoding {counts.decode_seconds:.1f} s, encoder "
+        f"{counts.model_seconds:.1f} s; {counts.n_cached:,} cached{resumed}."
     )
     print_tag_skipped_images(counts.skipped)
 
@@ -135,8 +142,8 @@ def print_no_shown_tag(terminal: Terminal, counts: TagCounts, selection: TagSele
 def print_tag_skipped_images(skipped: Sequence["SkippedImage"]) -> None:
     """Print a list of unreadable images on stderr, also if ``--quiet`` is given."""
     if skipped:
-        images = "image" if len(skipped) == 1 else "images"
-        click.echo(f"Skipped {len(skipped)} {images} that cannot be read:", err=True)
+        images = format_count(len(skipped), "image")
+        click.echo(f"Skipped {images} that cannot be read:", err=True)
     for image in skipped:
         path, reason = escape_terminal_line(image.path), escape_terminal_line(image.reason)
         click.echo(f"  {path}: {reason}", err=True)

@@ -9,6 +9,7 @@ from surelabel.cli.tag_options import TagSelection
 from surelabel.cli.tag_output import with_shown_labels
 from surelabel.cli.terminal import Command, Terminal
 from surelabel.cli.terminal_text import escape_terminal_line
+from surelabel.counts import format_count
 from surelabel.errors import DataError
 
 if TYPE_CHECKING:
@@ -111,7 +112,8 @@ def remove_tags_from_sidecars(
     noun = "sidecar" if changes.written == 1 else "sidecars"
     terminal.print_result(
         {"removed": changes.written, "refused": [image.path for image in changes.refused]},
-        f"Removed the tags of surelabel from {changes.written} {noun} of {len(images)} images.",
+        f"Removed the tags of surelabel from {changes.written} {noun} of "
+        f"{format_count(len(images), 'image')}.",
     )
     check_no_sidecar_was_refused(changes)
 

@@ -20,7 +20,7 @@ from surelabel.cli.terminal_text import (
     join_lines_for_terminal,
     to_terminal_json_value,
 )
-from surelabel.progress import Progress
+from surelabel.progress import Progress, ProgressWithUnit
 
 PACKAGE = Path(__file__).parents[1]
 Command = Callable[..., None]  # function of a command, before and after an option is added
@@ -32,7 +32,7 @@ class Terminal:
 
     Attributes:
         as_json: True if results are printed as JSON instead of text.
-        quiet: True if progress, status lines and notes are omitted.
+        quiet: True if progress, status lines and notes are omitted. Warnings are printed.
         device: Device of the encoder, such as ``cpu`` or ``cuda``.
         seed: Seed of all random numbers. If None, the seed of the run file or, without a run file,
             the seed 0 is used.
@@ -89,12 +89,21 @@ class Terminal:
         if not self.quiet:
             click.echo(escape_terminal_text(text), err=True)
 
+    def print_warning(self, text: str) -> None:
+        """Print on stderr that a result is not what an option requests, also with ``--quiet``."""
+        click.echo(escape_terminal_text(f"Warning: {text}"), err=True)
+
+    def print_import_status(self) -> None:
+        """Print a status line before torch is imported, which takes seconds."""
+        print_import_status(self.print_status)
+
     @contextmanager
-    def progress(self, task: str) -> Iterator[Progress | None]:
+    def progress(self, task: str, unit: str = "images") -> Iterator[Progress | None]:
         """Show the progress of a task on stderr.
 
         Args:
             task: Name of the task, such as ``Encoding``.
+            unit: Unit of the items in the plural, unless a part of the task has another unit.
 
         Returns:
             Function that is called with the number of finished items and the total number of items.
@@ -104,9 +113,9 @@ class Terminal:
             yield None
         elif sys.stderr.isatty():
             with terminal_progress_bar(task, self._progress_bars) as show_progress:
-                yield show_progress
+                yield ProgressWithUnit(show_progress, unit)
         else:
-            yield terminal_progress_lines(task)
+            yield ProgressWithUnit(terminal_progress_lines(task), unit)
 
     @contextmanager
     def _hidden_progress_bar(self) -> Iterator[None]:
@@ -132,9 +141,7 @@ def with_terminal_options(function: Callable[..., None]) -> Callable[..., None]:
     @click.option(
         "--quiet",
         is_flag=True,
-        is_eager=True,  # before the callbacks of other options, which import torch
-        callback=print_import_status,
-        help="Print only results, errors and images that cannot be read.",
+        help="Print only results, warnings, errors and images that cannot be read.",
     )
     @click.version_option(package_name="surelabel", prog_name="surelabel")
     @wraps(function)

@@ -5,8 +5,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import click
-
 IMPORT_STATUS = "Importing torch and open_clip"  # takes seconds
 
 
@@ -41,17 +39,11 @@ def print_log_as_terminal_status(
         logger.setLevel(level)
 
 
-def print_import_status(ctx: click.Context, _: click.Parameter, quiet: bool) -> bool:
-    """Print that torch is imported, for a command with a model, unless ``quiet`` is True.
+def print_import_status(print_status: Callable[[str], None]) -> None:
+    """Print that torch is imported, unless it is imported already.
 
     Args:
-        ctx: Context of the command.
-        quiet: Value of the option ``--quiet``.
-
-    Returns:
-        The value of the option.
+        print_status: Function that prints a status line.
     """
-    has_model = any(parameter.name == "model" for parameter in ctx.command.params)
-    if has_model and not (quiet or ctx.resilient_parsing or "torch" in sys.modules):
-        click.echo(IMPORT_STATUS, err=True)
-    return quiet
+    if "torch" not in sys.modules:
+        print_status(IMPORT_STATUS)

@@ -2,16 +2,15 @@
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import click
 
-from surelabel.progress import Progress
-
 SECONDS = 5.0  # minimum time between two lines of progress
 SPEED_SECONDS = 60.0  # time over which the speed is measured
+ShowProgress = Callable[[int, int, str], None]  # finished items, all items, their unit
 RESUME_SECONDS = 0.01  # a first number within this time was finished by an earlier run
 
 
@@ -49,7 +48,7 @@ class ProgressSpeed:
 
 
 @contextmanager
-def terminal_progress_bar(task: str, bars: list[Any]) -> Iterator[Progress]:
+def terminal_progress_bar(task: str, bars: list[Any]) -> Iterator[ShowProgress]:
     """Show a progress bar, and return the function that updates the bar.
 
     Args:
@@ -61,7 +60,8 @@ def terminal_progress_bar(task: str, bars: list[Any]) -> Iterator[Progress]:
     from rich.progress import Progress as Bar
 
     columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
-    columns += [TextColumn("{task.fields[rate]}"), TimeRemainingColumn()]
+    columns += [TextColumn("{task.fields[unit]}"), TextColumn("{task.fields[rate]}")]
+    columns += [TimeRemainingColumn()]
     speed = ProgressSpeed(time.monotonic())
     # auto_refresh would start a second thread, and worker processes are forked during progress
     # without redirect_stdout, rich would write results to stderr
@@ -73,12 +73,12 @@ def terminal_progress_bar(task: str, bars: list[Any]) -> Iterator[Progress]:
         redirect_stdout=False,
     ) as bar:
         bars.append(bar)
-        task_id = bar.add_task(task, total=None, rate="")
+        task_id = bar.add_task(task, total=None, unit="", rate="")
 
-        def show_progress(done: int, total: int) -> None:
+        def show_progress(done: int, total: int, unit: str) -> None:
             rate = speed.update(time.monotonic(), done)
             text = "" if rate is None else _rate_text(rate)
-            bar.update(task_id, completed=done, total=total, rate=text, refresh=True)
+            bar.update(task_id, completed=done, total=total, unit=unit, rate=text, refresh=True)
 
         try:
             yield show_progress
@@ -86,7 +86,7 @@ def terminal_progress_bar(task: str, bars: list[Any]) -> Iterator[Progress]:
             bars.remove(bar)
 
 
-def terminal_progress_lines(task: str) -> Progress:
+def terminal_progress_lines(task: str) -> ShowProgress:
     """Return a function that prints the progress of a task, at most once in ``SECONDS``.
 
     Args:
@@ -96,14 +96,14 @@ def terminal_progress_lines(task: str) -> Progress:
     speed = ProgressSpeed(start)
     last_line = start - SECONDS  # the first line is printed at once
 
-    def show_progress(done: int, total: int) -> None:
+    def show_progress(done: int, total: int, unit: str) -> None:
         nonlocal last_line
         now = time.monotonic()
         rate = speed.update(now, done)
         if rate and now - last_line >= SECONDS and done < total:
             last_line, remaining = now, (total - done) / rate
             left = f"{remaining:.0f} s left"
-            click.echo(f"{task}: {done} of {total}, {_rate_text(rate)}, {left}", err=True)
+            click.echo(f"{task}: {done} of {total} {unit}, {_rate_text(rate)}, {left}", err=True)
 
     return show_progress
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from surelabel.cli.terminal import Command, Terminal
+from surelabel.counts import format_count
 from surelabel.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def calibrate_without_labels(
     from surelabel.records import Images
 
     if len(paths) < MIN_CALIBRATION_IMAGES:
-        images = "1 image" if len(paths) == 1 else f"{len(paths)} images"
+        images = format_count(len(paths), "image")
         warnings.warn(
             f"The calibration without labels is computed from {images} only, so the probabilities "
             f"are unreliable. Give {MIN_CALIBRATION_IMAGES} or more images together, or calibrate "

@@ -1,4 +1,10 @@
-"""Reading and writing of images, labels, captions, predictions and generated scenes."""
+"""Reading and writing of images, labels, captions, predictions and generated scenes.
+
+The functions that render images are imported on first use, because they import torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from surelabel.data.bundled_collections import COLLECTIONS, collection
 from surelabel.data.captioned_scenes import scene_pairs
@@ -9,12 +15,10 @@ from surelabel.data.captions import (
     read_captions,
     read_pairs,
 )
-from surelabel.data.domains import DOMAINS
 from surelabel.data.feature_archives import FeatureArchive, read_feature_archive
 from surelabel.data.few_shot_sampling import describe_shots, sample_shots
 from surelabel.data.image_memory import image_memory_limit, max_image_memory
 from surelabel.data.image_sources import find_images
-from surelabel.data.image_synthesis import synthesize_images
 from surelabel.data.images import open_image, to_upright_rgb_image
 from surelabel.data.label_names import parse_label_names, read_label_names
 from surelabel.data.labels import (
@@ -35,7 +39,7 @@ from surelabel.data.prediction_writing import (
 from surelabel.data.predictions import read_predictions
 from surelabel.data.relevance_files import read_graded_relevance, read_relevance
 from surelabel.data.relevant_rows import RelevantRows, relevant_captions, relevant_images
-from surelabel.data.scene_files import read_scenes, write_scenes
+from surelabel.data.scene_files import read_scenes
 from surelabel.data.text_labels import (
     label_captioned_images,
     label_captions,
@@ -51,6 +55,11 @@ from surelabel.data.vocabularies import (
 from surelabel.data.xmp_keywords import check_xmp_labels
 from surelabel.data.xmp_sidecar_paths import check_sidecars
 from surelabel.data.xmp_sidecars import SidecarChanges, remove_sidecar_tags, write_sidecar_tags
+
+if TYPE_CHECKING:
+    from surelabel.data.domains import DOMAINS
+    from surelabel.data.image_synthesis import synthesize_images
+    from surelabel.data.scene_writing import write_scenes
 
 __all__ = [
     "CAPTION_FORMATS",
@@ -109,3 +118,15 @@ __all__ = [
     "write_scenes",
     "write_sidecar_tags",
 ]
+
+_RENDERING_MODULES = {
+    "DOMAINS": "domains",
+    "synthesize_images": "image_synthesis",
+    "write_scenes": "scene_writing",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _RENDERING_MODULES:
+        raise AttributeError(f"module 'surelabel.data' has no attribute {name!r}")
+    return getattr(import_module(f"surelabel.data.{_RENDERING_MODULES[name]}"), name)

@@ -1,15 +1,15 @@
-"""Bundled image collections, and larger collections that are generated on first use.
+"""Bundled image collections.
 
 `python training/bundled_collections.py` generates the bundled images again.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, overload
 
 from surelabel.data.captioned_scenes import scene_pairs
-from surelabel.data.scene_files import AnnotatedScenes, read_scenes, write_scenes
+from surelabel.data.scene_files import read_scenes
 from surelabel.errors import UnknownName
 from surelabel.records import LabelledImages, Pairs
 
@@ -32,13 +32,6 @@ COLLECTIONS: dict[str, dict[str, SplitSettings]] = {
         "train": SplitSettings(1500, 80),
         "validation": SplitSettings(500, 81),
         "test": SplitSettings(1000, 82),
-    },
-}
-BENCHMARK_COLLECTIONS: dict[str, dict[str, SplitSettings]] = {
-    "scenes-80": {
-        "train": SplitSettings(20_000, 180),
-        "validation": SplitSettings(5_000, 181),
-        "test": SplitSettings(10_000, 182),
     },
 }
 
@@ -84,45 +77,23 @@ def bundled_collection_folder(name: str, *, split: str) -> Path:
     Raises:
         UnknownName: If the collection or the split does not exist.
     """
-    _collection_split_settings(COLLECTIONS, name, split)
+    collection_split_settings(COLLECTIONS, name, split)
     return Path(__file__).with_name("collections") / name / split
 
 
-def benchmark_collection_scenes(
-    name: str,
-    *,
-    split: str,
-    cache_folder: str | Path,
-    count: int | None = None,
-    progress: Callable[[int], object] | None = None,
-) -> AnnotatedScenes:
-    """Return the scenes of one split of a benchmark collection.
-
-    The first call generates the scenes in ``cache_folder``; later calls read them from this folder.
+def collection_split_settings(
+    table: Mapping[str, Mapping[str, SplitSettings]], name: str, split: str
+) -> SplitSettings:
+    """Return the settings of one split of a collection.
 
     Args:
-        name: Name of the collection, one of ``BENCHMARK_COLLECTIONS``.
-        split: Name of the split: ``train``, ``validation`` or ``test``.
-        cache_folder: Folder of generated scenes, with one subfolder per collection, split and
-            count.
-        count: Number of images, starting with the first image of the split. If None, all images of
-            the split are used.
-        progress: Function that is called with the number of generated images.
+        table: Splits of each collection.
+        name: Name of the collection.
+        split: Name of the split.
 
     Raises:
         UnknownName: If the collection or the split does not exist.
-        MissingPart: If the colour-emoji font cannot be used.
     """
-    split_settings = _collection_split_settings(BENCHMARK_COLLECTIONS, name, split)
-    count = split_settings.count if count is None else count
-    folder = Path(cache_folder) / f"{name}-{split}-{count}"
-    write_scenes(folder, count=count, seed=split_settings.seed, vocabulary=name, progress=progress)
-    return read_scenes(folder)
-
-
-def _collection_split_settings(
-    table: Mapping[str, Mapping[str, SplitSettings]], name: str, split: str
-) -> SplitSettings:
     if name not in table:
         raise UnknownName(f"There is no collection {name!r}. Known: {', '.join(table)}.")
     if split not in table[name]:

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from surelabel.errors import DataError
-from surelabel.file_readers import check_regular_file
+from surelabel.file_readers import check_regular_file, describe_undecodable_text
 
+SAVE_CSV_AS_UTF8 = "Save the file as UTF-8; in a spreadsheet program, as CSV UTF-8."
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
@@ -25,10 +26,30 @@ def numbered_csv_rows(path: Path, *, delimiter: str = ",") -> Iterator[tuple[int
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader, line = csv.reader(file, delimiter=delimiter, strict=True), 1
             for row in reader:
+                if line == 1 and any("\0" in cell for cell in row):
+                    raise csv.Error("NUL")  # of UTF-16
                 yield line, row
                 line = reader.line_num + 1
     except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason, remedy = str(error), "Save the file in this format."
+        if isinstance(error, UnicodeDecodeError) or "NUL" in reason:
+            reason, remedy = _describe_csv_encoding(path), SAVE_CSV_AS_UTF8
         raise DataError(
             f"{path} must be a CSV file in UTF-8, separated by {DELIMITERS[delimiter]}; got: "
-            f"{error}. Save the file in this format."
+            f"{reason}. {remedy}"
         ) from error
+
+
+def _describe_csv_encoding(path: Path) -> str:
+    """Return what the first line of a file that is not UTF-8 contains, with its number."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                if b"\0" not in line:
+                    line.decode("utf-8-sig")
+                    continue
+                start = line.index(0)
+            except UnicodeDecodeError as error:
+                start = error.start
+            return f"line {number} has {describe_undecodable_text(line, start)}"
+    return "a file that was changed"

@@ -1,5 +1,6 @@
 """Precomputed image features with labels in NumPy archives (``.npz``)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.array_files import read_arrays
+from surelabel.counts import format_count
 from surelabel.errors import DataError, InputError
 from surelabel.records import LabelledFeatures
 
-REQUIRED_KEYS = ("features", "targets", "names")
+LABEL_KEYS = ("targets", "names")
+REQUIRED_KEYS = ("features", *LABEL_KEYS)
 SPLITS = ("train", "validation", "test")
 
 
@@ -20,7 +23,8 @@ class FeatureArchive:
     """Content of a feature archive.
 
     Attributes:
-        all_rows: Features and labels of all rows of the archive.
+        all_rows: Features and labels of all rows of the archive. If the archive has no labels, it
+            has no label columns.
         splits: Features and labels of each split in the archive, by name: ``train``,
             ``validation`` or ``test``.
     """
@@ -29,27 +33,33 @@ class FeatureArchive:
     splits: dict[str, LabelledFeatures]
 
 
-def read_feature_archive(path: str | Path) -> FeatureArchive:
-    """Read image features, targets and labels from an ``.npz`` file.
+def read_feature_archive(path: str | Path, *, with_labels: bool = True) -> FeatureArchive:
+    """Read features, targets and labels from an ``.npz`` file.
 
     The file contains the arrays ``features`` ``(n, d)``, ``targets`` ``(n, c)`` and ``names``
     ``(c,)``. If a target is NaN, the target is unknown. An optional array ``part`` ``(n,)``
     contains ``train``, ``validation`` or ``test`` for each row.
 
+    Args:
+        path: Path of the file.
+        with_labels: Whether the targets and labels are read. If False, the file needs only
+            ``features``.
+
     Raises:
         DataError: If the file cannot be read without pickle, if an array is missing, or if an array
             has a wrong type, shape or value.
     """
-    arrays = _load_feature_archive_arrays(Path(path))
+    arrays = _load_feature_archive_arrays(
+        Path(path), REQUIRED_KEYS if with_labels else ["features"]
+    )
     for key in ("features", "targets"):
-        if arrays[key].ndim != 2 or arrays[key].dtype.kind not in "biuf":
-            raise DataError(
-                f"{key} in {path} must be numbers with one row per image; got shape "
-                f"{arrays[key].shape} of type {arrays[key].dtype}. Save the array again with "
-                "numpy.savez."
-            )
-    row_names = [f"{Path(path).name}, row {i}" for i in range(len(arrays["features"]))]
-    names = _decode_feature_archive_strings(arrays["names"])
+        if key in arrays:
+            _check_feature_archive_numbers(path, key, arrays[key])
+    n_rows = len(arrays["features"])
+    row_names = [f"{Path(path).name}, row {i}" for i in range(n_rows)]
+    names = _decode_feature_archive_strings(arrays["names"]) if with_labels else []
+    if not with_labels:
+        arrays["targets"] = np.empty((n_rows, 0))
     try:
         all_rows = LabelledFeatures(arrays["features"], names, arrays["targets"], paths=row_names)
     except InputError as error:
@@ -59,21 +69,41 @@ def read_feature_archive(path: str | Path) -> FeatureArchive:
         return FeatureArchive(all_rows, {})
     if len(split_names) != len(all_rows) or not set(split_names) <= set(SPLITS):
         raise DataError(
-            f"part must be one of {', '.join(SPLITS)} for each of {len(all_rows)} rows; {path} has "
-            f"{len(split_names)} values: {', '.join(sorted(set(split_names))[:5])}. Correct the "
-            "array and save it again."
+            f"part must be one of {', '.join(SPLITS)} for each of "
+            f"{format_count(len(all_rows), 'row')}; {path} has {len(split_names)} values: "
+            f"{', '.join(sorted(set(split_names))[:5])}. Correct the array and save it again."
         )
     rows = {name: np.flatnonzero(np.array(split_names) == name) for name in SPLITS}
     return FeatureArchive(all_rows, {name: all_rows.take(r) for name, r in rows.items() if len(r)})
 
 
-def _load_feature_archive_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
+def _load_feature_archive_arrays(path: Path, keys: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
+    arguments = ", ".join(f"{key}=…" for key in keys)
     return read_arrays(
         path,
-        REQUIRED_KEYS,
+        keys,
         optional_keys=("part",),
         kind="a feature archive",
-        remedy=f"Save {', '.join(REQUIRED_KEYS)} with numpy.savez as plain arrays, not as objects.",
+        remedy=f"Save plain arrays, not objects: numpy.savez(FILE, {arguments}).",
+    )
+
+
+def _check_feature_archive_numbers(path: str | Path, key: str, array: npt.NDArray[Any]) -> None:
+    """Check that an array has numbers and two dimensions.
+
+    Raises:
+        DataError: If it does not.
+    """
+    if array.ndim == 2 and array.dtype.kind in "biuf":
+        return
+    remedy = f"Convert it before saving: {key}.astype(float)."
+    if array.dtype.kind in "biuf":
+        column = "feature" if key == "features" else "label"
+        remedy = f"Give it one row per item and one column per {column}"
+        remedy += f": for a single {column}, {key}.reshape(-1, 1)." if array.ndim == 1 else "."
+    raise DataError(
+        f"{key} in {path} must be a two-dimensional array of numbers; got shape "
+        f"{array.shape} of type {array.dtype}. {remedy}"
     )
 
 

@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from surelabel.counts import format_count
 from surelabel.data.image_extras import IMAGE_EXTRAS, RAW
 from surelabel.data.images import COMMON_SUFFIXES, IMAGE_SUFFIXES
 from surelabel.data.text_lists import read_text_list, read_text_list_from_stdin
 from surelabel.errors import DataError
+from surelabel.file_readers import contains_url
 
 FOLDER_LINK = "symbolic link"  # key of the number of links to folders that are not followed
 MAX_NAMED_SUFFIXES = 4  # in a message
@@ -49,7 +51,8 @@ def find_images(sources: Sequence[str | Path]) -> list[str]:
     for source in map(str, sources):
         images, ignored_in_source = _list_images_of_source(source)
         n_files = len(images) + ignored_in_source.total() - ignored_in_source[FOLDER_LINK]
-        counts.append(f"{len(images)} images among {n_files} files in {source}")
+        files = format_count(n_files, "file")
+        counts.append(f"{format_count(len(images), 'image')} among {files} in {source}")
         ignored_files += ignored_in_source
         for image in images:
             paths.setdefault(os.path.abspath(image), image)
@@ -77,6 +80,10 @@ def _list_images_of_source(source: str) -> tuple[list[str], Counter[str]]:
         return _parse_image_list(read_text_list_from_stdin(), Path()), Counter()
     if os.path.isdir(source):
         return _list_images_of_folder(source)
+    if contains_url(source):
+        raise DataError(
+            f"{source}: URLs are not downloaded. Download the images, and give their folder."
+        )
     if is_missing_image(source):
         raise DataError(f"{source}: no such file or folder. Check the path.")
     if source.lower().endswith(".txt"):

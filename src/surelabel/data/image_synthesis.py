@@ -10,15 +10,10 @@ import numpy.typing as npt
 from surelabel.data.captions import read_captions
 from surelabel.data.domains import DOMAINS
 from surelabel.data.emoji_sprites import Sprites, draw_sprites
+from surelabel.data.scene_arrangement import MAX_OBJECTS, MIN_VISIBLE_SHARE, Scene, arrange_scene
 from surelabel.data.scene_images import save_scene_images, single_rendering_thread
 from surelabel.data.scene_words import read_scene_vocabulary
-from surelabel.data.scenes import (
-    MAX_OBJECTS,
-    MIN_VISIBLE_SHARE,
-    Scene,
-    arrange_scene,
-    render_scenes,
-)
+from surelabel.data.scenes import render_scenes
 from surelabel.data.text_labels import label_captions
 from surelabel.errors import ConfigError, DataError, UnknownName
 from surelabel.files import atomic_folder

@@ -24,7 +24,8 @@ def read_pair_archive(path: str | Path) -> PairFeatures:
         path,
         REQUIRED_KEYS,
         kind="an archive of pairs",
-        remedy=f"Save {', '.join(REQUIRED_KEYS)} with numpy.savez as plain arrays, not as objects.",
+        remedy="Save plain arrays, not objects: numpy.savez(FILE, image_features=…, "
+        "text_features=…, image_rows=…).",
     )
     for key in ("image_features", "text_features"):
         if arrays[key].ndim != 2 or arrays[key].dtype.kind not in "biuf":

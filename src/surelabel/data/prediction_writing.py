@@ -37,8 +37,9 @@ def write_predictions(
       image. The columns are ``path`` and, for each label NAME, ``score:NAME``, ``logit:NAME`` if
       there are logits, ``probability:NAME`` if the logits are calibrated, ``uncertainty:NAME`` if
       there is an uncertainty, and the boolean ``shown:NAME`` if labels were selected. Labels,
-      calibration, model, version, skipped images and, with an uncertainty, ``uncertainty_kind``
-      are stored as JSON under the key ``surelabel`` of the schema metadata.
+      calibration, model, version, skipped images and, if available, ``uncertainty_kind`` and the
+      ``thresholds`` of the labels are stored as JSON under the key ``surelabel`` of the schema
+      metadata.
     - A ``.csv`` file has the numbers of the Parquet file, the column ``uncertainty_kind`` if there
       is an uncertainty, the column ``shown`` if labels were selected, and the column ``skipped``.
       A cell of ``shown`` is a JSON list of the shown labels, the most probable first. In the row of
@@ -188,6 +189,8 @@ def _write_parquet_blocks(
     }
     if first.uncertainty_kind is not None:
         metadata["uncertainty_kind"] = first.uncertainty_kind
+    if first.thresholds is not None:
+        metadata["thresholds"] = first.thresholds.tolist()
     tables = map(_prediction_parquet_table, itertools.chain([first], blocks))
     table = next(tables)
     schema = table.schema.with_metadata({PARQUET_METADATA_KEY: json.dumps(metadata)})

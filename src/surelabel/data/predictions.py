@@ -50,7 +50,7 @@ def read_predictions(path: str | Path) -> Predictions:
     CSV files that were written with ``spreadsheet_safe``, the apostrophe is part of the path. JSON
     lines files do not contain logits. Their logits are computed from the probabilities, with
     reduced precision for probabilities close to 1. If the file contains the shown labels, they are
-    read as the mask ``shown``.
+    read as the mask ``shown``. Only Parquet files contain the thresholds of the labels.
 
     Args:
         path: Path of a file with suffix ``.parquet``, ``.csv`` or ``.jsonl``.
@@ -95,6 +95,9 @@ def _check_read_predictions(predictions: Predictions) -> None:
     uncertainty = predictions.uncertainty
     if uncertainty is not None and not ((uncertainty >= 0) & np.isfinite(uncertainty)).all():
         raise ValueError("an uncertainty that is negative or not finite")
+    thresholds = predictions.thresholds
+    if thresholds is not None and not ((thresholds >= 0) & (thresholds <= 1)).all():
+        raise ValueError("a threshold outside [0, 1]")
 
 
 def _first_prediction_error_line(error: Exception) -> str:
@@ -158,6 +161,7 @@ def _read_predictions_parquet(path: Path) -> Predictions:
         raise ValueError("a Parquet file without the metadata of surelabel")
     metadata = parse_json(schema_metadata[PARQUET_METADATA_KEY])
     scores = _stack_prediction_columns(table, SCORE, metadata["names"])
+    thresholds = metadata.get("thresholds")
     return Predictions(
         paths=table["path"].to_pylist(),
         names=metadata["names"],
@@ -169,6 +173,7 @@ def _read_predictions_parquet(path: Path) -> Predictions:
         uncertainty=_stack_prediction_columns(table, UNCERTAINTY, metadata["names"]),
         uncertainty_kind=metadata.get("uncertainty_kind"),
         shown=_stack_shown_columns(table, metadata["names"]),
+        thresholds=None if thresholds is None else np.array(thresholds, dtype=float),
     )
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from surelabel.data.scene_arrangement import MIN_VISIBLE_SHARE, Scene
 from surelabel.data.scene_words import Word
-from surelabel.data.scenes import MIN_VISIBLE_SHARE, Scene
 from surelabel.records import Relevance
 
 ICONIC_TEMPLATES = ("a photo of a {}.", "a picture of the {}.", "{}", "a {} in the scene.")

@@ -5,7 +5,12 @@ from codecs import getincrementaldecoder
 from pathlib import Path
 
 from surelabel.errors import DataError
-from surelabel.file_readers import open_regular_file, read_text
+from surelabel.file_readers import (
+    SAVE_AS_UTF8,
+    describe_undecodable_text,
+    open_regular_file,
+    read_text,
+)
 
 LINE_LIMIT = 10_000  # characters of an entry; a path has at most 4096 bytes
 FIRST_LINE_LIMIT = 100_000  # bytes
@@ -51,8 +56,8 @@ def read_first_line(path: str | Path) -> str:
         return getincrementaldecoder("utf-8-sig")().decode(line).strip()
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{path} must be text in UTF-8; got other bytes at position {error.start}. Save the "
-            "file as UTF-8."
+            f"{path} must be text in UTF-8; got {describe_undecodable_text(line, error.start)}. "
+            f"{SAVE_AS_UTF8}"
         ) from error
 
 

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
+from surelabel.counts import format_count
 from surelabel.data.images import IMAGE_SUFFIXES
 from surelabel.data.xmp_packets import PHOTOSHOP, XmpPacket, parse_xmp_packet
 from surelabel.errors import DataError, InputError
@@ -94,9 +95,9 @@ def check_sidecars(images: Sequence[str], naming: str) -> None:
     if unused:
         existing, path = map(os.path.basename, unused[0])
         warnings.warn(
-            f"{len(unused)} of {len(images)} images have a sidecar with another name, such as "
-            f"{existing}; its keywords are not considered, and {path} is written. To change the "
-            f"existing sidecars, give --sidecar-name {other}.",
+            f"{len(unused)} of {format_count(len(images), 'image')} have a sidecar with another "
+            f"name, such as {existing}; its keywords are not considered, and {path} is written. "
+            f"To change the existing sidecars, give --sidecar-name {other}.",
             stacklevel=2,
         )
 

@@ -5,6 +5,7 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from surelabel.arrays import Array, Flags, validate_target_arrays
+from surelabel.counts import format_count
 from surelabel.errors import ConfigError, InputError
 from surelabel.shapes import check_shapes
 
@@ -28,8 +29,8 @@ def validate_decision_inputs(
         )
     if not known.any():
         raise InputError(
-            f"At least one target must be known; got {len(known)} images without a known target. "
-            "Label some images."
+            f"At least one target must be known; got {format_count(len(known), 'image')} without "
+            "a known target. Label some images."
         )
     probabilities: Array = expit(logits)
     return probabilities, targets, known

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from PIL import Image
 
+from surelabel.counts import format_count
 from surelabel.data.images import open_image, to_upright_rgb_image
 from surelabel.encoders import Encoder
 from surelabel.errors import DataError, InputError
@@ -67,7 +68,9 @@ def encode_images_in_memory(
     skipped = tuple(SkippedImage(name_of_image_in_memory(row), why) for row, why in reasons.items())
     if skipped and (strict or not arrays):
         problems = "; ".join(f"{image.path}: {image.reason}" for image in skipped)
-        raise DataError(f"{len(skipped)} of {len(images)} images cannot be decoded: {problems}.")
+        raise DataError(
+            f"{len(skipped)} of {format_count(len(images), 'image')} cannot be decoded: {problems}."
+        )
     rows = np.array([row for row in range(len(images)) if row not in reasons])
     return EncodedImages(
         features=unpack_features(kind, np.concatenate(arrays), encoder.width),

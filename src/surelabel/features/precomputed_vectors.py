@@ -3,6 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.counts import format_count
 from surelabel.encoders.image_only.vector_normalization import UNIT_LENGTH, VectorNormalization
 from surelabel.errors import InputError
 from surelabel.features.image_features import EncodedImages
@@ -30,9 +31,9 @@ def normalize_precomputed_vectors(
         raise InputError("features must have at least one row; got none.")
     if vectors.shape[1] != width:
         raise InputError(
-            f"features must have {width} columns, the width of this recognizer's encoder; got "
-            f"{vectors.shape[1]}. Fit a new recognizer with encoder.name=features:"
-            f"{vectors.shape[1]} to use these features."
+            f"features must have {format_count(width, 'column')}, the width of this recognizer's "
+            f"encoder; got {vectors.shape[1]}. Fit a new recognizer with "
+            f"encoder.name=features:{vectors.shape[1]} to use these features."
         )
     pooled = normalization.normalize(vectors)
     rows, encoder_passes = np.arange(len(vectors)), np.zeros(len(vectors), dtype=np.int64)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from surelabel.encoders import Encoder
 from surelabel.errors import InputError
-from surelabel.progress import Progress
+from surelabel.progress import Progress, report_progress
 from surelabel.records import Features
 
 SENTENCES_PER_BLOCK = 256  # encoded together; their padded vectors are 40 MB for ViT-B-16
@@ -121,7 +121,7 @@ def _pack_sentences(
         pooled.append(block.pooled.cpu().half())
         tokens.append(padded[mask].cpu().half())
         lengths.append(mask.sum(dim=1).cpu())
-        if progress:
-            progress(min(start + SENTENCES_PER_BLOCK, len(sentences)), len(sentences))
+        n_done = min(start + SENTENCES_PER_BLOCK, len(sentences))
+        report_progress(progress, n_done, len(sentences), "captions")
     starts = F.pad(torch.cat(lengths).cumsum(dim=0), (1, 0))
     return SentenceFeatures(torch.cat(pooled), torch.cat(tokens), starts)

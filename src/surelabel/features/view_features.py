@@ -14,6 +14,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from surelabel.counts import format_count
 from surelabel.data.images import open_image, to_upright_rgb_image
 from surelabel.encoders import Encoder
 from surelabel.errors import DataError, InputError
@@ -100,7 +101,7 @@ def encode_views(
     if not images or len(layouts) != len(images):
         raise InputError(
             f"There must be at least one image, and one layout for all images or per image; got "
-            f"{len(images)} images and {len(layouts)} layouts."
+            f"{format_count(len(images), 'image')} and {len(layouts)} layouts."
         )
     batch_size = encoding_batch_size(encoder) if batch_size is None else batch_size
     in_memory = not isinstance(images[0], str)

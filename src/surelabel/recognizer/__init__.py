@@ -9,6 +9,8 @@ from surelabel.recognizer.indexing import (
     restore_calibration_for_indexing,
 )
 from surelabel.recognizer.inputs import LabelledInput, RecognizerInput
+from surelabel.recognizer.method_selection import select_method
+from surelabel.recognizer.method_selection_record import MethodResult, MethodSelection
 from surelabel.recognizer.model_resolution import resolve_model
 from surelabel.recognizer.pair_scoring import PairScores, score_pairs
 from surelabel.recognizer.prediction_blocks import images_per_prediction_block
@@ -17,23 +19,25 @@ from surelabel.recognizer.region_localization import (
     check_recognizer_can_localize,
     localize_labels,
 )
-from surelabel.recognizer.saving import check_saved_recognizer_folder
 from surelabel.recognizer.sentence_search import (
     SentenceHit,
+    describe_similarity,
     recognizer_of_index,
     search_by_sentence,
 )
 from surelabel.recognizer.tagging import (
-    check_tagging_options,
     select_tags,
     shown_label_mask,
     tag,
 )
 from surelabel.recognizer.threshold_selection import guarantee, operating_point
+from surelabel.recognizer_folders import check_saved_recognizer_folder
 
 __all__ = [
     "IndexUpdate",
     "LabelledInput",
+    "MethodResult",
+    "MethodSelection",
     "PairScores",
     "Recognizer",
     "RecognizerInput",
@@ -41,7 +45,7 @@ __all__ = [
     "basic_evaluation_run",
     "check_recognizer_can_localize",
     "check_saved_recognizer_folder",
-    "check_tagging_options",
+    "describe_similarity",
     "evaluate",
     "guarantee",
     "images_per_prediction_block",
@@ -55,6 +59,7 @@ __all__ = [
     "restore_calibration_for_indexing",
     "score_pairs",
     "search_by_sentence",
+    "select_method",
     "select_tags",
     "shown_label_mask",
     "tag",

@@ -17,6 +17,7 @@ from surelabel.calibration import (
     cross_fitted_logits,
 )
 from surelabel.config import Run
+from surelabel.counts import format_count
 from surelabel.decisions import ValidationRecord, record_validation
 from surelabel.encoders import Encoder, prompt_templates, reference_names
 from surelabel.errors import ConfigError, DataError, InputError
@@ -68,6 +69,7 @@ def fit_recognizer_calibration(
     vectors: npt.NDArray[np.floating] | None = None,
     names_with_aliases: Sequence[str] = (),
     folds: int = 0,
+    noun: str = "image",
 ) -> CalibrationRecord:
     """Fit the calibrator of a run on labelled images and compute the validation record.
 
@@ -81,6 +83,7 @@ def fit_recognizer_calibration(
             a calibrator keeps only its shared parameters for other labels.
         folds: Number of folds if ``raw`` contains out-of-fold scores, otherwise 0. The number is
             only used in the description of the calibration.
+        noun: Noun of the images in the description of the calibration.
 
     Raises:
         InputError: If no known target is positive, or no known target is negative.
@@ -101,7 +104,7 @@ def fit_recognizer_calibration(
             seed=run.seed,
         )
         record = record_validation(logits, targets, known)
-    description = f"{name} on {n_images} labelled images"
+    description = f"{name} on {format_count(n_images, f'labelled {noun}')}"
     if folds:
         description += f" ({folds}-fold cross-validation)"
     return _make_calibration_record(name, calibrator, description, record, names_with_aliases)
@@ -181,7 +184,8 @@ def fit_recognizer_calibration_without_labels(
     enough = len(rows) >= MIN_RECORD_IMAGES
     record = record_validation(logits, expit(logits)) if enough else None
     name = run.calibrator.name
-    description = f"{name} on pseudo-labels of {len(rows)} images {WITHOUT_LABELS}"
+    images = format_count(len(rows), "image")
+    description = f"{name} on pseudo-labels of {images} {WITHOUT_LABELS}"
     calibration = _make_calibration_record(
         name, calibrator, description, record, names_with_aliases
     )
@@ -210,8 +214,9 @@ def _encode_windows_for_calibrating(
     readable = [i for i in range(len(readable_paths)) if i not in windows.unreadable]
     if not readable:
         raise DataError(
-            f"At least one of {len(readable_paths)} images must be readable twice; all images "
-            f"failed the second time, such as {readable_paths[0]}. Check the disk and run again."
+            f"At least one of {format_count(len(readable_paths), 'image')} must be readable "
+            f"twice; all images failed the second time, such as {readable_paths[0]}. Check the "
+            "disk and run again."
         )
     vectors = torch.cat([images.features.pooled[:, None], windows.views], dim=1)
     return images.rows[readable].tolist(), vectors[readable]

@@ -1,6 +1,7 @@
 """Compatibility checks of method, encoder, loss and data, before any image is read."""
 
 from surelabel.config import Choice, Run
+from surelabel.counts import format_count
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError, InputError
 from surelabel.links import Sigmoid
@@ -71,8 +72,8 @@ def check_fit_compatibility(
         return
     if isinstance(source, Images):
         raise InputError(
-            f"{run.method.name} requires labels; got {len(source)} images without labels. "
-            "Give LabelledImages, or use method.name=tailor, which needs only images."
+            f"{run.method.name} requires labels; got {format_count(len(source), 'image')} without "
+            "labels. Give LabelledImages, or use method.name=tailor, which needs only images."
         )
     if folds and folds < 2:
         raise ConfigError(f"folds must be 0 (no cross-validation) or at least 2; got {folds}.")

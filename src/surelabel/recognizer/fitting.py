@@ -32,7 +32,7 @@ from surelabel.methods import (
 )
 from surelabel.methods.text_scoring.text_scorer import encode_synonyms_for_text_scorer
 from surelabel.optimizers import OPTIMIZERS
-from surelabel.progress import Progress
+from surelabel.progress import Progress, report_progress
 from surelabel.recognizer.regularizer_inputs import (
     check_regularizer_batch_size,
     frozen_words_for_regularizers,
@@ -353,8 +353,7 @@ def fitting_out_of_fold_scores(
             log_odds = torch.tensor(smoothed_prevalence_log_odds(targets, known))
             link = make_link_for_fitting(run) or Sigmoid()
             scores[test_rows] = link.scores(log_odds).item()
-        if progress:
-            progress(k + 1, folds)
+        report_progress(progress, k + 1, folds, "folds")
     return scores
 
 

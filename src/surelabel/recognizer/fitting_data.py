@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from surelabel.counts import format_count
 from surelabel.data import align_to_vocabulary, template_sentences
 from surelabel.encoders import Encoder, prompt_templates
 from surelabel.errors import InputError
@@ -83,8 +84,8 @@ def encode_text_fitting_data(
     if not aligned.known.any():
         raise InputError(
             f"Texts must have at least one label of the recognizer ({', '.join(names[:3])}, …); "
-            f"got {len(source)} texts with the labels {', '.join(source.names[:3])}. Search the "
-            "captions for the labels of the recognizer."
+            f"got {format_count(len(source), 'text')} with the labels "
+            f"{', '.join(source.names[:3])}. Search the captions for the labels of the recognizer."
         )
     warn_labels_without_texts(names, aligned.targets)
     templates = (*prompt_templates("one"), *prompt_templates("ensemble"))

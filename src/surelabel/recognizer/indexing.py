@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from surelabel.counts import format_count
 from surelabel.errors import DataError, InputError, NoReadableImage
 from surelabel.label_aliases import list_labels
 from surelabel.progress import Progress
@@ -200,8 +201,9 @@ def _check_indexing_recognizer(index: Index, recognizer: Recognizer) -> None:
         options = f"--model {recorded.model} and the labels" if recorded else "--model and --labels"
         raise InputError(
             f"The index {index.folder} contains predictions of the recognizer {index.model} for "
-            f"{len(index.names)} labels ({list_labels(index.names[:5])}); got the recognizer "
-            f"{recognizer.fingerprint} for {len(recognizer.names)} labels "
+            f"{format_count(len(index.names), 'label')} ({list_labels(index.names[:5])}); got the "
+            f"recognizer {recognizer.fingerprint} for "
+            f"{format_count(len(recognizer.names), 'label')} "
             f"({list_labels(recognizer.names[:5])}). Give {options} of the index, or choose a new "
             "folder."
         )

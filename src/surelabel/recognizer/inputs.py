@@ -10,6 +10,7 @@ import numpy.typing as npt
 from PIL import Image
 from torch import Tensor
 
+from surelabel.counts import format_count
 from surelabel.data import RowDataset, align_to_vocabulary, find_images
 from surelabel.data.labels.resolution.label_files import has_label_file_suffix
 from surelabel.encoders import Encoder
@@ -83,8 +84,9 @@ def resolve_recognizer_input(source: RecognizerInput) -> ResolvedInput:
     in_memory = [item for item in items if not isinstance(item, str | Path)]
     if in_memory and len(in_memory) < len(items):
         raise InputError(
-            f"Images must be all files or all in memory; got {len(in_memory)} images in memory "
-            f"among {len(items)}. Make one call for each kind."
+            "Images must be all files or all in memory; got "
+            f"{format_count(len(in_memory), 'image')} in memory among {len(items)}. Make one call "
+            "for each kind."
         )
     if not in_memory:
         return Images([str(path) for path in items])
@@ -145,8 +147,9 @@ def resolve_recognizer_files(source: RecognizerInput) -> Images | LabelledInput:
     resolved = resolve_recognizer_input(source)
     if isinstance(resolved, ImagesInMemory):
         raise InputError(
-            f"Image files or feature vectors are required; got {len(resolved)} images in memory. "
-            "Save the images and give their paths; only predict accepts images in memory."
+            "Image files or feature vectors are required; got "
+            f"{format_count(len(resolved), 'image')} in memory. Save the images and give their "
+            "paths; only predict accepts images in memory."
         )
     return resolved
 
@@ -195,8 +198,9 @@ def _sort_table_columns(targets: Table, names: Sequence[str]) -> npt.ArrayLike:
         return np.asarray(targets)
     if sorted(map(str, columns)) != sorted(names):
         raise InputError(
-            f"The columns of a table of targets must be the {len(names)} labels, in any order; got "
-            f"{', '.join(map(str, columns[:10]))}. Select and rename the columns."
+            f"The columns of a table of targets must be the {format_count(len(names), 'label')}, "
+            f"in any order; got {', '.join(map(str, columns[:10]))}. Select and rename the "
+            "columns."
         )
     return np.asarray(targets[list(names)])
 

@@ -4,13 +4,19 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from surelabel.config import Run
+from surelabel.counts import format_count
 from surelabel.encoders import Encoder
 from surelabel.methods import METHODS
+from surelabel.recognizer.method_selection_record import MethodSelection
 from surelabel.recognizer.vector_normalization import vector_normalization_description
 
 
 def recognizer_model_card(
-    run: Run, names: Sequence[str], encoder: Encoder, calibration: str | None
+    run: Run,
+    names: Sequence[str],
+    encoder: Encoder,
+    calibration: str | None,
+    selection: MethodSelection | None = None,
 ) -> str:
     """Return the model card of a recognizer in Markdown.
 
@@ -19,11 +25,13 @@ def recognizer_model_card(
         names: Labels; aliases are separated by ``|``.
         encoder: Encoder of the recognizer.
         calibration: Description of the calibration. If None, the recognizer is not calibrated.
+        selection: Results of the model selection that selected the method. If None, the method was
+            given.
     """
     first_names = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
     properties = recognizer_properties(run, encoder, calibration)
     rows = "\n".join(f"| {name} | {value} |" for name, value in properties.items())
-    return f"""# Recognizer of {len(names)} labels
+    return f"""# Recognizer of {format_count(len(names), "label")}
 
 Labels: {first_names}
 
@@ -35,6 +43,19 @@ Labels: {first_names}
 Load the recognizer with `surelabel.Recognizer.load(folder)`, or give this folder as `--model`.
 Probabilities are calibrated only for images that are similar to the calibration images. Before you
 rely on the probabilities, run `surelabel evaluate` on your own annotated images.
+{_model_selection_section(selection) if selection else ""}"""
+
+
+def _model_selection_section(selection: MethodSelection) -> str:
+    """Return a section with the table of a model selection in Markdown."""
+    table = [selection.header, ["---"] * len(selection.header), *selection.rows]
+    lines = "\n".join(f"| {' | '.join(row)} |" for row in table)
+    return f"""
+## Model selection
+
+{selection.description}
+
+{lines}
 """
 
 

@@ -5,10 +5,16 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from surelabel.config import Run, load_run
+from surelabel.config import Run, load_run, method_settings_of_run
+from surelabel.encoders import Encoder, load_encoder
 from surelabel.errors import ConfigError, InputError, UnknownName
 from surelabel.files import restore_folder
 from surelabel.methods import METHODS, LearnsFromImages
+from surelabel.recognizer.label_free_methods import (
+    DEFAULT_MAX_PASSES,
+    best_label_free_recognizer,
+    check_max_passes,
+)
 from surelabel.recognizer.recognizer import Recognizer
 
 PATH_PREFIXES = ("local-dir", "onnx")  # of encoder names that contain a path
@@ -27,6 +33,8 @@ def resolve_model(
     default_names: Sequence[str] | None = None,
     template: str | None = None,
     settings: Sequence[str] = (),
+    max_passes: int | None = None,
+    n_images: int = 0,
     device: str = "cpu",
 ) -> Recognizer:
     """Load a saved recognizer, or combine an encoder with a method that needs no annotations.
@@ -39,7 +47,12 @@ def resolve_model(
         template: Prompt template for an encoder: ``one``, ``ensemble``, or a sentence in which
             ``{}`` is replaced by the label.
         settings: Settings of the run for an encoder, such as ``method.name=tiles`` and
-            ``method.domain=centred``. If there are no settings, the method is ``zero_shot``.
+            ``method.domain=centred``. If no method is given, it is selected by ``max_passes``.
+        max_passes: Maximum number of encoder passes of an image, >= 1, for an encoder without a
+            method. The method is the label-free method with the highest measured mAP within this
+            number. If None, the number is 1 and the method is ``zero_shot``.
+        n_images: Number of images that the recognizer will score. With ten or more, methods that
+            are fitted on these images without labels are considered too.
         device: PyTorch device of the encoder.
 
     Returns:
@@ -48,7 +61,8 @@ def resolve_model(
 
     Raises:
         InputError: If ``model`` is an encoder and no labels are given, or if ``model`` is a saved
-            recognizer and a template or settings are given.
+            recognizer and a template, settings or ``max_passes`` are given. If ``max_passes`` is
+            below 1, or given with a method.
         ConfigError: If the method has to be trained first, or supports only the saved labels.
         UnknownName: If ``model`` is neither a folder nor an encoder.
         DataError: If the saved recognizer is incomplete or damaged.
@@ -61,14 +75,22 @@ def resolve_model(
                 f"{model} requires labels; got none. Give labels with --labels: as text "
                 '("dog, bicycle"), as a file with one label per line, or - for standard input.'
             )
-        return _resolve_model_to_recognizer(
-            _resolve_model_to_encoder_run(model, template, settings), labels, device
+        if max_passes is not None:
+            check_max_passes(max_passes)
+            _check_no_method_with_max_passes(settings)
+        return _resolve_encoder_to_recognizer(
+            model, labels, template, settings, max_passes, n_images, device
         )
     if template is not None or settings:
         what, option = ("template", "--template") if template else ("method", "--method and --set")
         raise InputError(
             f"{option} requires the name of an encoder; got the saved recognizer {model}, which "
             f"keeps its {what}. Remove {option}, or give an encoder."
+        )
+    if max_passes is not None:
+        raise InputError(
+            f"max_passes selects a method for an encoder; got the saved recognizer {model}, which "
+            "keeps its method. Remove max_passes, or give an encoder."
         )
     saved = Recognizer.load(model, device=device)
     if names is None or list(names) == saved.names_with_aliases:
@@ -96,6 +118,43 @@ def absolute_model_name(model: str) -> str:
     if slash and Path(path).is_file():
         return f"{architecture}/{os.path.abspath(path)}"
     return model
+
+
+def _check_no_method_with_max_passes(settings: Sequence[str]) -> None:
+    """Check that settings have no section of a method, which ``max_passes`` selects.
+
+    Raises:
+        InputError: If the settings contain the name or another setting of a method.
+    """
+    for key, value in method_settings_of_run(overrides=settings).items():
+        raise InputError(
+            f"max_passes selects a method with its default settings; got method.{key}={value}. "
+            "Remove max_passes, or the settings of the method."
+        )
+
+
+def _resolve_encoder_to_recognizer(
+    model: str,
+    names: Sequence[str],
+    template: str | None,
+    settings: Sequence[str],
+    max_passes: int | None,
+    n_images: int,
+    device: str,
+) -> Recognizer:
+    """Return the recognizer of an encoder with the given method, or with the best one."""
+    limit = DEFAULT_MAX_PASSES if max_passes is None else max_passes
+    has_method = bool(method_settings_of_run(overrides=settings))
+    run = _resolve_model_to_encoder_run(model, template, settings)
+    if has_method or limit == 1:  # all methods but zero_shot need two encoder passes or more
+        return _resolve_model_to_recognizer(run, names, device)
+    encoder = _load_encoder_of_model(run, device)
+
+    def make_recognizer(overrides: list[str]) -> Recognizer:
+        method_run = _resolve_model_to_encoder_run(model, template, [*settings, *overrides])
+        return Recognizer(method_run, names, encoder=encoder)
+
+    return best_label_free_recognizer(model, make_recognizer, max_passes=limit, n_images=n_images)
 
 
 def _resolve_model_to_encoder_run(model: str, template: str | None, settings: Sequence[str]) -> Run:
@@ -131,13 +190,22 @@ def _resolve_model_to_encoder_run(model: str, template: str | None, settings: Se
 def _resolve_model_to_recognizer(run: Run, names: Sequence[str], device: str) -> Recognizer:
     """Return the recognizer of a run.
 
+    Raises:
+        UnknownName: If the encoder is unknown.
+    """
+    return Recognizer(run, names, encoder=_load_encoder_of_model(run, device))
+
+
+def _load_encoder_of_model(run: Run, device: str) -> Encoder:
+    """Return the encoder of a run.
+
     If the encoder is unknown, the error also mentions folders of saved recognizers.
 
     Raises:
         UnknownName: If the encoder is unknown.
     """
+    model = run.encoder.name
     try:
-        return Recognizer(run, names, device=device)
+        return load_encoder(model, device=device, **run.encoder.settings)
     except UnknownName as error:
-        model = run.encoder.name
         raise UnknownName(f"There is no folder {model}, and {error}") from error

@@ -64,6 +64,7 @@ from surelabel.recognizer.loading import (
     read_saved_recognizer,
 )
 from surelabel.recognizer.localization import compute_localization_maps
+from surelabel.recognizer.method_selection_record import MethodSelection
 from surelabel.recognizer.pair_fitting import (
     PairSource,
     check_pair_fit_compatibility,
@@ -93,6 +94,7 @@ from surelabel.recognizer.user_warnings import (
 )
 from surelabel.recognizer.vector_normalization import (
     encoder_with_fitted_normalization,
+    row_noun,
     vector_normalization_description,
 )
 from surelabel.recognizer.vocabulary_change import (
@@ -121,6 +123,8 @@ class Recognizer(ScikitLearnInterface):
         calibration: Fitted calibration. If None, the recognizer is not calibrated.
         is_fitted: Whether the recognizer can predict. If the method has to be fitted first, the
             value is False.
+        selection: Results of the model selection that selected the method, see ``select_method``.
+            If the method was given, the value is None.
 
     Example:
         >>> import surelabel as sl
@@ -157,6 +161,7 @@ class Recognizer(ScikitLearnInterface):
         self.link: Link | None = model_link_of_method(self.method)
         self.calibration = shipped_calibration_record(run, self.encoder)
         self.is_fitted = self.method.learns_from == "nothing"
+        self.selection: MethodSelection | None = None
         self._checkpoint: Path | None = None  # of a fit that is not saved
         check_encoder_method_compatibility(run, self.method, self.encoder)
         if self.names and (self.method.open_vocabulary or self.method.learns_from == "images"):
@@ -369,7 +374,7 @@ class Recognizer(ScikitLearnInterface):
     def _reset_fit(self) -> None:
         """Restore the initial method, and remove link and calibration."""
         self.method = make_method_for_fitting(self.run, self.encoder, self.names_with_aliases)
-        self.link = self.calibration = self._checkpoint = None
+        self.link = self.calibration = self.selection = self._checkpoint = None
         self.is_fitted = False
 
     def calibrate(
@@ -482,6 +487,7 @@ class Recognizer(ScikitLearnInterface):
             vectors=vectors,
             names_with_aliases=self.names_with_aliases,
             folds=folds,
+            noun=row_noun(self.encoder),
         )
 
     def with_names(self, names: Sequence[str]) -> "Recognizer":
@@ -731,6 +737,7 @@ class Recognizer(ScikitLearnInterface):
             self.method,
             self.link,
             self.calibration,
+            self.selection,
             self.fingerprint,
         )
         write_saved_recognizer(folder, contents, checkpoint=self._checkpoint)
@@ -759,6 +766,7 @@ class Recognizer(ScikitLearnInterface):
         if saved.link != MODEL:
             recognizer.link = make_link_for_fitting(saved.run) if saved.link else None
         recognizer.calibration = restore_calibration_record(saved.calibration, saved.record)
+        recognizer.selection = saved.selection
         recognizer.is_fitted = True
         check_saved_recognizer_fingerprint(folder, saved, recognizer.fingerprint)
         return recognizer

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from surelabel.arrays import Array
+from surelabel.counts import format_count
 from surelabel.errors import UnknownName
 from surelabel.evaluation import RegionMaps
 from surelabel.methods import LocalizesLabels
@@ -73,8 +74,8 @@ def _check_labels_to_localize(
             if label not in names:
                 raise UnknownName(
                     f"Labels to localize must be labels of the recognizer; got {label!r} for "
-                    f"{path}. Use one of the {len(names)} labels, such as {names[0]!r}, or call "
-                    "with_names first."
+                    f"{path}. Use one of the {format_count(len(names), 'label')}, such as "
+                    f"{names[0]!r}, or call with_names first."
                 )
 
 

@@ -19,6 +19,7 @@ from surelabel.recognizer.prediction_blocks import (
 )
 from surelabel.recognizer.uncertainty import compute_uncertainty
 from surelabel.recognizer.user_warnings import warn_out_of_distribution
+from surelabel.recognizer.vector_normalization import row_noun
 from surelabel.records import Predictions
 
 
@@ -121,5 +122,6 @@ def predict_encoded_blocks(
             hashes=block.encoded.hashes or None if block.encoded else None,
             uncertainty=uncertainty,
             uncertainty_kind=uncertainty_kind,
+            row_noun=row_noun(encoder),
         )
     warn_out_of_distribution(encoder, method, vector_sum, n_images)

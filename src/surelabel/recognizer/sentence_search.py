@@ -93,6 +93,22 @@ def check_recognizer_of_index(index: Index, recognizer: Recognizer) -> None:
         )
 
 
+def describe_similarity(recognizer: Recognizer) -> str:
+    """Return a sentence on the scale of the similarities of a search by a sentence.
+
+    Args:
+        recognizer: Recognizer of the search.
+    """
+    scale = (
+        f"the score of {recognizer.run.method.name}"
+        if isinstance(recognizer.method, ScoresPairs)
+        else "a cosine between -1 and 1"
+    )
+    return (
+        f"The similarity is {scale}. It ranks the images of this search; it is not a probability."
+    )
+
+
 def search_by_sentence(
     index: Index, recognizer: Recognizer, text: str, k: int = 20
 ) -> list[SentenceHit]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from surelabel.arrays import Array, ColumnIndices, Flags
 from surelabel.config import Choice, Run
+from surelabel.counts import format_count
 from surelabel.errors import InputError
 from surelabel.methods.interface import LearnsFromImages
 from surelabel.recognizer.inputs import ImageInput
@@ -143,14 +144,15 @@ def _rank_tags(
         NotFitted: If there is a threshold, and the predictions are not calibrated.
         InputError: If ``threshold`` or ``top_k`` is out of range.
     """
-    check_tagging_options(threshold=threshold, top_k=top_k)
+    _check_tagging_options(threshold=threshold, top_k=top_k)
     needs_probabilities = predictions.calibration is not None or threshold is not None
     probabilities = predictions.probabilities if needs_probabilities else None
     thresholds = None if threshold is None else np.asarray(threshold, dtype=float)
     if thresholds is not None and thresholds.shape not in ((), (len(predictions.names),)):
         raise InputError(
-            f"threshold must be one number, or one for each of {len(predictions.names)} labels; "
-            f"got an array of shape {thresholds.shape}. Give a number in [0, 1]."
+            "threshold must be one number, or one for each of "
+            f"{format_count(len(predictions.names), 'label')}; got an array of shape "
+            f"{thresholds.shape}. Give a number in [0, 1]."
         )
     selected = None
     if thresholds is not None and probabilities is not None:
@@ -176,7 +178,7 @@ def _tagging_threshold_mask(probabilities: Array, thresholds: Array) -> Flags:
     return selected
 
 
-def check_tagging_options(
+def _check_tagging_options(
     *, threshold: float | Array | None = None, top_k: int | None = None
 ) -> None:
     """Check the options of ``select_tags``, before any image is read.

@@ -67,9 +67,9 @@ def guarantee(recognizer: Recognizer, goal: str, **settings: Any) -> Guarantee:
     if recognizer.calibration and not recognizer.calibration.uses_labels:
         raise NotFitted(
             "A guarantee requires annotated images; this recognizer was calibrated without "
-            f"labels. Calibrate the recognizer on {MIN_RECORD_IMAGES} or more annotated images "
-            "(`surelabel calibrate`), or use an operating point without guarantee, such as "
-            "--best-f1."
+            "labels. Run `surelabel calibrate MODEL DATASET --out FOLDER` with "
+            f"{MIN_RECORD_IMAGES} or more annotated images, and give FOLDER as the model, or use "
+            "an operating point without guarantee, such as --best-f1."
         )
     compute_guarantee = configure_table_entry(GUARANTEES, goal, **settings)
     _check_thresholds_are_not_of_model(recognizer)
@@ -87,8 +87,8 @@ def _check_thresholds_are_not_of_model(recognizer: Recognizer) -> None:
         raise NotFitted(
             "Operating points and guarantees require a calibration on images; the probabilities of "
             f"this recognizer are those of {recognizer.encoder.name} itself (calibration: model). "
-            f"Calibrate the recognizer on {MIN_RECORD_IMAGES} or more images (`surelabel "
-            "calibrate`), or use a fixed --threshold."
+            f"Run `surelabel calibrate MODEL DATASET --out FOLDER` with {MIN_RECORD_IMAGES} or "
+            "more annotated images, and give FOLDER as the model, or use a fixed --threshold."
         )
 
 
@@ -116,10 +116,11 @@ def _require_record_for_threshold_selection(recognizer: Recognizer) -> Validatio
         threshold = " Without a record, a fixed --threshold is possible."
         raise NotFitted(
             "Operating points and guarantees require a validation record; "
-            f"{_reason_without_validation_record(recognizer)}. Calibrate the recognizer "
-            f"(`surelabel calibrate`) on {MIN_RECORD_IMAGES} or more annotated images. For an "
-            f"operating point, {MIN_RECORD_IMAGES} or more images without labels are possible too "
-            "(--unlabelled); the result is not verified."
+            f"{_reason_without_validation_record(recognizer)}. Run `surelabel calibrate MODEL "
+            f"DATASET --out FOLDER` with {MIN_RECORD_IMAGES} or more annotated images, and give "
+            "FOLDER as the model. For an operating point, `surelabel calibrate MODEL IMAGES "
+            f"--unlabelled --out FOLDER` with {MIN_RECORD_IMAGES} or more images without labels "
+            "is possible too; the result is not verified."
             f"{threshold if recognizer.calibrated_on else ''}"
         )
     return record

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from surelabel.arrays import Array, Flags
 from surelabel.config import Run
+from surelabel.counts import format_count
 from surelabel.encoders import Encoder
 from surelabel.methods import Method
 from surelabel.records import LabelledFeatures, LabelledImages, SkippedImage
@@ -23,7 +24,7 @@ def warn_untrained_labels(encoder: Encoder, aliases: Sequence[str]) -> None:
     untrained = encoder.labels_with_untrained_tokens(aliases)
     if untrained:
         warnings.warn(
-            f"{len(untrained)} of {len(aliases)} labels "
+            f"{len(untrained):,} of {format_count(len(aliases), 'label')} "
             f"({_first_names_in_user_warning(untrained)}) contain tokens that {encoder.name} was "
             "not trained on; their scores are unreliable. "
             f"{encoder.name} was trained on {encoder.training_domain}. {LARGER_ENCODER_HINT}",
@@ -91,8 +92,9 @@ def warn_unused_labels(method: str, source: object) -> None:
     """Warn if ``source`` has labels, but the method is fitted without labels."""
     if isinstance(source, LabelledImages | LabelledFeatures) and len(source.names):
         warnings.warn(
-            f"{method} is fitted without labels: the labels of these {len(source)} images are "
-            "ignored. Use the labels to calibrate, or use a method that is fitted on labels.",
+            f"{method} is fitted without labels: the labels of "
+            f"{format_count(len(source), 'image')} are ignored. Use the labels to calibrate, or "
+            "use a method that is fitted on labels.",
             stacklevel=5,
         )
 
@@ -102,9 +104,10 @@ def warn_few_steps(run: Run, n_images: int) -> None:
     steps = math.ceil(n_images / run.batch_size) * run.epochs
     if run.teacher and steps < MIN_STUDENT_STEPS:
         warnings.warn(
-            f"{run.method.name} makes only {steps} optimizer steps with {n_images} images; at "
-            f"least {MIN_STUDENT_STEPS} are recommended. Give more images, increase epochs "
-            f"(now {run.epochs}), or use the teacher: method.name={run.teacher.name}.",
+            f"{run.method.name} makes only {steps} optimizer steps with "
+            f"{format_count(n_images, 'image')}; at least {MIN_STUDENT_STEPS} are recommended. "
+            f"Give more images, increase epochs (now {run.epochs}), or use the teacher: "
+            f"method.name={run.teacher.name}.",
             stacklevel=5,
         )
 
@@ -114,7 +117,7 @@ def warn_unannotated_labels(names: Sequence[str], known: Flags) -> None:
     unannotated = [name for name, column in zip(names, known.T, strict=True) if not column.any()]
     if unannotated:
         warnings.warn(
-            f"{len(unannotated)} of {len(names)} labels "
+            f"{len(unannotated):,} of {format_count(len(names), 'label')} "
             f"({_first_names_in_user_warning(unannotated)}) have no known target in the "
             "annotations.",
             stacklevel=3,
@@ -133,8 +136,9 @@ def warn_labels_without_positives(names: Sequence[str], targets: Tensor, known: 
     without = [name for name, none in zip(names, has_no_positive.tolist(), strict=True) if none]
     if without:
         warnings.warn(
-            f"{len(without)} of {len(names)} labels ({_first_names_in_user_warning(without)}) have "
-            "no positive image; the fit has only negative images of them.",
+            f"{len(without):,} of {format_count(len(names), 'label')} "
+            f"({_first_names_in_user_warning(without)}) have no positive image; the fit has only "
+            "negative images of them.",
             stacklevel=4,
         )
 
@@ -170,7 +174,7 @@ def warn_labels_without_texts(names: Sequence[str], targets: Array) -> None:
     unmentioned = [name for name, column in zip(names, targets.T, strict=True) if not column.any()]
     if unmentioned:
         warnings.warn(
-            f"{len(unmentioned)} of {len(names)} labels "
+            f"{len(unmentioned):,} of {format_count(len(names), 'label')} "
             f"({_first_names_in_user_warning(unmentioned)}) are mentioned by no text; they are "
             "learned only from sentences of prompt templates.",
             stacklevel=4,
@@ -187,8 +191,8 @@ def warn_cut_captions(encoder: Encoder, captions: Sequence[str]) -> None:
     n_cut_tokens = [count for count in encoder.count_cut_tokens(captions) if count]
     if n_cut_tokens:
         warnings.warn(
-            f"{len(n_cut_tokens)} of {len(captions)} captions are longer than the context of "
-            f"{encoder.name}; up to {max(n_cut_tokens)} tokens of a caption are cut. Shorten the "
-            "captions, or use an encoder with a longer context.",
+            f"{len(n_cut_tokens):,} of {format_count(len(captions), 'caption')} are longer than "
+            f"the context of {encoder.name}; up to {max(n_cut_tokens)} tokens of a caption are "
+            "cut. Shorten the captions, or use an encoder with a longer context.",
             stacklevel=3,
         )

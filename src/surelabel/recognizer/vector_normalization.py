@@ -85,6 +85,11 @@ def vector_normalization_description(encoder: Encoder) -> str | None:
     return encoder.normalization_description if isinstance(encoder, PrecomputedFeatures) else None
 
 
+def row_noun(encoder: Encoder) -> str:
+    """Return the noun of the inputs of an encoder in messages: ``image``, or ``row`` of vectors."""
+    return "row" if isinstance(encoder, PrecomputedFeatures) else "image"
+
+
 def _fitted(encoder: Encoder, normalization: VectorNormalization | None) -> VectorNormalization:
     if normalization is None:
         raise NotFitted(

@@ -12,7 +12,8 @@ SHIFT_SUFFIX = ", adapted to "  # in the description of a calibration after a la
 SHIFT_SUFFIX_0_1_0 = ", moved to "
 _MODEL = re.compile(r"model\b")  # begins the description of log-odds by the model itself
 
-_IMAGE_COUNT = re.compile(r"\b(?:on|pseudo-labels of|parts of) (\d+) ")  # parts of: 0.1.0
+# "parts of" was written by 0.1.0; "generated" scenes are no calibration images of the user
+_IMAGE_COUNT = re.compile(r"\b(?:on|pseudo-labels of|parts of) (\d[\d,]*) (?!generated)")
 
 
 def calibration_image_count(description: str) -> int | None:
@@ -23,7 +24,7 @@ def calibration_image_count(description: str) -> int | None:
         40
     """
     match = _IMAGE_COUNT.search(description)
-    return int(match[1]) if match else None
+    return int(match[1].replace(",", "")) if match else None
 
 
 def calibration_provenance(description: str | None) -> CalibrationProvenance | None:

@@ -7,8 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.arrays import Array, Flags, validate_target_arrays
+from surelabel.counts import format_count
 from surelabel.errors import InputError
 from surelabel.shapes import check_shapes
+
+_MAX_QUOTED_ROWS = 5  # row numbers in a message
 
 
 @dataclass(frozen=True)
@@ -100,16 +103,25 @@ class LabelledFeatures:
         with np.errstate(over="ignore"):  # overflow gives infinity, an error below
             features = np.asarray(self.features, dtype=np.float32)
         targets, known = validate_target_arrays(self.targets, self.known)
-        check_shapes(features=(features, "n d"), targets=(targets, "n c"))
+        check_shapes(features=(features, "n d"))
+        if len(targets) != len(features):
+            raise InputError(
+                "features and targets must have the same number of rows; got "
+                f"{format_count(len(features), 'row')} of features and {len(targets)} of targets. "
+                "Save both for the same items."
+            )
         if targets.shape[1] != len(self.names):
             raise InputError(
                 f"targets must have one column per label, {len(self.names)}; "
-                f"got {targets.shape[1]}."
+                f"got {targets.shape[1]}. Correct the targets or the names."
             )
-        if not np.isfinite(features).all():
+        is_finite = np.isfinite(features)
+        if not is_finite.all():
+            rows = np.flatnonzero(~is_finite.all(axis=1))
             raise InputError(
-                f"features must be finite; got {(~np.isfinite(features)).sum()} values that are "
-                "not finite. Remove the rows with these values."
+                f"features must be finite; got {format_count((~is_finite).sum(), 'value')} with "
+                f"NaN, infinity or over 3e38, in {_describe_rows(rows)} (from 0). Remove these "
+                "rows, or replace the values, such as by the mean of their column."
             )
         paths = list(self.paths) or [f"row {i}" for i in range(len(features))]
         if len(paths) != len(features):
@@ -137,6 +149,13 @@ class LabelledFeatures:
             self.known[rows],
             [self.paths[r] for r in rows],
         )
+
+
+def _describe_rows(rows: npt.NDArray[np.intp]) -> str:
+    """Return the number of rows, and the first row numbers, such as ``2 rows: 3, 7``."""
+    first = ", ".join(str(row) for row in rows[:_MAX_QUOTED_ROWS])
+    more = ", …" if len(rows) > _MAX_QUOTED_ROWS else ""
+    return f"{format_count(len(rows), 'row')}: {first}{more}"
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,10 @@ class Predictions:
             uncertainty; see ``Recognizer.predict``.
         shown: Boolean mask of the labels that are shown, ``(n, c)``, for example those at or above
             the thresholds of an operating point. If no labels were selected, the value is None.
+        thresholds: Minimum probability at which each label is shown, ``(c,)``; a label with the
+            threshold 1 is never shown. If no thresholds were used, the value is None.
+        row_noun: Noun of the n inputs in messages: ``image``, or ``row`` of precomputed vectors.
+            Prediction files do not contain it.
 
     Raises:
         InputError: If the shapes and lengths do not match, or if ``uncertainty_kind`` is unknown.
@@ -84,6 +88,8 @@ class Predictions:
     uncertainty: npt.NDArray[np.float32] | None = None
     uncertainty_kind: str | None = None
     shown: Flags | None = None
+    thresholds: Array | None = None
+    row_noun: str = "image"
 
     def __post_init__(self) -> None:
         check_shapes(
@@ -92,6 +98,7 @@ class Predictions:
             features=(self.features, "n d"),
             uncertainty=(self.uncertainty, "n c"),
             shown=(self.shown, "n c"),
+            thresholds=(self.thresholds, "c"),
         )
         if self.scores.shape != (len(self.paths), len(self.names)):
             raise InputError(
@@ -127,7 +134,7 @@ class Predictions:
             (path, *(f"{shorten_text(self.names[c], max_length=40)} {row[c]:.3g}" for c in columns))
             for path, row, columns in zip(first.paths, values, order, strict=True)
         ]
-        header = ("image", *(f"rank {rank + 1}" for rank in range(order.shape[1])))
+        header = (self.row_noun, *(f"rank {rank + 1}" for rank in range(order.shape[1])))
         summary = self._summary()
         properties = {**summary.properties, "values": kind}
         return Summary(summary.title, properties, header, rows, len(self)).as_markup()
@@ -206,7 +213,7 @@ class Predictions:
 
     def _summary(self) -> Summary:
         properties = {
-            "images": len(self),
+            f"{self.row_noun}s": len(self),
             "labels": len(self.names),
             "calibration": self.calibration,
             "skipped": len(self.skipped),

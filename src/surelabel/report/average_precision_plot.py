@@ -7,6 +7,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 
 from surelabel.arrays import Array
+from surelabel.counts import format_count
 from surelabel.report.plot_style import (
     BLUE,
     ORANGE,
@@ -114,6 +115,6 @@ def _draw_average_precision_profile(
     axes.stairs(average_precision, edges, fill=True, color=BLUE, alpha=0.8)
     axes.stairs(prevalence, edges, color=ORANGE, linewidth=1.2)
     axes.set(xlim=(0, len(average_precision)), ylim=(0, 1))
-    title = f"all {len(average_precision)} labels"
+    title = f"all {format_count(len(average_precision), 'label')}"
     axes.set_title(title, color=TEXT, fontsize=9.5, loc="left")
     set_plot_style_percent_ticks(axes.yaxis)

@@ -29,6 +29,11 @@ from surelabel.report.image_gallery import (
     render_image_gallery_image,
     render_image_gallery_relevance,
 )
+from surelabel.report.image_paths import (
+    common_image_folder,
+    render_image_folder,
+    render_image_path,
+)
 from surelabel.report.plot_style import (
     BLUE,
     ORANGE,
@@ -164,15 +169,17 @@ def render_doubtful_queries(
     """
     to_captions = evaluation.directions["image_to_caption"]
     to_images = evaluation.directions["caption_to_image"]
+    folder = common_image_folder(pairs.paths)
     image_cards = [
-        _image_query_card(to_captions, position, pairs)
+        _image_query_card(to_captions, position, pairs, folder)
         for position in _most_doubtful(to_captions, n_queries)
     ]
     caption_queries = [
-        _caption_query(to_images, position, pairs)
+        _caption_query(to_images, position, pairs, folder)
         for position in _most_doubtful(to_images, n_queries)
     ]
     return join_markup(
+        render_image_folder(folder),
         markup_element("h3", "Most doubtful images"),
         markup_element("div", *image_cards, class_="images"),
         markup_element("h3", "Most doubtful captions"),
@@ -233,7 +240,7 @@ def _doubt_text(direction: PairDirection, position: int) -> str:
     return f"{title} {prediction.uncertainty[position]:.3g}"
 
 
-def _image_query_card(direction: PairDirection, position: int, pairs: Pairs) -> Markup:
+def _image_query_card(direction: PairDirection, position: int, pairs: Pairs, folder: str) -> Markup:
     image = direction.queries[position]
     path = pairs.paths[image]
     items = [
@@ -250,23 +257,32 @@ def _image_query_card(direction: PairDirection, position: int, pairs: Pairs) -> 
         )
         for description in ["relevant" if is_relevant else "not relevant"]
     ]
+    captions = _own_captions(pairs, image)
+    own_caption = [markup_element("p", f"Own caption: “{captions[0]}”")] if captions else []
     return markup_element(
         "div",
         render_image_gallery_image(path, _alternative_text(pairs, image), side=HIT_SIDE),
+        *own_caption,
         markup_element("p", _doubt_text(direction, position), class_="soft"),
         markup_element("ul", *items, class_="tags"),
-        markup_element("div", path, class_="path"),
+        render_image_path(path, folder),
         class_="card",
     )
 
 
 def _alternative_text(pairs: Pairs, image: int) -> str:
     """Return the first caption of an image, or its path if the image has no caption."""
-    captions = np.flatnonzero(np.asarray(pairs.image_rows) == image)
-    return pairs.captions[captions[0]] if captions.size else f"image {pairs.paths[image]}"
+    captions = _own_captions(pairs, image)
+    return captions[0] if captions else f"image {pairs.paths[image]}"
 
 
-def _caption_query(direction: PairDirection, position: int, pairs: Pairs) -> Markup:
+def _own_captions(pairs: Pairs, image: int) -> list[str]:
+    """Return the captions of an image."""
+    rows: list[int] = np.flatnonzero(np.asarray(pairs.image_rows) == image).tolist()
+    return [pairs.captions[row] for row in rows]
+
+
+def _caption_query(direction: PairDirection, position: int, pairs: Pairs, folder: str) -> Markup:
     cards = [
         markup_element(
             "div",
@@ -274,7 +290,7 @@ def _caption_query(direction: PairDirection, position: int, pairs: Pairs) -> Mar
                 pairs.paths[image], _alternative_text(pairs, image), side=HIT_SIDE
             ),
             render_image_gallery_relevance(is_relevant),
-            markup_element("div", pairs.paths[image], class_="path"),
+            render_image_path(pairs.paths[image], folder),
             class_="card",
         )
         for image, is_relevant in zip(
@@ -284,7 +300,7 @@ def _caption_query(direction: PairDirection, position: int, pairs: Pairs) -> Mar
         )
     ]
     return join_markup(
-        markup_element("h4", pairs.captions[direction.queries[position]]),
+        markup_element("h4", f"Caption: “{pairs.captions[direction.queries[position]]}”"),
         markup_element("p", _doubt_text(direction, position), class_="soft"),
         markup_element("div", *cards, class_="images small"),
     )

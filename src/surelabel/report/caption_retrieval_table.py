@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from surelabel.counts import format_count
 from surelabel.evaluation import PairDirection, PairEvaluation, RelevanceFileMetrics
 from surelabel.report.metric_descriptions import (
     NOT_MEASURED,
@@ -15,6 +16,7 @@ METRIC_TITLES = {
     "map_at_r": "mAP@R",
     "ndcg": "nDCG",
 }
+METRICS_WITH_R = ("r_precision", "map_at_r")  # R is the number of own or of all relevant items
 QUANTITY_TITLES = {
     "uncertainty": "uncertainty of the pair",
     "minus_score": "null: minus score",
@@ -48,7 +50,9 @@ def caption_retrieval_metric_title(metric: str) -> str:
     """
     name = metric.removeprefix("relevant_")
     title = METRIC_TITLES.get(name, name.replace("recall_at_", "R@"))
-    return title if name == metric else f"{title}, all relevant items"
+    if name != metric:
+        return f"{title}, all relevant items"
+    return f"{title}, own items" if name in METRICS_WITH_R else title
 
 
 def caption_retrieval_rows(evaluation: PairEvaluation) -> list[list[str]]:
@@ -128,7 +132,8 @@ def describe_caption_retrieval(evaluation: PairEvaluation) -> list[str]:
     """Return sentences on the data, the sum of recalls and the false negatives."""
     directions = evaluation.directions
     lines = [
-        f"{evaluation.n_images:,} images and {evaluation.n_captions:,} captions. The sum of the "
+        f"{format_count(evaluation.n_images, 'image')} and "
+        f"{format_count(evaluation.n_captions, 'caption')}. The sum of the "
         f"six recalls (RSUM) is {evaluation.rsum:.1f}."
     ]
     if evaluation.folds is not None:

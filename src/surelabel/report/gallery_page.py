@@ -4,11 +4,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from surelabel.counts import format_count
 from surelabel.files import atomic_file
 from surelabel.markup import Markup, join_markup, markup_element
 from surelabel.progress import Progress
 from surelabel.report.alternative_texts import alternative_text_of_labels
 from surelabel.report.gallery_images import GalleryImage, GalleryLabel
+from surelabel.report.image_paths import common_image_folder, render_image_path
 from surelabel.report.page_layout import render_page_layout
 from surelabel.report.thumbnails import load_thumbnail, thumbnail_jpeg_data_uri
 
@@ -60,7 +62,7 @@ def render_gallery_page(
 ) -> str:
     """Return the HTML page of :func:`write_gallery_page`."""
     shown = images[:MAX_GALLERY_IMAGES]
-    folder = _common_gallery_folder(shown)
+    folder = common_image_folder(os.path.abspath(image.path) for image in shown)
     cards = []
     for done, image in enumerate(shown, start=1):
         cards.append(_gallery_card(image, folder))
@@ -78,19 +80,10 @@ def _gallery_count(n_shown: int, n_images: int, folder: str) -> Markup:
     """Return a paragraph with the number of images and their folder."""
     if not n_images:
         return markup_element("p", "No images were found.")
-    images = "1 image" if n_images == 1 else f"{n_images:,} images"
+    images = format_count(n_images, "image")
     count = images if n_shown == n_images else f"The first {n_shown:,} of {images}"
     location = [" in ", markup_element("code", folder)] if folder else []
     return markup_element("p", count, *location, class_="soft")
-
-
-def _common_gallery_folder(images: Sequence[GalleryImage]) -> str:
-    """Return the folder that contains all images, or an empty text if there is none."""
-    folders = {os.path.dirname(os.path.abspath(image.path)) for image in images}
-    try:
-        return os.path.commonpath(folders) if folders else ""
-    except ValueError:  # folders on several drives
-        return ""
 
 
 def _gallery_card(image: GalleryImage, folder: str) -> Markup:
@@ -105,9 +98,7 @@ def _gallery_card(image: GalleryImage, folder: str) -> Markup:
         children.append(markup_element("ul", *labels, class_="tags terms"))
     elif not image.title and not image.reason:
         children.append(markup_element("p", "no label", class_="soft"))
-    path = os.path.abspath(image.path)
-    shown_path = os.path.relpath(path, folder) if folder else path
-    children.append(markup_element("div", markup_element("bdi", shown_path), class_="path"))
+    children.append(render_image_path(os.path.abspath(image.path), folder))
     return markup_element("div", *children, class_="card")
 
 

@@ -139,6 +139,7 @@ def render_html_page(
         evaluation.known,
         calibration=predictions.calibration,
         model=predictions.model,
+        noun=predictions.row_noun,
     )
     sections = {
         ("summary", "Summary"): _html_page_summary_section(evaluation, before),

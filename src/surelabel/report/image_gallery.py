@@ -10,6 +10,11 @@ from surelabel.report.alternative_texts import (
     alternative_text_of_example,
     alternative_text_of_hit,
 )
+from surelabel.report.image_paths import (
+    common_image_folder,
+    render_image_folder,
+    render_image_path,
+)
 from surelabel.report.metric_descriptions import (
     format_described_metric_value,
     format_described_probability,
@@ -91,6 +96,7 @@ def render_image_gallery_of_examples(
         is_calibrated: True if the scores are calibrated probabilities.
     """
     columns = {name: column for column, name in enumerate(names)}
+    folder = common_image_folder(example.path for example in examples)
 
     def card(example: Example) -> Markup:
         scores = scores_by_path[example.path]
@@ -98,13 +104,14 @@ def render_image_gallery_of_examples(
             ExampleLabel(name, float(scores[columns[name]]), is_positive=True)
             for name in example.missed_labels[:MAX_MISSED_LABELS]
         ]
-        return _image_gallery_example_card(example, missed_labels, is_calibrated)
+        return _image_gallery_example_card(example, missed_labels, is_calibrated, folder)
 
-    return markup_element("div", *map(card, examples), class_="images")
+    cards = markup_element("div", *map(card, examples), class_="images")
+    return join_markup(render_image_folder(folder), cards)
 
 
 def _image_gallery_example_card(
-    example: Example, missed_labels: Sequence[ExampleLabel], is_calibrated: bool
+    example: Example, missed_labels: Sequence[ExampleLabel], is_calibrated: bool, folder: str
 ) -> Markup:
     items = [
         _image_gallery_label_item(label, is_calibrated)
@@ -127,7 +134,7 @@ def _image_gallery_example_card(
             class_="example",
         ),
         _image_gallery_heat_maps(example, is_calibrated),
-        markup_element("div", example.path, class_="path"),
+        render_image_path(example.path, folder),
         class_="card",
     )
 
@@ -215,18 +222,20 @@ def render_image_gallery_relevance(is_relevant: bool) -> Markup:
 def render_image_gallery_of_search_hits(searches: Sequence[QueryHits]) -> Markup:
     """Return HTML cards of the first hits of each query, with the probability of each label."""
     max_hits = max(1, min(MAX_HITS, MAX_HITS_OF_ALL_SEARCHES // max(len(searches), 1)))
+    folder = common_image_folder(hit.path for search in searches for hit in search.hits)
     return join_markup(
-        *(_render_image_gallery_of_one_search(search, max_hits) for search in searches)
+        render_image_folder(folder),
+        *(_render_image_gallery_of_one_search(search, max_hits, folder) for search in searches),
     )
 
 
-def _render_image_gallery_of_one_search(search: QueryHits, max_hits: int) -> Markup:
+def _render_image_gallery_of_one_search(search: QueryHits, max_hits: int, folder: str) -> Markup:
     title = markup_element("h3", markup_element("code", search.query))
     if not search.hits:
         return join_markup(title, markup_element("p", "No images were found.", class_="soft"))
     relevance: Sequence[bool | None] = search.is_relevant or [None] * len(search.hits)
     cards = [
-        _image_gallery_hit_card(hit, is_relevant)
+        _image_gallery_hit_card(hit, is_relevant, folder)
         for hit, is_relevant in zip(search.hits[:max_hits], relevance[:max_hits], strict=True)
     ]
     n_more = len(search.hits) - max_hits
@@ -248,7 +257,7 @@ def _image_gallery_precision_line(search: QueryHits) -> list[Markup]:
     return [markup_element("p", text, class_="soft")]
 
 
-def _image_gallery_hit_card(hit: Hit, is_relevant: bool | None) -> Markup:
+def _image_gallery_hit_card(hit: Hit, is_relevant: bool | None, folder: str) -> Markup:
     items = [
         markup_element(
             "li",
@@ -265,6 +274,6 @@ def _image_gallery_hit_card(hit: Hit, is_relevant: bool | None) -> Markup:
         markup_element("p", probability, " for the whole query"),
         *([] if is_relevant is None else [render_image_gallery_relevance(is_relevant)]),
         markup_element("ul", *items, class_="tags terms"),
-        markup_element("div", hit.path, class_="path"),
+        render_image_path(hit.path, folder),
         class_="card",
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from math import isnan
 
 from surelabel.arrays import Array, Flags
+from surelabel.counts import format_count
 from surelabel.markup import (
     Markup,
     join_markup,
@@ -69,7 +70,12 @@ class MetricColumns:
 
 
 def render_dataset_overview(
-    targets: Array, known: Flags, *, calibration: str | None, model: str
+    targets: Array,
+    known: Flags,
+    *,
+    calibration: str | None,
+    model: str,
+    noun: str = "image",
 ) -> Markup:
     """Return an HTML paragraph on the dataset, the calibration and the recognizer.
 
@@ -78,16 +84,19 @@ def render_dataset_overview(
         known: True where the target is known, ``(n, c)``.
         calibration: Description of the calibration. If None, the recognizer is not calibrated.
         model: Fingerprint of the recognizer. If the string is empty, the recognizer is omitted.
+        noun: Noun of the evaluated inputs: ``image``, or ``row`` of precomputed vectors. For rows,
+            the paragraph states that the other texts of the report call them images.
     """
     n_images, n_labels = targets.shape
     n_positives = int((targets * known >= 0.5).sum())
     n_unknown = int(known.size - known.sum())
     text = (
-        f"{n_images:,} {_overview_plural_noun('image', n_images)} with {n_labels:,} "
-        f"{_overview_plural_noun('label', n_labels)}: {int(known.sum()):,} decisions are "
-        f"evaluated, of which {n_positives:,} are positive "
-        f"({n_positives / max(n_images, 1):.1f} per image)."
+        f"{format_count(n_images, noun)} with {format_count(n_labels, 'label')}: "
+        f"{int(known.sum()):,} decisions are evaluated, of which {n_positives:,} are positive "
+        f"({n_positives / max(n_images, 1):.1f} per {noun})."
     )
+    if noun != "image":
+        text += f" Each {noun} is a precomputed vector; the texts below call it an image."
     text += f" {n_unknown:,} decisions with unknown targets are ignored." * (n_unknown > 0)
     text += f" Calibration: {calibration}." if calibration else ""
     recognizer = [" Recognizer: ", markup_element("code", model), "."] if model else []
@@ -183,7 +192,7 @@ def render_overview_metric_table(columns: MetricColumns) -> Markup:
     if not more:
         return _overview_metric_table_region(main, columns)
     title = markup_element(
-        "summary", f"{len(more)} more {_overview_plural_noun('metric', len(more))}"
+        "summary", f"{len(more)} more {'metric' if len(more) == 1 else 'metrics'}"
     )
     folded = markup_element(
         "details", title, _overview_metric_table_region(more, columns), class_="more"
@@ -284,7 +293,7 @@ def render_overview_skipped_images(skipped: Sequence[SkippedImage]) -> Markup:
     n_more = len(skipped) - MAX_SKIPPED_IMAGES
     if n_more > 0:
         items.append(markup_element("li", f"and {n_more:,} more, see evaluation.json"))
-    count = f"{len(skipped):,} {_overview_plural_noun('image', len(skipped))} could not be read"
+    count = f"{format_count(len(skipped), 'image')} could not be read"
     title = markup_element("summary", f"{count} or evaluated")
     return markup_element("details", title, markup_element("ul", *items), class_="note")
 
@@ -298,7 +307,3 @@ def render_overview_metric_conventions(*, is_calibrated: bool) -> Markup:
     if not is_calibrated:
         return markup_element("div", UNCALIBRATED, class_="note")
     return markup_element("p", CONVENTIONS, class_="soft")
-
-
-def _overview_plural_noun(noun: str, count: int) -> str:
-    return noun if count == 1 else noun + "s"

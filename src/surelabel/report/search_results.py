@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surelabel.arrays import Array
+from surelabel.counts import format_count
 from surelabel.markup import (
     Markup,
     join_markup,
@@ -17,6 +18,11 @@ from surelabel.report.image_gallery import (
     HIT_SIDE,
     render_image_gallery_image,
     render_image_gallery_relevance,
+)
+from surelabel.report.image_paths import (
+    common_image_folder,
+    render_image_folder,
+    render_image_path,
 )
 from surelabel.report.metric_descriptions import format_described_metric_value
 from surelabel.report.plot_style import (
@@ -174,10 +180,12 @@ def search_results_table(results: RetrievalResults) -> Markup:
 
 def render_search_results_examples(examples: Sequence[QueryRanking]) -> Markup:
     """Return example queries with their highest-ranked images and their relevance as HTML."""
-    return join_markup(*map(_render_search_results_example, examples))
+    folder = common_image_folder(path for example in examples for path in example.paths)
+    cards = (_render_search_results_example(example, folder) for example in examples)
+    return join_markup(render_image_folder(folder), *cards)
 
 
-def _render_search_results_example(example: QueryRanking) -> Markup:
+def _render_search_results_example(example: QueryRanking, folder: str) -> Markup:
     relevance = example.is_relevant[:MAX_IMAGES]
     summary = (
         f"{sum(relevance)} of these {len(relevance)} images match the query, and "
@@ -185,7 +193,7 @@ def _render_search_results_example(example: QueryRanking) -> Markup:
         f"{format_described_metric_value(example.average_precision, '%')}."
     )
     cards = [
-        _search_results_image_card(path, example.query, bool(is_relevant))
+        _search_results_image_card(path, example.query, bool(is_relevant), folder)
         for path, is_relevant in zip(example.paths[:MAX_IMAGES], relevance, strict=True)
     ]
     return join_markup(
@@ -195,13 +203,13 @@ def _render_search_results_example(example: QueryRanking) -> Markup:
     )
 
 
-def _search_results_image_card(path: str, query: str, is_relevant: bool) -> Markup:
+def _search_results_image_card(path: str, query: str, is_relevant: bool, folder: str) -> Markup:
     alt = f"{'matches' if is_relevant else 'does not match'} the query {query}"
     return markup_element(
         "div",
         render_image_gallery_image(path, alt, side=HIT_SIDE),
         render_image_gallery_relevance(is_relevant),
-        markup_element("div", path, class_="path"),
+        render_image_path(path, folder),
         class_="card",
     )
 
@@ -230,4 +238,4 @@ def _draw_search_results_curve(lengths: Array, mean_average_precision: Array) ->
 
 
 def _search_results_query_length_text(length: int) -> str:
-    return f"{length} label" if length == 1 else f"{length} labels"
+    return format_count(length, "label")

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.arrays import Flags
+from surelabel.counts import format_count
 from surelabel.errors import InputError
 from surelabel.retrieval.literal_scores import (
     Conjunction,
@@ -89,8 +90,9 @@ def select_example_queries(
     literal_scores = compute_literal_scores(logits, targets, known)
     if len(names) != literal_scores.n_labels:
         raise InputError(
-            f"names must contain one name for each of {literal_scores.n_labels} labels; got "
-            f"{len(names)}. Pass the label names in the order of the columns."
+            "names must contain one name for each of "
+            f"{format_count(literal_scores.n_labels, 'label')}; got {len(names)}. Pass the label "
+            "names in the order of the columns."
         )
     queries = (_most_fulfilled_example_query(literal_scores, shape, seed) for shape in shapes)
     return [

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from surelabel.counts import format_count
 from surelabel.errors import DataError
 from surelabel.file_readers import CHECK_PATH, read_json
 from surelabel.files import atomic_file
@@ -221,7 +222,7 @@ def _parse_recognizer_in_index_manifest(value: Any, *, n_labels: int) -> IndexRe
     if not isinstance(model, str) or not _is_string_list_in_index_manifest(labels):
         raise ValueError("recognizer must have the name of a model and a list of labels")
     if len(labels) != n_labels:
-        raise ValueError(f"recognizer must have {n_labels} labels")
+        raise ValueError(f"recognizer must have {format_count(n_labels, 'label')}")
     if not isinstance(calibration, dict | None):
         raise ValueError("calibration of the recognizer must be an object")
     return IndexRecognizer(model, tuple(labels), calibration)

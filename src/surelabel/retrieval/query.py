@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from unicodedata import normalize
 
+from surelabel.counts import format_count
 from surelabel.errors import InputError, UnknownName
 from surelabel.label_aliases import comparable_spelling, list_labels
 
@@ -161,8 +162,8 @@ def _find_query_column(
         hint = f" Did you mean {' or '.join(map(repr, similar_names))}?" if similar_names else ""
         raise UnknownName(
             f"Label {_shorten_query_text(term)} is not in the index.{hint} Write & between two "
-            f"labels and ! before an unwanted label. There are {len(names)} labels, such as "
-            f"{list_labels(names[:5])}."
+            "labels and ! before an unwanted label. There are "
+            f"{format_count(len(names), 'label')}, such as {list_labels(names[:5])}."
         )
     return column
 

@@ -12,6 +12,7 @@ from PIL import Image
 from torch import Tensor, nn
 from torchvision.transforms import RandAugment  # type: ignore[import-untyped]
 
+from surelabel.counts import format_count
 from surelabel.data import open_image
 from surelabel.encoders import Encoder
 from surelabel.errors import InputError
@@ -95,7 +96,7 @@ class CutAndSewSource:
     ):
         if len(paths) != len(log_odds):
             raise InputError(
-                f"log_odds must have one row for each of {len(paths)} images; got "
+                f"log_odds must have one row for each of {format_count(len(paths), 'image')}; got "
                 f"{len(log_odds)}. Give one row of pseudo-labels per path."
             )
         rate, decay = sewing.label_learning_rate, sewing.label_weight_decay

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from surelabel.errors import ConfigError, DataError
 from surelabel.methods import Method, ScoresPairs, TrainsSeveralHeads
+from surelabel.progress import Progress, report_progress
 from surelabel.training.batches import Batch, BatchSource, TargetUpdatingBatchSource
 from surelabel.training.checkpoint import Checkpoint, StatefulObject
 from surelabel.training.learning_rates import learning_rate_parameter_groups, learning_rate_schedule
@@ -47,7 +48,7 @@ def run_training_loop(
     ema_decay: float = 0.0,
     seed: int = 0,
     checkpoint: Checkpoint | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> list[EpochResult]:
     """Train a method in place on batches; return the loss of each epoch.
 
@@ -127,8 +128,7 @@ def run_training_loop(
         _check_training_loop_losses(history)
         if checkpoint:
             checkpoint.save(state, history)
-        if progress:
-            progress(epoch + 1, epochs)
+        report_progress(progress, epoch + 1, epochs, "epochs")
     if average:
         average.copy_to_method()
     method.eval()

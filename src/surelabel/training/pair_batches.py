@@ -5,6 +5,7 @@ from collections.abc import Generator
 import torch
 from torch import Tensor, nn
 
+from surelabel.counts import format_count
 from surelabel.errors import InputError
 from surelabel.features import SentenceFeatures
 from surelabel.records import Features
@@ -43,8 +44,8 @@ class PairBatches:
         if not (image_rows != image_rows[:1]).any():
             raise InputError(
                 "Training on pairs needs captions of at least 2 images, because the captions of "
-                f"other images are the negatives; got {len(image_rows)} captions of "
-                f"{min(len(image_rows), 1)} image. Add images with captions."
+                f"other images are the negatives; got {format_count(len(image_rows), 'caption')} "
+                f"of {min(len(image_rows), 1)} image. Add images with captions."
             )
         self._images, self._image_rows = images, image_rows
         self._texts, self._text_rows = texts, text_rows

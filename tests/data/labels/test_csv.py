@@ -89,8 +89,17 @@ def test_images_root_is_where_relative_paths_start(folder, tmp_path_factory):
         ("path,dog\na.jpg,1\na.jpg,0\n", "'a.jpg' has the target 1 of 'dog' on line 2, but 0 on"),
         ('path,"do\ng"\na.jpg,1\n', r"control character; got 'do\\ng' on line 1, column 2"),
         ('path,dog\na.jpg,1\n"b\n.jpg",7\n', "line 3: the target of 'dog' must be .*got '7'"),
-        (b"path,caf\xe9\na.jpg,1\n", "must be a CSV file in UTF-8"),
-        (b"path,dog\ncaf\xe9.jpg,1\n", "must be a CSV file in UTF-8"),
+        (
+            b"path,caf\xe9\na.jpg,1\n",
+            r"must be a CSV file in UTF-8.* line 1 has bytes that are not UTF-8 at position 8, "
+            r"such as 0xe9 \(é in Windows-1252\)\. Save the file as UTF-8; in a spreadsheet",
+        ),
+        (b"path,dog\ncaf\xe9.jpg,1\n", "must be a CSV file in UTF-8.* line 2 has bytes that are"),
+        (
+            "path,dog\na.jpg,1\n".encode("utf-16"),
+            "line 1 has text in UTF-16\\. Save the file as UTF-8",
+        ),
+        ("path,dog\na.jpg,1\n".encode("utf-16-le"), "line 1 has text in UTF-16 without a byte"),
         (
             'path,dog\n"a.jpg,1\n',
             "must be a CSV file in UTF-8, separated by commas; got: unexpected end",

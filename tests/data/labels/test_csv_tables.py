@@ -258,8 +258,8 @@ def test_what_was_read_is_described_in_two_lines(folder):
     text = ",file,dog,cat,w\n0,a.jpg,1,0.5,9\n1,b.jpg,-1,,9\n2,a.jpg,1,,9\n"
     labelled = read(folder, text, ignore=["w"], minus_one="negative")
     assert describe_labels(labelled) == (
-        "images in 'file'; one column per label, where -1 is negative; ignored: 'w'; a "
-        "first column without a name (row numbers) is skipped; 1 repeated row merged; "
+        "images in 'file'; one column per label, where -1 is negative; ignored: 'w'; "
+        "skipped as row numbers: the first column, which has no name; 1 repeated row merged; "
         "2 labels: dog, cat.",
         "2 images; targets: 1 positive, 1 negative, 1 unknown, 1 between 0 and 1.",
     )
@@ -277,8 +277,16 @@ def test_the_description_quotes_commas_and_lists_an_ignored_column_once(folder):
     labelled = read(folder, text, ignore=["w", "w", "Unnamed: 0"])
     assert describe_labels(labelled)[0] == first_line.format("ignored: 'w', 'Unnamed: 0'")
     labelled = read(folder, text, ignore=["w"])
-    skipped = "ignored: 'w'; row numbers in 'Unnamed: 0' skipped"
+    skipped = "ignored: 'w'; skipped as row numbers: column 'Unnamed: 0'"
     assert describe_labels(labelled)[0] == first_line.format(skipped)
+
+
+def test_the_index_of_a_data_frame_is_described_as_skipped(folder):
+    labelled = read(folder, "path,dog,__index_level_0__\na.jpg,1,7\n")
+    assert describe_labels(labelled) == (
+        "images in 'path'; one column per label; skipped as row numbers: the index; 1 label: dog.",
+        "1 image; targets: 1 positive, 0 negative, 0 unknown.",
+    )
 
 
 def test_many_distinct_fractions_are_read_exactly(folder):

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
+from surelabel.counts import format_count
 from surelabel.data.csv_rows import DELIMITERS, numbered_csv_rows
 from surelabel.data.label_names import has_control_character
 from surelabel.data.labels.resolution.image_resolution import unresolved_image_path
@@ -212,9 +213,9 @@ def _find_invalid_csv_line(
             continue
         if len(row) != n_columns:
             return DataError(
-                f"{path}, line {line}: expected {n_columns} columns as in the header; got "
-                f"{len(row)}: {quote_of_file(delimiter.join(row))}. Correct that line; put a cell "
-                f"that contains {delimiter!r} into double quotes."
+                f"{path}, line {line}: expected {format_count(n_columns, 'column')} as in the "
+                f"header; got {len(row)}: {quote_of_file(delimiter.join(row))}. Correct that "
+                f"line; put a cell that contains {delimiter!r} into double quotes."
             )
         if not row[image]:
             return DataError(

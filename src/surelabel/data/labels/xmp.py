@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from surelabel.counts import format_count
 from surelabel.data.image_sources import find_images
 from surelabel.data.label_names import has_control_character
 from surelabel.data.labels.resolution.image_resolution import (
@@ -87,7 +88,7 @@ def read(
         targets,
         images_root=folder,
         names=names,
-        reading=f"keywords in XMP sidecars of {n_labelled} of {len(images)} images",
+        reading=f"keywords in XMP sidecars of {n_labelled} of {format_count(len(images), 'image')}",
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from surelabel.arrays import ColumnIndices
+from surelabel.counts import format_count
 from surelabel.data.captions.resolution.caption_entries import check_captioned_images_exist
 from surelabel.data.label_names import parse_label_names
 from surelabel.data.text_labels.noun_plurals import plural_phrases
@@ -202,8 +203,9 @@ def _mention_indices(
     if not counts.any():
         first = ", ".join(map(repr, labels[:3])) + (", …" if len(labels) > 3 else "")
         raise InputError(
-            f"At least one caption must mention a label; none of {len(captions)} captions mentions "
-            f"one of {first}. Give other captions, or aliases of the labels, such as sofa|couch."
+            "At least one caption must mention a label; none of "
+            f"{format_count(len(captions), 'caption')} mentions one of {first}. Give other "
+            "captions, or aliases of the labels, such as sofa|couch."
         )
     caption_indices = np.repeat(np.arange(len(columns)), counts)
     return caption_indices, np.fromiter(chain.from_iterable(columns), np.intp, counts.sum())

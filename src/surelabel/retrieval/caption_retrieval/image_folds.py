@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelabel.arrays import ColumnIndices
+from surelabel.counts import format_count
 from surelabel.errors import InputError
 from surelabel.retrieval.caption_retrieval.query_metrics import query_recall_at_k
 from surelabel.retrieval.caption_retrieval.relevant_items import (
@@ -58,8 +59,8 @@ def consecutive_image_folds(
     """
     if images_per_fold < 1 or not n_images or n_images % images_per_fold:
         raise InputError(
-            f"The number of images must be a multiple of the images per fold, "
-            f"{images_per_fold}; got {n_images} images. Choose another number of images per fold."
+            f"The number of images must be a multiple of the images per fold, {images_per_fold:,}; "
+            f"got {format_count(n_images, 'image')}. Choose another number of images per fold."
         )
     return np.split(np.arange(n_images), n_images // images_per_fold)
 

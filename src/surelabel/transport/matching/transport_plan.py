@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from surelabel.counts import format_count
 from surelabel.errors import ConfigError, NotConverged
 from surelabel.shapes import check_shapes
 
@@ -139,10 +140,11 @@ class TransportPlan:
         n_unconverged = int((~self.converged).sum())
         if n_unconverged:
             raise NotConverged(
-                f"The transport plans of {n_unconverged} of {len(self.converged)} images did not "
-                f"converge in {int(self.steps.max())} steps; the error of the region marginal is "
-                f"up to {float(self.error.max()):.1e}. Raise max_steps, tolerance or "
-                "regularization, or use plan.accept_unconverged()."
+                f"The transport plans of {n_unconverged} of "
+                f"{format_count(len(self.converged), 'image')} did not converge in "
+                f"{int(self.steps.max())} steps; the error of the region marginal is up to "
+                f"{float(self.error.max()):.1e}. Raise max_steps, tolerance or regularization, or "
+                "use plan.accept_unconverged()."
             )
 
 

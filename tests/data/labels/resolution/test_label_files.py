@@ -96,3 +96,12 @@ def test_a_named_pipe_is_refused_without_waiting(tmp_path, name):
     os.mkfifo(tmp_path / name)
     with pytest.raises(DataError, match=rf"{name} cannot be read: .* got a named pipe\."):
         read_labels(tmp_path / name)
+
+
+def test_urls_are_not_downloaded(tmp_path):
+    for url in ("http://x.org/labels.csv", "s3://bucket/labels"):
+        with pytest.raises(DataError, match=f"{url}: URLs are not downloaded. Download the file"):
+            read_labels(url)
+    (tmp_path / "a.csv").write_text("path,dog\nhttps://x.org/a.jpg,1\n")
+    with pytest.raises(DataError, match=r"1 do not: .*URLs are not downloaded: download"):
+        read_labels(tmp_path / "a.csv")

@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 import pyarrow as pa
 from PIL import Image, UnidentifiedImageError
 
+from surelabel.counts import format_count
 from surelabel.data.images import IMAGE_SUFFIXES
 from surelabel.data.labels.resolution.label_lists import is_list_type
 from surelabel.data.labels.resolution.label_tables import LabelTable
@@ -172,7 +173,7 @@ def _image_paths(name: str, column: pa.ChunkedArray, images_root: str | Path | N
     if missing := [row for row, path in enumerate(paths) if not path]:
         raise DataError(
             f"{name}, row {missing[0]}: expected a path; got an empty cell. Remove the "
-            f"{len(missing)} rows without a path."
+            f"{format_count(len(missing), 'row')} without a path."
         )
     return paths
 

@@ -13,7 +13,7 @@ from surelabel.data.image_sources import is_missing_image
 from surelabel.data.label_names import has_control_character
 from surelabel.data.labels.resolution.image_suffixes import complete_image_suffixes
 from surelabel.errors import DataError
-from surelabel.file_readers import quote_of_file
+from surelabel.file_readers import contains_url, quote_of_file
 from surelabel.label_aliases import LiteralLabel
 from surelabel.records import LabelledImages
 
@@ -153,6 +153,11 @@ def _check_resolved_images_exist(
             cause = (
                 "The image names are integers, which may have lost leading zeros (00000 as 0): "
                 "read the table with the names as text, in pandas with dtype=str. "
+            )
+        if any(map(contains_url, missing)):
+            cause = (
+                "URLs are not downloaded: download the images, and write their file names into the "
+                "file. "
             )
         raise DataError(
             f"All {n_images} images of {source} must exist; {len(missing)} do not: "

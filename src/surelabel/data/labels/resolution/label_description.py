@@ -1,5 +1,6 @@
 """Description of annotated images in two lines: columns and labels, and counts of targets."""
 
+from surelabel.counts import format_count
 from surelabel.label_aliases import list_labels
 from surelabel.records import LabelledImages
 
@@ -25,7 +26,7 @@ def describe_labels(labelled: LabelledImages) -> tuple[str, str]:
     """
     names = list_labels(labelled.names[:MAX_LABELS])
     names += ", …" if len(labelled.names) > MAX_LABELS else ""
-    labels = f"{len(labelled.names)} label{'' if len(labelled.names) == 1 else 's'}: {names}."
+    labels = f"{format_count(len(labelled.names), 'label')}: {names}."
     n_positive = int((labelled.targets == 1).sum())
     n_negative = int(((labelled.targets == 0) & labelled.known).sum())
     n_known = int(labelled.known.sum())
@@ -40,5 +41,5 @@ def describe_labels(labelled: LabelledImages) -> tuple[str, str]:
     targets = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
     return (
         f"{labelled.reading}; {labels}" if labelled.reading else labels,
-        f"{len(labelled):,} image{'' if len(labelled) == 1 else 's'}; targets: {targets}.",
+        f"{format_count(len(labelled), 'image')}; targets: {targets}.",
     )

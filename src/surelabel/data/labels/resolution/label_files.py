@@ -21,7 +21,7 @@ from surelabel.data.labels.resolution.table_options import (
 )
 from surelabel.data.text_lists import read_first_line
 from surelabel.errors import DataError, InputError
-from surelabel.file_readers import parse_json
+from surelabel.file_readers import contains_url, parse_json
 from surelabel.records import LabelledImages
 
 
@@ -120,6 +120,11 @@ def read_labels(
         return labels_of_table(table, options, images_root=images_root, names=names)
     if not isinstance(source, str | Path):
         raise _label_source_error(source)
+    if contains_url(str(source)):
+        raise DataError(
+            f"{source}: URLs are not downloaded. Download the file and its images, and give the "
+            "path of the file."
+        )
     path = Path(source)
     kind = _detect_label_file_format(path, options)
     if kind == "csv":

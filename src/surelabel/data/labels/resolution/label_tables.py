@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from surelabel.arrays import Array
+from surelabel.counts import format_count
 from surelabel.data.labels.resolution.image_resolution import (
     resolve_label_columns,
     resolve_labelled_images,
@@ -203,9 +204,13 @@ def _describe_target_columns(options: TableOptions) -> str:
 
 
 def _describe_row_numbers(names: Sequence[str]) -> str:
-    if names[0]:
-        return f"row numbers in {', '.join(map(repr, names))} skipped"
-    return "a first column without a name (row numbers) is skipped"
+    columns = []
+    for name in names:
+        if not name:
+            columns.append("the first column, which has no name")
+        else:
+            columns.append("the index" if name.startswith("__") else f"column {name!r}")
+    return f"skipped as row numbers: {', '.join(columns)}"
 
 
 def _describe_table(columns: TableColumns, reading: str, n_merged: int) -> str:
@@ -216,5 +221,5 @@ def _describe_table(columns: TableColumns, reading: str, n_merged: int) -> str:
     if columns.row_numbers:
         parts.append(_describe_row_numbers(columns.row_numbers))
     if n_merged:
-        parts.append(f"{n_merged} repeated row{'' if n_merged == 1 else 's'} merged")
+        parts.append(f"{format_count(n_merged, 'repeated row')} merged")
     return "; ".join(parts)

@@ -1,0 +1,41 @@
+"""Check of the paths of datasets on the command line, before a command starts."""
+
+import os
+from collections.abc import Sequence
+from typing import TypeVar
+
+import click
+
+from surelabel.errors import DataError
+
+Sources = TypeVar("Sources", Sequence[str], str | None)
+
+
+def validate_terminal_input_paths(
+    _: click.Context, __: click.Parameter, sources: Sources
+) -> Sources:
+    """Check that sources exist, at the start of a command and before torch is imported.
+
+    A source with a colon, such as ``scenes-80:test`` or ``xmp:FOLDER``, and standard input are
+    checked later.
+
+    Returns:
+        The argument.
+
+    Raises:
+        DataError: If a source does not exist, or is a collection without a split.
+    """
+    for source in [sources] if isinstance(sources, str) else sources or ():
+        if source.strip() not in ("", "-") and ":" not in source and not os.path.lexists(source):
+            _raise_missing_input_path(source)
+    return sources
+
+
+def _raise_missing_input_path(source: str) -> None:
+    """Raise the error of a source that does not exist."""
+    from surelabel.data import COLLECTIONS
+
+    if source in COLLECTIONS:
+        splits = ", ".join(f"{source}:{split}" for split in COLLECTIONS[source])
+        raise DataError(f"A collection needs a split; got {source}. Give one of {splits}.")
+    raise DataError(f"{source}: no such file or folder. Check the path.")

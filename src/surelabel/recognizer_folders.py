@@ -1,0 +1,48 @@
+"""Checks of folders of saved recognizers, which import neither torch nor an encoder."""
+
+from pathlib import Path
+
+from surelabel.errors import DataError
+
+ENCODER_FILES = ("open_clip_config.json", "surelabel_encoder.json")  # one of them is in a folder
+
+
+def check_saved_recognizer_folder(folder: str | Path, *, checkpoint: Path | None = None) -> None:
+    """Check that a folder is new, empty or a saved recognizer; do not change the folder.
+
+    Args:
+        folder: Folder for the recognizer.
+        checkpoint: Checkpoint of the fit of the recognizer, which may be in the folder.
+
+    Raises:
+        DataError: If the folder contains other files, or is a file.
+    """
+    folder = Path(folder)
+    is_replaceable = folder.is_dir() and (
+        (folder / "about.json").exists()
+        or all(
+            checkpoint and str(file.resolve()).startswith(str(checkpoint.resolve()))
+            for file in folder.iterdir()
+        )
+    )
+    if folder.exists() and not is_replaceable:
+        raise DataError(
+            f"The output folder must be new, empty or a saved recognizer; {folder} contains "
+            "other files. Give another folder, or delete the existing folder first."
+        )
+
+
+def check_folder_is_no_encoder(folder: str | Path) -> None:
+    """Check that a folder does not contain an encoder in place of a saved recognizer.
+
+    Args:
+        folder: Folder that is given as the path of a saved recognizer.
+
+    Raises:
+        DataError: If the folder is a checkpoint of open_clip or a saved encoder.
+    """
+    if any((Path(folder) / name).is_file() for name in ENCODER_FILES):
+        raise DataError(
+            f"{folder} contains an encoder, not a saved recognizer. Give local-dir:{folder} to use "
+            "the encoder."
+        )
