@@ -46,7 +46,9 @@ def test_a_hostile_header_is_refused_before_memory_is_used(tmp_path, text, reaso
         map_array(tmp_path / "a.npy", remedy="Copy it.")
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
         archive.writestr("x.npy", npy(text, VALUES.tobytes()))
-    with pytest.raises(DataError, match=rf"a\.npz must be a table; got: {reason}.* Copy it\.$"):
+    with pytest.raises(
+        DataError, match=rf"a\.npz must be a table; got: in x: {reason}.* Copy it\.$"
+    ):
         read_arrays(tmp_path / "a.npz", ["x"], kind="a table", remedy="Copy it.")
 
 

@@ -329,12 +329,6 @@ class Climbing(Asking):
             partial(Asking, "attention"),
             "patch features with attention",
         ),
-        (
-            "timm:test_mambaout",
-            {"pretrained": False},
-            partial(Asking, "trunk"),
-            "requires trunk tokens",
-        ),
         ("features:8", {}, partial(Asking, "trunk"), "trunk tokens; features:8 does not"),
         (
             "features:8",

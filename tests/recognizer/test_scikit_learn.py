@@ -75,7 +75,7 @@ def test_fit_with_separate_targets_is_fit_on_labelled_features(vectors):
 
 def test_calibration_takes_separate_targets(vectors):
     recognizer = Recognizer(RUN, NAMES).fit(*vectors).calibrate(*vectors)
-    assert "120 labelled images" in recognizer.calibrated_on
+    assert "120 labelled rows" in recognizer.calibrated_on
 
 
 def test_predicted_probabilities_have_a_column_for_each_class(vectors):

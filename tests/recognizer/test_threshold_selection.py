@@ -81,7 +81,7 @@ def test_a_cost_of_scores_without_probabilities_is_refused():
         ),
         (
             lambda: fitted().calibrate(rows(15, seed=1)),
-            r"is calibrated \(\w+ on 15 labelled images\), but on fewer than 20 images",
+            r"is calibrated \(\w+ on 15 labelled rows\), but on fewer than 20 images",
         ),
         (
             lambda: Recognizer.zero_shot("tiny-vit", NAMES),

@@ -35,8 +35,8 @@ class MLDecoder(Method):
         names: Labels. Each label needs annotated images. Synonyms of one label are separated by
             ``|``, as in ``sofa|couch``.
         templates: Prompt templates; see ``TextScorer``.
-        rows, columns, grids: Numbers of tile rows and columns of the finest grid, and largest
-            number of grids; see ``tiles``.
+        rows, columns: Number of tile rows and tile columns of the finest grid, >= 1.
+        grids: Largest number of grids, >= 1; see ``tiles``.
         dropout: Probability of dropout of the query and of the feed-forward network, in [0, 1).
 
     Raises:

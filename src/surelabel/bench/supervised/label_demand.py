@@ -41,8 +41,9 @@ def labels_needed(
 
     Example:
         >>> flat = [ConfidenceInterval(value, value, value) for value in (0.4, 0.6, 0.8)]
-        >>> [demand.count for demand in labels_needed([10, 100, 1000], flat, [0.3, 0.6, 0.9])]
-        [10, 100.0, inf]
+        >>> demands = labels_needed([10, 100, 1000], flat, [0.3, 0.5, 0.9])
+        >>> [round(demand.count, 1) for demand in demands]
+        [10, 31.6, inf]
     """
     means, lows, highs = np.array([[i.value, i.low, i.high] for i in intervals]).T
     return tuple(
