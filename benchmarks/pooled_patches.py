@@ -9,6 +9,7 @@ patches on 300 scenes, where the last block is computed with or without its resi
 """
 
 import argparse
+from typing import Any
 
 import numpy as np
 import torch
@@ -77,15 +78,14 @@ class PooledTower(nn.Module):
 
 
 @torch.no_grad()
-def lower_block_tokens(visual: nn.Module, pixels: Tensor) -> tuple[Tensor, Tensor]:
+def lower_block_tokens(visual: Any, pixels: Tensor) -> tuple[Tensor, Tensor]:
     """Return the patch tokens before the last block, and the unit vectors of tiny-vit."""
-    tower: object = visual
-    tokens = tower._embeds((pixels - 0.5) / 0.25)  # type: ignore[attr-defined]
-    blocks = tower.transformer.resblocks  # type: ignore[attr-defined]
+    tokens = visual._embeds((pixels - 0.5) / 0.25)
+    blocks = visual.transformer.resblocks
     for block in blocks[:LOWER_BLOCKS]:
         tokens = block(tokens)
     outputs = blocks[LOWER_BLOCKS](tokens)
-    vectors = tower._pool(outputs)[0] @ tower.proj  # type: ignore[attr-defined]
+    vectors = visual._pool(outputs)[0] @ visual.proj
     return tokens[:, 1:], F.normalize(vectors, dim=-1)
 
 
@@ -118,8 +118,8 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=10_000, help="number of training images")
     parser.add_argument("--epochs", type=int, default=10, help="number of epochs")
     options = parser.parse_args()
-    encoder = load_encoder("tiny-vit")
-    visual = encoder.model.visual  # type: ignore[attr-defined]
+    encoder: Any = load_encoder("tiny-vit")
+    visual = encoder.model.visual
     words, parts = all_scene_words(), []
     sampler, sprites = SceneSampler(words, seed=TRAIN_SEED), draw_sprites(words)
     for start in range(0, options.images, 100):

@@ -22,9 +22,12 @@ def prediction_ranking_values(predictions: Predictions) -> Array:
     scores = predictions.scores.astype(np.float64)
     if predictions.logits is None or _logits_rise_with_scores(predictions.logits, scores):
         return scores
-    pairs = np.stack([predictions.logits.astype(np.float64).ravel(), scores.ravel()], axis=1)
-    _, ranks = np.unique(pairs, axis=0, return_inverse=True)
-    return ranks.reshape(scores.shape).astype(np.float64)
+    logits, flat_scores = predictions.logits.ravel(), scores.ravel()
+    order = np.lexsort((flat_scores, logits))
+    differs = (np.diff(logits[order]) != 0) | (np.diff(flat_scores[order]) != 0)
+    ranks = np.empty(len(order))
+    ranks[order] = np.cumsum(np.concatenate([[False], differs]))
+    return ranks.reshape(scores.shape)
 
 
 def _logits_rise_with_scores(logits: npt.NDArray[np.float32], scores: Array) -> bool:

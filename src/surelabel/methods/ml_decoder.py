@@ -12,7 +12,7 @@ from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.text_scoring.score_level import initial_score_level
 from surelabel.methods.text_scoring.text_scorer import TextScorer
 from surelabel.records import Features
-from surelabel.views import TileLayout, next_tile_grid, tile_grids
+from surelabel.views import TileGrids, TileLayout, image_and_view_vectors
 
 ATTENTION_SCALES = (18.0, 3.5)  # initial factors of the cosines in the attention of each head
 QUERY_WEIGHT = 0.1  # weight of the query in the sum with the attended vectors
@@ -78,8 +78,8 @@ class MLDecoder(Method):
         super().__init__()
         if not 0 <= dropout < 1:
             raise ConfigError(f"dropout must be in [0, 1); got {dropout}.")
-        self.layouts = tile_grids(rows, columns, grids)
-        self.max_views = sum(layout.rows * layout.columns for layout in self.layouts)
+        self.grids = TileGrids(rows, columns, grids)
+        self.max_views = self.grids.n_tiles
         texts, width = TextScorer(encoder, names, templates=templates).texts, encoder.width
         self.queries, self.weights = nn.Parameter(texts.clone()), nn.Parameter(texts.clone())
         self.positions = nn.Parameter(0.02 * torch.randn(1 + self.max_views, width))
@@ -100,7 +100,7 @@ class MLDecoder(Method):
 
     def next_views(self, features: Features) -> TileLayout | None:
         """Return the next grid of tiles to be encoded, in order from coarse to fine."""
-        return next_tile_grid(self.layouts, features)
+        return self.grids.next_layout(features)
 
     @torch.no_grad()
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
@@ -117,11 +117,11 @@ class MLDecoder(Method):
 
     def forward(self, features: Features) -> Tensor:
         """Return the scores ``(n, c)`` of ``pooled`` ``(n, d)`` and ``views`` ``(n, t, d)``."""
-        return self._scores(_image_and_tiles(features))
+        return self._scores(image_and_view_vectors(features))
 
     def view_scores(self, features: Features) -> Tensor:
         """Return the scores of the whole image and of each tile alone, ``(n, 1 + t, c)``."""
-        instances = _image_and_tiles(features)
+        instances = image_and_view_vectors(features)
         scores = self._scores(instances.flatten(0, 1)[:, None])
         return scores.view(*instances.shape[:2], -1)
 
@@ -159,9 +159,3 @@ def _small_linear(width: int, output_width: int) -> nn.Linear:
     linear.weight.mul_(0.1)
     nn.init.zeros_(linear.bias)
     return linear
-
-
-def _image_and_tiles(features: Features) -> Tensor:
-    """Return the vectors of the whole image and its tiles as instances, ``(n, 1 + t, d)``."""
-    whole = features.pooled[:, None]
-    return whole if features.views is None else torch.cat([whole, features.views], dim=1)

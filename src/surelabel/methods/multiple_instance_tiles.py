@@ -11,7 +11,7 @@ from surelabel.links import Link
 from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.multiple_instance.instance_scorer import InstanceScorer
 from surelabel.records import Features
-from surelabel.views import TileLayout, next_tile_grid, tile_grids
+from surelabel.views import TileGrids, TileLayout, image_and_view_vectors
 
 
 class MultipleInstanceTiles(Method):
@@ -84,8 +84,8 @@ class MultipleInstanceTiles(Method):
         prior_strength: float = 60.0,
     ):
         super().__init__()
-        self.layouts = tile_grids(rows, columns, grids)
-        self.max_views = sum(layout.rows * layout.columns for layout in self.layouts)
+        self.grids = TileGrids(rows, columns, grids)
+        self.max_views = self.grids.n_tiles
         self.scorer = InstanceScorer(
             encoder,
             names,
@@ -113,20 +113,20 @@ class MultipleInstanceTiles(Method):
 
     def next_views(self, features: Features) -> TileLayout | None:
         """Return the next grid of tiles to be encoded, in order from coarse to fine."""
-        return next_tile_grid(self.layouts, features)
+        return self.grids.next_layout(features)
 
     def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
         """Initialize the shared slope and bias; see ``InstanceScorer``."""
-        self.scorer.initialize(_image_and_tiles(features), targets, known, link)
+        self.scorer.initialize(image_and_view_vectors(features), targets, known, link)
 
     def forward(self, features: Features) -> Tensor:
         """Return the scores ``(n, c)`` of ``pooled`` ``(n, d)`` and ``views`` ``(n, t, d)``."""
-        scores: Tensor = self.scorer(_image_and_tiles(features))
+        scores: Tensor = self.scorer(image_and_view_vectors(features))
         return scores
 
     def view_scores(self, features: Features) -> Tensor:
         """Return the scores of the whole image, then of each tile, ``(n, 1 + t, c)``."""
-        return self.scorer.instance_scores(_image_and_tiles(features))
+        return self.scorer.instance_scores(image_and_view_vectors(features))
 
     def training_losses(self, targets: Tensor, known: Tensor) -> Tensor:
         """Return the prior of the learned weights, a scalar."""
@@ -139,19 +139,14 @@ class MultipleInstanceTiles(Method):
         3 by 3 and 2 by 2 tiles.
         """
         scores = self.view_scores(features)[:, 1:].transpose(1, 2)
-        down = lcm(*(layout.rows for layout in self.layouts))
-        across = lcm(*(layout.columns for layout in self.layouts))
-        maps, first = [], 0
-        for layout in self.layouts:
-            n_tiles = layout.rows * layout.columns
-            grid = scores[..., first : first + n_tiles].unflatten(2, (layout.rows, layout.columns))
-            rows = grid.repeat_interleave(down // layout.rows, dim=2)
-            maps.append(rows.repeat_interleave(across // layout.columns, dim=3))
-            first += n_tiles
+        sizes = [(layout.rows, layout.columns) for layout in self.grids.layouts]
+        down, across = (lcm(*sides) for sides in zip(*sizes, strict=True))
+        maps = [
+            tiles.unflatten(2, (rows, columns))
+            .repeat_interleave(down // rows, dim=2)
+            .repeat_interleave(across // columns, dim=3)
+            for (rows, columns), tiles in zip(
+                sizes, scores.split([rows * columns for rows, columns in sizes], dim=2), strict=True
+            )
+        ]
         return torch.stack(maps).mean(dim=0)
-
-
-def _image_and_tiles(features: Features) -> Tensor:
-    """Return the vectors of the whole image and its tiles as instances, ``(n, 1 + t, d)``."""
-    whole = features.pooled[:, None]
-    return whole if features.views is None else torch.cat([whole, features.views], dim=1)

@@ -9,7 +9,7 @@ from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.text_scoring.text_scorer import TextScorer
 from surelabel.methods.text_scoring.view_fusion import ViewFusion
 from surelabel.records import Features
-from surelabel.views import TileLayout, next_tile_grid, tile_grids
+from surelabel.views import TileGrids, TileLayout
 
 
 class Tiles(Method):
@@ -75,8 +75,8 @@ class Tiles(Method):
         fusion_parameter: float | None = None,
     ):
         super().__init__()
-        self.layouts = tile_grids(rows, columns, grids)
-        self.max_views = sum(layout.rows * layout.columns for layout in self.layouts)
+        self.grids = TileGrids(rows, columns, grids)
+        self.max_views = self.grids.n_tiles
         text_scorer = TextScorer(
             encoder, names, templates=templates, domain=domain, background=background, scale=scale
         )
@@ -89,7 +89,7 @@ class Tiles(Method):
 
     def next_views(self, features: Features) -> TileLayout | None:
         """Return the next grid of tiles to be encoded, in order from coarse to fine."""
-        return next_tile_grid(self.layouts, features)
+        return self.grids.next_layout(features)
 
     def forward(self, features: Features) -> Tensor:
         """Return fused scores ``(n, c)`` of ``pooled`` ``(n, d)`` and ``views`` ``(n, t, d)``."""

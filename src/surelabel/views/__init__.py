@@ -36,8 +36,9 @@ from surelabel.views.sewing import (
     sewing_overlay_size,
 )
 from surelabel.views.tile_grid import tile_grid_boxes
-from surelabel.views.tile_layouts import next_tile_grid, tile_grids
+from surelabel.views.tile_grids import TileGrids
 from surelabel.views.view_layouts import CropLayout, RegionLayout, TileLayout, ViewLayout
+from surelabel.views.view_vectors import image_and_view_vectors
 
 __all__ = [
     "FUSIONS",
@@ -45,12 +46,14 @@ __all__ = [
     "Box",
     "CropLayout",
     "RegionLayout",
+    "TileGrids",
     "TileLayout",
     "ViewLayout",
     "attention_pool_subgrids",
     "blend_labels_of_sewing",
     "center_relative_scores",
     "crop_and_resize_box",
+    "image_and_view_vectors",
     "last_feature_map_for_subgrids",
     "max_fusion_with_dead_band",
     "max_fusion_with_margin",
@@ -58,7 +61,6 @@ __all__ = [
     "mean_fusion_of_centred",
     "mean_fusion_of_standardized",
     "mean_pool_subgrids",
-    "next_tile_grid",
     "paste_sewing_overlays",
     "random_crop_boxes",
     "relative_log_odds_of_softmax",
@@ -68,5 +70,4 @@ __all__ = [
     "sewing_overlay_size",
     "standardize_relative_scores",
     "tile_grid_boxes",
-    "tile_grids",
 ]

@@ -15,8 +15,9 @@ SUPERVISED_METHODS = (
     "linear",
     "clip_adapter",
     "multiple_instance_tiles",
+    "ml_decoder",
 )
-STUDIED_METHODS = tuple(name for name in SUPERVISED_METHODS if "multiple_instance" in name)
+STUDIED_METHODS = ("multiple_instance_tiles", "ml_decoder")
 TRAINED_REFERENCES = ("linear", "clip_adapter")
 LABEL_FREE_METHODS = tuple(  # only calibrated on the labelled images
     name for name in SUPERVISED_METHODS if METHODS[name].learns_from != "labels"
@@ -86,8 +87,9 @@ class SupervisedPlan:
 
 
 FULL = SupervisedPlan()
-QUICK = SupervisedPlan(  # without dense_regions, which has the most expensive encoder passes
-    methods=tuple(name for name in SUPERVISED_METHODS if name != "dense_regions"),
+EXPENSIVE_METHODS = ("dense_regions", "ml_decoder")  # by their encoder passes, and by their fits
+QUICK = SupervisedPlan(
+    methods=tuple(name for name in SUPERVISED_METHODS if name not in EXPENSIVE_METHODS),
     image_counts=(25, 100, 500, 1500),
     seeds=2,
     resamples=100,

@@ -13,7 +13,7 @@ from surelabel.methods.dense_regions.windows import select_windows
 from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.text_scoring.text_scorer import TextScorer
 from surelabel.records import Features
-from surelabel.views import RegionLayout, ViewLayout
+from surelabel.views import RegionLayout, ViewLayout, image_and_view_vectors
 
 IMAGES_PER_BATCH = 64  # images whose heat maps are in memory together
 MIN_WINDOW_SIZE = 0.01  # window positions are rounded to a hundredth of it
@@ -158,9 +158,7 @@ class DenseRegions(Method):
             for batch in _dense_regions_feature_batches(features)
         ]
         patches = torch.cat(strongest)[:, None]
-        whole = features.pooled[:, None]
-        vectors = whole if features.views is None else torch.cat([whole, features.views], dim=1)
-        views: Tensor = self.text_scorer(vectors)
+        views: Tensor = self.text_scorer(image_and_view_vectors(features))
         return self.patch_weight * patches + (1 - self.patch_weight) * views
 
 

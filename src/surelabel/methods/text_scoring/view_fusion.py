@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from surelabel.methods.text_scoring.text_scorer import TextScorer
 from surelabel.records import Features
 from surelabel.tables import configure_table_entry, table_entry_settings
-from surelabel.views import FUSIONS, LABEL_COMPARING_FUSIONS
+from surelabel.views import FUSIONS, LABEL_COMPARING_FUSIONS, image_and_view_vectors
 
 
 class ViewFusion(nn.Module):
@@ -57,9 +57,7 @@ class ViewFusion(nn.Module):
 
     def view_scores(self, features: Features) -> Tensor:
         """Return the scores of the whole image, then of each view, ``(n, 1 + t, c)``."""
-        whole = features.pooled[:, None]
-        vectors = whole if features.views is None else torch.cat([whole, features.views], dim=1)
-        scores: Tensor = self.text_scorer(vectors)
+        scores: Tensor = self.text_scorer(image_and_view_vectors(features))
         return scores
 
 
