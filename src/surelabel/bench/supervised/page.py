@@ -79,7 +79,10 @@ def supervised_setup(results: SupervisedResults) -> Iterator[str]:
         )
     yield f"The {plan.seeds} seeds determine the sampled images and the initialization."
     if plan.image_counts[-1] >= plan.few_seeds_from:
-        yield f"From {plan.few_seeds_from:,} images on, there are {plan.few_seeds} seeds."
+        yield (
+            f"From {plan.few_seeds_from:,} images on, `ml_decoder` has {plan.few_seeds} seeds, "
+            "because its fits are slow."
+        )
     if n_train in plan.image_counts:
         yield f"All samples of {n_train:,} images are the same, so that seeds change only the fit."
     if any(plan.image_counts_of_method(name) != plan.image_counts for name in plan.methods):

@@ -34,8 +34,9 @@ class SupervisedPlan:
         image_counts: Numbers of labelled images, in ascending order.
         seeds: Number of fits for each number of labelled images. A seed determines which images are
             sampled and how the method is initialized.
-        few_seeds: Number of fits for at least ``few_seeds_from`` labelled images.
-        few_seeds_from: Number of labelled images from which there are ``few_seeds`` fits.
+        few_seeds: Number of fits of ``ml_decoder`` on at least ``few_seeds_from`` labelled images,
+            each of which takes a quarter of an hour of one core.
+        few_seeds_from: Number of labelled images from which it has ``few_seeds`` fits.
         unlabelled: Number of training images without labels on which ``region_statistics`` is
             fitted.
         folds: Number of folds of the calibration on the images of the fit.
@@ -54,9 +55,10 @@ class SupervisedPlan:
     max_patch_images: int = 1500
     resamples: int = 300
 
-    def n_seeds(self, n_images: int) -> int:
-        """Return the number of fits on a number of labelled images."""
-        return self.few_seeds if n_images >= self.few_seeds_from else self.seeds
+    def n_seeds(self, method: str, n_images: int) -> int:
+        """Return the number of fits of a method on a number of labelled images."""
+        is_slow = method == "ml_decoder" and n_images >= self.few_seeds_from
+        return self.few_seeds if is_slow else self.seeds
 
     def image_counts_of_method(self, method: str) -> tuple[int, ...]:
         """Return the numbers of labelled images on which a method is fitted or calibrated."""
@@ -80,7 +82,7 @@ class SupervisedPlan:
     def n_fits(self) -> int:
         """Number of all fits of one encoder."""
         return sum(
-            self.n_seeds(count)
+            self.n_seeds(method, count)
             for method in self.methods
             for count in self.image_counts_of_method(method)
         )

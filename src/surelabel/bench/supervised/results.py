@@ -143,7 +143,7 @@ def _measure_supervised_row(
     task: SupervisedTask, method: str, n_images: int, count_step: Callable[[], None]
 ) -> _MeasuredRow:
     values, resampled = [], []
-    for seed in task.seeds(task.plan.n_seeds(n_images)):
+    for seed in task.seeds(task.plan.n_seeds(method, n_images)):
         predictions = _predict_sample(task, method, n_images, seed)
         metrics = supervised_metrics(
             task.cache, task.dataset, predictions, resamples=task.plan.resamples
@@ -170,7 +170,7 @@ def _predict_sample(
     samples = [
         plan.sampled_rows(len(images.train), count, other_seed)
         for count in plan.image_counts_of_method(method)
-        for other_seed in task.seeds(plan.n_seeds(count))
+        for other_seed in task.seeds(plan.n_seeds(method, count))
     ]
     all_rows = np.unique(np.concatenate(samples))
     scores = score_without_labels(cache, images, method, all_rows, unlabelled=plan.unlabelled)
