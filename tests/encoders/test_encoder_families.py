@@ -92,7 +92,9 @@ def test_image_and_text_vectors_are_those_of_open_clip(encoder, pixels):
     model, tokenizer = encoder.model, encoder.tokenizer
     images = F.normalize(model.encode_image(pixels), dim=-1)
     torch.testing.assert_close(encoder.encode_images(pixels).pooled, images)
-    for method in filter(encoder.supports, ("patches", "self_aware", "attentive", "trunk")):
+    for method in filter(
+        encoder.supports, ("patches", "self_aware", "attentive", "multi_layer", "trunk")
+    ):
         pooled = getattr(encoder, ENCODER_METHODS[method])(pixels).pooled
         torch.testing.assert_close(pooled, images, atol=1e-5, rtol=0)
     texts = F.normalize(model.encode_text(tokenizer(SENTENCES)), dim=-1)
@@ -151,14 +153,18 @@ def test_a_saved_family_is_loaded_with_the_same_vectors(encoder, original, pixel
 
 
 def test_dense_features_of_a_saved_family_are_the_same(encoder, original, pixels):
-    for kind in ("patches", "self_aware", "attentive"):
+    for kind in ("patches", "self_aware", "attentive", "multi_layer"):
         seen, expected = (
             getattr(e, ENCODER_METHODS[kind])(pixels[:1]) for e in (encoder, original)
         )
         assert torch.equal(seen.patches, expected.patches)
         assert seen.grid[0] * seen.grid[1] == seen.patches.shape[1]
         torch.testing.assert_close(seen.patches.norm(dim=-1), torch.ones(1, seen.patches.shape[1]))
-    torch.testing.assert_close(seen.attention.sum(dim=-1), torch.ones(1, seen.patches.shape[1]))
+        for name in ("attention", "multi_layer"):
+            values, same = getattr(seen, name), getattr(expected, name)
+            assert (values is None and same is None) or torch.equal(values, same)
+            if name == "attention" and values is not None:
+                torch.testing.assert_close(values.sum(dim=-1), torch.ones(values.shape[:2]))
 
 
 @pytest.mark.parametrize("kind", ["patches", "self_aware"])

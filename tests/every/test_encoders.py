@@ -28,7 +28,7 @@ RANDOM = {
 }
 TIMM = {"timm-vit": "timm:test_vit", "timm-resnet": "timm:test_resnet"}
 TRAINABLE = [*sorted(ENCODERS), *RANDOM, *TIMM]
-PARTS = ("patches", "self_aware", "attentive", "trunk")
+PARTS = ("patches", "self_aware", "attentive", "multi_layer", "trunk")
 NAMES = ["dog", "hot dog", "zygote"]
 
 
@@ -212,6 +212,20 @@ def test_a_towers_patches_look_at_each_other_and_its_trunk_has_a_token_for_each(
         torch.testing.assert_close(features.attention.sum(-1), torch.ones(n, p))
         torch.testing.assert_close(features.patches, where.encode_self_aware_patches(seen).patches)
         assert trunk.layers[-1].shape == (n, p, where.trunk_width)
+
+
+def test_cells_have_normalized_outputs_of_several_layers(towers):
+    pixels = prepared(towers)
+    features = towers.encode_multi_layer_patches(pixels)
+    n_layers, width = towers.multi_layer_shape
+    n_cells = features.grid[0] * features.grid[1]
+    assert features.multi_layer.shape == (len(pixels), n_cells, n_layers, width)
+    assert features.patches.shape == (len(pixels), n_cells, towers.width)
+    torch.testing.assert_close(features.patches.norm(dim=-1), torch.ones(len(pixels), n_cells))
+    assert max(features.grid) <= 8
+    norms, means = features.multi_layer.norm(dim=-1), features.multi_layer.mean(dim=-1)
+    assert 0 < norms.min() <= norms.max() < 1.001  # below 1 if the outputs are nearly constant
+    torch.testing.assert_close(means, torch.zeros_like(means), atol=1e-6, rtol=0)
 
 
 def test_supported_kinds_are_computed_and_all_others_are_a_config_error(encoder, pixels):

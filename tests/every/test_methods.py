@@ -47,7 +47,7 @@ from surelabel.transport import TRANSPORTS
 
 NAMES = ["lion", "guitar", "pizza", "bus"]
 GRID = (3, 4)
-DENSE = {"patches", "self_aware", "attention"}
+DENSE = {"patches", "self_aware", "attention", "multi_layer"}
 
 
 def those(condition):
@@ -111,6 +111,7 @@ class Images:
     def __init__(self, encoder):
         self.width, self.trunk_width = encoder.width, encoder.trunk_width
         self.tower_width = encoder.last_blocks(1).width
+        self.multi_layer_shape = encoder.multi_layer_shape
 
     def __call__(self, it, rows):
         """Features of the images with these numbers: what the method needs, and no more."""
@@ -121,6 +122,9 @@ class Images:
             grid=GRID if needs & (DENSE | {"trunk", "ladder"}) else None,
             attention=self._all(rows, "looks", p, p).softmax(-1) if "attention" in needs else None,
             layers=self._layers(it, rows, p),
+            multi_layer=self._all(rows, "outputs", p, *self.multi_layer_shape)
+            if "multi_layer" in needs
+            else None,
             self_aware_sum=self._all(rows, "beside", p, self.tower_width)
             if "ladder" in needs
             else None,

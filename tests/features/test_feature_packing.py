@@ -22,19 +22,22 @@ def features(part, grid=(3, 3), n=4, d=5, w=7):
         "patches": Features(pooled, patches, grid),
         "self_aware": Features(pooled, patches, grid),
         "attentive": Features(pooled, patches, grid, attention=attention),
+        "multi_layer": Features(
+            pooled, patches, grid, multi_layer=torch.randn(n, p, 2, w, generator=generator)
+        ),
         "trunk": Features(pooled, grid=grid, layers=layers),
         "ladder/0/3": Features(pooled, grid=grid, layers=entering, self_aware_sum=beside),
     }[part]
 
 
-PARTS = ["images", "patches", "self_aware", "attentive", "trunk", "ladder/0/3"]
+PARTS = ["images", "patches", "self_aware", "attentive", "multi_layer", "trunk", "ladder/0/3"]
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_what_was_packed_comes_back_rounded_to_half_precision(part):
     given = features(part)
     found = unpack_features(part, pack_features(part, given), 5)
-    for name in ("pooled", "patches", "attention", "self_aware_sum"):
+    for name in ("pooled", "patches", "attention", "multi_layer", "self_aware_sum"):
         wanted, got = getattr(given, name), getattr(found, name)
         assert (wanted is None) == (got is None), name
         if wanted is not None:
@@ -45,7 +48,7 @@ def test_what_was_packed_comes_back_rounded_to_half_precision(part):
         torch.testing.assert_close(found.layers[number], tokens, atol=1e-3, rtol=1e-3)
 
 
-@pytest.mark.parametrize("part", ["attentive", "trunk", "ladder/0/3"])
+@pytest.mark.parametrize("part", ["attentive", "multi_layer", "trunk", "ladder/0/3"])
 def test_a_grid_that_is_no_square_comes_back_too(part):
     assert unpack_features(part, pack_features(part, features(part, grid=(2, 6))), 5).grid == (2, 6)
 

@@ -97,7 +97,8 @@ def test_a_method_learns_from_what_a_user_can_give():
 def test_an_unknown_need_is_refused_with_the_known_needs(monkeypatch, needs):
     expected = (
         "needs of method toy, class Toy, must be a tuple with values among views, pixels, "
-        f"patches, self_aware, attention, trunk, ladder; got {needs!r}. See docs/extending.md."
+        "patches, self_aware, attention, multi_layer, trunk, ladder; "
+        f"got {needs!r}. See docs/extending.md."
     )
     with pytest.raises(ConfigError, match=re.escape(expected)):
         configured(monkeypatch, toy(needs=needs))

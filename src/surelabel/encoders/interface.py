@@ -22,6 +22,7 @@ ENCODER_METHODS = {  # kind of features (also the key of the cache): method of t
     "patches": "encode_patches",
     "self_aware": "encode_self_aware_patches",
     "attentive": "encode_patches_with_attention",
+    "multi_layer": "encode_multi_layer_patches",
     "trunk": "encode_trunk_tokens",
 }
 
@@ -62,6 +63,8 @@ class Encoder(Protocol):
             also plain patches.
         trunk_width: Number of values ``w`` of each trunk token. Trunk tokens are the outputs of
             the image tower before pooling.
+        multi_layer_shape: Number of layers ``l`` and number of values ``w`` of each layer in
+            ``multi_layer``.
     """
 
     name: str
@@ -88,6 +91,9 @@ class Encoder(Protocol):
 
     @property
     def trunk_width(self) -> int: ...
+
+    @property
+    def multi_layer_shape(self) -> tuple[int, int]: ...
 
     def preprocess(self, image: Image.Image) -> Tensor:
         """Return the resized and normalized pixels of an upright RGB image, ``(3, h, w)``.
@@ -117,6 +123,13 @@ class Encoder(Protocol):
 
         The vectors are those of :meth:`encode_self_aware_patches`. The attention weights between
         the patches of each image have the shape ``(n, p, p)``, and the sum of each row is 1.
+        """
+
+    def encode_multi_layer_patches(self, pixels: Tensor) -> Features:
+        """Return ``pooled``, ``patches`` and the outputs of several layers, ``multi_layer``.
+
+        Patches are averaged in the cells of a grid of at most 8 by 8 cells. The vectors and layers
+        are those of :func:`multi_layer_patch_features`.
         """
 
     def encode_trunk_tokens(self, pixels: Tensor) -> Features:

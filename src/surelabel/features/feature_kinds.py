@@ -3,17 +3,11 @@
 from torch import Tensor
 
 from surelabel.encoders import Encoder
+from surelabel.encoders.interface import ENCODER_METHODS
 from surelabel.errors import ConfigError
 from surelabel.records import Features
 
 LADDER = "ladder"
-ENCODER_METHODS = {  # kind of features, which is also a key of the cache: method of the encoder
-    "images": "encode_images",
-    "patches": "encode_patches",
-    "self_aware": "encode_self_aware_patches",
-    "attentive": "encode_patches_with_attention",
-    "trunk": "encode_trunk_tokens",
-}
 
 
 def ladder_feature_kind(first: int, depth: int) -> str:

@@ -14,7 +14,11 @@ from surelabel.records import Features
 FLOAT16_MAX, FLOAT32_TINY = (
     float(v) for v in (np.finfo(np.float16).max, np.finfo(np.float32).tiny)
 )
-KINDS_WITH_GRID = ("attentive", "trunk")  # flat arrays of several tensors that start with the grid
+KINDS_WITH_GRID = (
+    "attentive",
+    "multi_layer",
+    "trunk",
+)  # flat arrays of several tensors that start with the grid
 
 
 def pack_features(kind: str, features: Features) -> Float16Array:
@@ -37,6 +41,9 @@ def pack_features(kind: str, features: Features) -> Float16Array:
     layers = (features.layers or {}).values()
     tensors = [pooled, features.patches, features.attention, *layers, features.self_aware_sum]
     flat = [t.flatten(1) for t in tensors if t is not None]
+    if features.multi_layer is not None:
+        n_layers = grid.new_tensor([features.multi_layer.shape[2]]).expand(len(pooled), 1)
+        flat += [n_layers, features.multi_layer.flatten(1)]
     return _pack_float16(torch.cat([grid.expand(len(pooled), 2), *flat], dim=1))
 
 
@@ -61,6 +68,14 @@ def unpack_features(kind: str, arrays: Float16Array, width: int) -> Features:
         return Features(pooled, grid=(down, across), layers={-1: values.unflatten(1, (p, -1))})
     if (ladder := parse_ladder_feature_kind(kind)) is not None:
         return _unpack_ladder_features(pooled, values, (down, across), depth=ladder[1])
+    if kind == "multi_layer":
+        patches, outputs = values[:, : p * width], values[:, p * width :]
+        return Features(
+            pooled,
+            patches.unflatten(1, (p, width)),
+            (down, across),
+            multi_layer=outputs[:, 1:].unflatten(1, (p, int(outputs[0, 0]), -1)),
+        )
     patches, attention = values.split([p * width, p * p], dim=1)
     return Features(
         pooled,

@@ -71,7 +71,8 @@ def encode_image_files(
         paths: Paths of the images.
         kind: Kind of features; see :class:`Features`. The kind ``images`` has only pooled vectors.
             In addition, ``patches`` and ``self_aware`` have patch vectors, and ``attentive`` has
-            self-aware patch vectors and attention weights. The kind ``trunk`` has the tokens of the
+            self-aware patch vectors and attention weights. The kind ``multi_layer`` has patch
+            vectors and the outputs of several layers. The kind ``trunk`` has the tokens of the
             last layer. The kind ``ladder/FIRST/DEPTH`` has the input tokens of the last DEPTH
             blocks and ``self_aware_sum``.
         cache: Cache of the features. If None, features are not cached.

@@ -44,6 +44,7 @@ from surelabel.methods.interface import (
 from surelabel.methods.kgcoop import KgCoOp
 from surelabel.methods.linear import Linear
 from surelabel.methods.ml_decoder import MLDecoder
+from surelabel.methods.multiple_instance_patches import MultipleInstancePatches
 from surelabel.methods.multiple_instance_tiles import MultipleInstanceTiles
 from surelabel.methods.probabilistic_embedding import ProbabilisticEmbedding
 from surelabel.methods.recover_match.recover_match import RecoverMatch
@@ -87,6 +88,7 @@ __all__ = [
     "MLDecoder",
     "MatchesRegions",
     "Method",
+    "MultipleInstancePatches",
     "MultipleInstanceTiles",
     "ProbabilisticEmbedding",
     "RecoverMatch",
@@ -131,6 +133,7 @@ METHODS: dict[str, type[Method]] = {
     "kgcoop": KgCoOp,
     "linear": Linear,
     "ml_decoder": MLDecoder,
+    "multiple_instance_patches": MultipleInstancePatches,
     "multiple_instance_tiles": MultipleInstanceTiles,
     "probabilistic_embedding": ProbabilisticEmbedding,
     "recover_match": RecoverMatch,

@@ -65,9 +65,10 @@ class Method(nn.Module, ABC):
             their tokens; other parts of ``Features`` are missing.
         needs: Parts of ``Features`` that the method reads in addition to ``pooled``. Parts are
             ``patches`` (plain patches), ``self_aware`` (patches from self-aware attention),
-            ``attention`` (between patches), ``trunk`` (``layers[-1]``), ``ladder`` (see
-            ``UsesLadder``) and ``views`` (see ``UsesViews``). A method that needs ``pixels`` also
-            trains the encoder (see ``TrainsEncoder``).
+            ``attention`` (between patches), ``multi_layer`` (patches and the outputs of several
+            layers), ``trunk`` (``layers[-1]``), ``ladder`` (see ``UsesLadder``) and ``views`` (see
+            ``UsesViews``). A method that needs ``pixels`` also trains the encoder (see
+            ``TrainsEncoder``).
         open_vocabulary: Whether the method accepts new labels without another fit.
         recipe: Default training settings.
         image_size: Height and width in pixels at which the whole image is encoded. If None, the
@@ -362,7 +363,9 @@ REQUIRED_MEMBERS = ("learns_from", "needs", "open_vocabulary", "recipe")
 MEMBERS_OF_NEED: dict[str, tuple[str, ...]] = {  # members that a method with this need must define
     "views": ("next_views", "view_scores"),
     "pixels": ("frozen_feature_head", "finetuned_encoder"),
-    **dict.fromkeys(("patches", "self_aware", "attention", "trunk", "ladder"), ("heat_maps",)),
+    **dict.fromkeys(
+        ("patches", "self_aware", "attention", "multi_layer", "trunk", "ladder"), ("heat_maps",)
+    ),
 }
 
 

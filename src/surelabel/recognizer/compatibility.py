@@ -16,6 +16,7 @@ FEATURE_DESCRIPTIONS = {
     "patches": "patch features",
     "self_aware": "self-aware patch features",
     "attentive": "patch features with attention",
+    "multi_layer": "patch features of several layers",
     "trunk": "trunk tokens",
     "ladder": "features of the last ViT blocks",
 }

@@ -28,6 +28,7 @@ from surelabel.training import select_feature_batch_rows
 # Feature kind of the encoder for each need of a method. If two kinds hold patches, the last counts.
 FEATURE_KIND_FOR_NEED = {
     "trunk": "trunk",
+    "multi_layer": "multi_layer",
     "attention": "attentive",
     "self_aware": "self_aware",
     "patches": "patches",

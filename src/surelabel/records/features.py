@@ -28,6 +28,8 @@ class Features:
             index -1 is the last layer. In features of the kind ``ladder``, the class token precedes
             the patch tokens, ``(n, 1 + p, w)``.
         pixels: Preprocessed images, ``(n, 3, height, width)``, for methods that train the encoder.
+        multi_layer: Outputs of l layers of the tower at each patch, ``(n, p, l, w)``; see
+            ``Encoder.encode_multi_layer_patches``.
         self_aware_sum: Sum of the outputs of self-aware attention over selected lower blocks,
             ``(n, p, w)``; see ``Encoder.encode_ladder_features``.
     """
@@ -40,6 +42,7 @@ class Features:
     layers: "dict[int, Tensor] | None" = None
     pixels: "Tensor | None" = None
     self_aware_sum: "Tensor | None" = None
+    multi_layer: "Tensor | None" = None
     patch_mask: "Tensor | None" = None
 
 

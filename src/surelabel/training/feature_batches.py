@@ -81,5 +81,6 @@ def select_feature_batch_rows(features: Features | SentenceFeatures, rows: Tenso
         layers=layers,
         pixels=select(features.pixels),
         self_aware_sum=select(features.self_aware_sum),
+        multi_layer=select(features.multi_layer),
         patch_mask=select(features.patch_mask),
     )

@@ -15,9 +15,10 @@ SUPERVISED_METHODS = (
     "linear",
     "clip_adapter",
     "multiple_instance_tiles",
+    "multiple_instance_patches",
     "ml_decoder",
 )
-STUDIED_METHODS = ("multiple_instance_tiles", "ml_decoder")
+STUDIED_METHODS = ("multiple_instance_tiles", "multiple_instance_patches", "ml_decoder")
 TRAINED_REFERENCES = ("linear", "clip_adapter")
 LABEL_FREE_METHODS = tuple(  # only calibrated on the labelled images
     name for name in SUPERVISED_METHODS if METHODS[name].learns_from != "labels"
@@ -35,7 +36,7 @@ class SupervisedPlan:
         seeds: Number of fits for each number of labelled images. A seed determines which images are
             sampled and how the method is initialized.
         few_seeds: Number of fits of ``ml_decoder`` on at least ``few_seeds_from`` labelled images,
-            each of which takes a quarter of an hour of one core.
+            which take up to a quarter of an hour of one core.
         few_seeds_from: Number of labelled images from which it has ``few_seeds`` fits.
         unlabelled: Number of training images without labels on which ``region_statistics`` is
             fitted.
@@ -49,7 +50,7 @@ class SupervisedPlan:
     image_counts: tuple[int, ...] = (25, 100, 500, 1500, 5000, 20_000)
     seeds: int = 5
     few_seeds: int = 2
-    few_seeds_from: int = 20_000
+    few_seeds_from: int = 5000
     unlabelled: int = 1000
     folds: int = 5
     max_patch_images: int = 1500
@@ -89,7 +90,7 @@ class SupervisedPlan:
 
 
 FULL = SupervisedPlan()
-EXPENSIVE_METHODS = ("dense_regions", "ml_decoder")  # by their encoder passes, and by their fits
+EXPENSIVE_METHODS = ("dense_regions", "multiple_instance_patches", "ml_decoder")  # to encode or fit
 QUICK = SupervisedPlan(
     methods=tuple(name for name in SUPERVISED_METHODS if name not in EXPENSIVE_METHODS),
     image_counts=(25, 100, 500, 1500),

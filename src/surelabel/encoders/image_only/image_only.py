@@ -63,6 +63,10 @@ class BaseImageOnlyEncoder:
         """Raise ConfigError, because the encoder has no patch vectors."""
         self._raise_no_patches()
 
+    def encode_multi_layer_patches(self, pixels: Tensor) -> Features:
+        """Raise ConfigError, because the encoder has no patch vectors."""
+        self._raise_no_patches()
+
     def encode_trunk_tokens(self, pixels: Tensor) -> Features:
         """Raise ConfigError, because the encoder has no trunk tokens."""
         raise image_only_encoder_trunk_error(self.name)
@@ -83,6 +87,11 @@ class BaseImageOnlyEncoder:
     def trunk_width(self) -> int:
         """Raise ConfigError, because the encoder has no trunk tokens."""
         raise image_only_encoder_trunk_error(self.name)
+
+    @property
+    def multi_layer_shape(self) -> tuple[int, int]:
+        """Raise ConfigError, because the encoder has no patch vectors."""
+        self._raise_no_patches()
 
     def supports(self, kind: str) -> bool:
         """Return False, because the encoder computes no features other than pooled vectors."""

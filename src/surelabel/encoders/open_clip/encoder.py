@@ -31,6 +31,10 @@ from surelabel.encoders.towers.context_prompts import ContextPromptTextEncoder
 from surelabel.encoders.towers.deep_text_prompts import DeepPromptTextEncoder
 from surelabel.encoders.towers.ladder_features import ladder_features
 from surelabel.encoders.towers.last_blocks import LastBlocks
+from surelabel.encoders.towers.multi_layer_patches import (
+    multi_layer_patch_features,
+    multi_layer_shape,
+)
 from surelabel.encoders.towers.patch_attention import patch_attention_features
 from surelabel.encoders.towers.patch_features import (
     has_self_aware_patches,
@@ -176,6 +180,14 @@ class OpenClipEncoder:
             ConfigError: If the image tower does not support patch vectors.
         """
         return patch_attention_features(self.model.visual, self._check_pixels(pixels))
+
+    @torch.no_grad()
+    def encode_multi_layer_patches(self, pixels: Tensor) -> Features:
+        """Return ``pooled``, ``patches`` and the outputs of several layers, ``multi_layer``.
+
+        The vectors and layers are defined in :func:`multi_layer_patch_features`.
+        """
+        return multi_layer_patch_features(self.model.visual, self._check_pixels(pixels))
 
     @torch.no_grad()
     def encode_trunk_tokens(self, pixels: Tensor) -> Features:
@@ -430,6 +442,15 @@ class OpenClipEncoder:
             ConfigError: If the image tower has neither a feature map nor a grid of patch tokens.
         """
         return trunk_token_width(self.encode_trunk_tokens(self._blank_image))
+
+    @property
+    def multi_layer_shape(self) -> tuple[int, int]:
+        """Return the numbers of layers and of their values, measured with one blank image.
+
+        Raises:
+            ConfigError: If the image tower has no patch vectors.
+        """
+        return multi_layer_shape(self.encode_multi_layer_patches(self._blank_image))
 
     def supports(self, kind: str) -> bool:
         """Return True if the encoder can compute the features ``kind``.

@@ -48,14 +48,15 @@ def transformers_patch_features(
 
 
 def resize_patch_features(features: Features, grid: tuple[int, int]) -> Features:
-    """Resize patch vectors and the attention between patches to another grid.
+    """Resize patch vectors, layer outputs, and the attention between patches to another grid.
 
-        x' = R x, normalized        A' = R A R', with rows of sum 1
+        x' = R x, normalized        A' = R A R', with rows of sum 1        y' = R y
 
     where R contains the weights of bilinear interpolation.
 
     Args:
-        features: Features with ``patches`` and ``grid``, with or without ``attention``.
+        features: Features with ``patches`` and ``grid``, with or without ``attention`` and
+            ``multi_layer``.
         grid: Numbers of rows and columns of the new grid.
     """
     assert features.patches is not None
@@ -67,8 +68,11 @@ def resize_patch_features(features: Features, grid: tuple[int, int]) -> Features
     attention = features.attention
     if attention is not None:
         attention = normalize_patch_attention_rows(weights @ attention @ weights.T)
+    outputs = features.multi_layer
+    if outputs is not None:
+        outputs = (weights @ outputs.flatten(2)).unflatten(2, outputs.shape[2:])
     patches = F.normalize(weights @ features.patches, dim=-1)
-    return Features(features.pooled, patches, grid, attention=attention)
+    return Features(features.pooled, patches, grid, attention=attention, multi_layer=outputs)
 
 
 def _naflex_patch_features(
@@ -89,9 +93,11 @@ def _naflex_patch_features(
         rows.append(members)
     order = torch.cat(rows).argsort()
     attention = [part.attention for part in parts if part.attention is not None]
+    outputs = [part.multi_layer for part in parts if part.multi_layer is not None]
     return Features(
         torch.cat([part.pooled for part in parts])[order],
         torch.cat([part.patches for part in parts if part.patches is not None])[order],
         (side, side),
         attention=torch.cat(attention)[order] if attention else None,
+        multi_layer=torch.cat(outputs)[order] if outputs else None,
     )

@@ -28,6 +28,11 @@ from surelabel.encoders.loading.licenses import (
 from surelabel.encoders.loading.weights_fingerprint import weights_fingerprint
 from surelabel.encoders.open_clip.hugging_face_texts import check_hugging_face_tokenizer_folder
 from surelabel.encoders.prompts.templates import encode_labels_with_templates
+from surelabel.encoders.towers.multi_layer_patches import (
+    average_in_cells,
+    multi_layer_shape,
+    multi_layer_vit_features,
+)
 from surelabel.encoders.towers.patch_attention import vit_patch_attention_features
 from surelabel.encoders.towers.patch_features import (
     plain_vit_patch_features,
@@ -139,8 +144,7 @@ class TransformersEncoder(BaseImageOnlyEncoder):
         self.logit_bias = None if bias is None else float(bias)
         self._image_tower = TransformersImageTower(self.model, preprocess)
         self._resized: dict[int, TransformersEncoder] = {}  # by image size
-        blank = preprocess(Image.new("RGB", (32, 32)))[None]
-        self.width = self.encode_images(blank).pooled.shape[1]
+        self.width = self.encode_images(self._blank_image).pooled.shape[1]
 
     @torch.no_grad()
     def encode_images(self, pixels: Tensor) -> Features:
@@ -172,6 +176,14 @@ class TransformersEncoder(BaseImageOnlyEncoder):
         The attention weights are defined in :func:`patch_attention_features`.
         """
         return self._patch_features(pixels, vit_patch_attention_features)
+
+    @torch.no_grad()
+    def encode_multi_layer_patches(self, pixels: Tensor) -> Features:
+        """Return ``pooled``, ``patches`` and the outputs of several layers, ``multi_layer``.
+
+        The vectors and layers are defined in :func:`multi_layer_patch_features`.
+        """
+        return average_in_cells(self._patch_features(pixels, multi_layer_vit_features))
 
     def _patch_features(self, pixels: Tensor, compute: PatchFeatures) -> Features:
         pixels = pixels.to(self.device)
@@ -209,9 +221,14 @@ class TransformersEncoder(BaseImageOnlyEncoder):
             self._resized[size] = resized
         return self._resized[size]
 
+    @property
+    def multi_layer_shape(self) -> tuple[int, int]:
+        """Return the numbers of layers and of their values, measured with one blank image."""
+        return multi_layer_shape(self.encode_multi_layer_patches(self._blank_image))
+
     def supports(self, kind: str) -> bool:
         """Return True if the encoder can compute the features ``kind``."""
-        return kind in ("images", "patches", "self_aware", "attentive")
+        return kind in ("images", "patches", "self_aware", "attentive", "multi_layer")
 
     @property
     def n_image_parameters(self) -> int:
@@ -318,6 +335,10 @@ class TransformersEncoder(BaseImageOnlyEncoder):
             write_encoder_model_card(new, self.name, self.license)
             kind = self.settings["model_type"]
             write_encoder_manifest(new, "transformers", kind, self.fingerprint, name=self.name)
+
+    @property
+    def _blank_image(self) -> Tensor:
+        return self.preprocess(Image.new("RGB", (32, 32)))[None]
 
     @property
     def _context_length(self) -> int:

@@ -108,10 +108,13 @@ class InstanceScorer(nn.Module):
     def prior_loss(self) -> Tensor:
         """Return the weighted sum of squares of the learned parameters, ``()``."""
         classes = self.classes
-        vectors = self.linear_map.square().sum() + classes.offsets.square().sum()
-        numbers = classes.log_slopes.square().sum() + classes.biases.square().sum()
-        squares = vectors + NUMBER_PRIOR * numbers
-        return self.prior_strength / self.n_known_targets * squares
+        numbers = self.prior_of(classes.log_slopes) + self.prior_of(classes.biases)
+        vectors = self.prior_of(self.linear_map) + self.prior_of(classes.offsets)
+        return vectors + NUMBER_PRIOR * numbers
+
+    def prior_of(self, parameters: Tensor) -> Tensor:
+        """Return the weighted sum of squares of some parameters, ``()``."""
+        return self.prior_strength / self.n_known_targets * parameters.square().sum()
 
     def _pooled(self, instances: Tensor) -> Tensor:
         """Return the pooled scores without slope and bias, ``(n, c)``."""

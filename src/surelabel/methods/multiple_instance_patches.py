@@ -1,0 +1,165 @@
+"""Multiple-instance learning on the whole image and the cells of a patch grid."""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from surelabel.encoders import Encoder
+from surelabel.errors import ConfigError, InputError
+from surelabel.links import Link
+from surelabel.methods.interface import Method, TrainingRecipe
+from surelabel.methods.multiple_instance.instance_scorer import InstanceScorer
+from surelabel.records import Features
+from surelabel.views import RegionLayout, image_and_view_vectors
+
+LAYER_MAP_PRIOR = 1 / 3  # prior of the map of layers relative to that of the linear map
+WHOLE_IMAGE = RegionLayout([(0, 0, 1, 1)])
+
+
+class MultipleInstancePatches(Method):
+    """Learn class embeddings from labels of images, where one cell or the image shows the label.
+
+        x     = unit(p + W m)
+        score = slope_c · T log sum_v exp(z_c(v) / T) + bias_c      v: whole image and cells
+
+    p is the vector of a cell of the patch grid in the joint space, and m are the outputs of several
+    layers of the image tower in this cell. W is a learned linear map, which is initialized to zero.
+    z_c(v) compares the mapped vector of v with the embedding of label c and with the reference
+    list, as in ``multiple_instance_tiles``; see ``InstanceScorer``.
+
+    An image needs one encoder pass at ``image_size``, and one at the default size of the encoder if
+    the two sizes differ.
+
+    Args:
+        encoder: Encoder of images and texts.
+        names: Labels. Synonyms of one label are separated by ``|``, as in ``sofa|couch``. Other
+            labels can be scored after the fit.
+        templates: Prompt templates; see ``TextScorer``.
+        image_size: Height and width in pixels at which the patches are encoded, a multiple of the
+            patch size of the encoder. If None, twice the default size, or the default size if the
+            encoder has no other size.
+        pooling_temperature: Temperature T of the pooling, in nats, > 0.
+        prior_strength: Weight of the squared learned parameters in the sum of the losses of all
+            targets, >= 0; see ``InstanceScorer``. The squared elements of W have a third of it.
+
+    Raises:
+        ConfigError: If a setting is out of range, or the encoder does not support ``image_size``.
+
+    Source:
+        Multiple-instance learning with log-sum-exp pooling: Pinheiro and Collobert, CVPR 2015,
+        arXiv:1411.6228. Class embeddings that are initialized by texts: Wortsman et al., Robust
+        fine-tuning of zero-shot models, CVPR 2022, arXiv:2109.01903. The combination, the map of
+        several layers and the comparison with a reference list are ours.
+    """
+
+    learns_from = "labels"
+    needs = ("multi_layer", "views")
+    open_vocabulary = True
+    recipe = TrainingRecipe(epochs=8, weight_decay=0.0)
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        names: Sequence[str],
+        *,
+        templates: str | Sequence[str] = "one",
+        image_size: int | None = None,
+        pooling_temperature: float = 1.0,
+        prior_strength: float = 60.0,
+    ):
+        super().__init__()
+        if image_size is None:
+            self.image_size = _multiple_instance_image_size(encoder)
+        else:
+            self.image_size = encoder.with_image_size(image_size).input_side
+        self.max_views = int(self.image_size != encoder.input_side)
+        self.scorer = InstanceScorer(
+            encoder,
+            names,
+            templates=templates,
+            pooling_temperature=pooling_temperature,
+            prior_strength=prior_strength,
+        )
+        n_layers, layer_width = encoder.multi_layer_shape
+        self.layer_map = nn.Parameter(
+            torch.zeros(encoder.width, n_layers, layer_width, device=self.scorer.bias.device)
+        )
+
+    @property
+    def fit_names(self) -> list[str]:
+        """Labels of the fit, which have learned parameters."""
+        return self.scorer.classes.fit_names
+
+    def use_fit_labels(self, encoder: Encoder, names: Sequence[str]) -> None:
+        """Set the labels of the fit, after their parameters were loaded.
+
+        Args:
+            encoder: Encoder of this method.
+            names: Labels of the fit.
+
+        Raises:
+            DataError: If the number of labels differs from that of the parameters.
+        """
+        self.scorer.classes.use_fit_labels(names)
+
+    def next_views(self, features: Features) -> RegionLayout | None:
+        """Return the whole image, which is encoded at the default size of the encoder."""
+        return WHOLE_IMAGE if features.views is None and self.max_views else None
+
+    def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
+        """Initialize the shared slope and bias; see ``InstanceScorer``."""
+        with torch.no_grad():
+            instances = self._instances(features)
+        self.scorer.initialize(instances, targets, known, link)
+
+    def forward(self, features: Features) -> Tensor:
+        """Return the scores ``(n, c)`` of images.
+
+        Raises:
+            InputError: If the features contain no patches of several layers.
+        """
+        scores: Tensor = self.scorer(self._instances(features))
+        return scores
+
+    def view_scores(self, features: Features) -> Tensor:
+        """Return the scores of the whole image at both sizes, ``(n, 1 + t, c)``."""
+        return self.scorer.instance_scores(image_and_view_vectors(features))
+
+    def training_losses(self, targets: Tensor, known: Tensor) -> Tensor:
+        """Return the prior of the learned weights, a scalar."""
+        return self.scorer.prior_loss() + self.scorer.prior_of(self.layer_map) * LAYER_MAP_PRIOR
+
+    def heat_maps(self, features: Features) -> Tensor:
+        """Return the score of each label in each cell, ``(n, c, down, across)``.
+
+        Raises:
+            InputError: If the features contain no patches of several layers.
+        """
+        scores = self.scorer.instance_scores(self._cells(features))
+        maps: Tensor = scores.transpose(1, 2).unflatten(2, features.grid or ())
+        return maps
+
+    def _instances(self, features: Features) -> Tensor:
+        """Return the vectors of the whole image and of all cells, ``(n, 1 + t + p, d)``."""
+        return torch.cat([image_and_view_vectors(features), self._cells(features)], dim=1)
+
+    def _cells(self, features: Features) -> Tensor:
+        """Return the unit vectors of the cells, ``(n, p, d)``."""
+        if features.patches is None or features.multi_layer is None:
+            raise InputError(
+                "multiple_instance_patches needs patches and their outputs of several layers; got "
+                "features without them. Encode images with kind=multi_layer."
+            )
+        outputs = features.multi_layer.flatten(2)
+        return F.normalize(features.patches + outputs @ self.layer_map.flatten(1).T, dim=-1)
+
+
+def _multiple_instance_image_size(encoder: Encoder) -> int:
+    """Return twice the default size of the encoder, or the default size if it has no other."""
+    size = encoder.input_side
+    try:
+        return encoder.with_image_size(2 * size).input_side
+    except ConfigError:
+        return size
