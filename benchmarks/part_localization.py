@@ -3,9 +3,9 @@
 A label of a test scene is located correctly if the cell with the highest score in its heat map has
 its centre inside the box of an object of this label; if several cells have this score, their mean
 centre counts. Each label counts once per image, with the
-area of its largest object. Compared are `multiple_instance_tiles`, fitted on annotated training
-scenes, and the plain and self-aware patches of the frozen encoder. Prints percentages with 95 %
-intervals over images (bootstrap).
+area of its largest object. Compared are `multiple_instance_tiles` and `multiple_instance_patches`,
+fitted on annotated training scenes, and the plain and self-aware patches of the frozen encoder.
+Prints percentages with 95 % intervals over images (bootstrap).
 """
 
 import argparse
@@ -24,7 +24,7 @@ from surelabel.features import (
 )
 from surelabel.recognizer import Recognizer
 
-METHOD = "multiple_instance_tiles"
+METHODS = {"multiple_instance_tiles": "tiles", "multiple_instance_patches": "cells"}
 SIZES = {  # area of the largest object of a label, as a fraction of the image
     "below 4 %": (0.0, 0.04),
     "4 to 8 %": (0.04, 0.08),
@@ -90,16 +90,16 @@ def main() -> None:
     print(f"| encoder | regions | {' | '.join(SIZES)} |\n|---|---|{'---|' * len(SIZES)}")
     for name in ("tiny-vit", "tiny-rn"):
         encoder = load_encoder(name)
-        run = load_run(overrides=[f"encoder.name={name}", f"method.name={METHOD}"])
-        recognizer = Recognizer(run, scenes.images.names)
-        _, untrained = recognizer.localize(scenes.images)
-        recognizer.fit(train.images.take(range(n_images)))
         maps = {
             "plain patches": patch_maps(encoder, "patches", scenes),
             "self-aware patches": patch_maps(encoder, "self_aware", scenes),
-            "tiles, not fitted": untrained,
-            f"`{METHOD}`, {n_images} images": recognizer.localize(scenes.images)[1],
         }
+        for method, regions in METHODS.items():
+            run = load_run(overrides=[f"encoder.name={name}", f"method.name={method}"])
+            recognizer = Recognizer(run, scenes.images.names)
+            maps[f"{regions}, not fitted"] = recognizer.localize(scenes.images)[1]
+            recognizer.fit(train.images.take(range(n_images)))
+            maps[f"`{method}`, {n_images} images"] = recognizer.localize(scenes.images)[1]
         for regions, region_maps in maps.items():
             rows = pointed_labels(region_maps, scenes)
             cells = [describe_accuracy(rows, *limits) for limits in SIZES.values()]

@@ -11,11 +11,11 @@ from surelabel.records import LabelledImages
 
 SIZES = {"train": 12, "validation": 1, "test": 6}
 PLAN = SupervisedPlan(
-    methods=("zero_shot", "tiles", "linear", "multiple_instance_tiles"),
+    methods=("zero_shot", "tiles", "linear", "multiple_instance_tiles", "ml_decoder"),
     image_counts=(6, 12),
     seeds=2,
     few_seeds=1,
-    few_seeds_from=100,
+    few_seeds_from=12,
     folds=2,
     resamples=20,
 )

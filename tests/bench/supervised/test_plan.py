@@ -21,7 +21,7 @@ def test_methods_with_patches_have_no_large_samples():
 def test_the_number_of_fits_counts_the_seeds_of_each_method_and_sample_size():
     n_with_patches = sum(bool(set(METHODS[m].needs) - {"views"}) for m in SUPERVISED_METHODS)
     n_others = len(SUPERVISED_METHODS) - n_with_patches
-    assert FULL.n_fits == n_with_patches * 4 * 5 + n_others * 6 * 5 - 6
+    assert FULL.n_fits == n_with_patches * 4 * 5 + n_others * 6 * 5 - 8
     assert QUICK.n_fits == len(QUICK.methods) * 4 * 2
 
 

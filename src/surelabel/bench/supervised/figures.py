@@ -15,14 +15,13 @@ from surelabel.report.plot_style import (
     ORANGE,
     PAPER,
     TEXT,
-    abbreviate_count_for_plot_style,
     apply_plot_style_to_axes,
     plot_style_figure_to_png,
 )
 
 SIZE = (11.0, 4.8)  # inches of the plots of one encoder
-COLOURS = ("#7a7a7a", "#8a6d00", "#009e73", TEXT, BLUE, ORANGE, "#cc79a7", "#56b4e9")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+COLOURS = ("#7a7a7a", "#8a6d00", "#009e73", TEXT, BLUE, ORANGE, "#cc79a7", "#56b4e9", "#332288")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "h")
 PLOTTED_METRICS = {MAP: "mAP, %", "brier_skill": "Brier skill, %"}
 NOTE = (
     "Each recognizer is fitted and calibrated on the same labelled images. Lines are means over "
@@ -39,8 +38,8 @@ def plot_supervised_curves(results: Sequence[SupervisedResults]) -> bytes:
     for result, row in zip(results, grid, strict=True):
         for axes, (metric, label) in zip(row, PLOTTED_METRICS.items(), strict=True):
             _plot_metric(axes, result, metric)
-            axes.set(xlabel="labelled images", ylabel=label)
-        row[0].set_title(result.dataset, color=TEXT, fontsize=11, loc="left")
+            axes.set(xlabel="labelled images (logarithmic axis)", ylabel=label)
+            axes.set_title(result.dataset, color=TEXT, fontsize=11, loc="left")
         row[0].legend(loc="best", frameon=False, labelcolor=TEXT, fontsize=9)
     return plot_style_figure_to_png(
         figure, left=0.07, bottom=0.6 / height, top=1 - 0.35 / height, note=NOTE
@@ -64,7 +63,7 @@ def _plot_metric(axes: Axes, results: SupervisedResults, metric: str) -> None:
     counts = results.plan.image_counts
     axes.set_xscale("log")
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xticks(counts, [abbreviate_count_for_plot_style(count) for count in counts])
+    axes.set_xticks(counts, [f"{count:,}" for count in counts])
 
 
 def _deviation(values: Sequence[float]) -> float:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from surelabel.arrays import Array
 from surelabel.bench.image_splits import EncoderImageSplits
 from surelabel.bench.result_cache import ResultCache, result_cache_digest
+from surelabel.bench.supervised.plan import CALIBRATOR
 from surelabel.config import Choice, Run
 from surelabel.recognizer import Recognizer
 from surelabel.recognizer.calibrating import fit_recognizer_calibration
@@ -113,7 +114,7 @@ def score_without_labels(
     Raises:
         DataError: If a file of the cache is damaged or cannot be written.
     """
-    run = Run(encoder=Choice(images.encoder), method=Choice(method))
+    run = Run(encoder=Choice(images.encoder), method=Choice(method), calibrator=Choice(CALIBRATOR))
 
     def compute() -> Mapping[str, Any]:
         recognizer = Recognizer(run, images.test.names)
@@ -163,7 +164,8 @@ def calibrate_label_free_scores(
     def compute() -> Mapping[str, Any]:
         labelled = images.train.take(rows)
         start = time.process_time()
-        calibration = fit_recognizer_calibration(Run(), raw, labelled.targets, labelled.known)
+        run = Run(calibrator=Choice(CALIBRATOR))
+        calibration = fit_recognizer_calibration(run, raw, labelled.targets, labelled.known)
         seconds = time.process_time() - start
         return {"logits": calibration.logits(scores.test), "seconds": [seconds]}
 

@@ -1,6 +1,6 @@
 """Markdown and conclusions of the supervised comparison."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from math import isinf, isnan
 
@@ -17,35 +17,40 @@ from surelabel.bench.metric_cells import (
     percent_column,
     percent_text,
 )
-from surelabel.bench.rows import RowDifference
+from surelabel.bench.rows import RowDifference, intervals_exclude_zero
 from surelabel.bench.supervised.label_demand import LabelDemand
 from surelabel.bench.supervised.metrics import COMPARED_METRICS, MAP
-from surelabel.bench.supervised.plan import LABEL_FREE_METHODS, MAP_LEVELS
+from surelabel.bench.supervised.plan import CALIBRATOR, LABEL_FREE_METHODS, MAP_LEVELS
 from surelabel.bench.supervised.results import (
     SupervisedDifference,
     SupervisedResults,
     SupervisedRow,
 )
+from surelabel.metrics import ConfidenceInterval
 from surelabel.report.metric_descriptions import describe_metric
 
 CONCLUSION_METRICS = {MAP: "mAP", "brier_skill": "Brier skill", "log_loss": "log loss"}
+BETTER = {MAP: "higher", "brier_skill": "higher", "log_loss": "lower"}
+NOT_SIGNIFICANT = "not significant"
 ROWS = (
-    "Means over seeds, with 95 % intervals over seeds in parentheses. mAP is the mean average "
-    "precision over labels. The noise floor of the ECE, in brackets, is its expected value for a "
-    "perfectly calibrated model with the same probabilities. Passes are encoder passes per image. "
-    "Seconds are processor time of the fit, of the folds and of the calibration, after the images "
-    "were encoded."
+    "The table has means over seeds, with 95 % intervals over seeds in parentheses. mAP is the "
+    "mean average precision over labels. The noise floor of the ECE, in brackets, is its expected "
+    "value for a perfectly calibrated model with the same probabilities. Passes are encoder passes "
+    "per image. Seconds are processor time of the fit, of the folds and of the calibration, after "
+    "the images were encoded."
 )
 DIFFERENCES = (
-    "Differences between methods with the same labelled images. In parentheses: 95 % intervals "
-    "over seeds; over test images. **Bold**: both intervals exclude 0. The best label-free method "
-    "is the one with the highest mAP on the test images."
+    "The table has differences between methods with the same labelled images. The parentheses "
+    "contain two 95 % intervals, over seeds and over test images. With one seed, there is no "
+    "interval over seeds. A difference is **bold** if all its intervals exclude 0. The best "
+    "label-free method is the one with the highest mAP on the test images."
 )
 DEMAND = (
-    "Number of labelled images at which the mean mAP reaches a value, interpolated linearly in the "
-    "logarithm of the number. In parentheses: the numbers at which the upper and the lower end of "
-    "the interval over seeds reach the value. ≤ {least:,}: the smallest measured number reaches "
-    "the value. –: no measured number reaches it."
+    "The table has the number of labelled images at which the mean mAP reaches a value, "
+    "interpolated linearly in the logarithm of the number. The parentheses contain the numbers at "
+    "which the upper and the lower end of the interval over seeds reach the value. ≤ {least:,} "
+    "means that the smallest measured number reaches the value. – means that no measured number "
+    "reaches it."
 )
 
 
@@ -68,8 +73,9 @@ def supervised_setup(results: SupervisedResults) -> Iterator[str]:
     yield (
         f"Labelled images are sampled from {n_train:,} training images; {n_test:,} test images "
         f"with {results.labels} labels are only used for the evaluation. A recognizer is fitted "
-        "and calibrated on the same labelled images, and no other label is used. Its calibrator is "
-        f"fitted on out-of-fold scores of {plan.folds} folds. Label-free methods "
+        "and calibrated on the same labelled images, and no other label is used. Its "
+        f"calibrator, `{CALIBRATOR}`, is fitted on out-of-fold scores of {plan.folds} folds. "
+        "Label-free methods "
         f"({', '.join(m for m in LABEL_FREE_METHODS if m in plan.methods)}) are only calibrated on "
         "the labelled images."
     )
@@ -80,8 +86,8 @@ def supervised_setup(results: SupervisedResults) -> Iterator[str]:
     yield f"The {plan.seeds} seeds determine the sampled images and the initialization."
     if plan.image_counts[-1] >= plan.few_seeds_from:
         yield (
-            f"From {plan.few_seeds_from:,} images on, `ml_decoder` has {plan.few_seeds} seeds, "
-            "because its fits are slow."
+            f"From {plan.few_seeds_from:,} images on, ml_decoder has {plan.few_seeds} "
+            f"{'seed' if plan.few_seeds == 1 else 'seeds'}, because its fits are slow."
         )
     if n_train in plan.image_counts:
         yield f"All samples of {n_train:,} images are the same, so that seeds change only the fit."
@@ -99,27 +105,48 @@ def supervised_conclusions(results: SupervisedResults) -> Iterator[str]:
         reference = _conclusion_reference(difference)
         comparisons.setdefault((difference.method, reference), []).append(difference)
     for (method, reference), differences in comparisons.items():
-        for metric, title in CONCLUSION_METRICS.items():
-            parts = [
-                f"{relation} with {_joined_counts(counts)} images"
-                for relation, counts in _counts_by_relation(differences, metric).items()
-            ]
-            yield (
-                f"The {title} of {method}, compared with that of "
-                f"{reference}, is {' and '.join(parts)}."
-            )
+        yield from _comparison_sentences(method, reference, differences)
     for method in dict.fromkeys(difference.method for difference in results.differences):
-        yield from _value_sentences(results.rows_of_method(method))
+        yield _value_sentence(results.rows_of_method(method))
 
 
-def _value_sentences(rows: list[SupervisedRow]) -> Iterator[str]:
-    """Iterate over sentences with the mAP and the Brier skill of a method."""
-    mean_precision, skill = percent_column(MAP), percent_column("brier_skill")
-    for row in rows:
+def _comparison_sentences(
+    method: str, reference: str, differences: list[SupervisedDifference]
+) -> Iterator[str]:
+    """Iterate over sentences on the differences of a method from another one."""
+    all_counts = [difference.n_images for difference in differences]
+    counts = {metric: _counts_by_relation(differences, metric) for metric in BETTER}
+    if all(counts[metric] == {better: all_counts} for metric, better in BETTER.items()):
         yield (
-            f"With {row.n_images:,} images, {row.method} has an mAP of {mean_precision(row)} % and "
-            f"a Brier skill of {skill(row)} %."
+            f"With {_joined(all_counts)} images, {method} has a higher mAP, a higher Brier skill "
+            f"and a lower log loss than {reference}. All intervals exclude 0."
         )
+        return
+    for metric, title in CONCLUSION_METRICS.items():
+        parts = [
+            f"{relation} with {_joined(of_relation)} images"
+            for relation, of_relation in counts[metric].items()
+            if relation != NOT_SIGNIFICANT
+        ]
+        if parts:
+            yield (
+                f"The {title} of {method}, compared with that of {reference}, is "
+                f"{' and '.join(parts)}."
+            )
+        if NOT_SIGNIFICANT in counts[metric]:
+            yield (
+                f"An interval of the difference between {method} and {reference} in {title} "
+                f"contains 0 with {_joined(counts[metric][NOT_SIGNIFICANT])} images."
+            )
+
+
+def _value_sentence(rows: list[SupervisedRow]) -> str:
+    """Return a sentence with the mAP and the Brier skill of a method."""
+    mean_precision, skill = percent_column(MAP), percent_column("brier_skill")
+    return (
+        f"{rows[0].method} has an mAP of {_joined(map(mean_precision, rows))} % and a Brier skill "
+        f"of {_joined(map(skill, rows))} % with {_joined(row.n_images for row in rows)} images."
+    )
 
 
 def _conclusion_reference(difference: SupervisedDifference) -> str:
@@ -134,13 +161,15 @@ def _counts_by_relation(
     for difference in differences:
         of_metric = difference.metrics[metric]
         relation = "higher" if of_metric.value > 0 else "lower"
-        relation = relation if of_metric.excludes_zero else "not clearly different"
+        is_significant = intervals_exclude_zero(*_defined_intervals(of_metric))
+        relation = relation if is_significant else NOT_SIGNIFICANT
         counts.setdefault(relation, []).append(difference.n_images)
     return counts
 
 
-def _joined_counts(counts: list[int]) -> str:
-    *first, last = (f"{count:,}" for count in counts)
+def _joined(values: Iterable[int | str]) -> str:
+    """Return values as text, with a comma or "and" between them."""
+    *first, last = (value if isinstance(value, str) else f"{value:,}" for value in values)
     return f"{', '.join(first)} and {last}" if first else last
 
 
@@ -186,16 +215,18 @@ def _difference_columns() -> dict[str, Callable[[SupervisedDifference], str]]:
 
 
 def _difference_cell(difference: SupervisedDifference, metric: str) -> str:
-    of_metric: RowDifference = difference.metrics[metric]
-    intervals = [
-        interval
-        for interval in (of_metric.over_seeds, of_metric.over_images)
-        if not isnan(interval.low)
-    ]
+    of_metric = difference.metrics[metric]
+    intervals = _defined_intervals(of_metric)
     text = interval_cell(
         of_metric.value, *intervals, format_value=partial(metric_column_value, metric=metric)
     )
-    return bold_if(of_metric.excludes_zero, text)
+    return bold_if(intervals_exclude_zero(*intervals), text)
+
+
+def _defined_intervals(difference: RowDifference) -> list[ConfidenceInterval]:
+    """Return the intervals over seeds and over images; one seed has no interval over seeds."""
+    intervals = (difference.over_seeds, difference.over_images)
+    return [interval for interval in intervals if not isnan(interval.low)]
 
 
 def _demand_table(results: SupervisedResults) -> str:

@@ -23,6 +23,7 @@ TRAINED_REFERENCES = ("linear", "clip_adapter")
 LABEL_FREE_METHODS = tuple(  # only calibrated on the labelled images
     name for name in SUPERVISED_METHODS if METHODS[name].learns_from != "labels"
 )
+CALIBRATOR = "beta"  # of all recognizers
 MAP_LEVELS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
 
 
@@ -49,7 +50,7 @@ class SupervisedPlan:
     methods: tuple[str, ...] = SUPERVISED_METHODS
     image_counts: tuple[int, ...] = (25, 100, 500, 1500, 5000, 20_000)
     seeds: int = 5
-    few_seeds: int = 2
+    few_seeds: int = 1
     few_seeds_from: int = 5000
     unlabelled: int = 1000
     folds: int = 5

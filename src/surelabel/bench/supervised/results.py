@@ -17,6 +17,7 @@ from surelabel.bench.supervised.fits import (
 from surelabel.bench.supervised.label_demand import LabelDemand, labels_needed
 from surelabel.bench.supervised.metrics import MAP, supervised_metrics
 from surelabel.bench.supervised.plan import (
+    CALIBRATOR,
     LABEL_FREE_METHODS,
     MAP_LEVELS,
     STUDIED_METHODS,
@@ -95,7 +96,12 @@ class SupervisedResults:
 
 @dataclass(frozen=True)
 class _MeasuredRow:
-    """A row, and its compared metrics on resamples of the test images, as means over seeds."""
+    """A row, and its compared metrics on resamples of the test images.
+
+    Attributes:
+        row: Metrics of each of k seeds.
+        resampled: Compared metrics of each seed, ``(k, 1 + resamples)``.
+    """
 
     row: SupervisedRow
     resampled: dict[str, Array]
@@ -152,10 +158,8 @@ def _measure_supervised_row(
         resampled.append(metrics[1])
         count_step()
     row = SupervisedRow(f"{method}, {n_images:,}", metrics_by_seed(values), method, n_images)
-    means = {
-        name: np.mean([of_seed[name] for of_seed in resampled], axis=0) for name in resampled[0]
-    }
-    return _MeasuredRow(row, means)
+    by_metric = {name: np.stack([seed[name] for seed in resampled]) for name in resampled[0]}
+    return _MeasuredRow(row, by_metric)
 
 
 def _predict_sample(
@@ -165,7 +169,12 @@ def _predict_sample(
     images, plan, cache = task.dataset, task.plan, task.cache
     rows = plan.sampled_rows(len(images.train), n_images, seed)
     if method not in LABEL_FREE_METHODS:
-        run = Run(encoder=Choice(images.encoder), method=Choice(method), seed=seed)
+        run = Run(
+            encoder=Choice(images.encoder),
+            method=Choice(method),
+            calibrator=Choice(CALIBRATOR),
+            seed=seed,
+        )
         return predict_supervised_test(cache, images, run, rows, folds=plan.folds)
     samples = [
         plan.sampled_rows(len(images.train), count, other_seed)
@@ -203,8 +212,18 @@ def _differences_of_image_count(
 
 
 def _difference(first: _MeasuredRow, second: _MeasuredRow) -> dict[str, RowDifference]:
-    intervals = bench_resampling_difference_intervals(first.resampled, second.resampled)
-    return row_differences(first.row.metrics, second.row.metrics, intervals)
+    """Return the differences of two rows over the seeds that both have."""
+    n_seeds = min(len(row.row.metrics[MAP]) for row in (first, second))
+    metrics = [
+        {name: values[:n_seeds] for name, values in row.row.metrics.items()}
+        for row in (first, second)
+    ]
+    means = [
+        {name: values[:n_seeds].mean(axis=0) for name, values in row.resampled.items()}
+        for row in (first, second)
+    ]
+    intervals = bench_resampling_difference_intervals(*means)
+    return row_differences(*metrics, intervals)
 
 
 def _label_demands(rows: Sequence[SupervisedRow]) -> tuple[LabelDemand, ...]:
