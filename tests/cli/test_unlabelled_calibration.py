@@ -3,8 +3,6 @@ import shutil
 
 import pytest
 
-from surelabel.cli.unlabelled_calibration import select_calibration_images
-
 LABELS = ("--labels", "dog, bicycle")
 
 
@@ -43,14 +41,14 @@ def test_an_index_keeps_its_calibration_and_can_be_searched_by_a_sentence(home, 
 
 
 def test_a_calibrated_model_is_not_calibrated_again(home, run):
-    option = "--calibrate-unlabelled"
+    option, about = "--calibrate-unlabelled", "beta (selected by log loss) on 24 labelled images"
     for command in (("tag",), ("index", "new")):
         done = run(*command, "images", "--model", "recognizer", option)
         assert (done.code, done.out) == (1, "")
-        assert "already calibrated: beta on 24 labelled images. Remove the option" in done.err
+        assert f"already calibrated: {about}. Remove the option" in done.err
     done = run("index", "index", "images", "--model", "recognizer", option)
     assert done.code == 1
-    assert "another calibration: beta on 24 labelled images. Remove the option" in done.err
+    assert f"another calibration: {about}. Remove the option" in done.err
 
 
 def test_tags_of_an_encoder_without_calibration_have_probabilities(home, run, model):
@@ -93,10 +91,3 @@ def test_100_images_are_enough_for_a_calibration_without_a_note(home, run, model
     done = run("tag", "images", *LABELS, *model, "--calibrate-unlabelled", "--out", "tags.csv")
     assert "on pseudo-labels of 100 images" in done.err
     assert "The calibration without labels" not in done.err
-
-
-@pytest.mark.parametrize(("n", "step"), [(1, 1), (500, 1), (501, 2), (1000, 2), (1200, 3)])
-def test_at_most_500_images_at_equal_distances_calibrate(n, step):
-    selected = select_calibration_images([f"{row}.jpg" for row in range(n)])
-    assert selected == [f"{row}.jpg" for row in range(0, n, step)]
-    assert len(selected) <= 500

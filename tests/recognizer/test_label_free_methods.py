@@ -4,9 +4,10 @@ from surelabel.errors import ConfigError, InputError
 from surelabel.recognizer import Recognizer, resolve_model
 from surelabel.recognizer.feature_extraction import max_encoder_passes
 from surelabel.recognizer.label_free_methods import (
-    DEFAULT_MAX_PASSES,
     LABEL_FREE_METHODS,
     best_label_free_recognizer,
+    default_max_passes,
+    select_calibration_images,
 )
 
 NAMES = ["lion", "guitar", "car"]
@@ -43,9 +44,23 @@ def test_all_other_methods_need_more_passes_than_zero_shot():
     assert min(passes.values()) == 2
 
 
-def test_without_an_option_the_method_is_that_of_the_default_number_of_passes():
-    given = resolve_model("tiny-rn", NAMES, max_passes=DEFAULT_MAX_PASSES)
-    assert resolve_model("tiny-rn", NAMES).run == given.run
+def test_without_an_option_the_method_is_zero_shot():
+    assert resolve_model("tiny-rn", NAMES).run.method.name == "zero_shot"
+
+
+@pytest.mark.parametrize(
+    ("model", "method"), [("tiny-vit", "dense_regions"), ("tiny-rn", "region_statistics")]
+)
+def test_the_default_number_of_passes_selects_the_method_of_many_images(model, method):
+    found = resolve_model(model, NAMES, max_passes=default_max_passes(100), n_images=100)
+    assert found.run.method.name == method
+
+
+@pytest.mark.parametrize(("n", "step"), [(1, 1), (500, 1), (501, 2), (1000, 2), (1200, 3)])
+def test_at_most_500_images_at_equal_distances_calibrate(n, step):
+    selected = select_calibration_images([f"{row}.jpg" for row in range(n)])
+    assert selected == [f"{row}.jpg" for row in range(0, n, step)]
+    assert len(selected) <= 500
 
 
 def test_labels_that_a_method_does_not_support_leave_other_methods():

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -113,3 +115,40 @@ def test_tags_have_an_uncertainty_if_a_kind_is_requested():
     assert with_kind == without
     with pytest.raises(ConfigError, match="residual_error needs a method that estimates"):
         tag(path, labels=["lion"], uncertainty="residual_error")
+
+
+def test_the_method_of_many_images_is_selected_and_calibrated_without_labels(monkeypatch):
+    paths, labels = collection("scenes-80", split="test").paths[:3], ["lion", "car", "guitar"]
+    assert tag(paths, labels, max_passes=1) == tag(paths, labels, method="zero_shot")
+    uncalibrated = tag(paths, labels, max_passes=5)
+    assert uncalibrated == tag(paths, labels, method="tiles", rows=2, columns=2, grids=1)
+    monkeypatch.setattr("surelabel.recognizer.tagging.MIN_CALIBRATION_IMAGES", 3)
+    calibrated = tag(paths, labels, max_passes=5)
+    for with_probability, without in zip(calibrated, uncalibrated, strict=True):
+        scores = {item["label"]: item["score"] for item in without}
+        for item in with_probability:
+            assert 0 < item["probability"] < 1
+            assert item["score"] == pytest.approx(scores[item["label"]], abs=1e-4)
+    in_memory = tag([Path(path).read_bytes() for path in paths], labels, max_passes=5)
+    assert {item["probability"] for found in in_memory for item in found} == {None}
+
+
+def test_the_default_has_several_passes_only_for_enough_files(monkeypatch):
+    paths, labels = collection("scenes-80", split="test").paths[:3], ["lion", "car", "guitar"]
+    one_pass = tag(paths, labels)
+    monkeypatch.setattr("surelabel.recognizer.label_free_methods.MIN_CALIBRATION_IMAGES", 3)
+    assert tag(paths, labels) == tag(paths, labels, max_passes=6) != one_pass
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_passes": 0}, "max_passes must be 1 or more"),
+        ({"max_passes": 2, "method": "tiles"}, "got max_passes=2 and method='tiles'. Remove"),
+        ({"max_passes": 2, "domain": "centred"}, "got max_passes=2 and domain='centred'. Remove"),
+    ],
+)
+def test_passes_out_of_range_or_with_a_method_are_refused(options, message):
+    path = collection("scenes-80", split="test").paths[0]
+    with pytest.raises(InputError, match=message):
+        tag(path, labels=["lion", "car", "guitar"], **options)

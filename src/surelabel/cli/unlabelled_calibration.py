@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Sequence
-from math import ceil
 from typing import TYPE_CHECKING
 
 import click
@@ -18,8 +17,6 @@ NOT_VERIFIED = (
     "Not verified: no labels were available. Run `surelabel evaluate` on an annotated dataset to "
     "measure the calibration error."
 )
-MIN_CALIBRATION_IMAGES = 100  # with fewer images, a note is printed
-MAX_CALIBRATION_IMAGES = 500  # of a command; parameters that labels share change little with more
 
 
 def calibrate_unlabelled_option(function: Command) -> Command:
@@ -48,6 +45,7 @@ def calibrate_without_labels(
         Text that names the calibrator and the images, and states that the calibration is not
         verified.
     """
+    from surelabel.recognizer.label_free_methods import MIN_CALIBRATION_IMAGES
     from surelabel.records import Images
 
     if len(paths) < MIN_CALIBRATION_IMAGES:
@@ -82,6 +80,8 @@ def calibrate_uncalibrated_without_labels(
     Raises:
         InputError: If the recognizer is already calibrated.
     """
+    from surelabel.recognizer.label_free_methods import select_calibration_images
+
     if recognizer.calibration is not None:
         raise InputError(
             "--calibrate-unlabelled requires a model without calibration; this model is already "
@@ -89,11 +89,6 @@ def calibrate_uncalibrated_without_labels(
             "to these images, run `surelabel calibrate MODEL IMAGES --unlabelled --out FOLDER`."
         )
     return calibrate_without_labels(terminal, recognizer, select_calibration_images(paths))
-
-
-def select_calibration_images(paths: Sequence[str]) -> Sequence[str]:
-    """Return at most 500 paths, at equal distances in the list of paths."""
-    return paths[:: ceil(len(paths) / MAX_CALIBRATION_IMAGES)]
 
 
 def calibrate_new_index_without_labels(

@@ -10,6 +10,7 @@ from surelabel.recognizer.calibrating import check_recognizer_calibrator
 from surelabel.recognizer.feature_extraction import feature_extraction_kinds_of_method
 from surelabel.recognizer.fitting import make_link_for_fitting, make_objective_for_fitting
 from surelabel.recognizer.regularizer_inputs import check_regularizer_image_count
+from surelabel.recognizer.user_warnings import warn_of_plain_patches
 from surelabel.records import Images, LabelledFeatures, LabelledImages, LabelledTexts
 
 FEATURE_DESCRIPTIONS = {
@@ -24,6 +25,8 @@ FEATURE_DESCRIPTIONS = {
 
 def check_encoder_method_compatibility(run: Run, method: Method, encoder: Encoder) -> None:
     """Check that the encoder can compute the features that the method needs.
+
+    If the method needs self-aware patches, and the encoder has only plain patches, emit a warning.
 
     Raises:
         ConfigError: If the encoder cannot compute the required features, accepts no images for the
@@ -44,6 +47,9 @@ def check_encoder_method_compatibility(run: Run, method: Method, encoder: Encode
         )
     if method.image_size:
         encoder.with_image_size(method.image_size)  # raises if the size is not supported
+    needs_self_aware = not {"self_aware", "attention"}.isdisjoint(method.needs)
+    if needs_self_aware and "self_aware" not in encoder.patch_kinds:
+        warn_of_plain_patches(run.method.name, encoder)
 
 
 def check_fit_compatibility(

@@ -1,14 +1,17 @@
 """Label-free methods in the order of their measured mAP, within a number of encoder passes."""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from surelabel.errors import ConfigError, InputError
 from surelabel.recognizer.feature_extraction import max_encoder_passes
 from surelabel.recognizer.recognizer import Recognizer
 
-DEFAULT_MAX_PASSES = 1
+DEFAULT_MAX_PASSES = 6  # more passes add little mAP and no Brier skill; see docs/which-method.md
 MIN_FIT_IMAGES = 10  # unlabelled images with which region_statistics improves on zero_shot
+MIN_CALIBRATION_IMAGES = 100  # without labels; with fewer images, probabilities are unreliable
+MAX_CALIBRATION_IMAGES = 500  # without labels; with more images, the parameters change little
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,27 @@ def label_free_methods_by_map(encoder: str) -> list[LabelFreeMethod]:
     )
 
 
+def default_max_passes(n_images: int) -> int:
+    """Return the default of the maximum number of encoder passes of an image.
+
+    Methods of several passes have no calibration. Therefore, the default is one pass for fewer
+    images than the calibration without labels needs.
+
+    Args:
+        n_images: Number of images to be tagged.
+
+    Example:
+        >>> default_max_passes(99), default_max_passes(100)
+        (1, 6)
+    """
+    return DEFAULT_MAX_PASSES if n_images >= MIN_CALIBRATION_IMAGES else 1
+
+
+def select_calibration_images(paths: Sequence[str]) -> Sequence[str]:
+    """Return at most 500 images for a calibration without labels, at equal distances."""
+    return paths[:: math.ceil(len(paths) / MAX_CALIBRATION_IMAGES)]
+
+
 def check_max_passes(max_passes: int) -> None:
     """Check that a maximum number of encoder passes allows at least one.
 
@@ -86,7 +110,7 @@ def best_label_free_recognizer(
     encoder: str,
     make_recognizer: Callable[[list[str]], Recognizer],
     *,
-    max_passes: int = DEFAULT_MAX_PASSES,
+    max_passes: int,
     n_images: int = 0,
 ) -> Recognizer:
     """Return the recognizer of the label-free method with the highest measured mAP.

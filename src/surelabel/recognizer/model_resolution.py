@@ -11,7 +11,6 @@ from surelabel.errors import ConfigError, InputError, UnknownName
 from surelabel.files import restore_folder
 from surelabel.methods import METHODS, LearnsFromImages
 from surelabel.recognizer.label_free_methods import (
-    DEFAULT_MAX_PASSES,
     best_label_free_recognizer,
     check_max_passes,
 )
@@ -47,10 +46,11 @@ def resolve_model(
         template: Prompt template for an encoder: ``one``, ``ensemble``, or a sentence in which
             ``{}`` is replaced by the label.
         settings: Settings of the run for an encoder, such as ``method.name=tiles`` and
-            ``method.domain=centred``. If no method is given, it is selected by ``max_passes``.
+            ``method.domain=centred``. If no method is given, it is selected by ``max_passes``, or
+            is ``zero_shot``.
         max_passes: Maximum number of encoder passes of an image, >= 1, for an encoder without a
             method. The method is the label-free method with the highest measured mAP within this
-            number. If None, the number is 1 and the method is ``zero_shot``.
+            number. If None, no method is selected.
         n_images: Number of images that the recognizer will score. With ten or more, methods that
             are fitted on these images without labels are considered too.
         device: PyTorch device of the encoder.
@@ -143,10 +143,8 @@ def _resolve_encoder_to_recognizer(
     device: str,
 ) -> Recognizer:
     """Return the recognizer of an encoder with the given method, or with the best one."""
-    limit = DEFAULT_MAX_PASSES if max_passes is None else max_passes
-    has_method = bool(method_settings_of_run(overrides=settings))
     run = _resolve_model_to_encoder_run(model, template, settings)
-    if has_method or limit == 1:  # all methods but zero_shot need two encoder passes or more
+    if max_passes in (None, 1):  # all methods but zero_shot need two encoder passes or more
         return _resolve_model_to_recognizer(run, names, device)
     encoder = _load_encoder_of_model(run, device)
 
@@ -154,7 +152,9 @@ def _resolve_encoder_to_recognizer(
         method_run = _resolve_model_to_encoder_run(model, template, [*settings, *overrides])
         return Recognizer(method_run, names, encoder=encoder)
 
-    return best_label_free_recognizer(model, make_recognizer, max_passes=limit, n_images=n_images)
+    return best_label_free_recognizer(
+        model, make_recognizer, max_passes=max_passes, n_images=n_images
+    )
 
 
 def _resolve_model_to_encoder_run(model: str, template: str | None, settings: Sequence[str]) -> Run:

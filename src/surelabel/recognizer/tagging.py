@@ -10,9 +10,15 @@ from surelabel.config import Choice, Run
 from surelabel.counts import format_count
 from surelabel.errors import InputError
 from surelabel.methods.interface import LearnsFromImages
-from surelabel.recognizer.inputs import ImageInput
+from surelabel.recognizer.inputs import ImageInput, resolve_recognizer_input
+from surelabel.recognizer.label_free_methods import (
+    MIN_CALIBRATION_IMAGES,
+    default_max_passes,
+    select_calibration_images,
+)
+from surelabel.recognizer.model_resolution import resolve_model
 from surelabel.recognizer.recognizer import Recognizer
-from surelabel.records import Predictions
+from surelabel.records import Images, Predictions
 
 
 def tag(
@@ -20,7 +26,8 @@ def tag(
     labels: Sequence[str],
     *,
     model: str = "tiny-vit",
-    method: str = "zero_shot",
+    method: str | None = None,
+    max_passes: int | None = None,
     uncertainty: str | None = None,
     device: str = "cpu",
     **settings: Any,
@@ -35,20 +42,27 @@ def tag(
         labels: Labels to score, at least one label.
         model: Name of an encoder.
         method: Key of a method that needs no annotated images. If the method computes statistics of
-            unlabelled images, it is first fitted on ``images``.
+            unlabelled images, it is first fitted on ``images``. If None, the method is selected by
+            ``max_passes``.
+        max_passes: Maximum number of encoder passes of an image, >= 1. The method with the highest
+            measured mAP within this number is used. If it needs several passes and has no
+            calibration, it is calibrated without labels on at most 500 of ``images``, if these are
+            100 files or more. If None, the maximum is 6, or 1 for fewer than 100 files.
         uncertainty: Kind of uncertainty of each label, such as ``bernoulli_variance``; see
             ``Recognizer.predict``. If None, the labels have no uncertainty.
         device: PyTorch device of the encoder.
-        settings: Settings of the method, such as ``domain="centred"``.
+        settings: Settings of the method, such as ``domain="centred"``. If ``method`` is None, they
+            are those of ``zero_shot``.
 
     Returns:
         For each image, a list of dictionaries ``{"label", "score", "probability"}`` with the most
-        probable label first. If no calibration is shipped for the encoder and the method, the
-        probability is None. With ``uncertainty``, each dictionary has the key ``uncertainty`` too.
+        probable label first. If the recognizer has no calibration, the probability is None. With
+        ``uncertainty``, each dictionary has the key ``uncertainty`` too.
 
     Raises:
         DataError: If an image cannot be read.
         InputError: If files and images in memory are mixed, or the kind of uncertainty is unknown.
+            If ``max_passes`` is below 1, or given with a method or its settings.
         UnknownName: If the encoder or the method is unknown.
         ConfigError: If a setting is unknown, or the value of a setting is invalid.
         NotFitted: If the method has to be trained; in this case, fit a ``Recognizer`` instead. Also
@@ -60,11 +74,41 @@ def tag(
         >>> [sorted(tag) for tag in sl.tag(image, labels=["lion"])[0]]
         [['label', 'probability', 'score']]
     """
-    run = Run(encoder=Choice(model), method=Choice(method, settings))
-    recognizer = Recognizer(run, labels, device=device)
+    if method is not None or settings:
+        _check_no_method_with_max_passes(max_passes, method, settings)
+        run = Run(encoder=Choice(model), method=Choice(method or "zero_shot", settings))
+        recognizer = Recognizer(run, labels, device=device)
+        unlabelled: Sequence[str] = ()
+    else:
+        inputs = resolve_recognizer_input(images)
+        paths = [str(path) for path in inputs.paths] if isinstance(inputs, Images) else []
+        limit = default_max_passes(len(paths)) if max_passes is None else max_passes
+        recognizer = resolve_model(
+            model, labels, max_passes=limit, n_images=len(inputs), device=device
+        )
+        unlabelled = paths if limit > 1 and len(paths) >= MIN_CALIBRATION_IMAGES else ()
     if isinstance(recognizer.method, LearnsFromImages):
         recognizer.fit(images)
+    if unlabelled and recognizer.calibrated_on is None:
+        recognizer.calibrate(Images(select_calibration_images(unlabelled)))
     return select_tags(recognizer.predict(images, uncertainty=uncertainty, strict=True))
+
+
+def _check_no_method_with_max_passes(
+    max_passes: int | None, method: str | None, settings: dict[str, Any]
+) -> None:
+    """Check that ``max_passes``, which selects a method, is not given with a method.
+
+    Raises:
+        InputError: If ``max_passes`` is given.
+    """
+    if max_passes is not None:
+        given = [f"method={method!r}"] if method else []
+        given += [f"{key}={value!r}" for key, value in settings.items()]
+        raise InputError(
+            "max_passes selects a method with its default settings; got "
+            f"max_passes={max_passes} and {', '.join(given)}. Remove max_passes, or the others."
+        )
 
 
 def select_tags(

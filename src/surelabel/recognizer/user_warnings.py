@@ -32,6 +32,21 @@ def warn_untrained_labels(encoder: Encoder, aliases: Sequence[str]) -> None:
         )
 
 
+def warn_of_plain_patches(method: str, encoder: Encoder) -> None:
+    """Warn that a method uses plain patches, because the encoder has no self-aware ones.
+
+    Args:
+        method: Key of the method.
+        encoder: Encoder without known attention values in its last layer.
+    """
+    warnings.warn(
+        f"{method} uses plain patches of {encoder.name}, which has no attention layers whose "
+        "values are known. Labels can be localized less well. Use an encoder with a ViT or CLIP "
+        "ResNet, such as ViT-B-16/openai, for self-aware patches.",
+        stacklevel=3,
+    )
+
+
 def warn_out_of_distribution(
     encoder: Encoder, method: Method, vector_sum: Tensor, n_images: int
 ) -> None:
