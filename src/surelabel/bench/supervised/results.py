@@ -214,16 +214,18 @@ def _differences_of_image_count(
 def _difference(first: _MeasuredRow, second: _MeasuredRow) -> dict[str, RowDifference]:
     """Return the differences of two rows over the seeds that both have."""
     n_seeds = min(len(row.row.metrics[MAP]) for row in (first, second))
-    metrics = [
-        {name: values[:n_seeds] for name, values in row.row.metrics.items()}
-        for row in (first, second)
-    ]
-    means = [
-        {name: values[:n_seeds].mean(axis=0) for name, values in row.resampled.items()}
-        for row in (first, second)
-    ]
-    intervals = bench_resampling_difference_intervals(*means)
-    return row_differences(*metrics, intervals)
+    metrics, means = zip(*(_of_first_seeds(row, n_seeds) for row in (first, second)), strict=True)
+    intervals = bench_resampling_difference_intervals(means[0], means[1])
+    return row_differences(metrics[0], metrics[1], intervals)
+
+
+def _of_first_seeds(
+    row: _MeasuredRow, n_seeds: int
+) -> tuple[dict[str, Sequence[float]], dict[str, Array]]:
+    """Return the metrics of the first seeds, and the means of their resampled metrics."""
+    metrics = {name: values[:n_seeds] for name, values in row.row.metrics.items()}
+    means = {name: values[:n_seeds].mean(axis=0) for name, values in row.resampled.items()}
+    return metrics, means
 
 
 def _label_demands(rows: Sequence[SupervisedRow]) -> tuple[LabelDemand, ...]:
