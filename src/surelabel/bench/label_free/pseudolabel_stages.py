@@ -92,7 +92,7 @@ def _view_scores_of_pseudolabel_stages(
     images: LabelFreeSplits, teacher: Choice, paths: Any
 ) -> Tensor:
     """Return the teacher's log-odds for the whole image and for each view, ``(n, 1 + t, c)``."""
-    run = Run(encoder=Choice(images.encoder), method=teacher)
+    run = Run(encoder=Choice(images.encoder), method=teacher, calibrator=Choice("beta"))
     recognizer = Recognizer(run, images.train.names)
     encoded = encode_recognizer_input(
         Images(paths), recognizer.method, recognizer.encoder, recognizer.cache

@@ -223,4 +223,4 @@ def label_free_row_expected_count_metrics(p: Array, targets: Array) -> dict[str,
 
 
 def _run_of_label_free_row(images: LabelFreeSplits, method: Choice, seed: int) -> Run:
-    return Run(encoder=Choice(images.encoder), method=method, seed=seed)
+    return Run(encoder=Choice(images.encoder), method=method, calibrator=Choice("beta"), seed=seed)

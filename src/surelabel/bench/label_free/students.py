@@ -80,6 +80,7 @@ def student_run(
     run = Run(
         encoder=Choice(images.encoder),
         method=Choice("tailor"),
+        calibrator=Choice("beta"),
         epochs=plan.student_epochs,
         seed=seed,
     )

@@ -158,6 +158,7 @@ class SimilarityPlan:
             encoder=Choice(encoder),
             method=Choice(setting.method, dict(setting.settings)),
             loss=Choice(setting.loss),
+            calibrator=Choice("beta"),
             seed=seed,
         )
         if setting.method == ZERO_SHOT:

@@ -221,7 +221,7 @@ def _difference(first: _MeasuredRow, second: _MeasuredRow) -> dict[str, RowDiffe
 
 def _of_first_seeds(
     row: _MeasuredRow, n_seeds: int
-) -> tuple[dict[str, Sequence[float]], dict[str, Array]]:
+) -> tuple[dict[str, list[float]], dict[str, Array]]:
     """Return the metrics of the first seeds, and the means of their resampled metrics."""
     metrics = {name: values[:n_seeds] for name, values in row.row.metrics.items()}
     means = {name: values[:n_seeds].mean(axis=0) for name, values in row.resampled.items()}
