@@ -69,8 +69,8 @@ def fuse_scores(image: Tensor, tiles: Tensor) -> dict[str, Tensor]:
     return by_rule
 
 
-def main(file: str) -> None:
-    """Print the mAP of every rule in percent, and exit with an error if a target is missed."""
+def read_scores(file: str) -> tuple[Tensor, Tensor, np.ndarray]:
+    """Return the centred cosines of image and tiles, and the targets, ``(n, c)`` each."""
     with np.load(file) as arrays:
         labels = arrays["labels"]
         image, tiles = (
@@ -78,8 +78,14 @@ def main(file: str) -> None:
             for name in ("global_softmax", "alpha_tile_max")
         )
     tiles += LOG_SCALE * math.log(labels.shape[1])  # at this low scale, log Σ exp is mean + log c
+    return center_relative_scores(image), tiles, labels
+
+
+def main(file: str) -> None:
+    """Print the mAP of every rule in percent, and exit with an error if a target is missed."""
+    image, tiles, labels = read_scores(file)
     missed = []
-    for name, scores in fuse_scores(center_relative_scores(image), tiles).items():
+    for name, scores in fuse_scores(image, tiles).items():
         value = 100 * mean_average_precision(scores.numpy(), labels)
         target = TARGETS.get(name)
         print(f"{name:32} {value:6.2f}" + (f"   target {target:.2f}" if target else ""))

@@ -72,7 +72,7 @@ class Choice:
 
 DEFAULT_ENCODER = Choice("tiny-vit")
 DEFAULT_METHOD = Choice("clip_adapter")
-DEFAULT_CALIBRATOR = Choice("beta")
+DEFAULT_CALIBRATOR = Choice("cross_validated")
 STUDENT_DEFAULTS = {  # components of methods that are trained by self-training
     "teacher": Choice("tiles"),
     "pseudolabels": Choice("tailored"),

@@ -97,3 +97,12 @@ def test_the_pull_must_be_a_number_above_zero(shrinkage):
         Vector(shrinkage=shrinkage)
     with pytest.raises(ConfigError, match="shrinkage must be a finite number above 0"):
         Vector().set_params(shrinkage=shrinkage)
+
+
+def test_other_labels_keep_their_parameters_and_new_ones_use_the_shared(differing):
+    x, y, _ = differing
+    fitted = Vector().fit(x[:60], y[:60])
+    other = fitted.with_labels([2, None, 0])
+    expected = fitted.logits(x)[:, [2, 1, 0]]
+    expected[:, 1] = fitted.shared_calibrator().logits(x)[:, 1]
+    np.testing.assert_allclose(other.logits(x[:, [2, 1, 0]]), expected)

@@ -9,13 +9,19 @@ from collections.abc import Callable
 from surelabel.calibration.adaptive_temperature.adaptive_temperature import AdaptiveTemperature
 from surelabel.calibration.beta import Beta
 from surelabel.calibration.cooccurrence import Cooccurrence
+from surelabel.calibration.cross_validated import CrossValidated, are_selection_log_losses
 from surelabel.calibration.dac import Dac
 from surelabel.calibration.ensemble_temperature import EnsembleTemperature
 from surelabel.calibration.fitting.cross_fitting import assign_folds, cross_fitted_logits
+from surelabel.calibration.fitting.other_targets import logits_given_other_targets
+from surelabel.calibration.hierarchical import Hierarchical
 from surelabel.calibration.histogram import Histogram
 from surelabel.calibration.interface import (
     Calibrator,
+    CalibratorSelection,
+    HasLabelParameters,
     LabelTexts,
+    SelectsCalibrator,
     UsesImageVectors,
     UsesLabelTexts,
     calibrator_for_images,
@@ -31,8 +37,10 @@ CALIBRATORS: dict[str, Callable[..., Calibrator]] = {
     "adaptive_temperature": AdaptiveTemperature,
     "beta": Beta,
     "cooccurrence": Cooccurrence,
+    "cross_validated": CrossValidated,
     "dac": Dac,
     "ensemble_temperature": EnsembleTemperature,
+    "hierarchical": Hierarchical,
     "histogram": Histogram,
     "isotonic": Isotonic,
     "isotonic_per_class": IsotonicPerClass,
@@ -46,21 +54,28 @@ __all__ = [
     "AdaptiveTemperature",
     "Beta",
     "Calibrator",
+    "CalibratorSelection",
     "Cooccurrence",
+    "CrossValidated",
     "Dac",
     "EnsembleTemperature",
+    "HasLabelParameters",
+    "Hierarchical",
     "Histogram",
     "Isotonic",
     "IsotonicPerClass",
     "LabelShift",
     "LabelTexts",
     "Platt",
+    "SelectsCalibrator",
     "Temperature",
     "UsesImageVectors",
     "UsesLabelTexts",
     "Vector",
+    "are_selection_log_losses",
     "assign_folds",
     "calibrator_for_images",
     "cross_fitted_logits",
     "estimate_label_shift",
+    "logits_given_other_targets",
 ]

@@ -9,6 +9,7 @@ from scipy.special import expit, logit
 
 from surelabel.arrays import Array
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
+from surelabel.calibration.fitting.beta_features import beta_features
 from surelabel.calibration.fitting.input_validation import (
     validate_and_flatten_calibration_data,
     validate_calibrator_state,
@@ -111,7 +112,7 @@ class Beta(BaseCalibrator):
         return self
 
     def _calibrated_log_odds(self, x: Array) -> Array:
-        return _beta_calibration_features(x) @ self.slopes_ + self.shift_
+        return beta_features(x) @ self.slopes_ + self.shift_
 
     def _check_settings(self) -> None:
         if not (np.isfinite(self.shrinkage) and self.shrinkage >= 0):
@@ -121,14 +122,9 @@ class Beta(BaseCalibrator):
             )
 
 
-def _beta_calibration_features(x: Array) -> Array:
-    """Return log(p) and -log(1 - p) of p = sigmoid(x), stacked on a new last axis."""
-    return np.stack([-np.logaddexp(0, -x), np.logaddexp(0, x)], axis=-1)
-
-
 def _fit_beta_slopes_and_shift(x: Array, y: Array, shrinkage: float) -> tuple[Array, float]:
     """Return the slopes and the shift that minimize the penalized log loss, which is convex."""
-    features = _beta_calibration_features(x)
+    features = beta_features(x)
     center, spread = features.mean(axis=0), np.maximum(features.std(axis=0), 1e-12)
     features = (features - center) / spread
     penalty_gradient = shrinkage / x.size * np.array([1.0, -1.0])

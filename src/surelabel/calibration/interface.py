@@ -4,7 +4,8 @@ A calibrator has an optional ability, such as ``UsesImageVectors``, if it has th
 protocol; the protocol is not a base class.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -95,6 +96,54 @@ class UsesImageVectors(Protocol):
         Raises:
             InputError: If the axes are not ``(n, d)``, or if a value is not finite.
         """
+
+
+@runtime_checkable
+class HasLabelParameters(Protocol):
+    """Calibrator whose parameters per label can be combined with those that all labels share."""
+
+    def with_labels(self, columns: Sequence[int | None]) -> Self:
+        """Return the fitted calibrator for other labels.
+
+        Args:
+            columns: Index of each label among the labels of this calibrator, or None for a new
+                label, which uses the shared parameters; length c.
+
+        Raises:
+            NotFitted: If the calibrator is not fitted.
+        """
+
+
+@dataclass(frozen=True)
+class CalibratorSelection:
+    """Calibrator that was selected among several calibrators.
+
+    Attributes:
+        name: Key of the calibrator in ``CALIBRATORS``.
+        make_calibrator: Function that returns the calibrator, not fitted.
+        log_losses: Cross-validated log loss in nats of each calibrator by key. If there was no
+            cross-validation, it is empty.
+    """
+
+    name: str
+    make_calibrator: Callable[[], Calibrator]
+    log_losses: Mapping[str, float] = field(default_factory=dict)
+
+
+@runtime_checkable
+class SelectsCalibrator(Protocol):
+    """Calibrator that selects one of several calibrators.
+
+    ``Recognizer`` fits and stores the selected calibrator.
+    """
+
+    def select(
+        self, logits: npt.ArrayLike, targets: npt.ArrayLike, known: npt.ArrayLike | None = None
+    ) -> CalibratorSelection:
+        """Return the calibrator that is best on held-out logits and targets, ``(n, c)``."""
+
+    def select_shared(self) -> CalibratorSelection:
+        """Return a calibrator whose parameters all labels share, without data."""
 
 
 @dataclass(frozen=True)

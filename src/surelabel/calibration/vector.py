@@ -1,10 +1,11 @@
 """Vector scaling: Platt scaling per label, shrunk towards the parameters that all labels share."""
 
+from collections.abc import Sequence
+from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 
 from surelabel.arrays import Array
 from surelabel.calibration.fitting.base_calibrator import BaseCalibrator
@@ -14,14 +15,12 @@ from surelabel.calibration.fitting.input_validation import (
     validate_calibration_data,
     validate_calibrator_state,
 )
+from surelabel.calibration.fitting.label_lines import fit_label_lines
 from surelabel.calibration.interface import OrderPreservation
 from surelabel.calibration.platt import Platt
 from surelabel.errors import DataError
 
-MIN_SLOPE = 1e-3  # lower bound of the slope of a label, relative to the shared slope
-MAX_LOGIT_STEP = 1.5  # largest change of a logit in one Newton step; below 1.79 the loss decreases
-MAX_STEPS, TOLERANCE = 200, 1e-8
-LABELS_PER_BLOCK = 16  # labels fitted at a time, so that their logits fit into the CPU cache
+SHARED_LINE = np.array([1.0, 0.0])  # slope and shift of a label with the shared parameters
 
 
 class Vector(BaseCalibrator):
@@ -94,17 +93,34 @@ class Vector(BaseCalibrator):
         self.shared_ = Platt().fit(x, y, known)
         z = np.ascontiguousarray(self.shared_.logits(x).T)
         y, weight = np.ascontiguousarray(y.T), np.ascontiguousarray(known.T, dtype=np.float64)
-        slope, shift = np.ones(len(z)), np.zeros(len(z))
+        lines = np.tile(SHARED_LINE, (len(z), 1))
         positives = y.sum(axis=1)
-        fittable = np.flatnonzero((positives > 0) & (positives < weight.sum(axis=1)))
-        for start in range(0, len(fittable), LABELS_PER_BLOCK):
-            block = fittable[start : start + LABELS_PER_BLOCK]
-            slope[block], shift[block] = _fit_vector_scaling_parameters(
-                z[block], y[block], weight[block], self.shrinkage
-            )
+        fittable = (positives > 0) & (positives < weight.sum(axis=1))
+        lines[fittable] = fit_label_lines(
+            *(z[fittable], y[fittable], weight[fittable]),
+            start=lines[fittable],
+            mean=SHARED_LINE,
+            precision=self.shrinkage * np.eye(2),
+        )
+        slope, shift = lines.T
         self.slopes_ = self.shared_.slope_ * slope
         self.shifts_ = self.shared_.shift_ * slope + shift
         return self
+
+    def with_labels(self, columns: Sequence[int | None]) -> Self:
+        """Return the fitted calibrator for other labels; new labels use the shared parameters.
+
+        Args:
+            columns: Index of each label among the labels of the fit, or None for a new label.
+
+        Raises:
+            NotFitted: If the calibrator is not fitted.
+        """
+        self._check_fitted()
+        other, shared = copy(self), (self.shared_.slope_, self.shared_.shift_)
+        lines = [(self.slopes_[k], self.shifts_[k]) if k is not None else shared for k in columns]
+        other.slopes_, other.shifts_ = np.array(lines).reshape(-1, 2).T.copy()
+        return other
 
     def shared_calibrator(self) -> Platt:
         """Return the shared Platt scaling, which is valid for new labels."""
@@ -137,39 +153,8 @@ class Vector(BaseCalibrator):
 
     def _calibrated_log_odds(self, x: Array) -> Array:
         check_calibrated_label_count(x, len(self.slopes_))
-        return self.slopes_ * x + self.shifts_
+        log_odds: Array = self.slopes_ * x + self.shifts_
+        return log_odds
 
     def _check_settings(self) -> None:
         check_positive_calibrator_setting("shrinkage", self.shrinkage)
-
-
-def _fit_vector_scaling_parameters(
-    z: Array, y: Array, weight: Array, shrinkage: float
-) -> tuple[Array, Array]:
-    """Return the slope and the shift of each row of ``z``, ``(c, n)``, by damped Newton steps.
-
-    The step length is limited so that the loss, which is convex, decreases in each step.
-    """
-    slope, shift = np.ones(len(z)), np.zeros(len(z))
-    largest = np.abs(z).max(axis=1)
-    for _ in range(MAX_STEPS):
-        p = expit(slope[:, None] * z + shift[:, None])
-        residual, curvature = weight * (p - y), weight * p * (1 - p)
-        g_slope = np.einsum("cn,cn->c", residual, z) + shrinkage * (slope - 1)
-        g_shift = residual.sum(axis=1) + shrinkage * shift
-        weighted_z = curvature * z
-        h_slope = np.einsum("cn,cn->c", weighted_z, z) + shrinkage
-        h_both, h_shift = weighted_z.sum(axis=1), curvature.sum(axis=1) + shrinkage
-        determinant = h_slope * h_shift - h_both**2
-        slope_step = (h_both * g_shift - h_shift * g_slope) / determinant
-        shift_step = (h_both * g_slope - h_slope * g_shift) / determinant
-        at_bound = (slope <= MIN_SLOPE) & (slope_step < 0)
-        slope_step = np.where(at_bound, 0.0, slope_step)
-        shift_step = np.where(at_bound, -g_shift / h_shift, shift_step)
-        logit_step = np.abs(slope_step) * largest + np.abs(shift_step)
-        damping = np.minimum(1, MAX_LOGIT_STEP / np.maximum(logit_step, TOLERANCE))
-        slope = np.maximum(slope + damping * slope_step, MIN_SLOPE)
-        shift = shift + damping * shift_step
-        if logit_step.max() < TOLERANCE:
-            break
-    return slope, shift

@@ -9,6 +9,7 @@ from surelabel.counts import format_count
 
 if TYPE_CHECKING:
     from surelabel.evaluation import Evaluation
+    from surelabel.recognizer.calibration_record import CalibrationRecord
 
 CALIBRATION_METRICS = ("brier_skill", "log_loss", "ece")
 
@@ -58,6 +59,12 @@ def metric_tables_as_text(evaluation: "Evaluation") -> str:
     if n_more:
         lines.append(f"{n_more} more metrics: see --json or --report.")
     return "\n".join(lines)
+
+
+def calibration_as_text(calibration: "CalibrationRecord") -> str:
+    """Return sentences that describe a calibration, and how its calibrator was selected."""
+    sentences = [f"Calibration: {calibration.description}.", calibration.selection_text]
+    return "\n".join(sentence for sentence in sentences if sentence)
 
 
 def format_metric_table(evaluations: Mapping[str, "Evaluation"], metrics: Sequence[str]) -> str:

@@ -12,6 +12,8 @@ from torch import Tensor
 from surelabel.arrays import Array, Flags
 from surelabel.calibration import (
     Calibrator,
+    CalibratorSelection,
+    SelectsCalibrator,
     UsesLabelTexts,
     calibrator_for_images,
     cross_fitted_logits,
@@ -26,7 +28,7 @@ from surelabel.label_aliases import split_label_aliases
 from surelabel.methods.text_scoring.text_scorer import BACKGROUNDS, encode_synonyms_for_text_scorer
 from surelabel.progress import Progress
 from surelabel.pseudolabels import part_presence_probabilities
-from surelabel.recognizer.calibration_record import CalibrationRecord
+from surelabel.recognizer.calibration_record import CalibrationRecord, calibrator_key
 from surelabel.records.calibration_description import WITHOUT_LABELS
 from surelabel.shapes import check_shapes
 from surelabel.views import RegionLayout
@@ -60,6 +62,27 @@ def check_recognizer_calibrator(run: Run, raw_score_entry: str | None) -> None:
         )
 
 
+def select_run_calibrator(
+    run: Run, raw: Array, targets: Array, known: Flags
+) -> CalibratorSelection:
+    """Return the calibrator of a run, or the one that it selects on labelled images.
+
+    Args:
+        run: Run with the calibrator.
+        raw: Log-odds or raw scores, ``(n, c)`` for n images and c labels.
+        targets: Targets in [0, 1], ``(n, c)``.
+        known: True where the target is known, ``(n, c)``.
+
+    Raises:
+        InputError: If the calibrator selects another one, and no known target is positive, or no
+            known target is negative.
+    """
+    calibrator = run.entry("calibrator")()
+    if isinstance(calibrator, SelectsCalibrator):
+        return calibrator.select(raw, targets, known)
+    return CalibratorSelection(run.calibrator.name, run.entry("calibrator"))
+
+
 def fit_recognizer_calibration(
     run: Run,
     raw: Array,
@@ -72,6 +95,10 @@ def fit_recognizer_calibration(
     noun: str = "image",
 ) -> CalibrationRecord:
     """Fit the calibrator of a run on labelled images and compute the validation record.
+
+    A calibrator that selects among others, such as ``cross_validated``, selects on all images, and
+    the selected one is fitted and described. For the validation record, the selection is repeated
+    in each fold, so that the logits of an image do not depend on its targets.
 
     Args:
         run: Run with the calibrator and the seed.
@@ -89,13 +116,14 @@ def fit_recognizer_calibration(
         InputError: If no known target is positive, or no known target is negative.
         ConfigError: If the calibrator requires vectors and ``vectors`` is None.
     """
-    make_calibrator, name = run.entry("calibrator"), run.calibrator.name
+    selection = select_run_calibrator(run, raw, targets, known)
     n_images = int(known.any(axis=1).sum())
-    calibrator = calibrator_for_images(make_calibrator(), vectors).fit(raw, targets, known)
+    calibrator = calibrator_for_images(selection.make_calibrator(), vectors)
+    calibrator.fit(raw, targets, known)
     record = None
     if n_images >= MIN_RECORD_IMAGES:
         logits = cross_fitted_logits(
-            make_calibrator,
+            run.entry("calibrator"),
             raw,
             targets,
             known,
@@ -104,14 +132,26 @@ def fit_recognizer_calibration(
             seed=run.seed,
         )
         record = record_validation(logits, targets, known)
-    description = f"{name} on {format_count(n_images, f'labelled {noun}')}"
+    about = _describe_calibrator_selection(selection, calibrator)
+    description = f"{about} on {format_count(n_images, f'labelled {noun}')}"
     if folds:
         description += f" ({folds}-fold cross-validation)"
-    return _make_calibration_record(name, calibrator, description, record, names_with_aliases)
+    return _make_calibration_record(selection, calibrator, description, record, names_with_aliases)
+
+
+def _describe_calibrator_selection(selection: CalibratorSelection, calibrator: Calibrator) -> str:
+    """Return the key of a calibrator, how it was selected, and what new labels use."""
+    if not selection.log_losses:
+        return selection.name
+    text = f"{selection.name} (selected by log loss"
+    shared = calibrator.shared_calibrator()
+    if shared is not None and not calibrator.shares_parameters:
+        text += f"; new labels use its shared {calibrator_key(shared)}"
+    return f"{text})"
 
 
 def _make_calibration_record(
-    name: str,
+    selection: CalibratorSelection,
     calibrator: Calibrator,
     description: str,
     record: ValidationRecord | None,
@@ -120,7 +160,14 @@ def _make_calibration_record(
     """Return the record of a calibrator, without the vectors of the calibration images."""
     fit_labels = tuple(names_with_aliases) if isinstance(calibrator, UsesLabelTexts) else ()
     calibrator = calibrator_for_images(calibrator, None)
-    return CalibrationRecord(name, calibrator, description, record, fit_labels=fit_labels)
+    return CalibrationRecord(
+        selection.name,
+        calibrator,
+        description,
+        record,
+        fit_labels=fit_labels,
+        log_losses=selection.log_losses,
+    )
 
 
 def fit_recognizer_calibration_without_labels(
@@ -177,19 +224,27 @@ def fit_recognizer_calibration_without_labels(
         )
     rows, vectors = _encode_windows_for_calibrating(encoder, paths, cache, progress)
     targets = _presence_probabilities_for_calibrating(run, encoder, names_with_aliases, vectors)
+    selection = _calibrator_without_labels(run)
     calibrator = calibrator_for_images(
-        run.entry("calibrator")(), image_vectors, np.asarray(rows, dtype=np.int64)
+        selection.make_calibrator(), image_vectors, np.asarray(rows, dtype=np.int64)
     ).fit(raw[rows], targets)
     logits = calibrator.logits(raw[rows])
     enough = len(rows) >= MIN_RECORD_IMAGES
     record = record_validation(logits, expit(logits)) if enough else None
-    name = run.calibrator.name
     images = format_count(len(rows), "image")
-    description = f"{name} on pseudo-labels of {images} {WITHOUT_LABELS}"
+    description = f"{selection.name} on pseudo-labels of {images} {WITHOUT_LABELS}"
     calibration = _make_calibration_record(
-        name, calibrator, description, record, names_with_aliases
+        selection, calibrator, description, record, names_with_aliases
     )
     return replace(calibration, uses_labels=False)
+
+
+def _calibrator_without_labels(run: Run) -> CalibratorSelection:
+    """Return the calibrator of a run, or a shared one if it selects by labels."""
+    calibrator = run.entry("calibrator")()
+    if isinstance(calibrator, SelectsCalibrator):
+        return calibrator.select_shared()
+    return CalibratorSelection(run.calibrator.name, run.entry("calibrator"))
 
 
 def _encode_windows_for_calibrating(

@@ -2,7 +2,8 @@
 
 import re
 import warnings
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ from surelabel.arrays import LOGIT_LIMIT, Array
 from surelabel.calibration import (
     CALIBRATORS,
     Calibrator,
+    HasLabelParameters,
     LabelTexts,
     UsesLabelTexts,
+    are_selection_log_losses,
     calibrator_for_images,
     estimate_label_shift,
 )
@@ -24,6 +27,7 @@ from surelabel.errors import DataError, InputError, NotFitted
 from surelabel.records.calibration_description import SHIFT_SUFFIX
 
 PRIOR_PSEUDO_COUNT = 100.0  # weight of the previous label frequencies, in images
+NEW_LABELS = ", new labels with shared parameters"  # in the description after with_names
 ANY_SHIFT_SUFFIX = re.compile("(?s), (?:adapted|moved) to .*")  # "moved to": folders of 0.1.0
 
 
@@ -44,6 +48,8 @@ class CalibrationRecord:
             require a record that was computed from labels.
         fit_labels: Labels of the calibration images, if the calibrator computes parameters of other
             labels from text vectors; otherwise empty. Aliases are separated by ``|``.
+        log_losses: Cross-validated log loss in nats of the calibrators among which this one was
+            selected, by key. If it was not selected, it is empty.
     """
 
     name: str
@@ -53,6 +59,15 @@ class CalibrationRecord:
     shift: tuple[float, ...] = ()
     uses_labels: bool = True
     fit_labels: tuple[str, ...] = ()
+    log_losses: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def selection_text(self) -> str | None:
+        """Sentence with the log losses of the selection, or None if there was no selection."""
+        if not self.log_losses:
+            return None
+        losses = ", ".join(f"{name} {loss:.4f}" for name, loss in self.log_losses.items())
+        return f"Cross-validated log loss of the calibrators: {losses}."
 
     def logits(self, raw: npt.ArrayLike, vectors: npt.NDArray[np.floating] | None = None) -> Array:
         """Return calibrated log-odds in [-40, 40], ``(n, c)``, for n images and c labels.
@@ -79,25 +94,46 @@ class CalibrationRecord:
             state["labelled"] = False
         if self.fit_labels:
             state["labels"] = list(self.fit_labels)
+        if self.log_losses:
+            state["log_losses"] = dict(self.log_losses)
         return state
 
     def for_new_names(
-        self, texts: tuple[LabelTexts, LabelTexts] | None = None
+        self,
+        texts: tuple[LabelTexts, LabelTexts] | None = None,
+        columns: Sequence[int | None] = (),
     ) -> "CalibrationRecord | None":
-        """Return a calibration for other labels, without the parameters per label.
+        """Return a calibration for other labels.
 
-        If parameters are dropped, emit one warning. If the labels share no parameters, return None.
+        Labels of this calibration keep their parameters if the calibrator is a
+        ``HasLabelParameters`` and there is no label shift. If there are no parameters of a label,
+        it uses the shared parameters, and one warning is emitted. If the labels share no
+        parameters, return None.
 
         Args:
             texts: Text vectors of ``fit_labels`` and of the other labels, for calibrators that use
                 text vectors. If None, only the shared parameters of the calibrator are kept.
+            columns: Index of each of the c other labels among the labels of this calibration, or
+                None for a new label, length c. If empty, all labels are new.
         """
         shared, keeps_all = self.calibrator.shared_calibrator(), self.calibrator.shares_parameters
         if texts and isinstance(self.calibrator, UsesLabelTexts):
             shared, keeps_all = self.calibrator.with_label_texts(*texts), True
         if shared and keeps_all and not self.shift:
             return replace(self, calibrator=shared, record=None)
-        name = next((n for n, entry in CALIBRATORS.items() if entry is type(shared)), None)
+        calibrator, is_known = self.calibrator, [column is not None for column in columns]
+        if any(is_known) and isinstance(calibrator, HasLabelParameters) and not self.shift:
+            other = replace(self, calibrator=calibrator.with_labels(columns), record=None)
+            if all(is_known):
+                return other
+            description = f"{self.description.removesuffix(NEW_LABELS)}{NEW_LABELS}"
+            warnings.warn(
+                f"The calibration ({self.name}) has parameters per label. The new labels use only "
+                f"its shared parameters ({calibrator_key(shared)}).",
+                stacklevel=4,
+            )
+            return replace(other, description=description)
+        name = calibrator_key(shared)
         title = f"{self.name}, adapted to a label shift" if self.shift else self.name
         consequence = (
             f"The new labels use only its shared parameters ({name})."
@@ -178,7 +214,7 @@ def restore_calibration_record(
         return None
     name, description = state.get("calibrator"), state.get("about")
     shift, uses_labels = state.get("shift", []), state.get("labelled", True)
-    fit_labels = state.get("labels", [])
+    fit_labels, log_losses = state.get("labels", []), state.get("log_losses", {})
     if name not in list(CALIBRATORS) or "state" not in state or not isinstance(description, str):
         raise DataError(
             f"calibration.json must contain one of {', '.join(CALIBRATORS)} with its state and a "
@@ -202,10 +238,27 @@ def restore_calibration_record(
             f"labels in calibration.json must be a list of texts; got {fit_labels!r}. "
             "Calibrate again."
         )
+    if not are_selection_log_losses(log_losses):
+        raise DataError(
+            "log_losses in calibration.json must be a finite number for each calibrator; got "
+            f"{log_losses!r}. Calibrate again."
+        )
     calibrator = CALIBRATORS[name]().restore(state["state"])
     return CalibrationRecord(
-        name, calibrator, description, record, tuple(shift), uses_labels, tuple(fit_labels)
+        name,
+        calibrator,
+        description,
+        record,
+        tuple(shift),
+        uses_labels,
+        tuple(fit_labels),
+        log_losses,
     )
+
+
+def calibrator_key(calibrator: Calibrator | None) -> str | None:
+    """Return the key of a calibrator in ``CALIBRATORS``, or None if it is no entry."""
+    return next((name for name, entry in CALIBRATORS.items() if entry is type(calibrator)), None)
 
 
 def shipped_calibration_record(run: Run, encoder: Encoder) -> CalibrationRecord | None:

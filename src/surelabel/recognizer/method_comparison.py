@@ -16,6 +16,7 @@ from surelabel.methods import LearnsFromImages
 from surelabel.metrics import log_loss_of_logits
 from surelabel.metrics.mean_average_precision import mean_average_precision
 from surelabel.progress import Progress, report_progress
+from surelabel.recognizer.calibrating import select_run_calibrator
 from surelabel.recognizer.fingerprints import checkpoint_of_fit
 from surelabel.recognizer.fitting import (
     fitting_out_of_fold_scores,
@@ -47,6 +48,7 @@ class OutOfFoldScores:
         vectors: Vectors of the images, ``(n, d)``.
         targets: Targets in [0, 1], ``(n, c)``.
         known: True where the target is known, ``(n, c)``.
+        paths: Paths of the images, or identifiers of precomputed features, length n.
         skipped: Images that could not be read, if the method has no fit.
     """
 
@@ -54,6 +56,7 @@ class OutOfFoldScores:
     vectors: npt.NDArray[np.float16]
     targets: Array
     known: Flags
+    paths: Sequence[str]
     skipped: Sequence[SkippedImage] = ()
 
 
@@ -100,8 +103,9 @@ def cross_validate_candidate(
     start = time.perf_counter()
     recognizer, run = candidate.recognizer, candidate.recognizer.run
     scores = out_of_fold_scores(recognizer, source, folds, checkpoint=checkpoint, progress=progress)
+    calibrator = select_run_calibrator(run, scores.raw, scores.targets, scores.known)
     cross_fitted = cross_fitted_logits(
-        run.entry("calibrator"),
+        calibrator.make_calibrator,
         scores.raw,
         scores.targets,
         scores.known,
@@ -109,7 +113,7 @@ def cross_validate_candidate(
         folds=folds,
         seed=run.seed,
     )
-    logits = {f"{run.calibrator.name}, {folds} folds": cross_fitted}
+    logits = {f"{calibrator.name}, {folds} folds": cross_fitted}
     if recognizer.method.learns_from == "nothing" and recognizer.calibrated_on is not None:
         logits[WITH_ENCODER] = _logits_without_fit(recognizer, scores)
     seconds = time.perf_counter() - start
@@ -158,6 +162,7 @@ def out_of_fold_scores(
             images.vectors,
             labelled.targets[images.rows],
             labelled.known[images.rows],
+            [labelled.paths[row] for row in images.rows],
             images.skipped,
         )
     run, encoder, names = recognizer.run, recognizer.encoder, recognizer.names_with_aliases
@@ -182,6 +187,7 @@ def out_of_fold_scores(
         half_precision_image_vectors(data.features),
         data.targets.numpy().astype(np.float64),
         data.known.numpy(),
+        data.paths,
     )
 
 
