@@ -1,9 +1,12 @@
 """Checks of folders of saved recognizers, which import neither torch nor an encoder."""
 
+import json
+from contextlib import suppress
 from pathlib import Path
 
 from surelabel.errors import DataError
 
+ENCODER_MANIFEST_PATH = Path("encoder", "surelabel_encoder.json")  # in a saved recognizer
 ENCODER_FILES = ("open_clip_config.json", "surelabel_encoder.json")  # one of them is in a folder
 
 
@@ -46,3 +49,19 @@ def check_folder_is_no_encoder(folder: str | Path) -> None:
             f"{folder} contains an encoder, not a saved recognizer. Give local-dir:{folder} to use "
             "the encoder."
         )
+
+
+def score_kind_of_recognizer_folder(folder: str | Path) -> str | None:
+    """Return the kind of precomputed scores of a saved recognizer, such as ``logits``.
+
+    Args:
+        folder: Path of a folder, or name of an encoder.
+
+    Returns:
+        The kind, or None if the folder contains no recognizer of precomputed scores.
+    """
+    with suppress(OSError, ValueError):
+        manifest = json.loads((Path(folder) / ENCODER_MANIFEST_PATH).read_text(encoding="utf-8"))
+        kind = manifest.get("scores") if isinstance(manifest, dict) else None
+        return kind if isinstance(kind, str) else None
+    return None

@@ -28,7 +28,9 @@ def test_calibration_names_the_dataset_of_the_metrics(home, run):
     done = run("calibrate", "recognizer", "labels.csv", "--test", "labels.csv", "--out", "again")
     assert "Evaluated on labels.csv." in done.out
     assert "Saved in again." in done.out
-    assert Recognizer.load("again").calibrated_on == "beta on 24 labelled images"
+    assert "\nCross-validated log loss of the calibrators: beta 0." in done.out
+    about = "beta (selected by log loss) on 24 labelled images"
+    assert Recognizer.load("again").calibrated_on == about
 
 
 def test_calibration_makes_fitted_images_no_less_likely(home, run):
@@ -60,7 +62,7 @@ def test_calibration_adapts_to_unlabelled_images(home, run):
     assert done.out.startswith("The calibration was adapted to 24 images, assuming")
     assert (
         Recognizer.load("moved").calibrated_on
-        == "beta on 24 labelled images, adapted to 24 other images"
+        == "beta (selected by log loss) on 24 labelled images, adapted to 24 other images"
     )
     found = json.loads(run("calibrate", "recognizer", "images", "--unlabelled", "--json").out)
     assert list(found["shift"]) == ["lion", "coffee", "guitar", "rocket"]
@@ -71,7 +73,8 @@ def test_unlabelled_images_cannot_be_combined_with_a_test_dataset(home, run):
     for more in (["--test", "labels.csv"], ["--images-root", "."]):
         done = run(*line, *more)
         assert (done.code, done.out) == (2, "")
-        assert "--unlabelled cannot be combined with --test or --images-root." in done.err
+        options = "--test, --images-root or --corrections"
+        assert f"--unlabelled cannot be combined with {options}." in done.err
 
 
 def test_scores_of_a_method_without_labels_become_probabilities(home, run):
@@ -79,7 +82,7 @@ def test_scores_of_a_method_without_labels_become_probabilities(home, run):
     assert run(*line, "--set", "method.rows=2", "--set", "method.columns=2").code == 0
     made = Recognizer.load("tiled")
     assert (made.run.method.name, made.run.method.settings) == ("tiles", {"rows": 2, "columns": 2})
-    assert made.calibrated_on == "beta on 24 labelled images"
+    assert made.calibrated_on == "beta (selected by log loss) on 24 labelled images"
     assert run("index", "tiled-index", "images", "--model", "tiled").code == 0
 
 

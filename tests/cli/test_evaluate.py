@@ -28,7 +28,8 @@ def test_evaluation_prints_the_main_metrics_and_writes_a_report(home, run):
 
 def test_evaluation_as_json_has_the_noise_floor(home, run):
     found = json.loads(run("evaluate", "recognizer", "labels.csv", "--json").out)
-    assert (found["images"], found["calibration"]) == (24, "beta on 24 labelled images")
+    about = "beta (selected by log loss) on 24 labelled images"
+    assert (found["images"], found["calibration"]) == (24, about)
     assert set(found["floor"]) == set(NOISE_FLOOR_METRICS)
     assert 0 <= found["summary"]["mean_average_precision"] <= 1
 

@@ -101,7 +101,9 @@ def test_folds_calibrate_without_other_labels(home, run):
     assert "for 4 labels, calibrated with 3 folds. Saved in fitted." in done.out
     assert "Next: surelabel evaluate fitted OTHER_DATASET" in done.out
     made = Recognizer.load("fitted")
-    assert made.calibrated_on == "beta on 24 labelled images (3-fold cross-validation)"
+    about = "beta (selected by log loss) on 24 labelled images (3-fold cross-validation)"
+    assert made.calibrated_on == about
+    assert f"Calibration: {about}.\nCross-validated log loss of the calibrators: beta " in done.out
     assert made.run.loss.name == "spa"
 
 
@@ -122,7 +124,9 @@ def test_ready_made_vectors_are_fitted_calibrated_and_measured(home, run):
     line = ["calibrate", "fitted", "vectors.npz:validation", "--out", "fitted"]
     assert run(*line, "--test", "vectors.npz:test").code == 0
     found = json.loads(run("evaluate", "fitted", "vectors.npz:test", "--json").out)
-    assert (found["images"], found["calibration"]) == (30, "beta on 30 labelled rows")
+    selected = "hierarchical (selected by log loss; new labels use its shared beta)"
+    about = f"{selected} on 30 labelled rows"
+    assert (found["images"], found["calibration"]) == (30, about)
     assert found["summary"]["mean_average_precision"] > 0.9
 
 

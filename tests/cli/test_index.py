@@ -25,7 +25,7 @@ def test_a_refresh_adds_changes_and_removes(indexed, run):
         "changed": 1,
         "removed": 1,
         "skipped": 0,
-        "calibration": "beta on 24 labelled images",
+        "calibration": "beta (selected by log loss) on 24 labelled images",
         "is_verified": True,
     }
     again = json.loads(run("index", "index", "images", "--model", "recognizer", "--json").out)
@@ -87,6 +87,6 @@ def test_the_folder_a_command_runs_in_changes_nothing(indexed, run, monkeypatch)
         "changed": 0,
         "removed": 0,
         "skipped": 0,
-        "calibration": "beta on 24 labelled images",
+        "calibration": "beta (selected by log loss) on 24 labelled images",
         "is_verified": True,
     }

@@ -28,12 +28,13 @@ def test_fit_without_a_method_prints_the_time_and_saves_the_table(home, run, two
     done = run("fit", "labels.csv", "--out", "fitted", *FEW_IMAGES, *FEW_STEPS)
     assert done.code == 0, done.err
     assert "Comparing 1 method with 2 folds on 8 images takes about" in done.err
-    header, row, description, result, following = done.out.splitlines()
+    header, row, description, result, calibration, following = done.out.splitlines()
     assert header.split()[:2] == ["method", "calibration"]
     assert row.split()[:5] == ["linear", "beta,", "2", "folds", "1"]
     assert row.endswith("yes")
     assert description.endswith("Left out: tiles (14 encoder passes, more than 1).")
     assert result == "Fitted linear on 8 images for 4 labels. Saved in fitted."
+    assert calibration == "Calibration: beta on 8 labelled images (2-fold cross-validation)."
     assert following == "Next: surelabel evaluate fitted OTHER_DATASET"
     assert not list(home.glob("fitted.unfinished*"))
     shown = run("show", "fitted").out

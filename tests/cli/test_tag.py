@@ -16,7 +16,7 @@ from surelabel.config import load_run
 from surelabel.data import read_predictions
 from surelabel.errors import DataError
 from surelabel.recognizer import Recognizer
-from surelabel.recognizer.label_free_methods import DEFAULT_MAX_PASSES
+from surelabel.recognizer.label_free_methods import DEFAULT_MAX_PASSES, MIN_CALIBRATION_IMAGES
 from surelabel.records import (
     UNCERTAINTY_KINDS,
     EncodingStats,
@@ -562,7 +562,8 @@ def vectors(fitted_on_vectors, home):
 def test_the_rows_of_vectors_are_tagged_as_they_are_predicted(run, vectors):
     recognizer = Recognizer.load("fitted")
     expected = recognizer.predict(vectors)
-    assert recognizer.calibrated_on == "beta on 30 labelled rows (2-fold cross-validation)"
+    about = "beta (selected by log loss) on 30 labelled rows"
+    assert recognizer.calibrated_on == f"{about} (2-fold cross-validation)"
     done = run("tag", "rows.npz", "--model", "fitted", "--out", "tags.parquet")
     assert re.match(r"30 rows in \d", done.err.splitlines()[-1])
     written = read_predictions("tags.parquet")
@@ -575,7 +576,7 @@ def test_the_rows_of_vectors_are_tagged_as_they_are_predicted(run, vectors):
         dict(zip("ab", expected.probabilities[0], strict=True)), abs=1e-6
     )
     found = run("evaluate", "fitted", "all.npz:test").out
-    assert found.startswith("30 rows, 2 labels; calibration: beta on 30 labelled rows")
+    assert found.startswith(f"30 rows, 2 labels; calibration: {about}")
 
 
 def test_an_interrupted_run_on_vectors_resumes_only_with_the_same_vectors(
@@ -634,7 +635,13 @@ def test_the_best_method_within_the_passes_is_used_and_calibrated_without_labels
     one = run("tag", images[0], "--labels", "names.txt", "--max-passes", "1")
     assert "Method" not in one.err
     assert one.out == run("tag", images[0], "--labels", "names.txt").out
-    assert f"not verified. [{DEFAULT_MAX_PASSES}]" in " ".join(run("tag", "--help").out.split())
+    monkeypatch.setattr("surelabel.recognizer.label_free_methods.MIN_CALIBRATION_IMAGES", 3)
+    default = run("tag", *images, "--labels", "names.txt")
+    assert "Method: dense_regions, at most 6 encoder passes for an image." in default.err
+    assert "on pseudo-labels of 3 images" in default.err
+    assert "Method" not in run("tag", *images[:2], "--labels", "names.txt").err
+    help = " ".join(run("tag", "--help").out.split())
+    assert f"[{DEFAULT_MAX_PASSES}; 1 for fewer than {MIN_CALIBRATION_IMAGES} IMAGES" in help
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def test_a_gallery_has_the_labels_that_are_printed(home, run):
     assert "This image cannot be read: empty file." in page
     assert "<h1>Labels of 25 images</h1>" in page
     assert "All labels with a probability of at least 0.3 are shown for each image." in page
-    assert "Calibration: beta on 24 labelled images.</p>" in page
+    assert "Calibration: beta (selected by log loss) on 24 labelled images.</p>" in page
     assert "Written: tags.html" in done.err
 
 

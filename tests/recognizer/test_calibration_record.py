@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from surelabel.calibration import CALIBRATORS
+from surelabel.calibration import CALIBRATORS, Hierarchical
 from surelabel.config import load_run
 from surelabel.data import collection
 from surelabel.errors import DataError, NotFitted
 from surelabel.recognizer import Recognizer
 from surelabel.recognizer.calibrating import fit_recognizer_calibration
-from surelabel.recognizer.calibration_record import CalibrationRecord, restore_calibration_record
+from surelabel.recognizer.calibration_record import restore_calibration_record
 from surelabel.records import LabelledFeatures
 
 NAMES = ["lion", "guitar", "car"]
@@ -56,11 +56,12 @@ def moved():
 @pytest.mark.parametrize("name", CALIBRATORS)
 def test_its_state_brings_it_back(name, shift):
     first = made(name)
-    first = CalibrationRecord(name, first.calibrator, first.description, shift=shift)
+    first = replace(first, shift=shift)
     second = restore_calibration_record(first.state())
     x = decisions(50, seed=5)[0]
     np.testing.assert_array_equal(first.logits(x, x), second.logits(x, x))
     assert (first.description, first.shift) == (second.description, second.shift)
+    assert (first.name, first.log_losses) == (second.name, second.log_losses)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +72,8 @@ def test_its_state_brings_it_back(name, shift):
         ({"shift": [float("nan")]}, "shift in calibration.json must be numbers"),
         ({"shift": ["a"]}, "shift in calibration.json must be numbers"),
         ({"state": {}}, "calibrate again"),
+        ({"log_losses": {"beta": float("nan")}}, "log_losses in calibration.json must be a finite"),
+        ({"log_losses": [0.1]}, "log_losses in calibration.json must be a finite"),
     ],
 )
 def test_a_state_of_something_else_is_refused(change, says):
@@ -220,8 +223,47 @@ def test_new_names_of_a_recognizer_keep_the_shared_part():
     with pytest.warns(UserWarning, match="platt") as caught:
         more = first.with_names([*NAMES, "pizza"])
     assert len(caught) == 1
-    assert more.predict(source).probabilities.shape == (60, 4)
-    assert more.calibrated_on.endswith(", shared parameters only")
+    logits = more.predict(source).logits
+    np.testing.assert_allclose(logits[:, :3], first.predict(source).logits, atol=1e-5)
+    shared = first.calibration.calibrator.shared_calibrator()
+    raw = more.logits_of(more.predict(source).scores)[:, 3:]
+    np.testing.assert_allclose(logits[:, 3:], shared.logits(raw), atol=1e-5)
+    about = "vector on 60 labelled images, new labels with shared parameters"
+    assert more.calibrated_on == about
+    with pytest.warns(UserWarning, match="platt"):
+        assert more.with_names([*NAMES, "pizza", "cow"]).calibrated_on == about
+
+
+@pytest.mark.parametrize("name", ["hierarchical", "vector"])
+def test_labels_in_another_order_keep_their_parameters_without_a_word(name):
+    first, logits = made(name), decisions(50, seed=5)[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        second = first.for_new_names(columns=[2, 0])
+    np.testing.assert_array_equal(second.logits(logits[:, [2, 0]]), first.logits(logits)[:, [2, 0]])
+    assert (second.name, second.description, second.record) == (name, first.description, None)
+
+
+def test_the_selected_calibrator_is_stored_and_described():
+    logits, targets = decisions()
+    run = load_run()
+    assert run.calibrator.name == "cross_validated"
+    uneven = logits + np.array([3.0, 0.0, -3.0])
+    found = fit_recognizer_calibration(run, uneven, targets, targets >= 0)
+    assert found.name == "hierarchical"
+    about = "hierarchical (selected by log loss; new labels use its shared beta)"
+    assert found.description == f"{about} on 400 labelled images"
+    assert min(found.log_losses, key=found.log_losses.get) == "hierarchical"
+    expected = Hierarchical().fit(uneven, targets).logits(uneven)
+    np.testing.assert_array_equal(found.logits(uneven), expected)
+    losses = ", ".join(f"{name} {loss:.4f}" for name, loss in found.log_losses.items())
+    assert found.selection_text == f"Cross-validated log loss of the calibrators: {losses}."
+
+
+def test_few_images_and_a_given_calibrator_have_no_selection():
+    for found in (made("cross_validated", n=19), made("vector")):
+        assert (found.log_losses, found.selection_text) == ({}, None)
+    assert made("cross_validated", n=19).description == "beta on 19 labelled images"
 
 
 def test_an_archive_like_the_images_that_calibrated_hardly_moves():

@@ -134,7 +134,8 @@ def test_rows_are_taken_with_their_patches():
 def test_folds_calibrate_and_the_method_that_stays_has_seen_all():
     alone, folded = unfitted().fit(rows()), unfitted().fit(rows(), folds=3)
     np.testing.assert_array_equal(alone.predict(rows()).scores, folded.predict(rows()).scores)
-    assert folded.calibrated_on == "beta on 60 labelled rows (3-fold cross-validation)"
+    about = "beta (selected by log loss) on 60 labelled rows (3-fold cross-validation)"
+    assert folded.calibrated_on == about
     assert folded.calibration.record.images == 60
 
 

@@ -57,7 +57,8 @@ def test_the_method_with_the_lowest_log_loss_is_fitted_on_all_images_and_calibra
     assert {result.method for result in selection.results} == set(METHODS[2:])
     assert recognizer.run.method.name == selection.selected.method
     assert recognizer.method.learns_from == "labels"  # the texts do not match these vectors
-    assert recognizer.calibrated_on == "beta on 60 labelled images (2-fold cross-validation)"
+    about = "beta (selected by log loss) on 60 labelled images (2-fold cross-validation)"
+    assert recognizer.calibrated_on == about
     again = Recognizer(recognizer.run, NAMES).fit(vectors, folds=2)
     assert again.fingerprint == recognizer.fingerprint
     assert (selection.n_images, selection.folds) == (60, 2)

@@ -78,7 +78,7 @@ def test_fitting_helps_and_calibrating_replaces_what_made_the_probabilities(trai
     assert present > absent + 0.5
     assert before.calibration == f"by its loss alone ({loss})"
     after = recognizer.calibrate(test).predict(train)
-    assert after.calibration == "beta on 40 labelled images"
+    assert after.calibration == "beta (selected by log loss) on 40 labelled images"
     assert not np.allclose(before.logits, after.logits)
     np.testing.assert_array_equal(before.scores, after.scores)
 

@@ -93,14 +93,15 @@ def test_saving_over_an_older_recognizer_replaces_it_whole(recognizer, saved):
 )
 def test_labels_of_the_fit_are_kept_where_other_labels_are_scored_by_them(settings, tmp_path):
     train, test = (collection("scenes-80", split=s).take(range(56, 80)) for s in ("train", "test"))
-    run = load_run(overrides=[*settings, "epochs=1"])
+    run = load_run(overrides=[*settings, "epochs=1", "calibrator.name=hierarchical"])
     first = Recognizer(run, NAMES).fit(train).calibrate(train)
     first.save(tmp_path / "first")
     assert not (tmp_path / "first" / "fit_names.txt").exists()
-    more = first.with_names(["coffee", *NAMES, "cow"])
+    with pytest.warns(UserWarning, match=r"new labels use only its shared parameters \(beta\)"):
+        more = first.with_names(["coffee", *NAMES, "cow"])
     before, after = first.predict(test), more.predict(test)
     np.testing.assert_allclose(after.logits[:, 1:4], before.logits, atol=1e-5)
-    assert after.calibration == before.calibration
+    assert after.calibration == f"{before.calibration}, new labels with shared parameters"
     more.save(tmp_path / "more")
     assert (tmp_path / "more" / "fit_names.txt").read_text().splitlines() == NAMES
     loaded = Recognizer.load(tmp_path / "more")

@@ -10,7 +10,6 @@ from surelabel.cli.input_options import (
     fit_without_labels_on_input_options,
     images_root_input_option,
     labels_input_option,
-    load_dataset_from_input_options,
     max_image_memory_input_option,
     method_input_options,
     parse_labels_input_option,
@@ -18,13 +17,26 @@ from surelabel.cli.input_options import (
     skipped_images_of_input_options,
 )
 from surelabel.cli.input_paths import validate_terminal_input_paths
+from surelabel.cli.label_corrections import correct_labels_of_dataset, corrections_option
 from surelabel.cli.label_table_options import (
     check_no_label_table_options,
     label_table_options,
     print_label_table_reading,
 )
-from surelabel.cli.metric_tables import CALIBRATION_METRICS, format_metric_table
+from surelabel.cli.metric_tables import (
+    CALIBRATION_METRICS,
+    calibration_as_text,
+    format_metric_table,
+)
 from surelabel.cli.output_paths import validate_terminal_model_path, validate_terminal_output_folder
+from surelabel.cli.score_inputs import (
+    check_no_score_options,
+    is_score_input,
+    load_dataset_or_scores,
+    model_of_dataset,
+    score_kind_option,
+    score_labels_argument,
+)
 from surelabel.cli.tag_output import print_tag_skipped_images
 from surelabel.cli.terminal import Terminal, with_terminal_options
 from surelabel.cli.terminal_text import format_terminal_table
@@ -35,6 +47,7 @@ from surelabel.recognizer_folders import check_saved_recognizer_folder
 if TYPE_CHECKING:
     from surelabel.evaluation import Evaluation, LabelCoverage
     from surelabel.recognizer import Recognizer
+    from surelabel.recognizer.calibration_record import CalibrationRecord
 
 MAX_SHIFTS = 10  # labels with the largest change that are printed
 NOT_SAVED = "The result was not saved; add --out FOLDER to save the result."
@@ -43,6 +56,8 @@ NOT_SAVED = "The result was not saved; add --out FOLDER to save the result."
 @click.command()
 @click.argument("model", callback=validate_terminal_model_path)
 @click.argument("dataset", callback=validate_terminal_input_paths)
+@score_labels_argument
+@score_kind_option
 @click.option(
     "--out",
     callback=validate_terminal_output_folder,
@@ -63,6 +78,7 @@ NOT_SAVED = "The result was not saved; add --out FOLDER to save the result."
 )
 @method_input_options
 @images_root_input_option
+@corrections_option
 @label_table_options
 @labels_input_option
 @max_image_memory_input_option
@@ -71,12 +87,15 @@ def calibrate(
     terminal: Terminal,
     model: str,
     dataset: str,
+    score_labels: str | None,
+    score_kind: str | None,
     out: str | None,
     test: str | None,
     unlabelled: bool,
     method: str | None,
     settings: tuple[str, ...],
     images_root: str | None,
+    corrections: str | None,
     table_options: dict[str, Any],
     names: str | None,
 ) -> None:
@@ -84,31 +103,44 @@ def calibrate(
 
     MODEL is a saved recognizer or an encoder. DATASET contains annotated images that were not
     used for fitting: an annotation file, or a split of a collection such as scenes-80:validation.
+    MODEL can also be scores:FILE, a table (CSV, Parquet or .npz) of scores of the same images that
+    another program computed, with --as. To calibrate a recognizer that was fitted on scores,
+    DATASET is scores:FILE, and LABELS are the annotations of its images.
+
     The result includes the labels with the fewest positives, which need more annotated images.
     """
     if out:
         check_saved_recognizer_folder(out)
     overrides = run_overrides_from_input_options(settings, method__name=method)
     if unlabelled:
+        check_no_score_options(score_kind, score_labels)
+        if is_score_input(model) or is_score_input(dataset):
+            raise click.UsageError("--unlabelled requires images; got scores. Give their labels.")
         check_no_label_table_options(table_options, dataset)
-        if test or images_root:
-            raise click.UsageError("--unlabelled cannot be combined with --test or --images-root.")
+        if test or images_root or corrections:
+            raise click.UsageError(
+                "--unlabelled cannot be combined with --test, --images-root or --corrections."
+            )
         run_unlabelled_calibrate_command(terminal, model, dataset, out, names, overrides)
         return
-    held_out = load_dataset_from_input_options(dataset, images_root, table_options)
+    options = (score_kind, images_root, table_options)
+    held_out = load_dataset_or_scores(terminal, model, dataset, score_labels, *options)
+    held_out = correct_labels_of_dataset(terminal, held_out, corrections)
     test_set = held_out
     if test:
-        test_set = load_dataset_from_input_options(test, images_root, table_options)
+        test_dataset, test_labels = (dataset, test) if is_score_input(dataset) else (test, None)
+        test_set = load_dataset_or_scores(terminal, model, test_dataset, test_labels, *options)
     labels = parse_labels_input_option(names)
     terminal.print_import_status()
 
     from surelabel.evaluation import measure_label_coverage
     from surelabel.recognizer import basic_evaluation_run, resolve_model
 
+    model, default_names, overrides = model_of_dataset(model, held_out, overrides)
     recognizer = resolve_model(
         model,
         labels,
-        default_names=held_out.names,
+        default_names=default_names,
         settings=overrides,
         device=terminal.device,
     )
@@ -124,7 +156,9 @@ def calibrate(
         recognizer.save(out)
     coverage = measure_label_coverage(recognizer.align_labels(held_out))
     after = basic_evaluation_run(recognizer, test_set)
-    print_calibrate_command_result(terminal, before, after, coverage, test, out)
+    calibration = recognizer.calibration
+    assert calibration is not None  # calibrated above
+    print_calibrate_command_result(terminal, before, after, coverage, calibration, test, out)
     skipped = skipped_images_of_input_options(recognizer, held_out) if test else ()
     print_tag_skipped_images(list(dict.fromkeys([*before.predictions.skipped, *skipped])))
 
@@ -188,27 +222,36 @@ def print_calibrate_command_result(
     before: "Evaluation",
     after: "Evaluation",
     coverage: "LabelCoverage",
+    calibration: "CalibrationRecord",
     test: str | None,
     out: str | None,
 ) -> None:
     """Print the number of positives of each label, and the metrics before and after calibration.
+
+    On the rows of a calibration of scores, the probabilities are cross-fitted.
 
     Args:
         terminal: Object that prints results, status lines and progress.
         before: Evaluation before calibration.
         after: Evaluation of the same images after calibration.
         coverage: Number of positives of each label in the calibration dataset.
+        calibration: Fitted calibration.
         test: Value of the option ``--test``. If None, both evaluations use the calibration dataset.
         out: Folder of the saved recognizer. If None, the recognizer was not saved.
     """
+    from surelabel.records.calibration_description import CROSS_FITTED
+
     evaluated_on = test or (
-        "the calibration dataset, so the metrics are optimistic; give a test set with --test"
+        "the calibration dataset, with cross-fitted probabilities"
+        if CROSS_FITTED in (after.predictions.calibration or "")
+        else "the calibration dataset, so the metrics are optimistic; give a test set with --test"
     )
     text = [
         format_terminal_table(["label", "positives"], list(coverage.positives.items())),
         "",
         format_metric_table({"before": before, "after": after}, CALIBRATION_METRICS),
         f"Evaluated on {evaluated_on}.",
+        calibration_as_text(calibration),
         f"Labels with the fewest positives: {', '.join(coverage.rarest_labels)}. Annotate more "
         "images with these labels.",
         f"Saved in {out}." if out else NOT_SAVED,
@@ -219,6 +262,8 @@ def print_calibrate_command_result(
         "before": {"summary": before.summary, "floor": before.noise_floor},
         "after": {"summary": after.summary, "floor": after.noise_floor},
         "measured_on": evaluated_on,
+        "calibration": calibration.description,
+        "calibrator_log_losses": dict(calibration.log_losses),
         "recognizer": out,
     }
     terminal.print_result(value, "\n".join(text))

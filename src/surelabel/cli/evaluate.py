@@ -9,7 +9,6 @@ from surelabel.cli.input_options import (
     fit_without_labels_on_input_options,
     images_root_input_option,
     labels_input_option,
-    load_dataset_from_input_options,
     max_image_memory_input_option,
     method_input_options,
     parse_labels_input_option,
@@ -23,6 +22,15 @@ from surelabel.cli.label_table_options import (
 )
 from surelabel.cli.metric_tables import metric_tables_as_json, metric_tables_as_text
 from surelabel.cli.output_paths import validate_terminal_model_path, validate_terminal_output_folder
+from surelabel.cli.score_inputs import (
+    check_no_score_options,
+    is_score_input,
+    load_dataset_or_scores,
+    model_of_dataset,
+    score_kind_option,
+    score_labels_argument,
+    with_image_paths,
+)
 from surelabel.cli.search_evaluation import search_evaluation_options
 from surelabel.cli.tag_output import print_tag_skipped_images
 from surelabel.cli.terminal import Terminal, with_terminal_options
@@ -36,6 +44,8 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("model", callback=validate_terminal_model_path)
 @click.argument("dataset", callback=validate_terminal_input_paths)
+@score_labels_argument
+@score_kind_option
 @click.option(
     "--report",
     "report_folder",
@@ -56,6 +66,8 @@ def evaluate(
     terminal: Terminal,
     model: str,
     dataset: str,
+    score_labels: str | None,
+    score_kind: str | None,
     report_folder: str | None,
     unseen: str | None,
     queries: tuple[str, ...],
@@ -76,13 +88,20 @@ def evaluate(
     folder of VOC XML, xmp:FOLDER for the keywords in XMP sidecars, a split of a collection such as
     scenes-80:test, or feature vectors (.npz).
 
+    For scores that another program computed, DATASET is scores:FILE, and LABELS are the annotations
+    of its images; MODEL is a recognizer that was calibrated or fitted on scores. To evaluate the
+    scores without calibration, MODEL is scores:FILE with --as, and DATASET the annotations. Rows
+    that MODEL was calibrated on have cross-fitted probabilities.
+
     If DATASET contains captions of images (COCO, CSV, JSON lines, a Flickr token file, vectors, or
     a collection with --captions), retrieval between images and captions is measured instead: R@k,
     R-Precision, mAP@R and median rank, and how well the uncertainty predicts errors.
     """
-    if pair_evaluation.is_pair_evaluation(
+    has_scores = is_score_input(model) or is_score_input(dataset)
+    if not has_scores and pair_evaluation.is_pair_evaluation(
         dataset, captions=captions, relevance_files=relevance_files
     ):
+        check_no_score_options(score_kind, score_labels)
         check_no_label_table_options(table_options, dataset)
         pair_evaluation.check_pair_evaluation_options(
             labels=names,
@@ -104,20 +123,28 @@ def evaluate(
         return
     unseen_names = parse_labels_input_option(unseen)
     unseen_labels.check_unseen_labels_option(model, names, unseen_names)
-    test_set = load_dataset_from_input_options(dataset, images_root, table_options)
+    test_set = load_dataset_or_scores(
+        terminal, model, dataset, score_labels, score_kind, images_root, table_options
+    )
     labels = parse_labels_input_option(names)
     terminal.print_import_status()
 
     from surelabel.recognizer import resolve_model
+    from surelabel.records import LabelledScores
     from surelabel.report import check_report_folder, report
 
     if report_folder:
         check_report_folder(report_folder)
+        if isinstance(test_set, LabelledScores):
+            file = model if is_score_input(model) else dataset
+            test_set = with_image_paths(test_set, file, images_root)
+    overrides = run_overrides_from_input_options(settings, method__name=method)
+    model, default_names, overrides = model_of_dataset(model, test_set, overrides)
     recognizer = resolve_model(
         model,
         labels,
-        default_names=unseen_labels.exclude_unseen_labels(test_set.names, unseen_names),
-        settings=run_overrides_from_input_options(settings, method__name=method),
+        default_names=unseen_labels.exclude_unseen_labels(default_names, unseen_names),
+        settings=overrides,
         device=terminal.device,
     )
     n_seen = len(recognizer.names)

@@ -25,6 +25,7 @@ from surelabel.cli.input_options import (
     vector_encoder_of_input_options,
 )
 from surelabel.cli.input_paths import validate_terminal_input_paths
+from surelabel.cli.label_corrections import correct_labels_of_dataset, corrections_option
 from surelabel.cli.label_table_options import label_table_options, print_label_table_reading
 from surelabel.cli.method_selection import (
     MethodSelectionOptions,
@@ -33,10 +34,16 @@ from surelabel.cli.method_selection import (
     method_selection_text,
     select_in_fit_command,
 )
+from surelabel.cli.metric_tables import calibration_as_text
 from surelabel.cli.output_paths import (
     unused_output_path,
     validate_terminal_model_path,
     validate_terminal_output_folder,
+)
+from surelabel.cli.score_inputs import (
+    load_training_scores,
+    score_kind_option,
+    settings_of_score_encoder,
 )
 from surelabel.cli.tag_output import print_tag_skipped_images
 from surelabel.cli.terminal import Terminal, with_terminal_options
@@ -95,6 +102,7 @@ if TYPE_CHECKING:
     help="Also calibrate on DATASET, with K-fold cross-fitting. Without a method, 5 folds.",
 )
 @method_selection_options
+@score_kind_option
 @click.option(
     "--shots",
     type=click.IntRange(1),
@@ -108,6 +116,7 @@ if TYPE_CHECKING:
     help="Fraction of captions to permute at random, for experiments with noisy correspondence.",
 )
 @images_root_input_option
+@corrections_option
 @label_table_options
 @labels_input_option
 @max_image_memory_input_option
@@ -115,6 +124,7 @@ if TYPE_CHECKING:
 def fit(
     terminal: Terminal,
     dataset: tuple[str, ...],
+    score_kind: str | None,
     out: str,
     run: str | None,
     settings: tuple[str, ...],
@@ -127,6 +137,7 @@ def fit(
     shots: int | None,
     caption_noise: float | None,
     images_root: str | None,
+    corrections: str | None,
     table_options: dict[str, Any],
     names: str | None,
 ) -> None:
@@ -151,6 +162,9 @@ def fit(
     JSON lines, a Flickr token file, scenes-80:train) or vectors (.npz with image_features,
     text_features and image_rows). --labels is optional; labels are scored like captions.
 
+    To learn labels from the scores of another program, give scores:FILE, the file of the labels,
+    and --as. Each label is learned from the scores of all columns, which can be other labels.
+
     To resume an interrupted fit, run the same command again.
     """
     check_saved_recognizer_folder(out)
@@ -170,9 +184,11 @@ def fit(
     method = method_settings_of_run(run, overrides).get("name")
     check_method_selection_options(method, selection_options, run, overrides)
     resolved_run = load_run(run, overrides)
-    training_data = load_training_data_from_input_options(
+    scores = load_training_scores(terminal, dataset, score_kind, images_root, table_options)
+    training_data = scores or load_training_data_from_input_options(
         method, dataset, images_root, given_labels, table_options
     )
+    training_data = correct_labels_of_dataset(terminal, training_data, corrections)
     seed = resolved_run.seed
     if caption_noise is not None:
         training_data = add_caption_noise_in_fit_command(
@@ -187,6 +203,7 @@ def fit(
     data["checkpoint"] = f"{os.path.normpath(out)}.unfinished"  # out may end with a slash
     if method is None:
         overrides = run_overrides_from_input_options((*overrides,), encoder__name=encoder)
+        overrides += [] if model else settings_of_score_encoder(training_data)
         recognizer = select_in_fit_command(terminal, selection_options, run, overrides, **data)
     else:
         resolved_run = use_vector_encoder_in_fit_command(resolved_run, encoder, training_data)
@@ -279,9 +296,13 @@ def print_result_in_fit_command(
     )
     vectors = vector_normalization_description(recognizer.encoder)
     text += f"\nVectors: {vectors}." if vectors else ""
+    calibration = recognizer.calibration
+    if calibration is not None and calibration.uses_labels:
+        text += f"\n{calibration_as_text(calibration)}"
     terminal.print_result(
         {"recognizer": out, "names": recognizer.names, key: n_used}
         | ({"vectors": vectors} if vectors else {})
+        | ({"calibration": recognizer.calibrated_on} if calibration else {})
         | ({"selection": selection.state()} if selection else {}),
         f"{method_selection_text(selection)}{text}\n{command_after_fit(recognizer, out)}",
     )

@@ -47,11 +47,18 @@ def add_caption_noise_in_fit_command(
 
 def noun_of_fit_data(training_data: "TrainingData") -> str:
     """Return the noun of the items of training data: caption, image, or row of vectors."""
-    from surelabel.records import LabelledFeatures, LabelledTexts, PairFeatures, Pairs
+    from surelabel.records import (
+        LabelledFeatures,
+        LabelledScores,
+        LabelledTexts,
+        PairFeatures,
+        Pairs,
+    )
 
     if isinstance(training_data, LabelledTexts | Pairs | PairFeatures):
         return "caption"
-    return "row" if isinstance(training_data, LabelledFeatures) else "image"
+    is_vectors = isinstance(training_data, LabelledFeatures)
+    return "row" if is_vectors and not isinstance(training_data, LabelledScores) else "image"
 
 
 def count_of_fit_data(training_data: "TrainingData", skipped: "Sequence[SkippedImage]") -> int:
@@ -125,14 +132,18 @@ def use_vector_encoder_in_fit_command(
 
     Args:
         run: Settings of the fit.
-        encoder: Name of the encoder of the vectors, such as ``features:512``. If None, the run is
-            not changed.
+        encoder: Name of the encoder of the vectors or scores, such as ``features:512``. If None,
+            the run is not changed.
         training_data: Training data of any kind.
     """
-    from surelabel.records import PairFeatures
+    from surelabel.config import Choice
+    from surelabel.records import LabelledScores, PairFeatures
 
     if encoder is None:
         return run
+    if isinstance(training_data, LabelledScores):
+        settings = {"columns": list(training_data.columns), "views": training_data.views}
+        return replace(run, encoder=Choice(encoder, settings))
     method = run.method
     if isinstance(training_data, PairFeatures):
         text_width = training_data.text_vectors.shape[1]

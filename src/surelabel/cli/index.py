@@ -11,6 +11,11 @@ from surelabel.cli.input_options import (
     parse_labels_input_option,
 )
 from surelabel.cli.output_paths import validate_terminal_output_path
+from surelabel.cli.score_inputs import (
+    read_unlabelled_scores,
+    score_table_options,
+    with_image_paths,
+)
 from surelabel.cli.tag_output import print_tag_skipped_images
 from surelabel.cli.terminal import Command, Terminal, with_terminal_options
 from surelabel.cli.unlabelled_calibration import (
@@ -41,6 +46,7 @@ def index_root_option(function: Command) -> Command:
 @labels_input_option
 @calibrate_unlabelled_option
 @index_root_option
+@score_table_options
 @max_image_memory_input_option
 @with_terminal_options
 def index(
@@ -51,6 +57,8 @@ def index(
     names: str | None,
     calibrate_unlabelled: bool,
     root: str | None,
+    image_column: str | None,
+    ignore: tuple[str, ...],
 ) -> None:
     """Create or update an index of images for search.
 
@@ -59,13 +67,21 @@ def index(
     the same --model and --labels. The index keeps the calibration of --calibrate-unlabelled for
     images that are added later.
 
+    For a recognizer that was calibrated or fitted on scores of another program, IMAGES is
+    scores:FILE; its image names are relative to --root or to the folder of the file, and the image
+    files need not exist. No image is removed from such an index.
+
     Paths of images inside the root are stored relative to the root. The root of a new index is the
     common folder of IMAGES, unless --root is given. If all images were moved, --root stores their
     new root, and no image is tagged again.
     """
     from surelabel.data import find_images
 
-    paths, labels = find_images(images), parse_labels_input_option(names)
+    labels = parse_labels_input_option(names)
+    scores = read_unlabelled_scores(images, model, image_column, ignore)
+    if scores is not None and calibrate_unlabelled:
+        raise click.UsageError("--calibrate-unlabelled requires images; got scores.")
+    paths = find_images(images) if scores is None else []
     terminal.print_import_status()
 
     from surelabel.recognizer import (
@@ -81,9 +97,10 @@ def index(
     has_calibration = restore_calibration_for_indexing(folder, recognizer)
     if calibrate_unlabelled and not has_calibration:
         calibrate_new_index_without_labels(terminal, recognizer, folder, paths)
+    source = paths if scores is None else with_image_paths(scores, images[0], root)
     with terminal.progress("Indexing") as progress:
         update = index_images_with_recognizer(
-            folder, recognizer, paths, root=root, model=model, progress=progress
+            folder, recognizer, source, root=root, model=model, progress=progress
         )
     print_index_update(terminal, folder, update)
     print_tag_skipped_images(update.skipped)

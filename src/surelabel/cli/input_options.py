@@ -70,7 +70,8 @@ def max_passes_input_option(function: Command) -> Command:
         metavar="N",
         help="Use the method without annotated images that has the highest measured mAP with at "
         "most N encoder passes for an image. If it has no calibration, it is calibrated on IMAGES "
-        "without labels, if these are 20 or more; the probabilities are not verified. [1]",
+        "without labels, if these are 20 or more; the probabilities are not verified. [6; 1 for "
+        "fewer than 100 IMAGES, which are too few for this calibration]",
     )(function)
 
 
@@ -419,7 +420,7 @@ def fit_without_labels_on_input_options(
         recognizer: Recognizer of the command.
         source: Images or feature vectors to fit on. Annotations are not used.
     """
-    from surelabel.records import LabelledFeatures, LabelledImages
+    from surelabel.records import LabelledFeatures, LabelledImages, LabelledScores
 
     if recognizer.is_fitted:
         return
@@ -428,8 +429,10 @@ def fit_without_labels_on_input_options(
         "without labels, so the scores of an image depend on the other images. Use `surelabel fit` "
         "to save the fitted method."
     )
-    if isinstance(source, LabelledFeatures):
-        inputs: RecognizerInput = source.features
+    if isinstance(source, LabelledScores):
+        inputs: RecognizerInput = source.without_labels()
+    elif isinstance(source, LabelledFeatures):
+        inputs = source.features
     else:
         inputs = source.paths if isinstance(source, LabelledImages) else source
     with terminal.progress("Fitting") as progress:
@@ -437,9 +440,11 @@ def fit_without_labels_on_input_options(
 
 
 def vector_encoder_of_input_options(data: "TrainingData") -> str | None:
-    """Return the name of the encoder of feature vectors, or None if the data are others."""
-    from surelabel.records import LabelledFeatures, PairFeatures
+    """Return the name of the encoder of vectors or scores, or None if the data are others."""
+    from surelabel.records import LabelledFeatures, LabelledScores, PairFeatures
 
+    if isinstance(data, LabelledScores):
+        return f"scores:{data.kind}"
     if isinstance(data, PairFeatures):
         return f"features:{data.image_vectors.shape[1]}"
     if not isinstance(data, LabelledFeatures):

@@ -107,7 +107,8 @@ def validate_terminal_model_path(
     if prefix != "onnx" and Path(path).is_file():
         raise DataError(
             f"{name_of_parameter(parameter)} requires a folder or the name of an encoder; got the "
-            f"file {path}. Give the folder of the file, or ARCHITECTURE/FILE for a weights file."
+            f"file {path}. Give the folder of the file, ARCHITECTURE/FILE for a weights file, or "
+            "scores:FILE for a table of scores."
         )
     if not path or not Path(path).exists():
         kind = "file" if prefix == "onnx" else "folder"

@@ -22,6 +22,7 @@ from surelabel.cli.input_options import (
 )
 from surelabel.cli.operating_point_options import OperatingPointRange, operating_point_options
 from surelabel.cli.output_paths import validate_terminal_output_path
+from surelabel.cli.score_inputs import read_unlabelled_scores, score_table_options
 from surelabel.cli.tag_blocks import TagCounts, open_partial_tags, predict_tag_blocks
 from surelabel.cli.tag_gallery import TagGallery, write_tag_gallery
 from surelabel.cli.tag_options import (
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
 @sidecar_options
 @heat_maps_option
 @gallery_options
+@score_table_options
 @click.option("--strict", is_flag=True, help="Stop with an error if an image cannot be read.")
 @click.option("--workers", type=click.IntRange(0), help="Number of processes that decode images.")
 @max_image_memory_input_option
@@ -112,17 +114,20 @@ def tag(
     settings: tuple[str, ...],
     max_passes: int | None,
     template: str | None,
+    image_column: str | None,
+    ignore: tuple[str, ...],
     **values: Any,
 ) -> None:
     """Predict the labels of images, with probabilities.
 
     IMAGES are folders, image files, .txt files with one path per line, or - for paths on standard
     input. For a recognizer that was fitted on vectors, IMAGES is an .npz file with the array
-    features, or a split of it such as vectors.npz:test. An operating point such as --precision 0.9
-    sets the thresholds and does not change probabilities. Operating points require a recognizer
-    that was calibrated on 20 or more images. To resume an interrupted run, run the same command
-    again; with --out, the folder FILE.partial holds the finished part of the run until FILE is
-    written.
+    features, or a split of it such as vectors.npz:test. For a recognizer that was calibrated or
+    fitted on scores of another program, IMAGES is scores:FILE. An operating point such as
+    --precision 0.9 sets the thresholds and does not change probabilities. Operating points require
+    a recognizer that was calibrated on 20 or more images. To resume an interrupted run, run the
+    same command again; with --out, the folder FILE.partial holds the finished part of the run until
+    FILE is written.
     """
     from surelabel.data import check_sidecars, find_images
 
@@ -132,7 +137,9 @@ def tag(
         return
 
     options = parse_tag_options(values)
-    source, labels = load_unlabelled_from_input_options(images), parse_labels_input_option(names)
+    scores = read_unlabelled_scores(images, model, image_column, ignore)
+    source = load_unlabelled_from_input_options(images) if scores is None else scores
+    labels = parse_labels_input_option(names)
     if not isinstance(source, list):
         check_tag_options_of_vectors(options, images[0])
     elif options.sidecar:
@@ -141,20 +148,25 @@ def tag(
 
     from surelabel.config import method_settings_of_run
     from surelabel.recognizer import resolve_model
+    from surelabel.recognizer.label_free_methods import default_max_passes
 
     overrides = run_overrides_from_input_options(settings, method__name=method)
+    has_method = bool(method_settings_of_run(overrides=overrides))
+    n_images = len(source) if isinstance(source, list) else 0
+    if max_passes is None and not has_method and not os.path.isdir(model):
+        max_passes = default_max_passes(n_images)
     recognizer = resolve_model(
         model,
         labels,
         template=template,
         settings=overrides,
         max_passes=max_passes,
-        n_images=len(source) if isinstance(source, list) else 0,
+        n_images=n_images,
         device=terminal.device,
     )
     if not isinstance(source, list):
         check_recognizer_of_vectors(recognizer, images[0])
-    elif not method_settings_of_run(overrides=overrides) and not os.path.isdir(model):
+    elif not has_method and not os.path.isdir(model):
         options = calibrate_selected_method_option(terminal, recognizer, options, len(source))
     check_recognizer_of_tag_options(recognizer, options)
     fit_without_labels_on_input_options(terminal, recognizer, source)

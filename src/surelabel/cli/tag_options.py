@@ -13,6 +13,7 @@ from surelabel.cli.operating_point_options import (
     parse_operating_point_options,
     thresholds_of_operating_point_options,
 )
+from surelabel.cli.score_inputs import is_score_input
 from surelabel.cli.terminal import Terminal
 from surelabel.counts import format_count
 from surelabel.errors import ConfigError, NotFitted
@@ -163,7 +164,8 @@ def calibrate_selected_method_option(
     if passes == 1:
         return options
     terminal.print_status(
-        f"Method: {recognizer.run.method.name}, at most {passes} encoder passes for an image."
+        f"Method: {recognizer.run.method.name}, at most {passes} encoder passes for an image. "
+        "--max-passes 1 encodes each image once."
     )
     if recognizer.calibrated_on is not None or n_images < MIN_AUTOMATIC_IMAGES:
         return options
@@ -175,7 +177,7 @@ def check_tag_options_of_vectors(options: TagOptions, source: str) -> None:
 
     Args:
         options: Options of ``tag``.
-        source: Feature archive, for the error message.
+        source: Feature archive or ``scores:FILE``, for the error message.
 
     Raises:
         UsageError: If such an option is given.
@@ -187,8 +189,9 @@ def check_tag_options_of_vectors(options: TagOptions, source: str) -> None:
         "--gallery": options.gallery,
     }
     if given := [name for name, value in of_images.items() if value]:
+        inputs = source if is_score_input(source) else f"the vectors of {source}"
         raise click.UsageError(
-            f"{', '.join(given)} requires image files; got the vectors of {source}. Leave out this "
+            f"{', '.join(given)} requires image files; got {inputs}. Leave out this "
             "option, or give images."
         )
 
@@ -203,9 +206,9 @@ def check_recognizer_of_vectors(recognizer: "Recognizer", source: str) -> None:
     Raises:
         ConfigError: If the encoder of the recognizer encodes images.
     """
-    from surelabel.recognizer.vector_normalization import row_noun
+    from surelabel.encoders.image_only.precomputed_features import PrecomputedFeatures
 
-    if row_noun(recognizer.encoder) == "image":
+    if not isinstance(recognizer.encoder, PrecomputedFeatures):
         raise ConfigError(
             f"{source} contains vectors, which only a recognizer that was fitted on vectors tags; "
             f"got a model with the image encoder {recognizer.encoder.name}. Fit a recognizer on "

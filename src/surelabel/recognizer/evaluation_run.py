@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 
+import numpy as np
+
+from surelabel.calibration.fitting.input_validation import contains_both_classes
 from surelabel.evaluation import (
     CalibrationBudget,
     Evaluation,
@@ -15,6 +18,7 @@ from surelabel.evaluation import (
 from surelabel.evaluation.calibration_budget import MIN_LABELLED_IMAGES
 from surelabel.methods import LocalizesLabels
 from surelabel.progress import Progress
+from surelabel.recognizer.calibrating import select_run_calibrator
 from surelabel.recognizer.inputs import LabelledInput
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.recognizer.region_localization import localize_labels
@@ -30,9 +34,11 @@ def basic_evaluation_run(
     """Predict labelled images and compute the metrics of the predictions.
 
     In addition, ``evaluate`` computes confidence intervals, the zero-shot baseline, the calibration
-    budget (number of labelled images that calibration needs) and heat maps of example images.
+    budget (number of labelled images that calibration needs) and heat maps of example images. The
+    probabilities of calibration rows of precomputed scores are cross-fitted.
     """
     predictions = recognizer.predict(test, progress=progress)
+    predictions = recognizer.cross_fitted_predictions(test, predictions)
     return evaluate_predictions(
         predictions,
         recognizer.align_labels(test),
@@ -104,15 +110,18 @@ def _calibration_budget_of_evaluation_run(
 ) -> CalibrationBudget | None:
     """Estimate how many labelled images the calibrator of the run needs.
 
-    If there are too few images for the estimate, return None.
+    If there are too few images for the estimate, or if all known targets are equal, return None.
     """
     if evaluation.known.any(axis=1).sum() < MIN_LABELLED_IMAGES:
         return None
     raw = recognizer.logits_of(evaluation.predictions.scores)
+    targets, known = evaluation.targets, evaluation.known
+    if not contains_both_classes(np.where(known, targets, 0), known):
+        return None
     return estimate_calibration_budget(
-        recognizer.run.entry("calibrator"),
+        select_run_calibrator(recognizer.run, raw, targets, known).make_calibrator,
         raw,
-        evaluation.targets,
-        evaluation.known,
+        targets,
+        known,
         vectors=evaluation.predictions.features,
     )

@@ -16,7 +16,7 @@ from surelabel.recognizer.index_calibration import (
 )
 from surelabel.recognizer.model_resolution import absolute_model_name
 from surelabel.recognizer.recognizer import Recognizer
-from surelabel.records import SkippedImage
+from surelabel.records import LabelledFeatures, SkippedImage
 from surelabel.retrieval import Index, IndexRecognizer, IndexStatus
 from surelabel.retrieval.index_manifest import check_index_manifest_folder
 from surelabel.retrieval.index_root import common_index_root, default_index_root
@@ -29,7 +29,8 @@ class IndexUpdate:
     Attributes:
         index: Index after the update.
         added: Number of images that were added.
-        changed: Number of images that were predicted again because the image file changed.
+        changed: Number of images that were predicted again because the image file changed; of
+            scores and vectors, all images that were in the index.
         removed: Number of images that were removed because the image file was deleted.
         skipped: Images that could not be read, with the reason.
     """
@@ -44,7 +45,7 @@ class IndexUpdate:
 def index_images_with_recognizer(
     folder: str | Path,
     recognizer: Recognizer,
-    images: Sequence[str],
+    images: Sequence[str] | LabelledFeatures,
     *,
     root: str | Path | None = None,
     model: str | None = None,
@@ -62,7 +63,8 @@ def index_images_with_recognizer(
     Args:
         folder: Folder of the index. If the folder does not exist, the folder is created.
         recognizer: Calibrated recognizer.
-        images: Paths of the images.
+        images: Paths of the images; or their scores or vectors, whose images need no files. The
+            latter are always predicted again, and no image is removed.
         root: Root folder of the images; see :class:`~surelabel.retrieval.Index`. If the images of
             an index were moved, their new root is stored. If None, an existing index keeps its
             root, and the root of a new index is the common parent folder of ``images``.
@@ -77,7 +79,8 @@ def index_images_with_recognizer(
             Also if another process writes to the index, or if all indexed image files are deleted.
     """
     check_index_calibration(recognizer)
-    images = list(dict.fromkeys(map(os.path.abspath, images)))
+    if not isinstance(images, LabelledFeatures):
+        images = list(dict.fromkeys(map(os.path.abspath, images)))
     named = None
     if model is not None:
         labels = tuple(recognizer.names_with_aliases)
@@ -85,10 +88,19 @@ def index_images_with_recognizer(
         named = IndexRecognizer(absolute_model_name(model), labels, state)
     if not (Path(folder) / "index.json").exists():
         check_index_manifest_folder(Path(folder))
-        root = root or common_index_root(images, default_index_root(folder))
+        paths = images.paths if isinstance(images, LabelledFeatures) else images
+        root = root or common_index_root(map(os.path.abspath, paths), default_index_root(folder))
         return _add_images_while_indexing(folder, None, recognizer, images, root, named, progress)
     index = Index.open(folder, root=root)
     _check_indexing_recognizer(index, recognizer)
+    if isinstance(images, LabelledFeatures):
+        index.upgrade(named)
+        indexed = set(index.paths)
+        n_changed = sum(os.path.abspath(path) in indexed for path in images.paths)
+        update = _add_images_while_indexing(
+            folder, index, recognizer, images, index.root, None, progress
+        )
+        return replace(update, added=update.added - n_changed, changed=n_changed)
     status = index.status(images)
     _check_files_before_indexing(index, status)
     index.upgrade(named)
@@ -109,7 +121,7 @@ def _add_images_while_indexing(
     folder: str | Path,
     index: Index | None,
     recognizer: Recognizer,
-    images: Sequence[str],
+    images: Sequence[str] | LabelledFeatures,
     root: str | Path,
     named: IndexRecognizer | None,
     progress: Progress | None,
@@ -123,7 +135,7 @@ def _add_images_while_indexing(
         folder: Folder of the index.
         index: Existing index. If None, a new index is created with the first readable block.
         recognizer: Calibrated recognizer.
-        images: Paths of the images to predict.
+        images: Paths of the images to predict, or their scores or vectors.
         root: Root folder of the images of a new index.
         named: Name and labels of the recognizer, which a new index records.
         progress: Function called with the number of encoded images and the total number of images.
@@ -133,7 +145,7 @@ def _add_images_while_indexing(
         DataError: If another process creates the index at the same time.
     """
     n_added, skipped = 0, list[SkippedImage]()
-    if index is not None and not images:
+    if index is not None and not len(images):
         return IndexUpdate(index, 0, 0, 0)
     try:
         for block in recognizer.predict_blocks(images, progress=progress):

@@ -29,8 +29,11 @@ from surelabel.recognizer.images_in_memory import (
     image_in_memory,
 )
 from surelabel.recognizer.user_warnings import warn_unannotated_labels
-from surelabel.recognizer.vector_normalization import image_vector_normalization
-from surelabel.records import Images, LabelledFeatures, LabelledImages
+from surelabel.recognizer.vector_normalization import (
+    image_vector_normalization,
+    precomputed_vectors,
+)
+from surelabel.records import Images, LabelledFeatures, LabelledImages, LabelledScores
 
 LabelledInput = LabelledImages | LabelledFeatures
 ImageInput = str | Path | Image.Image | FileContent | npt.NDArray[np.uint8]  # one image
@@ -182,6 +185,8 @@ def resolve_recognizer_targets(
     if isinstance(targets, Table):
         targets = _sort_table_columns(targets, names)
     values = np.asarray(targets, dtype=np.float64)
+    if isinstance(resolved, LabelledScores):
+        return resolved.with_labels(names, values)
     if isinstance(resolved, LabelledFeatures):
         return LabelledFeatures(resolved.features, names, values)
     return LabelledImages(resolved.paths, names, values)
@@ -238,7 +243,7 @@ def encode_recognizer_input(
     if isinstance(source, LabelledFeatures):
         check_recognizer_vector_inputs(method)
         return normalize_precomputed_vectors(
-            source.features,
+            precomputed_vectors(encoder, source),
             width=encoder.width,
             normalization=image_vector_normalization(encoder),
         )

@@ -18,8 +18,8 @@ from surelabel.methods import Method
 from surelabel.migration import ENCODER_FOLDER, migrate_validation_record, migrate_weights
 from surelabel.recognizer.method_selection_record import MethodSelection
 from surelabel.recognizer.saving import (
-    CHECKSUM_FILES,
     COPY_AGAIN,
+    CROSS_FITTED_FILE,
     FIT_NAMES_FILE,
     FORMAT_VERSION,
     RECORD_FILE,
@@ -27,6 +27,7 @@ from surelabel.recognizer.saving import (
     SavedRecognizer,
     saved_recognizer_checksums,
 )
+from surelabel.recognizer.score_calibration import CrossFittedRows
 from surelabel.recognizer_folders import check_folder_is_no_encoder
 from surelabel.records.calibration_description import MODEL
 
@@ -76,6 +77,7 @@ def read_saved_recognizer(folder: str | Path, *, device: str = "cpu") -> SavedRe
         record=ValidationRecord.restore(record) if record else None,
         weights=weights,
         selection=_read_saved_selection(folder / SELECTION_FILE),
+        cross_fitted=_read_cross_fitted_rows(folder / CROSS_FITTED_FILE, len(names)),
         fingerprint=str(about.get("fingerprint", "")),
     )
     _check_saved_recognizer_consistency(folder, saved)
@@ -107,6 +109,13 @@ def _read_saved_selection(path: Path) -> MethodSelection | None:
         return None
     state = _read_saved_recognizer_json(path)
     return MethodSelection.restore(state, source=path, remedy=COPY_AGAIN)
+
+
+def _read_cross_fitted_rows(path: Path, n_labels: int) -> CrossFittedRows | None:
+    """Return the cross-fitted log-odds of calibration rows, or None if there is no file."""
+    if not path.exists():
+        return None
+    return CrossFittedRows.restore(read_safetensors(path, "numpy", remedy=COPY_AGAIN), n_labels)
 
 
 def _encoder_folder_of_saved_recognizer(folder: Path) -> Path:
@@ -189,7 +198,7 @@ def check_saved_recognizer_fingerprint(
     actual = saved_recognizer_checksums(Path(folder))
     if about["format"] > 1 and any(expected.get(name) != actual[name] for name in actual):
         raise DataError(
-            f"{folder} was changed since it was saved: {' and '.join(CHECKSUM_FILES)} must have "
+            f"{folder} was changed since it was saved: {' and '.join(actual)} must have "
             f"the checksums in about.json. {COPY_AGAIN}"
         )
 

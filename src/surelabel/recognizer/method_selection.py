@@ -4,6 +4,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,7 @@ from surelabel.recognizer.vector_normalization import (
     encoder_with_fitted_normalization,
     row_noun,
 )
-from surelabel.records import Images, LabelledImages
+from surelabel.records import Images, LabelledImages, LabelledScores
 from surelabel.training import delete_checkpoint
 
 DEFAULT_FOLDS = 5
@@ -117,6 +118,71 @@ def select_method(
         >>> recognizer.selection.selected.method, recognizer.selection.n_images
         ('linear', 20)
     """
+    compared = compare_methods(
+        source,
+        targets,
+        names=names,
+        model=model,
+        run_file=run_file,
+        settings=settings,
+        folds=folds,
+        minutes=minutes,
+        max_passes=max_passes,
+        device=device,
+        checkpoint=checkpoint,
+        describe=describe,
+        progress=progress,
+    )
+    selected = compared.comparisons[0]
+    recognizer = Recognizer(
+        selected.run, compared.names, encoder=compared.encoder, cache=compared.cache
+    )
+    _fit_selected(recognizer, selected, compared.source, folds, checkpoint, progress)
+    recognizer.selection = compared.selection
+    return recognizer
+
+
+@dataclass(frozen=True)
+class ComparedMethods:
+    """Cross-validated methods, and what the fit of the selected method needs.
+
+    Attributes:
+        comparisons: Results of the methods with their out-of-fold scores, lowest log loss first.
+        selection: Record of the results.
+        source: Images or features with labels.
+        names: Labels of the recognizers, length c.
+        encoder: Encoder of all methods, with the normalization of the training vectors.
+        cache: Cache of features.
+    """
+
+    comparisons: Sequence[MethodComparison]
+    selection: MethodSelection
+    source: LabelledInput
+    names: Sequence[str]
+    encoder: Encoder
+    cache: FeatureCache
+
+
+def compare_methods(
+    source: RecognizerInput,
+    targets: npt.ArrayLike | None = None,
+    *,
+    names: Sequence[str] | None,
+    model: str | None,
+    run_file: str | Path | None,
+    settings: Sequence[str],
+    folds: int,
+    minutes: float,
+    max_passes: int | None,
+    device: str,
+    checkpoint: str | Path | None = None,
+    describe: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
+) -> ComparedMethods:
+    """Return the cross-validated results of the methods that :func:`select_method` compares.
+
+    The arguments and errors are those of :func:`select_method`. No method is fitted on all images.
+    """
     _check_selection_limits(minutes, max_passes)
     overrides = [*settings, *([f"encoder.name={json.dumps(model)}"] if model else [])]
     check_no_method_settings(run_file, overrides)
@@ -144,14 +210,9 @@ def select_method(
                 candidate, resolved, folds, checkpoint=checkpoint, progress=progress
             )
     comparisons.sort(key=lambda comparison: comparison.result.log_loss)
-    selected = comparisons[0]
-    recognizer = Recognizer(selected.run, labels, encoder=encoder, cache=cache)
-    _fit_selected(recognizer, selected, resolved, folds, checkpoint, progress)
     results = tuple(comparison.result for comparison in comparisons)
-    recognizer.selection = MethodSelection(
-        results, left_out, n_images, folds, noun=row_noun(encoder)
-    )
-    return recognizer
+    selection = MethodSelection(results, left_out, n_images, folds, noun=row_noun(encoder))
+    return ComparedMethods(comparisons, selection, resolved, labels, encoder, cache)
 
 
 def _check_selection_limits(minutes: float, max_passes: int | None) -> None:
@@ -292,8 +353,7 @@ def _fit_selected(
     if learns_from == "nothing":
         warn_skipped_images(scores.skipped, len(source))
     elif learns_from == "images":
-        images = Images(source.paths) if isinstance(source, LabelledImages) else source.features
-        recognizer.fit(images, progress=progress)
+        recognizer.fit(_without_labels(source), progress=progress)
     else:
         recognizer.fit(source, checkpoint=checkpoint, progress=progress)
     if checkpoint and learns_from != "labels":
@@ -309,3 +369,13 @@ def _fit_selected(
             folds=0 if learns_from == "nothing" else folds,
             noun=row_noun(recognizer.encoder),
         )
+        recognizer.keep_cross_fitted(
+            source, scores.raw, scores.vectors, scores.targets, scores.known
+        )
+
+
+def _without_labels(source: LabelledInput) -> RecognizerInput:
+    """Return images, vectors or scores without their labels."""
+    if isinstance(source, LabelledImages):
+        return Images(source.paths)
+    return source.without_labels() if isinstance(source, LabelledScores) else source.features

@@ -82,6 +82,14 @@ from surelabel.recognizer.prediction_blocks import (
 from surelabel.recognizer.prediction_joining import join_prediction_blocks
 from surelabel.recognizer.saving import saved_recognizer_contents, write_saved_recognizer
 from surelabel.recognizer.scikit_learn import ScikitLearnInterface
+from surelabel.recognizer.score_calibration import (
+    CrossFittedRows,
+    check_labelled_score_rows,
+    cross_fit_score_rows,
+    encoder_with_log_odds_of_cosines,
+    needs_log_odds_of_cosines,
+    score_row_keys,
+)
 from surelabel.recognizer.score_conversion import ScoreConversion, predict_encoded_blocks
 from surelabel.recognizer.uncertainty import (
     available_uncertainty_kinds,
@@ -93,6 +101,7 @@ from surelabel.recognizer.user_warnings import (
     warn_untrained_labels,
 )
 from surelabel.recognizer.vector_normalization import (
+    encoder_of_method,
     encoder_with_fitted_normalization,
     row_noun,
     vector_normalization_description,
@@ -101,7 +110,13 @@ from surelabel.recognizer.vocabulary_change import (
     calibration_after_vocabulary_change,
     check_vocabulary_can_change,
 )
-from surelabel.records import Features, Images, LabelledImages, LabelledTexts, Predictions
+from surelabel.records import (
+    Features,
+    Images,
+    LabelledImages,
+    LabelledTexts,
+    Predictions,
+)
 from surelabel.records.calibration_description import LOSS_ALONE, MODEL
 from surelabel.summaries import Summary
 
@@ -158,11 +173,13 @@ class Recognizer(ScikitLearnInterface):
         self.encoder = add_text_feature_cache(loaded, self.cache)
         self._set_parameters(arguments, shared={"encoder": self.encoder, "cache": self.cache})
         self.method = make_method_for_fitting(self.run, self.encoder, self.names_with_aliases)
+        self.encoder = encoder_of_method(self.encoder, self.method.learns_from)
         self.link: Link | None = model_link_of_method(self.method)
         self.calibration = shipped_calibration_record(run, self.encoder)
         self.is_fitted = self.method.learns_from == "nothing"
         self.selection: MethodSelection | None = None
         self._checkpoint: Path | None = None  # of a fit that is not saved
+        self._cross_fitted: CrossFittedRows | None = None  # of precomputed scores only
         check_encoder_method_compatibility(run, self.method, self.encoder)
         if self.names and (self.method.open_vocabulary or self.method.learns_from == "images"):
             all_aliases = [alias for aliases in self.aliases.values() for alias in aliases]
@@ -213,6 +230,34 @@ class Recognizer(ScikitLearnInterface):
         settings = {} if templates == "one" else {"templates": templates}
         run = Run(encoder=Choice(model), method=Choice("zero_shot", settings))
         return cls(run, names, device=device)
+
+    @classmethod
+    def from_scores(cls, kind: str, names: Sequence[str], *, views: int = 1) -> "Recognizer":
+        """Return a recognizer of scores that another program computed, without an encoder.
+
+        Logits and probabilities give probabilities at once (``calibrated_on`` is ``model``), until
+        ``calibrate`` is called. Cosines need ``calibrate``, which first fits a slope and a level
+        that all labels share.
+
+        Args:
+            kind: Meaning of the scores: ``logits``, ``probabilities`` or ``cosines``.
+            names: Labels of the columns of the scores, length c.
+            views: Number of views of each image, >= 1. The log-odds or cosines of the views are
+                averaged.
+
+        Raises:
+            ConfigError: If the kind is unknown, a label occurs twice, or ``views`` is below 1.
+
+        Example:
+            >>> import surelabel as sl
+            >>> scores = sl.LabelledScores([[0.5, 0.9]], "probabilities", columns=["dog", "cat"])
+            >>> recognizer = sl.Recognizer.from_scores("probabilities", ["dog", "cat"])
+            >>> recognizer.predict(scores).probabilities.round(2).tolist()
+            [[0.5, 0.9]]
+        """
+        settings = {"columns": list(names), "views": views}
+        method = Choice("zero_shot", {"domain": "cosine"} if kind == "cosines" else {})
+        return cls(Run(encoder=Choice(f"scores:{kind}", settings), method=method), names)
 
     def fit(
         self,
@@ -296,7 +341,8 @@ class Recognizer(ScikitLearnInterface):
             targets = data.targets.numpy().astype(np.float64)
             assert isinstance(data.features, Features)  # folds are refused for texts
             vectors = half_precision_image_vectors(data.features)
-            self._fit_calibration(scores, vectors, targets, data.known.numpy(), folds=folds)
+            known = data.known.numpy()
+            self._fit_calibration(resolved, scores, vectors, targets, known, folds=folds)
         return self
 
     def _encode_texts(
@@ -375,6 +421,7 @@ class Recognizer(ScikitLearnInterface):
         """Restore the initial method, and remove link and calibration."""
         self.method = make_method_for_fitting(self.run, self.encoder, self.names_with_aliases)
         self.link = self.calibration = self.selection = self._checkpoint = None
+        self._cross_fitted = None
         self.is_fitted = False
 
     def calibrate(
@@ -404,15 +451,23 @@ class Recognizer(ScikitLearnInterface):
         self.check_fitted()
         uses_loss = self.method.learns_from in ("labels", "texts", "pairs")
         score_entry = self.run.loss.name if uses_loss else self.run.method.name
-        check_recognizer_calibrator(self.run, None if self.link else score_entry)
+        fits_line = needs_log_odds_of_cosines(self.encoder, self.method)
+        check_recognizer_calibrator(self.run, None if self.link or fits_line else score_entry)
         resolved = resolve_recognizer_targets(held_out, targets, self.names)
         if isinstance(resolved, Images):
             return self._calibrate_without_labels(resolved, progress)
         labelled = self.align_labels(resolved)
+        check_labelled_score_rows(self.encoder, self.names, labelled.known)
         images = self._score_images(resolved, progress)
         warn_skipped_images(images.skipped, len(resolved))
         targets, known = labelled.targets[images.rows], labelled.known[images.rows]
-        self._fit_calibration(images.scores, images.vectors, targets, known)
+        if fits_line:
+            encoder = encoder_with_log_odds_of_cosines(self.encoder, images.scores, targets, known)
+            self.encoder = encoder
+            self.method = make_method_for_fitting(self.run, encoder, self.names_with_aliases)
+            self.link = model_link_of_method(self.method)
+            images = self._score_images(resolved, progress)
+        self._fit_calibration(resolved, images.scores, images.vectors, targets, known)
         return self
 
     def _calibrate_without_labels(self, images: Images, progress: Progress | None) -> "Recognizer":
@@ -459,6 +514,7 @@ class Recognizer(ScikitLearnInterface):
         warn_skipped_images(scored.skipped, len(resolved), "images")
         raw = self.logits_of(scored.scores)
         self.calibration = self.calibration.adapt_to_shift(raw, scored.vectors)
+        self._cross_fitted = None
         return self
 
     def _score_images(self, source: ResolvedInput, progress: Progress | None) -> ImageScores:
@@ -468,6 +524,7 @@ class Recognizer(ScikitLearnInterface):
 
     def _fit_calibration(
         self,
+        source: ResolvedInput | LabelledTexts | PairSource,
         scores: npt.NDArray[np.float32],
         vectors: npt.NDArray[np.float16],
         targets: Array,
@@ -479,9 +536,10 @@ class Recognizer(ScikitLearnInterface):
 
         If the scores are out-of-fold scores, ``folds`` is the number of folds; otherwise, 0.
         """
+        raw = self.logits_of(scores)
         self.calibration = fit_recognizer_calibration(
             self.run,
-            self.logits_of(scores),
+            raw,
             targets,
             known,
             vectors=vectors,
@@ -489,14 +547,57 @@ class Recognizer(ScikitLearnInterface):
             folds=folds,
             noun=row_noun(self.encoder),
         )
+        self.keep_cross_fitted(source, raw, vectors, targets, known)
+
+    def keep_cross_fitted(
+        self,
+        source: object,
+        raw: Array,
+        vectors: npt.NDArray[np.float16],
+        targets: Array,
+        known: Flags,
+    ) -> None:
+        """Keep the cross-fitted log-odds of the calibration rows, if these are precomputed scores.
+
+        Args:
+            source: Calibration data of n rows.
+            raw: Log-odds before calibration, or raw scores, ``(n, c)``.
+            vectors: Vectors of the rows, ``(n, d)``.
+            targets: Targets in [0, 1], ``(n, c)``.
+            known: True where the target is known, ``(n, c)``.
+        """
+        self._cross_fitted = cross_fit_score_rows(
+            self.run, self.encoder, source, raw, targets, known, vectors
+        )
+
+    def cross_fitted_predictions(
+        self, source: RecognizerInput, predictions: Predictions
+    ) -> Predictions:
+        """Return predictions in which calibration rows have cross-fitted probabilities.
+
+        A calibration row is a row of precomputed scores with the name and the scores of a row that
+        the recognizer was calibrated on. Its probabilities come from a calibrator that was fitted
+        on other rows, and the description of the calibration states the number of these rows. For
+        images and vectors, the predictions are returned unchanged.
+
+        Args:
+            source: Data of the predictions.
+            predictions: Result of ``predict`` for ``source``.
+        """
+        if self._cross_fitted is None:
+            return predictions
+        keys = score_row_keys(self.encoder, resolve_recognizer_input(source))
+        return predictions if keys is None else self._cross_fitted.predictions(predictions, keys)
 
     def with_names(self, names: Sequence[str]) -> "Recognizer":
         """Return a recognizer for other labels, without training.
 
         Parameters that all labels share are kept. If the calibration has parameters per label,
-        these parameters are dropped with a warning, except with ``calibrator.name=dac``, which
-        computes them from the text vectors of the labels. The validation record of the calibration
-        is dropped too, unless the labels are the same in the same order. If scores of a label
+        labels that the recognizer already had keep theirs with the calibrators ``hierarchical`` and
+        ``vector``, and new labels use the shared parameters, with a warning. ``dac`` computes them
+        from the text vectors of the labels. Other parameters per label, and those of a label shift,
+        are dropped with a warning. The validation record of the calibration is dropped, unless the
+        labels are the same in the same order. If scores of a label
         depend on the other labels, as with ``dense_regions``, the whole calibration is dropped with
         a warning. Otherwise, the scores of labels that the recognizer already had do not change.
 
@@ -537,7 +638,8 @@ class Recognizer(ScikitLearnInterface):
                 - one or many paths of image files, or a folder;
                 - one or many PIL images, or contents of image files as bytes;
                 - RGB pixels, uint8, ``(h, w, 3)`` or ``(n, h, w, 3)``;
-                - ``LabelledImages``, ``LabelledFeatures``, or vectors as floats, ``(n, d)``.
+                - ``LabelledImages``, ``LabelledFeatures``, or vectors as floats, ``(n, d)``;
+                - ``LabelledScores``, or scores as floats, ``(n, c)``, for ``from_scores``.
 
                 Images in memory have the paths ``image 0``, ``image 1`` and so on.
             uncertainty: Kind of uncertainty of each label that the predictions contain:
@@ -738,6 +840,7 @@ class Recognizer(ScikitLearnInterface):
             self.link,
             self.calibration,
             self.selection,
+            self._cross_fitted,
             self.fingerprint,
         )
         write_saved_recognizer(folder, contents, checkpoint=self._checkpoint)
@@ -767,6 +870,7 @@ class Recognizer(ScikitLearnInterface):
             recognizer.link = make_link_for_fitting(saved.run) if saved.link else None
         recognizer.calibration = restore_calibration_record(saved.calibration, saved.record)
         recognizer.selection = saved.selection
+        recognizer._cross_fitted = saved.cross_fitted
         recognizer.is_fitted = True
         check_saved_recognizer_fingerprint(folder, saved, recognizer.fingerprint)
         return recognizer

@@ -7,6 +7,7 @@ link.json            loss whose link converts scores to log-odds, or that the en
 selection.json       results of the model selection that selected the method; optional
 calibration.json     fitted calibrator and description of the calibration data
 record.safetensors   validation record, for operating points and guarantees; optional
+cross_fitted.safetensors  cross-fitted log-odds of calibration rows of precomputed scores; optional
 weights.safetensors  weights of the method
 encoder/             encoder with its preprocessing, or the name of an embedded encoder
 about.json           versions and fingerprint
@@ -35,6 +36,7 @@ from surelabel.methods import Method, UsesFitLabels
 from surelabel.recognizer.calibration_record import CalibrationRecord
 from surelabel.recognizer.method_selection_record import MethodSelection
 from surelabel.recognizer.model_card import recognizer_model_card
+from surelabel.recognizer.score_calibration import CrossFittedRows
 from surelabel.recognizer_folders import check_saved_recognizer_folder
 from surelabel.records.calibration_description import MODEL
 from surelabel.training import delete_checkpoint
@@ -44,7 +46,12 @@ FORMAT_VERSION = 2  # 1: folders of 0.1.0, whose names migration.py maps
 RECORD_FILE = "record.safetensors"
 FIT_NAMES_FILE = "fit_names.txt"
 SELECTION_FILE = "selection.json"
-CHECKSUM_FILES = ("calibration.json", RECORD_FILE)  # the fingerprint does not cover all of these
+CROSS_FITTED_FILE = "cross_fitted.safetensors"
+CHECKSUM_FILES = (
+    "calibration.json",
+    RECORD_FILE,
+    CROSS_FITTED_FILE,
+)  # the fingerprint does not cover all of these
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,8 @@ class SavedRecognizer:
         weights: Weights of the method.
         selection: Results of the model selection that selected the method. If None, the method was
             given.
+        cross_fitted: Cross-fitted log-odds of the calibration rows. If these are not precomputed
+            scores, the value is None.
         fingerprint: Fingerprint of the recognizer.
     """
 
@@ -78,6 +87,7 @@ class SavedRecognizer:
     record: ValidationRecord | None
     weights: dict[str, Tensor]
     selection: MethodSelection | None
+    cross_fitted: CrossFittedRows | None
     fingerprint: str
 
 
@@ -89,6 +99,7 @@ def saved_recognizer_contents(
     link: Link | None,
     calibration: CalibrationRecord | None,
     selection: MethodSelection | None,
+    cross_fitted: CrossFittedRows | None,
     fingerprint: str,
 ) -> SavedRecognizer:
     """Return the contents of the folder of a fitted recognizer.
@@ -102,6 +113,7 @@ def saved_recognizer_contents(
             log-odds.
         calibration: Fitted calibration. If None, the recognizer is not calibrated.
         selection: Results of a model selection, or None.
+        cross_fitted: Cross-fitted log-odds of the calibration rows, or None.
         fingerprint: Fingerprint of the recognizer.
     """
     return SavedRecognizer(
@@ -114,6 +126,7 @@ def saved_recognizer_contents(
         record=calibration.record if calibration else None,
         weights=method.state_dict(),
         selection=selection,
+        cross_fitted=cross_fitted,
         fingerprint=fingerprint,
     )
 
@@ -154,6 +167,8 @@ def _write_saved_recognizer_files(folder: Path, recognizer: SavedRecognizer) -> 
     save_file(weights, folder / "weights.safetensors")
     if recognizer.record:
         save_arrays(recognizer.record.state(), folder / RECORD_FILE)
+    if recognizer.cross_fitted:
+        save_arrays(recognizer.cross_fitted.state(), folder / CROSS_FITTED_FILE)
     texts = {
         "run.toml": run_as_toml(recognizer.run),
         "names.txt": "".join(f"{name}\n" for name in recognizer.names_with_aliases),

@@ -1,35 +1,75 @@
-"""Normalization of precomputed vectors by the encoder of a recognizer."""
+"""Vectors and scores of precomputed inputs, and their normalization by the encoder."""
 
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from surelabel.encoders import Encoder
 from surelabel.encoders.image_only.precomputed_features import PrecomputedFeatures
+from surelabel.encoders.image_only.precomputed_scores import PrecomputedScores
 from surelabel.encoders.image_only.vector_normalization import (
     UNIT_LENGTH,
     VectorNormalization,
     fit_vector_normalization,
 )
-from surelabel.errors import NotFitted
-from surelabel.records import Features, LabelledFeatures, PairFeatures
+from surelabel.errors import ConfigError, NotFitted
+from surelabel.records import Features, LabelledFeatures, LabelledScores, PairFeatures
+
+
+def precomputed_vectors(encoder: Encoder, source: LabelledFeatures) -> npt.NDArray[np.float32]:
+    """Return the vectors of precomputed inputs, ``(n, d)``; scores in the columns of the encoder.
+
+    Args:
+        encoder: Encoder of the recognizer.
+        source: Vectors or scores of n images.
+
+    Raises:
+        ConfigError: If the source contains scores, and the encoder is not ``scores:KIND``; or if
+            their kind or their columns are not those of the encoder.
+        InputError: If the encoder is ``scores:KIND``, and the vectors are no scores of this kind.
+    """
+    if isinstance(encoder, PrecomputedScores):
+        return encoder.vectors(source)
+    if isinstance(source, LabelledScores):
+        raise ConfigError(
+            f"Scores need a recognizer that was calibrated or fitted on scores; got the encoder "
+            f"{encoder.name}. Run `surelabel calibrate scores:FILE DATASET --as {source.kind} "
+            "--out FOLDER` and give FOLDER as the model (in Python Recognizer.from_scores)."
+        )
+    return source.features
+
+
+def encoder_of_method(encoder: Encoder, learns_from: str) -> Encoder:
+    """Return the encoder; for a method without fit, scores are not normalized.
+
+    Args:
+        encoder: Encoder of the recognizer.
+        learns_from: Data that the method is fitted on; see ``Method``.
+    """
+    if isinstance(encoder, PrecomputedScores) and learns_from == "nothing":
+        return encoder.with_normalization(None)
+    return encoder
 
 
 def encoder_with_fitted_normalization(encoder: Encoder, source: Any) -> Encoder:
     """Return the encoder of a fit, with the normalization of its training vectors.
 
     Args:
-        encoder: Encoder of the recognizer. If it is not ``features:WIDTH``, it is returned
-            unchanged, because the vectors of other encoders have unit length.
+        encoder: Encoder of the recognizer. If it is neither ``features:WIDTH`` nor ``scores:KIND``,
+            it is returned unchanged, because the vectors of other encoders have unit length.
         source: Training data of any kind. Only vectors are used.
 
     Raises:
         InputError: If the vectors are to be standardized, and there is only one vector.
+        ConfigError: If the kind or the columns of scores are not those of the encoder.
     """
     if not isinstance(encoder, PrecomputedFeatures):
         return encoder
     if isinstance(source, PairFeatures) and len(source):
         return encoder.fit_normalization(source.image_vectors, source.text_vectors)
     if isinstance(source, LabelledFeatures) and len(source):
-        return encoder.fit_normalization(source.features)
+        return encoder.fit_normalization(precomputed_vectors(encoder, source))
     return encoder  # other data and empty data raise an error later
 
 
@@ -86,7 +126,12 @@ def vector_normalization_description(encoder: Encoder) -> str | None:
 
 
 def row_noun(encoder: Encoder) -> str:
-    """Return the noun of the inputs of an encoder in messages: ``image``, or ``row`` of vectors."""
+    """Return the noun of the inputs of an encoder in messages: ``image``, or ``row`` of vectors.
+
+    Rows of scores have the names of images.
+    """
+    if isinstance(encoder, PrecomputedScores):
+        return "image"
     return "row" if isinstance(encoder, PrecomputedFeatures) else "image"
 
 

@@ -59,7 +59,8 @@ def calibration_after_vocabulary_change(
         warn_dropped_calibration(name)
         return None
     if not isinstance(calibration.calibrator, UsesLabelTexts) or not calibration.fit_labels:
-        return calibration.for_new_names()
+        column_of_name = {name: column for column, name in enumerate(old_names)}
+        return calibration.for_new_names(columns=[column_of_name.get(name) for name in new_names])
     fit_texts = label_texts(method, encoder, calibration.fit_labels)
     return calibration.for_new_names((fit_texts, label_texts(method, encoder, new_names)))
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from surelabel.config import Choice, Run
+from surelabel.encoders.image_only.precomputed_scores import PrecomputedScores
 from surelabel.errors import ConfigError
 from surelabel.recognizer.calibration_record import shipped_calibration_record
 from surelabel.recognizer.fitting import make_method_for_fitting, model_link_of_method
@@ -33,11 +34,14 @@ def predict_zero_shot_baseline(
         predictions: Predictions of the recognizer for ``test``.
 
     Returns:
-        Zero-shot predictions of ``test``. If the recognizer is itself zero-shot, if its encoder was
-        trained, if there is no text encoder, or if an image file changed, the result is None.
+        Zero-shot predictions of ``test``. If the recognizer is itself zero-shot or of precomputed
+        scores, if its encoder was trained, if there is no text encoder, or if an image file
+        changed, the result is None.
     """
     run = Run(encoder=recognizer.run.encoder, method=Choice("zero_shot"))
     if _is_recognizer_zero_shot_baseline(recognizer) or "pixels" in recognizer.method.needs:
+        return None
+    if isinstance(recognizer.encoder, PrecomputedScores):
         return None
     try:
         method = make_method_for_fitting(run, recognizer.encoder, recognizer.names_with_aliases)

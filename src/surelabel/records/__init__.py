@@ -20,9 +20,11 @@ from surelabel.records.predictions import (
     check_uncertainty_kind,
 )
 from surelabel.records.relevance import Relevance, RowIndices
+from surelabel.records.scores import SCORE_KINDS, LabelledScores
 from surelabel.records.texts import Captions, LabelledTexts
 
 __all__ = [
+    "SCORE_KINDS",
     "UNCERTAINTY_KINDS",
     "CalibrationProvenance",
     "Captions",
@@ -34,6 +36,7 @@ __all__ = [
     "ItemId",
     "LabelledFeatures",
     "LabelledImages",
+    "LabelledScores",
     "LabelledTexts",
     "PairFeatures",
     "Pairs",

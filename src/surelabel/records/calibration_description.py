@@ -10,6 +10,7 @@ LOSS_ALONE = "by its loss alone"  # begins the description of log-odds without c
 WITHOUT_LABELS = "without labels"  # in the description of a calibration on pseudo-labels
 SHIFT_SUFFIX = ", adapted to "  # in the description of a calibration after a label shift
 SHIFT_SUFFIX_0_1_0 = ", moved to "
+CROSS_FITTED = "cross-fitted"  # in the description of probabilities of calibration rows
 _MODEL = re.compile(r"model\b")  # begins the description of log-odds by the model itself
 
 # "parts of" was written by 0.1.0; "generated" scenes are no calibration images of the user

@@ -63,17 +63,30 @@ def render_gallery_page(
     """Return the HTML page of :func:`write_gallery_page`."""
     shown = images[:MAX_GALLERY_IMAGES]
     folder = common_image_folder(os.path.abspath(image.path) for image in shown)
-    cards = []
-    for done, image in enumerate(shown, start=1):
-        cards.append(_gallery_card(image, folder))
-        if progress:
-            progress(done, len(shown))
+    gallery = render_gallery_cards(shown, folder, progress=progress)
     paragraphs = [
         _gallery_count(len(shown), len(images) if n_images is None else n_images, folder),
         *(markup_element("p", sentence) for sentence in sentences),
     ]
-    gallery = markup_element("div", *cards, class_="images gallery")
     return render_page_layout(title, join_markup(*paragraphs), {("images", "Images"): gallery})
+
+
+def render_gallery_cards(
+    images: Sequence[GalleryImage], folder: str, *, progress: Progress | None = None
+) -> Markup:
+    """Return cards with a thumbnail of each image and its labels.
+
+    Args:
+        images: Images in the order of the page.
+        folder: Folder of all images, which is left out of their paths, or an empty text.
+        progress: Function called with the number of finished thumbnails and their total number.
+    """
+    cards = []
+    for done, image in enumerate(images, start=1):
+        cards.append(_gallery_card(image, folder))
+        if progress:
+            progress(done, len(images))
+    return markup_element("div", *cards, class_="images gallery")
 
 
 def _gallery_count(n_shown: int, n_images: int, folder: str) -> Markup:

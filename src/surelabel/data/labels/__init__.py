@@ -2,7 +2,11 @@
 
 from surelabel.data.labels.resolution.arrow_tables import RowDataset
 from surelabel.data.labels.resolution.label_description import describe_labels
-from surelabel.data.labels.resolution.label_files import FORMATS, read_labels
+from surelabel.data.labels.resolution.label_files import (
+    FORMATS,
+    read_label_entries,
+    read_labels,
+)
 from surelabel.data.labels.resolution.vocabulary_alignment import (
     align_to_vocabulary,
     label_spellings_to_align,
@@ -14,5 +18,6 @@ __all__ = [
     "align_to_vocabulary",
     "describe_labels",
     "label_spellings_to_align",
+    "read_label_entries",
     "read_labels",
 ]

@@ -82,7 +82,7 @@ def read(
     """
     path = Path(path)
     options = TableOptions(image_column, ignore, separator, minus_one, zero)
-    table = _read_csv_table(path, options)
+    table = read_csv_table(path, options)
     return labels_of_table(table, options, images_root=images_root, names=names)
 
 
@@ -123,15 +123,27 @@ def write(labelled: LabelledImages, path: str | Path) -> None:
         pacsv.write_csv(table, temporary)
 
 
-def _read_csv_table(path: Path, options: TableOptions) -> LabelTable:
-    """Read the cells with pyarrow; if this fails, find the invalid line."""
+def read_csv_table(path: Path, options: TableOptions, *, limit: float = 1.0) -> LabelTable:
+    """Return the images and the cells of a CSV file with one row per image.
+
+    Args:
+        path: Path of the CSV file.
+        options: Options of the table.
+        limit: Largest absolute value of cells that are read as numbers, >= 0. If a cell is beyond
+            it, all cells are read as texts.
+
+    Raises:
+        DataError: If a line is invalid, or if there is no column of image paths or of labels. The
+            message contains the number of an invalid line.
+        InputError: If an option names a column that does not exist.
+    """
     delimiter, header, first_row = _read_csv_header(path, options)
     columns = assign_table_columns(
         str(path), header, options, first_row=first_row, place=" on line 1"
     )
     used = [str(number) for number in (columns.image, *columns.labels)]
     try:
-        table = _read_csv_cells(path, delimiter, len(header), used, columns.names)
+        table = _read_csv_cells(path, delimiter, len(header), used, columns.names, limit)
     except (pa.ArrowInvalid, OSError) as error:
         raise _find_invalid_csv_line(path, delimiter, len(header), columns.image) or DataError(
             f"{path} cannot be read: {str(error)[:300]}."
@@ -151,7 +163,12 @@ def _read_csv_table(path: Path, options: TableOptions) -> LabelTable:
 
 
 def _read_csv_cells(
-    path: Path, delimiter: str, n_columns: int, used: list[str], labels: Sequence[str]
+    path: Path,
+    delimiter: str,
+    n_columns: int,
+    used: list[str],
+    labels: Sequence[str],
+    largest: float,
 ) -> pa.Table:
     """Return the image paths and the cells of the labels as numbers if possible, else as texts.
 
@@ -161,6 +178,7 @@ def _read_csv_cells(
         n_columns: Number of columns of the file; the columns of the result have their numbers.
         used: Numbers of the columns of image paths and labels, as texts.
         labels: Names of the columns after the first one of ``used``.
+        largest: Largest absolute value of cells that are read as numbers.
     """
 
     def read_cells(kind: pa.DataType) -> pa.Table:
@@ -182,7 +200,7 @@ def _read_csv_cells(
         with suppress(pa.ArrowInvalid):  # a cell is no number, or a line is invalid
             table = read_cells(pa.float64())
             limits = [pc.min_max(table[key]).as_py() for key in used[1:]]
-            if all((limit["min"] or 0) >= -1 and (limit["max"] or 0) <= 1 for limit in limits):
+            if all(abs(limit[end] or 0) <= largest for limit in limits for end in ("min", "max")):
                 return table
     return read_cells(pa.dictionary(pa.int32(), pa.string()))
 

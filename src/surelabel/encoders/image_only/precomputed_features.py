@@ -54,6 +54,7 @@ class PrecomputedFeatures(BaseImageOnlyEncoder):
     """
 
     crop_mode = "squash"
+    _manifest_kind = "features"
 
     def __init__(
         self,
@@ -134,7 +135,7 @@ class PrecomputedFeatures(BaseImageOnlyEncoder):
             DataError: If the folder cannot be written.
         """
         parts = {"images": self.images, "texts": self.texts}
-        fields = {
+        fields: dict[str, Any] = {
             part: normalization
             and {"kind": normalization.kind, "n_vectors": normalization.n_vectors}
             for part, normalization in parts.items()
@@ -146,11 +147,22 @@ class PrecomputedFeatures(BaseImageOnlyEncoder):
             for name, array in _statistics(normalization).items()
         }
         with atomic_folder(folder) as new:
+            fields = {"normalize": self.normalize, **fields, **self._manifest_fields}
             write_encoder_manifest(
-                new, "features", self.width, self.fingerprint, normalize=self.normalize, **fields
+                new, self._manifest_kind, self._manifest_source, self.fingerprint, **fields
             )
             if arrays:
                 save_file(arrays, new / STATISTICS_FILE)
+
+    @property
+    def _manifest_source(self) -> int | str:
+        """Value of the kind of the encoder in the manifest: the width of the vectors."""
+        return self.width
+
+    @property
+    def _manifest_fields(self) -> dict[str, Any]:
+        """Fields of the manifest in addition to those of the normalization."""
+        return {}
 
     def _no_images_error(self) -> ConfigError:
         return ConfigError(
@@ -213,15 +225,12 @@ def load_saved_precomputed_features(
     precomputed_features_of_width(str(width), device)  # raises if the width is out of range
     if "normalize" not in manifest:
         return PrecomputedFeatures(width, normalize="unit")
-    arrays = {}
-    if (folder / STATISTICS_FILE).exists():
-        arrays = read_safetensors(folder / STATISTICS_FILE, "numpy", remedy=SAVE_AGAIN)
     try:
         return PrecomputedFeatures(
             width,
             normalize=manifest["normalize"],
-            images=_read_normalization(manifest["images"], "images", arrays, width),
-            texts=_read_normalization(manifest["texts"], "texts", arrays, None),
+            images=read_saved_normalization(folder, manifest, "images", width),
+            texts=read_saved_normalization(folder, manifest, "texts"),
         )
     except (ConfigError, KeyError, TypeError, ValueError) as error:
         raise DataError(
@@ -236,20 +245,31 @@ def _statistics(normalization: VectorNormalization) -> dict[str, Array]:
     return {name: array for name, array in arrays.items() if array is not None}
 
 
-def _read_normalization(
-    fields: dict[str, Any] | None, part: str, arrays: dict[str, Any], width: int | None
+def read_saved_normalization(
+    folder: Path, manifest: dict[str, Any], part: str, width: int | None = None
 ) -> VectorNormalization | None:
-    """Return the normalization of image vectors or captions in a manifest, or None.
+    """Return the normalization of image vectors or captions of a saved encoder, or None.
+
+    Args:
+        folder: Folder of the manifest and of the file of the statistics.
+        manifest: Content of the manifest.
+        part: Key of the normalization in the manifest, ``images`` or ``texts``.
+        width: Expected number of columns. If None, the number is not checked.
 
     Raises:
         ConfigError, KeyError, TypeError, ValueError: If the fields or the arrays are invalid.
+        DataError: If the file of the statistics is damaged.
     """
+    fields = manifest[part]
     if fields is None:
         return None
     kind, n_vectors = fields["kind"], int(fields["n_vectors"])
     check_normalization_name(kind)
     if kind != "standardize":
         return VectorNormalization(kind)
+    arrays = {}
+    if (folder / STATISTICS_FILE).exists():
+        arrays = read_safetensors(folder / STATISTICS_FILE, "numpy", remedy=SAVE_AGAIN)
     mean, deviation = (arrays[f"{part}_{name}"] for name in ("mean", "deviation"))
     is_valid = mean.shape == deviation.shape == (width or mean.size,) and bool(
         np.isfinite(mean).all() and np.isfinite(deviation).all() and (deviation >= 0).all()

@@ -15,6 +15,10 @@ from surelabel.encoders.image_only.precomputed_features import (
     load_saved_precomputed_features,
     precomputed_features_of_width,
 )
+from surelabel.encoders.image_only.precomputed_scores import (
+    load_saved_precomputed_scores,
+    precomputed_scores_of_kind,
+)
 from surelabel.encoders.image_only.timm_encoder import load_saved_timm_encoder, timm_encoder
 from surelabel.encoders.interface import Encoder
 from surelabel.encoders.loading.encoder_manifest import MANIFEST_FILE, read_encoder_json_object
@@ -55,8 +59,10 @@ def load_encoder(name: str, *, device: str = "cpu", **options: Any) -> Encoder:
             a folder or on the Hugging Face hub, see :func:`transformers_encoder`.
             ``features:WIDTH``: placeholder for precomputed features of width ``WIDTH``, with the
             setting of :func:`precomputed_features_of_width`.
+            ``scores:KIND``: placeholder for scores that another program computed, with the settings
+            of :func:`precomputed_scores_of_kind`.
         device: Name of a torch device, such as ``cpu``, ``cuda``, ``cuda:1`` or ``mps``.
-        options: Settings of an ``onnx:``, ``timm:`` or ``features:`` encoder, such as
+        options: Settings of an ``onnx:``, ``timm:``, ``features:`` or ``scores:`` encoder, such as
             ``output="features"``.
 
     Raises:
@@ -77,8 +83,8 @@ def load_encoder(name: str, *, device: str = "cpu", **options: Any) -> Encoder:
     loader = PREFIX_LOADERS.get(prefix) if colon else None
     if options and not (loader and table_entry_settings(loader)):
         raise ConfigError(
-            f"{name} has no settings, only onnx:FILE, timm:NAME and features:WIDTH have settings; "
-            f"got the settings {options}. Remove the settings."
+            f"{name} has no settings, only onnx:FILE, timm:NAME, features:WIDTH and scores:KIND "
+            f"have settings; got the settings {options}. Remove the settings."
         )
     if loader:
         encoder: Encoder = configure_table_entry({name: loader}, name, **options)(source, device)
@@ -149,7 +155,8 @@ def _unknown_model_name_message(name: str) -> str:
     return (
         f"{architecture!r} is not an encoder.{hint} Use {', '.join(ENCODERS)}, "
         "ARCHITECTURE/PRETRAINED of open_clip (such as ViT-B-16/openai), hf-hub:OWNER/NAME, "
-        "local-dir:FOLDER, transformers:FOLDER, timm:NAME, onnx:FILE or features:WIDTH."
+        "local-dir:FOLDER, transformers:FOLDER, timm:NAME, onnx:FILE, features:WIDTH or "
+        "scores:KIND."
     )
 
 
@@ -158,6 +165,7 @@ PREFIX_LOADERS: dict[str, Callable[..., Encoder]] = {  # name:… → loader(…
     "hf-hub": load_open_clip_checkpoint_from_hub,
     "local-dir": _load_encoder_by_folder_name,
     "onnx": onnx_encoder,
+    "scores": precomputed_scores_of_kind,
     "timm": timm_encoder,
     "transformers": transformers_encoder,
 }
@@ -166,6 +174,7 @@ SAVED_LOADERS: dict[str, SavedLoader] = {  # kind of a saved encoder: its loader
     "embedded": load_saved_embedded_encoder,
     "features": load_saved_precomputed_features,
     "onnx": load_saved_onnx_encoder,
+    "scores": load_saved_precomputed_scores,
     "timm": load_saved_timm_encoder,
     "transformers": load_saved_transformers_encoder,
 }

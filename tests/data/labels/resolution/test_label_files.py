@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from surelabel.data.labels import FORMATS, read_labels
+from surelabel.data.labels import FORMATS, read_label_entries, read_labels
 from surelabel.errors import DataError
 
 COCO = {
@@ -34,6 +34,15 @@ def test_every_format_is_recognized_and_says_the_same(folder, name, text):
     assert len(labelled) == 1
     assert labelled.paths[0].endswith("a.jpg")
     assert (labelled.names, labelled.targets.tolist()) == (["dog"], [[1.0]])
+
+
+def test_entries_have_the_image_names_of_a_table_and_paths_relative_to_a_folder(folder):
+    (folder / "x.csv").write_text("path,dog\nlost,1\nlost,1\n")
+    entries = read_label_entries(folder / "x.csv")
+    assert (list(entries.paths), entries.targets.tolist()) == (["lost"], [[1.0]])
+    (folder / "x.json").write_text(json.dumps(COCO))
+    assert read_label_entries(folder / "x.json").paths == ["a.jpg"]
+    assert read_label_entries(folder / "x.json", images_root=folder).paths == ["a.jpg"]
 
 
 def test_the_table_has_the_five_formats():

@@ -12,7 +12,11 @@ from surelabel.data.labels.resolution.arrow_tables import (
     TableInMemory,
     label_table_in_memory,
 )
-from surelabel.data.labels.resolution.label_tables import labels_of_table
+from surelabel.data.labels.resolution.image_resolution import unresolved_image_path
+from surelabel.data.labels.resolution.label_tables import (
+    label_entries_of_table,
+    labels_of_table,
+)
 from surelabel.data.labels.resolution.table_columns import IMAGE_COLUMNS, MAIN_IMAGE_COLUMN
 from surelabel.data.labels.resolution.table_options import (
     Separator,
@@ -131,6 +135,42 @@ def read_labels(
         return csv.read(path, images_root=images_root, names=names, **vars(options))
     _check_no_table_options(options, path, kind)
     return FORMATS[kind].read(path, images_root=images_root, names=names)
+
+
+def read_label_entries(
+    source: str | Path | TableInMemory, *, images_root: str | Path | None = None, **options: Any
+) -> LabelledImages:
+    """Read annotations with the names of their images, which need no files if they are in a table.
+
+    Args:
+        source: Annotations, as for :func:`read_labels`.
+        images_root: Folder to which image paths are relative, as for :func:`read_labels`. Paths of
+            images in this folder are returned relative to it.
+        options: Other options of :func:`read_labels`.
+
+    Returns:
+        Annotated images, with the image names of a table as paths.
+
+    Raises:
+        DataError, InputError: For the reasons of :func:`read_labels`, except that the image files
+            of a table need not exist.
+    """
+    table_options = TableOptions(**{k: v for k, v in options.items() if k != "missing"})
+    if "missing" not in options:
+        if isinstance(source, ArrowStream | RowDataset):
+            table = label_table_in_memory(source, table_options, images_root=images_root)
+            return label_entries_of_table(table, table_options)
+        path = Path(str(source))
+        is_file = not str(source).startswith(XMP_PREFIX) and path.is_file()
+        if is_file and _detect_label_file_format(path, table_options) == "csv":
+            return label_entries_of_table(csv.read_csv_table(path, table_options), table_options)
+    labelled = read_labels(source, images_root=images_root, **options)
+    folder = Path(str(source).removeprefix(XMP_PREFIX))
+    root = Path(images_root) if images_root else folder if folder.is_dir() else folder.parent
+    names = [unresolved_image_path(path, root) for path in labelled.paths]
+    return LabelledImages(
+        names, labelled.names, labelled.targets, labelled.known, reading=labelled.reading
+    )
 
 
 def _check_no_table_options(options: TableOptions, source: str | Path, kind: str) -> None:

@@ -76,6 +76,32 @@ def labels_of_table(
         DataError: If a cell is invalid, if an image does not exist, if repeated rows contradict
             each other, or if a label is not in ``names``.
     """
+    entries = label_entries_of_table(table, options, names=names)
+    return resolve_labelled_images(
+        table.source,
+        entries.paths,
+        entries.names,
+        np.where(entries.known, entries.targets, np.nan),
+        images_root=images_root,
+        names=names,
+        reading=entries.reading,
+    )
+
+
+def label_entries_of_table(
+    table: LabelTable, options: TableOptions, *, names: Sequence[str] | None = None
+) -> LabelledImages:
+    """Return the rows of a table with the image names of the table, whose files need not exist.
+
+    Args:
+        table: Columns of the table.
+        options: Options of the table.
+        names: Labels of a column of labels. If None, the labels in the column.
+
+    Raises:
+        DataError: If a cell is invalid, if repeated rows contradict each other, or if a label of a
+            column of labels is not in ``names``.
+    """
     source = str(table.source)
     targets, invalid = _targets_of_table(table)
     list_column = _find_list_column(table, invalid)
@@ -90,15 +116,8 @@ def labels_of_table(
     else:
         images, columns, targets, reading = _read_list_column(table, list_column, options, names)
         n_merged = len(table.images) - len(images)
-    return resolve_labelled_images(
-        table.source,
-        images,
-        columns,
-        targets,
-        images_root=images_root,
-        names=names,
-        reading=_describe_table(table.columns, reading, n_merged),
-    )
+    reading = _describe_table(table.columns, reading, n_merged)
+    return LabelledImages(images, columns, targets, reading=reading)
 
 
 def _targets_of_table(table: LabelTable) -> tuple[Array, dict[int, InvalidCells]]:
