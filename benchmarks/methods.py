@@ -22,7 +22,8 @@ def evaluate_method(model: str, method: str, seed: int, *, calibrated: bool) -> 
     train, validation, test = (
         collection("scenes-80", split=split) for split in ("train", "validation", "test")
     )
-    run = load_run(overrides=[f"encoder.name={model}", f"method.name={method}", f"seed={seed}"])
+    settings = [f"encoder.name={model}", f"method.name={method}", f"seed={seed}"]
+    run = load_run(overrides=[*settings, "calibrator.name=beta"])
     recognizer = Recognizer(run, test.names)
     if METHODS[method].learns_from == "labels":
         recognizer.fit(train)

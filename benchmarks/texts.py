@@ -28,7 +28,8 @@ def metrics_of_texts_method(model: str, method: str, seed: int) -> list[float]:
     """Return the values of ``COLUMNS`` of one method with one seed."""
     test, validation = (collection("scenes-80", split=split) for split in ("test", "validation"))
     fit_labels, new_labels = test.names[:N_FIT_LABELS], test.names[N_FIT_LABELS:]
-    run = load_run(overrides=[f"encoder.name={model}", f"method.name={method}", f"seed={seed}"])
+    settings = [f"encoder.name={model}", f"method.name={method}", f"seed={seed}"]
+    run = load_run(overrides=[*settings, "calibrator.name=beta"])
     recognizer = Recognizer(run, fit_labels)
     if METHODS[method].learns_from == "texts":
         folder = bundled_collection_folder("scenes-80", split="train")

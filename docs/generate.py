@@ -30,7 +30,7 @@ TABLES = {  # heading: module, table, description
         "ENCODERS",
         "Encoders inside the package. `--model` also takes `ARCHITECTURE/PRETRAINED` "
         "and `hf-hub:NAME` of open_clip, `local-dir:FOLDER`, `transformers:FOLDER`, `timm:NAME`, "
-        "`onnx:FILE` and `features:WIDTH`.",
+        "`onnx:FILE`, `features:WIDTH` and `scores:KIND`.",
     ),
     "Methods": ("methods", "METHODS", "Methods compute scores from features."),
     "Score domains": (

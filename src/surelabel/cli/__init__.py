@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from surelabel.cli.audit import audit
 from surelabel.cli.bench import bench
 from surelabel.cli.cache import cache
 from surelabel.cli.calibrate import calibrate
@@ -70,6 +71,7 @@ for _command in (
     fit,
     calibrate,
     evaluate,
+    audit,
     index,
     search,
     status,

@@ -20,6 +20,12 @@ from surelabel.data.few_shot_sampling import describe_shots, sample_shots
 from surelabel.data.image_memory import image_memory_limit, max_image_memory
 from surelabel.data.image_sources import find_images
 from surelabel.data.images import open_image, to_upright_rgb_image
+from surelabel.data.label_corrections import (
+    LabelCorrection,
+    correct_labels,
+    read_label_corrections,
+    write_label_corrections,
+)
 from surelabel.data.label_names import parse_label_names, read_label_names
 from surelabel.data.labels import (
     FORMATS,
@@ -27,6 +33,7 @@ from surelabel.data.labels import (
     align_to_vocabulary,
     describe_labels,
     label_spellings_to_align,
+    read_label_entries,
     read_labels,
 )
 from surelabel.data.pair_archives import is_pair_archive, read_pair_archive
@@ -40,6 +47,11 @@ from surelabel.data.predictions import read_predictions
 from surelabel.data.relevance_files import read_graded_relevance, read_relevance
 from surelabel.data.relevant_rows import RelevantRows, relevant_captions, relevant_images
 from surelabel.data.scene_files import read_scenes
+from surelabel.data.score_tables import (
+    join_scores_and_labels,
+    read_scores,
+    score_table_columns,
+)
 from surelabel.data.text_labels import (
     label_captioned_images,
     label_captions,
@@ -68,6 +80,7 @@ __all__ = [
     "FORMATS",
     "VOCABULARIES",
     "FeatureArchive",
+    "LabelCorrection",
     "PartialPredictions",
     "RelevantRows",
     "RowDataset",
@@ -78,6 +91,7 @@ __all__ = [
     "check_sidecars",
     "check_xmp_labels",
     "collection",
+    "correct_labels",
     "describe_labels",
     "describe_shots",
     "detect_caption_format",
@@ -85,6 +99,7 @@ __all__ = [
     "has_captioned_images",
     "image_memory_limit",
     "is_pair_archive",
+    "join_scores_and_labels",
     "label_captioned_images",
     "label_captions",
     "label_spellings_to_align",
@@ -96,6 +111,8 @@ __all__ = [
     "read_captions",
     "read_feature_archive",
     "read_graded_relevance",
+    "read_label_corrections",
+    "read_label_entries",
     "read_label_names",
     "read_labels",
     "read_pair_archive",
@@ -103,16 +120,19 @@ __all__ = [
     "read_predictions",
     "read_relevance",
     "read_scenes",
+    "read_scores",
     "relevant_captions",
     "relevant_images",
     "remove_sidecar_tags",
     "remove_unseen_vocabulary_classes",
     "sample_shots",
     "scene_pairs",
+    "score_table_columns",
     "split_vocabulary",
     "synthesize_images",
     "template_sentences",
     "to_upright_rgb_image",
+    "write_label_corrections",
     "write_prediction_blocks",
     "write_predictions",
     "write_scenes",

@@ -11,6 +11,14 @@ from surelabel.evaluation.evaluation_result import (
 )
 from surelabel.evaluation.examples import Example, ExampleLabel
 from surelabel.evaluation.label_coverage import LabelCoverage, measure_label_coverage
+from surelabel.evaluation.label_errors import (
+    ERROR_KINDS,
+    MISSING_POSITIVE,
+    WRONG_POSITIVE,
+    ErrorRates,
+    LabelErrors,
+    find_label_errors,
+)
 from surelabel.evaluation.label_uncertainty import (
     LabelUncertainty,
     SelectiveRisk,
@@ -33,14 +41,19 @@ from surelabel.evaluation.uncalibrated import UncalibratedMetrics
 from surelabel.evaluation.unseen_classes import UnseenClassResults, evaluate_unseen_classes
 
 __all__ = [
+    "ERROR_KINDS",
+    "MISSING_POSITIVE",
     "NOISE_FLOOR_METRICS",
+    "WRONG_POSITIVE",
     "CalibrationBudget",
+    "ErrorRates",
     "Evaluation",
     "Example",
     "ExampleLabel",
     "LabelCooccurrence",
     "LabelCounts",
     "LabelCoverage",
+    "LabelErrors",
     "LabelUncertainty",
     "OnePositiveBias",
     "PairDirection",
@@ -65,6 +78,7 @@ __all__ = [
     "evaluate_uncertainties",
     "evaluate_unseen_classes",
     "evaluation_confidence_intervals",
+    "find_label_errors",
     "find_label_rows_for_evaluation",
     "measure_cooccurrence",
     "measure_label_coverage",

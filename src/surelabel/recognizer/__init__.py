@@ -9,6 +9,7 @@ from surelabel.recognizer.indexing import (
     restore_calibration_for_indexing,
 )
 from surelabel.recognizer.inputs import LabelledInput, RecognizerInput
+from surelabel.recognizer.label_audit import LabelAudit, SuspectedError, audit
 from surelabel.recognizer.method_selection import select_method
 from surelabel.recognizer.method_selection_record import MethodResult, MethodSelection
 from surelabel.recognizer.model_resolution import resolve_model
@@ -35,6 +36,7 @@ from surelabel.recognizer_folders import check_saved_recognizer_folder
 
 __all__ = [
     "IndexUpdate",
+    "LabelAudit",
     "LabelledInput",
     "MethodResult",
     "MethodSelection",
@@ -42,6 +44,8 @@ __all__ = [
     "Recognizer",
     "RecognizerInput",
     "SentenceHit",
+    "SuspectedError",
+    "audit",
     "basic_evaluation_run",
     "check_recognizer_can_localize",
     "check_saved_recognizer_folder",

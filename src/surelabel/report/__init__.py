@@ -11,6 +11,7 @@ from surelabel.report.gallery_images import (
 from surelabel.report.gallery_page import MAX_GALLERY_IMAGES, write_gallery_page
 from surelabel.report.heat_map_sheet import HeatMapLabel, render_heat_map_sheet
 from surelabel.report.image_gallery import QueryHits
+from surelabel.report.label_audit import check_audit_folder, write_audit_report
 from surelabel.report.report_files import check_report_folder, report, report_captions
 from surelabel.report.search_results import QueryRanking, RetrievalResults, summarize_search_results
 from surelabel.report.unseen_classes import UnseenClasses
@@ -24,6 +25,7 @@ __all__ = [
     "QueryRanking",
     "RetrievalResults",
     "UnseenClasses",
+    "check_audit_folder",
     "check_report_folder",
     "gallery_image_of_hit",
     "gallery_image_of_sentence_hit",
@@ -33,5 +35,6 @@ __all__ = [
     "report",
     "report_captions",
     "summarize_search_results",
+    "write_audit_report",
     "write_gallery_page",
 ]

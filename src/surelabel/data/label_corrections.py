@@ -1,0 +1,187 @@
+"""Corrections of single targets: a CSV file with one row per image and label."""
+
+import csv
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import nan
+from pathlib import Path
+from typing import overload
+
+import numpy as np
+
+from surelabel.counts import format_count
+from surelabel.data.csv_rows import DELIMITERS, numbered_csv_rows
+from surelabel.data.spreadsheet_cells import spreadsheet_safe_cell
+from surelabel.errors import DataError
+from surelabel.file_readers import quote_of_file
+from surelabel.files import atomic_file
+from surelabel.records import LabelledFeatures, LabelledImages, LabelledScores
+
+CORRECTION_COLUMNS = ("path", "label", "target", "probability", "error_probability", "corrected")
+_REQUIRED = ("path", "label", "corrected")
+_TARGETS = {  # accepted texts of the column "corrected", in lower case
+    **dict.fromkeys(("1", "1.0", "1,0", "true", "yes", "positive"), 1.0),
+    **dict.fromkeys(("0", "0.0", "0,0", "false", "no", "negative"), 0.0),
+    **dict.fromkeys(("unknown", "?"), nan),
+}
+
+
+@dataclass(frozen=True)
+class LabelCorrection:
+    """Target of one label of an image.
+
+    Attributes:
+        path: Path of the image, or identifier of a row of vectors or scores.
+        label: Label.
+        target: Corrected target: 1 is positive, 0 is negative, NaN is unknown.
+    """
+
+    path: str
+    label: str
+    target: float
+
+
+def write_label_corrections(
+    path: str | Path, rows: Iterable[tuple[str, str, int, float, float]]
+) -> None:
+    """Write a file in which an annotator fills the column ``corrected``.
+
+    A cell that a spreadsheet program would execute as a formula is prefixed with an apostrophe.
+
+    Args:
+        path: Path of the CSV file. An existing file is replaced.
+        rows: Path of the image, label, target, probability and probability of an error, each.
+
+    Raises:
+        DataError: If the file cannot be written.
+    """
+    with (
+        atomic_file(Path(path)) as temporary,
+        temporary.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file,
+    ):
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(CORRECTION_COLUMNS)
+        for image, label, target, probability, error in rows:
+            cells = map(spreadsheet_safe_cell, (image, label))
+            writer.writerow([*cells, target, f"{probability:.4f}", f"{error:.4f}", ""])
+
+
+def read_label_corrections(path: str | Path) -> list[LabelCorrection]:
+    """Return the rows of a file of corrections whose column ``corrected`` is filled.
+
+    The file is CSV in UTF-8, separated by commas, semicolons or tabs, with the columns ``path``,
+    ``label`` and ``corrected``; others are ignored. A correction is 1 or 0 (also true, yes,
+    positive, false, no, negative), or ``unknown``. Rows with an empty cell keep their target.
+
+    Args:
+        path: Path of the CSV file.
+
+    Raises:
+        DataError: If a column is missing, or a line or a correction is invalid.
+    """
+    path = Path(path)
+    delimiter = next(
+        (d for d in DELIMITERS if set(_REQUIRED) <= set(_header(path, d))), next(iter(DELIMITERS))
+    )
+    header = _header(path, delimiter)
+    if missing := [name for name in _REQUIRED if name not in header]:
+        raise DataError(
+            f"{path} must have the columns {', '.join(_REQUIRED)}; got no {missing[0]}. Correct "
+            "the file that `surelabel audit` wrote."
+        )
+    image, label, corrected = (header.index(name) for name in _REQUIRED)
+    corrections = list[LabelCorrection]()
+    for line, cells in numbered_csv_rows(path, delimiter=delimiter):
+        if line == 1 or not any(cells):
+            continue
+        if len(cells) != len(header):
+            raise DataError(
+                f"{path}, line {line}: expected {format_count(len(header), 'column')} as in the "
+                f"header; got {len(cells)}. Correct that line."
+            )
+        text = cells[corrected].strip().lower()
+        if text and text not in _TARGETS:
+            raise DataError(
+                f"{path}, line {line}: corrected must be 1, 0, unknown or empty; got "
+                f"{quote_of_file(cells[corrected])}. Correct that cell."
+            )
+        if text:
+            corrections.append(LabelCorrection(cells[image], cells[label], _TARGETS[text]))
+    return corrections
+
+
+@overload
+def correct_labels(labelled: LabelledImages, path: str | Path) -> LabelledImages: ...
+@overload
+def correct_labels(labelled: LabelledFeatures, path: str | Path) -> LabelledFeatures: ...
+def correct_labels(
+    labelled: LabelledImages | LabelledFeatures, path: str | Path
+) -> LabelledImages | LabelledFeatures:
+    """Return annotated images, vectors or scores with the corrections of a file.
+
+    Args:
+        labelled: Images, vectors or scores with labels. They are not changed.
+        path: CSV file of ``surelabel audit``, whose column ``corrected`` was filled; see
+            :func:`read_label_corrections`.
+
+    Raises:
+        DataError: If the file is invalid, if an image or a label of a correction is not in
+            ``labelled``, or if two corrections of a target contradict each other.
+
+    Example:
+        >>> import tempfile
+        >>> vectors = LabelledFeatures(np.eye(2), ["lion"], [[1.0], [0.0]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = Path(folder) / "corrections.csv"
+        ...     _ = file.write_text("path,label,corrected\\nrow 1,lion,1\\n")
+        ...     correct_labels(vectors, file).targets.tolist()
+        [[1.0], [1.0]]
+    """
+    is_image = isinstance(labelled, LabelledImages)
+    rows = _rows_by_key(labelled.paths, is_image=is_image)
+    columns = {spreadsheet_safe_cell(str(name)): c for c, name in enumerate(labelled.names)}
+    targets = np.where(labelled.known, labelled.targets, nan)
+    corrected = dict[tuple[int, int], float]()
+    for correction in read_label_corrections(path):
+        column = columns.get(spreadsheet_safe_cell(correction.label))
+        found = rows.get(_row_key(correction.path, is_image=is_image), ())
+        if column is None or not found:
+            what, value = (
+                ("label", correction.label) if column is None else ("path", correction.path)
+            )
+            raise DataError(
+                f"{path}: each {what} must be in the dataset; got {quote_of_file(value)}. Give the "
+                "dataset that was audited, or correct the row."
+            )
+        for row in found:
+            earlier = corrected.setdefault((row, column), correction.target)
+            if not np.array_equal(earlier, correction.target, equal_nan=True):
+                raise DataError(
+                    f"{path}: {quote_of_file(correction.path)} has two different corrections of "
+                    f"{quote_of_file(correction.label)}. Remove one of these rows."
+                )
+            targets[row, column] = correction.target
+    if isinstance(labelled, LabelledScores):
+        return labelled.with_labels(labelled.names, targets)
+    if isinstance(labelled, LabelledFeatures):
+        return LabelledFeatures(labelled.features, labelled.names, targets, paths=labelled.paths)
+    return LabelledImages(labelled.paths, labelled.names, targets, reading=labelled.reading)
+
+
+def _header(path: Path, delimiter: str) -> list[str]:
+    """Return the cells of the first line of a file without surrounding spaces."""
+    return [cell.strip() for cell in next(numbered_csv_rows(path, delimiter=delimiter), (1, []))[1]]
+
+
+def _rows_by_key(paths: Sequence[str], *, is_image: bool) -> dict[str, list[int]]:
+    """Return the row numbers of each image."""
+    rows = dict[str, list[int]]()
+    for row, path in enumerate(paths):
+        rows.setdefault(_row_key(path, is_image=is_image), []).append(row)
+    return rows
+
+
+def _row_key(path: str, *, is_image: bool) -> str:
+    """Return the absolute path of an image, or the identifier of a row, as in a spreadsheet."""
+    return spreadsheet_safe_cell(os.path.abspath(path) if is_image else path)
