@@ -40,7 +40,8 @@ def plot_supervised_curves(results: Sequence[SupervisedResults]) -> bytes:
             _plot_metric(axes, result, metric)
             axes.set(xlabel="labelled images (logarithmic axis)", ylabel=label)
             axes.set_title(result.dataset, color=TEXT, fontsize=11, loc="left")
-        row[0].legend(loc="best", frameon=False, labelcolor=TEXT, fontsize=9)
+        legend = row[0].legend(loc="lower right", labelcolor=TEXT, fontsize=9)
+        legend.get_frame().set(facecolor=PAPER, edgecolor="none", alpha=0.9)  # above the lines
     return plot_style_figure_to_png(
         figure, left=0.07, bottom=0.6 / height, top=1 - 0.35 / height, note=NOTE
     )
