@@ -146,7 +146,9 @@ def test_the_block_size_follows_from_the_features_of_the_method(name):
     sizes = {"patches": IMAGES_PER_PATCH_BLOCK, "views": IMAGES_PER_VIEW_BLOCK}
     recognizer = Recognizer(Run(method=Choice(name)), NAMES)
     needs = set(METHODS[name].needs) | (
-        {"patches"} if {"trunk", "attention", "self_aware"} & set(METHODS[name].needs) else set()
+        {"patches"}
+        if {"trunk", "attention", "self_aware", "multi_layer"} & set(METHODS[name].needs)
+        else set()
     )
     if name == "recover_match":
         needs |= {"patches"}

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, overload
 
 import click
-import numpy as np
 
 from surelabel.cli.terminal import Command, Terminal
 from surelabel.counts import format_count
@@ -63,6 +62,6 @@ def correct_labels_of_dataset(
     n_rows = len(read_label_corrections(corrections))
     terminal.print_status(
         f"{corrections}: {format_count(n_rows, 'checked target')}, of which "
-        f"{int(np.count_nonzero(is_changed)):,} changed."
+        f"{int(is_changed.sum()):,} changed."
     )
     return corrected

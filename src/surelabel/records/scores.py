@@ -65,7 +65,7 @@ class LabelledScores(LabelledFeatures):
 
     Example:
         >>> scores = LabelledScores([[0.5, 0.9]], "probabilities", columns=["dog", "cat"])
-        >>> scores.features.round(2).tolist(), scores.paths
+        >>> scores.features.astype(float).round(2).tolist(), scores.paths
         ([[0.0, 2.2]], ['row 0'])
     """
 
