@@ -11,7 +11,7 @@ def test_suspected_targets_are_corrected_and_fitted_again(home, run):
     assert all(row.endswith(",") for row in rows)
     (home / "filled.csv").write_text(f"{first}\n{home / path},lion,0,0.9,0.9,unknown\n")
     done = run("calibrate", "tiny-vit", "labels.csv", "--corrections", "filled.csv")
-    assert "filled.csv: 1 checked target, of which 1 changed." in done.err
+    assert "filled.csv: 1 target changed." in done.err
     again = run(*audit)
     assert (again.code, "must be new or empty" in again.err) == (1, True)
 

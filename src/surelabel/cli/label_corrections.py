@@ -48,7 +48,7 @@ def correct_labels_of_dataset(
     if corrections is None:
         return data
 
-    from surelabel.data import correct_labels, read_label_corrections
+    from surelabel.data import correct_labels
     from surelabel.errors import InputError
     from surelabel.records import LabelledFeatures, LabelledImages
 
@@ -59,9 +59,6 @@ def correct_labels_of_dataset(
         )
     corrected = correct_labels(data, corrections)
     is_changed = (corrected.known != data.known) | (corrected.targets != data.targets)
-    n_rows = len(read_label_corrections(corrections))
-    terminal.print_status(
-        f"{corrections}: {format_count(n_rows, 'checked target')}, of which "
-        f"{int(is_changed.sum()):,} changed."
-    )
+    changed = format_count(int(is_changed.sum()), "target")
+    terminal.print_status(f"{corrections}: {changed} changed.")
     return corrected

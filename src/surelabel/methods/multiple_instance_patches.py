@@ -8,9 +8,8 @@ from torch import Tensor, nn
 
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError, InputError
-from surelabel.links import Link
-from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.multiple_instance.instance_scorer import InstanceScorer
+from surelabel.methods.multiple_instance.multiple_instance_method import MultipleInstanceMethod
 from surelabel.records import Features
 from surelabel.views import RegionLayout, image_and_view_vectors
 
@@ -18,7 +17,7 @@ LAYER_MAP_PRIOR = 1 / 3  # prior of the map of layers relative to that of the li
 WHOLE_IMAGE = RegionLayout([(0, 0, 1, 1)])
 
 
-class MultipleInstancePatches(Method):
+class MultipleInstancePatches(MultipleInstanceMethod):
     """Learn class embeddings from labels of images, where one cell or the image shows the label.
 
         x     = unit(p + W m)
@@ -71,10 +70,7 @@ class MultipleInstancePatches(Method):
           time.
     """
 
-    learns_from = "labels"
     needs = ("multi_layer", "views")
-    open_vocabulary = True
-    recipe = TrainingRecipe(epochs=8, weight_decay=0.0)
 
     def __init__(
         self,
@@ -104,49 +100,24 @@ class MultipleInstancePatches(Method):
             torch.zeros(encoder.width, n_layers, layer_width, device=self.scorer.bias.device)
         )
 
-    @property
-    def fit_names(self) -> list[str]:
-        """Labels of the fit, which have learned parameters."""
-        return self.scorer.classes.fit_names
-
-    def use_fit_labels(self, encoder: Encoder, names: Sequence[str]) -> None:
-        """Set the labels of the fit, after their parameters were loaded.
-
-        Args:
-            encoder: Encoder of this method.
-            names: Labels of the fit.
-
-        Raises:
-            DataError: If the number of labels differs from that of the parameters.
-        """
-        self.scorer.classes.use_fit_labels(names)
-
     def next_views(self, features: Features) -> RegionLayout | None:
         """Return the whole image, which is encoded at the default size of the encoder."""
         return WHOLE_IMAGE if features.views is None and self.max_views else None
 
-    def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Initialize the shared slope and bias; see ``InstanceScorer``."""
-        with torch.no_grad():
-            instances = self._instances(features)
-        self.scorer.initialize(instances, targets, known, link)
-
-    def forward(self, features: Features) -> Tensor:
-        """Return the scores ``(n, c)`` of images.
+    def instances(self, features: Features) -> Tensor:
+        """Return the vectors of the whole image and of all cells, ``(n, 1 + t + p, d)``.
 
         Raises:
             InputError: If the features contain no patches of several layers.
         """
-        scores: Tensor = self.scorer(self._instances(features))
-        return scores
-
-    def view_scores(self, features: Features) -> Tensor:
-        """Return the scores of the whole image at both sizes, ``(n, 1 + t, c)``."""
-        return self.scorer.instance_scores(image_and_view_vectors(features))
+        return torch.cat([image_and_view_vectors(features), self._cells(features)], dim=1)
 
     def training_losses(self, targets: Tensor, known: Tensor) -> Tensor:
         """Return the prior of the learned weights, a scalar."""
-        return self.scorer.prior_loss() + self.scorer.prior_of(self.layer_map) * LAYER_MAP_PRIOR
+        return (
+            super().training_losses(targets, known)
+            + self.scorer.prior_of(self.layer_map) * LAYER_MAP_PRIOR
+        )
 
     def heat_maps(self, features: Features) -> Tensor:
         """Return the score of each label in each cell, ``(n, c, down, across)``.
@@ -157,10 +128,6 @@ class MultipleInstancePatches(Method):
         scores = self.scorer.instance_scores(self._cells(features))
         maps: Tensor = scores.transpose(1, 2).unflatten(2, features.grid or ())
         return maps
-
-    def _instances(self, features: Features) -> Tensor:
-        """Return the vectors of the whole image and of all cells, ``(n, 1 + t + p, d)``."""
-        return torch.cat([image_and_view_vectors(features), self._cells(features)], dim=1)
 
     def _cells(self, features: Features) -> Tensor:
         """Return the unit vectors of the cells, ``(n, p, d)``."""

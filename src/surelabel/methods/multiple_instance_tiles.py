@@ -7,14 +7,13 @@ import torch
 from torch import Tensor
 
 from surelabel.encoders import Encoder
-from surelabel.links import Link
-from surelabel.methods.interface import Method, TrainingRecipe
 from surelabel.methods.multiple_instance.instance_scorer import InstanceScorer
+from surelabel.methods.multiple_instance.multiple_instance_method import MultipleInstanceMethod
 from surelabel.records import Features
 from surelabel.views import TileGrids, TileLayout, image_and_view_vectors
 
 
-class MultipleInstanceTiles(Method):
+class MultipleInstanceTiles(MultipleInstanceMethod):
     """Learn class embeddings from labels of images, where one tile or the image shows the label.
 
         score = slope_c · T log sum_v exp(z_c(v) / T) + bias_c         v: whole image and tiles
@@ -66,10 +65,7 @@ class MultipleInstanceTiles(Method):
         With `tiny-rn`, it is 72.1 and 77.2.
     """
 
-    learns_from = "labels"
     needs = ("views",)
-    open_vocabulary = True
-    recipe = TrainingRecipe(epochs=8, weight_decay=0.0)
 
     def __init__(
         self,
@@ -94,43 +90,13 @@ class MultipleInstanceTiles(Method):
             prior_strength=prior_strength,
         )
 
-    @property
-    def fit_names(self) -> list[str]:
-        """Labels of the fit, which have learned parameters."""
-        return self.scorer.classes.fit_names
-
-    def use_fit_labels(self, encoder: Encoder, names: Sequence[str]) -> None:
-        """Set the labels of the fit, after their parameters were loaded.
-
-        Args:
-            encoder: Encoder of this method.
-            names: Labels of the fit.
-
-        Raises:
-            DataError: If the number of labels differs from that of the parameters.
-        """
-        self.scorer.classes.use_fit_labels(names)
-
     def next_views(self, features: Features) -> TileLayout | None:
         """Return the next grid of tiles to be encoded, in order from coarse to fine."""
         return self.grids.next_layout(features)
 
-    def initialize(self, features: Features, targets: Tensor, known: Tensor, link: Link) -> None:
-        """Initialize the shared slope and bias; see ``InstanceScorer``."""
-        self.scorer.initialize(image_and_view_vectors(features), targets, known, link)
-
-    def forward(self, features: Features) -> Tensor:
-        """Return the scores ``(n, c)`` of ``pooled`` ``(n, d)`` and ``views`` ``(n, t, d)``."""
-        scores: Tensor = self.scorer(image_and_view_vectors(features))
-        return scores
-
-    def view_scores(self, features: Features) -> Tensor:
-        """Return the scores of the whole image, then of each tile, ``(n, 1 + t, c)``."""
-        return self.scorer.instance_scores(image_and_view_vectors(features))
-
-    def training_losses(self, targets: Tensor, known: Tensor) -> Tensor:
-        """Return the prior of the learned weights, a scalar."""
-        return self.scorer.prior_loss()
+    def instances(self, features: Features) -> Tensor:
+        """Return the vectors of the whole image, then of each tile, ``(n, 1 + t, d)``."""
+        return image_and_view_vectors(features)
 
     def heat_maps(self, features: Features) -> Tensor:
         """Return the mean score of the tiles of all grids at each cell, ``(n, c, down, across)``.
