@@ -41,6 +41,7 @@ NAMES = (SELECTION, *CANDIDATES, *OTHERS)
 VOC_IMAGES = (25, 50, 100, 300)
 SIMULATED_IMAGES = (25, 50, 100, 300)
 HEADS = {"linear": (100, 500), "clip_adapter": (100, 500)}
+SETTINGS = {"linear": ["method.centred=false", "method.penalty_folds=0"], "clip_adapter": []}
 HELD_OUT, FIRST_SEED, FOLDS = 10_000, 1000, 5  # no seed below 1000 was used for the design
 
 Data = tuple[Array, Array, Array, Array]  # logits and targets, of the fit and of other images
@@ -112,7 +113,7 @@ def head_draws(method: str, n_images: int, n_draws: int) -> list[Data]:
         rng = np.random.default_rng(seed)
         labelled = train.take(np.sort(rng.permutation(len(train))[:n_images]))
         fold = assign_folds(labelled.known, FOLDS, rng)
-        run = load_run(overrides=[f"method.name={method}", f"seed={seed}"])
+        run = load_run(overrides=[f"method.name={method}", f"seed={seed}", *SETTINGS[method]])
         out_of_fold = np.empty(labelled.targets.shape)
         for k in range(FOLDS):
             rows, held_out = np.flatnonzero(fold != k), np.flatnonzero(fold == k)

@@ -87,7 +87,7 @@ class Adapter(Linear):
     """Linear head on vectors to which the output of a two-layer network is added."""
 
     def __init__(self, encoder, names):
-        super().__init__(encoder, names)
+        super().__init__(encoder, names, centred=False, penalty_folds=0)
         self.down = nn.Linear(encoder.width, encoder.width // REDUCTION, bias=False)
         self.up = nn.Linear(encoder.width // REDUCTION, encoder.width, bias=False)
         nn.init.zeros_(self.up.weight)
@@ -97,7 +97,7 @@ class Adapter(Linear):
         return super().forward(Features(x + RATIO * self.up(self.down(x).relu())))
 
 
-HEADS = {"linear": Linear, "adapter": Adapter}
+HEADS = {"linear": partial(Linear, centred=False, penalty_folds=0), "adapter": Adapter}
 
 
 class Photographs:

@@ -11,9 +11,9 @@ skill     Brier skill of the probabilities: 1 - (Brier score) / (Brier score of 
 gain      Difference of the Brier skill from that of the same model on unit rows, with the 95 %
           interval of a paired bootstrap of the test rows (1,000 samples).
 
-``linear`` is fitted with its default settings, and with the weight decay that has the lowest log
-loss in 5-fold cross-validation on the training split. C of logistic regression is selected in the
-same way, for each label.
+``linear`` is fitted with its default settings, and by the training loop with its default recipe
+(``penalty_folds=0``). C of logistic regression is selected by the log loss of 5-fold
+cross-validation on the training split, for each label.
 """
 
 import argparse
@@ -28,11 +28,9 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 import surelabel as sl
 from surelabel.arrays import Array
-from surelabel.calibration import assign_folds
-from surelabel.metrics import brier_skill, log_loss
+from surelabel.metrics import brier_skill
 
 N_LABELS = {"emotions": 6, "yeast": 14}  # the last columns of the files
-WEIGHT_DECAYS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0)
 SAMPLES, FOLDS, SEED = 1000, 5, 0
 
 
@@ -47,33 +45,17 @@ def read_vectors(path: Path, n_labels: int) -> sl.LabelledFeatures:
 
 
 def linear_probabilities(
-    train: sl.LabelledFeatures, test: Array, normalize: str, weight_decay: float
+    train: sl.LabelledFeatures, test: Array, normalize: str, penalty_folds: int
 ) -> Array:
     """Return the probabilities of ``linear`` for test vectors, ``(n, c)``."""
     settings = [
         f"encoder.name=features:{test.shape[1]}",
         f"encoder.normalize={normalize}",
         "method.name=linear",
-        f"weight_decay={weight_decay}",
+        f"method.penalty_folds={penalty_folds}",
     ]
     recognizer = sl.Recognizer(sl.load_run(None, settings), train.names).fit(train)
     return recognizer.predict(test).probabilities
-
-
-def select_weight_decay(train: sl.LabelledFeatures, normalize: str) -> float:
-    """Return the weight decay with the lowest log loss in cross-validation."""
-    fold = assign_folds(train.known, FOLDS, np.random.default_rng(SEED))
-
-    def validation_loss(weight_decay: float) -> float:
-        probabilities = np.empty(train.targets.shape)
-        for k in range(FOLDS):
-            rows, other_rows = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-            probabilities[other_rows] = linear_probabilities(
-                train.take(rows), train.features[other_rows], normalize, weight_decay
-            )
-        return log_loss(probabilities, train.targets)
-
-    return min(WEIGHT_DECAYS, key=validation_loss)
 
 
 def logistic_regression_probabilities(
@@ -119,18 +101,16 @@ def print_table(folder: Path, name: str) -> None:
         f"<!-- {name}: lengths of the rows {lengths.min():.4g} to {lengths.max():.4g}, standard "
         f"deviations of the columns {deviations.min():.2g} to {deviations.max():.2g} -->"
     )
-    for title in ("default", "selected", "logistic regression"):
+    for title in ("`linear`", "`linear`, training loop", "logistic regression"):
         reference = None
         for normalize in ("unit", "standardize"):
-            row = f"{title}, `{normalize}`"
             if title == "logistic regression":
                 probabilities = logistic_regression_probabilities(train, test.features, normalize)
             else:
-                decay = 0.01 if title == "default" else select_weight_decay(train, normalize)
-                probabilities = linear_probabilities(train, test.features, normalize, decay)
-                row = f"`linear`, `{normalize}`, weight decay {decay:g} ({title})"
+                folds = FOLDS if title == "`linear`" else 0
+                probabilities = linear_probabilities(train, test.features, normalize, folds)
             reference = probabilities if reference is None else reference
-            print_row(name, row, probabilities, reference, test.targets)
+            print_row(name, f"{title}, `{normalize}`", probabilities, reference, test.targets)
 
 
 def print_row(name: str, row: str, probabilities: Array, reference: Array, targets: Array) -> None:

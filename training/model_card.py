@@ -57,7 +57,7 @@ def linear_probe_map(
     targets, known = feature_batch_tensors(train.targets, np.ones_like(train.targets))
     heads = []
     for decay in WEIGHT_DECAYS:
-        head = Linear(encoder, names)
+        head = Linear(encoder, names, centred=False, penalty_folds=0)
         source = FeatureBatches(train.features, targets, known, batch_size=256)
         run_training_loop(
             head,

@@ -168,6 +168,13 @@ class Run:
         _check_run_encoder_settings(encoder)
         entry = _find_run_method(method.name)
         recipe = entry.recipe if entry else TrainingRecipe()
+        training = (optimizer, epochs, batch_size, micro_batch_size, learning_rate, weight_decay)
+        uses_training_loop = (loss is not None and loss.name in SET_LOSSES) or any(
+            value is not None for value in (regularizer, *training, warm_up, ema_decay)
+        )
+        if entry:
+            stated = entry.settings_in_run(uses_training_loop=uses_training_loop)
+            method = Choice(method.name, stated | method.settings)
         components = _run_student_components(
             method.name, entry, teacher=teacher, pseudolabels=pseudolabels, sewing=sewing
         )

@@ -71,6 +71,9 @@ SETTINGS = {  # by the key of the entry today
     "class_second_moment": COVARIANCE,
     "cost": {"of_miss": "miss_cost"},
 }
+SETTINGS_BEFORE = {  # values of settings that older runs do not state, by the method
+    "linear": {"centred": False, "penalty_folds": 0},
+}
 ENTRY_SETTINGS = {"domain", "fusion"}  # settings whose value is the key of an entry
 SCORER = {"wording.": "text_scorer."}
 WEIGHTS = {  # prefixes of the keys in weights.safetensors, by the method today
@@ -155,6 +158,17 @@ def _migrate_entry_names(settings: Mapping[str, Any], keys: set[str]) -> dict[st
     }
 
 
+def settings_of_saved_method(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a saved method, with the values that earlier versions implied.
+
+    Args:
+        method: Current key of the method.
+        settings: Settings in the run file of a saved recognizer, which states all settings of
+            ``SETTINGS_BEFORE`` if the current version wrote it.
+    """
+    return SETTINGS_BEFORE.get(method, {}) | dict(settings)
+
+
 def migrate_weights(method: str, weights: Mapping[str, Value]) -> dict[str, Value]:
     """Return the weights of a method under the current keys.
 
@@ -172,7 +186,12 @@ def migrate_validation_record(arrays: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def choice_before_migration(method: str, settings: Mapping[str, Any]) -> str:
-    """Return a method and its settings as text with names of version 0.1.0, for fingerprints."""
+    """Return a method and its settings as text with names of version 0.1.0, for fingerprints.
+
+    Settings with a value of ``SETTINGS_BEFORE`` are left out.
+    """
+    implied = SETTINGS_BEFORE.get(method, {})
+    settings = {k: v for k, v in settings.items() if k not in implied or implied[k] != v}
     entries = {today: before for before, today in ENTRIES.items()}
     names = {today: before for before, today in SETTINGS.get(method, {}).items()}
     hashed = {

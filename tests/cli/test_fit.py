@@ -124,9 +124,9 @@ def test_ready_made_vectors_are_fitted_calibrated_and_measured(home, run):
     line = ["calibrate", "fitted", "vectors.npz:validation", "--out", "fitted"]
     assert run(*line, "--test", "vectors.npz:test").code == 0
     found = json.loads(run("evaluate", "fitted", "vectors.npz:test", "--json").out)
-    selected = "hierarchical (selected by log loss; new labels use its shared beta)"
-    about = f"{selected} on 30 labelled rows"
-    assert (found["images"], found["calibration"]) == (30, about)
+    assert found["images"] == 30
+    assert " (selected by log loss" in found["calibration"]
+    assert found["calibration"].endswith(" on 30 labelled rows")
     assert found["summary"]["mean_average_precision"] > 0.9
 
 

@@ -11,7 +11,7 @@ import torch
 from surelabel.config import load_run
 from surelabel.data import collection
 from surelabel.features import FeatureCache
-from surelabel.methods import METHODS
+from surelabel.methods import METHODS, FitsTargets
 from surelabel.recognizer import Recognizer
 from surelabel.recognizer.feature_extraction import extract_features
 from surelabel.recognizer.fitting import (
@@ -28,6 +28,7 @@ TEXTS = ["a lion.", "a guitar and a car", "a car beside a rocket", "the guitar o
 fitted_on_labels = [
     name for name, m in METHODS.items() if m.learns_from == "labels" and "pixels" not in m.needs
 ]
+trained_on_labels = [m for m in fitted_on_labels if not issubclass(METHODS[m], FitsTargets)]
 fitted_on_texts = [name for name, m in METHODS.items() if m.learns_from == "texts"]
 every_fit = pytest.mark.parametrize("method", [*fitted_on_labels, *fitted_on_texts])
 
@@ -103,7 +104,7 @@ class EncodedInEachStep(FeatureBatches):
             yield replace(batch, features=found.features)
 
 
-@pytest.mark.parametrize("method", fitted_on_labels)
+@pytest.mark.parametrize("method", trained_on_labels)
 def test_training_on_cached_features_equals_encoding_the_images_in_each_step(
     method, fits, images, tmp_path
 ):
@@ -153,4 +154,7 @@ def test_what_a_new_process_loads_scores_new_labels_the_same(fits, images, tmp_p
         here = recognizer.with_names(NEW_NAMES) if is_open else recognizer
         found = np.load(f"{folders[name]}.npy")
         assert np.array_equal(found, here.predict(paths).scores), name
-        assert np.ptp(found, axis=0).min() > 0, name
+        differences = np.ptp(found, axis=0)
+        if isinstance(recognizer.method, FitsTargets):  # labels can share the leaves of two images
+            differences = differences.max()
+        assert np.min(differences) > 0, name

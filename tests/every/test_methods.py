@@ -18,6 +18,7 @@ from surelabel.methods import (
     SCORE_DOMAINS,
     AddsTrainingLosses,
     EstimatesPairUncertainty,
+    FitsTargets,
     LearnsFromImages,
     LearnsFromTargets,
     LocalizesLabels,
@@ -83,7 +84,10 @@ with_independent_labels = those(
         method.open_vocabulary and table_entry_settings(method).get("domain") in (None, "reference")
     )
 )
-learning = those(lambda method: method.learns_from == "labels")
+learning = those(
+    lambda method: method.learns_from == "labels" and not issubclass(method, FitsTargets)
+)
+fitted_at_once = those(lambda method: issubclass(method, FitsTargets))
 learning_from_texts = those(lambda method: method.learns_from == "texts")
 learning_from_pairs = those(lambda method: method.learns_from == "pairs")
 learning_at_once = those(lambda method: issubclass(method, LearnsFromImages))
@@ -173,11 +177,15 @@ def images(encoder):
 
 
 def made(method, encoder, names=NAMES, **settings):
-    """A method that has seen the images it learns from without labels, if it does."""
+    """A method that has seen the images it is fitted on at once, if it is."""
     torch.manual_seed(0)
     it = method(encoder, names, **settings).eval()
     if isinstance(it, LearnsFromImages):
         it.fit_unlabelled(Images(encoder)(it, range(100, 130)))
+    if isinstance(it, FitsTargets):
+        of_names = [(noise(crc32(name.encode()), 30) > 0.5).float() for name in names]
+        targets = torch.stack(of_names, dim=1)
+        it.fit_targets(Images(encoder)(it, range(100, 130)), targets, targets >= 0, seed=0)
     return it
 
 
@@ -230,9 +238,12 @@ def test_abilities_are_those_that_needs_and_data_ask_for(method, encoder):
     assert isinstance(it, UsesLadder) == ("ladder" in it.needs)
     assert isinstance(it, TrainsEncoder) == ("pixels" in it.needs)
     learns = [isinstance(it, LearnsFromTargets), isinstance(it, LearnsFromImages)]
+    learns.append(isinstance(it, FitsTargets))
     learns.append(it.learns_from == "pairs" and isinstance(it, ScoresPairs))
     assert sum(learns) == (it.learns_from != "nothing")
-    assert it.learns_from not in ("labels", "texts") or isinstance(it, LearnsFromTargets)
+    learns_from_targets = isinstance(it, LearnsFromTargets | FitsTargets)
+    assert it.learns_from not in ("labels", "texts") or learns_from_targets
+    assert it.learns_from == "labels" or not isinstance(it, FitsTargets)
     assert not isinstance(it, MatchesRegions) or isinstance(it, LocalizesLabels)
 
 
@@ -434,6 +445,67 @@ def test_learning_from_identical_images_gives_finite_scores(method, encoder, ima
     it = method(encoder, NAMES)
     it.fit_unlabelled(images(it, [1] * 10))
     assert scores(it, images).isfinite().all()
+
+
+TARGETS_OF_EIGHT = torch.zeros(8, len(NAMES)).index_put(
+    (torch.tensor([0, 1, 2, 3, 3, 4, 4]), torch.tensor([0, 1, 2, 0, 1, 1, 2])), torch.tensor(1.0)
+)
+
+
+def fitted(method, encoder, images, known=None, seed=0, targets=TARGETS_OF_EIGHT):
+    it = method(encoder, NAMES)
+    known = torch.ones(8, len(NAMES), dtype=torch.bool) if known is None else known
+    it.fit_targets(images(it, range(8)), targets, known, seed)
+    return it
+
+
+@fitted_at_once
+def test_a_fit_at_once_predicts_eight_images_and_has_log_odds(method, encoder, images):
+    found = scores(fitted(method, encoder, images), images)
+    assert torch.equal(found > 0, TARGETS_OF_EIGHT > 0)
+    assert found.abs().max() <= 40
+
+
+@fitted_at_once
+def test_nothing_is_scored_before_targets_were_seen(method, encoder, images):
+    it = method(encoder, NAMES)
+    with pytest.raises(NotFitted, match="fit"):
+        it(images(it, range(2)))
+
+
+@fitted_at_once
+def test_the_same_seed_gives_the_same_fit_whatever_was_fitted_before(method, encoder, images):
+    first, again = (fitted(method, encoder, images, seed=3) for _ in range(2))
+    again.fit_targets(images(again, range(4)), TARGETS_OF_EIGHT[:4], TARGETS_OF_EIGHT[:4] >= 0, 1)
+    again.fit_targets(images(again, range(8)), TARGETS_OF_EIGHT, TARGETS_OF_EIGHT >= 0, 3)
+    other, new_images = fitted(method, encoder, images, seed=4), range(8, 16)
+    assert torch.equal(scores(first, images, new_images), scores(again, images, new_images))
+    assert not torch.equal(scores(first, images, new_images), scores(other, images, new_images))
+
+
+@fitted_at_once
+def test_unknown_targets_of_a_fit_at_once_have_no_influence(method, encoder, images):
+    known = TARGETS_OF_EIGHT.roll(1, dims=0) == 0
+    known[:, 0], known[6] = True, False
+    one = fitted(method, encoder, images, known)
+    changed = torch.where(known, TARGETS_OF_EIGHT, 1 - TARGETS_OF_EIGHT)
+    other = fitted(method, encoder, images, known, targets=changed)
+    assert torch.equal(scores(one, images), scores(other, images))
+
+
+@fitted_at_once
+def test_a_label_with_one_class_or_none_has_the_log_odds_of_its_smoothed_prevalence(
+    method, encoder, images
+):
+    targets, known = TARGETS_OF_EIGHT.clone(), TARGETS_OF_EIGHT >= 0
+    targets[:, 1], targets[:, 2], known[:, 3] = 1, 0, False
+    for is_complete in (False, True):
+        known[:, 3] = is_complete
+        found = scores(fitted(method, encoder, images, known, targets=targets), images)
+        assert torch.equal(found[:, 1:] - found[:1, 1:], torch.zeros(8, 3))
+        assert found[0, 1] > 2
+        assert found[0, 2] < -2
+        assert is_complete or found[0, 3] == 0
 
 
 @learning

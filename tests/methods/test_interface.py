@@ -69,6 +69,15 @@ def test_a_method_of_images_is_trained_or_fitted_at_once():
     assert check_method_contract("toy", at_once) is None
 
 
+def test_a_method_of_labels_is_trained_or_fitted_at_once():
+    members = {name: Linear.forward for name in ("fit_targets", "expected_fit_seconds")}
+    assert check_method_contract("toy", toy("initialize", **members)) is None
+    with pytest.raises(ConfigError, match="must define initialize"):
+        check_method_contract("toy", toy("initialize", fit_targets=Linear.forward))
+    with pytest.raises(ConfigError, match="must define initialize"):
+        check_method_contract("toy", toy("initialize", learns_from="texts", **members))
+
+
 def test_a_method_of_texts_needs_initial_values():
     with pytest.raises(ConfigError, match="must define initialize"):
         check_method_contract("toy", toy("initialize", learns_from="texts"))

@@ -27,6 +27,30 @@ def test_equals_the_formula():
     torch.testing.assert_close(it(Features(x)), torch.tensor(expected))
 
 
+def test_the_mean_of_the_training_vectors_is_subtracted_unless_the_setting_is_false():
+    encoder = load_encoder("tiny-vit")
+    vectors = torch.randn(5, encoder.width) + 2
+    targets, known = torch.zeros(5, 2), torch.ones(5, 2, dtype=torch.bool)
+    for centred in (True, False):
+        it = Linear(encoder, ["a", "b"], centred=centred)
+        it.initialize(Features(vectors), targets, known, Sigmoid())
+        with torch.no_grad():
+            it.weight.normal_()
+        mean = torch.stack([sum(column) / 5 for column in vectors.T]) if centred else 0.0
+        expected = it.scale * (vectors - mean) @ it.weight.T + it.bias
+        torch.testing.assert_close(it(Features(vectors)), expected, atol=1e-3, rtol=1e-4)
+        assert ("mean" in it.state_dict()) == centred
+
+
+def test_heads_of_centred_vectors_are_set():
+    it = Linear(load_encoder("tiny-vit"), ["a", "b"])
+    weights, biases = torch.randn(2, 128), torch.randn(2)
+    it.set_heads(weights, biases, torch.tensor([1.0, 0.1]))
+    x = torch.randn(3, 128)
+    torch.testing.assert_close(it(Features(x)), x @ weights.T + biases, atol=1e-4, rtol=1e-4)
+    assert it.penalties.tolist() == pytest.approx([1.0, 0.1])
+
+
 def test_it_starts_at_how_common_each_label_is():
     it = Linear(load_encoder("tiny-vit"), ["lion", "guitar"])
     targets = torch.tensor([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0], [0.0, 0.0]])

@@ -1,9 +1,12 @@
 import math
 import os
+import pickle
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
+from sklearn.base import clone
 from torch import nn
 
 from surelabel.config import load_run
@@ -417,3 +420,66 @@ def test_the_encoder_is_not_touched_by_a_head():
     run = load_run(overrides=["method.name=linear", "epochs=2"])
     recognizer = Recognizer(run, NAMES, encoder=encoder).fit(rows(width=128))
     assert recognizer.encoder.fingerprint == mark
+
+
+AT_ONCE = ["extra_trees", "gradient_boosting"]
+at_once = pytest.mark.parametrize("method", AT_ONCE)
+
+
+def unfitted_trees(method, *settings):
+    return unfitted("method.n_trees=8", *settings, method=method)
+
+
+@at_once
+def test_a_finished_fit_at_once_is_loaded_from_its_checkpoint(method, tmp_path, monkeypatch):
+    known = np.random.default_rng(1).random((60, 3)) < 0.8
+    source, kept = rows(known=known), tmp_path / "kept"
+    fitted = unfitted_trees(method).fit(source, folds=2, checkpoint=kept)
+    files = sorted(path.name for path in tmp_path.iterdir())
+    assert files == ["kept", "kept.fold-1-of-2", "kept.fold-2-of-2"]
+    (tmp_path / "kept.fold-2-of-2").unlink()
+    fits, fit = [], METHODS[method].fit_targets
+    monkeypatch.setattr(
+        METHODS[method], "fit_targets", lambda self, *given: fits.append(given) or fit(self, *given)
+    )
+    again = unfitted_trees(method).fit(source, folds=2, checkpoint=kept)
+    assert len(fits) == 1
+    assert again.fingerprint == fitted.fingerprint
+    again.save(tmp_path / "saved")
+    assert [path.name for path in tmp_path.iterdir()] == ["saved"]
+
+
+@at_once
+def test_trees_are_saved_copied_and_pickled_without_a_change(method, tmp_path):
+    fitted = unfitted_trees(method).fit(rows())
+    fitted.save(tmp_path / "saved")
+    expected = fitted.predict(rows(seed=1)).probabilities
+    loaded = Recognizer.load(tmp_path / "saved")
+    assert loaded.fingerprint == fitted.fingerprint
+    for other in (loaded, pickle.loads(pickle.dumps(fitted)), clone(fitted).fit(rows())):
+        assert np.array_equal(other.predict(rows(seed=1)).probabilities, expected)
+
+
+@at_once
+def test_damaged_trees_are_refused_with_the_folder(method, tmp_path):
+    unfitted_trees(method).fit(rows()).save(tmp_path / "saved")
+    file = tmp_path / "saved" / "weights.safetensors"
+    weights = load_file(file)
+    weights["trees.left"][0] = 10**6
+    save_file(weights, file)
+    damage = r"saved do not match run.toml: .*The decision trees are damaged: each child must lie"
+    with pytest.raises(DataError, match=damage):
+        Recognizer.load(tmp_path / "saved")
+
+
+@at_once
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("loss.name=focal", "not trained with a loss; got loss.name=focal"),
+        ("regularizer.name=mdca", "not trained with a regularizer; got regularizer.name=mdca"),
+    ],
+)
+def test_settings_of_training_are_refused_by_a_fit_at_once(method, setting, message):
+    with pytest.raises(ConfigError, match=f"{method} is {message}"):
+        unfitted_trees(method, setting).fit(rows())

@@ -12,6 +12,8 @@ from surelabel.recognizer.method_candidates import (
     selectable_methods,
     time_method_candidates,
 )
+from surelabel.recognizer.vector_normalization import encoder_with_fitted_normalization
+from surelabel.records import LabelledFeatures
 
 NAMES = ["lion", "guitar", "car"]
 
@@ -68,6 +70,49 @@ def test_what_does_not_fit_into_memory_is_left_out(encoder, cache, monkeypatch):
     )
     assert [c.recognizer.run.method.name for c in candidates] == ["zero_shot"]  # block by block
     assert left_out["linear"].startswith("features of 0 GiB in memory, more than")
+
+
+TREES = ["extra_trees", "gradient_boosting"]
+
+
+def candidates_of_vectors(source, minutes, encoder="features:4"):
+    loaded = encoder_with_fitted_normalization(load_encoder(encoder), source)
+    recognizers = [
+        Recognizer(load_run(overrides=[f"method.name={method}"]), NAMES, encoder=loaded)
+        for method in TREES
+    ]
+    return time_method_candidates(source, recognizers, folds=4, minutes=minutes, max_passes=None)
+
+
+def vectors(width=4):
+    features = np.random.default_rng(0).normal(size=(80, width))
+    return LabelledFeatures(features, NAMES, features[:, :3] > 0)
+
+
+def test_a_fit_at_once_is_timed_on_the_images_of_all_other_folds(monkeypatch):
+    shapes = list[tuple[int, ...]]()
+
+    def seconds(self, features, targets, known, seed):
+        shapes.append((*features.pooled.shape, *targets.shape, *known.shape))
+        return 30.0 if type(self) is METHODS["extra_trees"] else 31.0
+
+    for method in TREES:
+        monkeypatch.setattr(METHODS[method], "expected_fit_seconds", seconds)
+    candidates, left_out = candidates_of_vectors(vectors(), minutes=2.05)
+    assert shapes == [(60, 4, 60, 3, 60, 3)] * 2
+    assert [candidate.recognizer.run.method.name for candidate in candidates] == ["extra_trees"]
+    assert candidates[0].expected_seconds == pytest.approx(120, abs=1)
+    assert left_out == {"gradient_boosting": "about 3 minutes, more than 2.05 minutes"}
+
+
+def test_trees_are_compared_for_ready_made_vectors_only():
+    candidates, left_out = candidates_of_vectors(vectors(128), 5, encoder="tiny-rn")
+    assert not candidates
+    message = "{} is compared for ready-made vectors only; got the encoder tiny-rn"
+    assert left_out == {method: message.format(method) for method in TREES}
+    candidates, left_out = candidates_of_vectors(vectors(), 5)
+    assert not left_out
+    assert all(0 < candidate.expected_seconds < 300 for candidate in candidates)
 
 
 def test_a_sample_cache_reads_the_cache_and_keeps_new_features_to_itself(cache):

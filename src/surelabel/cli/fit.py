@@ -281,6 +281,7 @@ def print_result_in_fit_command(
         out: Folder of the recognizer.
         folds: Value of ``--folds``, or None.
     """
+    from surelabel.recognizer.penalty_fitting import penalties_description
     from surelabel.recognizer.vector_normalization import vector_normalization_description
 
     n_used = count_of_fit_data(training_data, skipped)
@@ -296,12 +297,15 @@ def print_result_in_fit_command(
     )
     vectors = vector_normalization_description(recognizer.encoder)
     text += f"\nVectors: {vectors}." if vectors else ""
+    penalties = penalties_description(recognizer.run, recognizer.method.state_dict())
+    text += f"\nRegularization: {penalties}." if penalties else ""
     calibration = recognizer.calibration
     if calibration is not None and calibration.uses_labels:
         text += f"\n{calibration_as_text(calibration)}"
     terminal.print_result(
         {"recognizer": out, "names": recognizer.names, key: n_used}
         | ({"vectors": vectors} if vectors else {})
+        | ({"regularization": penalties} if penalties else {})
         | ({"calibration": recognizer.calibrated_on} if calibration else {})
         | ({"selection": selection.state()} if selection else {}),
         f"{method_selection_text(selection)}{text}\n{command_after_fit(recognizer, out)}",

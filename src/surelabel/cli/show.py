@@ -93,7 +93,12 @@ def show_recognizer(terminal: Terminal, folder: str) -> None:
     recognizer = Recognizer.load(folder, device=terminal.device)
     properties = {
         "labels": ", ".join(recognizer.names),
-        **recognizer_properties(recognizer.run, recognizer.encoder, recognizer.calibrated_on),
+        **recognizer_properties(
+            recognizer.run,
+            recognizer.encoder,
+            recognizer.calibrated_on,
+            recognizer.method.state_dict(),
+        ),
     }
     table = format_terminal_table(["property", "value"], [[*item] for item in properties.items()])
     selection = recognizer.selection

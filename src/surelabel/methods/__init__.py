@@ -14,11 +14,14 @@ from surelabel.methods.crops import Crops
 from surelabel.methods.dense_regions.dense_regions import DenseRegions
 from surelabel.methods.dualcoop import DualCoOp
 from surelabel.methods.dualcoop_matching import DualCoOpMatching
+from surelabel.methods.extra_trees import ExtraTrees
 from surelabel.methods.finetune import FineTune
+from surelabel.methods.gradient_boosting import GradientBoosting
 from surelabel.methods.interface import (
     AddsTrainingLosses,
     EstimatesPairUncertainty,
     EstimatesUncertainty,
+    FitsTargets,
     HasModelLink,
     LearnsFromImages,
     LearnsFromTargets,
@@ -27,6 +30,7 @@ from surelabel.methods.interface import (
     Method,
     ScalesLearningRates,
     ScoresPairs,
+    SelectsPenalties,
     TrainingRecipe,
     TrainsEncoder,
     TrainsSeveralHeads,
@@ -78,7 +82,10 @@ __all__ = [
     "DualCoOpMatching",
     "EstimatesPairUncertainty",
     "EstimatesUncertainty",
+    "ExtraTrees",
     "FineTune",
+    "FitsTargets",
+    "GradientBoosting",
     "HasModelLink",
     "KgCoOp",
     "LearnsFromImages",
@@ -95,6 +102,7 @@ __all__ = [
     "RegionStatistics",
     "ScalesLearningRates",
     "ScoresPairs",
+    "SelectsPenalties",
     "Standardized",
     "TaI",
     "TaIPlus",
@@ -129,7 +137,9 @@ METHODS: dict[str, type[Method]] = {
     "dense_regions": DenseRegions,
     "dualcoop": DualCoOp,
     "dualcoop_matching": DualCoOpMatching,
+    "extra_trees": ExtraTrees,
     "finetune": FineTune,
+    "gradient_boosting": GradientBoosting,
     "kgcoop": KgCoOp,
     "linear": Linear,
     "ml_decoder": MLDecoder,

@@ -36,7 +36,8 @@ class FineTune(Method):
 
     Differs:
         Before the network is trained, the head is fitted on the vectors of the unchanged network,
-        like the method ``linear``; see Kumar et al., Fine-Tuning can Distort Pretrained Features
+        by the training loop of the method ``linear``. No mean is subtracted, because training
+        changes the mean; see Kumar et al., Fine-Tuning can Distort Pretrained Features
         and Underperform Out-of-Distribution, ICLR 2022, arXiv:2202.10054. Image vectors are
         normalized, as for ``linear``, so that one head can score both frozen and fine-tuned
         vectors. Biases and normalization layers have no weight decay.
@@ -63,7 +64,7 @@ class FineTune(Method):
 
     def __init__(self, encoder: Encoder, names: Sequence[str]):
         super().__init__()
-        self.head = Linear(encoder, names)
+        self.head = Linear(encoder, names, centred=False, penalty_folds=0)
         self.network: nn.Module | None = None
         self._encoder = encoder
 

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args, runtime_checkable
 
 from torch import Tensor, nn
 
@@ -97,6 +97,18 @@ class Method(nn.Module, ABC):
         """
         return False
 
+    @classmethod
+    def settings_in_run(cls, *, uses_training_loop: bool) -> dict[str, Any]:
+        """Return the settings that a run states explicitly, even if they are the defaults.
+
+        Therefore a saved recognizer does not depend on the defaults of a version.
+
+        Args:
+            uses_training_loop: Whether the run states a setting of the training loop, a regularizer
+                or a loss of sets.
+        """
+        return {}
+
     if TYPE_CHECKING:  # the types of ``forward``; those of nn.Module are unspecified
 
         def __call__(self, features: Features) -> Tensor: ...
@@ -116,6 +128,56 @@ class LearnsFromTargets(Protocol):
             targets: Targets in [0, 1], ``(n, c)``, for c labels.
             known: True where the target is known, ``(n, c)``.
             link: Link of the loss; its method ``scores`` converts log-odds to scores.
+        """
+
+
+@runtime_checkable
+class SelectsPenalties(Protocol):
+    """Method with one linear head per label, whose L2 penalties can be chosen by cross-validation.
+
+    ``Recognizer.fit`` uses the members instead of the training loop, if ``penalty_folds`` is above
+    0 and the loss is elementwise, without regularizer.
+
+    Attributes:
+        penalty_folds: Number of folds that choose the penalties. If 0, the training loop is used.
+        penalties: Penalty of each label, ``(c,)``; 0 before the fit. None without penalty folds.
+    """
+
+    penalty_folds: int
+    penalties: Tensor | None
+
+    def centred_vectors(self, features: Features) -> Tensor:
+        """Return the vectors of n images that the heads are applied to, ``(n, d)``."""
+
+    def set_heads(self, weights: Tensor, biases: Tensor, penalties: Tensor) -> None:
+        """Set weight vectors ``(c, d)``, biases ``(c,)`` and penalties ``(c,)`` of the labels."""
+
+
+@runtime_checkable
+class FitsTargets(Protocol):
+    """Method that is fitted on targets of images at once, without gradients; its scores are logits.
+
+    Its ``learns_from`` is ``labels``. It is not trained by the training loop, with no other loss
+    than ``binary`` and with no regularizer. A model selection compares it only for ready-made
+    vectors.
+    """
+
+    def fit_targets(self, features: Features, targets: Tensor, known: Tensor, seed: int) -> None:
+        """Fit the method, without regard to an earlier fit.
+
+        Args:
+            features: Features of n training images.
+            targets: Targets in [0, 1], ``(n, c)``, for c labels.
+            known: True where the target is known, ``(n, c)``.
+            seed: Seed of all random numbers.
+        """
+
+    def expected_fit_seconds(
+        self, features: Features, targets: Tensor, known: Tensor, seed: int
+    ) -> float:
+        """Return the expected time of ``fit_targets`` in seconds, from a timed part of the fit.
+
+        The arguments are those of ``fit_targets``. The method is not changed.
         """
 
 
@@ -416,7 +478,9 @@ def check_method_contract(name: str, method: object) -> None:
             f"among {', '.join(known_needs)}; got {method.needs!r}. See {CONTRACT_PAGE}."
         )
     members = {member for need in method.needs for member in MEMBERS_OF_NEED[need]}
-    if method.learns_from in ("labels", "texts") or method_is_student(method):
+    if issubclass(method, FitsTargets) and method.learns_from == "labels":
+        members |= {"fit_targets", "expected_fit_seconds"}
+    elif method.learns_from in ("labels", "texts") or method_is_student(method):
         members.add("initialize")
     if method.learns_from == "pairs":
         members |= {"pair_scores", "training_pair_scores"}

@@ -5,7 +5,7 @@ from surelabel.counts import format_count
 from surelabel.encoders import Encoder
 from surelabel.errors import ConfigError, InputError
 from surelabel.links import Sigmoid
-from surelabel.methods import Method, method_is_student
+from surelabel.methods import FitsTargets, Method, method_is_student
 from surelabel.recognizer.calibrating import check_recognizer_calibrator
 from surelabel.recognizer.feature_extraction import feature_extraction_kinds_of_method
 from surelabel.recognizer.fitting import make_link_for_fitting, make_objective_for_fitting
@@ -86,6 +86,8 @@ def check_fit_compatibility(
         raise ConfigError(f"folds must be 0 (no cross-validation) or at least 2; got {folds}.")
     if "pixels" in method.needs:
         _check_encoder_training_compatibility(run.method.name, encoder, source, folds)
+    if isinstance(method, FitsTargets):
+        _check_fit_at_once_compatibility(run)
     objective = make_objective_for_fitting(run, encoder, names, method)
     if run.regularizer:
         regularizer = run.entry("regularizer")
@@ -164,6 +166,24 @@ def _check_unlabelled_fit_compatibility(
         raise ConfigError(
             f"{name} requires image files; got precomputed features. Give image files, or use "
             "method.name=standardized."
+        )
+
+
+def _check_fit_at_once_compatibility(run: Run) -> None:
+    """Check that a method that is fitted without gradients gets no settings of training.
+
+    Raises:
+        ConfigError: If the loss is not ``binary``, or if there is a regularizer.
+    """
+    name = run.method.name
+    if run.loss != Choice("binary"):
+        raise ConfigError(
+            f"{name} is not trained with a loss; got loss.name={run.loss.name}. Remove loss.name."
+        )
+    if run.regularizer:
+        raise ConfigError(
+            f"{name} is not trained with a regularizer; got "
+            f"regularizer.name={run.regularizer.name}. Remove the regularizer."
         )
 
 

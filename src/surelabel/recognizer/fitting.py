@@ -24,15 +24,18 @@ from surelabel.losses.properties.loss_link import make_loss_link
 from surelabel.methods import (
     METHODS,
     AddsTrainingLosses,
+    FitsTargets,
     HasModelLink,
     LearnsFromTargets,
     Method,
+    SelectsPenalties,
     TrainsEncoder,
     TunesTexts,
 )
 from surelabel.methods.text_scoring.text_scorer import encode_synonyms_for_text_scorer
 from surelabel.optimizers import OPTIMIZERS
 from surelabel.progress import Progress, report_progress
+from surelabel.recognizer.penalty_fitting import fit_heads_with_selected_penalties
 from surelabel.recognizer.regularizer_inputs import (
     check_regularizer_batch_size,
     frozen_words_for_regularizers,
@@ -66,12 +69,14 @@ class FittingData:
         features: Features of the images, or of the sentences of the texts.
         targets: Targets in [0, 1], ``(n, c)``, for c labels.
         known: True where the target is known, ``(n, c)``.
+        rows: Row indices of the images in the source, ``(n,)``. For texts and folds, None.
     """
 
     paths: Sequence[str]
     features: Features | SentenceFeatures
     targets: Tensor
     known: Tensor
+    rows: npt.NDArray[np.int64] | None = None
 
     def take(self, rows: npt.NDArray[np.int64]) -> "FittingData":
         """Return the training data of the images with the row numbers ``rows``."""
@@ -195,6 +200,7 @@ def make_objective_for_fitting(
         regularizers[run.regularizer.name] = run.entry("regularizer"), run.regularizer_weight
     for name, (regularizer, _) in regularizers.items():
         check_regularizer_batch_size(name, regularizer, fitting_micro_batch_size(run))
+    _check_penalty_folds(run, method, has_regularizer=bool(regularizers))
     uses_words = bool(regularizers) and method.learns_from != "pairs"
     objective = Objective(
         loss=loss if run.loss.name in SET_LOSSES else objective_mean_over_known(loss),
@@ -212,6 +218,21 @@ def make_objective_for_fitting(
     return (
         replace(objective, method=method) if isinstance(method, AddsTrainingLosses) else objective
     )
+
+
+def _check_penalty_folds(run: Run, method: Method, *, has_regularizer: bool) -> None:
+    """Check that penalties are chosen by folds only for losses that have no terms of batches.
+
+    Raises:
+        ConfigError: If there are penalty folds and a regularizer or a loss of sets.
+    """
+    folds = method.penalty_folds if isinstance(method, SelectsPenalties) else 0
+    cause = "a regularizer" if has_regularizer else f"loss.name={run.loss.name}"
+    if folds and (has_regularizer or run.loss.name in SET_LOSSES):
+        raise ConfigError(
+            f"method.penalty_folds must be 0 with {cause}, which needs the training loop; got "
+            f"{folds}. Remove method.penalty_folds."
+        )
 
 
 def _dummy_fitting_batch(method: Method, n_labels: int) -> Batch:
@@ -232,14 +253,23 @@ def fit_recognizer_method(
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> Method:
-    """Return a method fitted with the settings of a run; resume from an existing checkpoint."""
+    """Return a method fitted with the settings of a run; resume from an existing checkpoint.
+
+    The checkpoint of a fit without the training loop contains the finished fit only.
+    """
     method = make_method_for_fitting(run, encoder, names_with_aliases)
+    if isinstance(method, FitsTargets):
+        _fit_recognizer_method_at_once(method, data, run.seed, checkpoint)
+        return method
     objective = make_objective_for_fitting(run, encoder, names_with_aliases, method)
     link = objective.link or Sigmoid()
     assert isinstance(method, LearnsFromTargets)  # by its contract
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         method.initialize(*data.for_initial_values(run.seed), link)
+        if isinstance(method, SelectsPenalties) and method.penalty_folds:
+            _fit_recognizer_heads_with_penalties(run, method, data, link, checkpoint, progress)
+            return method
         torch.manual_seed(run.seed)
         if isinstance(method, TrainsEncoder):
             _fit_recognizer_method_head(method.frozen_feature_head(), objective, data, run.seed)
@@ -248,6 +278,48 @@ def fit_recognizer_method(
             run, method, source, objective, checkpoint=checkpoint, progress=progress
         )
     return method
+
+
+def _fit_recognizer_method_at_once(
+    method: FitsTargets, data: FittingData, seed: int, checkpoint: Checkpoint | None
+) -> None:
+    """Fit a method without gradients, or load its finished fit from an existing checkpoint."""
+    assert isinstance(data.features, Features)  # of images
+    assert isinstance(method, Method)
+    state = {"method": method}
+    if checkpoint and checkpoint.resume(state):
+        return
+    method.fit_targets(data.features, data.targets, data.known, seed)
+    if checkpoint:
+        checkpoint.save(state, [[]])  # one finished step without losses
+
+
+def _fit_recognizer_heads_with_penalties(
+    run: Run,
+    method: SelectsPenalties,
+    data: FittingData,
+    link: Link,
+    checkpoint: Checkpoint | None,
+    progress: Progress | None,
+) -> None:
+    """Fit heads whose penalties are chosen by folds, or load the finished fit from a checkpoint."""
+    assert isinstance(data.features, Features)  # of images
+    assert isinstance(method, Method)
+    state = {"method": method}
+    if checkpoint and checkpoint.resume(state):
+        return
+    fit_heads_with_selected_penalties(
+        method,
+        data.features,
+        data.targets,
+        data.known,
+        loss=run.entry("loss"),
+        link=link,
+        seed=run.seed,
+        progress=progress,
+    )
+    if checkpoint:
+        checkpoint.save(state, [[]])  # one finished step without losses
 
 
 def fitting_micro_batch_size(run: Run) -> int:

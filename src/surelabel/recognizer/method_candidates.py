@@ -12,15 +12,24 @@ import numpy.typing as npt
 from torch import Tensor
 
 from surelabel.config import TEACHERS
+from surelabel.encoders.image_only.precomputed_features import PrecomputedFeatures
 from surelabel.errors import ConfigError, InputError, NoReadableImage
 from surelabel.features import EncodedImages, FeatureCache
 from surelabel.features.cache import Float16Array
-from surelabel.methods import METHODS, LearnsFromImages, TunesTexts
+from surelabel.links import Sigmoid
+from surelabel.methods import (
+    METHODS,
+    FitsTargets,
+    LearnsFromImages,
+    SelectsPenalties,
+    TunesTexts,
+)
 from surelabel.recognizer.compatibility import check_fit_compatibility
 from surelabel.recognizer.feature_extraction import max_encoder_passes
 from surelabel.recognizer.fitting import (
     FittingData,
     fit_recognizer_method,
+    make_link_for_fitting,
     make_method_for_fitting,
 )
 from surelabel.recognizer.inputs import (
@@ -28,6 +37,7 @@ from surelabel.recognizer.inputs import (
     check_recognizer_vector_inputs,
     encode_recognizer_input,
 )
+from surelabel.recognizer.penalty_fitting import expected_penalty_fit_seconds
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.records import Features, LabelledFeatures
 from surelabel.training import feature_batch_tensors
@@ -57,7 +67,7 @@ class MethodCandidate:
 def selectable_methods() -> list[str]:
     """Return the keys of the methods that a model selection compares.
 
-    These are the methods that need no annotations, and the methods that are trained on annotated
+    These are the methods that need no annotations, and the methods that are fitted on annotated
     images from cached features. In training steps of the latter, neither the image network nor the
     text tower of the encoder is trained or encodes prompts. Methods that are trained on
     pseudo-labels, on texts or on pairs are not compared.
@@ -131,9 +141,16 @@ def check_candidate_compatibility(
 
     Raises:
         ConfigError: If a setting is not compatible with the method or the encoder, or if the method
-            needs images, and ``source`` contains vectors.
+            needs images, and ``source`` contains vectors; or if the method is fitted without
+            gradients, and the encoder encodes images.
         InputError: If there are fewer images than a regularizer compares.
     """
+    is_of_images = not isinstance(recognizer.encoder, PrecomputedFeatures)
+    if isinstance(recognizer.method, FitsTargets) and is_of_images:
+        raise ConfigError(
+            f"{recognizer.run.method.name} is compared for ready-made vectors only; got the "
+            f"encoder {recognizer.encoder.name}. Choose the method with --method."
+        )
     if isinstance(source, LabelledFeatures):
         check_recognizer_vector_inputs(recognizer.method)
     if recognizer.method.learns_from != "nothing":
@@ -222,16 +239,43 @@ def _expected_cost(
         start = time.perf_counter()
         method.fit_unlabelled(encoded.features)
         seconds += folds * n_train / n_encoded * (time.perf_counter() - start)
+    elif isinstance(recognizer.method, FitsTargets):
+        seconds += folds * _seconds_of_fit_at_once(recognizer, source, cache, n_train)
     elif recognizer.method.learns_from == "labels":
         labelled = recognizer.align_labels(sample)
         targets, known = feature_batch_tensors(
             labelled.targets[encoded.rows], labelled.known[encoded.rows]
         )
         data = FittingData([str(row) for row in encoded.rows], encoded.features, targets, known)
-        batch = data.take(np.resize(np.arange(n_encoded), min(run.batch_size, n_train)))
-        seconds_per_step = _seconds_per_step(recognizer, batch)
-        seconds += folds * run.epochs * math.ceil(n_train / run.batch_size) * seconds_per_step
+        seconds += folds * _expected_fit_seconds(recognizer, data, n_train)
     return seconds, n_bytes
+
+
+def _expected_fit_seconds(recognizer: Recognizer, sample: FittingData, n_images: int) -> float:
+    """Return the expected time of a fit on n images, from steps on repeated sample images.
+
+    The time of heads whose penalties are chosen by folds is that of a fit on random vectors.
+
+    Args:
+        recognizer: Recognizer of the fit.
+        sample: Training data of a few images.
+        n_images: Number of training images.
+    """
+    run, method = recognizer.run, recognizer.method
+    if isinstance(method, SelectsPenalties) and method.penalty_folds:
+        link = make_link_for_fitting(run) or Sigmoid()
+        return expected_penalty_fit_seconds(
+            sample.features.pooled.shape[1],
+            sample.targets.shape[1],
+            n_images,
+            folds=method.penalty_folds,
+            loss=run.entry("loss"),
+            link=link,
+        )
+    rows = np.arange(len(sample.targets))
+    batch = sample.take(np.resize(rows, min(run.batch_size, n_images)))
+    steps = run.epochs * math.ceil(n_images / run.batch_size)
+    return steps * _seconds_per_step(recognizer, batch)
 
 
 def _time_encoding(
@@ -286,6 +330,20 @@ def _seconds_per_step(recognizer: Recognizer, batch: FittingData) -> float:
         progress=lambda _done, _total: times.append(time.perf_counter()),
     )
     return (times[-1] - times[0]) / (TIMED_EPOCHS - 1)
+
+
+def _seconds_of_fit_at_once(
+    recognizer: Recognizer, source: LabelledInput, cache: SampleCache, n_train: int
+) -> float:
+    """Return the expected time of a fit without gradients on a sample of ``n_train`` vectors."""
+    method = recognizer.method
+    assert isinstance(method, FitsTargets)
+    rows = np.random.default_rng(recognizer.run.seed).permutation(len(source))[:n_train]
+    sample = source.take(rows)
+    encoded = encode_recognizer_input(sample, method, recognizer.encoder, cache)
+    labelled = recognizer.align_labels(sample)
+    targets, known = feature_batch_tensors(labelled.targets, labelled.known)
+    return method.expected_fit_seconds(encoded.features, targets, known, recognizer.run.seed)
 
 
 def _n_bytes_of_features(features: Features) -> int:

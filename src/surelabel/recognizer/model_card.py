@@ -1,13 +1,16 @@
 """Model card of a saved recognizer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+
+from torch import Tensor
 
 from surelabel.config import Run
 from surelabel.counts import format_count
 from surelabel.encoders import Encoder
 from surelabel.methods import METHODS
 from surelabel.recognizer.method_selection_record import MethodSelection
+from surelabel.recognizer.penalty_fitting import penalties_description
 from surelabel.recognizer.vector_normalization import vector_normalization_description
 
 
@@ -16,6 +19,7 @@ def recognizer_model_card(
     names: Sequence[str],
     encoder: Encoder,
     calibration: str | None,
+    weights: Mapping[str, Tensor],
     selection: MethodSelection | None = None,
 ) -> str:
     """Return the model card of a recognizer in Markdown.
@@ -25,11 +29,12 @@ def recognizer_model_card(
         names: Labels; aliases are separated by ``|``.
         encoder: Encoder of the recognizer.
         calibration: Description of the calibration. If None, the recognizer is not calibrated.
+        weights: Weights of the method.
         selection: Results of the model selection that selected the method. If None, the method was
             given.
     """
     first_names = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
-    properties = recognizer_properties(run, encoder, calibration)
+    properties = recognizer_properties(run, encoder, calibration, weights)
     rows = "\n".join(f"| {name} | {value} |" for name, value in properties.items())
     return f"""# Recognizer of {format_count(len(names), "label")}
 
@@ -59,15 +64,19 @@ def _model_selection_section(selection: MethodSelection) -> str:
 """
 
 
-def recognizer_properties(run: Run, encoder: Encoder, calibration: str | None) -> dict[str, str]:
+def recognizer_properties(
+    run: Run, encoder: Encoder, calibration: str | None, weights: Mapping[str, Tensor]
+) -> dict[str, str]:
     """Return the properties of a recognizer by name, as in its model card.
 
     Args:
         run: Run with all settings.
         encoder: Encoder of the recognizer.
         calibration: Description of the calibration. If None, the recognizer is not calibrated.
+        weights: Weights of the method.
     """
     vectors = vector_normalization_description(encoder)
+    penalties = penalties_description(run, weights)
     return {
         "encoder": encoder.name,
         "training images of the encoder": encoder.training_domain or "see its model card",
@@ -75,6 +84,7 @@ def recognizer_properties(run: Run, encoder: Encoder, calibration: str | None) -
         **({"vectors": vectors} if vectors else {}),
         "method": f"{run.method.name} {run.method.settings or ''}".rstrip(),
         "loss": _describe_fit_in_model_card(run),
+        **({"regularization": penalties} if penalties else {}),
         "calibration": calibration or "none on held-out images",
     }
 

@@ -10,8 +10,14 @@ from surelabel.training.feature_batches import (
 )
 from surelabel.training.image_batches import ImageBatches
 from surelabel.training.loop import EpochResult, run_training_loop
-from surelabel.training.objective import Objective, Regularizer, objective_mean_over_known
+from surelabel.training.objective import (
+    ElementLoss,
+    Objective,
+    Regularizer,
+    objective_mean_over_known,
+)
 from surelabel.training.pair_batches import PairBatches
+from surelabel.training.penalty_selection import LinearHeads, fit_linear_heads, select_penalties
 from surelabel.training.weight_averaging import WeightAverage
 
 __all__ = [
@@ -20,9 +26,11 @@ __all__ = [
     "Checkpoint",
     "CutAndSewBatch",
     "CutAndSewSource",
+    "ElementLoss",
     "EpochResult",
     "FeatureBatches",
     "ImageBatches",
+    "LinearHeads",
     "Objective",
     "PairBatches",
     "Regularizer",
@@ -30,7 +38,9 @@ __all__ = [
     "WeightAverage",
     "delete_checkpoint",
     "feature_batch_tensors",
+    "fit_linear_heads",
     "objective_mean_over_known",
     "run_training_loop",
     "select_feature_batch_rows",
+    "select_penalties",
 ]

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from math import ceil
 
+from surelabel.bench.linear_before_centring import LINEAR_BEFORE_CENTRING
 from surelabel.config import Choice, Run
 
 TABLE_METRICS = (
@@ -89,7 +90,7 @@ class CalibrationPlan:
         """
         epochs = max(self.epochs, ceil(self.min_steps * self.batch_size / n_images))
         return Run(
-            method=Choice("linear"),
+            method=LINEAR_BEFORE_CENTRING,
             calibrator=Choice("platt"),
             epochs=epochs,
             batch_size=self.batch_size,

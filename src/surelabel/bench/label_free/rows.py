@@ -17,6 +17,7 @@ from surelabel.bench.label_free.plan import (
     label_free_plan_crops,
 )
 from surelabel.bench.label_free.scene_splits import LabelFreeSplits
+from surelabel.bench.linear_before_centring import LINEAR_BEFORE_CENTRING
 from surelabel.bench.result_cache import ResultCache, result_cache_digest
 from surelabel.bench.rows import ComparisonRow, metrics_by_seed
 from surelabel.calibration import Platt
@@ -79,7 +80,8 @@ def label_free_row_runs(
         _run_of_label_free_row(images, Choice("tailor"), seed), epochs=plan.student_epochs
     )
     runs["cut and sew"] = [replace(student, seed=seed + i) for i in range(plan.student_seeds)]
-    runs["linear probe, all labels"] = [_run_of_label_free_row(images, Choice("linear"), seed)]
+    probe = _run_of_label_free_row(images, LINEAR_BEFORE_CENTRING, seed)
+    runs["linear probe, all labels"] = [probe]
     return runs
 
 

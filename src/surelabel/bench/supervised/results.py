@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surelabel.arrays import Array
+from surelabel.bench.linear_before_centring import choice_of_bench_method
 from surelabel.bench.resampling import bench_resampling_difference_intervals
 from surelabel.bench.rows import ComparisonRow, RowDifference, metrics_by_seed, row_differences
 from surelabel.bench.supervised.fits import (
@@ -171,7 +172,7 @@ def _predict_sample(
     if method not in LABEL_FREE_METHODS:
         run = Run(
             encoder=Choice(images.encoder),
-            method=Choice(method),
+            method=choice_of_bench_method(method),
             calibrator=Choice(CALIBRATOR),
             seed=seed,
         )
