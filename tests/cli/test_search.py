@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import pytest
 
@@ -68,7 +69,14 @@ def test_a_long_sentence_is_cut_with_a_note(indexed, run):
     [
         ((), "either QUERY or --text; got none"),
         (("lion", "--text", "a lion"), "either QUERY or --text; got both"),
-        (("lion", "--model", "recognizer"), "--model applies to --text only"),
+        (("lion", "--model", "recognizer"), "--model applies to --text and --max-wrong only"),
+        (("--text", "a lion", "--max-wrong", "0.1"), "--max-wrong needs probabilities; --text"),
+        (("lion", "--max-wrong", "0.1"), "--max-wrong needs --calibration DATASET"),
+        (("lion", "--calibration", "labels.csv"), "--calibration applies to --max-wrong only"),
+        (
+            ("lion", "--max-wrong", "0.1", "--calibration", "labels.csv", "-k", "3"),
+            "its bound would not hold for the images of -k. Remove -k.",
+        ),
         (("--text", "a lion", "--precision", "0.5"), "--precision needs probabilities; --text"),
         (("--text", "a lion", "--min-probability", "0"), "--min-probability needs probabilities"),
         (("lion", "--precision", "1"), "'--precision': 1.0 is not in the range 0<x<1"),
@@ -166,3 +174,37 @@ def test_the_table_has_the_probability_of_each_term_also_if_it_is_small():
     lines = format_search_hits(hits, 1).splitlines()
     assert lines[0].split() == ["all", "lion", "!rocket", "path"]
     assert lines[1].split() == ["3.8e-04", "4.2e-04", "0.912", "a.jpg"]
+
+
+def test_a_search_with_a_bound_states_its_promise_and_the_numbers(home, run):
+    shutil.rmtree("index")
+    assert run("index", "index", "images", "--model", "tiny-vit", "--labels", "names.txt").code == 0
+    command = ("search", "index", "!lion", "--calibration", "labels.csv")
+    refused = run(*command, "--max-wrong", "0.01")
+    assert (refused.code, refused.out) == (1, "")
+    assert "requires at least 37 calibration images" in refused.err
+    refused = run(*command, "--max-wrong", "0.1")
+    assert "other images than calibration images and images of the fit; got 24" in refused.err
+    lines = (home / "labels.csv").read_text().splitlines()
+    (home / "some.csv").write_text("\n".join(lines[:15]) + "\n")
+    done = run(
+        "search", "index", "!lion & !rocket", "--calibration", "some.csv", "--max-wrong", "0.9"
+    )
+    assert done.code == 0, done.err
+    *hits, numbers, promise = done.out.splitlines()
+    assert hits[0].split() == ["all", "!lion", "!rocket", "path"]
+    assert "of 10 images accepted, 14 left out with known targets; " in numbers
+    assert promise.startswith("The expected share of images that do not match is at most 90 %")
+    values = json.loads(
+        run(
+            "search", "index", "!lion", "--calibration", "some.csv", "--max-wrong", "0.9", "--json"
+        ).out
+    )
+    assert {value["path"] for value in values} <= {
+        str(home / "images" / path.name) for path in (home / "images").iterdir()
+    }
+    none = run(
+        "search", "index", "lion & rocket", "--calibration", "some.csv", "--max-wrong", "0.1"
+    )
+    assert none.code == 0
+    assert "No list of images has a sufficiently small share of wrong ones" in none.out

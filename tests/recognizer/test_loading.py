@@ -89,7 +89,7 @@ def test_a_changed_description_of_the_calibration_is_refused(saved):
     stored = json.loads((saved / "calibration.json").read_text())
     text = json.dumps(stored | {"about": "platt on 1000000 labelled images"})
     (saved / "calibration.json").write_text(text)
-    with pytest.raises(DataError, match=r"calibration\.json and record\.safetensors must have"):
+    with pytest.raises(DataError, match=r"calibration\.json must have the checksums"):
         Recognizer.load(saved)
 
 

@@ -94,6 +94,21 @@ def test_a_search_finds_what_multiplying_all_probabilities_finds(tmp_path):
     assert index.calibration == "platt on 500 images"
 
 
+def test_probabilities_and_hashes_are_those_of_all_rows_that_were_not_removed(tmp_path):
+    made = photographs(tmp_path, 40)
+    index = Index.create(tmp_path / "index", made)
+    index.add(predictions(5, 1, start=100))
+    index.remove(made.paths[3:7])
+    ours = dict(zip(index.paths, index.probabilities("apple & !fork"), strict=True))
+    expected = dict(by_hand(made, Query(("apple",), ("fork",)), 40))
+    for path in [*made.paths[:3], *made.paths[7:]]:
+        assert ours[path] == pytest.approx(expected[path], rel=1e-6)
+    assert len(ours) == 41
+    hashes = dict(zip(index.paths, index.content_hashes, strict=True))
+    assert hashes[made.paths[0]] == content_hash_for_cache(made.paths[0])
+    assert [hashes[path] for path in index.paths[-5:]] == [None] * 5
+
+
 def test_each_hit_carries_the_probability_of_every_label_asked_for(tmp_path):
     made = predictions()
     index = Index.create(tmp_path / "index", made)

@@ -1,12 +1,17 @@
 """``surelabel search``: search an index by labels or by a sentence."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from surelabel.cli.gallery import check_open_gallery_option, gallery_options, write_gallery
+from surelabel.cli.guarantee_calibration import (
+    guarantee_calibration_options,
+    load_guarantee_calibration,
+)
 from surelabel.cli.index import index_root_option
+from surelabel.cli.input_options import images_root_input_option, max_image_memory_input_option
 from surelabel.cli.operating_point_options import SHARE, OperatingPointRange
 from surelabel.cli.output_paths import validate_terminal_model_path
 from surelabel.cli.terminal import Terminal, with_terminal_options
@@ -33,7 +38,8 @@ QUERY_GALLERY = (
     "--model",
     "text_model",
     callback=validate_terminal_model_path,
-    help="Recognizer of the index, for --text, if it was moved. [recorded in the index]",
+    help="Recognizer of the index, for --text or --max-wrong, if it was moved. [recorded in the "
+    "index]",
 )
 @click.option(
     "-k",
@@ -51,6 +57,14 @@ QUERY_GALLERY = (
     type=OperatingPointRange(0, 1),
     help="Return only images that match QUERY with at least this probability.",
 )
+@guarantee_calibration_options(
+    required=False,
+    default_max_wrong=None,
+    help_text="Return images of which at most this share is expected not to match QUERY: a "
+    "guarantee, which needs --calibration.",
+)
+@images_root_input_option
+@max_image_memory_input_option
 @gallery_options
 @index_root_option
 @with_terminal_options
@@ -63,6 +77,10 @@ def search(
     k: int | None,
     precision: float | None,
     min_probability: float | None,
+    max_wrong: float | None,
+    calibration: str | None,
+    calibration_scores: str | None,
+    images_root: str | None,
     gallery: str | None,
     open_gallery: bool,
     root: str | None,
@@ -76,8 +94,18 @@ def search(
     With --text "two ducks on a pond", the result contains the similarity of each image to the
     sentence and, if the method estimates it, the uncertainty of the similarity. A similarity is
     not a probability.
+
+    With --max-wrong 0.1 and --calibration, the result contains the images that match with a bound
+    on the expected share of wrong ones.
     """
-    check_search_options(query, text, text_model, precision, min_probability)
+    guarantee = {
+        "--max-wrong": max_wrong,
+        "--calibration": calibration,
+        "--calibration-scores": calibration_scores,
+        "--images-root": images_root,
+    }
+    check_search_options(query, text, text_model, precision, min_probability, max_wrong)
+    check_guarantee_options(guarantee, k, precision, min_probability)
     check_open_gallery_option(gallery, open_gallery=open_gallery)
 
     from surelabel.retrieval import Index, parse
@@ -92,8 +120,14 @@ def search(
     if k is None and precision is None and min_probability is None:
         k = DEFAULT_HITS
     parsed = parse(str(query))
-    hits = opened.search(parsed, k, min_probability=min_probability or 0.0, precision=precision)
-    notes = describe_search_result(opened, parsed, hits, precision, min_probability)
+    if max_wrong is not None and calibration is not None:
+        sources = (calibration, calibration_scores, images_root)
+        hits, notes = search_with_max_wrong(
+            terminal, opened, parsed, max_wrong, sources, text_model
+        )
+    else:
+        hits = opened.search(parsed, k, min_probability=min_probability or 0.0, precision=precision)
+        notes = describe_search_result(opened, parsed, hits, precision, min_probability)
     print_search_hits(terminal, hits, parsed, notes)
     if gallery:
         write_search_gallery(terminal, gallery, parsed, hits, notes, open_gallery)
@@ -105,6 +139,7 @@ def check_search_options(
     model: str | None,
     precision: float | None,
     min_probability: float | None,
+    max_wrong: float | None,
 ) -> None:
     """Check that options of a search by labels and of a search by a sentence are not combined.
 
@@ -115,15 +150,102 @@ def check_search_options(
         raise click.UsageError(
             f"search needs either QUERY or --text; got {'none' if text is None else 'both'}."
         )
-    if model is not None and text is None:
-        raise click.UsageError("--model applies to --text only; a QUERY needs no recognizer.")
-    minimum = {"--precision": precision, "--min-probability": min_probability}
+    if model is not None and text is None and max_wrong is None:
+        raise click.UsageError(
+            "--model applies to --text and --max-wrong only; a QUERY needs no recognizer."
+        )
+    minimum = {
+        "--precision": precision,
+        "--min-probability": min_probability,
+        "--max-wrong": max_wrong,
+    }
     for option, value in minimum.items():
         if text is not None and value is not None:
             raise click.UsageError(
                 f"{option} needs probabilities; --text returns similarities, which are no "
                 f"probabilities. Remove {option}, or search by labels."
             )
+
+
+def check_guarantee_options(
+    guarantee: Mapping[str, float | str | None],
+    k: int | None,
+    precision: float | None,
+    min_probability: float | None,
+) -> None:
+    """Check that the options of a guarantee are given together, and without other limits.
+
+    Args:
+        guarantee: Values of the options of the guarantee by name, first ``--max-wrong``.
+        k: Value of ``-k``.
+        precision: Value of ``--precision``.
+        min_probability: Value of ``--min-probability``.
+
+    Raises:
+        UsageError: If an option is missing, or excludes another one.
+    """
+    if guarantee["--max-wrong"] is None:
+        for option, value in guarantee.items():
+            if value is not None:
+                raise click.UsageError(f"{option} applies to --max-wrong only; add --max-wrong.")
+        return
+    if guarantee["--calibration"] is None:
+        raise click.UsageError("--max-wrong needs --calibration DATASET, an annotated sample.")
+    limits = {"-k": k, "--precision": precision, "--min-probability": min_probability}
+    for option, value in limits.items():
+        if value is not None:
+            raise click.UsageError(
+                f"--max-wrong selects the images itself, so its bound would not hold for the "
+                f"images of {option}. Remove {option}."
+            )
+
+
+def search_with_max_wrong(
+    terminal: Terminal,
+    index: "Index",
+    query: "Query",
+    max_wrong: float,
+    sources: tuple[str, str | None, str | None],
+    model: str | None,
+) -> "tuple[Sequence[Hit], list[str]]":
+    """Search with a bound on the expected share of images that do not match.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        index: Index of the search.
+        query: Query of the search.
+        max_wrong: Bound of the expected share of images that do not match, in (0, 1).
+        sources: Values of ``--calibration``, ``--calibration-scores`` and ``--images-root``.
+        model: Recognizer of the index. If None, the recorded recognizer is loaded.
+
+    Returns:
+        The accepted images, and sentences on the numbers of images and on the promise.
+    """
+    terminal.print_import_status()
+
+    from surelabel.recognizer import recognizer_of_index, search_with_guarantee
+
+    dataset, scores, images_root = sources
+    recorded = model or (index.recognizer.model if index.recognizer else "")
+    labelled = load_guarantee_calibration(terminal, dataset, scores, recorded, images_root, {})
+    recognizer = recognizer_of_index(index, model, device=terminal.device)
+    with terminal.progress("Encoding") as progress:
+        result = search_with_guarantee(
+            index, query, labelled, recognizer=recognizer, max_wrong=max_wrong, progress=progress
+        )
+    left_out = f", {result.left_out:,} left out with known targets" if result.left_out else ""
+    notes = [
+        f"{len(result.hits):,} of {format_count(result.images, 'image')} accepted{left_out}; "
+        f"{result.matches:,} of {format_count(result.calibration_images, 'calibration image')} "
+        "match.",
+        result.promise,
+    ]
+    if not result.hits:
+        notes.append(
+            "No list of images has a sufficiently small share of wrong ones in the calibration "
+            "images. Annotate more random images, or allow a larger share."
+        )
+    return result.hits, notes
 
 
 def search_by_text_option(

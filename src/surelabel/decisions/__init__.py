@@ -7,6 +7,12 @@ missed labels of a recognizer on validation images, at many thresholds. From thi
 To add an entry, add one line to the table in ``operating_points.py`` or ``guarantees.py``.
 """
 
+from surelabel.decisions.claim_selection import accept_claims, fewest_calibration_images
+from surelabel.decisions.conformal_selection import (
+    benjamini_hochberg,
+    benjamini_yekutieli,
+    conformal_p_values,
+)
 from surelabel.decisions.error_detection import error_auroc
 from surelabel.decisions.guarantee_result import Guarantee
 from surelabel.decisions.guarantees import (
@@ -45,15 +51,20 @@ __all__ = [
     "Thresholds",
     "UncertaintyBins",
     "ValidationRecord",
+    "accept_claims",
     "at_most_missed",
     "at_most_missed_on_average",
     "at_most_wrong",
+    "benjamini_hochberg",
+    "benjamini_yekutieli",
     "bin_by_uncertainty",
     "compute_risk_coverage",
+    "conformal_p_values",
     "cost_operating_point",
     "error_auroc",
     "expected_count_operating_point",
     "f1_operating_point",
+    "fewest_calibration_images",
     "pearson_correlation",
     "precision_operating_point",
     "recall_operating_point",

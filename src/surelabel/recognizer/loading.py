@@ -8,14 +8,19 @@ from typing import Any
 from torch import Tensor
 
 from surelabel.array_files import read_safetensors
-from surelabel.config import Choice, Run, load_run
+from surelabel.config import Choice, Run, load_run, method_settings_of_run
 from surelabel.counts import format_count
 from surelabel.decisions import ValidationRecord
 from surelabel.encoders import TEMPLATES, load_encoder
 from surelabel.errors import DataError
 from surelabel.file_readers import read_json, read_text
 from surelabel.methods import Method
-from surelabel.migration import ENCODER_FOLDER, migrate_validation_record, migrate_weights
+from surelabel.migration import (
+    ENCODER_FOLDER,
+    migrate_validation_record,
+    migrate_weights,
+    settings_of_saved_method,
+)
 from surelabel.recognizer.method_selection_record import MethodSelection
 from surelabel.recognizer.saving import (
     COPY_AGAIN,
@@ -24,10 +29,12 @@ from surelabel.recognizer.saving import (
     FORMAT_VERSION,
     RECORD_FILE,
     SELECTION_FILE,
+    USED_ROWS_FILE,
     SavedRecognizer,
     saved_recognizer_checksums,
 )
 from surelabel.recognizer.score_calibration import CrossFittedRows
+from surelabel.recognizer.used_rows import UsedRows
 from surelabel.recognizer_folders import check_folder_is_no_encoder
 from surelabel.records.calibration_description import MODEL
 
@@ -54,7 +61,7 @@ def read_saved_recognizer(folder: str | Path, *, device: str = "cpu") -> SavedRe
     folder = Path(folder)
     _check_saved_recognizer_is_complete(folder)
     about = _read_about_saved_recognizer(folder)
-    run = load_run(folder / "run.toml")
+    run = _load_saved_run(folder / "run.toml")
     _check_saved_recognizer_paths(folder, run)
     weights = read_safetensors(folder / "weights.safetensors", "pt", remedy=COPY_AGAIN)
     record = None
@@ -78,10 +85,21 @@ def read_saved_recognizer(folder: str | Path, *, device: str = "cpu") -> SavedRe
         weights=weights,
         selection=_read_saved_selection(folder / SELECTION_FILE),
         cross_fitted=_read_cross_fitted_rows(folder / CROSS_FITTED_FILE, len(names)),
+        used_rows=_read_used_rows(folder / USED_ROWS_FILE),
         fingerprint=str(about.get("fingerprint", "")),
     )
     _check_saved_recognizer_consistency(folder, saved)
     return replace(saved, run=_run_with_score_domain(saved))
+
+
+def _load_saved_run(path: Path) -> Run:
+    """Return the run of a saved recognizer, with settings that earlier versions did not state."""
+    run = load_run(path)
+    stated = {
+        key: run.method.settings[key] for key in method_settings_of_run(path) if key != "name"
+    }
+    settings = settings_of_saved_method(run.method.name, stated)
+    return replace(run, method=Choice(run.method.name, settings))
 
 
 def _run_with_score_domain(saved: SavedRecognizer) -> Run:
@@ -116,6 +134,13 @@ def _read_cross_fitted_rows(path: Path, n_labels: int) -> CrossFittedRows | None
     if not path.exists():
         return None
     return CrossFittedRows.restore(read_safetensors(path, "numpy", remedy=COPY_AGAIN), n_labels)
+
+
+def _read_used_rows(path: Path) -> UsedRows | None:
+    """Return the hashes of the images of the fit and of the calibration, or None without a file."""
+    if not path.exists():
+        return None
+    return UsedRows.restore(read_safetensors(path, "numpy", remedy=COPY_AGAIN))
 
 
 def _encoder_folder_of_saved_recognizer(folder: Path) -> Path:
@@ -196,9 +221,10 @@ def check_saved_recognizer_fingerprint(
     expected = about.get("checksums")
     expected = expected if isinstance(expected, dict) else {}
     actual = saved_recognizer_checksums(Path(folder))
-    if about["format"] > 1 and any(expected.get(name) != actual[name] for name in actual):
+    changed = [name for name in actual if expected.get(name) != actual[name]]
+    if about["format"] > 1 and changed:
         raise DataError(
-            f"{folder} was changed since it was saved: {' and '.join(actual)} must have "
+            f"{folder} was changed since it was saved: {' and '.join(changed)} must have "
             f"the checksums in about.json. {COPY_AGAIN}"
         )
 

@@ -8,6 +8,7 @@ selection.json       results of the model selection that selected the method; op
 calibration.json     fitted calibrator and description of the calibration data
 record.safetensors   validation record, for operating points and guarantees; optional
 cross_fitted.safetensors  cross-fitted log-odds of calibration rows of precomputed scores; optional
+used_rows.safetensors  hashes of the annotated images of the fit and of the calibration; optional
 weights.safetensors  weights of the method
 encoder/             encoder with its preprocessing, or the name of an embedded encoder
 about.json           versions and fingerprint
@@ -37,6 +38,7 @@ from surelabel.recognizer.calibration_record import CalibrationRecord
 from surelabel.recognizer.method_selection_record import MethodSelection
 from surelabel.recognizer.model_card import recognizer_model_card
 from surelabel.recognizer.score_calibration import CrossFittedRows
+from surelabel.recognizer.used_rows import UsedRows
 from surelabel.recognizer_folders import check_saved_recognizer_folder
 from surelabel.records.calibration_description import MODEL
 from surelabel.training import delete_checkpoint
@@ -47,10 +49,12 @@ RECORD_FILE = "record.safetensors"
 FIT_NAMES_FILE = "fit_names.txt"
 SELECTION_FILE = "selection.json"
 CROSS_FITTED_FILE = "cross_fitted.safetensors"
+USED_ROWS_FILE = "used_rows.safetensors"
 CHECKSUM_FILES = (
     "calibration.json",
     RECORD_FILE,
     CROSS_FITTED_FILE,
+    USED_ROWS_FILE,
 )  # the fingerprint does not cover all of these
 
 
@@ -75,6 +79,8 @@ class SavedRecognizer:
             given.
         cross_fitted: Cross-fitted log-odds of the calibration rows. If these are not precomputed
             scores, the value is None.
+        used_rows: Hashes of the annotated images that the recognizer was fitted or calibrated on.
+            If an earlier version wrote the folder, the value is None.
         fingerprint: Fingerprint of the recognizer.
     """
 
@@ -88,6 +94,7 @@ class SavedRecognizer:
     weights: dict[str, Tensor]
     selection: MethodSelection | None
     cross_fitted: CrossFittedRows | None
+    used_rows: UsedRows | None
     fingerprint: str
 
 
@@ -100,6 +107,7 @@ def saved_recognizer_contents(
     calibration: CalibrationRecord | None,
     selection: MethodSelection | None,
     cross_fitted: CrossFittedRows | None,
+    used_rows: UsedRows | None,
     fingerprint: str,
 ) -> SavedRecognizer:
     """Return the contents of the folder of a fitted recognizer.
@@ -114,6 +122,7 @@ def saved_recognizer_contents(
         calibration: Fitted calibration. If None, the recognizer is not calibrated.
         selection: Results of a model selection, or None.
         cross_fitted: Cross-fitted log-odds of the calibration rows, or None.
+        used_rows: Hashes of the images of the fit and of the calibration, or None if unknown.
         fingerprint: Fingerprint of the recognizer.
     """
     return SavedRecognizer(
@@ -127,6 +136,7 @@ def saved_recognizer_contents(
         weights=method.state_dict(),
         selection=selection,
         cross_fitted=cross_fitted,
+        used_rows=used_rows,
         fingerprint=fingerprint,
     )
 
@@ -169,6 +179,8 @@ def _write_saved_recognizer_files(folder: Path, recognizer: SavedRecognizer) -> 
         save_arrays(recognizer.record.state(), folder / RECORD_FILE)
     if recognizer.cross_fitted:
         save_arrays(recognizer.cross_fitted.state(), folder / CROSS_FITTED_FILE)
+    if recognizer.used_rows is not None:
+        save_arrays(recognizer.used_rows.state(), folder / USED_ROWS_FILE)
     texts = {
         "run.toml": run_as_toml(recognizer.run),
         "names.txt": "".join(f"{name}\n" for name in recognizer.names_with_aliases),
@@ -181,6 +193,7 @@ def _write_saved_recognizer_files(folder: Path, recognizer: SavedRecognizer) -> 
             recognizer.names_with_aliases,
             recognizer.encoder,
             _description_of_saved_calibration(recognizer),
+            recognizer.weights,
             recognizer.selection,
         ),
     }

@@ -64,8 +64,8 @@ def recognizer_of_index(
     if model is None:
         if recorded is None:
             raise InputError(
-                f"A search by sentence needs the recognizer of {index.folder}, which the index "
-                "does not record. Give --model, or run `surelabel index` with --model once."
+                f"The search needs the recognizer of {index.folder}, which the index does not "
+                "record. Give --model, or run `surelabel index` with --model once."
             )
         model = recorded.model
         if _is_missing_path(model):

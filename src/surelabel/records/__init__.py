@@ -20,10 +20,12 @@ from surelabel.records.predictions import (
     check_uncertainty_kind,
 )
 from surelabel.records.relevance import Relevance, RowIndices
+from surelabel.records.row_selection import RANDOM_ROW, RowSelection
 from surelabel.records.scores import SCORE_KINDS, LabelledScores
 from surelabel.records.texts import Captions, LabelledTexts
 
 __all__ = [
+    "RANDOM_ROW",
     "SCORE_KINDS",
     "UNCERTAINTY_KINDS",
     "CalibrationProvenance",
@@ -43,6 +45,7 @@ __all__ = [
     "Predictions",
     "Relevance",
     "RowIndices",
+    "RowSelection",
     "SkippedImage",
     "TrainingStep",
     "calibration_provenance",

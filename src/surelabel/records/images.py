@@ -9,6 +9,7 @@ import numpy.typing as npt
 from surelabel.arrays import Array, Flags, validate_target_arrays
 from surelabel.counts import format_count
 from surelabel.errors import InputError
+from surelabel.records.row_selection import RowSelection, check_row_selection
 from surelabel.shapes import check_shapes
 
 _MAX_QUOTED_ROWS = 5  # row numbers in a message
@@ -41,10 +42,12 @@ class LabelledImages:
             known.
         reading: How the columns of a table were read, without a full stop. Empty for images of
             another source.
+        row_selection: How each row was chosen for annotation. If None, all rows are treated as a
+            random sample.
 
     Raises:
         InputError: If the shapes of ``targets`` and ``known`` do not match the numbers of paths and
-            names, or if a known target is outside [0, 1].
+            names, if a known target is outside [0, 1], or if ``row_selection`` has another length.
     """
 
     paths: Sequence[str]
@@ -52,9 +55,11 @@ class LabelledImages:
     targets: Array
     known: Flags = None  # type: ignore[assignment]  # set in __post_init__
     reading: str = field(default="", repr=False, compare=False)
+    row_selection: RowSelection | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         targets, known = validate_target_arrays(self.targets, self.known)
+        check_row_selection(self.row_selection, len(self.paths))
         if targets.shape != (len(self.paths), len(self.names)):
             raise InputError(
                 f"targets must have one row per image and one column per label, "
@@ -70,7 +75,13 @@ class LabelledImages:
         """Return the annotated images at the given row indices, in the order of the indices."""
         rows = np.asarray(rows, dtype=int)
         paths = [self.paths[r] for r in rows]
-        return LabelledImages(paths, self.names, self.targets[rows], self.known[rows])
+        return LabelledImages(
+            paths,
+            self.names,
+            self.targets[rows],
+            self.known[rows],
+            row_selection=self.row_selection and self.row_selection.take(rows),
+        )
 
 
 @dataclass(frozen=True)
@@ -87,6 +98,8 @@ class LabelledFeatures:
             known.
         paths: Identifiers of the rows, length n. If empty, the identifiers are ``row 0``,
             ``row 1`` and so on.
+        row_selection: How each row was chosen for annotation. If None, all rows are treated as a
+            random sample.
 
     Raises:
         InputError: If the shapes and lengths do not match, if a feature is not finite, or if a
@@ -98,6 +111,7 @@ class LabelledFeatures:
     targets: Array
     known: Flags = None  # type: ignore[assignment]  # set in __post_init__
     paths: Sequence[str] = ()
+    row_selection: RowSelection | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         with np.errstate(over="ignore"):  # overflow gives infinity, an error below
@@ -128,6 +142,7 @@ class LabelledFeatures:
             raise InputError(
                 f"paths must have one entry per row, {len(features)}; got {len(paths)}."
             )
+        check_row_selection(self.row_selection, len(features))
         for name, value in (
             ("features", features),
             ("targets", targets),
@@ -148,6 +163,7 @@ class LabelledFeatures:
             self.targets[rows],
             self.known[rows],
             [self.paths[r] for r in rows],
+            self.row_selection and self.row_selection.take(rows),
         )
 
 

@@ -13,6 +13,7 @@ from surelabel.arrays import LOGIT_LIMIT, Array, Flags
 from surelabel.counts import format_count
 from surelabel.errors import InputError
 from surelabel.records.images import LabelledFeatures
+from surelabel.records.row_selection import RowSelection
 
 SCORE_KINDS = ("logits", "probabilities", "cosines")
 PROBABILITY_LIMIT = 1e-5  # rounded tables contain 0 and 1, which have no log-odds
@@ -107,7 +108,14 @@ class LabelledScores(LabelledFeatures):
     def take(self, rows: Sequence[int] | npt.NDArray[np.int64]) -> "LabelledScores":
         """Return scores and labels at the given row indices, in the order of the indices."""
         taken = super().take(rows)
-        return self._with_rows(taken.features, taken.names, taken.targets, taken.known, taken.paths)
+        return self._with_rows(
+            taken.features,
+            taken.names,
+            taken.targets,
+            taken.known,
+            taken.paths,
+            taken.row_selection,
+        )
 
     def with_labels(
         self, names: Sequence[str], targets: Array, known: Flags | None = None
@@ -120,7 +128,7 @@ class LabelledScores(LabelledFeatures):
             known: Boolean mask of known targets, ``(n, c)``. If None, all targets except NaN are
                 known.
         """
-        return self._with_rows(self.features, names, targets, known, self.paths)
+        return self._with_rows(self.features, names, targets, known, self.paths, self.row_selection)
 
     def without_labels(self) -> "LabelledScores":
         """Return the same scores without labels."""
@@ -128,7 +136,15 @@ class LabelledScores(LabelledFeatures):
 
     def with_paths(self, paths: Sequence[str]) -> "LabelledScores":
         """Return the same scores with other paths of the images, length n."""
-        return self._with_rows(self.features, self.names, self.targets, self.known, paths)
+        return self._with_rows(
+            self.features, self.names, self.targets, self.known, paths, self.row_selection
+        )
+
+    def with_row_selection(self, selection: RowSelection | None) -> "LabelledScores":
+        """Return the same scores with other entries on how the rows were chosen."""
+        return self._with_rows(
+            self.features, self.names, self.targets, self.known, self.paths, selection
+        )
 
     def _with_rows(
         self,
@@ -137,10 +153,11 @@ class LabelledScores(LabelledFeatures):
         targets: Array,
         known: Flags | None,
         paths: Sequence[str],
+        selection: RowSelection | None,
     ) -> "LabelledScores":
         """Return scores of the same kind and columns, which are not checked again."""
         other = object.__new__(LabelledScores)
-        LabelledFeatures.__init__(other, features, names, targets, known, paths)  # type: ignore[arg-type]
+        LabelledFeatures.__init__(other, features, names, targets, known, paths, selection)  # type: ignore[arg-type]
         for name in ("kind", "columns", "views"):
             object.__setattr__(other, name, getattr(self, name))
         return other

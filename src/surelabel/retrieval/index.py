@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from surelabel.arrays import Array
 from surelabel.errors import DataError, UnknownName
 from surelabel.records import Predictions
 from surelabel.retrieval.file_state import absolute_file_state_paths
@@ -40,7 +41,7 @@ from surelabel.retrieval.query import Query, parse, query_to_columns
 from surelabel.retrieval.search_limits import SearchLimits
 from surelabel.retrieval.shard_files import INDEX_VERSION
 from surelabel.retrieval.shard_rows import ShardRows
-from surelabel.retrieval.shard_search import search_shards
+from surelabel.retrieval.shard_search import probabilities_of_shards, search_shards
 from surelabel.retrieval.shards import Shard
 from surelabel.summaries import Summary
 
@@ -174,6 +175,12 @@ class Index:
         return [self._root.resolve(path) for table in tables for path in table["path"].to_pylist()]
 
     @property
+    def content_hashes(self) -> list[str | None]:
+        """Content hash of the file of each image, in row order; None for images without a file."""
+        tables = [shard.active_file_states for shard in self._manifest.shards]
+        return [text for table in tables for text in table["hash"].to_pylist()]
+
+    @property
     def vector_width(self) -> int | None:
         """Width d of the image vectors, or None if the index has no image or no image vectors."""
         shards = self._manifest.shards
@@ -252,6 +259,21 @@ class Index:
             self._manifest.shards, literals, limits, self._manifest.names, self._root
         )
         return HitList(hits, query)
+
+    def probabilities(self, query: str | Query) -> Array:
+        """Return the probability that each image matches a query, ``(n,)``, in row order.
+
+        Args:
+            query: Query such as ``"fork & apple & !knife"``; see `parse`.
+
+        Raises:
+            InputError: If the query violates the grammar of `parse`.
+            UnknownName: If a label of the query is not in the index.
+            DataError: If the data of a queried label is damaged on disk.
+        """
+        query = parse(query) if isinstance(query, str) else query
+        literals = query_to_columns(query, self._manifest.names)
+        return probabilities_of_shards(self._manifest.shards, literals)
 
     def add(self, predictions: Predictions) -> None:
         """Add images; images that are already in the index are replaced.

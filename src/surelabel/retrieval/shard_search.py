@@ -10,6 +10,7 @@ from surelabel.retrieval.conjunction_search import (
     Floats,
     QueryLiteral,
     RowNumbers,
+    conjunction_search_log_probability,
     conjunction_search_top_k,
     merge_conjunction_search_rows,
 )
@@ -53,6 +54,25 @@ def search_shards(
         shard_hits = _hits_of_shard(shard, rows - start, best.scores[in_shard], label_names, root)
         hits |= zip(rows.tolist(), shard_hits, strict=True)
     return [hits[row] for row in best.rows.tolist()]
+
+
+def probabilities_of_shards(shards: Sequence[Shard], literals: Sequence[QueryLiteral]) -> Floats:
+    """Return the probability that each image matches a query, ``(n,)``, without removed rows.
+
+    Args:
+        shards: Shards of the index, in row order.
+        literals: Column of each label of the query, with +1 if wanted or -1 if unwanted.
+
+    Raises:
+        DataError: If the data of a queried label is damaged on disk.
+    """
+    parts = [np.empty(0)]
+    for shard in shards:
+        shard.mapped_files.verify_checksums([column for column, _ in literals])
+        logits, is_active = shard.sorted_logits.logits, shard.is_active
+        values = np.exp(conjunction_search_log_probability(logits, literals, slice(None)))
+        parts.append(values if is_active is None else values[is_active])
+    return np.concatenate(parts)
 
 
 def _best_rows_within_limits(

@@ -1,0 +1,61 @@
+"""Permanent random numbers: a reproducible uniform number of each row of a dataset."""
+
+import os
+from collections.abc import Sequence
+from hashlib import blake2b
+
+import numpy as np
+
+from surelabel.arrays import Array
+from surelabel.records import LabelledFeatures, LabelledImages
+
+_BITS = 53  # of a float64 in [0, 1)
+
+
+def permanent_random_numbers(identifiers: Sequence[str], key: str) -> Array:
+    """Return a uniform random number in [0, 1) for each row, ``(n,)``.
+
+    The number depends only on the identifier and the key, not on the other rows. Samples of the
+    rows whose number is at most a threshold are therefore nested, and new rows do not change them.
+
+    Args:
+        identifiers: Identifiers of n rows. Rows with equal identifiers have equal numbers.
+        key: Text of the seed. Numbers of different keys are independent.
+
+    Source:
+        Permanent random numbers: Ohlsson, Coordination of samples using permanent random numbers,
+        in Business Survey Methods, 1995.
+
+    Differs:
+        The numbers are hash values, so that none has to be stored.
+
+    Example:
+        >>> one, two = permanent_random_numbers(["a.jpg", "b.jpg"], "seed 0")
+        >>> bool(permanent_random_numbers(["b.jpg"], "seed 0")[0] == two), bool(one == two)
+        (True, False)
+    """
+    prefix = key.encode() + b"\0"
+    digests = [
+        blake2b(prefix + text.encode("utf-8", "surrogateescape"), digest_size=8).digest()
+        for text in identifiers
+    ]
+    integers = [int.from_bytes(digest, "little") >> (64 - _BITS) for digest in digests]
+    numbers: Array = np.array(integers, dtype=np.float64) / 2**_BITS
+    return numbers
+
+
+def row_identifiers(source: LabelledImages | LabelledFeatures) -> list[str]:
+    """Return the folder name and the file name of each image, or the name of each other row.
+
+    The identifiers do not change if a folder with the images is moved.
+
+    Args:
+        source: Images, vectors or scores of n rows.
+
+    Example:
+        >>> row_identifiers(LabelledImages(["/data/animals/a.jpg"], [], np.zeros((1, 0))))
+        ['animals/a.jpg']
+    """
+    if not isinstance(source, LabelledImages):
+        return [str(path) for path in source.paths]
+    return ["/".join(os.path.abspath(path).split(os.sep)[-2:]) for path in source.paths]

@@ -1,0 +1,214 @@
+"""Search with a bound on the expected share of images that do not match the query."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from surelabel.arrays import Array, Flags
+from surelabel.counts import format_count
+from surelabel.decisions import (
+    accept_claims,
+    fewest_calibration_images,
+)
+from surelabel.errors import InputError
+from surelabel.progress import Progress
+from surelabel.recognizer.calibration_sample import CalibrationSample, make_calibration_sample
+from surelabel.recognizer.inputs import LabelledInput
+from surelabel.recognizer.recognizer import Recognizer
+from surelabel.recognizer.sentence_search import check_recognizer_of_index, recognizer_of_index
+from surelabel.recognizer.used_rows import image_keys
+from surelabel.retrieval import HitList, Index, Query, parse
+from surelabel.retrieval.conjunction_search import (
+    QueryLiteral,
+    conjunction_search_log_probability,
+)
+from surelabel.retrieval.query import query_to_columns
+
+ROUNDING = 1e-6  # relative difference of probabilities of one image in two batches
+
+
+@dataclass(frozen=True, eq=False)
+class GuaranteedSearch:
+    """Result of :func:`search_with_guarantee`.
+
+    Attributes:
+        hits: Accepted images, sorted by decreasing probability.
+        max_wrong: Bound of the expected share of accepted images that do not match the query.
+        images: Number of images among which the search selected.
+        left_out: Number of images of the index that were left out, because they are calibration
+            images or images of the fit.
+        calibration_images: Number of calibration images with known targets of all queried labels.
+        matches: Number of calibration images that match the query.
+    """
+
+    hits: HitList
+    max_wrong: float
+    images: int
+    left_out: int
+    calibration_images: int
+    matches: int
+
+    @property
+    def promise(self) -> str:
+        """Sentence that states what is promised for the hits."""
+        return (
+            f"The expected share of images that do not match is at most {100 * self.max_wrong:g} %,"
+            f" if the {format_count(self.calibration_images, 'calibration image')} are a random "
+            "sample of the same images. It holds for the list of all hits, not for one image."
+        )
+
+
+def search_with_guarantee(
+    index: Index,
+    query: str | Query,
+    calibration: LabelledInput,
+    *,
+    recognizer: Recognizer | None = None,
+    max_wrong: float = 0.1,
+    progress: Progress | None = None,
+) -> GuaranteedSearch:
+    """Return images of an index such that few of them do not match the query.
+
+    The images with the highest probabilities are returned. The expected share of images that do not
+    match is at most ``max_wrong``, if the calibration images are a random sample of the images of
+    the index. Calibration images, and images of the fit, are left out of the result: their targets
+    are known.
+
+    If few images match, many calibration images are needed: some of them must have a high
+    probability for the query, at least 4 with ``max_wrong`` 0.1 and 7 with 0.05.
+
+    Args:
+        index: Index of images.
+        query: Query such as ``"fork & apple & !knife"``; see ``Index.search``.
+        calibration: Annotated random sample. Images without a known target of each queried label
+            are left out, and so are rows that a strategy chose, and images that the recognizer was
+            fitted or calibrated on.
+        recognizer: Recognizer of the index. If None, the recorded recognizer is loaded.
+        max_wrong: Bound of the expected share of images that do not match, in (0, 1).
+        progress: Function called with the number of encoded calibration images and of all.
+
+    Raises:
+        InputError: If too few calibration images remain to accept any image, if no other image is
+            in the index, if the query is invalid, or if the recognizer is not that of the index.
+        UnknownName: If a label of the query is not in the index.
+        ConfigError: If ``max_wrong`` is outside (0, 1).
+        DataError: If no calibration image can be read, or the index is damaged.
+
+    Source:
+        Conformal selection for retrieval, arXiv:2510.08075, after Jin and Candès, Selection by
+        Prediction with Conformal p-values, Journal of Machine Learning Research 24, 2023.
+
+    Differs:
+        Written without the code of the papers. The confidence
+        is the product of the probabilities of the terms. For queries with few matching calibration
+        images, one test replaces Benjamini-Hochberg; see ``decisions.claim_selection``.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> import surelabel as sl
+        >>> rng = np.random.default_rng(0)
+        >>> logits = rng.normal(scale=4, size=(900, 2))
+        >>> targets = (rng.random((900, 2)) < 1 / (1 + np.exp(-logits))) * 1.0
+        >>> paths = [f"{row}.jpg" for row in range(900)]
+        >>> scores = sl.LabelledScores(
+        ...     logits, "logits", columns=["dog", "car"], targets=targets, paths=paths)
+        >>> recognizer = sl.Recognizer.from_scores("logits", ["dog", "car"])
+        >>> with TemporaryDirectory() as folder:
+        ...     index = sl.Index.create(folder, recognizer.predict(scores))
+        ...     found = sl.search_with_guarantee(
+        ...         index, "dog & !car", scores.take(range(300)), recognizer=recognizer)
+        >>> found.images, found.left_out, len(found.hits)
+        (600, 300, 114)
+    """
+    query = parse(query) if isinstance(query, str) else query
+    literals = query_to_columns(query, index.names)
+    fewest = fewest_calibration_images(max_wrong)
+    recognizer = recognizer_of_index(index) if recognizer is None else recognizer
+    check_recognizer_of_index(index, recognizer)
+    sample = make_calibration_sample(recognizer, calibration, progress=progress)
+    columns = [column for column, _ in literals]
+    rows = sample.known[:, columns].all(axis=1)
+    if rows.sum() < fewest:
+        raise InputError(
+            f"max_wrong {max_wrong:g} requires at least "
+            f"{format_count(fewest, 'calibration image')} with known targets of all labels of the "
+            f"query; got {int(rows.sum())}. Annotate more random images, or allow more wrong ones."
+        )
+    confidences = _query_probabilities(sample, literals)
+    is_false = ~_matches_query(sample, literals)
+    probabilities = index.probabilities(query)
+    is_new = _is_new_in_index(index, probabilities, sample, confidences, recognizer)
+    if not is_new.any():
+        raise InputError(
+            "An index must contain other images than calibration images and images of the fit; got "
+            f"{format_count(len(is_new), 'image')}, all of which are. Their targets are known."
+        )
+    accepted = accept_claims(
+        probabilities[is_new], confidences[rows], is_false[rows], level=max_wrong
+    )
+    return GuaranteedSearch(
+        _accepted_hits(index, query, probabilities, is_new, accepted),
+        max_wrong,
+        int(is_new.sum()),
+        int((~is_new).sum()),
+        int(rows.sum()),
+        int((rows & ~is_false).sum()),
+    )
+
+
+def _query_probabilities(sample: CalibrationSample, literals: Sequence[QueryLiteral]) -> Array:
+    """Return the probability that each calibration image matches a query, ``(n,)``."""
+    log_probabilities = conjunction_search_log_probability(sample.logits.T, literals, slice(None))
+    probabilities: Array = np.exp(log_probabilities)
+    return probabilities
+
+
+def _matches_query(sample: CalibrationSample, literals: Sequence[QueryLiteral]) -> Flags:
+    """Return whether each calibration image matches a query, ``(n,)``."""
+    matches = np.ones(len(sample), dtype=bool)
+    for column, sign in literals:
+        matches &= sample.is_positive[:, column] == (sign > 0)
+    return matches
+
+
+def _is_new_in_index(
+    index: Index,
+    probabilities: Array,
+    sample: CalibrationSample,
+    confidences: Array,
+    recognizer: Recognizer,
+) -> Flags:
+    """Return which images of an index are neither calibration images nor images of the fit.
+
+    Image files are compared by their content. Vectors and scores are compared by their name and
+    their probability, because the index does not store their values.
+    """
+    has_files = sample.predictions.hashes is not None  # False for vectors and scores
+    hashes = [text if has_files else None for text in index.content_hashes]
+    is_file = np.array([text is not None for text in hashes], dtype=bool)
+    keys = image_keys([text for text in hashes if text is not None])
+    is_used = np.isin(keys, sample.keys)
+    if recognizer.used_rows is not None:
+        is_used |= recognizer.used_rows.contain(keys)
+    is_new = np.ones(len(hashes), dtype=bool)
+    is_new[is_file] = ~is_used
+    named = dict(zip(map(os.path.abspath, sample.predictions.paths), confidences, strict=True))
+    rows = np.flatnonzero(~is_file)
+    expected = np.array([named.get(path, np.nan) for path in index.paths_of_rows(rows.tolist())])
+    is_new[rows] = ~np.isclose(probabilities[rows], expected, rtol=ROUNDING, atol=0)
+    return is_new
+
+
+def _accepted_hits(
+    index: Index, query: Query, probabilities: Array, is_new: Flags, accepted: Flags
+) -> HitList:
+    """Return the accepted images, with the probability of each label of the query."""
+    if not accepted.any():
+        return HitList([], query)
+    rows = np.flatnonzero(is_new)[accepted]
+    paths = set(index.paths_of_rows(rows.tolist()))
+    lowest = float(probabilities[rows].min()) * (1 - ROUNDING)
+    hits = index.search(query, None, min_probability=lowest)
+    return HitList([hit for hit in hits if hit.path in paths], query)

@@ -1,0 +1,86 @@
+"""How each row of a dataset was chosen for annotation: at random, or by a strategy."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.arrays import Array, Flags
+from surelabel.errors import InputError
+
+RANDOM_ROW = "random"  # value of ``chosen_by`` of a row of the random sample
+
+
+@dataclass(frozen=True, eq=False)
+class RowSelection:
+    """How each row of a dataset was chosen for annotation.
+
+    A row of the random sample was included with a known probability, whatever its content is. Other
+    rows were chosen by a strategy, or nothing is known about their choice.
+
+    Attributes:
+        chosen_by: ``random``, or the key of a strategy, of each row, length n. If nothing is known
+            about a row, the text is empty.
+        inclusion_probability: Probability in (0, 1] with which each row was included in the random
+            sample, ``(n,)``. For rows that are not random, the value is NaN.
+
+    Raises:
+        InputError: If the lengths differ, or if a random row has no probability in (0, 1], or
+            another row has one.
+
+    Example:
+        >>> selection = RowSelection(["random", "expected_gain", ""], [0.1, np.nan, np.nan])
+        >>> selection.is_random.tolist()
+        [True, False, False]
+    """
+
+    chosen_by: Sequence[str]
+    inclusion_probability: Array
+
+    def __post_init__(self) -> None:
+        probability = np.asarray(self.inclusion_probability, dtype=np.float64)
+        chosen_by = list(self.chosen_by)
+        if probability.shape != (len(chosen_by),):
+            raise InputError(
+                f"inclusion_probability must have one value per row, ({len(chosen_by)},); got "
+                f"{probability.shape}. Give one value for each row."
+            )
+        object.__setattr__(self, "chosen_by", chosen_by)
+        object.__setattr__(self, "inclusion_probability", probability)
+        is_valid = np.where(
+            self.is_random, (probability > 0) & (probability <= 1), np.isnan(probability)
+        )
+        if not is_valid.all():
+            row = int(np.flatnonzero(~is_valid)[0])
+            raise InputError(
+                "inclusion_probability must be in (0, 1] for random rows, and NaN for others; got "
+                f"{probability[row]} for {chosen_by[row]!r} in row {row} (from 0). Correct the row."
+            )
+
+    def __len__(self) -> int:
+        return len(self.chosen_by)
+
+    @property
+    def is_random(self) -> Flags:
+        """Mask of the rows of the random sample, ``(n,)``."""
+        return np.array([key == RANDOM_ROW for key in self.chosen_by], dtype=bool)
+
+    def take(self, rows: Sequence[int] | npt.NDArray[np.int64]) -> "RowSelection":
+        """Return the entries of the given row indices, in the order of the indices."""
+        rows = np.asarray(rows, dtype=int)
+        chosen_by = [self.chosen_by[row] for row in rows]
+        return RowSelection(chosen_by, self.inclusion_probability[rows])
+
+
+def check_row_selection(selection: RowSelection | None, n_rows: int) -> None:
+    """Check that a selection has one entry per row.
+
+    Raises:
+        InputError: If the numbers differ.
+    """
+    if selection is not None and len(selection) != n_rows:
+        raise InputError(
+            f"row_selection must have one entry per row, {n_rows}; got {len(selection)}. Give one "
+            "entry for each row."
+        )
