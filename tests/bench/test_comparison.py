@@ -5,7 +5,7 @@ from operator import attrgetter
 import numpy as np
 import pytest
 
-from surelabel.bench import Comparison, ComparisonTask, ResultCache, write_comparison
+from surelabel.bench import BenchComparison, ComparisonTask, ResultCache, write_comparison
 from surelabel.bench.calibrated import CALIBRATED
 from surelabel.bench.comparison import json_value_of_datasets, json_value_of_one_dataset
 from surelabel.bench.label_free import LABEL_FREE
@@ -55,7 +55,7 @@ def noise_paragraphs(results):
 
 def test_a_comparison_is_a_plan_a_measurement_and_paragraphs(dataset, tmp_path):
     quick, calls = NoisePlan((0.0, 1.0), 2), []
-    noise = Comparison(
+    noise = BenchComparison(
         "noise", NoisePlan((0.0, 1.0, 2.0), 5), quick, measure_noise, noise_paragraphs
     )
     page, value = write_comparison(
@@ -101,7 +101,7 @@ def test_a_folder_that_cannot_be_written_is_refused(dataset, plan, tmp_path):
 
 
 @pytest.mark.parametrize("comparison", COMPARISONS, ids=lambda comparison: comparison.name)
-def test_a_quick_plan_is_a_smaller_plan_of_the_same_class(comparison: Comparison):
+def test_a_quick_plan_is_a_smaller_plan_of_the_same_class(comparison: BenchComparison):
     full, quick = vars(comparison.full), vars(comparison.quick)
     assert type(comparison.full) is type(comparison.quick)
     assert quick != full

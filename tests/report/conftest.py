@@ -18,9 +18,10 @@ from surelabel.evaluation import (
     ExampleLabel,
     RegionMaps,
     UncalibratedMetrics,
+    compare_predictions,
     estimate_calibration_budget,
 )
-from surelabel.records import Predictions
+from surelabel.records import LabelledImages, Predictions
 
 RANKING = ("mean_average_precision", "mean_average_precision_per_image", "average_precision")
 OTHERS = ("brier_skill", "brier", "log_loss", "ece", "ece_of_candidates", "ace", "mce")
@@ -188,3 +189,33 @@ def elsewhere():
         return replace(found, predictions=replace(found.predictions, paths=paths), **ends)
 
     return moved
+
+
+@cache
+def comparison(n_labels, calibrations, swapped):
+    """Compare a weak model A with a strong model B, on labels of which the last is rare."""
+    random = np.random.default_rng(0)
+    targets = random.random((80, n_labels)) < 0.4
+    targets[:, -1] = np.arange(80) < 2
+    paths, names = [f"{row}.jpg" for row in range(80)], [f"label {c}" for c in range(n_labels)]
+    names[0] = "<script> | *"
+    logits = [random.normal(s * (2 * targets - 1), 1).astype("f4") for s in (0.3, 2)]
+    first, second = (
+        Predictions(paths, names, x, x, c) for x, c in zip(logits, calibrations, strict=True)
+    )
+    if swapped:
+        first, second = second, first
+    labelled = LabelledImages(paths, names, targets.astype(float))
+    return compare_predictions(first, second, labelled, titles=("one", "two"), resamples=30)
+
+
+@pytest.fixture(scope="session")
+def compared():
+    """Return a function that compares two models; model B is better."""
+
+    def made(*, n_labels=6, calibrations=("platt", "platt"), swapped=False, left_out=False):
+        found = comparison(n_labels, calibrations, swapped)
+        others = {"images_without_first": 2, "images_without_second": 1, "unannotated_images": 3}
+        return replace(found, **others, labels_of_first_only=["fox"]) if left_out else found
+
+    return made

@@ -57,3 +57,11 @@ def test_filled_corrections_are_never_replaced(images, tmp_path):
     with pytest.raises(DataError, match=r"because corrections\.csv may contain corrections"):
         write_audit_report(audit_of(images.paths, has_images=True), tmp_path)
     assert (tmp_path / "corrections.csv").read_text() == "filled"
+
+
+def test_the_markdown_of_an_audit_names_all_targets_without_images(images, tmp_path):
+    write_audit_report(audit_of(images.paths, has_images=True), tmp_path / "audit")
+    text = (tmp_path / "audit" / "report.md").read_text()
+    assert "\n## Missing positives\n" in text
+    assert text.count("\n\\<b\\>\n") == 2
+    assert "data:" not in text

@@ -35,6 +35,7 @@ def test_a_report_is_a_page_plots_and_numbers(judged, tmp_path):
         "plots/reliability_per_label.png",
         "plots/risk_coverage.png",
         "plots/score_histograms.png",
+        "report.md",
     ]
     assert [p.name for p in made.parent.parent.iterdir()] == ["report"]
 
@@ -48,6 +49,7 @@ def test_an_older_report_is_replaced_as_a_whole(judged, tmp_path):
         "plots/average_precision.png",
         "plots/precision_recall.png",
         "plots/precision_recall_per_label.png",
+        "report.md",
     ]
     held = json.loads((tmp_path / "report" / "evaluation.json").read_text(encoding="utf-8"))
     assert held["calibration"] is None

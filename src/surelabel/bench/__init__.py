@@ -1,6 +1,6 @@
 """Reproducible comparisons, with the tables of published papers beside our measurements.
 
-Each comparison is a subpackage, whose ``__init__`` names its parts as a `Comparison`. What the
+Each comparison is a subpackage, whose ``__init__`` names its parts as a `BenchComparison`. What the
 comparisons share is in ``bench`` itself: running and writing, splits of datasets, a cache of
 results, rows with values for each seed, resampling, and Markdown of pages and of metric values. The
 files ``base_new_*.py`` are for few-shot fits on base labels, evaluated on base and new labels.
@@ -11,11 +11,11 @@ A new comparison consists of at most five files:
 - ``results.py``: dataclass of the results, and the function that measures them for a
   `ComparisonTask`;
 - ``page.py``: Markdown paragraphs, with the columns of the tables and the conclusions;
-- ``__init__.py``: the `Comparison` with these parts;
+- ``__init__.py``: the `BenchComparison` with these parts;
 - ``cli/bench.py``: the command, made with ``comparison_command``.
 """
 
-from surelabel.bench.comparison import Comparison, ComparisonTask, write_comparison
+from surelabel.bench.comparison import BenchComparison, ComparisonTask, write_comparison
 from surelabel.bench.feature_splits import (
     FeatureSplits,
     load_feature_splits,
@@ -25,7 +25,7 @@ from surelabel.bench.image_splits import ImageSplits
 from surelabel.bench.result_cache import ResultCache
 
 __all__ = [
-    "Comparison",
+    "BenchComparison",
     "ComparisonTask",
     "FeatureSplits",
     "ImageSplits",

@@ -64,7 +64,7 @@ def json_value_of_one_dataset(results: Sequence[Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Comparison(Generic[DatasetT, PlanT, ResultsT]):
+class BenchComparison(Generic[DatasetT, PlanT, ResultsT]):
     """The parts in which one comparison differs from the others.
 
     Attributes:
@@ -95,7 +95,7 @@ class Comparison(Generic[DatasetT, PlanT, ResultsT]):
 
 
 def write_comparison(
-    comparison: Comparison[DatasetT, PlanT, ResultsT],
+    comparison: BenchComparison[DatasetT, PlanT, ResultsT],
     datasets: Sequence[DatasetT],
     plan: PlanT,
     folder: str | Path,

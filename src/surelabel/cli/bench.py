@@ -9,7 +9,7 @@ from surelabel.cli.output_paths import validate_terminal_output_path
 from surelabel.cli.terminal import Command, Terminal, with_terminal_options
 
 if TYPE_CHECKING:
-    from surelabel.bench import Comparison
+    from surelabel.bench import BenchComparison
 
 
 @click.group()
@@ -60,7 +60,7 @@ def comparison_command(
 
 def run_comparison(
     terminal: Terminal,
-    comparison: "Comparison[Any, Any, Any]",
+    comparison: "BenchComparison[Any, Any, Any]",
     datasets: Sequence[Any],
     plan: Any,
     out: str,

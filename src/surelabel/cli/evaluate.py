@@ -1,5 +1,6 @@
 """``surelabel evaluate``: metrics of a recognizer on annotated images."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -37,8 +38,9 @@ from surelabel.cli.terminal import Terminal, with_terminal_options
 from surelabel.cli.unseen_labels import unseen_labels_option
 
 if TYPE_CHECKING:
-    from surelabel.evaluation import Evaluation
+    from surelabel.evaluation import Evaluation, SearchEvaluation
     from surelabel.recognizer import LabelledInput, Recognizer
+    from surelabel.report import RetrievalResults
 
 
 @click.command()
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
     "report_folder",
     callback=validate_terminal_output_folder,
     metavar="FOLDER",
-    help="Write an HTML report to this folder.",
+    help="Write a report to this folder, as HTML, Markdown and JSON.",
 )
 @unseen_labels_option
 @search_evaluation_options
@@ -129,23 +131,11 @@ def evaluate(
     labels = parse_labels_input_option(names)
     terminal.print_import_status()
 
-    from surelabel.recognizer import resolve_model
-    from surelabel.records import LabelledScores
-    from surelabel.report import check_report_folder, report
-
     if report_folder:
-        check_report_folder(report_folder)
-        if isinstance(test_set, LabelledScores):
-            file = model if is_score_input(model) else dataset
-            test_set = with_image_paths(test_set, file, images_root)
+        test_set = _prepare_report(report_folder, test_set, model, dataset, images_root)
     overrides = run_overrides_from_input_options(settings, method__name=method)
-    model, default_names, overrides = model_of_dataset(model, test_set, overrides)
-    recognizer = resolve_model(
-        model,
-        labels,
-        default_names=unseen_labels.exclude_unseen_labels(default_names, unseen_names),
-        settings=overrides,
-        device=terminal.device,
+    recognizer = _resolve_evaluated_model(
+        terminal, model, test_set, labels, unseen_names, overrides
     )
     n_seen = len(recognizer.names)
     if unseen_names is not None:
@@ -162,8 +152,72 @@ def evaluate(
         if retrieval
         else None
     )
+    _print_evaluation(
+        terminal,
+        evaluation,
+        report_folder,
+        searches,
+        retrieval_results,
+        None if unseen_names is None else n_seen,
+    )
+
+
+def _prepare_report(
+    folder: str, test_set: "LabelledInput", model: str, dataset: str, images_root: str | None
+) -> "LabelledInput":
+    """Check the folder of a report, and return scores with the paths of their images."""
+    from surelabel.records import LabelledScores
+    from surelabel.report import check_report_folder
+
+    check_report_folder(folder)
+    if not isinstance(test_set, LabelledScores):
+        return test_set
+    return with_image_paths(test_set, model if is_score_input(model) else dataset, images_root)
+
+
+def _resolve_evaluated_model(
+    terminal: Terminal,
+    model: str,
+    test_set: "LabelledInput",
+    labels: list[str] | None,
+    unseen_names: list[str] | None,
+    overrides: list[str],
+) -> "Recognizer":
+    """Return the recognizer of a model for the labels of the dataset, without unseen labels."""
+    from surelabel.recognizer import resolve_model
+
+    model, default_names, overrides = model_of_dataset(model, test_set, overrides)
+    return resolve_model(
+        model,
+        labels,
+        default_names=unseen_labels.exclude_unseen_labels(default_names, unseen_names),
+        settings=overrides,
+        device=terminal.device,
+    )
+
+
+def _print_evaluation(
+    terminal: Terminal,
+    evaluation: "Evaluation",
+    report_folder: str | None,
+    searches: "Sequence[SearchEvaluation]",
+    retrieval_results: "RetrievalResults | None",
+    n_seen: int | None,
+) -> None:
+    """Write the report, and print all results of an evaluation.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        evaluation: Evaluation of the recognizer.
+        report_folder: Folder of the report, or None.
+        searches: Precision of the searches of ``--search``.
+        retrieval_results: Results of ``--retrieval``, or None.
+        n_seen: Number of seen labels, which come first; None without ``--unseen``.
+    """
+    from surelabel.report import report
+
     unseen_results = (
-        None if unseen_names is None else unseen_labels.evaluate_unseen_labels(evaluation, n_seen)
+        None if n_seen is None else unseen_labels.evaluate_unseen_labels(evaluation, n_seen)
     )
     if report_folder:
         page = report(
@@ -171,7 +225,7 @@ def evaluate(
             report_folder,
             searches=search_evaluation.search_evaluation_for_report(searches),
             retrieval=retrieval_results,
-            unseen=unseen_labels.unseen_labels_for_report(unseen_results, evaluation, n_seen),
+            unseen=unseen_labels.unseen_labels_for_report(unseen_results, evaluation, n_seen or 0),
         )
         terminal.print_status(f"Report: {page}")
     value = (

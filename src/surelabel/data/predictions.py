@@ -74,6 +74,15 @@ def read_predictions(path: str | Path) -> Predictions:
     return predictions
 
 
+def is_prediction_file(path: str | Path) -> bool:
+    """Return True if a path is an existing file with the suffix of predictions.
+
+    Args:
+        path: Path of a file or folder, or another text.
+    """
+    return Path(path).suffix.lower() in _READERS and Path(path).is_file()
+
+
 def _check_read_predictions(predictions: Predictions) -> None:
     """Check the types and ranges that a damaged file can violate.
 

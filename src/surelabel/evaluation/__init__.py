@@ -1,6 +1,11 @@
 """Evaluation of predictions and of retrieval between images and captions."""
 
 from surelabel.evaluation.calibration_budget import CalibrationBudget, estimate_calibration_budget
+from surelabel.evaluation.comparison_result import (
+    Comparison,
+    LabelDifferences,
+    MetricDifference,
+)
 from surelabel.evaluation.confidence_intervals import evaluation_confidence_intervals
 from surelabel.evaluation.cooccurrence import LabelCooccurrence, measure_cooccurrence
 from surelabel.evaluation.evaluation_result import (
@@ -30,6 +35,7 @@ from surelabel.evaluation.one_positive_bias import OnePositiveBias, measure_one_
 from surelabel.evaluation.pair_comparison import compare_pair_evaluations
 from surelabel.evaluation.pair_direction import PairDirection
 from surelabel.evaluation.pair_evaluation import PairEvaluation, evaluate_pair_scores
+from surelabel.evaluation.prediction_comparison import compare_predictions
 from surelabel.evaluation.ranking_results import RankingMetrics, RankingResults, TopKMetrics
 from surelabel.evaluation.region_maps import RegionMaps
 from surelabel.evaluation.relevance_file_metrics import (
@@ -46,6 +52,7 @@ __all__ = [
     "NOISE_FLOOR_METRICS",
     "WRONG_POSITIVE",
     "CalibrationBudget",
+    "Comparison",
     "ErrorRates",
     "Evaluation",
     "Example",
@@ -53,8 +60,10 @@ __all__ = [
     "LabelCooccurrence",
     "LabelCounts",
     "LabelCoverage",
+    "LabelDifferences",
     "LabelErrors",
     "LabelUncertainty",
+    "MetricDifference",
     "OnePositiveBias",
     "PairDirection",
     "PairEvaluation",
@@ -69,6 +78,7 @@ __all__ = [
     "UncertaintyEvaluation",
     "UnseenClassResults",
     "compare_pair_evaluations",
+    "compare_predictions",
     "count_labels_per_image",
     "estimate_calibration_budget",
     "evaluate_pair_scores",

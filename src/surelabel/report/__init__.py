@@ -1,4 +1,4 @@
-"""Evaluation reports as HTML, PNG and JSON, galleries of images, and heat map sheets."""
+"""Reports as HTML, Markdown, PNG and JSON, galleries of images, and heat map sheets."""
 
 from surelabel.report.gallery_images import (
     GalleryImage,
@@ -12,7 +12,12 @@ from surelabel.report.gallery_page import MAX_GALLERY_IMAGES, write_gallery_page
 from surelabel.report.heat_map_sheet import HeatMapLabel, render_heat_map_sheet
 from surelabel.report.image_gallery import QueryHits
 from surelabel.report.label_audit import check_audit_folder, write_audit_report
-from surelabel.report.report_files import check_report_folder, report, report_captions
+from surelabel.report.report_files import (
+    check_report_folder,
+    report,
+    report_captions,
+    report_comparison,
+)
 from surelabel.report.search_results import QueryRanking, RetrievalResults, summarize_search_results
 from surelabel.report.unseen_classes import UnseenClasses
 
@@ -34,6 +39,7 @@ __all__ = [
     "render_heat_map_sheet",
     "report",
     "report_captions",
+    "report_comparison",
     "summarize_search_results",
     "write_audit_report",
     "write_gallery_page",

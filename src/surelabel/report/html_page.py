@@ -319,7 +319,7 @@ def _html_page_heat_map_note() -> Markup:
         "span", "", class_="scale", role="img", aria_label="from purple to yellow"
     )
     scale = markup_element("span", "Low ", colours, " high", class_="nowrap")
-    return markup_element("p", HEAT_MAP_NOTE, " ", scale, class_="soft")
+    return markup_element("p", HEAT_MAP_NOTE, " ", scale, class_="soft", data_only="html")
 
 
 def _html_page_retrieval_section(

@@ -1,4 +1,4 @@
-"""Report of a label audit: an HTML page, a CSV file to correct, and a JSON file."""
+"""Report of a label audit: an HTML page, Markdown, a CSV file to correct, and a JSON file."""
 
 import json
 import os
@@ -23,10 +23,11 @@ from surelabel.report.gallery_images import GalleryImage, GalleryLabel
 from surelabel.report.gallery_page import render_gallery_cards
 from surelabel.report.image_paths import common_image_folder, render_image_folder
 from surelabel.report.json_values import strict_json_value
+from surelabel.report.markdown_page import markdown_of_page
 from surelabel.report.metric_descriptions import format_described_probability
 from surelabel.report.page_layout import render_page_layout, render_page_section
 
-PAGE, CORRECTIONS, AUDIT = "index.html", "corrections.csv", "audit.json"
+PAGE, MARKDOWN, CORRECTIONS, AUDIT = "index.html", "report.md", "corrections.csv", "audit.json"
 FORMAT = "surelabel-audit-1"
 MAX_SHOWN_ERRORS = 300  # of each kind on the page; limits its size to about 10 MB
 KIND_TITLES = {"missing positive": "Missing positives", "wrong positive": "Wrong positives"}
@@ -40,11 +41,12 @@ NOTE = (
 def write_audit_report(
     audit: LabelAudit, folder: str | Path, *, progress: Progress | None = None
 ) -> Path:
-    """Write the report of an audit: a page with images, a CSV file to correct, and JSON.
+    """Write the report of an audit: a page with images, Markdown, a CSV file to correct, and JSON.
 
     ``index.html`` needs no other file and no network, and shows at most 300 targets of each kind.
-    ``corrections.csv`` contains all suspected errors; ``correct_labels`` reads it after an
-    annotator filled the column ``corrected``. ``audit.json`` contains all results.
+    ``report.md`` contains the same without images. ``corrections.csv`` contains all suspected
+    errors; ``correct_labels`` reads it after an annotator filled the column ``corrected``.
+    ``audit.json`` contains all results.
 
     Args:
         audit: Result of the audit.
@@ -67,9 +69,9 @@ def write_audit_report(
             new / CORRECTIONS,
             (_correction_row(error, has_images=audit.has_images) for error in suspected),
         )
-        # a file name may contain bytes that are not Unicode; these are written as escapes
-        (new / AUDIT).write_text(text, encoding="utf-8", errors="backslashreplace")
-        (new / PAGE).write_text(page, encoding="utf-8", errors="backslashreplace")
+        for name, content in ((AUDIT, text), (PAGE, page), (MARKDOWN, markdown_of_page(page))):
+            # a file name may contain bytes that are not Unicode; these are written as escapes
+            (new / name).write_text(content, encoding="utf-8", errors="backslashreplace")
     return path / PAGE
 
 

@@ -55,7 +55,12 @@ def render_page_plot_card(plot: Plot) -> Markup:
     return markup_element(
         "figure",
         markup_element("strong", plot.title),
-        markup_element("img", src=thumbnail_or_plot_data_uri(plot.png, "png"), alt=plot.alt),
+        markup_element(
+            "img",
+            src=thumbnail_or_plot_data_uri(plot.png, "png"),
+            alt=plot.alt,
+            data_file=plot.file,
+        ),
         markup_element("figcaption", plot.caption),
         class_="card",
     )

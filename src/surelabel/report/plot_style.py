@@ -19,6 +19,7 @@ DPI = 144
 WIDTH = 5.4  # inches; small, so that text is readable on a phone
 LABEL_LENGTH = 22  # characters of a label on an axis
 NOTE_LINE_LENGTH, NOTE_LINE_HEIGHT = 86, 0.155  # characters and inches of a line of a note
+PLOTS = "plots"  # folder of the plots in the folder of a report
 TICKS = (0, 0.2, 0.4, 0.6, 0.8, 1)
 
 # Blue and orange differ under every kind of colour blindness. A dark page inverts light and dark.
@@ -43,6 +44,11 @@ class Plot:
     alt: str
     caption: str
     png: bytes
+
+    @property
+    def file(self) -> str:
+        """Path of the PNG file in the folder of a report."""
+        return f"{PLOTS}/{self.name}.png"
 
 
 def new_figure_in_plot_style(height: float) -> Figure:

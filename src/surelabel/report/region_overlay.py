@@ -121,7 +121,7 @@ def render_region_overlay_maps(
     overview_row = _region_overlay_heat_map_row(
         STRONGEST_LABELS, *overview, _region_overlay_label_legend(regions)
     )
-    return join_markup(rows[0], overview_row, *rows[1:])
+    return markup_element("div", rows[0], overview_row, *rows[1:], data_only="html")
 
 
 def _region_overlay_heat_map_row(title: str, *figures: Markup) -> Markup:

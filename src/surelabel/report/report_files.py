@@ -1,11 +1,11 @@
-"""Write a report to a folder: an HTML page, plots and a JSON file."""
+"""Write a report to a folder: an HTML page, the same as Markdown, plots and a JSON file."""
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from surelabel.errors import DataError, InputError
-from surelabel.evaluation import Evaluation, PairEvaluation
+from surelabel.evaluation import Comparison, Evaluation, PairEvaluation
 from surelabel.files import atomic_folder
 from surelabel.records import PairFeatures, Pairs
 from surelabel.report.caption_page import render_caption_page
@@ -13,12 +13,15 @@ from surelabel.report.caption_retrieval import (
     CAPTION_RETRIEVAL_PLOT_NAMES,
     caption_retrieval_plots,
 )
+from surelabel.report.comparison_page import render_comparison_page
+from surelabel.report.comparison_plots import COMPARISON_PLOT_NAMES, comparison_plots
 from surelabel.report.decision_section import decision_section_plots
 from surelabel.report.html_page import HtmlPagePlots, render_html_page
 from surelabel.report.image_gallery import QueryHits
 from surelabel.report.json_values import strict_json_value
 from surelabel.report.label_uncertainty import label_uncertainty_plots
-from surelabel.report.plot_style import Plot
+from surelabel.report.markdown_page import markdown_of_page
+from surelabel.report.plot_style import PLOTS, Plot
 from surelabel.report.plots import (
     PLOT_FILE_NAMES,
     PLOT_FILE_NAMES_0_1_0,
@@ -34,10 +37,22 @@ from surelabel.report.search_results import (
 )
 from surelabel.report.unseen_classes import UnseenClasses, check_unseen_classes_of_report
 
-PAGE, METRICS, PLOTS = "index.html", "evaluation.json", "plots"
-REPORT_FILES = {PAGE, METRICS, PLOTS} | {
+PAGE, MARKDOWN, METRICS, COMPARISON = (
+    "index.html",
+    "report.md",
+    "evaluation.json",
+    "comparison.json",
+)
+COMPARISON_FORMAT = "surelabel comparison 1"
+FORMATS_OF_FILES = {METRICS: (FORMAT, FORMAT_0_1_0), COMPARISON: (COMPARISON_FORMAT,)}
+REPORT_FILES = {PAGE, MARKDOWN, METRICS, COMPARISON, PLOTS} | {
     f"{PLOTS}/{name}.png"
-    for name in (*PLOT_FILE_NAMES, *CAPTION_RETRIEVAL_PLOT_NAMES, *PLOT_FILE_NAMES_0_1_0)
+    for name in (
+        *PLOT_FILE_NAMES,
+        *CAPTION_RETRIEVAL_PLOT_NAMES,
+        *COMPARISON_PLOT_NAMES,
+        *PLOT_FILE_NAMES_0_1_0,
+    )
 }
 
 
@@ -50,10 +65,11 @@ def report(
     retrieval: RetrievalResults | None = None,
     unseen: UnseenClasses | None = None,
 ) -> Path:
-    """Write an evaluation report: an HTML page, plots and a JSON file.
+    """Write an evaluation report: an HTML page, the same as Markdown, plots and a JSON file.
 
-    ``index.html`` needs no other file and no network. ``plots/`` contains the plots as PNG files,
-    and ``evaluation.json`` contains all metrics. An existing report in the folder is replaced.
+    ``index.html`` needs no other file and no network. ``report.md`` contains the same tables and
+    links the plots, which are PNG files in ``plots/``. ``evaluation.json`` contains all metrics. An
+    existing report in the folder is replaced.
 
     Args:
         evaluation: Evaluation to report.
@@ -107,7 +123,7 @@ def report_captions(
     model: str = "",
     relevance_rows: Sequence[Sequence[str]] = (),
 ) -> Path:
-    """Write a report on retrieval between images and captions: an HTML page, plots and JSON.
+    """Write a report on retrieval between images and captions: HTML, Markdown, plots and JSON.
 
     The page shows the queries with the most uncertain first item, unless ``pairs`` are vectors. An
     existing report in the folder is replaced.
@@ -133,14 +149,40 @@ def report_captions(
     return write_report_folder(Path(folder), page, plots, text)
 
 
-def write_report_folder(folder: Path, page: str, plots: Sequence[Plot], metrics: str) -> Path:
+def report_comparison(comparison: Comparison, folder: str | Path) -> Path:
+    """Write a report on a paired comparison: an HTML page, Markdown, plots and a JSON file.
+
+    An existing report in the folder is replaced.
+
+    Args:
+        comparison: Comparison to report.
+        folder: Folder of the report, which must be new, empty or an existing report.
+
+    Returns:
+        Path of ``index.html``.
+
+    Raises:
+        DataError: If the folder contains files that are not part of a report, or cannot be written.
+    """
+    check_report_folder(folder)
+    plots = comparison_plots(comparison)
+    page = render_comparison_page(comparison, plots)
+    contents = {"format": COMPARISON_FORMAT, **comparison.as_dict()}
+    text = json.dumps(strict_json_value(contents), indent=1, allow_nan=False, ensure_ascii=False)
+    return write_report_folder(Path(folder), page, plots, f"{text}\n", metrics_file=COMPARISON)
+
+
+def write_report_folder(
+    folder: Path, page: str, plots: Sequence[Plot], metrics: str, *, metrics_file: str = METRICS
+) -> Path:
     """Write the files of a report, and return the path of ``index.html``.
 
     Args:
         folder: Folder of the report, which is replaced.
-        page: Content of the HTML file.
+        page: Content of the HTML file, which is also written as Markdown.
         plots: Plots that are also written as PNG files.
         metrics: Content of the JSON file.
+        metrics_file: Name of the JSON file.
 
     Raises:
         DataError: If the folder cannot be written.
@@ -148,10 +190,14 @@ def write_report_folder(folder: Path, page: str, plots: Sequence[Plot], metrics:
     with atomic_folder(folder.resolve()) as new:
         (new / PLOTS).mkdir()
         for plot in plots:
-            (new / PLOTS / f"{plot.name}.png").write_bytes(plot.png)
-        # a file name may contain bytes that are not Unicode; these are written as escapes
-        (new / METRICS).write_text(metrics, encoding="utf-8", errors="backslashreplace")
-        (new / PAGE).write_text(page, encoding="utf-8", errors="backslashreplace")
+            (new / plot.file).write_bytes(plot.png)
+        for name, text in (
+            (metrics_file, metrics),
+            (PAGE, page),
+            (MARKDOWN, markdown_of_page(page)),
+        ):
+            # a file name may contain bytes that are not Unicode; these are written as escapes
+            (new / name).write_text(text, encoding="utf-8", errors="backslashreplace")
     return folder / PAGE
 
 
@@ -172,7 +218,7 @@ def check_report_folder(folder: str | Path) -> None:
         )
     contents = {p.relative_to(path).as_posix() for p in path.rglob("*")}
     other_files = sorted(contents - REPORT_FILES)
-    if contents and not other_files and not _is_metrics_file_of_report(path / METRICS):
+    if contents and not other_files and not _is_report(path):
         other_files = [PAGE]
     if other_files:
         raise DataError(
@@ -197,11 +243,11 @@ def _check_report_before_has_same_data(evaluation: Evaluation, before: Evaluatio
         )
 
 
-def _is_metrics_file_of_report(path: Path) -> bool:
-    """Return whether a file starts with the first bytes of the JSON file of a report."""
-    starts = [f'{{\n "format": "{name}"'.encode() for name in (FORMAT, FORMAT_0_1_0)]
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        head = file.read(max(map(len, starts)))
-    return any(head.startswith(start) for start in starts)
+def _is_report(folder: Path) -> bool:
+    """Return whether a JSON file of a folder starts with the first bytes of that of a report."""
+    for name, formats in FORMATS_OF_FILES.items():
+        if (folder / name).is_file():
+            starts = tuple(f'{{\n "format": "{key}"'.encode() for key in formats)
+            with (folder / name).open("rb") as file:
+                return file.read(max(map(len, starts))).startswith(starts)
+    return False

@@ -4,9 +4,9 @@ from surelabel.bench.calibrated.curves import plot_calibrated_curves
 from surelabel.bench.calibrated.page import calibrated_tables_as_published, calibration_paragraphs
 from surelabel.bench.calibrated.plan import FULL, QUICK, CalibrationPlan
 from surelabel.bench.calibrated.results import measure_calibration_results
-from surelabel.bench.comparison import Comparison
+from surelabel.bench.comparison import BenchComparison
 
-CALIBRATED = Comparison(
+CALIBRATED = BenchComparison(
     "calibrated",
     FULL,
     QUICK,

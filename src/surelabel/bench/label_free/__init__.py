@@ -1,12 +1,12 @@
 """Comparison of label-free methods: untrained methods, and students trained on pseudo-labels."""
 
-from surelabel.bench.comparison import Comparison
+from surelabel.bench.comparison import BenchComparison
 from surelabel.bench.label_free.page import label_free_paragraphs
 from surelabel.bench.label_free.plan import FULL, QUICK, LabelFreePlan
 from surelabel.bench.label_free.results import measure_label_free_results
 from surelabel.bench.label_free.scene_splits import LabelFreeSplits, load_label_free_scene_splits
 
-LABEL_FREE = Comparison(
+LABEL_FREE = BenchComparison(
     "label-free", FULL, QUICK, measure_label_free_results, label_free_paragraphs
 )
 

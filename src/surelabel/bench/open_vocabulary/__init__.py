@@ -1,6 +1,6 @@
 """Comparison of open-vocabulary methods on unseen classes, with ablations of Recover and Match."""
 
-from surelabel.bench.comparison import Comparison, json_value_of_one_dataset
+from surelabel.bench.comparison import BenchComparison, json_value_of_one_dataset
 from surelabel.bench.open_vocabulary.fitted_rows import fitted_rows_workload
 from surelabel.bench.open_vocabulary.page import open_vocabulary_paragraphs
 from surelabel.bench.open_vocabulary.plan import FULL, QUICK, OpenVocabularyPlan
@@ -10,7 +10,7 @@ from surelabel.bench.open_vocabulary.scene_splits import (
     load_open_vocabulary_scene_splits,
 )
 
-OPEN_VOCABULARY = Comparison(
+OPEN_VOCABULARY = BenchComparison(
     "open-vocabulary",
     FULL,
     QUICK,

@@ -1,6 +1,6 @@
 """Comparison of prompt tuning with class-wise covariance regularization (CCR)."""
 
-from surelabel.bench.comparison import Comparison
+from surelabel.bench.comparison import BenchComparison
 from surelabel.bench.prompts.figures import (
     plot_prompt_covariance,
     plot_prompt_shots,
@@ -11,7 +11,7 @@ from surelabel.bench.prompts.page import prompt_paragraphs
 from surelabel.bench.prompts.plan import FULL, QUICK, PromptPlan, prompt_workload
 from surelabel.bench.prompts.results import measure_prompt_results, plan_with_epochs
 
-PROMPTS = Comparison(
+PROMPTS = BenchComparison(
     "prompts",
     FULL,
     QUICK,

@@ -1,6 +1,6 @@
 """Comparison of similarity methods on images with captions (VACSR)."""
 
-from surelabel.bench.comparison import Comparison
+from surelabel.bench.comparison import BenchComparison
 from surelabel.bench.similarity.caption_splits import CaptionSplits, load_caption_splits
 from surelabel.bench.similarity.figures import (
     plot_similarity_distributions,
@@ -14,7 +14,7 @@ from surelabel.bench.similarity.results import (
     similarity_plan_with_epochs,
 )
 
-SIMILARITY = Comparison(
+SIMILARITY = BenchComparison(
     "similarity",
     FULL,
     QUICK,

@@ -1,13 +1,13 @@
 """Comparison of methods by the number of labelled images that they are fitted on."""
 
-from surelabel.bench.comparison import Comparison
+from surelabel.bench.comparison import BenchComparison
 from surelabel.bench.supervised.figures import plot_supervised_curves
 from surelabel.bench.supervised.page import supervised_paragraphs
 from surelabel.bench.supervised.plan import FULL, QUICK, SupervisedPlan
 from surelabel.bench.supervised.results import measure_supervised_results
 from surelabel.bench.supervised.scene_splits import load_supervised_scene_splits
 
-SUPERVISED = Comparison(
+SUPERVISED = BenchComparison(
     "supervised",
     FULL,
     QUICK,

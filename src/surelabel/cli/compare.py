@@ -1,0 +1,137 @@
+"""``surelabel compare``: paired comparison of two recognizers or prediction files."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surelabel.cli.compared_models import load_compared_models
+from surelabel.cli.input_options import images_root_input_option, max_image_memory_input_option
+from surelabel.cli.input_paths import validate_terminal_input_paths
+from surelabel.cli.label_table_options import label_table_options
+from surelabel.cli.output_paths import validate_terminal_model_path, validate_terminal_output_folder
+from surelabel.cli.score_inputs import score_kind_option, score_labels_argument
+from surelabel.cli.tag_output import print_tag_skipped_images
+from surelabel.cli.terminal import Terminal, with_terminal_options
+from surelabel.cli.terminal_text import format_terminal_table
+
+if TYPE_CHECKING:
+    from surelabel.evaluation import Comparison
+
+MAX_LABELS = 10  # labels of the table on the terminal
+
+
+def validate_compared_model_path(
+    context: click.Context, parameter: click.Parameter, model: str
+) -> str:
+    """Check that a model is a file of predictions, or a valid model argument.
+
+    Raises:
+        DataError: If a path does not exist, or is another file.
+    """
+    from surelabel.data import is_prediction_file
+
+    if is_prediction_file(model):
+        return model
+    return validate_terminal_model_path(context, parameter, model) or model
+
+
+@click.command()
+@click.argument("first", metavar="A", callback=validate_compared_model_path)
+@click.argument("second", metavar="B", callback=validate_compared_model_path)
+@click.argument("dataset", callback=validate_terminal_input_paths)
+@score_labels_argument
+@score_kind_option
+@click.option(
+    "--report",
+    "report_folder",
+    callback=validate_terminal_output_folder,
+    metavar="FOLDER",
+    help="Write a report to this folder, as HTML, Markdown and JSON.",
+)
+@click.option(
+    "--resamples",
+    type=click.IntRange(2),
+    metavar="N",
+    help="Number of bootstrap resamples. [1000, and fewer for large datasets]",
+)
+@images_root_input_option
+@label_table_options
+@max_image_memory_input_option
+@with_terminal_options
+def compare(
+    terminal: Terminal,
+    first: str,
+    second: str,
+    dataset: str,
+    score_labels: str | None,
+    score_kind: str | None,
+    report_folder: str | None,
+    resamples: int | None,
+    images_root: str | None,
+    table_options: dict[str, Any],
+) -> None:
+    """Compare two models on annotated images, with intervals.
+
+    A and B are folders of saved recognizers, encoders, or prediction files that `surelabel tag
+    --out` wrote (.parquet, .csv, .jsonl). DATASET contains annotated images that were used neither
+    for fitting nor for calibration, given as for `surelabel evaluate`.
+
+    The differences B - A of all metrics have 95 % bootstrap intervals over images; both models are
+    evaluated on the same resamples. Only images and labels that A, B and DATASET share are
+    compared. If A or B is uncalibrated, only ranking metrics are compared.
+
+    For scores that another program computed, DATASET is scores:FILE, LABELS are the annotations of
+    its images, and A and B are recognizers of scores. To compare two tables of scores, A and B are
+    scores:FILE with --as, and DATASET the annotations.
+    """
+    (model_a, model_b), labelled = load_compared_models(
+        terminal, (first, second), dataset, score_labels, score_kind, images_root, table_options
+    )
+
+    from surelabel.recognizer.comparison import compare_models
+    from surelabel.report import check_report_folder, report_comparison
+
+    if report_folder:
+        check_report_folder(report_folder)
+    with terminal.progress("Comparing", "resamples") as progress:
+        comparison = compare_models(
+            model_a,
+            model_b,
+            labelled,
+            resamples=resamples,
+            seed=terminal.seed or 0,
+            progress=progress,
+        )
+    if report_folder:
+        page = report_comparison(comparison, report_folder)
+        terminal.print_status(f"Report: {page}")
+    terminal.print_result(comparison.as_dict(), comparison_as_text(comparison))
+    for model in (model_a, model_b):
+        print_tag_skipped_images(model.predictions.skipped)
+
+
+def comparison_as_text(comparison: "Comparison") -> str:
+    """Return the compared data, the table of metrics, and the labels that differ.
+
+    Args:
+        comparison: Result of the comparison.
+    """
+    from surelabel.report.comparison_tables import (
+        comparison_label_rows,
+        comparison_metric_rows,
+        comparison_sentences,
+        label_difference_sentences,
+    )
+
+    header, rows = comparison_metric_rows(comparison, main_only=True)
+    lines = [*comparison_sentences(comparison), format_terminal_table(header, rows)]
+    n_more = len(comparison.metrics) - len(rows)
+    if n_more > 0:
+        lines.append(f"{n_more} more metrics: see --json or --report.")
+    lines += label_difference_sentences(comparison)
+    header, rows = comparison_label_rows(comparison, different_only=True)
+    if rows:
+        lines.append(format_terminal_table(header, rows[:MAX_LABELS]))
+    if len(rows) > MAX_LABELS:
+        lines.append(f"{len(rows) - MAX_LABELS} more labels: see --json or --report.")
+    return "\n".join(lines)
