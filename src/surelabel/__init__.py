@@ -9,13 +9,17 @@ if TYPE_CHECKING:
     from surelabel.config import Run, load_run
     from surelabel.data import collection, correct_labels, find_images, read_labels, read_scores
     from surelabel.errors import SurelabelError
-    from surelabel.evaluation import Evaluation
+    from surelabel.evaluation import Comparison, Evaluation
     from surelabel.recognizer import (
         Recognizer,
         audit,
+        auto_label,
+        compare,
         evaluate,
         guarantee,
+        label_next,
         operating_point,
+        search_with_guarantee,
         select_method,
         tag,
     )
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
         PairFeatures,
         Pairs,
         Predictions,
+        RowSelection,
     )
     from surelabel.report import report
     from surelabel.retrieval import Index
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _MODULE_OF = {
+    "Comparison": "evaluation",
     "Evaluation": "evaluation",
     "Images": "records",
     "Index": "retrieval",
@@ -44,23 +50,29 @@ _MODULE_OF = {
     "Pairs": "records",
     "Predictions": "records",
     "Recognizer": "recognizer",
+    "RowSelection": "records",
     "Run": "config",
     "SurelabelError": "errors",
     "audit": "recognizer",
+    "auto_label": "recognizer",
     "collection": "data",
+    "compare": "recognizer",
     "correct_labels": "data",
     "evaluate": "recognizer",
     "find_images": "data",
     "guarantee": "recognizer",
+    "label_next": "recognizer",
     "load_run": "config",
     "operating_point": "recognizer",
     "read_labels": "data",
     "read_scores": "data",
     "report": "report",
+    "search_with_guarantee": "recognizer",
     "select_method": "recognizer",
     "tag": "recognizer",
 }
 __all__ = [
+    "Comparison",
     "Evaluation",
     "Images",
     "Index",
@@ -71,20 +83,25 @@ __all__ = [
     "Pairs",
     "Predictions",
     "Recognizer",
+    "RowSelection",
     "Run",
     "SurelabelError",
     "__version__",
     "audit",
+    "auto_label",
     "collection",
+    "compare",
     "correct_labels",
     "evaluate",
     "find_images",
     "guarantee",
+    "label_next",
     "load_run",
     "operating_point",
     "read_labels",
     "read_scores",
     "report",
+    "search_with_guarantee",
     "select_method",
     "tag",
 ]

@@ -258,3 +258,19 @@ def _error_number(error: OSError | SafetensorError) -> int | None:
         return error.errno
     match = re.search(r"os error (\d+)", str(error))
     return int(match[1]) if match else None
+
+
+def check_is_new_file(path: str | Path) -> None:
+    """Check that a file of annotations does not exist, so that none are replaced.
+
+    Args:
+        path: Path of the file.
+
+    Raises:
+        DataError: If it exists.
+    """
+    if os.path.lexists(path):
+        raise DataError(
+            f"{path} must be a new file, because an existing one may contain annotations. Give "
+            "another path, or remove the file."
+        )

@@ -195,3 +195,18 @@ def test_an_unknown_compression_method_and_a_named_pipe_are_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe.npz")
     with pytest.raises(DataError, match=r"pipe\.npz cannot be read: .* got a named pipe"):
         read_feature_archive(tmp_path / "pipe.npz")
+
+
+def test_two_arrays_state_how_rows_were_chosen(tmp_path):
+    keys, probability = ["random", "", "representative", ""], [0.5, np.nan, np.nan, np.nan]
+    part = np.array(["test", "train", "train", "test"])
+    path = saved(tmp_path, chosen_by=keys, inclusion_probability=probability, part=part)
+    found = read_feature_archive(path)
+    assert found.all_rows.row_selection.chosen_by == keys
+    assert found.splits["test"].row_selection.is_random.tolist() == [True, False]
+    assert read_feature_archive(saved(tmp_path)).all_rows.row_selection is None
+    for changed in ({"chosen_by": keys}, {"inclusion_probability": probability}):
+        with pytest.raises(DataError, match="must be given together"):
+            read_feature_archive(saved(tmp_path, **changed))
+    with pytest.raises(DataError, match=r"inclusion_probability must be in \(0, 1\]"):
+        read_feature_archive(saved(tmp_path, chosen_by=keys, inclusion_probability=np.ones(4)))

@@ -3,9 +3,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from surelabel.data import join_scores_and_labels, read_scores, score_table_columns
+from surelabel.data import (
+    add_labels_to_scores,
+    join_scores_and_labels,
+    read_scores,
+    score_table_columns,
+)
 from surelabel.errors import DataError, InputError
-from surelabel.records import LabelledImages
+from surelabel.records import LabelledImages, LabelledScores, RowSelection
 
 TABLE = {"filename": ["a.jpg", "b.jpg"], "dog": [-3.5, 0.25], "cat": [12.0, 1.0]}
 VALUES = [[-3.5, 12.0], [0.25, 1.0]]
@@ -87,3 +92,17 @@ def test_columns_without_scores_are_ignored_on_request(tmp_path):
     (tmp_path / "s.csv").write_text("id,dog,split\na,1,val\n")
     scores = read_scores(tmp_path / "s.csv", kind="logits", image_column="id", ignore=["split"])
     assert (scores.columns, scores.paths) == (["dog"], ["a"])
+
+
+def test_scores_without_labels_stay_beside_those_with_labels():
+    scores = LabelledScores(np.eye(3), "logits", columns=["x", "y", "z"], paths=["a", "b", "c"])
+    selection = RowSelection(["random", "representative"], [0.5, np.nan])
+    labelled = LabelledImages(["c", "b"], ["dog"], [[1], [np.nan]], row_selection=selection)
+    found = add_labels_to_scores(scores, labelled)
+    assert found.paths == ["a", "b", "c"]
+    assert found.known.tolist() == [[False], [False], [True]]
+    assert found.targets[2, 0] == 1
+    assert found.row_selection.chosen_by == ["", "representative", "random"]
+    assert found.row_selection.inclusion_probability[2] == 0.5
+    plain = LabelledImages(["c"], ["dog"], [[1]])
+    assert add_labels_to_scores(scores, plain).row_selection is None

@@ -5,14 +5,17 @@ from typing import Any
 import click
 
 from surelabel.cli.audit import audit
+from surelabel.cli.auto_label import auto_label
 from surelabel.cli.bench import bench
 from surelabel.cli.cache import cache
 from surelabel.cli.calibrate import calibrate
 from surelabel.cli.check import check
+from surelabel.cli.compare import compare
 from surelabel.cli.demo import demo
 from surelabel.cli.evaluate import evaluate
 from surelabel.cli.fit import fit
 from surelabel.cli.index import index
+from surelabel.cli.label_next import label_next
 from surelabel.cli.renamed_options import name_renamed_options
 from surelabel.cli.scenes import scenes
 from surelabel.cli.search import search
@@ -71,7 +74,10 @@ for _command in (
     fit,
     calibrate,
     evaluate,
+    compare,
     audit,
+    label_next,
+    auto_label,
     index,
     search,
     status,

@@ -135,6 +135,7 @@ def calibrate(
 
     from surelabel.evaluation import measure_label_coverage
     from surelabel.recognizer import basic_evaluation_run, resolve_model
+    from surelabel.recognizer.random_rows import take_random_rows
 
     model, default_names, overrides = model_of_dataset(model, held_out, overrides)
     recognizer = resolve_model(
@@ -154,7 +155,8 @@ def calibrate(
         recognizer.calibrate(held_out, progress=progress)
     if out:
         recognizer.save(out)
-    coverage = measure_label_coverage(recognizer.align_labels(held_out))
+    calibration_rows = take_random_rows(held_out, "The calibration")
+    coverage = measure_label_coverage(recognizer.align_labels(calibration_rows))
     after = basic_evaluation_run(recognizer, test_set)
     calibration = recognizer.calibration
     assert calibration is not None  # calibrated above

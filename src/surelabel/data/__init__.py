@@ -43,11 +43,12 @@ from surelabel.data.prediction_writing import (
     write_prediction_blocks,
     write_predictions,
 )
-from surelabel.data.predictions import read_predictions
+from surelabel.data.predictions import is_prediction_file, read_predictions
 from surelabel.data.relevance_files import read_graded_relevance, read_relevance
 from surelabel.data.relevant_rows import RelevantRows, relevant_captions, relevant_images
 from surelabel.data.scene_files import read_scenes
 from surelabel.data.score_tables import (
+    add_labels_to_scores,
     join_scores_and_labels,
     read_scores,
     score_table_columns,
@@ -86,6 +87,7 @@ __all__ = [
     "RowDataset",
     "SidecarChanges",
     "Vocabulary",
+    "add_labels_to_scores",
     "align_to_vocabulary",
     "check_predictions_suffix",
     "check_sidecars",
@@ -99,6 +101,7 @@ __all__ = [
     "has_captioned_images",
     "image_memory_limit",
     "is_pair_archive",
+    "is_prediction_file",
     "join_scores_and_labels",
     "label_captioned_images",
     "label_captions",

@@ -10,8 +10,13 @@ import numpy.typing as npt
 
 from surelabel.array_files import read_arrays
 from surelabel.counts import format_count
+from surelabel.data.labels.resolution.row_selection_cells import (
+    CHOSEN_BY_COLUMN,
+    PROBABILITY_COLUMN,
+    SELECTION_COLUMNS,
+)
 from surelabel.errors import DataError, InputError
-from surelabel.records import LabelledFeatures
+from surelabel.records import LabelledFeatures, RowSelection
 
 LABEL_KEYS = ("targets", "names")
 REQUIRED_KEYS = ("features", *LABEL_KEYS)
@@ -38,7 +43,8 @@ def read_feature_archive(path: str | Path, *, with_labels: bool = True) -> Featu
 
     The file contains the arrays ``features`` ``(n, d)``, ``targets`` ``(n, c)`` and ``names``
     ``(c,)``. If a target is NaN, the target is unknown. An optional array ``part`` ``(n,)``
-    contains ``train``, ``validation`` or ``test`` for each row.
+    contains ``train``, ``validation`` or ``test`` for each row. Optional arrays ``chosen_by`` and
+    ``inclusion_probability`` ``(n,)`` state how each row was chosen; see :class:`RowSelection`.
 
     Args:
         path: Path of the file.
@@ -61,7 +67,13 @@ def read_feature_archive(path: str | Path, *, with_labels: bool = True) -> Featu
     if not with_labels:
         arrays["targets"] = np.empty((n_rows, 0))
     try:
-        all_rows = LabelledFeatures(arrays["features"], names, arrays["targets"], paths=row_names)
+        all_rows = LabelledFeatures(
+            arrays["features"],
+            names,
+            arrays["targets"],
+            paths=row_names,
+            row_selection=_row_selection_of_arrays(arrays),
+        )
     except InputError as error:
         raise DataError(f"{path} must contain valid features and targets: {error}") from error
     split_names = _decode_feature_archive_strings(arrays["part"]) if "part" in arrays else None
@@ -82,10 +94,26 @@ def _load_feature_archive_arrays(path: Path, keys: Sequence[str]) -> dict[str, n
     return read_arrays(
         path,
         keys,
-        optional_keys=("part",),
+        optional_keys=("part", *SELECTION_COLUMNS),
         kind="a feature archive",
         remedy=f"Save plain arrays, not objects: numpy.savez(FILE, {arguments}).",
     )
+
+
+def _row_selection_of_arrays(arrays: dict[str, npt.NDArray[Any]]) -> RowSelection | None:
+    """Return how each row was chosen, or None if the archive does not state it.
+
+    Raises:
+        InputError: If only one of the arrays is given, or a value is invalid.
+    """
+    if not any(key in arrays for key in SELECTION_COLUMNS):
+        return None
+    if missing := [key for key in SELECTION_COLUMNS if key not in arrays]:
+        raise InputError(
+            f"{' and '.join(SELECTION_COLUMNS)} must be given together; {missing[0]} is missing."
+        )
+    chosen_by = _decode_feature_archive_strings(arrays[CHOSEN_BY_COLUMN])
+    return RowSelection(chosen_by, arrays[PROBABILITY_COLUMN])
 
 
 def _check_feature_archive_numbers(path: str | Path, key: str, array: npt.NDArray[Any]) -> None:

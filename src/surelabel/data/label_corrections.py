@@ -3,7 +3,7 @@
 import csv
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 from pathlib import Path
 from typing import overload
@@ -165,8 +165,8 @@ def correct_labels(
     if isinstance(labelled, LabelledScores):
         return labelled.with_labels(labelled.names, targets)
     if isinstance(labelled, LabelledFeatures):
-        return LabelledFeatures(labelled.features, labelled.names, targets, paths=labelled.paths)
-    return LabelledImages(labelled.paths, labelled.names, targets, reading=labelled.reading)
+        return replace(labelled, targets=targets, known=~np.isnan(targets))
+    return replace(labelled, targets=targets, known=~np.isnan(targets))
 
 
 def _header(path: Path, delimiter: str) -> list[str]:

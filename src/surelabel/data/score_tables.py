@@ -27,7 +27,7 @@ from surelabel.data.labels.resolution.table_options import TableOptions, describ
 from surelabel.data.labels.resolution.target_cells import MISSING_CELLS
 from surelabel.errors import DataError, InputError
 from surelabel.file_readers import check_regular_file, quote_of_file
-from surelabel.records import LabelledImages, LabelledScores
+from surelabel.records import LabelledImages, LabelledScores, RowSelection
 
 ARCHIVE_KEYS = ("scores", "names", "paths")
 _TEXT_TYPES = (pa.types.is_string, pa.types.is_large_string, pa.types.is_dictionary)
@@ -117,8 +117,43 @@ def join_scores_and_labels(
             "scores.",
             stacklevel=2,
         )
-    known = labelled.known[label_rows]
-    return scores.take(rows).with_labels(labelled.names, labelled.targets[label_rows], known)
+    joined = labelled.take(label_rows)
+    with_labels = scores.take(rows).with_labels(joined.names, joined.targets, joined.known)
+    return with_labels.with_row_selection(joined.row_selection)
+
+
+def add_labels_to_scores(
+    scores: LabelledScores, labelled: LabelledImages, *, source: str = ""
+) -> LabelledScores:
+    """Return all scores with the labels of annotated images; targets of other images are unknown.
+
+    Args:
+        scores: Scores of images.
+        labelled: Annotated images.
+        source: Name of the scores in messages.
+
+    Raises:
+        InputError: If no image has scores and labels, or if an annotated image occurs twice.
+
+    Example:
+        >>> scores = LabelledScores(np.eye(2), "logits", columns=["x", "y"], paths=["a", "b"])
+        >>> labelled = LabelledImages(["b"], ["dog"], [[1]])
+        >>> add_labels_to_scores(scores, labelled).known.tolist()
+        [[False], [True]]
+    """
+    joined = join_scores_and_labels(scores, labelled, source=source)
+    row_of = {path: row for row, path in enumerate(scores.paths)}
+    rows = [row_of[path] for path in joined.paths]
+    targets = np.full((len(scores), len(joined.names)), np.nan)
+    targets[rows] = np.where(joined.known, joined.targets, np.nan)
+    selection = joined.row_selection
+    if selection is not None:
+        keys, probability = [""] * len(scores), np.full(len(scores), np.nan)
+        probability[rows] = selection.inclusion_probability
+        for row, key in zip(rows, selection.chosen_by, strict=True):
+            keys[row] = key
+        selection = RowSelection(keys, probability)
+    return scores.with_labels(joined.names, targets).with_row_selection(selection)
 
 
 def score_table_columns(path: str | Path) -> list[str]:

@@ -1,6 +1,11 @@
 """Recognizer class, and functions to tag, evaluate, localize and index images."""
 
+from surelabel.recognizer.active_learning import label_next
+from surelabel.recognizer.annotation_batch import AnnotationBatch
+from surelabel.recognizer.auto_labelling import AutoLabelCount, AutoLabels, auto_label
+from surelabel.recognizer.comparison import compare
 from surelabel.recognizer.evaluation_run import basic_evaluation_run, evaluate
+from surelabel.recognizer.guaranteed_search import GuaranteedSearch, search_with_guarantee
 from surelabel.recognizer.indexing import (
     IndexUpdate,
     index_images_with_recognizer,
@@ -35,6 +40,10 @@ from surelabel.recognizer.threshold_selection import guarantee, operating_point
 from surelabel.recognizer_folders import check_saved_recognizer_folder
 
 __all__ = [
+    "AnnotationBatch",
+    "AutoLabelCount",
+    "AutoLabels",
+    "GuaranteedSearch",
     "IndexUpdate",
     "LabelAudit",
     "LabelledInput",
@@ -46,14 +55,17 @@ __all__ = [
     "SentenceHit",
     "SuspectedError",
     "audit",
+    "auto_label",
     "basic_evaluation_run",
     "check_recognizer_can_localize",
     "check_saved_recognizer_folder",
+    "compare",
     "describe_similarity",
     "evaluate",
     "guarantee",
     "images_per_prediction_block",
     "index_images_with_recognizer",
+    "label_next",
     "localize_labels",
     "operating_point",
     "read_calibration_for_indexing",
@@ -63,6 +75,7 @@ __all__ = [
     "restore_calibration_for_indexing",
     "score_pairs",
     "search_by_sentence",
+    "search_with_guarantee",
     "select_method",
     "select_tags",
     "shown_label_mask",

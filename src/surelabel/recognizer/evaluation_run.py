@@ -20,6 +20,7 @@ from surelabel.methods import LocalizesLabels
 from surelabel.progress import Progress
 from surelabel.recognizer.calibrating import select_run_calibrator
 from surelabel.recognizer.inputs import LabelledInput
+from surelabel.recognizer.random_rows import take_random_rows
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.recognizer.region_localization import localize_labels
 from surelabel.recognizer.threshold_selection import validation_record_for_thresholds
@@ -35,8 +36,10 @@ def basic_evaluation_run(
 
     In addition, ``evaluate`` computes confidence intervals, the zero-shot baseline, the calibration
     budget (number of labelled images that calibration needs) and heat maps of example images. The
-    probabilities of calibration rows of precomputed scores are cross-fitted.
+    probabilities of calibration rows of precomputed scores are cross-fitted. If the images state
+    how they were chosen, only the random rows are used.
     """
+    test = take_random_rows(test, "The evaluation")
     predictions = recognizer.predict(test, progress=progress)
     predictions = recognizer.cross_fitted_predictions(test, predictions)
     return evaluate_predictions(
@@ -57,9 +60,11 @@ def evaluate(
 
     Args:
         recognizer: Fitted recognizer.
-        test: Labelled images or precomputed features with labels.
+        test: Labelled images or precomputed features with labels. If they state how they were
+            chosen, only the random rows are used.
         progress: Function called with the number of encoded images and the total number of images.
     """
+    test = take_random_rows(test, "The evaluation")
     evaluation = basic_evaluation_run(recognizer, test, progress=progress)
     evaluation = replace(
         evaluation,

@@ -53,7 +53,7 @@ def encode_fitting_data(
     warn_labels_without_positives(labelled.names, targets, known)
     warn_targets_without_contrast(targets, known)
     paths = [labelled.paths[row] for row in encoded.rows]
-    return FittingData(paths, encoded.features, targets, known)
+    return FittingData(paths, encoded.features, targets, known, encoded.rows)
 
 
 def encode_text_fitting_data(

@@ -188,7 +188,8 @@ def resolve_recognizer_targets(
     if isinstance(resolved, LabelledScores):
         return resolved.with_labels(names, values)
     if isinstance(resolved, LabelledFeatures):
-        return LabelledFeatures(resolved.features, names, values)
+        selection = resolved.row_selection
+        return LabelledFeatures(resolved.features, names, values, row_selection=selection)
     return LabelledImages(resolved.paths, names, values)
 
 
@@ -284,7 +285,13 @@ def align_recognizer_input_labels(
             "Labels are required, as LabelledImages or LabelledFeatures; got "
             f"{type(source).__name__}, which has no labels. Give annotated images."
         )
-    labelled = LabelledImages(source.paths, source.names, source.targets, source.known)
+    labelled = LabelledImages(
+        source.paths,
+        source.names,
+        source.targets,
+        source.known,
+        row_selection=source.row_selection,
+    )
     aligned, _ = align_to_vocabulary(labelled, names, aliases)
     warn_unannotated_labels(names, aligned.known)
     return aligned

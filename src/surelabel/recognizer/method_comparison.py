@@ -49,6 +49,7 @@ class OutOfFoldScores:
         targets: Targets in [0, 1], ``(n, c)``.
         known: True where the target is known, ``(n, c)``.
         paths: Paths of the images, or identifiers of precomputed features, length n.
+        rows: Row indices of the images in the source, ``(n,)``.
         skipped: Images that could not be read, if the method has no fit.
     """
 
@@ -57,6 +58,7 @@ class OutOfFoldScores:
     targets: Array
     known: Flags
     paths: Sequence[str]
+    rows: npt.NDArray[np.int64]
     skipped: Sequence[SkippedImage] = ()
 
 
@@ -163,6 +165,7 @@ def out_of_fold_scores(
             labelled.targets[images.rows],
             labelled.known[images.rows],
             [labelled.paths[row] for row in images.rows],
+            images.rows,
             images.skipped,
         )
     run, encoder, names = recognizer.run, recognizer.encoder, recognizer.names_with_aliases
@@ -170,6 +173,7 @@ def out_of_fold_scores(
         source, labelled, method, encoder, recognizer.cache, progress=progress
     )
     assert isinstance(data.features, Features)  # of images
+    assert data.rows is not None
     fold = data.assign_folds(folds, run.seed)
     raw: Array
     if method.learns_from == "images":
@@ -188,6 +192,7 @@ def out_of_fold_scores(
         data.targets.numpy().astype(np.float64),
         data.known.numpy(),
         data.paths,
+        data.rows,
     )
 
 

@@ -80,6 +80,7 @@ from surelabel.recognizer.prediction_blocks import (
     score_images_in_blocks,
 )
 from surelabel.recognizer.prediction_joining import join_prediction_blocks
+from surelabel.recognizer.random_rows import random_sample_rows, take_random_rows
 from surelabel.recognizer.saving import saved_recognizer_contents, write_saved_recognizer
 from surelabel.recognizer.scikit_learn import ScikitLearnInterface
 from surelabel.recognizer.score_calibration import (
@@ -96,6 +97,7 @@ from surelabel.recognizer.uncertainty import (
     check_uncertainty_is_available,
 )
 from surelabel.recognizer.unlabelled_fitting import fit_unlabelled
+from surelabel.recognizer.used_rows import UsedRows, labelled_row_keys
 from surelabel.recognizer.user_warnings import (
     warn_skipped_images,
     warn_untrained_labels,
@@ -140,6 +142,8 @@ class Recognizer(ScikitLearnInterface):
             value is False.
         selection: Results of the model selection that selected the method, see ``select_method``.
             If the method was given, the value is None.
+        used_rows: Hashes of the annotated images that the recognizer was fitted or calibrated on.
+            If an earlier version of surelabel saved the recognizer, the value is None.
 
     Example:
         >>> import surelabel as sl
@@ -180,6 +184,7 @@ class Recognizer(ScikitLearnInterface):
         self.selection: MethodSelection | None = None
         self._checkpoint: Path | None = None  # of a fit that is not saved
         self._cross_fitted: CrossFittedRows | None = None  # of precomputed scores only
+        self.used_rows: UsedRows | None = UsedRows()
         check_encoder_method_compatibility(run, self.method, self.encoder)
         if self.names and (self.method.open_vocabulary or self.method.learns_from == "images"):
             all_aliases = [alias for aliases in self.aliases.values() for alias in aliases]
@@ -284,7 +289,8 @@ class Recognizer(ScikitLearnInterface):
             folds: Number of cross-validation folds, at least 2, to calibrate on the images of
                 ``source``. If 0, the recognizer is not calibrated. For each fold, another copy of
                 the method is fitted on the other folds, and the calibrator is fitted on the scores
-                of these copies. The final method is fitted on all images.
+                of these copies. The final method is fitted on all images. If ``source`` states how
+                its rows were chosen, the calibrator is fitted on the random rows only.
             checkpoint: File that stores the fit after each epoch and after every hundredth
                 optimizer step. A fit of the same run and data resumes from the checkpoint. With
                 ``folds``, there is one more file for each fold. ``save`` deletes these files, so
@@ -304,7 +310,7 @@ class Recognizer(ScikitLearnInterface):
         """
         if isinstance(source, PairSource) or self.method.learns_from == "pairs":
             return self._fit_pairs(source, targets, folds, checkpoint, progress)
-        encoder = self.encoder
+        encoder, used = self.encoder, UsedRows()
         if isinstance(source, LabelledTexts) or self.method.learns_from == "texts":
             data = self._encode_texts(source, targets, folds, progress)
         else:
@@ -324,6 +330,7 @@ class Recognizer(ScikitLearnInterface):
                 self.cache,
                 progress=progress,
             )
+            used = UsedRows(labelled_row_keys(encoder, resolved))
         fold = data.assign_folds(folds, self.run.seed) if folds else None
         self._reset_fit()
         self.encoder = encoder
@@ -334,6 +341,7 @@ class Recognizer(ScikitLearnInterface):
         if isinstance(self.method, TrainsEncoder):
             self.encoder = add_text_feature_cache(self.method.finetuned_encoder(), self.cache)
         self.link, self.is_fitted = make_link_for_fitting(self.run), True
+        self.used_rows = used
         if fold is not None:
             scores = fitting_out_of_fold_scores(
                 *arguments, fold=fold, checkpoint=saved_state, progress=progress
@@ -342,7 +350,17 @@ class Recognizer(ScikitLearnInterface):
             assert isinstance(data.features, Features)  # folds are refused for texts
             vectors = half_precision_image_vectors(data.features)
             known = data.known.numpy()
-            self._fit_calibration(resolved, scores, vectors, targets, known, folds=folds)
+            assert data.rows is not None  # of images
+            assert not isinstance(resolved, Images)  # these have no labels
+            is_used = np.isin(data.rows, random_sample_rows(resolved, "The calibration"))
+            self._fit_calibration(
+                resolved.take(data.rows[is_used]),
+                scores[is_used],
+                vectors[is_used],
+                targets[is_used],
+                known[is_used],
+                folds=folds,
+            )
         return self
 
     def _encode_texts(
@@ -394,6 +412,7 @@ class Recognizer(ScikitLearnInterface):
         )
         self._checkpoint = saved_state.path.absolute() if saved_state else None
         self.link, self.is_fitted = make_link_for_fitting(self.run), True
+        self.used_rows = UsedRows(labelled_row_keys(self.encoder, source))
         return self
 
     def _fit_unlabelled(
@@ -421,7 +440,7 @@ class Recognizer(ScikitLearnInterface):
         """Restore the initial method, and remove link and calibration."""
         self.method = make_method_for_fitting(self.run, self.encoder, self.names_with_aliases)
         self.link = self.calibration = self.selection = self._checkpoint = None
-        self._cross_fitted = None
+        self._cross_fitted, self.used_rows = None, UsedRows()
         self.is_fitted = False
 
     def calibrate(
@@ -437,7 +456,8 @@ class Recognizer(ScikitLearnInterface):
         computes. The attribute ``calibrated_on`` then mentions the pseudo-labels.
 
         Args:
-            held_out: Annotated images that were not used by ``fit``, or images without labels.
+            held_out: Annotated images that were not used by ``fit``, or images without labels. If
+                they state how they were chosen, only the random rows are used.
             targets: Targets, ``(n, c)``, as for ``fit``.
             progress: Function called with the number of encoded images and the total number of
                 images.
@@ -456,6 +476,7 @@ class Recognizer(ScikitLearnInterface):
         resolved = resolve_recognizer_targets(held_out, targets, self.names)
         if isinstance(resolved, Images):
             return self._calibrate_without_labels(resolved, progress)
+        resolved = take_random_rows(resolved, "The calibration")
         labelled = self.align_labels(resolved)
         check_labelled_score_rows(self.encoder, self.names, labelled.known)
         images = self._score_images(resolved, progress)
@@ -484,6 +505,7 @@ class Recognizer(ScikitLearnInterface):
             cache=self.cache,
             progress=progress,
         )
+        self._keep_used_rows(images)
         return self
 
     def adapt_to_shift(
@@ -569,6 +591,15 @@ class Recognizer(ScikitLearnInterface):
         self._cross_fitted = cross_fit_score_rows(
             self.run, self.encoder, source, raw, targets, known, vectors
         )
+        self._keep_used_rows(source)
+
+    def _keep_used_rows(self, source: object) -> None:
+        """Keep the hashes of the images of a calibration, unless those of the fit are unknown."""
+        if self.used_rows is None and self.method.learns_from == "nothing":
+            self.used_rows = UsedRows()
+        if self.used_rows is not None:
+            keys = labelled_row_keys(self.encoder, source)
+            self.used_rows = self.used_rows.with_calibration(keys)
 
     def cross_fitted_predictions(
         self, source: RecognizerInput, predictions: Predictions
@@ -611,6 +642,7 @@ class Recognizer(ScikitLearnInterface):
         other = Recognizer(self.run, names, encoder=self.encoder, cache=self.cache)
         copy_method_fit(self.method, other.method, self.encoder)
         other.link, other.is_fitted = self.link, self.is_fitted
+        other.used_rows = self.used_rows
         other.calibration = calibration_after_vocabulary_change(
             self.calibration,
             self.run.method.name,
@@ -841,6 +873,7 @@ class Recognizer(ScikitLearnInterface):
             self.calibration,
             self.selection,
             self._cross_fitted,
+            self.used_rows,
             self.fingerprint,
         )
         write_saved_recognizer(folder, contents, checkpoint=self._checkpoint)
@@ -871,6 +904,7 @@ class Recognizer(ScikitLearnInterface):
         recognizer.calibration = restore_calibration_record(saved.calibration, saved.record)
         recognizer.selection = saved.selection
         recognizer._cross_fitted = saved.cross_fitted
+        recognizer.used_rows = saved.used_rows
         recognizer.is_fitted = True
         check_saved_recognizer_fingerprint(folder, saved, recognizer.fingerprint)
         return recognizer

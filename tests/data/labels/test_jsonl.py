@@ -3,7 +3,7 @@ import pytest
 
 from surelabel.data.labels import jsonl
 from surelabel.errors import DataError, InputError
-from surelabel.records import LabelledImages
+from surelabel.records import LabelledImages, RowSelection
 
 NAN = pytest.approx(np.nan, nan_ok=True)
 
@@ -90,3 +90,10 @@ def test_a_target_between_absent_and_present_is_refused(folder):
     labelled = LabelledImages([str(folder / "a.jpg")], ["dog"], [[0.25]])
     with pytest.raises(InputError, match=r"must be 0 or 1; got 0\.25\. Write CSV"):
         jsonl.write(labelled, folder / "new.jsonl")
+
+
+def test_images_with_entries_on_their_choice_are_not_written(tmp_path):
+    selection = RowSelection(["random"], [0.5])
+    labelled = LabelledImages(["a.jpg"], ["dog"], [[1]], row_selection=selection)
+    with pytest.raises(InputError, match=r"cannot store how each row was chosen.*Write CSV"):
+        jsonl.write(labelled, tmp_path / "labels.jsonl")

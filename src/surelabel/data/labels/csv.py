@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
@@ -14,6 +16,7 @@ from surelabel.data.csv_rows import DELIMITERS, numbered_csv_rows
 from surelabel.data.label_names import has_control_character
 from surelabel.data.labels.resolution.image_resolution import unresolved_image_path
 from surelabel.data.labels.resolution.label_tables import LabelTable, labels_of_table
+from surelabel.data.labels.resolution.row_selection_cells import SELECTION_COLUMNS
 from surelabel.data.labels.resolution.table_columns import (
     LIST_COLUMNS,
     assign_table_columns,
@@ -53,6 +56,8 @@ def read(
       negative target, and a number between 0 and 1 is a soft target. The decimal separator is a
       point or a comma. An empty cell, NaN or NA is an unknown target. Rows of the same image must
       agree.
+    - The columns ``chosen_by`` and ``inclusion_probability``, if there are any, state how each row
+      was chosen for annotation; see :class:`RowSelection`.
     - One column of labels, ``path,labels``: a cell contains labels separated by ``,``, ``;`` or
       ``|``, or is empty if the image has no label. A label that contains the separator is written
       in double quotes inside the cell. The labels of all rows of an image are joined. Labels that
@@ -89,37 +94,69 @@ def read(
 def write(labelled: LabelledImages, path: str | Path) -> None:
     """Write annotated images as a CSV file in the wide form; unknown targets are empty cells.
 
+    If the images state how they were chosen, the columns ``chosen_by`` and
+    ``inclusion_probability`` follow the column of paths.
+
     Args:
         labelled: Annotated images to write.
         path: Path of the CSV file. Paths of images inside the folder of this file are written
             relative to the folder.
 
     Raises:
-        InputError: If a label is ``path`` or contains a control character, or if the only label
-            is the name of a column of labels, such as ``labels`` or ``tags``.
+        InputError: If a label is ``path``, ``chosen_by`` or ``inclusion_probability``, or contains
+            a control character, or if the only label is the name of a column of labels, such as
+            ``labels`` or ``tags``.
         DataError: If the file cannot be written.
     """
     path = Path(path)
-    header = ["path", *labelled.names]
+    images = [unresolved_image_path(image, path.parent) for image in labelled.paths]
+    write_label_entries(replace(labelled, paths=images), path)
+
+
+def write_label_entries(labelled: LabelledImages, path: str | Path) -> None:
+    """Write annotations with the names of their images as they are; see :func:`write`.
+
+    Args:
+        labelled: Annotated images, or rows of vectors or scores, with their names as paths.
+        path: Path of the CSV file.
+
+    Raises:
+        InputError, DataError: For the reasons of :func:`write`.
+    """
+    selection = labelled.row_selection
+    header = ["path", *(SELECTION_COLUMNS if selection is not None else ()), *labelled.names]
     is_list = len(labelled.names) == 1 and labelled.names[0].casefold() in LIST_COLUMNS
     if "path" in labelled.names or is_list:
         raise InputError(
-            f"A CSV file cannot have the label columns {header[1:]}: path is the column of image "
-            "paths, and a single column such as labels contains labels. Write JSON lines (.jsonl) "
-            "instead."
+            f"A CSV file cannot have the label columns {list(labelled.names)}: path is the column "
+            "of image paths, and a single column such as labels contains labels. Write JSON lines "
+            "(.jsonl) instead."
+        )
+    if reserved := [name for name in SELECTION_COLUMNS if name in labelled.names]:
+        raise InputError(
+            f"A label of a CSV file must not be named {reserved[0]}, the column of how a row was "
+            "chosen; got this label. Rename the label, or write JSON lines (.jsonl)."
         )
     if invalid := next((name for name in labelled.names if has_control_character(name)), None):
         raise InputError(
             "A label must not contain a line break, a tab or another control character; got "
             f"{quote_of_file(invalid)}. Rename the label."
         )
-    images = [unresolved_image_path(image, path.parent) for image in labelled.paths]
     columns = [
         pa.array(column, mask=~known)
         for column, known in zip(labelled.targets.T, labelled.known.T, strict=True)
     ]
-    table = pa.Table.from_arrays([pa.array(images, pa.string()), *columns], names=header)
-    with atomic_file(path) as temporary:
+    if selection is not None:
+        probability = selection.inclusion_probability
+        columns = [
+            pa.array([key or None for key in selection.chosen_by], pa.string()),
+            pa.array(probability, mask=np.isnan(probability)),
+            *columns,
+        ]
+    table = pa.Table.from_arrays(
+        [pa.array(list(labelled.paths), pa.string()), *columns], names=header
+    )
+    with atomic_file(Path(path)) as temporary:
         pacsv.write_csv(table, temporary)
 
 
@@ -141,14 +178,15 @@ def read_csv_table(path: Path, options: TableOptions, *, limit: float = 1.0) -> 
     columns = assign_table_columns(
         str(path), header, options, first_row=first_row, place=" on line 1"
     )
-    used = [str(number) for number in (columns.image, *columns.labels)]
+    texts = [str(number) for number in (columns.image, *columns.selection)]
+    keys = [str(number) for number in columns.labels]
     try:
-        table = _read_csv_cells(path, delimiter, len(header), used, columns.names, limit)
+        table = _read_csv_cells(path, delimiter, len(header), texts, keys, columns.names, limit)
     except (pa.ArrowInvalid, OSError) as error:
         raise _find_invalid_csv_line(path, delimiter, len(header), columns.image) or DataError(
             f"{path} cannot be read: {str(error)[:300]}."
         ) from error
-    images = table[used[0]].to_pylist()
+    images = table[texts[0]].to_pylist()
     if "" in images:
         raise _find_invalid_csv_line(path, delimiter, len(header), columns.image) or DataError(
             f"{path}: every row must have an image path; got an empty cell. Add the path."
@@ -157,8 +195,9 @@ def read_csv_table(path: Path, options: TableOptions, *, limit: float = 1.0) -> 
         path,
         images,
         columns,
-        [table[key] for key in used[1:]],
+        [table[key] for key in keys],
         lambda row: f"line {_line_of_csv_row(path, delimiter, row)}",
+        [table[key] for key in texts[1:]],
     )
 
 
@@ -166,7 +205,8 @@ def _read_csv_cells(
     path: Path,
     delimiter: str,
     n_columns: int,
-    used: list[str],
+    texts: list[str],
+    keys: list[str],
     labels: Sequence[str],
     largest: float,
 ) -> pa.Table:
@@ -176,8 +216,9 @@ def _read_csv_cells(
         path: Path of the CSV file.
         delimiter: Character between the cells.
         n_columns: Number of columns of the file; the columns of the result have their numbers.
-        used: Numbers of the columns of image paths and labels, as texts.
-        labels: Names of the columns after the first one of ``used``.
+        texts: Numbers of the columns that are read as texts, as texts.
+        keys: Numbers of the columns of labels, as texts.
+        labels: Names of the columns of labels.
         largest: Largest absolute value of cells that are read as numbers.
     """
 
@@ -189,8 +230,8 @@ def _read_csv_cells(
             ),
             parse_options=pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert_options=pacsv.ConvertOptions(
-                column_types={key: kind if key != used[0] else pa.string() for key in used},
-                include_columns=used,
+                column_types=dict.fromkeys(texts, pa.string()) | dict.fromkeys(keys, kind),
+                include_columns=[*texts, *keys],
                 null_values=_NULLS if kind == pa.float64() else [],
                 strings_can_be_null=False,
             ),
@@ -199,7 +240,7 @@ def _read_csv_cells(
     if not any(label.casefold() in LIST_COLUMNS for label in labels):
         with suppress(pa.ArrowInvalid):  # a cell is no number, or a line is invalid
             table = read_cells(pa.float64())
-            limits = [pc.min_max(table[key]).as_py() for key in used[1:]]
+            limits = [pc.min_max(table[key]).as_py() for key in keys]
             if all(abs(limit[end] or 0) <= largest for limit in limits for end in ("min", "max")):
                 return table
     return read_cells(pa.dictionary(pa.int32(), pa.string()))

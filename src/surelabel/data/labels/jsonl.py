@@ -80,10 +80,15 @@ def write(labelled: LabelledImages, path: str | Path) -> None:
             to the folder.
 
     Raises:
-        InputError: If a target is between 0 and 1.
+        InputError: If a target is between 0 and 1, or if the images state how they were chosen.
         DataError: If the file cannot be written.
     """
     path = Path(path)
+    if labelled.row_selection is not None:
+        raise InputError(
+            "JSON lines cannot store how each row was chosen; got images with row_selection. Write "
+            "CSV (.csv) instead."
+        )
     if soft := labelled.targets[(labelled.targets > 0) & (labelled.targets < 1)].tolist():
         raise InputError(
             f"Targets in JSON lines must be 0 or 1; got {soft[0]}. Write CSV (.csv) instead."

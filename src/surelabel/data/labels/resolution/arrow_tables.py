@@ -75,7 +75,7 @@ def label_table_in_memory(
     name = type(source).__name__
     if isinstance(source, RowDataset):
         columns = assign_table_columns(name, source.column_names, options, first_row=(), place="")
-        numbers = [columns.image, *columns.labels]
+        numbers = [columns.image, *columns.selection, *columns.labels]
         table = _dataset_columns(source, [source.column_names[number] for number in numbers])
     else:
         table = _arrow_table(name, source)
@@ -83,15 +83,17 @@ def label_table_in_memory(
         columns = assign_table_columns(
             name, table.column_names, options, first_row=first_row, place=""
         )
-        table = table.select([columns.image, *columns.labels])
-    image_cells, *label_cells = table.columns
+        table = table.select([columns.image, *columns.selection, *columns.labels])
+    image_cells, *other_cells = table.columns
+    n_selection = len(columns.selection)
     images = _image_paths(name, image_cells, images_root)
     return LabelTable(
         Path(name),
         images,
         columns,
-        label_cells,
+        other_cells[n_selection:],
         "row {}".format,
+        other_cells[:n_selection],
     )
 
 

@@ -15,7 +15,7 @@ from surelabel.data.labels.resolution.image_suffixes import complete_image_suffi
 from surelabel.errors import DataError
 from surelabel.file_readers import contains_url, quote_of_file
 from surelabel.label_aliases import LiteralLabel
-from surelabel.records import LabelledImages
+from surelabel.records import LabelledImages, RowSelection
 
 _INTEGER = re.compile(r"(0|[1-9]\d*)(\.0)?", re.ASCII)  # as pandas writes it, without leading zeros
 
@@ -29,6 +29,7 @@ def resolve_labelled_images(
     images_root: str | Path | None,
     names: Sequence[str] | None,
     reading: str = "",
+    row_selection: RowSelection | None = None,
 ) -> LabelledImages:
     """Return annotated images with resolved paths and with columns in the order of ``names``.
 
@@ -45,6 +46,7 @@ def resolve_labelled_images(
         names: Labels to return, in the order of the columns. If None, ``columns`` is used. If a
             label has no column, the label is unknown for all images.
         reading: How the columns of a table were read, without a full stop.
+        row_selection: How each image was chosen for annotation, or None.
 
     Raises:
         DataError: If there are no images, if an image does not exist or is repeated, if several
@@ -64,7 +66,13 @@ def resolve_labelled_images(
     if names is not None and list(names) != list(columns):
         targets = _reorder_resolved_label_columns(source, columns, targets, names)
     labels = [LiteralLabel(label) if "|" in label else label for label in columns]
-    return LabelledImages(paths, labels if names is None else list(names), targets, reading=reading)
+    return LabelledImages(
+        paths,
+        labels if names is None else list(names),
+        targets,
+        reading=reading,
+        row_selection=row_selection,
+    )
 
 
 def resolve_image_paths(

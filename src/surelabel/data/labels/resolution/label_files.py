@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -168,9 +169,7 @@ def read_label_entries(
     folder = Path(str(source).removeprefix(XMP_PREFIX))
     root = Path(images_root) if images_root else folder if folder.is_dir() else folder.parent
     names = [unresolved_image_path(path, root) for path in labelled.paths]
-    return LabelledImages(
-        names, labelled.names, labelled.targets, labelled.known, reading=labelled.reading
-    )
+    return replace(labelled, paths=names)
 
 
 def _check_no_table_options(options: TableOptions, source: str | Path, kind: str) -> None:

@@ -17,6 +17,7 @@ from surelabel.data.labels.resolution.image_resolution import (
 )
 from surelabel.data.labels.resolution.label_lists import is_list_type, read_label_lists
 from surelabel.data.labels.resolution.repeated_rows import merge_repeated_rows
+from surelabel.data.labels.resolution.row_selection_cells import row_selection_of_cells
 from surelabel.data.labels.resolution.table_columns import LIST_COLUMNS, TableColumns
 from surelabel.data.labels.resolution.table_options import (
     SEPARATORS,
@@ -26,7 +27,7 @@ from surelabel.data.labels.resolution.table_options import (
 from surelabel.data.labels.resolution.target_cells import interpret_targets, targets_of_column
 from surelabel.errors import DataError
 from surelabel.file_readers import quote_of_file
-from surelabel.records import LabelledImages
+from surelabel.records import LabelledImages, RowSelection
 
 _YES_NO = frozenset({"yes", "no", "y", "n", "t", "f"})  # case-folded texts that are no targets
 
@@ -42,6 +43,7 @@ class LabelTable:
         cells: Cells of the columns ``columns.labels``, each of length n: texts, numbers, Booleans,
             lists of texts, or nulls.
         place_of_row: Function that returns the place of a row in messages, such as ``line 2``.
+        selection_cells: Cells of the columns ``columns.selection``, each of length n.
     """
 
     source: Path
@@ -49,6 +51,7 @@ class LabelTable:
     columns: TableColumns
     cells: Sequence[pa.ChunkedArray]
     place_of_row: Callable[[int], str]
+    selection_cells: Sequence[pa.ChunkedArray] = ()
 
     def place_of_target(self, row: int, column: int) -> str:
         """Return the place of a target in messages, such as ``line 2: the target of 'dog'``."""
@@ -85,6 +88,7 @@ def labels_of_table(
         images_root=images_root,
         names=names,
         reading=entries.reading,
+        row_selection=entries.row_selection,
     )
 
 
@@ -117,7 +121,18 @@ def label_entries_of_table(
         images, columns, targets, reading = _read_list_column(table, list_column, options, names)
         n_merged = len(table.images) - len(images)
     reading = _describe_table(table.columns, reading, n_merged)
-    return LabelledImages(images, columns, targets, reading=reading)
+    selection = _row_selection_of_table(table)
+    return LabelledImages(images, columns, targets, reading=reading, row_selection=selection)
+
+
+def _row_selection_of_table(table: LabelTable) -> RowSelection | None:
+    """Return how each distinct image was chosen, or None if the table has no such columns."""
+    if not table.selection_cells:
+        return None
+    chosen_by, probability = (cells.to_pylist() for cells in table.selection_cells)
+    return row_selection_of_cells(
+        table.source, table.images, chosen_by, probability, table.place_of_row
+    )
 
 
 def _targets_of_table(table: LabelTable) -> tuple[Array, dict[int, InvalidCells]]:
@@ -235,6 +250,8 @@ def _describe_row_numbers(names: Sequence[str]) -> str:
 def _describe_table(columns: TableColumns, reading: str, n_merged: int) -> str:
     """Return how the columns of a table were read, without a full stop."""
     parts = [f"images in {columns.header[columns.image]!r}", reading]
+    if columns.selection:
+        parts.append("how rows were chosen in 'chosen_by'")
     if columns.ignored:
         parts.append(f"ignored: {', '.join(map(repr, columns.ignored))}")
     if columns.row_numbers:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from surelabel.data.images import IMAGE_SUFFIXES
 from surelabel.data.label_names import has_control_character
+from surelabel.data.labels.resolution.row_selection_cells import find_selection_columns
 from surelabel.data.labels.resolution.table_options import (
     TableOptions,
     describe_ignore_option,
@@ -41,6 +42,8 @@ class TableColumns:
         row_numbers: Names of the columns of row numbers, which pandas writes and which are skipped
             without being ignored by an option.
         ignored: Names of the ignored columns.
+        selection: Numbers of the columns ``chosen_by`` and ``inclusion_probability``; empty if the
+            table has none.
     """
 
     header: Sequence[str]
@@ -48,6 +51,7 @@ class TableColumns:
     labels: Sequence[int]
     row_numbers: Sequence[str] = ()
     ignored: Sequence[str] = ()
+    selection: Sequence[int] = ()
 
     @property
     def names(self) -> list[str]:
@@ -123,10 +127,12 @@ def assign_table_columns(
     if image is None:
         raise _missing_image_column_error(source, header, first_row, place)
     row_numbers = _row_number_columns(header, image)
+    read = [name if name not in options.ignore else "" for name in header]
+    selection = find_selection_columns(source, read)
     labels = [
         column
         for column, name in enumerate(header)
-        if column != image and column not in row_numbers and name not in options.ignore
+        if column not in (image, *row_numbers, *selection) and name not in options.ignore
     ]
     _check_table_labels(source, [header[column] for column in labels], header[image], place)
     return TableColumns(
@@ -135,6 +141,7 @@ def assign_table_columns(
         labels,
         [header[column] for column in row_numbers if header[column] not in options.ignore],
         list(dict.fromkeys(options.ignore)),
+        selection,
     )
 
 

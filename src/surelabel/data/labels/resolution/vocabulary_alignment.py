@@ -63,7 +63,10 @@ def align_to_vocabulary(
             targets[:, index] = labelled.targets[:, columns].max(axis=1)
             known[:, index] = labelled.known[:, columns].all(axis=1) | (targets[:, index] == 1)
     dropped = [label for column, label in enumerate(labelled.names) if column not in name_of]
-    return LabelledImages(labelled.paths, list(names), targets, known), dropped
+    aligned = LabelledImages(
+        labelled.paths, list(names), targets, known, row_selection=labelled.row_selection
+    )
+    return aligned, dropped
 
 
 def label_spellings_to_align(*names: str) -> set[str]:

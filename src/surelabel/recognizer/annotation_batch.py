@@ -1,0 +1,226 @@
+"""Batch of rows to annotate next, as a table, as tasks of Label Studio, or as a list."""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from surelabel.counts import format_count
+from surelabel.data.labels import csv
+from surelabel.files import atomic_new_file, check_is_new_file
+from surelabel.recognizer.inputs import LabelledInput
+from surelabel.records import LabelledFeatures, LabelledImages, Predictions
+from surelabel.summaries import Summary
+
+LOCAL_FILES = "/data/local-files/?d="  # of a Label Studio server that serves local files
+SHOWN_PROBABILITY = 0.5  # from which a label is selected in a task
+N_SHOWN_PATHS = 3  # paths in the summary
+
+
+@dataclass(frozen=True, repr=False)
+class AnnotationBatch:
+    """Result of :func:`label_next`: rows to annotate next, in the table of all rows.
+
+    Attributes:
+        table: All rows of the dataset, and the chosen images of the pool, with labels. The targets
+            of the chosen rows are unknown, and ``row_selection`` states how they were chosen.
+        rows: Indices of the chosen rows in the table: random rows first, then the rows of the
+            strategy, best first.
+        predictions: Probabilities of the chosen rows that can be read, if a calibrated recognizer
+            was given.
+        n_pool: Number of rows without labels, from which the rows were chosen.
+        n_pending: Number of rows that were chosen before and still have no labels.
+        noun: Noun of a row in messages: ``image`` or ``row``.
+    """
+
+    table: LabelledInput
+    rows: Sequence[int]
+    predictions: Predictions | None
+    n_pool: int
+    n_pending: int
+    noun: str
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return self._summary().as_text()
+
+    def _repr_html_(self) -> str:
+        return self._summary().as_markup()
+
+    def _summary(self) -> Summary:
+        properties = {"rows": len(self), "random": self.n_random, "pool": self.n_pool}
+        entries = list(zip(self.paths, self.chosen_by, strict=True))
+        return Summary(
+            "AnnotationBatch", properties, ("path", "chosen_by"), entries[:N_SHOWN_PATHS], len(self)
+        )
+
+    @property
+    def paths(self) -> list[str]:
+        """Paths or names of the chosen rows."""
+        return [str(self.table.paths[row]) for row in self.rows]
+
+    @property
+    def chosen_by(self) -> list[str]:
+        """``random``, or the key of the strategy, of each chosen row."""
+        assert self.table.row_selection is not None  # by construction
+        return [self.table.row_selection.chosen_by[row] for row in self.rows]
+
+    @property
+    def n_random(self) -> int:
+        """Number of chosen rows that are random."""
+        assert self.table.row_selection is not None  # by construction
+        return int(self.table.row_selection.is_random[list(self.rows)].sum())
+
+    @property
+    def inclusion_probability(self) -> float:
+        """Inclusion probability of all random rows of the table; NaN if there are none."""
+        assert self.table.row_selection is not None  # by construction
+        probability = self.table.row_selection.inclusion_probability
+        is_random = self.table.row_selection.is_random
+        return float(probability[is_random][0]) if is_random.any() else float("nan")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the numbers of rows and the chosen rows as a JSON object."""
+        selection = self.table.row_selection
+        assert selection is not None  # by construction
+        return {
+            "rows": len(self),
+            "random": self.n_random,
+            "pool": self.n_pool,
+            "pending": self.n_pending,
+            "random_in_table": int(selection.is_random.sum()),
+            "chosen": [
+                {"path": path, "chosen_by": key}
+                for path, key in zip(self.paths, self.chosen_by, strict=True)
+            ],
+        }
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the table with one column per label; the cells of the chosen rows are empty.
+
+        Rows of vectors or scores that have neither labels nor an entry are left out.
+
+        Args:
+            path: Path of a new file.
+
+        Raises:
+            DataError: If the file exists or cannot be written.
+        """
+        check_is_new_file(path)
+        if isinstance(self.table, LabelledImages):
+            csv.write(self.table, path)
+            return
+        assert self.table.row_selection is not None  # by construction
+        has_entry = np.array([bool(key) for key in self.table.row_selection.chosen_by], dtype=bool)
+        taken = self.table.take(np.flatnonzero(self.table.known.any(axis=1) | has_entry))
+        csv.write_label_entries(_entries_of_vectors(taken), path)
+
+    def to_label_studio(self, path: str | Path) -> None:
+        """Write the chosen images as tasks of Label Studio, with the predictions if there are any.
+
+        The URL of an image is that of a Label Studio server that serves local files from the root
+        folder. The fields of ``data`` are copied to its exports.
+
+        Args:
+            path: Path of a new JSON file.
+
+        Raises:
+            DataError: If the file exists or cannot be written.
+
+        Source:
+            Label Studio documentation, pages "Label Studio Task Format" and "Import pre-annotated
+            data into Label Studio".
+        """
+        check_is_new_file(path)
+        selection = self.table.row_selection
+        assert selection is not None  # by construction
+        predicted = self.predictions.paths if self.predictions is not None else ()
+        row_of_prediction = {path: number for number, path in enumerate(predicted)}
+        tasks = []
+        for row in self.rows:
+            absolute = os.path.abspath(self.table.paths[row])
+            probability = float(selection.inclusion_probability[row])
+            data: dict[str, Any] = {
+                "image": LOCAL_FILES + quote(absolute.lstrip("/")),
+                "path": absolute,
+                "chosen_by": selection.chosen_by[row],
+                "inclusion_probability": None if np.isnan(probability) else probability,
+            }
+            predictions = []
+            number = row_of_prediction.get(str(self.table.paths[row]))
+            if self.predictions is not None and number is not None:
+                data["probabilities"] = _probabilities_of_row(self.predictions, number)
+                predictions.append(_task_prediction(data["probabilities"], self.predictions.model))
+            tasks.append({"data": data, "predictions": predictions})
+        with atomic_new_file(Path(path)) as temporary:
+            temporary.write_text(json.dumps(tasks, ensure_ascii=False, indent=1), "utf-8")
+
+    def to_list(self, path: str | Path) -> None:
+        """Write the paths or names of the chosen rows, one per line.
+
+        Args:
+            path: Path of a new text file.
+
+        Raises:
+            DataError: If the file exists or cannot be written.
+        """
+        check_is_new_file(path)
+        with atomic_new_file(Path(path)) as temporary:
+            temporary.write_text("".join(f"{name}\n" for name in self.paths), "utf-8")
+
+    def describe(self) -> str:
+        """Return sentences on the numbers of chosen rows and on the random sample."""
+        selection = self.table.row_selection
+        assert selection is not None  # by construction
+        n_strategy = len(self) - self.n_random
+        parts = [
+            f"{format_count(len(self), self.noun)} of {self.n_pool:,} without labels: "
+            f"{self.n_random} at random"
+            + (f", {n_strategy} by the strategy {self.chosen_by[-1]}." if n_strategy else ".")
+        ]
+        n_random = int(selection.is_random.sum())
+        if n_random:
+            parts.append(
+                f"Random rows of the table: {n_random}, inclusion probability "
+                f"{self.inclusion_probability:.3g}."
+            )
+        if self.n_pending:
+            parts.append(
+                f"{format_count(self.n_pending, self.noun)} chosen before without labels: annotate "
+                "them too."
+            )
+        return " ".join(parts)
+
+
+def _probabilities_of_row(predictions: Predictions, row: int) -> dict[str, float]:
+    """Return the probability of each label, rounded."""
+    values = predictions.probabilities[row].round(4).tolist()
+    return dict(zip(predictions.names, values, strict=True))
+
+
+def _task_prediction(probabilities: dict[str, float], model: str) -> dict[str, Any]:
+    """Return a prediction of a task, which selects the labels that are more likely than not."""
+    result = {
+        "id": "labels",
+        "from_name": "labels",
+        "to_name": "image",
+        "type": "choices",
+        "value": {
+            "choices": [name for name, value in probabilities.items() if value >= SHOWN_PROBABILITY]
+        },
+    }
+    return {"model_version": model or "surelabel", "result": [result]}
+
+
+def _entries_of_vectors(rows: LabelledFeatures) -> LabelledImages:
+    """Return the names and labels of vectors or scores, without the vectors."""
+    return LabelledImages(
+        rows.paths, rows.names, rows.targets, rows.known, row_selection=rows.row_selection
+    )

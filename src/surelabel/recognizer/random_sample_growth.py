@@ -1,0 +1,114 @@
+"""Random sample that grows from round to round, by permanent random numbers."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from surelabel.arrays import Array, Flags
+from surelabel.errors import InputError
+from surelabel.records import RowSelection
+
+MIN_SHARE = 0.9  # of the earlier rows: some may have been removed
+TOLERANCE = 1e-6  # of a probability that a spreadsheet program has rounded
+
+
+@dataclass(frozen=True)
+class RandomSample:
+    """Random sample of n rows: the rows with the smallest permanent random numbers.
+
+    Attributes:
+        is_sampled: Mask of the rows of the sample, ``(n,)``.
+        probability: Inclusion probability of each row: (size of the sample) / n, in [0, 1].
+    """
+
+    is_sampled: Flags
+    probability: float
+
+
+def grow_random_sample(
+    numbers: Array,
+    selection: RowSelection,
+    needs_labels: Flags,
+    *,
+    n_more: int,
+    max_new: int,
+) -> RandomSample:
+    """Return a random sample with more rows than the one before.
+
+    The size of the sample does not depend on what a strategy chose. Rows of the sample that a
+    strategy chose before are random rows from then on. Rows that were added since are included if
+    their number is below that of an earlier random row.
+
+    If the earlier random rows were not chosen by these numbers, they are kept, and the other rows
+    follow in the order of their numbers. No rows may be added then.
+
+    Args:
+        numbers: Permanent random numbers of n rows, ``(n,)``.
+        selection: How the rows were chosen before.
+        needs_labels: Mask of the rows that would have to be annotated, ``(n,)``.
+        n_more: Number of rows by which the sample grows, >= 0. If there are fewer rows, all are
+            sampled.
+        max_new: Maximum number of sampled rows that would have to be annotated, >= 0. The sample is
+            smaller if this limit requires it, which can only happen if rows were added.
+
+    Raises:
+        InputError: If the earlier random rows have different probabilities, were chosen among other
+            rows, or cannot be extended to rows that were added.
+
+    Source:
+        Sequential simple random sampling with permanent random numbers: Ohlsson, Coordination of
+        samples using permanent random numbers, in Business Survey Methods, 1995.
+
+    Differs:
+        The size of the sample is the number of rows up to the last earlier random row, plus
+        ``n_more``; limited by ``max_new``.
+
+    Example:
+        >>> numbers, unknown = np.array([0.3, 0.1, 0.8, 0.5]), np.full(4, np.nan)
+        >>> nothing = RowSelection([""] * 4, unknown)
+        >>> sample = grow_random_sample(numbers, nothing, np.ones(4, bool), n_more=2, max_new=4)
+        >>> sample.is_sampled.tolist(), sample.probability
+        ([True, True, False, False], 0.5)
+    """
+    is_random = selection.is_random
+    n_added = _number_of_added_rows(selection, len(numbers))
+    size = int((numbers <= numbers[is_random].max()).sum()) if is_random.any() else 0
+    order = np.argsort(numbers, kind="stable")
+    if size > is_random.sum() + n_added:  # other numbers chose the random rows
+        if n_added:
+            raise InputError(
+                f"Random rows of another seed or program cannot be extended to {n_added:,} rows "
+                "that were added. Give the --seed of the first round, or the --pool of that time."
+            )
+        size = int(is_random.sum())
+        order = np.lexsort((numbers, ~is_random))
+    n_new = np.cumsum(needs_labels[order])
+    size = min(size + n_more, len(numbers), int(np.searchsorted(n_new, max_new, side="right")))
+    is_sampled = np.zeros(len(numbers), dtype=bool)
+    is_sampled[order[:size]] = True
+    return RandomSample(is_sampled, size / len(numbers))
+
+
+def _number_of_added_rows(selection: RowSelection, n_rows: int) -> int:
+    """Return how many rows were added since the earlier random rows were chosen.
+
+    Raises:
+        InputError: If the earlier random rows were chosen among more rows, or have different
+            probabilities.
+    """
+    probability = selection.inclusion_probability[selection.is_random]
+    if not len(probability):
+        return 0
+    if probability.min() < probability.max() * (1 - TOLERANCE):
+        raise InputError(
+            "The random rows of the dataset must have one inclusion_probability; got "
+            f"{probability.min():g} to {probability.max():g}. Give the table that label-next wrote "
+            "last."
+        )
+    n_before = round(len(probability) / float(probability.max()))
+    if n_rows < MIN_SHARE * n_before:
+        raise InputError(
+            f"The random rows of the dataset were chosen among {n_before:,} rows; got only "
+            f"{n_rows:,} rows now. Give the same --pool as before, and more if wanted."
+        )
+    return max(n_rows - n_before, 0)
