@@ -1,6 +1,6 @@
 """Automatic labelling and guaranteed search of photographs: accepted and wrong shares.
 
-    python benchmarks/auto_labelling.py SCORES.npz [SPLITS]
+    python benchmarks/conformal_photographs.py SCORES.npz [SPLITS]
 
 SCORES.npz is the file of benchmarks/fusion.py: scores of CLIP RN50x64 for VOC2012 train. In each
 random split, the recognizer of benchmarks/score_tables.py is calibrated on 300 images, the p-values

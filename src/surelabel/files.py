@@ -5,7 +5,7 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
@@ -38,6 +38,26 @@ def escape_non_utf8_file_path(path: str) -> str:
         'caf\\\\udce9.jpg'
     """
     return path.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def check_writable_file_paths(paths: Iterable[str], *, forbidden: str = "") -> None:
+    """Check that image paths can be written to a text file and read again.
+
+    Args:
+        paths: Paths of images, or identifiers of rows.
+        forbidden: Further characters that a path must not contain, such as line breaks.
+
+    Raises:
+        DataError: If a path has bytes that are not valid UTF-8, or a forbidden character.
+    """
+    for path in paths:
+        is_utf8 = escape_non_utf8_file_path(path) == path
+        if not is_utf8 or any(sign in path for sign in forbidden):
+            raise DataError(
+                "The path of an image in a file of annotations must be valid UTF-8"
+                f"{' without line breaks' if forbidden else ''}; got "
+                f"{escape_non_utf8_file_path(path)!r}. Rename the image file."
+            )
 
 
 def check_folder_is_replaceable(folder: str | Path) -> None:

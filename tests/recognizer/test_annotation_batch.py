@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from urllib.parse import unquote
 
 import numpy as np
@@ -73,6 +74,19 @@ def test_an_existing_file_is_never_replaced(batch, tmp_path, write):
     with pytest.raises(DataError, match=r"must be a new file.*may contain annotations"):
         getattr(batch, write)(tmp_path / "next")
     assert (tmp_path / "next").read_text() == "annotations"
+
+
+@pytest.mark.parametrize("write", ["to_csv", "to_label_studio", "to_list"])
+@pytest.mark.parametrize("name", ["caf\udce9.png", "two\nlines.png"])
+def test_paths_that_a_text_file_cannot_hold_are_refused(batch, tmp_path, write, name):
+    images = replace(batch.table, paths=[*batch.table.paths[:2], str(tmp_path / name)])
+    odd, file = replace(batch, table=images, predictions=None), tmp_path / "next"
+    if name.endswith("lines.png") and write != "to_list":
+        getattr(odd, write)(file)  # quoted in these formats
+        return
+    with pytest.raises(DataError, match=r"must be valid UTF-8.* Rename the image file"):
+        getattr(odd, write)(file)
+    assert not file.exists()
 
 
 def test_rows_of_vectors_keep_their_names_and_rows_without_entries_are_left_out(tmp_path):

@@ -110,6 +110,22 @@ def test_calibration_images_and_images_of_the_fit_are_left_out():
     assert list(result.paths) == scores.paths[190:]
 
 
+def test_a_calibration_row_leaves_out_one_row_of_the_same_content():
+    # each of 30 contents has four rows, of which one is in the calibration sample
+    vectors = np.concatenate([np.repeat(np.arange(30.0), 4), np.arange(30, 60)])[:, None]
+    labelled = sl.LabelledFeatures(vectors, ["lion"], (vectors > 40) * 1.0)
+    settings = ["encoder.name=features:1", "method.name=linear"]
+    fitted = sl.Recognizer(sl.load_run(None, settings), ["lion"])
+    fitted.fit(labelled.take(range(120, 150)), folds=2)
+    calibration = labelled.take(range(0, 120, 4))
+    result = sl.auto_label(fitted, calibration, vectors[:120], max_wrong=0.2)
+    assert (len(result), result.left_out) == (90, 30)
+    # the row of the same name is left out, not the first one of the same content
+    rows = labelled.take(range(120))
+    result = sl.auto_label(fitted, labelled.take(range(3, 120, 4)), rows, max_wrong=0.2)
+    assert list(result.paths) == [f"row {row}" for row in range(120) if row % 4 != 3]
+
+
 def test_images_of_the_fit_alone_are_no_calibration_images():
     scores = table()
     fitted = recognizer().calibrate(scores.take(range(100)))
@@ -197,6 +213,17 @@ def test_the_file_is_read_as_a_dataset_with_unknown_targets(tmp_path):
     assert set(again.row_selection.chosen_by) == {"auto_label"}
     with pytest.raises(InputError, match="chosen at random; got none"):
         tagger.calibrate(again)
+
+
+def test_names_of_scores_are_written_as_they_are_and_a_file_is_not_replaced(tmp_path):
+    scores = table()
+    result = sl.auto_label(recognizer(), scores.take(range(200)), scores, max_wrong=0.1)
+    path = tmp_path / "accepted.csv"
+    result.to_csv(path)
+    lines = path.read_text().splitlines()
+    assert [line.split(",")[0] for line in lines[1:3]] == ['"200.jpg"', '"201.jpg"']
+    with pytest.raises(DataError, match="must be a new file"):
+        result.to_csv(path)
 
 
 def test_the_summary_and_the_json_object_state_the_numbers():

@@ -92,6 +92,13 @@ def test_scores_of_existing_files_are_found_by_their_name(scores, recognizer, tm
     assert (found.images, found.left_out) == (400, 200)
 
 
+def test_rows_of_the_fit_cannot_be_found_among_scores_of_an_index(scores, tmp_path):
+    calibrated = sl.Recognizer.from_scores("logits", NAMES).calibrate(scores.take(range(200)))
+    index = sl.Index.create(tmp_path / "index", calibrated.predict(scores))
+    with pytest.warns(UserWarning, match="cannot be compared with those that the recognizer"):
+        sl.search_with_guarantee(index, "lion", scores.take(range(200, 400)), recognizer=calibrated)
+
+
 def test_too_few_calibration_images_and_unknown_labels_are_refused(scores, recognizer, index):
     with pytest.raises(InputError, match=r"max_wrong 0.1 requires at least 4 calibration images"):
         sl.search_with_guarantee(index, "lion", scores.take(range(3)), recognizer=recognizer)

@@ -94,6 +94,16 @@ def test_folds_of_a_fit_calibrate_on_random_rows_and_fit_on_all():
     assert "60 labelled" in on_all.calibrated_on
 
 
+def test_a_fit_with_folds_without_random_rows_is_refused_before_the_fit(monkeypatch):
+    source, model = mixed(60, 0), "surelabel.recognizer"
+    monkeypatch.setattr(f"{model}.recognizer.fit_recognizer_method", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(f"{model}.method_candidates.fit_recognizer_method", lambda *_, **__: 1 / 0)
+    with pytest.raises(InputError, match="chosen at random; got none"):
+        sl.Recognizer(sl.load_run(None, SETTINGS), source.names).fit(source, folds=3)
+    with pytest.raises(InputError, match="chosen at random; got none"):
+        sl.select_method(source, model="features:4")
+
+
 def test_the_selection_of_a_method_calibrates_on_random_rows():
     with pytest.warns(UserWarning, match="20 other rows left out"):
         recognizer = sl.select_method(

@@ -72,6 +72,12 @@ def test_code_keeps_its_text_in_and_out_of_tables(text):
     assert Contents(rendered(page)).found == [("p", text), ("th", "h"), ("td", text)]
 
 
+def test_a_text_that_looks_like_a_character_reference_keeps_its_characters():
+    text = "R&B &lt;b&gt; &#91; &copy;"
+    page = markdown_of_page(str(markup_element("p", text)))
+    assert Contents(MarkdownIt("commonmark").render(page)).found == [("p", text)]
+
+
 def test_blocks_of_a_cell_are_lines_and_inline_elements_are_apart():
     cell = markup_element("th", "mAP", markup_element("span", " in %"), markup_element("div", "d"))
     item = markup_element("li", markup_element("i", "✓"), markup_element("b", " 97 % "))

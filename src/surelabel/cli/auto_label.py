@@ -23,6 +23,7 @@ from surelabel.cli.terminal import Terminal, with_terminal_options
 from surelabel.cli.terminal_text import format_terminal_table
 from surelabel.counts import format_count
 from surelabel.errors import InputError
+from surelabel.files import check_is_new_file
 
 if TYPE_CHECKING:
     from surelabel.recognizer import AutoLabelCount, AutoLabels
@@ -48,7 +49,8 @@ NOT_WRITTEN = "The targets were not written; add --out FILE.csv."
     "--out",
     callback=validate_terminal_output_path,
     metavar="FILE.csv",
-    help="Write the accepted targets; the targets that a person has to decide are empty cells.",
+    help="New file for the accepted targets; the targets that a person has to decide are empty "
+    "cells.",
 )
 @model_input_option
 @labels_input_option
@@ -79,6 +81,8 @@ def auto_label(
 
     For scores:FILE, DATASET contains the labels of some images of FILE, or of --calibration-scores.
     """
+    if out:
+        check_is_new_file(out)
     scores_file = next((source for source in images if is_score_input(source)), None)
     if scores_file is not None and len(images) > 1:
         raise InputError(

@@ -12,7 +12,7 @@ import numpy as np
 
 from surelabel.counts import format_count
 from surelabel.data.labels import csv
-from surelabel.files import atomic_new_file, check_is_new_file
+from surelabel.files import atomic_new_file, check_is_new_file, check_writable_file_paths
 from surelabel.recognizer.inputs import LabelledInput
 from surelabel.records import LabelledFeatures, LabelledImages, Predictions
 from surelabel.summaries import Summary
@@ -139,6 +139,7 @@ class AnnotationBatch:
             data into Label Studio".
         """
         check_is_new_file(path)
+        check_writable_file_paths(self.paths)
         selection = self.table.row_selection
         assert selection is not None  # by construction
         predicted = self.predictions.paths if self.predictions is not None else ()
@@ -172,6 +173,7 @@ class AnnotationBatch:
             DataError: If the file exists or cannot be written.
         """
         check_is_new_file(path)
+        check_writable_file_paths(self.paths, forbidden="\r\n")
         with atomic_new_file(Path(path)) as temporary:
             temporary.write_text("".join(f"{name}\n" for name in self.paths), "utf-8")
 

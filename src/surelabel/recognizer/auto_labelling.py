@@ -18,6 +18,7 @@ from surelabel.decisions import (
     fewest_calibration_images,
 )
 from surelabel.errors import InputError
+from surelabel.files import check_is_new_file
 from surelabel.progress import Progress
 from surelabel.recognizer.calibration_sample import (
     CalibrationSample,
@@ -25,10 +26,14 @@ from surelabel.recognizer.calibration_sample import (
     make_calibration_sample,
     predict_new_images,
 )
-from surelabel.recognizer.inputs import LabelledInput, RecognizerInput
+from surelabel.recognizer.inputs import (
+    LabelledInput,
+    RecognizerInput,
+    resolve_recognizer_input,
+)
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.recognizer.vector_normalization import row_noun
-from surelabel.records import LabelledImages, RowSelection
+from surelabel.records import Images, LabelledImages, RowSelection
 from surelabel.summaries import Summary
 
 CHOSEN_BY = "auto_label"  # entry of the column chosen_by of accepted targets: not a random sample
@@ -84,6 +89,7 @@ class AutoLabels:
             because the recognizer was fitted or calibrated on them.
         counts: Numbers for each label and predicted target.
         noun: Noun of a row in messages: ``image``, or ``row`` of vectors.
+        has_files: Whether the paths are those of image files. If False, they are identifiers.
     """
 
     paths: Sequence[str]
@@ -95,6 +101,7 @@ class AutoLabels:
     left_out: int
     counts: Sequence[AutoLabelCount]
     noun: str = "image"
+    has_files: bool = True
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -133,11 +140,16 @@ class AutoLabels:
         ``read_labels`` reads the file as a dataset with unknown targets. Its column ``chosen_by``
         states ``auto_label``, so that no calibration, evaluation or guarantee uses these targets.
 
+        Args:
+            path: Path of a new file: people may have filled cells of an earlier one.
+
         Raises:
             InputError: If a label cannot be the name of a column.
-            DataError: If the file cannot be written.
+            DataError: If the file exists or cannot be written.
         """
-        csv.write(self.as_labelled_images(), path)
+        check_is_new_file(path)
+        write = csv.write if self.has_files else csv.write_label_entries
+        write(self.as_labelled_images(), path)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the numbers as a JSON object, without the targets of single images."""
@@ -191,7 +203,9 @@ def auto_label(
 
     The promise holds if the calibration images are a random sample of the images to label, and all
     of these images are given together. It is an expectation over such samples: not for a single
-    image, nor for other images.
+    image, nor for other images. Images of the fit are left out, so the others must be like all: if
+    a strategy chose a large share of all images for the fit, the promise does not hold. Then sample
+    the calibration images after the fit.
 
     Args:
         recognizer: Calibrated recognizer.
@@ -217,9 +231,9 @@ def auto_label(
         Conformal p-values, Journal of Machine Learning Research 24, 2023.
 
     Differs:
-        Written without the code of the papers. The bound
-        holds for each label and predicted target apart. For those with few calibration images, one
-        test replaces Benjamini-Hochberg; see ``decisions.claim_selection``.
+        Written without the code of the papers. The bound holds for each label and predicted target
+        apart. For those with few calibration images, one test replaces Benjamini-Hochberg; see
+        ``decisions.claim_selection``.
 
     Example:
         >>> import surelabel as sl
@@ -253,6 +267,7 @@ def auto_label(
         n_left_out,
         _auto_label_counts(sample, logits, accepted, max_wrong),
         row_noun(recognizer.encoder),
+        isinstance(resolve_recognizer_input(images), Images | LabelledImages),
     )
 
 

@@ -1,6 +1,9 @@
 """Random annotated images with predictions, from which conformal selection computes p-values."""
 
+import os
 import warnings
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -142,7 +145,7 @@ def predict_new_images(
     predictions = recognizer.predict(images, progress=progress)
     warn_skipped_images(predictions.skipped, len(predictions) + len(predictions.skipped), "images")
     keys = prediction_keys(recognizer, images, predictions)
-    is_new = ~np.isin(keys, sample.keys)
+    is_new = ~are_calibration_rows(keys, predictions.paths, sample)
     if recognizer.used_rows is not None:
         is_new &= ~recognizer.used_rows.contain(keys)
     if not is_new.any():
@@ -152,6 +155,31 @@ def predict_new_images(
             "targets are known already."
         )
     return _take_predictions(predictions, is_new), int((~is_new).sum())
+
+
+def are_calibration_rows(keys: Keys, paths: Sequence[str], sample: CalibrationSample) -> Flags:
+    """Return which images are those of a calibration sample, ``(n,)``.
+
+    Each calibration image is one image at most: that of its path, or else the first of the same
+    content. Further images of the same content are new images. If they were left out, contents that
+    occur often would be rarer among new images than in the calibration sample.
+
+    Args:
+        keys: Hash of the content of n images, ``(n,)``.
+        paths: Paths of the images, or identifiers of vectors or scores.
+        sample: Calibration sample.
+    """
+    own_keys = sample.keys.tolist()
+    n_left = Counter(own_keys)
+    own = set(zip(own_keys, map(os.path.abspath, sample.predictions.paths), strict=True))
+    rows = np.flatnonzero(np.isin(keys, sample.keys)).tolist()
+    rows.sort(key=lambda row: (int(keys[row]), os.path.abspath(paths[row])) not in own)
+    is_calibration_row = np.zeros(len(keys), dtype=bool)
+    for row in rows:
+        key = int(keys[row])
+        is_calibration_row[row] = n_left[key] > 0
+        n_left[key] -= 1
+    return is_calibration_row
 
 
 def _unused_images(recognizer: Recognizer, sample: CalibrationSample) -> CalibrationSample:

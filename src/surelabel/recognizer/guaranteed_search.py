@@ -1,6 +1,7 @@
 """Search with a bound on the expected share of images that do not match the query."""
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,11 @@ from surelabel.decisions import (
 )
 from surelabel.errors import InputError
 from surelabel.progress import Progress
-from surelabel.recognizer.calibration_sample import CalibrationSample, make_calibration_sample
+from surelabel.recognizer.calibration_sample import (
+    CalibrationSample,
+    are_calibration_rows,
+    make_calibration_sample,
+)
 from surelabel.recognizer.inputs import LabelledInput
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.recognizer.sentence_search import check_recognizer_of_index, recognizer_of_index
@@ -74,7 +79,7 @@ def search_with_guarantee(
     The images with the highest probabilities are returned. The expected share of images that do not
     match is at most ``max_wrong``, if the calibration images are a random sample of the images of
     the index. Calibration images, and images of the fit, are left out of the result: their targets
-    are known.
+    are known. If a strategy chose images for the fit, sample the calibration images after the fit.
 
     If few images match, many calibration images are needed: some of them must have a high
     probability for the query, at least 4 with ``max_wrong`` 0.1 and 7 with 0.05.
@@ -101,9 +106,9 @@ def search_with_guarantee(
         Prediction with Conformal p-values, Journal of Machine Learning Research 24, 2023.
 
     Differs:
-        Written without the code of the papers. The confidence
-        is the product of the probabilities of the terms. For queries with few matching calibration
-        images, one test replaces Benjamini-Hochberg; see ``decisions.claim_selection``.
+        Written without the code of the papers. The confidence is the product of the probabilities of
+        the terms. For queries with few matching calibration images, one test replaces
+        Benjamini-Hochberg; see ``decisions.claim_selection``.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -189,9 +194,17 @@ def _is_new_in_index(
     hashes = [text if has_files else None for text in index.content_hashes]
     is_file = np.array([text is not None for text in hashes], dtype=bool)
     keys = image_keys([text for text in hashes if text is not None])
-    is_used = np.isin(keys, sample.keys)
-    if recognizer.used_rows is not None:
-        is_used |= recognizer.used_rows.contain(keys)
+    paths = index.paths_of_rows(np.flatnonzero(is_file).tolist())
+    is_used = are_calibration_rows(keys, paths, sample)
+    used_rows = recognizer.used_rows
+    if used_rows is not None:
+        is_used |= used_rows.contain(keys)
+        if not is_file.all() and len(used_rows.fit) + len(used_rows.calibration):
+            warnings.warn(
+                "Vectors and scores of an index cannot be compared with those that the recognizer "
+                "was fitted or calibrated on. The bound requires that the index has none of these.",
+                stacklevel=3,
+            )
     is_new = np.ones(len(hashes), dtype=bool)
     is_new[is_file] = ~is_used
     named = dict(zip(map(os.path.abspath, sample.predictions.paths), confidences, strict=True))

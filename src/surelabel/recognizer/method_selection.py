@@ -299,14 +299,15 @@ def _check_selection_targets(
     """Return the number of images with a known target, before any image is encoded.
 
     Raises:
-        InputError: If there are fewer images than folds, or if the known targets contain no
-            positive or no negative target.
+        InputError: If there are fewer images than folds, if the known targets contain no positive
+            or no negative target, or if rows were chosen and none of them at random.
         ConfigError: If ``folds`` is below 2.
     """
     names, aliases = parse_label_names(labels)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         labelled = align_recognizer_input_labels(source, names, aliases)
+        random_sample_rows(source, "The calibration")  # raises an error; used after the selection
     assign_folds(labelled.known, folds, np.random.default_rng(seed))
     values = labelled.targets[labelled.known]
     if not (values > 0).any() or not (values < 1).any():

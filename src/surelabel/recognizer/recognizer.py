@@ -331,7 +331,11 @@ class Recognizer(ScikitLearnInterface):
                 progress=progress,
             )
             used = UsedRows(labelled_row_keys(encoder, resolved))
-        fold = data.assign_folds(folds, self.run.seed) if folds else None
+        fold = random_rows = None
+        if folds:
+            assert not isinstance(resolved, Images)  # these have no labels
+            fold = data.assign_folds(folds, self.run.seed)
+            random_rows = random_sample_rows(resolved, "The calibration")
         self._reset_fit()
         self.encoder = encoder
         saved_state = checkpoint_of_fit(checkpoint, self.run, self.names_with_aliases, data)
@@ -351,8 +355,9 @@ class Recognizer(ScikitLearnInterface):
             vectors = half_precision_image_vectors(data.features)
             known = data.known.numpy()
             assert data.rows is not None  # of images
-            assert not isinstance(resolved, Images)  # these have no labels
-            is_used = np.isin(data.rows, random_sample_rows(resolved, "The calibration"))
+            assert not isinstance(resolved, Images)  # checked above, as are the random rows
+            assert random_rows is not None
+            is_used = np.isin(data.rows, random_rows)
             self._fit_calibration(
                 resolved.take(data.rows[is_used]),
                 scores[is_used],

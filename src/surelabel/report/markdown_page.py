@@ -12,7 +12,7 @@ BLOCKS = {*HEADINGS, "p", "div", "section", "header", "main", "ul", "table", "fi
 BLOCKS |= {"body", "html", "figcaption", "summary", "img"}
 SKIPPED = {"head", "nav", "footer"}
 BOLD = {"b", "strong", "summary"}
-SPECIAL = re.compile(r"([\\`*_\[\]<>|#~])")
+SPECIAL = re.compile(r"([\\`*_\[\]<>|#~]|&(?=#?\w+;))")  # & of a character reference
 LINE_START = re.compile(r"^(\d+)([.)])(?=\s|$)|^([-+=])(?=\s|$|[-=])")
 LINE_BREAK = "<br>"  # in a cell of a table
 

@@ -1,4 +1,5 @@
 import csv as standard
+import os
 
 import numpy as np
 import pytest
@@ -64,6 +65,19 @@ def test_images_root_is_where_relative_paths_start(folder, tmp_path_factory):
     path = written(tmp_path_factory.mktemp("elsewhere"), f"path,dog\na.jpg,1\n{folder}/b.jpg,0\n")
     found = csv.read(path, images_root=folder)
     assert found.paths == [str(folder / "a.jpg"), str(folder / "b.jpg")]
+
+
+def test_file_names_that_a_spreadsheet_program_would_execute_begin_with_a_folder(tmp_path):
+    names = ["=1+1.jpg", "-2.jpg", "@a.jpg", "b.jpg"]
+    for name in names:
+        (tmp_path / name).touch()
+    labelled = LabelledImages([str(tmp_path / name) for name in names], ["dog"], np.eye(4)[:, :1])
+    csv.write(labelled, tmp_path / "labels.csv")
+    with (tmp_path / "labels.csv").open(newline="") as file:
+        cells = [row[0] for row in standard.reader(file)]
+    assert cells == ["path", "./=1+1.jpg", "./-2.jpg", "./@a.jpg", "b.jpg"]
+    again = csv.read(tmp_path / "labels.csv").paths
+    assert [os.path.normpath(path) for path in again] == labelled.paths
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,10 @@ from surelabel.data.labels.resolution.table_options import (
     TableOptions,
     TargetReading,
 )
+from surelabel.data.spreadsheet_cells import FORMULA_STARTS
 from surelabel.errors import DataError, InputError
 from surelabel.file_readers import quote_of_file
-from surelabel.files import atomic_file
+from surelabel.files import atomic_file, check_writable_file_paths
 from surelabel.records import LabelledImages
 
 _NULLS = ["", "nan", "NaN", "NA"]  # frequent texts of missing cells; others are read as texts
@@ -109,7 +110,9 @@ def write(labelled: LabelledImages, path: str | Path) -> None:
         DataError: If the file cannot be written.
     """
     path = Path(path)
-    images = [unresolved_image_path(image, path.parent) for image in labelled.paths]
+    relative = [unresolved_image_path(image, path.parent) for image in labelled.paths]
+    # with ./ the path is the same, and a spreadsheet program does not execute it as a formula
+    images = [f"./{image}" if image.startswith(FORMULA_STARTS) else image for image in relative]
     write_label_entries(replace(labelled, paths=images), path)
 
 
@@ -123,6 +126,7 @@ def write_label_entries(labelled: LabelledImages, path: str | Path) -> None:
     Raises:
         InputError, DataError: For the reasons of :func:`write`.
     """
+    check_writable_file_paths(labelled.paths)
     selection = labelled.row_selection
     header = ["path", *(SELECTION_COLUMNS if selection is not None else ()), *labelled.names]
     is_list = len(labelled.names) == 1 and labelled.names[0].casefold() in LIST_COLUMNS
