@@ -210,3 +210,12 @@ def test_two_arrays_state_how_rows_were_chosen(tmp_path):
             read_feature_archive(saved(tmp_path, **changed))
     with pytest.raises(DataError, match=r"inclusion_probability must be in \(0, 1\]"):
         read_feature_archive(saved(tmp_path, chosen_by=keys, inclusion_probability=np.ones(4)))
+
+
+def test_an_array_contains_the_identifiers_of_the_rows(tmp_path):
+    names = ["a", "b", "c", "d"]
+    assert list(read_feature_archive(saved(tmp_path, paths=names)).all_rows.paths) == names
+    assert read_feature_archive(saved(tmp_path)).all_rows.paths[1].endswith("row 1")
+    for wrong, counts in ((["a", "b", "c", "a"], "3 different among 4"), (["a"], "1 different")):
+        with pytest.raises(DataError, match=f"different text for each of 4 rows; got {counts}"):
+            read_feature_archive(saved(tmp_path, paths=wrong))

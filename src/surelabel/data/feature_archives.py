@@ -43,7 +43,8 @@ def read_feature_archive(path: str | Path, *, with_labels: bool = True) -> Featu
 
     The file contains the arrays ``features`` ``(n, d)``, ``targets`` ``(n, c)`` and ``names``
     ``(c,)``. If a target is NaN, the target is unknown. An optional array ``part`` ``(n,)``
-    contains ``train``, ``validation`` or ``test`` for each row. Optional arrays ``chosen_by`` and
+    contains ``train``, ``validation`` or ``test`` for each row, and an optional array ``paths``
+    ``(n,)`` different identifiers of the rows. Optional arrays ``chosen_by`` and
     ``inclusion_probability`` ``(n,)`` state how each row was chosen; see :class:`RowSelection`.
 
     Args:
@@ -62,7 +63,7 @@ def read_feature_archive(path: str | Path, *, with_labels: bool = True) -> Featu
         if key in arrays:
             _check_feature_archive_numbers(path, key, arrays[key])
     n_rows = len(arrays["features"])
-    row_names = [f"{Path(path).name}, row {i}" for i in range(n_rows)]
+    row_names = _row_names_of_arrays(path, arrays, n_rows)
     names = _decode_feature_archive_strings(arrays["names"]) if with_labels else []
     if not with_labels:
         arrays["targets"] = np.empty((n_rows, 0))
@@ -94,10 +95,30 @@ def _load_feature_archive_arrays(path: Path, keys: Sequence[str]) -> dict[str, n
     return read_arrays(
         path,
         keys,
-        optional_keys=("part", *SELECTION_COLUMNS),
+        optional_keys=("part", "paths", *SELECTION_COLUMNS),
         kind="a feature archive",
         remedy=f"Save plain arrays, not objects: numpy.savez(FILE, {arguments}).",
     )
+
+
+def _row_names_of_arrays(
+    path: str | Path, arrays: dict[str, npt.NDArray[Any]], n_rows: int
+) -> list[str]:
+    """Return the identifiers of the rows; without an array of them, the file name and the row.
+
+    Raises:
+        DataError: If there is not one different text for each row.
+    """
+    if "paths" not in arrays:
+        return [f"{Path(path).name}, row {i}" for i in range(n_rows)]
+    row_names = _decode_feature_archive_strings(arrays["paths"])
+    if len(row_names) != n_rows or len(set(row_names)) != n_rows:
+        raise DataError(
+            f"paths in {path} must contain a different text for each of "
+            f"{format_count(n_rows, 'row')}; got {len(set(row_names))} different among "
+            f"{len(row_names)}. Correct the array and save it again."
+        )
+    return row_names
 
 
 def _row_selection_of_arrays(arrays: dict[str, npt.NDArray[Any]]) -> RowSelection | None:

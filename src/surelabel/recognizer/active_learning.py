@@ -115,7 +115,7 @@ def label_next(
     if not is_pool.any():
         raise InputError(
             f"label-next requires rows without labels; got {format_count(len(rows), 'row')} that "
-            "have labels or were chosen before. Add images with --pool."
+            "have labels or were chosen before. Add images with --pool, or rows without targets."
         )
     n_random = round(count * (random_share if is_annotated.any() else 1))
     sample = grow_random_sample(

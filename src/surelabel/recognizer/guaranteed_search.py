@@ -106,8 +106,8 @@ def search_with_guarantee(
         Prediction with Conformal p-values, Journal of Machine Learning Research 24, 2023.
 
     Differs:
-        Written without the code of the papers. The confidence is the product of the probabilities of
-        the terms. For queries with few matching calibration images, one test replaces
+        Written without the code of the papers. The confidence is the product of the probabilities
+        of the terms. For queries with few matching calibration images, one test replaces
         Benjamini-Hochberg; see ``decisions.claim_selection``.
 
     Example:
