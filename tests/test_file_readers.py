@@ -12,21 +12,27 @@ from surelabel.file_readers import (
     check_regular_file,
     contains_url,
     describe_undecodable_text,
+    open_lines,
     open_regular_file,
     parse_json,
     parse_toml,
     quote_of_file,
     read_json,
-    read_lines,
     read_text,
     read_toml,
 )
+
+
+def lines_of(path):
+    with open_lines(path) as lines:
+        return list(lines)
+
 
 READERS = [
     read_text,
     read_json,
     read_toml,
-    lambda path: list(read_lines(path)),
+    lines_of,
     check_regular_file,
 ]
 
@@ -162,7 +168,7 @@ def test_other_encodings_are_refused(tmp_path, content, found):
     with pytest.raises(DataError, match=f"a is damaged: {found}"):
         read_json(tmp_path / "a")
     with pytest.raises(DataError, match=f"line 1: expected text in UTF-8; got {found}"):
-        list(read_lines(tmp_path / "a"))
+        lines_of(tmp_path / "a")
 
 
 def test_a_nul_byte_is_no_text(tmp_path):
@@ -175,17 +181,17 @@ def test_byte_order_marks_and_line_ends_are_normalized(tmp_path):
     (tmp_path / "a").write_bytes(b"\xef\xbb\xbfdog\r\ncat\rcow\n")
     assert read_text(tmp_path / "a") == "dog\ncat\ncow\n"
     (tmp_path / "b").write_bytes("\ufeffdog\nsüß".encode())
-    assert list(read_lines(tmp_path / "b")) == ["dog\n", "süß"]
+    assert lines_of(tmp_path / "b") == ["dog\n", "süß"]
 
 
 def test_an_invalid_line_is_named_by_its_number(tmp_path, monkeypatch):
     monkeypatch.setattr(file_readers, "LINE_LIMIT", 10)
     (tmp_path / "a").write_bytes(b"short\nshort\n" + b"x" * 11)
     with pytest.raises(DataError, match="a, line 3: a line must have at most 10 bytes"):
-        list(read_lines(tmp_path / "a"))
+        lines_of(tmp_path / "a")
     (tmp_path / "a").write_bytes(b"short\n\xff\n")
     with pytest.raises(DataError, match="a, line 2: expected text in UTF-8"):
-        list(read_lines(tmp_path / "a"))
+        lines_of(tmp_path / "a")
 
 
 def test_a_quote_of_a_file_is_short_and_has_no_line_break():
@@ -212,3 +218,11 @@ def test_urls_are_found_also_behind_a_folder():
     urls = ["https://x.org/a.png", "folder/http://x.org/a.png", "s3://bucket/a.csv"]
     assert all(map(contains_url, urls))
     assert not any(map(contains_url, ["a.png", "C:\\images\\a.png", "xmp:folder", "/a//b.png"]))
+
+
+def test_a_file_is_closed_if_its_lines_are_not_read_to_the_end(tmp_path):
+    (tmp_path / "a").write_bytes(b"dog\ncat\n")
+    with open_lines(tmp_path / "a") as lines:
+        assert next(lines) == "dog\n"
+    with pytest.raises(ValueError, match="closed file"):
+        next(lines)

@@ -108,29 +108,34 @@ def read_text(path: str | Path, *, kind: str = "text in UTF-8", remedy: str | No
     return _read_limited_text(path, TEXT_LIMIT, kind, remedy)
 
 
-def read_lines(path: str | Path) -> Iterator[str]:
-    r"""Yield the lines of a UTF-8 file, with their ``\n`` and without a byte order mark.
+@contextmanager
+def open_lines(path: str | Path) -> Iterator[Iterator[str]]:
+    r"""Open a UTF-8 file for reading lines, with their ``\n`` and without a byte order mark.
 
     Raises:
         DataError: If the file cannot be read, or if a line is not UTF-8 text or has more than
             64 MiB. The message contains the number of the line.
     """
     with open_regular_file(path) as stream:
-        lines = iter(lambda: stream.readline(LINE_LIMIT + 1), b"")
-        for number, line in enumerate(lines, start=1):
-            if len(line) > LINE_LIMIT:
-                raise DataError(
-                    f"{path}, line {number}: a line must have at most {LINE_LIMIT} bytes; got a "
-                    "longer line. Divide the line."
-                )
-            try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                raise DataError(
-                    f"{path}, line {number}: expected text in UTF-8; got "
-                    f"{describe_undecodable_text(line, error.start)}. {SAVE_AS_UTF8}"
-                ) from error
-            yield text
+        yield _decode_lines(path, stream)
+
+
+def _decode_lines(path: str | Path, stream: BinaryIO) -> Iterator[str]:
+    lines = iter(lambda: stream.readline(LINE_LIMIT + 1), b"")
+    for number, line in enumerate(lines, start=1):
+        if len(line) > LINE_LIMIT:
+            raise DataError(
+                f"{path}, line {number}: a line must have at most {LINE_LIMIT} bytes; got a "
+                "longer line. Divide the line."
+            )
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{path}, line {number}: expected text in UTF-8; got "
+                f"{describe_undecodable_text(line, error.start)}. {SAVE_AS_UTF8}"
+            ) from error
+        yield text
 
 
 def read_json(path: str | Path, *, kind: str | None = None, remedy: str = COPY_AGAIN) -> Any:

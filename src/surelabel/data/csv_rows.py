@@ -2,7 +2,9 @@
 
 import csv
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from surelabel.errors import DataError
 from surelabel.file_readers import check_regular_file, describe_undecodable_text
@@ -11,8 +13,12 @@ SAVE_CSV_AS_UTF8 = "Save the file as UTF-8; in a spreadsheet program, as CSV UTF
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
-def numbered_csv_rows(path: Path, *, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of a CSV file, each with the number of the first line of the row.
+NumberedRow = tuple[int, list[str]]
+
+
+@contextmanager
+def open_csv_rows(path: Path, *, delimiter: str = ",") -> Iterator[Iterator[NumberedRow]]:
+    """Open a CSV file for reading rows, each with the number of the first line of the row.
 
     Args:
         path: Path of a file in UTF-8, with or without BOM, quotes and CRLF.
@@ -24,12 +30,7 @@ def numbered_csv_rows(path: Path, *, delimiter: str = ",") -> Iterator[tuple[int
     check_regular_file(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader, line = csv.reader(file, delimiter=delimiter, strict=True), 1
-            for row in reader:
-                if line == 1 and any("\0" in cell for cell in row):
-                    raise csv.Error("NUL")  # of UTF-16
-                yield line, row
-                line = reader.line_num + 1
+            yield _numbered_csv_rows(file, delimiter)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason, remedy = str(error), "Save the file in this format."
         if isinstance(error, UnicodeDecodeError) or "NUL" in reason:
@@ -38,6 +39,15 @@ def numbered_csv_rows(path: Path, *, delimiter: str = ",") -> Iterator[tuple[int
             f"{path} must be a CSV file in UTF-8, separated by {DELIMITERS[delimiter]}; got: "
             f"{reason}. {remedy}"
         ) from error
+
+
+def _numbered_csv_rows(file: TextIO, delimiter: str) -> Iterator[NumberedRow]:
+    reader, line = csv.reader(file, delimiter=delimiter, strict=True), 1
+    for row in reader:
+        if line == 1 and any("\0" in cell for cell in row):
+            raise csv.Error("NUL")  # of UTF-16
+        yield line, row
+        line = reader.line_num + 1
 
 
 def _describe_csv_encoding(path: Path) -> str:

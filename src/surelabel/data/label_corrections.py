@@ -2,7 +2,7 @@
 
 import csv
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import nan
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import overload
 import numpy as np
 
 from surelabel.counts import format_count
-from surelabel.data.csv_rows import DELIMITERS, numbered_csv_rows
+from surelabel.data.csv_rows import DELIMITERS, NumberedRow, open_csv_rows
 from surelabel.data.spreadsheet_cells import spreadsheet_safe_cell
 from surelabel.errors import DataError
 from surelabel.file_readers import quote_of_file
@@ -90,9 +90,16 @@ def read_label_corrections(path: str | Path) -> list[LabelCorrection]:
             f"{path} must have the columns {', '.join(_REQUIRED)}; got no {missing[0]}. Correct "
             "the file that `surelabel audit` wrote."
         )
+    with open_csv_rows(path, delimiter=delimiter) as rows:
+        return _parse_corrections(path, rows, header)
+
+
+def _parse_corrections(
+    path: Path, rows: Iterator[NumberedRow], header: Sequence[str]
+) -> list[LabelCorrection]:
     image, label, corrected = (header.index(name) for name in _REQUIRED)
     corrections = list[LabelCorrection]()
-    for line, cells in numbered_csv_rows(path, delimiter=delimiter):
+    for line, cells in rows:
         if line == 1 or not any(cells):
             continue
         if len(cells) != len(header):
@@ -171,7 +178,8 @@ def correct_labels(
 
 def _header(path: Path, delimiter: str) -> list[str]:
     """Return the cells of the first line of a file without surrounding spaces."""
-    return [cell.strip() for cell in next(numbered_csv_rows(path, delimiter=delimiter), (1, []))[1]]
+    with open_csv_rows(path, delimiter=delimiter) as rows:
+        return [cell.strip() for cell in next(rows, (1, []))[1]]
 
 
 def _rows_by_key(paths: Sequence[str], *, is_image: bool) -> dict[str, list[int]]:

@@ -23,7 +23,7 @@ from surelabel.data.prediction_writing import (
     check_predictions_suffix,
 )
 from surelabel.errors import DataError
-from surelabel.file_readers import check_regular_file, parse_json, read_lines
+from surelabel.file_readers import check_regular_file, open_lines, parse_json
 from surelabel.records import Predictions, SkippedImage
 
 UNRECORDED_CALIBRATION = "calibrated (method not recorded in the file)"  # of CSV and JSON lines
@@ -226,11 +226,12 @@ def _read_predictions_csv(path: Path) -> Predictions:
 
 
 def _read_predictions_jsonl(path: Path) -> Predictions:
-    lines = [
-        _parse_prediction_line(number, text)
-        for number, text in enumerate(read_lines(path), start=1)
-        if text.strip()
-    ]
+    with open_lines(path) as texts:
+        lines = [
+            _parse_prediction_line(number, text)
+            for number, text in enumerate(texts, start=1)
+            if text.strip()
+        ]
     predicted = [line for line in lines if "skipped" not in line]
     names = [label["label"] for label in predicted[0]["labels"]] if predicted else []
     scores = np.zeros((len(predicted), len(names)))

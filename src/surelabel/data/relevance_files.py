@@ -1,13 +1,13 @@
 """Files of relevant images and captions: JSON of ECCV Caption and CxC, and CSV with grades."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from surelabel.data.csv_rows import numbered_csv_rows
+from surelabel.data.csv_rows import NumberedRow, open_csv_rows
 from surelabel.errors import DataError, InputError
 from surelabel.file_readers import quote_of_file, read_json
 from surelabel.records import ItemId, Pairs, Relevance
@@ -70,7 +70,21 @@ def read_graded_relevance(path: str | Path, pairs: Pairs) -> Relevance:
         {str(id_): row for row, id_ in enumerate(_ids_of_pairs(pairs, kind))}
         for kind in ("image", "caption")
     )
-    rows = numbered_csv_rows(path)
+    with open_csv_rows(path) as rows:
+        entries = _relevance_entries(path, rows, image_row_of, caption_row_of)
+    if not any(entries.values()):
+        raise DataError(f"{path} must have at least one relevance above 0; got none.")
+    listed = np.array([key for key, grade in entries.items() if grade > 0])
+    return Relevance(listed[:, 0], listed[:, 1], np.array([g for g in entries.values() if g > 0]))
+
+
+def _relevance_entries(
+    path: Path,
+    rows: Iterator[NumberedRow],
+    image_row_of: Mapping[str, int],
+    caption_row_of: Mapping[str, int],
+) -> dict[tuple[int, int], float]:
+    """Return the relevance of each pair of an image and a caption, by their row numbers."""
     header = [column.strip() for column in next(rows, (0, []))[1]]
     if header != HEADER:
         raise DataError(
@@ -97,10 +111,7 @@ def read_graded_relevance(path: str | Path, pairs: Pairs) -> Relevance:
                     f"with the caption {caption!r} again. Remove the repeated line."
                 )
             entries[key] = grade
-    if not any(entries.values()):
-        raise DataError(f"{path} must have at least one relevance above 0; got none.")
-    listed = np.array([key for key, grade in entries.items() if grade > 0])
-    return Relevance(listed[:, 0], listed[:, 1], np.array([g for g in entries.values() if g > 0]))
+    return entries
 
 
 def _graded_csv_row(path: Path, line: int, row: Sequence[str]) -> tuple[str, str, float]:

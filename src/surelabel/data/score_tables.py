@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from surelabel.array_files import read_arrays
 from surelabel.arrays import Array
 from surelabel.counts import format_count
-from surelabel.data.csv_rows import DELIMITERS, numbered_csv_rows
+from surelabel.data.csv_rows import DELIMITERS, open_csv_rows
 from surelabel.data.labels.csv import read_csv_table
 from surelabel.data.labels.resolution.arrow_tables import (
     ArrowStream,
@@ -167,10 +167,10 @@ def score_table_columns(path: str | Path) -> list[str]:
         if suffix == ".parquet":
             return [str(name) for name in pq.read_schema(path).names]
         if suffix in (".csv", ".tsv"):
-            headers = [
-                next((row for _, row in numbered_csv_rows(Path(path), delimiter=delimiter)), [])
-                for delimiter in DELIMITERS
-            ]
+            headers = []
+            for delimiter in DELIMITERS:
+                with open_csv_rows(Path(path), delimiter=delimiter) as rows:
+                    headers.append(next((row for _, row in rows), []))
             return [name.strip() for name in max(headers, key=len)]
     except (DataError, OSError, pa.ArrowException):
         pass  # reading the file raises the error

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from surelabel.data.captions.resolution.caption_entries import CaptionEntry, resolve_captions
 from surelabel.data.captions.resolution.pair_entries import resolve_pairs
-from surelabel.data.csv_rows import numbered_csv_rows
+from surelabel.data.csv_rows import NumberedRow, open_csv_rows
 from surelabel.errors import DataError
 from surelabel.records import Captions, Pairs
 
@@ -45,8 +45,12 @@ def read_pairs(path: str | Path, *, images_root: str | Path | None = None) -> Pa
     return resolve_pairs(path, _csv_caption_entries(path), images_root=images_root)
 
 
-def _csv_caption_entries(path: Path) -> Iterator[CaptionEntry]:
-    rows = numbered_csv_rows(path)
+def _csv_caption_entries(path: Path) -> list[CaptionEntry]:
+    with open_csv_rows(path) as rows:
+        return list(_parse_caption_rows(path, rows))
+
+
+def _parse_caption_rows(path: Path, rows: Iterator[NumberedRow]) -> Iterator[CaptionEntry]:
     header = [column.strip() for column in next(rows, (0, []))[1]]
     if header != HEADER:
         raise DataError(

@@ -1,13 +1,12 @@
 """Flickr tokens: lines with an image, ``#``, a number, a tab and a caption."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from surelabel.data.captions.resolution.caption_entries import CaptionEntry, resolve_captions
 from surelabel.data.captions.resolution.pair_entries import resolve_pairs
 from surelabel.errors import DataError
-from surelabel.file_readers import read_lines
+from surelabel.file_readers import open_lines
 from surelabel.records import Captions, Pairs
 
 TOKEN_LINE = re.compile(r"(?P<id>(?P<image>[^\t]+)#\d+)[ ]*\t(?P<text>.*)")
@@ -43,15 +42,18 @@ def read_pairs(path: str | Path, *, images_root: str | Path | None = None) -> Pa
     return resolve_pairs(path, _token_entries(path), images_root=images_root)
 
 
-def _token_entries(path: Path) -> Iterator[CaptionEntry]:
-    for number, line in enumerate(read_lines(path), start=1):
-        if not line.strip():
-            continue
-        match = TOKEN_LINE.fullmatch(line.strip())
-        if match is None:
-            raise DataError(
-                f"{path}, line {number}: expected an image, #, a number, a tab and a caption, as "
-                f"in 'a.jpg#0\\tA dog .'; got {line.strip()[:40]!r}. Correct that line."
-            )
-        image = match["image"].strip()
-        yield CaptionEntry(f"line {number}", image, match["text"], image, match["id"].strip())
+def _token_entries(path: Path) -> list[CaptionEntry]:
+    with open_lines(path) as texts:
+        lines = enumerate(texts, start=1)
+        return [_parse_token_line(path, number, line) for number, line in lines if line.strip()]
+
+
+def _parse_token_line(path: Path, number: int, line: str) -> CaptionEntry:
+    match = TOKEN_LINE.fullmatch(line.strip())
+    if match is None:
+        raise DataError(
+            f"{path}, line {number}: expected an image, #, a number, a tab and a caption, as "
+            f"in 'a.jpg#0\\tA dog .'; got {line.strip()[:40]!r}. Correct that line."
+        )
+    image = match["image"].strip()
+    return CaptionEntry(f"line {number}", image, match["text"], image, match["id"].strip())

@@ -10,7 +10,7 @@ from surelabel.data.captions.resolution.caption_entries import (
 )
 from surelabel.data.captions.resolution.pair_entries import resolve_pairs
 from surelabel.errors import DataError
-from surelabel.file_readers import parse_json, read_lines
+from surelabel.file_readers import open_lines, parse_json
 from surelabel.records import Captions, Pairs
 
 
@@ -53,14 +53,15 @@ def read_pairs(path: str | Path, *, images_root: str | Path | None = None) -> Pa
 def _jsonl_caption_entries(path: Path) -> tuple[list[CaptionEntry], list[str]]:
     """Return the captions of a file, and the paths of all images in the file."""
     entries, images = [], []
-    for number, text in enumerate(read_lines(path), start=1):
-        if text.strip():
-            line = _parse_caption_line(path, number, text)
-            images.append(clean_caption_image(path, f"line {number}", line["image"]))
-            entries += [
-                CaptionEntry(f"line {number}", line["image"], caption, line.get("image_id"), id_)
-                for caption, id_ in _captions_of_line(line)
-            ]
+    with open_lines(path) as texts:
+        numbered = enumerate(texts, start=1)
+        lines = [(n, _parse_caption_line(path, n, text)) for n, text in numbered if text.strip()]
+    for number, line in lines:
+        images.append(clean_caption_image(path, f"line {number}", line["image"]))
+        entries += [
+            CaptionEntry(f"line {number}", line["image"], caption, line.get("image_id"), id_)
+            for caption, id_ in _captions_of_line(line)
+        ]
     return entries, images
 
 

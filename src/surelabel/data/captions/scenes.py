@@ -12,7 +12,7 @@ from surelabel.data.captions.resolution.caption_entries import (
 from surelabel.data.captions.resolution.pair_entries import resolve_pairs
 from surelabel.data.scene_captions import sparse_caption_relevance
 from surelabel.errors import DataError
-from surelabel.file_readers import parse_json, quote_of_file, read_lines
+from surelabel.file_readers import open_lines, parse_json, quote_of_file
 from surelabel.records import Captions, Pairs, Relevance
 
 
@@ -73,8 +73,9 @@ class _CaptionedScene(NamedTuple):
 
 
 def _parse_scene_lines(path: Path) -> list[_CaptionedScene]:
-    lines = enumerate(read_lines(path), start=1)
-    return [_parse_scene_line(path, number, line) for number, line in lines if line.strip()]
+    with open_lines(path) as texts:
+        lines = enumerate(texts, start=1)
+        return [_parse_scene_line(path, number, line) for number, line in lines if line.strip()]
 
 
 def _parse_scene_line(path: Path, number: int, line: str) -> _CaptionedScene:

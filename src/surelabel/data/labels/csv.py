@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from surelabel.counts import format_count
-from surelabel.data.csv_rows import DELIMITERS, numbered_csv_rows
+from surelabel.data.csv_rows import DELIMITERS, open_csv_rows
 from surelabel.data.label_names import has_control_character
 from surelabel.data.labels.resolution.image_resolution import unresolved_image_path
 from surelabel.data.labels.resolution.label_tables import LabelTable, labels_of_table
@@ -258,9 +258,10 @@ def _read_csv_header(path: Path, options: TableOptions) -> tuple[str, list[str],
     """
     starts = {}
     for delimiter in DELIMITERS:
-        rows = (row for _, row in numbered_csv_rows(path, delimiter=delimiter))
-        header = next(rows, [])
-        starts[delimiter] = delimiter, header, next(filter(None, rows), [])
+        with open_csv_rows(path, delimiter=delimiter) as numbered_rows:
+            rows = (row for _, row in numbered_rows)
+            header = next(rows, [])
+            starts[delimiter] = delimiter, header, next(filter(None, rows), [])
         stripped = [name.strip() for name in header]
         if len(header) > 1 and find_table_image_column(stripped, options) is not None:
             return starts[delimiter]
@@ -271,23 +272,23 @@ def _find_invalid_csv_line(
     path: Path, delimiter: str, n_columns: int, image: int
 ) -> DataError | None:
     """Return an error for the first line without a path or with another number of columns."""
-    for line, row in numbered_csv_rows(path, delimiter=delimiter):
-        if not row:
-            continue
-        if len(row) != n_columns:
-            return DataError(
-                f"{path}, line {line}: expected {format_count(n_columns, 'column')} as in the "
-                f"header; got {len(row)}: {quote_of_file(delimiter.join(row))}. Correct that "
-                f"line; put a cell that contains {delimiter!r} into double quotes."
-            )
-        if not row[image]:
-            return DataError(
-                f"{path}, line {line}: expected a path; got an empty cell. Add a path."
-            )
+    with open_csv_rows(path, delimiter=delimiter) as rows:
+        for line, row in rows:
+            if row and len(row) != n_columns:
+                return DataError(
+                    f"{path}, line {line}: expected {format_count(n_columns, 'column')} as in the "
+                    f"header; got {len(row)}: {quote_of_file(delimiter.join(row))}. Correct that "
+                    f"line; put a cell that contains {delimiter!r} into double quotes."
+                )
+            if row and not row[image]:
+                return DataError(
+                    f"{path}, line {line}: expected a path; got an empty cell. Add a path."
+                )
     return None
 
 
 def _line_of_csv_row(path: Path, delimiter: str, row: int) -> int:
     """Return the number of the first line of a row, without the header and empty lines."""
-    rows = (line for line, cells in numbered_csv_rows(path, delimiter=delimiter) if cells)
-    return next(islice(rows, row + 1, None))
+    with open_csv_rows(path, delimiter=delimiter) as rows:
+        lines = (line for line, cells in rows if cells)
+        return next(islice(lines, row + 1, None))

@@ -17,7 +17,7 @@ from surelabel.data.labels.resolution.image_resolution import (
     unresolved_image_path,
 )
 from surelabel.errors import DataError, InputError
-from surelabel.file_readers import parse_json, quote_of_file, read_lines
+from surelabel.file_readers import open_lines, parse_json, quote_of_file
 from surelabel.files import atomic_file
 from surelabel.records import LabelledImages
 
@@ -106,8 +106,9 @@ def write(labelled: LabelledImages, path: str | Path) -> None:
 
 
 def _read_jsonl_lines(path: Path) -> list[_ImageLine]:
-    lines = enumerate(read_lines(path), start=1)
-    return [_parse_jsonl_line(path, number, text) for number, text in lines if text.strip()]
+    with open_lines(path) as texts:
+        lines = enumerate(texts, start=1)
+        return [_parse_jsonl_line(path, number, text) for number, text in lines if text.strip()]
 
 
 def _parse_jsonl_line(path: Path, number: int, text: str) -> _ImageLine:
