@@ -38,9 +38,11 @@ COMMANDS = {  # OUT is the output, in a folder on the small disk
     "report": "evaluate recognizer labels.csv --report OUT",
     "heat-maps": "tag images --labels names.txt --heat-maps OUT",
     "scenes": "scenes OUT --count 8",
+    "shard": "tag images --labels names.txt --shard 1/2 --out OUT",
 }
 IMPORTED = (evaluation, recognizer, report, retrieval)  # once, before the forks
 SHORT_COMMANDS = ("OUT.parquet", "fit")
+COMPLETED_COMMANDS = ("scenes", "shard")  # without effect on an output that is complete
 N_IMAGES, BLOCK = 24, 4096
 DISKS = (100_000, 20_000_000)  # bytes
 SHARES = (0.0, 0.1, 0.4, 0.7, 0.95)  # of the space that an output needs
@@ -125,7 +127,7 @@ def check_failed_run(name, code, text, before, after):
     assert len(lines) == 1, f"{name}: {text}"
     assert "cannot be written" in lines[0] or "cannot be written to" in lines[0], lines[0]
     assert "File too large" in lines[0] or "No space left on device" in lines[0], lines[0]
-    resumable = (".unfinished", ".partial", ".scenes", "scenes/")
+    resumable = (".unfinished", ".partial", ".scenes", "scenes/", "shard/")
     changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
     changed = {path for path in changed if not any(part in path for part in resumable)}
     assert not changed, f"{name}: {sorted(changed)} changed"
@@ -148,7 +150,7 @@ def run_on_disk(name, disk, shares, *, limits=False):
         return 1
     size = used_bytes(disk)
     largest = max(path.lstat().st_size for path in disk.rglob("*") if path.is_file())
-    if name == "scenes":  # an existing collection is complete
+    if name in COMPLETED_COMMANDS:
         shutil.rmtree(out)
     before, failures = contents(disk), 0
     for share in shares:
@@ -161,12 +163,13 @@ def run_on_disk(name, disk, shares, *, limits=False):
         if code:
             failures += 1
             check_failed_run(name, code, text, before, left)
-            is_resumable = name in ("fit", "folds", "scenes") or name.startswith("OUT.")
+            is_resumable = name in ("fit", "folds", *COMPLETED_COMMANDS) or name.startswith("OUT.")
+            assert name != "shard" or text.startswith("Error: Shard 1/2: "), text
             assert limits or is_resumable or free_bytes(disk) == free, f"{name}: space is lost"
         filler.unlink(missing_ok=True)
         code, text = run_command(arguments)
         assert code == 0, f"{name} after a failure: {text}"
-        if name == "scenes":
+        if name in COMPLETED_COMMANDS:
             shutil.rmtree(out)
         before = contents(disk)
         leftovers = [path.name for path in disk.rglob(".*") if path.name.endswith((".new", ".old"))]

@@ -1,4 +1,4 @@
-"""``surelabel status``: compare an index with its images."""
+"""``surelabel status``: compare an index with its images, or count the images of a run."""
 
 from dataclasses import asdict
 from itertools import islice
@@ -6,6 +6,7 @@ from itertools import islice
 import click
 
 from surelabel.cli.index import index_root_option
+from surelabel.cli.tag_shard import print_prediction_folder_status
 from surelabel.cli.terminal import Terminal, with_terminal_options
 from surelabel.cli.terminal_text import escape_terminal_line
 from surelabel.counts import format_count
@@ -19,14 +20,20 @@ N_PRINTED_PATHS = 20  # paths of each category in the text
 @index_root_option
 @with_terminal_options
 def status(terminal: Terminal, index: str, images: tuple[str, ...], root: str | None) -> None:
-    """List new, changed and deleted images of an index.
+    """List outdated images of an index, or count the images of a run.
 
-    IMAGES are the images that the index should contain. Without IMAGES, the command checks only the
-    indexed images. The text contains the first 20 paths of each category; --json prints all paths.
+    INDEX is an index, or a folder of predictions of `tag --shard` or `tag --cluster`, whose
+    predicted, failed and missing images are counted by shard. IMAGES are the images that the index
+    should contain. Without IMAGES, the command checks only the indexed images. The text contains
+    the first 20 paths of each category; --json prints all paths.
     """
-    from surelabel.data import find_images
+    from surelabel.data import find_images, is_prediction_folder, prediction_folder_status
     from surelabel.retrieval import Index
 
+    if is_prediction_folder(index):
+        check_status_of_predictions(images, root)
+        print_prediction_folder_status(terminal, index, prediction_folder_status(index))
+        return
     image_index = Index.open(index, root=root)
     index_status = image_index.status(find_images(images) if images else None)
     lines = [
@@ -52,3 +59,16 @@ def status(terminal: Terminal, index: str, images: tuple[str, ...], root: str | 
         "calibration": image_index.calibration,
     }
     terminal.print_result(asdict(index_status) | manifest, "\n".join(lines))
+
+
+def check_status_of_predictions(images: tuple[str, ...], root: str | None) -> None:
+    """Check that no images are compared with a folder of predictions.
+
+    Raises:
+        UsageError: If images or their root are given.
+    """
+    if images or root:
+        raise click.UsageError(
+            "Images and --root are compared with an index only; got a folder of predictions. Leave "
+            "them out."
+        )

@@ -1,0 +1,77 @@
+"""Indexes in the actors of a local Ray cluster, which a command starts with a time limit."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from surelabel.errors import InputError
+from surelabel.records import Predictions
+from surelabel.retrieval import Index
+
+pytest.importorskip("ray")
+
+from surelabel.cluster.sharded_search import ClusterIndex, IndexHolder
+
+NAMES = ["apple", "fork", "knife"]
+TIME_LIMIT = 240  # seconds
+
+
+def write_indexes(folder):
+    """Write one index of 30 images with many ties, and the same rows in three indexes."""
+    random = np.random.default_rng(0)
+    logits, scores = random.integers(-2, 3, (2, 30, 3)).astype(np.float32)
+    paths = [f"/nowhere/{row:02}.jpg" for row in range(30)]
+    parts = {"one": range(30), "a": range(7), "b": range(7, 8), "c": range(8, 30)}
+    for name, rows in parts.items():
+        made = Predictions(
+            [paths[row] for row in rows], NAMES, scores[rows], logits[rows], "platt", "abc"
+        )
+        Index.create(folder / name, made, root="/nowhere")
+
+
+def test_actors_give_the_hits_of_one_index_and_errors_are_one_line(tmp_path):
+    write_indexes(tmp_path)
+    code = """
+import json, sys
+from surelabel.cluster.sharded_search import open_cluster_index
+from surelabel.errors import SurelabelError
+
+with open_cluster_index(["a", "b", "c"]) as index:
+    hits = index.search("fork & !knife", 12)
+    lines = []
+    for query, folders in (("fokr", None), ("fork", ["a", "none"]), ("fork", ["a", "a"])):
+        try:
+            if folders is None:
+                index.search(query)
+            else:
+                with open_cluster_index(folders) as other:
+                    other.search(query)
+        except SurelabelError as error:
+            lines.append([type(error).__name__, str(error)])
+print(json.dumps([[vars(hit) for hit in hits], lines, len(index)]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=TIME_LIMIT,
+    )
+    assert done.returncode == 0, done.stderr
+    hits, errors, n_images = json.loads(done.stdout)
+    assert hits == [vars(hit) for hit in Index.open(tmp_path / "one").search("fork & !knife", 12)]
+    assert n_images == 30
+    assert [name for name, _ in errors] == ["UnknownName", "DataError", "InputError"]
+    assert all("\n" not in text for _, text in errors)
+
+
+def test_an_actor_returns_errors_and_the_descriptions_are_compared(tmp_path):
+    write_indexes(tmp_path)
+    assert "none" in str(IndexHolder(str(tmp_path / "none"), None).call("description"))
+    description = IndexHolder(str(tmp_path / "a"), None).call("description")
+    assert (description.n_images, description.names) == (7, tuple(NAMES))
+    with pytest.raises(InputError, match="Each index must be given once"):
+        ClusterIndex(lambda method, arguments: [], [description, description])
