@@ -13,8 +13,8 @@ from surelabel.retrieval.file_state import (
     file_state_table,
     is_valid_file_state_path,
     read_file_state,
-    read_file_status,
 )
+from surelabel.storage.stored_images import stored_image_status
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def file(tmp_path):
 
 
 def change(path, recorded):
-    return describe_file_state_change(path, recorded, read_file_status(path))
+    return describe_file_state_change(path, recorded, stored_image_status(path))
 
 
 def test_a_stamp_is_size_time_and_content(file):

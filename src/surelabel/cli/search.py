@@ -14,14 +14,20 @@ from surelabel.cli.index import index_root_option
 from surelabel.cli.input_options import images_root_input_option, max_image_memory_input_option
 from surelabel.cli.operating_point_options import SHARE, OperatingPointRange
 from surelabel.cli.output_paths import validate_terminal_model_path
+from surelabel.cli.searched_indexes import (
+    check_sharded_search_options,
+    open_searched_index,
+    split_search_arguments,
+)
 from surelabel.cli.terminal import Terminal, with_terminal_options
 from surelabel.cli.terminal_text import format_terminal_table
 from surelabel.cli.unlabelled_calibration import NOT_VERIFIED
 from surelabel.counts import format_count
 
 if TYPE_CHECKING:
+    from surelabel.cli.searched_indexes import SearchedIndex
     from surelabel.recognizer import SentenceHit
-    from surelabel.retrieval import Hit, Index, Query
+    from surelabel.retrieval import Hit, Index, Query, ShardedIndex
 
 DEFAULT_HITS = 20  # maximum number of images if no option limits the result
 QUERY_GALLERY = (
@@ -31,8 +37,7 @@ QUERY_GALLERY = (
 
 
 @click.command()
-@click.argument("index")
-@click.argument("query", required=False)
+@click.argument("indexes_and_query", nargs=-1, required=True, metavar="INDEX... [QUERY]")
 @click.option("--text", metavar="SENTENCE", help="Search by a sentence instead of QUERY.")
 @click.option(
     "--model",
@@ -63,6 +68,11 @@ QUERY_GALLERY = (
     help_text="Return images of which at most this share is expected not to match QUERY: a "
     "guarantee, which needs --calibration.",
 )
+@click.option(
+    "--cluster",
+    metavar="local|auto|HOST:PORT",
+    help="Search each INDEX in a process of a Ray cluster. Each machine sees the folders.",
+)
 @images_root_input_option
 @max_image_memory_input_option
 @gallery_options
@@ -70,8 +80,7 @@ QUERY_GALLERY = (
 @with_terminal_options
 def search(
     terminal: Terminal,
-    index: str,
-    query: str | None,
+    indexes_and_query: tuple[str, ...],
     text: str | None,
     text_model: str | None,
     k: int | None,
@@ -80,12 +89,15 @@ def search(
     max_wrong: float | None,
     calibration: str | None,
     calibration_scores: str | None,
+    cluster: str | None,
     images_root: str | None,
     gallery: str | None,
     open_gallery: bool,
     root: str | None,
 ) -> None:
     """Search an index by several labels or by a sentence.
+
+    Several indexes of parts of a collection, with the same recognizer, are searched as one.
 
     QUERY lists wanted labels and, after !, unwanted labels, such as "spoon & hot dog & !knife".
     The result contains the probability that an image matches the whole query, and the
@@ -104,16 +116,18 @@ def search(
         "--calibration-scores": calibration_scores,
         "--images-root": images_root,
     }
+    folders, query = split_search_arguments(indexes_and_query, text)
     check_search_options(query, text, text_model, precision, min_probability, max_wrong)
     check_guarantee_options(guarantee, k, precision, min_probability)
+    check_sharded_search_options(len(folders), text, max_wrong, cluster)
     check_open_gallery_option(gallery, open_gallery=open_gallery)
 
-    from surelabel.retrieval import Index, parse
+    from surelabel.retrieval import Index, ShardedIndex, parse
 
-    opened = Index.open(index, root=root)
     if text is not None:
         k = DEFAULT_HITS if k is None else k
-        sentence_hits, note = search_by_text_option(terminal, opened, text, text_model, k)
+        sharded = ShardedIndex.open(folders, root=root)
+        sentence_hits, note = search_by_text_option(terminal, sharded, text, text_model, k)
         if gallery:
             write_sentence_gallery(terminal, gallery, text, sentence_hits, note, open_gallery)
         return
@@ -123,11 +137,14 @@ def search(
     if max_wrong is not None and calibration is not None:
         sources = (calibration, calibration_scores, images_root)
         hits, notes = search_with_max_wrong(
-            terminal, opened, parsed, max_wrong, sources, text_model
+            terminal, Index.open(folders[0], root=root), parsed, max_wrong, sources, text_model
         )
     else:
-        hits = opened.search(parsed, k, min_probability=min_probability or 0.0, precision=precision)
-        notes = describe_search_result(opened, parsed, hits, precision, min_probability)
+        with open_searched_index(terminal, folders, root, cluster) as opened:
+            hits = opened.search(
+                parsed, k, min_probability=min_probability or 0.0, precision=precision
+            )
+            notes = describe_search_result(opened, parsed, hits, precision, min_probability)
     print_search_hits(terminal, hits, parsed, notes)
     if gallery:
         write_search_gallery(terminal, gallery, parsed, hits, notes, open_gallery)
@@ -249,13 +266,13 @@ def search_with_max_wrong(
 
 
 def search_by_text_option(
-    terminal: Terminal, index: "Index", text: str, model: str | None, k: int
+    terminal: Terminal, index: "ShardedIndex", text: str, model: str | None, k: int
 ) -> "tuple[list[SentenceHit], str]":
-    """Search an index by a sentence, print the hits and the scale of the similarity.
+    """Search indexes by a sentence, print the hits and the scale of the similarity.
 
     Args:
         terminal: Object that prints results, status lines and progress.
-        index: Index with image vectors.
+        index: One or more indexes with image vectors.
         text: Sentence.
         model: Recognizer of the index. If None, the recorded recognizer is loaded.
         k: Maximum number of images, >= 1.
@@ -265,10 +282,14 @@ def search_by_text_option(
     """
     terminal.print_import_status()
 
-    from surelabel.recognizer import describe_similarity, recognizer_of_index, search_by_sentence
+    from surelabel.recognizer import (
+        describe_similarity,
+        recognizer_of_index,
+        search_shards_by_sentence,
+    )
 
-    recognizer = recognizer_of_index(index, model, device=terminal.device)
-    hits = search_by_sentence(index, recognizer, text, k=k)
+    recognizer = recognizer_of_index(index.indexes[0], model, device=terminal.device)
+    hits = search_shards_by_sentence(index, recognizer, text, k=k)
     note = describe_similarity(recognizer)
     lines = [format_sentence_search_hits(hits), *([note] if hits else [])]
     terminal.print_result([vars(hit) for hit in hits], "\n".join(lines))
@@ -278,7 +299,7 @@ def search_by_text_option(
 
 
 def describe_search_result(
-    index: "Index",
+    index: "SearchedIndex",
     query: "Query",
     hits: "Sequence[Hit]",
     precision: float | None,

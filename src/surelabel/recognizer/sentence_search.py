@@ -22,7 +22,8 @@ from surelabel.recognizer.index_calibration import restore_index_calibration
 from surelabel.recognizer.model_resolution import PATH_PREFIXES, resolve_model
 from surelabel.recognizer.recognizer import Recognizer
 from surelabel.records import Features
-from surelabel.retrieval import Index
+from surelabel.retrieval import Index, ShardedIndex
+from surelabel.retrieval.index_search import check_merged_hit_paths
 
 
 @dataclass(frozen=True)
@@ -166,6 +167,35 @@ def search_by_sentence(
     variances = _variances_of_best_rows(recognizer.method, best, sentence)
     paths = index.paths_of_rows(best.rows.tolist())
     return list(map(SentenceHit, paths, best.similarities.tolist(), variances))
+
+
+def search_shards_by_sentence(
+    sharded: ShardedIndex, recognizer: Recognizer, text: str, k: int = 20
+) -> list[SentenceHit]:
+    """Return the ``k`` images of several indexes that are most similar to a sentence.
+
+    Images of equal similarity are sorted by index, then by row, as in one index.
+
+    Args:
+        sharded: Indexes with image vectors.
+        recognizer: Recognizer of the indexes; see :func:`recognizer_of_index`.
+        text: Sentence, such as ``two ducks on a pond``.
+        k: Number of images, >= 1.
+
+    Raises:
+        InputError, ConfigError: As for :func:`search_by_sentence`.
+        DataError: If image vectors are damaged, or an image of the result is in two indexes.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("once")  # not for each index
+        hits = [
+            hit
+            for index in sharded.indexes
+            for hit in search_by_sentence(index, recognizer, text, k=k)
+        ]
+    best = sorted(hits, key=lambda hit: -hit.similarity)[:k]
+    check_merged_hit_paths([hit.path for hit in best])
+    return best
 
 
 def _is_missing_path(model: str) -> bool:

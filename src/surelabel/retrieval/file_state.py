@@ -1,8 +1,6 @@
 """Size, modification time and content hash of indexed files, to detect changed files."""
 
 import hashlib
-import os
-import stat
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +8,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from surelabel.errors import DataError, InputError
-from surelabel.file_readers import open_regular_file
+from surelabel.storage.image_paths import absolute_image_path
+from surelabel.storage.stored_images import (
+    StoredImageStatus,
+    open_stored_image,
+    stored_image_status,
+)
 
 FILE_STATE_SCHEMA = pa.schema(
     {"path": pa.string(), "bytes": pa.int64(), "mtime_ns": pa.int64(), "hash": pa.string()}
@@ -20,6 +23,9 @@ FILE_STATE_SCHEMA = pa.schema(
 @dataclass(frozen=True)
 class FileState:
     """Size, modification time and content hash of one file.
+
+    Size and modification time of an image in a tar archive or a Parquet table are those of the
+    archive or table.
 
     Attributes:
         bytes: Size in bytes. If only the content hash was recorded, the size is None.
@@ -35,7 +41,7 @@ class FileState:
 
 def absolute_file_state_paths(paths: Iterable[str]) -> list[str]:
     """Convert paths to absolute paths, which do not depend on the working directory."""
-    return [os.path.abspath(path) for path in paths]
+    return [absolute_image_path(path) for path in paths]
 
 
 def is_valid_file_state_path(path: str) -> bool:
@@ -54,14 +60,16 @@ def read_file_state(path: str) -> FileState | None:
     the recorded modification time is too old, and the file is hashed again by the next comparison.
     """
     try:
-        with open_regular_file(path) as file:
-            status = os.fstat(file.fileno())
+        status = stored_image_status(path)
+        if status is None:
+            return None
+        with open_stored_image(path) as file:
             digest = hashlib.blake2b(digest_size=16)
             while block := file.read(2**18):
                 digest.update(block)
     except DataError:
         return None
-    return FileState(status.st_size, status.st_mtime_ns, digest.hexdigest())
+    return FileState(status.size, status.mtime_ns, digest.hexdigest())
 
 
 def file_state_table(paths: Sequence[str], hashes: Sequence[str] | None = None) -> pa.Table:
@@ -106,17 +114,8 @@ def replace_file_state_paths(table: pa.Table, paths: Sequence[str]) -> pa.Table:
     return table.set_column(0, FILE_STATE_SCHEMA.field("path"), pa.array(paths, pa.string()))
 
 
-def read_file_status(path: str) -> os.stat_result | None:
-    """Return size and modification time of a file, or None if there is no regular file."""
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):  # ValueError: a stored path contains a NUL byte
-        return None
-    return status if stat.S_ISREG(status.st_mode) else None
-
-
 def describe_file_state_change(
-    path: str, recorded: FileState | None, status: os.stat_result
+    path: str, recorded: FileState | None, status: StoredImageStatus
 ) -> str | None:
     """Return the reason why a file is considered changed, or None if the file is unchanged.
 
@@ -127,11 +126,11 @@ def describe_file_state_change(
         path: Path of the file.
         recorded: State of the file in the index. If None, the file could not be read when the file
             was indexed.
-        status: Current size and modification time, from `read_file_status`.
+        status: Current size and modification time, from :func:`stored_image_status`.
     """
     if recorded is None:
         return "the file could not be read when it was indexed"
-    if (status.st_size, status.st_mtime_ns) == (recorded.bytes, recorded.mtime_ns):
+    if (status.size, status.mtime_ns) == (recorded.bytes, recorded.mtime_ns):
         return None
     current = read_file_state(path)
     if current is None:

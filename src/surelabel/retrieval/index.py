@@ -29,6 +29,12 @@ from surelabel.retrieval.index_root import (
     default_index_root,
     root_of_index_version_1,
 )
+from surelabel.retrieval.index_search import (
+    IndexDescription,
+    IndexSearcher,
+    call_index_searchers,
+    search_merged_indexes,
+)
 from surelabel.retrieval.index_status import IndexStatus, compute_index_status
 from surelabel.retrieval.index_writing import write_index_update
 from surelabel.retrieval.ingestion import (
@@ -41,7 +47,7 @@ from surelabel.retrieval.query import Query, parse, query_to_columns
 from surelabel.retrieval.search_limits import SearchLimits
 from surelabel.retrieval.shard_files import INDEX_VERSION
 from surelabel.retrieval.shard_rows import ShardRows
-from surelabel.retrieval.shard_search import probabilities_of_shards, search_shards
+from surelabel.retrieval.shard_search import probabilities_of_shards
 from surelabel.retrieval.shards import Shard
 from surelabel.summaries import Summary
 
@@ -165,6 +171,24 @@ class Index:
         return self._manifest.recognizer
 
     @property
+    def description(self) -> IndexDescription:
+        """Folder, labels, recognizer, calibration, and numbers of images and rows."""
+        manifest = self._manifest
+        return IndexDescription(
+            str(self.folder),
+            tuple(manifest.names),
+            manifest.model,
+            manifest.calibration,
+            len(self),
+            sum(shard.n_rows for shard in manifest.shards),
+        )
+
+    @property
+    def searcher(self) -> IndexSearcher:
+        """Object that searches the index alone, or as one of several indexes."""
+        return IndexSearcher(self._manifest.names, self._manifest.shards, self._root)
+
+    @property
     def paths(self) -> list[str]:
         """Absolute paths of all images, in row order.
 
@@ -254,11 +278,8 @@ class Index:
         limits = SearchLimits(k, min_probability, precision)
         limits.check_calibration(self.calibration)
         query = parse(query) if isinstance(query, str) else query
-        literals = query_to_columns(query, self._manifest.names)
-        hits = search_shards(
-            self._manifest.shards, literals, limits, self._manifest.names, self._root
-        )
-        return HitList(hits, query)
+        call = call_index_searchers([self.searcher])
+        return search_merged_indexes(call, [self.description.n_rows], query, limits)
 
     def probabilities(self, query: str | Query) -> Array:
         """Return the probability that each image matches a query, ``(n,)``, in row order.

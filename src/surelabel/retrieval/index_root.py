@@ -8,6 +8,7 @@ from pathlib import Path
 
 from surelabel.errors import DataError
 from surelabel.retrieval.shards import Shard
+from surelabel.storage.image_paths import is_object_url
 
 _UNSAFE_PARTS = frozenset(("", ".", ".."))
 _WINDOWS_CHARACTERS = frozenset("\\:")  # second separator, drive
@@ -81,12 +82,12 @@ def common_index_root(paths: Iterable[str], default: str) -> str:
     """Return the common parent folder of images.
 
     Args:
-        paths: Absolute paths of the images.
+        paths: Absolute paths of the images. URLs of object stores are not considered.
         default: Absolute path that is returned if there is no image, or if the images have no
             common folder, as on two drives of Windows.
     """
     try:
-        return os.path.commonpath({os.path.dirname(path) for path in paths})
+        return os.path.commonpath({os.path.dirname(p) for p in paths if not is_object_url(p)})
     except ValueError:
         return default
 
@@ -108,7 +109,8 @@ def root_of_index_version_1(folder: str | Path, shards: Iterable[Shard]) -> str:
 
 
 def _is_absolute_path_in_index(path: str) -> bool:
-    return path.startswith("/") if os.sep == "/" else os.path.isabs(path)  # four times as fast
+    is_absolute = path.startswith("/") if os.sep == "/" else os.path.isabs(path)  # 4 times as fast
+    return is_absolute or is_object_url(path)
 
 
 def _path_relative_to_index_root(path: str, root: str) -> str | None:

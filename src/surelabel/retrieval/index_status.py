@@ -1,6 +1,5 @@
 """Comparison of an index with the files on disk: images that are new, changed or deleted."""
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -8,10 +7,10 @@ from surelabel.retrieval.file_state import (
     FileState,
     absolute_file_state_paths,
     describe_file_state_change,
-    read_file_status,
 )
 from surelabel.retrieval.index_root import IndexRoot
 from surelabel.retrieval.shards import Shard
+from surelabel.storage.stored_images import stored_image_status
 
 
 @dataclass(frozen=True)
@@ -52,13 +51,17 @@ def compute_index_status(
             path = root.resolve(stored_path)
             indexed.add(path)
             recorded = None if hash is None else FileState(size, mtime_ns, hash)
-            status = read_file_status(path)
+            status = stored_image_status(path)
             if status is None:
                 deleted[path] = "the file no longer exists"
             elif reason := describe_file_state_change(path, recorded, status):
                 changed[path] = reason
     not_indexed = {root.resolve(path): reason for path, reason in skipped.items()}
-    not_indexed = {path: reason for path, reason in not_indexed.items() if os.path.isfile(path)}
+    not_indexed = {
+        path: reason
+        for path, reason in not_indexed.items()
+        if stored_image_status(path) is not None
+    }
     for path in absolute_file_state_paths(images):
         if path not in indexed:
             not_indexed.setdefault(path, "the image was never added to the index")

@@ -1,6 +1,7 @@
-"""Search of all shards of an index for the images with the highest probability."""
+"""Search of all shards of one index for the images with the highest probability."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 from scipy.special import expit
@@ -16,44 +17,58 @@ from surelabel.retrieval.conjunction_search import (
 )
 from surelabel.retrieval.hits import Hit
 from surelabel.retrieval.index_root import IndexRoot
-from surelabel.retrieval.search_limits import FIRST_ROWS, SearchLimits
 from surelabel.retrieval.shards import Shard
 
 
-def search_shards(
-    shards: Sequence[Shard],
-    literals: Sequence[QueryLiteral],
-    limits: SearchLimits,
-    names: Sequence[str],
-    root: IndexRoot,
-) -> list[Hit]:
-    """Return the images with the highest probability, by exact search.
+def best_rows_of_shards(
+    shards: Sequence[Shard], literals: Sequence[QueryLiteral], k: int
+) -> ConjunctionSearchRows:
+    """Return the ``k`` rows of an index with the highest probability, by exact search.
 
-    Images of equal probability are sorted by raw score, then by row number.
+    Rows of equal probability are sorted by raw score, then by row number.
 
     Args:
         shards: Shards of the index, in row order.
         literals: Column of each label of the query, with +1 if wanted or -1 if unwanted.
-        limits: Limits of the number of images, of their probability and of their precision.
-        names: Label names of the index, length c.
-        root: Root folder of the stored paths.
+        k: Number of rows, >= 1.
 
     Raises:
-        DataError: If the data of a queried label is damaged on disk, a file was truncated after it
-            was opened, or the stored path of a hit leaves the root.
+        DataError: If the data of a queried label is damaged on disk, or a file was truncated after
+            it was opened.
     """
     for shard in shards:
         shard.mapped_files.verify_checksums([column for column, _ in literals])
-    starts = np.cumsum([0] + [shard.n_rows for shard in shards])
-    best = _best_rows_within_limits(shards, starts.tolist(), literals, limits)
-    label_names = {column: names[column] for column, _ in literals}
+    parts = [conjunction_search_top_k(shard.sorted_logits, literals, k) for shard in shards]
+    return merge_conjunction_search_rows(parts, _starts_of_shards(shards)).select_best(k)
+
+
+def hits_of_shards(
+    shards: Sequence[Shard],
+    label_names: dict[int, str],
+    root: IndexRoot,
+    rows: RowNumbers,
+    scores: Floats,
+) -> list[Hit]:
+    """Return the images of some rows of an index, with the probability of each label of a query.
+
+    Args:
+        shards: Shards of the index, in row order.
+        label_names: Name of each label of the query, by column.
+        root: Root folder of the stored paths.
+        rows: Row numbers.
+        scores: Log probability that each image matches the query.
+
+    Raises:
+        DataError: If the stored path of a hit leaves the root.
+    """
     hits: dict[int, Hit] = {}
-    for shard, start in zip(shards, starts, strict=False):
-        in_shard = (best.rows >= start) & (best.rows < start + shard.n_rows)
-        rows = best.rows[in_shard]
-        shard_hits = _hits_of_shard(shard, rows - start, best.scores[in_shard], label_names, root)
-        hits |= zip(rows.tolist(), shard_hits, strict=True)
-    return [hits[row] for row in best.rows.tolist()]
+    for shard, start in zip(shards, _starts_of_shards(shards), strict=True):
+        in_shard = (rows >= start) & (rows < start + shard.n_rows)
+        shard_hits = _hits_of_shard(
+            shard, rows[in_shard] - start, scores[in_shard], label_names, root
+        )
+        hits |= zip(rows[in_shard].tolist(), shard_hits, strict=True)
+    return [hits[row] for row in rows.tolist()]
 
 
 def probabilities_of_shards(shards: Sequence[Shard], literals: Sequence[QueryLiteral]) -> Floats:
@@ -75,25 +90,9 @@ def probabilities_of_shards(shards: Sequence[Shard], literals: Sequence[QueryLit
     return np.concatenate(parts)
 
 
-def _best_rows_within_limits(
-    shards: Sequence[Shard],
-    starts: Sequence[int],
-    literals: Sequence[QueryLiteral],
-    limits: SearchLimits,
-) -> ConjunctionSearchRows:
-    """Return the best rows of all shards that satisfy the limits of a search.
-
-    If the number of images has no limit, ten times as many rows are ranked until the last rows
-    exceed another limit.
-    """
-    k = limits.k or FIRST_ROWS
-    while True:
-        parts = [conjunction_search_top_k(shard.sorted_logits, literals, k) for shard in shards]
-        best = merge_conjunction_search_rows(parts, starts).select_best(k)
-        n_valid = limits.count_images(np.exp(best.scores))
-        if limits.k is not None or n_valid < k:
-            return best.select_best(n_valid)
-        k *= 10
+def _starts_of_shards(shards: Sequence[Shard]) -> list[int]:
+    """Return the number of the first row of each shard."""
+    return list(accumulate((shard.n_rows for shard in shards), initial=0))[: len(shards)]
 
 
 def _hits_of_shard(
