@@ -25,7 +25,7 @@ demo: $(INSTALLED)
 
 # The whole suite, on all cores.
 test: setup
-	$(BIN)/python -m pytest --numprocesses $(CORES)
+	$(BIN)/python -m pytest --numprocesses $(CORES) --dist loadgroup
 
 # All that is not a test: style, types, generated pages, the wheel.
 check: $(INSTALLED)

@@ -1,9 +1,15 @@
 """``surelabel index``: create or update an index."""
 
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from surelabel.cli.cluster_options import (
+    cluster_options,
+    parse_cluster_options,
+    predict_index_on_cluster,
+)
 from surelabel.cli.input_options import (
     labels_input_option,
     max_image_memory_input_option,
@@ -46,6 +52,7 @@ def index_root_option(function: Command) -> Command:
 @labels_input_option
 @calibrate_unlabelled_option
 @index_root_option
+@cluster_options
 @score_table_options
 @max_image_memory_input_option
 @with_terminal_options
@@ -59,6 +66,7 @@ def index(
     root: str | None,
     image_column: str | None,
     ignore: tuple[str, ...],
+    **cluster_values: Any,
 ) -> None:
     """Create or update an index of images for search.
 
@@ -71,14 +79,28 @@ def index(
     scores:FILE; its image names are relative to --root or to the folder of the file, and the image
     files need not exist. No image is removed from such an index.
 
+    IMAGES can also be one folder of predictions of `tag --shard` or `tag --cluster`, of which no
+    image is tagged again; --model and --labels are then those of the predictions. Such an index has
+    image vectors, for search by sentence, only if the folder has them.
+
+    With --cluster, the images are predicted on a Ray cluster. All its machines see the folder
+    FOLDER.cluster, which holds the predictions until the index is written.
+
     Paths of images inside the root are stored relative to the root. The root of a new index is the
     common folder of IMAGES, unless --root is given. If all images were moved, --root stores their
     new root, and no image is tagged again.
     """
-    from surelabel.data import find_images
+    from surelabel.data import find_images, is_prediction_folder
 
+    if len(images) == 1 and is_prediction_folder(images[0]):
+        check_index_options_of_predictions(images[0])
+        write_index_of_predictions(terminal, folder, images[0], root)
+        return
     labels = parse_labels_input_option(names)
+    cluster = parse_cluster_options(cluster_values)
     scores = read_unlabelled_scores(images, model, image_column, ignore)
+    if scores is not None and cluster is not None:
+        raise click.UsageError("--cluster requires image files; got scores. Leave it out.")
     if scores is not None and calibrate_unlabelled:
         raise click.UsageError("--calibrate-unlabelled requires images; got scores.")
     paths = find_images(images) if scores is None else []
@@ -98,10 +120,72 @@ def index(
     if calibrate_unlabelled and not has_calibration:
         calibrate_new_index_without_labels(terminal, recognizer, folder, paths)
     source = paths if scores is None else with_image_paths(scores, images[0], root)
-    with terminal.progress("Indexing") as progress:
+    with ExitStack() as stack:
+        progress = stack.enter_context(terminal.progress("Indexing"))
+        predict = None
+        if cluster is not None:
+            predict = predict_index_on_cluster(
+                stack, terminal, recognizer, paths, folder, cluster, progress
+            )
         update = index_images_with_recognizer(
-            folder, recognizer, source, root=root, model=model, progress=progress
+            folder,
+            recognizer,
+            source,
+            root=root,
+            model=model,
+            progress=progress,
+            predict=predict,
         )
+    print_index_update(terminal, folder, update)
+    print_tag_skipped_images(update.skipped)
+
+
+def check_index_options_of_predictions(predictions: str) -> None:
+    """Check that no option of tagging is given for a folder of predictions.
+
+    Args:
+        predictions: Folder of the predictions, for the error message.
+
+    Raises:
+        UsageError: If such an option is given.
+    """
+    context = click.get_current_context()
+    names = {"model", "names", "calibrate_unlabelled", "image_column", "ignore"}
+    names |= {"cluster", "cluster_workers"}
+    default = click.core.ParameterSource.DEFAULT
+    if given := [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name in names and context.get_parameter_source(parameter.name) != default
+    ]:
+        raise click.UsageError(
+            f"{', '.join(given)} is for images; got the predictions {predictions}. Leave out this "
+            "option."
+        )
+
+
+def write_index_of_predictions(
+    terminal: Terminal, folder: str, predictions: str, root: str | None
+) -> None:
+    """Create or update an index from a folder of predictions, and print the numbers of images.
+
+    Args:
+        terminal: Object that prints results, status lines and progress.
+        folder: Folder of the index.
+        predictions: Folder of the predictions.
+        root: Root folder of the images, or None.
+
+    Raises:
+        DataError: If the predictions are incomplete or damaged, or the index cannot be written.
+        NotFitted: If the predictions are not calibrated.
+        InputError: If the index contains predictions of another recognizer.
+    """
+    terminal.print_import_status()
+
+    from surelabel.recognizer import index_prediction_folder
+
+    with terminal.progress("Indexing") as progress:
+        update = index_prediction_folder(folder, predictions, root=root, progress=progress)
     print_index_update(terminal, folder, update)
     print_tag_skipped_images(update.skipped)
 

@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from surelabel.cli.cluster_options import (
+    cluster_options,
+    parse_cluster_options,
+    write_cluster_tags,
+)
 from surelabel.cli.gallery import gallery_options
 from surelabel.cli.heat_maps import collect_heat_map_labels, heat_maps_option, write_heat_maps
 from surelabel.cli.input_options import (
@@ -23,6 +28,7 @@ from surelabel.cli.input_options import (
 from surelabel.cli.operating_point_options import OperatingPointRange, operating_point_options
 from surelabel.cli.output_paths import validate_terminal_output_path
 from surelabel.cli.score_inputs import read_unlabelled_scores, score_table_options
+from surelabel.cli.shard_options import shard_option
 from surelabel.cli.tag_blocks import TagCounts, open_partial_tags, predict_tag_blocks
 from surelabel.cli.tag_gallery import TagGallery, write_tag_gallery
 from surelabel.cli.tag_options import (
@@ -41,6 +47,7 @@ from surelabel.cli.tag_output import (
     print_tags,
     write_tags,
 )
+from surelabel.cli.tag_shard import write_tag_shard
 from surelabel.cli.tag_sidecars import (
     DEFAULT_NAMING,
     check_sidecar_options,
@@ -97,6 +104,8 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Prefix paths in a .csv file that a spreadsheet would execute as a formula with '.",
 )
+@shard_option
+@cluster_options
 @sidecar_options
 @heat_maps_option
 @gallery_options
@@ -127,7 +136,9 @@ def tag(
     --precision 0.9 sets the thresholds and does not change probabilities. Operating points require
     a recognizer that was calibrated on 20 or more images. To resume an interrupted run, run the
     same command again; with --out, the folder FILE.partial holds the finished part of the run until
-    FILE is written.
+    FILE is written. With --shard, --out is a folder that other commands read like a file; the
+    folders of several machines are joined by copying all files into one folder. With --cluster,
+    --out is such a folder too, which all machines see.
     """
     from surelabel.data import check_sidecars, find_images
 
@@ -136,6 +147,7 @@ def tag(
         remove_tags_from_sidecars(terminal, find_images(images), values["sidecar_name"])
         return
 
+    cluster = parse_cluster_options(values)
     options = parse_tag_options(values)
     scores = read_unlabelled_scores(images, model, image_column, ignore)
     source = load_unlabelled_from_input_options(images) if scores is None else scores
@@ -175,7 +187,13 @@ def tag(
         terminal.print_status(text)
     if options.uncertainty:
         recognizer.check_uncertainty(options.uncertainty)
+    if cluster is not None:
+        write_cluster_tags(terminal, recognizer, source, cluster)
+        return
     selection = selection_of_tag_options(terminal, recognizer, options)
+    if options.shard is not None and isinstance(source, list):
+        write_tag_shard(terminal, recognizer, source, options, selection)
+        return
     write_tag_outputs(terminal, recognizer, source, options, selection)
 
 

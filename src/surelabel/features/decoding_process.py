@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from surelabel.features.decoding_memory import limit_decoding_memory
 from surelabel.features.message_buffer import MessageBuffer, PackedMessage
 
 Task = TypeVar("Task")
@@ -60,6 +61,7 @@ def run_decoding_process(
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends the workers
     Thread(target=_exit_after_parent_process, args=(parent,), daemon=True).start()
     torch.set_num_threads(1)
+    limit_decoding_memory()
     with suppress(OSError):  # if standard error is closed
         _discard_messages_of_c_libraries()
     with suppress(EOFError, OSError):

@@ -1,7 +1,6 @@
 """Create or update an image index with the predictions of a recognizer."""
 
-import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,10 +15,13 @@ from surelabel.recognizer.index_calibration import (
 )
 from surelabel.recognizer.model_resolution import absolute_model_name
 from surelabel.recognizer.recognizer import Recognizer
-from surelabel.records import LabelledFeatures, SkippedImage
+from surelabel.records import LabelledFeatures, Predictions, SkippedImage
 from surelabel.retrieval import Index, IndexRecognizer, IndexStatus
 from surelabel.retrieval.index_manifest import check_index_manifest_folder
 from surelabel.retrieval.index_root import common_index_root, default_index_root
+from surelabel.storage.image_paths import absolute_image_path
+
+PredictBlocks = Callable[[Sequence[str]], Iterator[Predictions]]
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ def index_images_with_recognizer(
     root: str | Path | None = None,
     model: str | None = None,
     progress: Progress | None = None,
+    predict: PredictBlocks | None = None,
 ) -> IndexUpdate:
     """Create an index of images, or update the index with new, changed and deleted images.
 
@@ -71,6 +74,8 @@ def index_images_with_recognizer(
         model: Name of the recognizer, as for ``resolve_model``, which the index records for
             ``search_by_sentence``. If None, an existing index keeps the recorded name.
         progress: Function called with the number of encoded images and the total number of images.
+        predict: Function that yields the predictions of absolute paths of images in blocks, for
+            example of a cluster. If None, ``recognizer`` predicts.
 
     Raises:
         InputError: If the index was created with another recognizer.
@@ -80,7 +85,7 @@ def index_images_with_recognizer(
     """
     check_index_calibration(recognizer)
     if not isinstance(images, LabelledFeatures):
-        images = list(dict.fromkeys(map(os.path.abspath, images)))
+        images = list(dict.fromkeys(map(absolute_image_path, images)))
     named = None
     if model is not None:
         labels = tuple(recognizer.names_with_aliases)
@@ -89,16 +94,20 @@ def index_images_with_recognizer(
     if not (Path(folder) / "index.json").exists():
         check_index_manifest_folder(Path(folder))
         paths = images.paths if isinstance(images, LabelledFeatures) else images
-        root = root or common_index_root(map(os.path.abspath, paths), default_index_root(folder))
-        return _add_images_while_indexing(folder, None, recognizer, images, root, named, progress)
+        root = root or common_index_root(
+            map(absolute_image_path, paths), default_index_root(folder)
+        )
+        return _add_images_while_indexing(
+            folder, None, recognizer, images, root, named, progress, predict
+        )
     index = Index.open(folder, root=root)
     _check_indexing_recognizer(index, recognizer)
     if isinstance(images, LabelledFeatures):
         index.upgrade(named)
         indexed = set(index.paths)
-        n_changed = sum(os.path.abspath(path) in indexed for path in images.paths)
+        n_changed = sum(absolute_image_path(path) in indexed for path in images.paths)
         update = _add_images_while_indexing(
-            folder, index, recognizer, images, index.root, None, progress
+            folder, index, recognizer, images, index.root, None, progress, predict
         )
         return replace(update, added=update.added - n_changed, changed=n_changed)
     status = index.status(images)
@@ -108,9 +117,9 @@ def index_images_with_recognizer(
         index.remove(status.deleted)
     outdated = [*status.not_indexed, *status.changed]
     update = _add_images_while_indexing(
-        folder, index, recognizer, outdated, index.root, None, progress
+        folder, index, recognizer, outdated, index.root, None, progress, predict
     )
-    skipped = {os.path.abspath(image.path) for image in update.skipped}
+    skipped = {absolute_image_path(image.path) for image in update.skipped}
     n_changed = len(set(status.changed) - skipped)
     return replace(
         update, added=update.added - n_changed, changed=n_changed, removed=len(status.deleted)
@@ -125,6 +134,7 @@ def _add_images_while_indexing(
     root: str | Path,
     named: IndexRecognizer | None,
     progress: Progress | None,
+    predict: PredictBlocks | None,
 ) -> IndexUpdate:
     """Predict images block by block, and write each block to the index.
 
@@ -139,6 +149,7 @@ def _add_images_while_indexing(
         root: Root folder of the images of a new index.
         named: Name and labels of the recognizer, which a new index records.
         progress: Function called with the number of encoded images and the total number of images.
+        predict: Function that yields the predictions of images, or None for ``recognizer``.
 
     Raises:
         NoReadableImage: If there is no index yet, and no image can be read.
@@ -147,8 +158,12 @@ def _add_images_while_indexing(
     n_added, skipped = 0, list[SkippedImage]()
     if index is not None and not len(images):
         return IndexUpdate(index, 0, 0, 0)
+    if predict is None or isinstance(images, LabelledFeatures):
+        blocks = recognizer.predict_blocks(images, progress=progress)
+    else:
+        blocks = predict(images)
     try:
-        for block in recognizer.predict_blocks(images, progress=progress):
+        for block in blocks:
             skipped += block.skipped
             n_added += len(block)
             if index is not None:

@@ -1,0 +1,109 @@
+"""Checks of the machines of a Ray cluster: versions of the packages, and shared folder."""
+
+import secrets
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from surelabel.cluster.ray_connection import first_line_of_ray_error
+from surelabel.errors import ConfigError, DataError
+
+NODE_SECONDS = 120.0  # for the answer of all nodes; each one starts a process
+
+
+def check_nodes(folder: Path) -> None:
+    """Check that each node has the packages of this machine and sees a folder.
+
+    Args:
+        folder: Existing folder, in which a temporary file is written.
+
+    Raises:
+        ConfigError: If a node has other versions of surelabel, Ray or Python, or does not answer.
+        DataError: If a node does not see the folder.
+    """
+    probe = folder / f".probe-{secrets.token_hex(8)}"
+    probe.touch()
+    try:
+        reports = _reports_of_nodes(probe)
+    finally:
+        probe.unlink()
+    check_node_reports(reports, versions_of_packages(), folder)
+
+
+def versions_of_packages() -> dict[str, str]:
+    """Return the versions of the packages that must be equal on all nodes."""
+    python = ".".join(map(str, sys.version_info[:2]))
+    return {"surelabel": version("surelabel"), "ray": version("ray"), "Python": python}
+
+
+def check_node_reports(
+    reports: Sequence[Mapping[str, Any]], versions: Mapping[str, str], folder: Path
+) -> None:
+    """Check the reports of nodes.
+
+    Args:
+        reports: For each node, ``host``, the flag ``sees_folder``, and the version of each package,
+            which is None if the package is not installed.
+        versions: Versions of the packages on this machine.
+        folder: Folder that each node has to see.
+
+    Raises:
+        ConfigError: If a version differs.
+        DataError: If a node does not see the folder.
+    """
+    for report in reports:
+        for package, expected in versions.items():
+            if report[package] != expected:
+                found = report[package] or "no version"
+                raise ConfigError(
+                    f"Each node of the cluster must have {package} {expected}; {report['host']} "
+                    f"has {found}. Install the same version on all nodes."
+                )
+        if not report["sees_folder"]:
+            raise DataError(
+                f"The folder {folder} must be one that all nodes of the cluster see; "
+                f"{report['host']} does not see it. Give a folder of a network file system."
+            )
+
+
+def _reports_of_nodes(probe: Path) -> list[dict[str, Any]]:
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    path = str(probe)
+
+    def report() -> dict[str, Any]:  # without imports of surelabel, which a node can lack
+        import os
+        import sys
+        from importlib.metadata import PackageNotFoundError, version
+
+        def version_of(package: str) -> str | None:
+            try:
+                return version(package)
+            except PackageNotFoundError:
+                return None
+
+        return {
+            "host": os.uname().nodename,
+            "sees_folder": os.path.exists(path),
+            "surelabel": version_of("surelabel"),
+            "ray": version_of("ray"),
+            "Python": ".".join(map(str, sys.version_info[:2])),
+        }
+
+    nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+    task = ray.remote(num_cpus=0)(report)
+    references = [
+        task.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote()
+        for node in nodes
+    ]
+    try:
+        reports: list[dict[str, Any]] = ray.get(references, timeout=NODE_SECONDS)
+    except ray.exceptions.RayError as error:
+        raise ConfigError(
+            f"All {len(nodes)} nodes of the cluster must answer within {NODE_SECONDS:g} seconds; "
+            f"got: {first_line_of_ray_error(error)}. Check the nodes with `ray status`."
+        ) from error
+    return reports

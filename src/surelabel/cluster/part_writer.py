@@ -1,0 +1,205 @@
+"""Actor of Ray Data that predicts batches of images and writes each as a part of a folder.
+
+    FOLDER/cluster/
+        attempt                  token of the process that runs or resumed the run last
+        manifest.parquet         row and path of each image that was not predicted yet
+        repeated                 number of images that were encoded again
+        started/NAME-N           empty file of a batch of N images, started and not written
+
+A batch has the same name in each attempt. Therefore a batch that is predicted again, because its
+actor was killed after writing the part, replaces its own part.
+"""
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from surelabel.cluster.tagger import PathBatch, Tagger
+from surelabel.data import PredictionRun, write_prediction_part
+from surelabel.errors import DataError
+from surelabel.files import atomic_file
+from surelabel.records import SkippedImage
+
+WORK_FOLDER = "cluster"  # of the manifest and the started batches, inside the folder of predictions
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """Result of a batch that an actor returns to the main process.
+
+    Attributes:
+        n_images: Number of images of the batch.
+        n_repeated: Number of images that had been encoded before and were not written.
+        decode_seconds: Time spent decoding, in seconds.
+        model_seconds: Time spent in the encoder, in seconds.
+        rows: Rows of the images that could not be predicted.
+        reasons: Path and reason of each image that could not be predicted.
+        pid: Identifier of the process of the actor.
+    """
+
+    n_images: int
+    n_repeated: int
+    decode_seconds: float
+    model_seconds: float
+    rows: Sequence[int]
+    reasons: Sequence[tuple[str, str]]
+    pid: int
+
+    def as_column(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the report as a batch of Ray Data with one row."""
+        return {"report": np.array([json.dumps(asdict(self))])}
+
+    @classmethod
+    def from_text(cls, text: str) -> "BatchReport":
+        """Return the report of a row of Ray Data."""
+        return cls(**json.loads(text))
+
+
+class PartWriter:
+    """Actor that predicts batches of images and writes each as one part.
+
+    Args:
+        taggers: List with one reference of Ray to a :class:`Tagger`.
+        folder: Folder of the predictions, which each machine sees.
+        run: Run of the folder.
+        attempt: Token of this attempt to complete the run; see :func:`start_attempt`.
+        one_by_one: Whether each image is predicted without the others.
+    """
+
+    def __init__(
+        self,
+        taggers: Sequence[Any],
+        folder: str,
+        run: PredictionRun,
+        attempt: str,
+        *,
+        one_by_one: bool,
+    ):
+        import ray
+
+        self._attempt = attempt
+
+        self._tagger: Tagger = ray.get(taggers[0])
+        self._folder, self._run, self._one_by_one = Path(folder), run, one_by_one
+
+    def __call__(self, batch: PathBatch) -> dict[str, npt.NDArray[Any]]:
+        """Predict a batch, write its part, and return a report.
+
+        Args:
+            batch: Columns ``row``, int64, ``(n,)``, and ``path``, n paths of images.
+
+        Raises:
+            DataError: If the part cannot be written.
+        """
+        rows = np.asarray(batch["row"], dtype=np.int64)
+        name = name_of_batch(rows)
+        if (self._folder / f"part-{name}.parquet").exists():  # written by a killed actor
+            return self._report(len(rows), 0)
+        started = self._folder / WORK_FOLDER / "started" / f"{name}-{len(rows)}"
+        n_repeated = len(rows) * started.exists()
+        started.touch()
+        predict = self._tagger.predict_one_by_one if self._one_by_one else self._tagger.predict
+        paths = [str(path) for path in batch["path"]]
+        tagged = predict(paths)
+        predictions = tagged.predictions
+        if predictions is not None and len(predictions):
+            self._check_attempt()
+            write_prediction_part(
+                self._folder, self._run, name, predictions, rows[tagged.positions]
+            )
+        with suppress(OSError):
+            started.unlink()
+        stats = None if predictions is None else predictions.encoding_stats
+        seconds = (stats.decode_seconds, stats.model_seconds) if stats else (0.0, 0.0)
+        is_failed = ~np.isin(np.arange(len(rows)), tagged.positions)
+        return self._report(
+            len(rows), n_repeated, *seconds, rows[is_failed].tolist(), tagged.skipped
+        )
+
+    def _check_attempt(self) -> None:
+        """Check that no other process resumed the run meanwhile.
+
+        Raises:
+            DataError: If this actor belongs to an earlier attempt.
+        """
+        if _attempt_file(self._folder).read_text() != self._attempt:
+            raise DataError(
+                f"Only one process may write to {self._folder}; another one resumed the run. "
+                "Wait for its end, or run the same command again."
+            )
+
+    def _report(
+        self,
+        n_images: int,
+        n_repeated: int,
+        decode_seconds: float = 0.0,
+        model_seconds: float = 0.0,
+        rows: Sequence[int] = (),
+        skipped: Sequence[SkippedImage] = (),
+    ) -> dict[str, npt.NDArray[Any]]:
+        reasons = [(image.path, image.reason) for image in skipped]
+        return BatchReport(
+            n_images, n_repeated, decode_seconds, model_seconds, rows, reasons, os.getpid()
+        ).as_column()
+
+
+def name_of_batch(rows: npt.NDArray[np.int64]) -> str:
+    """Return the name of the part of a batch, which no other batch has.
+
+    Args:
+        rows: Rows of the n images of the batch, ``(n,)``, n >= 1.
+
+    Example:
+        >>> name_of_batch(np.array([7, 8, 9]))
+        '000000000007-fe134fc8'
+    """
+    digest = hashlib.blake2b(rows.astype("<i8").tobytes(), digest_size=4).hexdigest()
+    return f"{rows[0]:012}-{digest}"
+
+
+def start_attempt(folder: Path) -> str:
+    """Write and return a token, so that actors of a killed main process write no more parts.
+
+    Args:
+        folder: Folder of the predictions.
+    """
+    file, token = _attempt_file(folder), secrets.token_hex(8)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(file) as temporary:
+        temporary.write_text(token)
+    return token
+
+
+def _attempt_file(folder: Path) -> Path:
+    return folder / WORK_FOLDER / "attempt"
+
+
+def count_repeated_images(folder: Path, n_images: int = 0) -> int:
+    """Return the number of images that were encoded again, at most, in all attempts of a run.
+
+    The batches that an interrupted attempt had started and not written are added once.
+
+    Args:
+        folder: Folder of the predictions.
+        n_images: Number of images to add.
+    """
+    started = folder / WORK_FOLDER / "started"
+    total = folder / WORK_FOLDER / "repeated"
+    started.mkdir(parents=True, exist_ok=True)
+    files = list(started.iterdir())
+    n_images += sum(int(file.name.rpartition("-")[2]) for file in files)
+    n_images += int(total.read_text()) if total.exists() else 0
+    with atomic_file(total) as temporary:
+        temporary.write_text(str(n_images))
+    for file in files:
+        file.unlink()
+    return n_images

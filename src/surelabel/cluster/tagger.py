@@ -1,0 +1,214 @@
+"""Callable object that predicts the labels of batches of image paths, for actors of Ray Data."""
+
+import os
+import pickle
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from surelabel.cluster.tagging_process import TaggingProcess, TaggingSettings
+from surelabel.data import max_image_memory
+from surelabel.data.prediction_writing import prediction_parquet_table
+from surelabel.errors import DataError, InputError
+from surelabel.records import EncodingStats, Predictions, SkippedImage
+
+if TYPE_CHECKING:
+    from surelabel.recognizer import Recognizer
+
+PathBatch = Mapping[str, Any]  # columns of a batch: `row`, int64 (n,), and `path`, n texts
+
+
+@dataclass(frozen=True)
+class TaggedImages:
+    """Predictions of the images of a batch that could be predicted.
+
+    Attributes:
+        predictions: Predictions of m images. If no prediction could be started, the value is None.
+        positions: Index in the batch of each predicted image, ``(m,)``.
+        skipped: Images that could not be predicted, each with the reason.
+    """
+
+    predictions: Predictions | None
+    positions: npt.NDArray[np.int64]
+    skipped: Sequence[SkippedImage]
+
+
+class Tagger:
+    """Predictor of the labels of batches of image paths; actors of Ray Data can receive it pickled.
+
+    The recognizer runs in a separate process, which decodes images in worker processes with limits
+    of time and memory. Therefore an image cannot end the process that calls the tagger. If the
+    separate process is killed, it is started again, and the images are predicted one by one.
+
+    Args:
+        recognizer: Fitted recognizer, or the folder of a saved one, which each machine has to see.
+        device: PyTorch device, if ``recognizer`` is a folder.
+        decoders: Number of processes that decode images, >= 1.
+        has_vectors: Whether :meth:`predict` returns image vectors and content hashes.
+
+    Raises:
+        NotFitted: If the recognizer has to be fitted first.
+        InputError: If ``decoders`` is below 1.
+
+    Example:
+        >>> import surelabel as sl
+        >>> paths = sl.collection("scenes-80", split="test").paths[:2]
+        >>> with sl.Tagger(sl.Recognizer.zero_shot("tiny-vit", ["lion"])) as tagger:
+        ...     tagger({"row": [0, 1], "path": paths}).column_names
+        ['row', 'path', 'score:lion', 'logit:lion', 'probability:lion']
+    """
+
+    def __init__(
+        self,
+        recognizer: "Recognizer | str | Path",
+        *,
+        device: str = "cpu",
+        decoders: int = 1,
+        has_vectors: bool = False,
+    ):
+        if decoders < 1:
+            raise InputError(f"decoders must be 1 or more; got {decoders}.")
+        if isinstance(recognizer, str | Path):
+            source: bytes | str = os.path.abspath(recognizer)
+        else:
+            recognizer.check_fitted()
+            source = pickle.dumps(recognizer)
+        self.settings = TaggingSettings(
+            recognizer=source,
+            image_folder=os.getcwd(),
+            max_image_memory=max_image_memory(),
+            decoders=decoders,
+            device=device,
+            has_vectors=has_vectors,
+        )
+        self._process: TaggingProcess | None = None
+
+    def __call__(self, batch: PathBatch) -> pa.Table:
+        """Return the predictions of a batch as a table, without the images that cannot be read.
+
+        Args:
+            batch: Columns ``row``, int64, ``(n,)``, and ``path``, n paths of images.
+
+        Returns:
+            Table with the columns ``row``, ``path`` and those of a Parquet file of predictions.
+
+        Raises:
+            DataError: If the separate process cannot be started, or ends for each image.
+        """
+        tagged = self.predict(list(batch["path"]))
+        if tagged.predictions is None:
+            first = tagged.skipped[0]
+            raise DataError(
+                f"At least one image of a batch must be predicted; got {first.path}: "
+                f"{first.reason}. Check the memory and the encoder."
+            )
+        rows = np.asarray(batch["row"], dtype=np.int64)[tagged.positions]
+        table = prediction_parquet_table(tagged.predictions)
+        return table.add_column(0, "row", pa.array(rows, pa.int64()))
+
+    def predict(self, paths: Sequence[str]) -> TaggedImages:
+        """Return the predictions of images.
+
+        Args:
+            paths: Paths of n images, n >= 1.
+
+        Raises:
+            DataError: If the separate process cannot be started.
+        """
+        answer = self._predict_in_process(paths)
+        if isinstance(answer, str):
+            return self.predict_one_by_one(paths)
+        return TaggedImages(answer, _positions_of_predicted_images(answer, paths), answer.skipped)
+
+    def predict_one_by_one(self, paths: Sequence[str]) -> TaggedImages:
+        """Return the predictions of images, each of which is predicted without the others.
+
+        Args:
+            paths: Paths of n images, n >= 1.
+
+        Raises:
+            DataError: If the separate process cannot be started.
+        """
+        blocks, positions, skipped = list[Predictions](), list[int](), list[SkippedImage]()
+        for position, path in enumerate(paths):
+            answer = self._predict_in_process([path])
+            if isinstance(answer, str):
+                skipped.append(SkippedImage(path, answer))
+                continue
+            blocks.append(answer)
+            positions += [position] * len(answer)
+            skipped += answer.skipped
+        predictions = _concatenate_predictions(blocks) if blocks else None
+        return TaggedImages(predictions, np.array(positions, dtype=np.int64), tuple(skipped))
+
+    def close(self) -> None:
+        """End the separate process."""
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+
+    def __enter__(self) -> "Tagger":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"settings": self.settings, "_process": None}
+
+    def __del__(self) -> None:
+        with suppress(Exception):
+            self.close()
+
+    def _predict_in_process(self, paths: Sequence[str]) -> Predictions | str:
+        """Return the predictions of images, or the reason why there are none."""
+        if self._process is None:
+            self._process = TaggingProcess(self.settings)
+        try:
+            return self._process.predict(paths)
+        except DataError as error:
+            self._process = None
+            return str(error)
+
+
+def _positions_of_predicted_images(
+    predictions: Predictions, paths: Sequence[str]
+) -> npt.NDArray[np.int64]:
+    """Return the index in ``paths`` of each predicted image; both are in the same order."""
+    positions = list[int]()
+    for position, path in enumerate(paths):
+        if len(positions) < len(predictions) and predictions.paths[len(positions)] == path:
+            positions.append(position)
+    return np.array(positions, dtype=np.int64)
+
+
+def _concatenate_predictions(blocks: Sequence[Predictions]) -> Predictions:
+    """Return the predictions of blocks of one recognizer as one block."""
+    first = blocks[0]
+    arrays: dict[str, Any] = {
+        name: np.concatenate([getattr(block, name) for block in blocks])
+        for name in ("scores", "logits", "features")
+        if getattr(first, name) is not None
+    }
+    has_hashes = any(block.hashes is not None for block in blocks)
+    return replace(
+        first,
+        **arrays,
+        paths=[path for block in blocks for path in block.paths],
+        hashes=[text for block in blocks for text in block.hashes or ()] if has_hashes else None,
+        skipped=tuple(image for block in blocks for image in block.skipped),
+        encoding_stats=_sum_of_encoding_stats(blocks),
+    )
+
+
+def _sum_of_encoding_stats(blocks: Sequence[Predictions]) -> EncodingStats:
+    stats = [block.encoding_stats for block in blocks if block.encoding_stats is not None]
+    return EncodingStats(
+        0, sum(s.decode_seconds for s in stats), sum(s.model_seconds for s in stats)
+    )

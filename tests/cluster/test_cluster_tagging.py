@@ -1,0 +1,123 @@
+import os
+import signal
+import time
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from surelabel.cluster.cluster_tagging import images_per_part, tag_on_cluster
+from surelabel.cluster.part_writer import WORK_FOLDER, BatchReport
+from surelabel.data import find_part_rows, read_failed_images, read_predictions
+from surelabel.errors import DataError, InputError
+from surelabel.recognizer import Recognizer
+
+
+@pytest.fixture(scope="module")
+def folder(cluster, recognizer, images, tmp_path_factory):
+    """Return a folder of predictions of all images, one of which kills its decoder."""
+    folder = tmp_path_factory.mktemp("run") / "out"
+    calls = []
+    result = tag_on_cluster(
+        recognizer,
+        images,
+        folder,
+        batch_size=40,
+        workers=2,
+        progress=lambda *numbers: calls.append(numbers),
+    )
+    assert result.workers == 2
+    assert len(result.failed) == 2
+    assert calls[-1] == (len(images), len(images))
+    return folder
+
+
+def test_each_image_is_in_exactly_one_part_or_failed(folder, images):
+    rows = np.concatenate([find_part_rows(folder).rows, read_failed_images(folder).rows])
+    assert sorted(rows.tolist()) == list(range(len(images)))
+    reasons = {Path(i.path).name: i.reason for i in read_failed_images(folder).images}
+    assert list(reasons) == ["no-image.jpg", "poison.jpg"]
+    assert "SIGKILL" in reasons["poison.jpg"]
+
+
+def test_the_predictions_are_those_of_one_process(folder, recognizer, images):
+    expected = recognizer.predict([path for path in images if "poison" not in path])
+    predictions = read_predictions(folder)
+    assert predictions.paths == expected.paths
+    np.testing.assert_allclose(predictions.logits, expected.logits, atol=1e-5)
+
+
+def test_a_resumed_run_predicts_missing_images_and_counts_started_batches(
+    folder, recognizer, images
+):
+    part = sorted(folder.glob("part-*"))[1]
+    before, n_removed = read_predictions(folder), pq.read_metadata(part).num_rows
+    part.unlink()
+    (folder / WORK_FOLDER / "started" / "000000000040-00000000-40").touch()
+    result = tag_on_cluster(recognizer, images, folder, batch_size=40, workers=1)
+    after = read_predictions(folder)
+    assert (result.n_resumed, result.n_repeated) == (len(before) - n_removed, 40)
+    assert after.paths == before.paths
+    np.testing.assert_allclose(after.logits, before.logits, atol=1e-5)
+
+
+def test_a_killed_actor_is_replaced_and_no_image_is_lost(cluster, recognizer, images, tmp_path):
+    pids = []
+
+    def kill_first_actor():
+        started = tmp_path / WORK_FOLDER / "started"
+        while not (started.is_dir() and any(started.iterdir())):
+            time.sleep(0.01)
+        pids.append(next(pid for pid in actor_pids() if pid))
+        os.kill(pids[0], signal.SIGKILL)
+
+    thread = Thread(target=kill_first_actor, daemon=True)
+    thread.start()
+    readable = [path for path in images if "poison" not in path]
+    result = tag_on_cluster(recognizer, readable, tmp_path, batch_size=40, workers=1)
+    thread.join()
+    assert 30 < result.n_repeated <= 40  # one batch of the actor
+    assert len(find_part_rows(tmp_path)) == len(readable) - 1
+
+
+def actor_pids():
+    """Return the identifiers of the actors of Ray Data."""
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                command = Path("/proc", entry, "cmdline").read_bytes()
+            except OSError:
+                continue
+            if b"MapWorker" in command:
+                yield int(entry)
+
+
+def test_a_folder_of_another_recognizer_is_refused(folder, images):
+    other = Recognizer.zero_shot("tiny-vit", ["cat"])
+    with pytest.raises(DataError, match="recognizer and labels"):
+        tag_on_cluster(other, images, folder)
+
+
+def test_a_folder_with_other_files_is_refused(recognizer, images, tmp_path):
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(DataError, match=r"must be new, empty.*found notes\.txt"):
+        tag_on_cluster(recognizer, images, tmp_path, workers=1)
+
+
+@pytest.mark.parametrize("name", ["workers", "batch_size"])
+def test_counts_below_one_are_refused(name, recognizer, tmp_path):
+    with pytest.raises(InputError, match=f"{name} must be 1 or more; got 0"):
+        tag_on_cluster(recognizer, [], tmp_path, **{name: 0})
+
+
+def test_parts_are_smaller_for_few_images(recognizer):
+    assert images_per_part(recognizer, 10**6, 2) == 1024
+    assert images_per_part(recognizer, 2000, 2) == 250
+    assert images_per_part(recognizer, 3, 2) == 64
+
+
+def test_a_report_is_read_from_its_text():
+    report = BatchReport(3, 0, 0.5, 1.5, [7], [["a.jpg", "damaged"]], 1)
+    assert BatchReport.from_text(report.as_column()["report"][0]) == report
