@@ -4,6 +4,7 @@ import signal
 import pytest
 import torch
 
+from surelabel.training.batches import BatchPart
 from surelabel.training.seeded_loader import SeededLoader
 
 MAIN_PROCESS = os.getpid()
@@ -41,11 +42,15 @@ def batches_by_hand(rows_left_out=()):
     return [[item for item in batch if item[0] not in rows_left_out] for batch in batches]
 
 
+def items_of(batches):
+    return [items for items, _ in batches]
+
+
 @pytest.mark.parametrize("workers", [0, 1, 3])
 def test_order_and_seeds_are_sampled_from_the_generator_for_any_number_of_workers(workers):
     it = loader(lambda row, seed: (row, seed), workers=workers)
-    assert list(it.batches(generator())) == batches_by_hand()
-    assert list(it.batches(generator(), skip=2)) == batches_by_hand()[2:]
+    assert items_of(it.batches(generator())) == batches_by_hand()
+    assert items_of(it.batches(generator(), skip=2)) == batches_by_hand()[2:]
     assert len(it) == 3
 
 
@@ -53,7 +58,7 @@ def test_an_item_whose_processes_are_killed_is_left_out_and_the_others_stay():
     last = batches_by_hand()[2][0][0]  # the only item of the last batch
     it = loader(killing({6, last}))
     with pytest.warns(UserWarning, match=r"is left out of this epoch") as caught:
-        assert list(it.batches(generator())) == batches_by_hand({6, last})
+        assert items_of(it.batches(generator())) == batches_by_hand({6, last})
     reason = "the decoding process was killed (SIGKILL), possibly because of too little memory"
     assert sorted(str(warning.message) for warning in caught) == sorted(
         f"{paths} is left out of this epoch, and of each later epoch in which decoding fails "
@@ -61,7 +66,7 @@ def test_an_item_whose_processes_are_killed_is_left_out_and_the_others_stay():
         for paths in ("6.jpg (with overlay.jpg)", f"{last}.jpg")
     )
     # the second epoch has no second warning, which would be an error here
-    assert list(it.batches(generator(), skip=1)) == batches_by_hand({6, last})[1:]
+    assert items_of(it.batches(generator(), skip=1)) == batches_by_hand({6, last})[1:]
 
 
 def test_an_item_whose_process_is_killed_once_is_complete(tmp_path):
@@ -71,4 +76,16 @@ def test_an_item_whose_process_is_killed_once_is_complete(tmp_path):
             os.kill(os.getpid(), signal.SIGKILL)
         return row, seed
 
-    assert list(loader(load_item).batches(generator())) == batches_by_hand()
+    assert items_of(loader(load_item).batches(generator())) == batches_by_hand()
+
+
+def test_the_parts_of_two_processes_are_the_batch_and_a_single_item_is_in_both():
+    parts = [
+        list(loader(lambda row, seed: (row, seed), workers=0).batches(generator(), part=part))
+        for part in (BatchPart(0, 2), BatchPart(1, 2))
+    ]
+    whole = batches_by_hand()
+    for number, ((first, divided), (second, _)) in enumerate(zip(*parts, strict=True)):
+        assert divided == (number < 2)
+        assert (first + second if divided else first) == whole[number]
+        assert divided or second == whole[number]

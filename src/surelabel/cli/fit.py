@@ -115,6 +115,12 @@ if TYPE_CHECKING:
     metavar="RATIO",
     help="Fraction of captions to permute at random, for experiments with noisy correspondence.",
 )
+@click.option(
+    "--devices",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Train with N processes, one for each GPU with --device cuda; otherwise, all on the CPU.",
+)
 @images_root_input_option
 @corrections_option
 @label_table_options
@@ -136,6 +142,7 @@ def fit(
     selection_options: MethodSelectionOptions,
     shots: int | None,
     caption_noise: float | None,
+    devices: int | None,
     images_root: str | None,
     corrections: str | None,
     table_options: dict[str, Any],
@@ -184,6 +191,8 @@ def fit(
     method = method_settings_of_run(run, overrides).get("name")
     check_method_selection_options(method, selection_options, run, overrides)
     resolved_run = load_run(run, overrides)
+    if devices is not None and method is None:
+        raise click.UsageError("--devices needs --method; several methods are compared without it.")
     scores = load_training_scores(terminal, dataset, score_kind, images_root, table_options)
     training_data = scores or load_training_data_from_input_options(
         method, dataset, images_root, given_labels, table_options
@@ -207,7 +216,7 @@ def fit(
         recognizer = select_in_fit_command(terminal, selection_options, run, overrides, **data)
     else:
         resolved_run = use_vector_encoder_in_fit_command(resolved_run, encoder, training_data)
-        recognizer = fit_in_fit_command(terminal, resolved_run, **data)
+        recognizer = fit_in_fit_command(terminal, resolved_run, devices=devices, **data)
     skipped = skipped_images_of_input_options(recognizer, training_data)
     calibrate_in_fit_command(terminal, recognizer, training_data, skipped)
     recognizer.save(out)
@@ -243,6 +252,7 @@ def fit_in_fit_command(
     training_data: "TrainingData",
     labels: "Sequence[str]",
     folds: int | None,
+    devices: int | None,
     checkpoint: str,
 ) -> "Recognizer":
     """Return the fitted recognizer of a run.
@@ -253,13 +263,20 @@ def fit_in_fit_command(
         training_data: Training data of any kind.
         labels: Labels of the recognizer.
         folds: Number of folds to calibrate with, or None.
+        devices: Number of processes that train together, or None.
         checkpoint: File from which the fit resumes.
     """
     from surelabel.recognizer import Recognizer
 
     recognizer = Recognizer(run, labels, device=terminal.device)
     with terminal.progress("Fitting") as progress:
-        recognizer.fit(training_data, folds=folds or 0, checkpoint=checkpoint, progress=progress)
+        recognizer.fit(
+            training_data,
+            folds=folds or 0,
+            devices=devices,
+            checkpoint=checkpoint,
+            progress=progress,
+        )
     return recognizer
 
 

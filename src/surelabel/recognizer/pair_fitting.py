@@ -185,6 +185,7 @@ def fit_recognizer_method_on_pairs(
     names_with_aliases: list[str],
     data: PairFittingData,
     *,
+    devices: int | None = None,
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> Method:
@@ -201,6 +202,13 @@ def fit_recognizer_method_on_pairs(
             batch_size=fitting_micro_batch_size(run),
         )
         fit_recognizer_method_on_batches(
-            run, method, batches, objective, checkpoint=checkpoint, progress=progress
+            run,
+            method,
+            batches,
+            objective,
+            devices=devices,
+            device=encoder.device,
+            checkpoint=checkpoint,
+            progress=progress,
         )
     return method

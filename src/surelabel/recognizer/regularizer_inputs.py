@@ -1,7 +1,6 @@
 """What regularizers need of a run besides scores: words, their texts, and batches of images."""
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from inspect import signature
 
 from torch import Tensor
@@ -45,12 +44,20 @@ def frozen_words_for_regularizers(encoder: Encoder, labels: Sequence[str]) -> Fr
         encoder.encode_labels(reference[:1], prompt_templates("one"))
     except ConfigError:  # image-only encoder
         return None
+    trained = [word for word in reference if word not in untrained]
+    return FrozenWords(labels, trained, _FrozenWordEncoder(encoder))
 
-    @cache
-    def encode(words: tuple[str, ...]) -> Tensor:
-        return encoder.encode_labels(words, prompt_templates("one"))
 
-    return FrozenWords(labels, [word for word in reference if word not in untrained], encode)
+class _FrozenWordEncoder:
+    """Cached text vectors of words; unlike a local function, it can be sent to processes."""
+
+    def __init__(self, encoder: Encoder):
+        self._encoder, self._vectors = encoder, dict[tuple[str, ...], Tensor]()
+
+    def __call__(self, words: tuple[str, ...]) -> Tensor:
+        if words not in self._vectors:
+            self._vectors[words] = self._encoder.encode_labels(words, prompt_templates("one"))
+        return self._vectors[words]
 
 
 def check_regularizer_batch_size(

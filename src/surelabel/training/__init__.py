@@ -3,6 +3,7 @@
 from surelabel.training.batches import Batch, BatchSource, TargetUpdatingBatchSource
 from surelabel.training.checkpoint import Checkpoint, delete_checkpoint
 from surelabel.training.cut_and_sew_source import CutAndSewBatch, CutAndSewSource
+from surelabel.training.device_training import check_training_devices, train_on_devices
 from surelabel.training.feature_batches import (
     FeatureBatches,
     feature_batch_tensors,
@@ -36,6 +37,7 @@ __all__ = [
     "Regularizer",
     "TargetUpdatingBatchSource",
     "WeightAverage",
+    "check_training_devices",
     "delete_checkpoint",
     "feature_batch_tensors",
     "fit_linear_heads",
@@ -43,4 +45,5 @@ __all__ = [
     "run_training_loop",
     "select_feature_batch_rows",
     "select_penalties",
+    "train_on_devices",
 ]

@@ -22,6 +22,8 @@ class Batch:
         weights: Weight of each image in an elementwise loss, ``(n,)``. If None, all weights are
             equal.
         texts: In a batch of pairs, features of c captions, in place of labels. Otherwise, None.
+        is_part: Whether the batch has only the images of one process. The batch of all processes
+            is then the concatenation of their parts.
     """
 
     features: Features
@@ -29,6 +31,39 @@ class Batch:
     known: Tensor
     weights: Tensor | None = None
     texts: Features | None = None
+    is_part: bool = False
+
+
+@dataclass(frozen=True)
+class BatchPart:
+    """Part of each batch that one of several processes computes.
+
+    A batch with fewer images than processes is not divided; each process computes all its images.
+
+    Attributes:
+        index: Number of the process, from 0.
+        count: Number of processes, >= 1.
+
+    Example:
+        >>> [BatchPart(index, 2).rows(5) for index in (0, 1)]
+        [slice(0, 2, None), slice(2, 5, None)]
+    """
+
+    index: int = 0
+    count: int = 1
+
+    def is_divided(self, n_images: int) -> bool:
+        """Return whether a batch of ``n_images`` images is divided among the processes."""
+        return 1 < self.count <= n_images
+
+    def rows(self, n_images: int) -> slice:
+        """Return the positions of the images of this process in a batch of ``n_images`` images."""
+        if not self.is_divided(n_images):
+            return slice(0, n_images)
+        return slice(n_images * self.index // self.count, n_images * (self.index + 1) // self.count)
+
+
+WHOLE_BATCH = BatchPart()
 
 
 class BatchSource(Protocol):
@@ -37,12 +72,15 @@ class BatchSource(Protocol):
     def parameters(self) -> list[nn.Parameter]:
         """Return the parameters of the source, which are trained together with the method."""
 
-    def batches(self, generator: torch.Generator, skip: int = 0) -> Generator[Batch]:
+    def batches(
+        self, generator: torch.Generator, skip: int = 0, part: BatchPart = WHOLE_BATCH
+    ) -> Generator[Batch]:
         """Yield the batches of one epoch, except the first ``skip`` batches.
 
         Skipped batches are not computed. All random numbers are sampled from ``generator`` before
         the first batch is computed. A batch without images counts as a batch; it replaces a batch
-        whose images cannot be decoded, because the worker processes are killed.
+        whose images cannot be decoded, because the worker processes are killed. If several
+        processes train, each yields its ``part`` of the same batches.
         """
 
     def __len__(self) -> int:
@@ -79,7 +117,7 @@ def check_training_batch_targets(known: Tensor) -> None:
         )
 
 
-def empty_training_batch(n_classes: int) -> Batch:
+def empty_training_batch(n_classes: int, *, is_part: bool = False) -> Batch:
     """Return a batch without images, for ``n_classes`` labels."""
     targets = torch.zeros(0, n_classes)
-    return Batch(Features(pooled=torch.zeros(0, 0)), targets, known=targets > 0)
+    return Batch(Features(pooled=torch.zeros(0, 0)), targets, known=targets > 0, is_part=is_part)

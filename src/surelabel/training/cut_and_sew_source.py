@@ -18,7 +18,7 @@ from surelabel.encoders import Encoder
 from surelabel.errors import InputError
 from surelabel.pseudolabels import CutAndSew, EstimatorBatch, LabelEstimator, em_expectation_loss
 from surelabel.records import Features
-from surelabel.training.batches import Batch, empty_training_batch
+from surelabel.training.batches import WHOLE_BATCH, Batch, BatchPart, empty_training_batch
 from surelabel.training.seeded_loader import SeededLoader
 from surelabel.views import (
     blend_labels_of_sewing,
@@ -118,14 +118,17 @@ class CutAndSewSource:
         """Return no parameters: the pseudo-labels are changed by ``update_targets``."""
         return []
 
-    def batches(self, generator: torch.Generator, skip: int = 0) -> Generator[Batch]:
+    def batches(
+        self, generator: torch.Generator, skip: int = 0, part: BatchPart = WHOLE_BATCH
+    ) -> Generator[Batch]:
         """Yield the batches of one epoch in random order, except the first ``skip`` batches.
 
         Each canvas is sewn with a separate random seed. If the worker processes that sew a canvas
-        are killed twice, the canvas is left out of the batch with a warning.
+        are killed twice, the canvas is left out of the batch with a warning. The training loop
+        refuses several processes, so that ``part`` is always the whole batch.
         """
-        with closing(self._loader.batches(generator, skip)) as batches:
-            for n_batches, canvases in enumerate(batches, skip + 1):
+        with closing(self._loader.batches(generator, skip, part)) as batches:
+            for n_batches, (canvases, _) in enumerate(batches, skip + 1):
                 yield self._make_batch(canvases)
                 if self._progress:
                     n_canvases = min(n_batches * self._batch_size, len(self._paths))

@@ -1,4 +1,4 @@
-"""Training batches of frozen features in memory."""
+"""Training batches of frozen features."""
 
 import math
 from collections.abc import Generator
@@ -7,9 +7,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from surelabel.features import SentenceFeatures
+from surelabel.features import FeatureRows, SentenceFeatures
 from surelabel.records import Features
-from surelabel.training.batches import Batch, check_training_batch_targets
+from surelabel.training.batches import (
+    WHOLE_BATCH,
+    Batch,
+    BatchPart,
+    check_training_batch_targets,
+)
 
 
 class FeatureBatches:
@@ -27,7 +32,7 @@ class FeatureBatches:
 
     def __init__(
         self,
-        features: Features | SentenceFeatures,
+        features: Features | SentenceFeatures | FeatureRows,
         targets: Tensor,
         known: Tensor,
         *,
@@ -41,14 +46,18 @@ class FeatureBatches:
         """Return no parameters: the targets are constant."""
         return []
 
-    def batches(self, generator: torch.Generator, skip: int = 0) -> Generator[Batch]:
+    def batches(
+        self, generator: torch.Generator, skip: int = 0, part: BatchPart = WHOLE_BATCH
+    ) -> Generator[Batch]:
         """Yield the batches of one epoch in random order, except the first ``skip`` batches."""
         order = torch.randperm(len(self._targets), generator=generator)
-        for rows in order.split(self._batch_size)[skip:]:
+        for batch_rows in order.split(self._batch_size)[skip:]:
+            rows = batch_rows[part.rows(len(batch_rows))]
             yield Batch(
                 select_feature_batch_rows(self._features, rows),
                 self._targets[rows],
                 self._known[rows],
+                is_part=part.is_divided(len(batch_rows)),
             )
 
     def __len__(self) -> int:
@@ -61,9 +70,11 @@ def feature_batch_tensors(*arrays: Any) -> list[Tensor]:
     return [tensor if tensor.dtype == torch.bool else tensor.float() for tensor in tensors]
 
 
-def select_feature_batch_rows(features: Features | SentenceFeatures, rows: Tensor) -> Features:
+def select_feature_batch_rows(
+    features: Features | SentenceFeatures | FeatureRows, rows: Tensor
+) -> Features:
     """Return the features of all kinds for the images, or sentences, in ``rows``."""
-    if isinstance(features, SentenceFeatures):
+    if not isinstance(features, Features):
         return features.take(rows)
 
     def select(tensor: Tensor | None) -> Tensor | None:

@@ -14,7 +14,9 @@ from torch import Tensor, nn
 from surelabel.data import open_image
 from surelabel.records import Features
 from surelabel.training.batches import (
+    WHOLE_BATCH,
     Batch,
+    BatchPart,
     check_training_batch_targets,
     empty_training_batch,
 )
@@ -94,7 +96,7 @@ class ImageBatches:
         self._augmentation = augmentation or RandomCropFlip()
         self._loader = SeededLoader(
             self.load_item,
-            lambda row, _: [paths[row]],
+            self._paths_of_item,
             len(paths),
             batch_size=batch_size,
             workers=workers,
@@ -104,15 +106,17 @@ class ImageBatches:
         """Return no parameters: the targets are constant."""
         return []
 
-    def batches(self, generator: torch.Generator, skip: int = 0) -> Generator[Batch]:
+    def batches(
+        self, generator: torch.Generator, skip: int = 0, part: BatchPart = WHOLE_BATCH
+    ) -> Generator[Batch]:
         """Yield the batches of one epoch in random order, except the first ``skip`` batches.
 
         Each image is augmented with a separate random seed. If the worker processes that decode an
         image are killed twice, the image is left out of the batch with a warning.
         """
-        with closing(self._loader.batches(generator, skip)) as batches:
-            for items in batches:
-                yield self._make_batch(items)
+        with closing(self._loader.batches(generator, skip, part)) as batches:
+            for items, is_part in batches:
+                yield self._make_batch(items, is_part=is_part)
 
     def __len__(self) -> int:
         return len(self._loader)
@@ -122,10 +126,13 @@ class ImageBatches:
         image = open_image(self._paths[row], min_side=self._min_side)
         return row, self._preprocess(self._augmentation(image, seed)).numpy()
 
-    def _make_batch(self, items: list[ImageItem]) -> Batch:
+    def _paths_of_item(self, row: int, _: int) -> list[str]:
+        return [self._paths[row]]
+
+    def _make_batch(self, items: list[ImageItem], *, is_part: bool) -> Batch:
         if not items:
-            return empty_training_batch(self._targets.shape[1])
+            return empty_training_batch(self._targets.shape[1], is_part=is_part)
         rows, pixels = (list(column) for column in zip(*items, strict=True))
         # pooled features are empty: the method computes them from the pixels
         features = Features(torch.zeros(len(rows), 0), pixels=torch.from_numpy(np.stack(pixels)))
-        return Batch(features, self._targets[rows], self._known[rows])
+        return Batch(features, self._targets[rows], self._known[rows], is_part=is_part)

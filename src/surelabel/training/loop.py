@@ -1,7 +1,7 @@
 """Training loop for all methods."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from itertools import islice
 from typing import Any, NamedTuple
@@ -10,12 +10,14 @@ import torch
 from torch import Tensor
 
 from surelabel.errors import ConfigError, DataError
-from surelabel.methods import Method, ScoresPairs, TrainsSeveralHeads
+from surelabel.methods import Method
 from surelabel.progress import Progress, report_progress
 from surelabel.training.batches import Batch, BatchSource, TargetUpdatingBatchSource
 from surelabel.training.checkpoint import Checkpoint, StatefulObject
+from surelabel.training.gradient_accumulation import GradientAccumulation
 from surelabel.training.learning_rates import learning_rate_parameter_groups, learning_rate_schedule
 from surelabel.training.objective import Objective
+from surelabel.training.training_processes import TrainingProcesses
 from surelabel.training.weight_averaging import WeightAverage
 
 Optimizer = Callable[..., torch.optim.Optimizer]
@@ -49,6 +51,7 @@ def run_training_loop(
     seed: int = 0,
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
+    processes: TrainingProcesses | None = None,
 ) -> list[EpochResult]:
     """Train a method in place on batches; return the loss of each epoch.
 
@@ -80,6 +83,8 @@ def run_training_loop(
             each epoch and after every hundredth step of an epoch.
         progress: Function called after each epoch with the number of finished epochs and the total
             number of epochs.
+        processes: Processes that train together, each with its part of each batch; the first one
+            saves checkpoints and reports progress. If None, there is one process.
 
     Returns:
         Loss and penalty of each epoch.
@@ -89,6 +94,7 @@ def run_training_loop(
             ``ema_decay`` is out of range.
         DataError: If the worker processes of all images of an epoch are killed.
     """
+    processes = processes or TrainingProcesses()
     generator = torch.Generator().manual_seed(seed)
     updating_source = source if isinstance(source, TargetUpdatingBatchSource) else None
     groups = learning_rate_parameter_groups(method, source, learning_rate, weight_decay)
@@ -108,13 +114,13 @@ def run_training_loop(
     state |= {"weight_average": average} if average else {}
     history = [EpochResult(*result) for result in checkpoint.resume(state)] if checkpoint else []
     method.train()
+    gradients = GradientAccumulation(method, objective, torch_optimizer, processes, seed)
     for epoch in range(len(history), epochs):
         generator.set_state(epoch_progress.generator_state)
         n_finished = epoch_progress.steps * accumulation_steps
-        with closing(source.batches(generator, n_finished)) as batches:
+        with closing(_training_loop_batches(source, generator, n_finished, processes)) as batches:
             for step_batches in _group_training_loop_batches(batches, accumulation_steps):
-                torch_optimizer.zero_grad()
-                sums, scores = _accumulate_training_loop_gradients(method, step_batches, objective)
+                sums, scores = gradients.compute(step_batches, epoch, epoch_progress.steps)
                 torch_optimizer.step()
                 schedule.step()
                 if average:
@@ -122,13 +128,15 @@ def run_training_loop(
                 if updating_source:
                     _update_targets_in_training_loop(updating_source, step_batches, scores)
                 epoch_progress.add_step(sums)
-                if checkpoint and epoch_progress.steps % CHECKPOINT_INTERVAL == 0:
+                is_interval = epoch_progress.steps % CHECKPOINT_INTERVAL == 0
+                if checkpoint and processes.is_first and is_interval:
                     checkpoint.save(state, history)
         history.append(epoch_progress.finish(generator))
         _check_training_loop_losses(history)
-        if checkpoint:
+        if checkpoint and processes.is_first:
             checkpoint.save(state, history)
-        report_progress(progress, epoch + 1, epochs, "epochs")
+        if processes.is_first:
+            report_progress(progress, epoch + 1, epochs, "epochs")
     if average:
         average.copy_to_method()
     method.eval()
@@ -192,13 +200,23 @@ def _check_training_loop_losses(history: list[EpochResult]) -> None:
         )
 
 
+def _training_loop_batches(
+    source: BatchSource, generator: torch.Generator, skip: int, processes: TrainingProcesses
+) -> Generator[Batch]:
+    """Return the batches of an epoch; with several processes, the part of this process."""
+    if processes.exchanges:
+        return source.batches(generator, skip, processes.part)
+    return source.batches(generator, skip)
+
+
 def _group_training_loop_batches(batches: Iterator[Batch], size: int) -> Iterator[list[Batch]]:
     """Yield the batches in groups of ``size``; the last group may be smaller.
 
-    Batches without images are left out of their groups.
+    Batches without images are left out of their groups, except parts of batches, which can have
+    images in another process.
     """
     while group := list(islice(batches, size)):
-        yield [batch for batch in group if len(batch.targets)]
+        yield [batch for batch in group if batch.is_part or len(batch.targets)]
 
 
 def _update_targets_in_training_loop(
@@ -206,41 +224,3 @@ def _update_targets_in_training_loop(
 ) -> None:
     for batch, batch_scores in zip(batches, scores, strict=True):
         source.update_targets(batch, batch_scores)
-
-
-def _accumulate_training_loop_gradients(
-    method: Method, batches: list[Batch], objective: Objective
-) -> tuple[Tensor, list[Tensor]]:
-    """Accumulate the gradients of the batches of one optimizer step.
-
-    Batches are weighted by the number of known targets. For an elementwise loss, the accumulated
-    gradient equals the gradient of one batch with all images.
-
-    Returns:
-        Sums of loss and penalty over known targets with the number of known targets, and the scores
-        of each batch.
-    """
-    counts = [float(batch.known.sum()) for batch in batches]
-    sums, scores = torch.zeros(3, dtype=torch.float64), []
-    for batch, count in zip(batches, counts, strict=True):
-        heads = _training_loop_scores(method, batch)
-        loss, penalty = objective.mean_over_heads(heads, batch)
-        total = loss if penalty is None else loss + penalty
-        (total * (count / max(sum(counts), 1))).backward()
-        penalty_value = 0.0 if penalty is None else penalty.item()
-        sums += torch.tensor([count * loss.item(), count * penalty_value, count])
-        scores.append(heads.detach().mean(0))
-    return sums, scores
-
-
-def _training_loop_scores(method: Method, batch: Batch) -> Tensor:
-    """Return the scores ``(h, n, c)`` of all h training heads, for n images and c labels.
-
-    Most methods have one head. In a batch of pairs, c is the number of captions.
-    """
-    if batch.texts is not None:
-        assert isinstance(method, ScoresPairs)  # by its contract
-        return method.training_pair_scores(batch.features, batch.texts)[None]
-    if isinstance(method, TrainsSeveralHeads):
-        return method.training_scores(batch.features, batch.targets, batch.known)
-    return method(batch.features)[None]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -31,12 +32,15 @@ def objective_mean_over_known(loss: ElementLoss) -> SetLoss:
         0.6931
     """
 
-    def mean(scores: Tensor, targets: Tensor, known: Tensor) -> Tensor:
-        elements = loss(scores, targets)
-        weights = known.to(elements.dtype)
-        return (elements * weights).sum() / weights.sum().clamp(min=MIN_DENOMINATOR)
+    return partial(_mean_of_objective_elements, loss)
 
-    return mean
+
+def _mean_of_objective_elements(
+    loss: ElementLoss, scores: Tensor, targets: Tensor, known: Tensor
+) -> Tensor:
+    elements = loss(scores, targets)
+    weights = known.to(elements.dtype)
+    return (elements * weights).sum() / weights.sum().clamp(min=MIN_DENOMINATOR)
 
 
 @dataclass(frozen=True)

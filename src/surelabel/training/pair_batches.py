@@ -9,7 +9,7 @@ from surelabel.counts import format_count
 from surelabel.errors import InputError
 from surelabel.features import SentenceFeatures
 from surelabel.records import Features
-from surelabel.training.batches import Batch
+from surelabel.training.batches import WHOLE_BATCH, Batch, BatchPart
 from surelabel.training.feature_batches import select_feature_batch_rows
 
 
@@ -55,18 +55,24 @@ class PairBatches:
         """Return no parameters: the targets are constant."""
         return []
 
-    def batches(self, generator: torch.Generator, skip: int = 0) -> Generator[Batch]:
-        """Yield the batches of one epoch in random order, except the first ``skip`` batches."""
+    def batches(
+        self, generator: torch.Generator, skip: int = 0, part: BatchPart = WHOLE_BATCH
+    ) -> Generator[Batch]:
+        """Yield the batches of one epoch in random order, except the first ``skip`` batches.
+
+        A part of a batch has some of its images and all its captions.
+        """
         order = torch.randperm(len(self._image_rows), generator=generator)
         starts = torch.arange(len(self)) * self._batch_size
         for rows in order.tensor_split(starts[1:])[skip:]:
-            image_rows = self._image_rows[rows]
-            targets = (image_rows[:, None] == image_rows).float()
+            image_rows = self._image_rows[rows][part.rows(len(rows))]
+            targets = (image_rows[:, None] == self._image_rows[rows]).float()
             yield Batch(
                 select_feature_batch_rows(self._images, image_rows),
                 targets,
                 torch.ones_like(targets, dtype=torch.bool),
                 texts=select_feature_batch_rows(self._texts, self._text_rows[rows]),
+                is_part=part.is_divided(len(rows)),
             )
 
     def __len__(self) -> int:

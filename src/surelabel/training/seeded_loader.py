@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 import torch
 
 from surelabel.features.decoding_workers import decode_in_workers
+from surelabel.training.batches import WHOLE_BATCH, BatchPart
 
 Item = TypeVar("Item")
 
@@ -50,25 +51,32 @@ class SeededLoader(Generic[Item]):
         self._workers = default_workers if workers is None else workers
         self._rows_with_warning = set[int]()
 
-    def batches(self, generator: torch.Generator, skip: int = 0) -> Generator[list[Item]]:
+    def batches(
+        self, generator: torch.Generator, skip: int = 0, part: BatchPart = WHOLE_BATCH
+    ) -> Generator[tuple[list[Item], bool]]:
         """Yield the batches of one epoch, except the first ``skip`` batches.
 
+        Each batch has a flag that states whether it is only the part of one of several processes.
         The order and the seeds are sampled from ``generator`` before the first batch is computed.
         A batch is empty if all its items are left out. The first time that an item of an image is
         left out, a warning names the image.
         """
         order = torch.randperm(self._n_items, generator=generator).tolist()
         seeds = torch.randint(2**62, (self._n_items,), generator=generator).tolist()
+        tasks, size = list(zip(order, seeds, strict=True)), self._batch_size
+        batches = [tasks[start : start + size] for start in range(skip * size, len(tasks), size)]
+        parts = [batch[part.rows(len(batch))] for batch in batches]
         items = decode_in_workers(
             self._load,
-            list(zip(order, seeds, strict=True))[skip * self._batch_size :],
+            [task for batch_part in parts for task in batch_part],
             workers=self._workers,
             max_pending=2 * (self._batch_size + self._workers),
             message_of_killed=self._warn_of_killed,
         )
         with closing(items):
-            while batch := list(islice(items, self._batch_size)):
-                yield [item for item in batch if item is not None]
+            for batch, batch_part in zip(batches, parts, strict=True):
+                decoded = [item for item in islice(items, len(batch_part)) if item is not None]
+                yield decoded, part.is_divided(len(batch))
 
     def __len__(self) -> int:
         return math.ceil(self._n_items / self._batch_size)
