@@ -1,15 +1,22 @@
-"""Speed of decoding 12-megapixel photographs, compared with plain Pillow in the same run.
+"""Processor time of decoding 12-megapixel JPEG files, compared with plain Pillow in the same run.
 
-The images are generated: gradients, edges and noise, with 3 to 4 MB like those of a phone. Both
-sides produce the input of an encoder: upright RGB with a shorter side of ``SIDE`` pixels.
+    python benchmarks/decoding.py [FILE ...] [--images N] [--rounds ROUNDS]
 
-    python benchmarks/decoding.py [IMAGES]
+If no files are given, the images are generated: gradients, edges and noise, with 3 MB each. Both
+sides compute the input of an encoder: upright RGB with a shorter side of at least ``SIDE`` pixels.
+
+The entropy decoding of a JPEG file cannot be skipped at any resolution. The lower bound is the time
+of libjpeg-turbo for the greyscale image at 1/8 of the size, which takes little more than entropy
+decoding. This row and the row of simplejpeg need the package simplejpeg. The steps take turns.
 """
 
-import sys
+import argparse
+import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +24,75 @@ from PIL import Image, ImageOps
 
 from surelabel.data.images import open_image
 
-WIDTH, HEIGHT, SIDE, ROUNDS = 4000, 3000, 224, 3
+WIDTH, HEIGHT, SIDE = 4000, 3000, 224
+Step = Callable[[Path], object]
+
+
+def main() -> None:
+    """Generate the images, time all steps and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="JPEG files")
+    parser.add_argument("--images", type=int, default=6, help="number of generated images")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        paths = options.files or [Path(folder) / f"{seed}.jpg" for seed in range(options.images)]
+        if not options.files:
+            for seed, path in enumerate(paths):
+                generate_photograph(seed).save(path, quality=88)
+        megabytes = sum(path.stat().st_size for path in paths) / len(paths) / 1e6
+        print(
+            f"{len(paths)} JPEG files of {megabytes:.1f} MB on average, {options.rounds} rounds: "
+            "median (lowest to highest) processor time per image\n"
+        )
+        print_table(measure_steps(decoding_steps(), paths, options.rounds), "Pillow")
+        print()
+        print_table(measure_steps(resizing_steps(), paths, options.rounds), "Pillow, resized")
+
+
+def decoding_steps() -> dict[str, Step]:
+    """Return functions that decode a file, by name."""
+    steps: dict[str, Step] = {"Pillow": decode_with_pillow, "surelabel": decode_with_surelabel}
+    if find_spec("simplejpeg"):
+        steps["simplejpeg"] = lambda path: decode_with_simplejpeg(path, "rgb")
+        steps["lower bound"] = lambda path: decode_with_simplejpeg(path, "gray")
+    return steps
+
+
+def resizing_steps() -> dict[str, Step]:
+    """Return functions that decode a file and resize the shorter side to ``SIDE``, by name."""
+    return {
+        "Pillow, resized": lambda path: resize(decode_with_pillow(path)),
+        "surelabel, resized": lambda path: resize(decode_with_surelabel(path)),
+    }
+
+
+def measure_steps(
+    steps: dict[str, Step], paths: list[Path], n_rounds: int
+) -> dict[str, list[float]]:
+    """Return the processor time per image of each round in milliseconds, by name of the step."""
+    for step in steps.values():
+        step(paths[0])  # loads modules
+    milliseconds: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(n_rounds):
+        for name, step in steps.items():
+            start = time.process_time()
+            for path in paths:
+                step(path)
+            milliseconds[name].append(1e3 * (time.process_time() - start) / len(paths))
+    return milliseconds
+
+
+def print_table(milliseconds: dict[str, list[float]], reference: str) -> None:
+    """Print the times of the steps, and how many times faster they are than the reference."""
+    print("| step | ms | times faster than Pillow |\n| --- | ---: | ---: |")
+    for name, times in milliseconds.items():
+        ratios = [r / t for r, t in zip(milliseconds[reference], times, strict=True)]
+        cells = [
+            f"{statistics.median(values):.1f} ({min(values):.1f} to {max(values):.1f})"
+            for values in (times, ratios)
+        ]
+        print(f"| {name} | {' | '.join(cells)} |")
 
 
 def generate_photograph(seed: int) -> Image.Image:
@@ -46,6 +121,14 @@ def decode_with_surelabel(path: Path) -> Image.Image:
     return open_image(path, min_side=SIDE)
 
 
+def decode_with_simplejpeg(path: Path, colorspace: str) -> np.ndarray:
+    """Decode at the lowest resolution whose sides are at least ``SIDE``, without EXIF rotation."""
+    pixels: np.ndarray = import_module("simplejpeg").decode_jpeg(
+        path.read_bytes(), colorspace=colorspace, min_height=SIDE, min_width=SIDE
+    )
+    return pixels
+
+
 def resize(image: Image.Image) -> Image.Image:
     """Resize the shorter side to ``SIDE`` pixels."""
     ratio = SIDE / min(image.size)
@@ -53,41 +136,5 @@ def resize(image: Image.Image) -> Image.Image:
     return image.resize(size, Image.Resampling.BICUBIC)
 
 
-def seconds_per_image(step: Callable[[Path], object], paths: list[Path]) -> float:
-    """Return the lowest processor time per image of ``ROUNDS`` rounds, in seconds."""
-    rounds = []
-    for _ in range(ROUNDS):
-        start = time.process_time()
-        for path in paths:
-            step(path)
-        rounds.append((time.process_time() - start) / len(paths))
-    return min(rounds)
-
-
-def main(count: int) -> None:
-    """Generate the images, time both sides and print the ratios."""
-    with tempfile.TemporaryDirectory() as folder:
-        paths = [Path(folder) / f"{seed}.jpg" for seed in range(count)]
-        for seed, path in enumerate(paths):
-            generate_photograph(seed).save(path, quality=88)
-        megabytes = sum(path.stat().st_size for path in paths) / count / 1e6
-        print(
-            f"{count} JPEGs of {WIDTH}x{HEIGHT}, {megabytes:.1f} MB each; processor time per image"
-        )
-        steps: dict[str, tuple[Callable[[Path], object], Callable[[Path], object]]] = {
-            "decoded": (decode_with_pillow, decode_with_surelabel),
-            f"decoded and resized to {SIDE}": (
-                lambda path: resize(decode_with_pillow(path)),
-                lambda path: resize(decode_with_surelabel(path)),
-            ),
-        }
-        for name, (pillow, surelabel) in steps.items():
-            slow, fast = seconds_per_image(pillow, paths), seconds_per_image(surelabel, paths)
-            print(
-                f"{name}: Pillow {slow * 1e3:.0f} ms, surelabel {fast * 1e3:.0f} ms, "
-                f"{slow / fast:.1f} x faster"
-            )
-
-
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 6)
+    main()

@@ -55,6 +55,40 @@ def test_worker_processes_change_nothing(encoder, paths):
     assert torch.equal(alone.features.pooled, helped.features.pooled)
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches_that_are_encoded_at_once_have_the_same_features(
+    encoder, paths, tmp_path, set_threads, workers
+):
+    (tmp_path / "bad.jpg").write_bytes(b"no image")
+    mixed = [*paths[:7], str(tmp_path / "bad.jpg"), *paths[4:]]  # rows 4 to 6 occur twice
+    expected = encode_image_files(encoder, mixed, batch_size=3)
+    set_threads(2)
+    counts = []
+    watched = CountsOfBatches(encoder, counts)
+    cache = FeatureCache(tmp_path / "cache")
+    for n_cached in (0, 15):
+        found = encode_image_files(watched, mixed, batch_size=3, workers=workers, cache=cache)
+        assert torch.equal(found.features.pooled, expected.features.pooled)
+        assert found.rows.tolist() == expected.rows.tolist()
+        assert (found.hashes, found.skipped) == (expected.hashes, expected.skipped)
+        assert found.n_cached == n_cached
+    assert sorted(counts) == [1, 1, 1, 3, 3, 3]  # nothing is encoded twice
+
+
+class CountsOfBatches:
+    """A real encoder that appends the number of images of each batch to a list."""
+
+    def __init__(self, encoder, counts):
+        self._real, self._counts = encoder, counts
+
+    def __getattr__(self, name):
+        return getattr(self._real, name)
+
+    def encode_images(self, pixels):
+        self._counts.append(len(pixels))
+        return self._real.encode_images(pixels)
+
+
 def test_the_second_time_everything_comes_from_the_cache(encoder, paths, tmp_path):
     first, second = (
         encode_image_files(encoder, paths, cache=FeatureCache(tmp_path), kind="self_aware")

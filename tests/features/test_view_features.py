@@ -82,6 +82,27 @@ def test_workers_and_batches_change_nothing(encoder, paths):
         torch.testing.assert_close(found.views, alone, atol=1e-3, rtol=0)
 
 
+def test_views_that_are_encoded_at_once_have_the_same_features(encoder, paths, set_threads):
+    mixed = [*paths[:4], "there-is-no-such.jpg", *paths[2:6]]
+    expected = encode_views(encoder, mixed, TileLayout(1, 3), batch_size=4)
+    set_threads(2)
+    for workers in (0, 2):
+        progress = []
+        found = encode_views(
+            encoder,
+            mixed,
+            TileLayout(1, 3),
+            batch_size=4,
+            workers=workers,
+            progress=lambda n_done, n, progress=progress: progress.append((n_done, n)),
+        )
+        assert torch.equal(found.views, expected.views)
+        assert found.counts.tolist() == expected.counts.tolist() == [3] * 4 + [0] + [3] * 4
+        assert found.unreadable == expected.unreadable
+        assert progress == sorted(progress)
+        assert progress[-1] == (9, 9)
+
+
 def test_the_second_time_nothing_is_opened(encoder, paths, tmp_path):
     cache, file = FeatureCache(tmp_path / "cache"), tmp_path / "a.jpg"
     shutil.copy(paths[0], file)

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
@@ -10,19 +10,24 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from surelabel.data.images import open_image
 from surelabel.encoders import Encoder
 from surelabel.errors import DataError, InputError, NoReadableImage
-from surelabel.features.cache import FeatureCache, content_hash_for_cache
+from surelabel.features.cache import FeatureCache, Float16Array, content_hash_for_cache
 from surelabel.features.cache_write_buffer import CacheWriteBuffer
+from surelabel.features.concurrent_encoding import (
+    concurrent_batch_count,
+    encode_batches_concurrently,
+)
 from surelabel.features.decoding_workers import decode_in_workers
 from surelabel.features.encoding_batch_size import encoding_batch_size
 from surelabel.features.feature_kinds import encode_feature_kind
 from surelabel.features.feature_packing import pack_features, unpack_features
 from surelabel.progress import Progress
 from surelabel.records import Features, SkippedImage
+
+Float32Array = npt.NDArray[np.float32]
 
 MIN_IMAGES_FOR_WORKERS = 64  # for fewer images, starting worker processes takes longer
 
@@ -37,7 +42,8 @@ class EncodedImages:
         skipped: Images that could not be read, each with the reason.
         n_cached: Number of images whose features were read from the cache.
         decode_seconds: Time spent decoding, in seconds, summed over the workers.
-        model_seconds: Time spent in the encoder, in seconds.
+        model_seconds: Time spent in the encoder, in seconds, summed over the batches, of which
+            several can be encoded at once.
         hashes: Content hashes of the n files, from :func:`content_hash_for_cache`.
         encoder_passes: Number of encoder inputs for each image, ``(n,)``: the image and its views,
             including those whose features were read from the cache.
@@ -96,9 +102,12 @@ def encode_image_files(
     loader = _ImageLoader(paths, encoder, cached_keys)
     collector = _ImageFeatureCollector(encoder, kind, cache, paths)
     try:
-        with closing(loader.batches(batch_size, workers)) as batches:
-            for n_batches, loaded in enumerate(batches, 1):
-                collector.add_batch(loaded)
+        with (
+            closing(loader.batches(batch_size, workers)) as batches,
+            closing(collector.encode(batches)) as encoded_batches,
+        ):
+            for n_batches, (loaded, arrays) in enumerate(encoded_batches, 1):
+                collector.add_batch(loaded, arrays)
                 failed = [item for item in loaded if item.reason]
                 if failed and strict:
                     raise DataError(f"{paths[failed[0].row]}: {failed[0].reason}")
@@ -120,7 +129,7 @@ class _LoadedImage:
 
     row: int
     key: str
-    pixels: npt.NDArray[np.float32] | None
+    pixels: Float32Array | None
     reason: str
     seconds: float
 
@@ -166,27 +175,44 @@ class _ImageFeatureCollector:
         self, encoder: Encoder, kind: str, cache: FeatureCache | None, paths: Sequence[str]
     ):
         self._encoder, self._kind, self._cache, self._paths = encoder, kind, cache, paths
-        self._arrays: dict[str, npt.NDArray[np.float16]] = {}
+        self._arrays: dict[str, Float16Array] = {}
+        self._started_keys: set[str] = set()
         self._keys: dict[int, str] = {}
         self._reasons: dict[int, str] = {}
         self._n_cached = 0
         self._decode_seconds = self._model_seconds = 0.0
         self._new_features = CacheWriteBuffer(cache, encoder.fingerprint, kind)
 
-    def add_batch(self, loaded: Sequence[_LoadedImage]) -> None:
-        """Encode the uncached images of a batch, and read the cached features of the others."""
-        new = {
-            i.key: i.pixels for i in loaded if i.pixels is not None and i.key not in self._arrays
-        }
-        if new:
-            pixels = np.stack([p for p in new.values() if p is not None])
-            self._encode_batch(list(new), torch.from_numpy(pixels))
+    def encode(
+        self, batches: Iterator[list[_LoadedImage]]
+    ) -> Generator[tuple[list[_LoadedImage], dict[str, Float16Array]]]:
+        """Yield the batches, each with the features of the images that no batch before contains."""
+        started = ((loaded, self._pixels_to_encode(loaded)) for loaded in batches)
+        encoded = encode_batches_concurrently(
+            lambda batch: self._encode_pixels(batch[1]),
+            started,
+            concurrency=concurrent_batch_count(self._encoder),
+        )
+        with closing(encoded):
+            for (loaded, _), (arrays, seconds) in encoded:
+                self._model_seconds += seconds
+                yield loaded, arrays
+
+    def add_batch(
+        self, loaded: Sequence[_LoadedImage], new_arrays: Mapping[str, Float16Array]
+    ) -> None:
+        """Add the new features of a batch, and read the cached features of its other images."""
+        self._arrays |= new_arrays
+        self._new_features.add(new_arrays)
         row_of = {i.key: i.row for i in loaded if i.key and i.key not in self._arrays}
         if row_of and self._cache:
             self._arrays |= self._cache.get(self._encoder.fingerprint, self._kind, sorted(row_of))
         for key in row_of.keys() - self._arrays.keys():  # deleted from the cache meanwhile
             image = open_image(self._paths[row_of[key]], min_side=self._encoder.input_side)
-            self._encode_batch([key], self._encoder.preprocess(image)[None])
+            arrays, seconds = self._encode_pixels({key: self._encoder.preprocess(image).numpy()})
+            self._arrays |= arrays
+            self._new_features.add(arrays)
+            self._model_seconds += seconds
         for item in loaded:
             self._decode_seconds += item.seconds
             if item.reason:
@@ -224,10 +250,24 @@ class _ImageFeatureCollector:
             encoder_passes=np.ones(len(rows), dtype=np.int64),
         )
 
-    def _encode_batch(self, keys: Sequence[str], pixels: Tensor) -> None:
+    def _pixels_to_encode(self, loaded: Sequence[_LoadedImage]) -> dict[str, Float32Array]:
+        """Return the pixels of uncached images, without images that were returned before."""
+        pixels = {
+            image.key: image.pixels
+            for image in loaded
+            if image.pixels is not None and image.key not in self._started_keys
+        }
+        self._started_keys |= pixels.keys()
+        return pixels
+
+    def _encode_pixels(
+        self, pixels: Mapping[str, Float32Array]
+    ) -> tuple[dict[str, Float16Array], float]:
+        """Return the packed features of one batch by key, and the time in seconds."""
+        if not pixels:
+            return {}, 0.0
         start = time.perf_counter()
-        arrays = pack_features(self._kind, encode_feature_kind(self._encoder, self._kind, pixels))
-        new_arrays = dict(zip(keys, arrays, strict=True))
-        self._arrays |= new_arrays
-        self._new_features.add(new_arrays)
-        self._model_seconds += time.perf_counter() - start
+        batch = torch.from_numpy(np.stack(list(pixels.values())))
+        features = encode_feature_kind(self._encoder, self._kind, batch)
+        arrays = pack_features(self._kind, features)
+        return dict(zip(pixels, arrays, strict=True)), time.perf_counter() - start

@@ -4,7 +4,7 @@ import hashlib
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -20,6 +20,10 @@ from surelabel.encoders import Encoder
 from surelabel.errors import DataError, InputError
 from surelabel.features.cache import FeatureCache, Float16Array, content_hash_for_cache
 from surelabel.features.cache_write_buffer import CacheWriteBuffer
+from surelabel.features.concurrent_encoding import (
+    concurrent_batch_count,
+    encode_batches_concurrently,
+)
 from surelabel.features.decoding_workers import decode_in_workers
 from surelabel.features.encoding_batch_size import encoding_batch_size
 from surelabel.features.feature_packing import pack_features
@@ -47,7 +51,8 @@ class EncodedViews:
         unreadable: Reasons why images cannot be read, by index of the image.
         n_cached: Number of images whose views were read from the cache.
         decode_seconds: Time spent decoding, in seconds, summed over the workers.
-        model_seconds: Time spent in the encoder, in seconds.
+        model_seconds: Time spent in the encoder, in seconds, summed over the batches, of which
+            several can be encoded at once.
     """
 
     views: Tensor
@@ -118,14 +123,11 @@ def encode_views(
         message_of_killed=lambda task, reason: _ViewMessage(task[0], None, True, reason, 0.0),
     )
     try:
-        with closing(messages):
-            for message in messages:
-                collector.enqueue(message)
-                if collector.n_queued >= batch_size:
-                    collector.encode_queue()
-                    if progress:
-                        progress(collector.n_done, len(images))
-        collector.encode_queue()
+        with closing(messages), closing(collector.encode(messages, batch_size)) as batches:
+            for batch, vectors in batches:
+                collector.add_batch(batch, vectors)
+                if progress:
+                    progress(collector.n_done, len(images))
     finally:
         collector.write_to_cache()
     if progress:
@@ -241,7 +243,6 @@ class _ViewFeatureCollector:
         self._n_cached = sum(len(self._tasks[key].rows) for key in self._arrays)
         self._decode_seconds = self._model_seconds = 0.0
         self._new_features = CacheWriteBuffer(cache, encoder.fingerprint, KIND)
-        self._queue: list[tuple[_ViewMessage, npt.NDArray[np.float32]]] = []
         self._incomplete: dict[str, list[Float16Array]] = defaultdict(list)
 
     def _add_task(
@@ -258,39 +259,61 @@ class _ViewFeatureCollector:
         task.rows.append(row)
         task.images.append(image)
 
-    def enqueue(self, message: _ViewMessage) -> None:
-        """Append views to the queue of the encoder."""
-        self._decode_seconds += message.seconds
-        rows = self._tasks[message.key].rows
-        self.n_done += len(rows) if message.is_last else 0
-        if message.pixels is None:
-            self._unreadable |= dict.fromkeys(rows, message.reason)
-        else:
-            self._queue.append((message, message.pixels))
+    def encode(
+        self, messages: Iterator[_ViewMessage], batch_size: int
+    ) -> Generator[tuple[list[_ViewMessage], Float16Array]]:
+        """Yield batches of messages with views, each with the packed vectors of the views."""
+        encoded = encode_batches_concurrently(
+            self._encode_batch,
+            self._batches(messages, batch_size),
+            concurrency=concurrent_batch_count(self._encoder),
+        )
+        with closing(encoded):
+            for batch, (vectors, seconds) in encoded:
+                self._model_seconds += seconds
+                yield batch, vectors
 
-    @property
-    def n_queued(self) -> int:
-        """Number of views in the queue."""
-        return sum(len(pixels) for _, pixels in self._queue)
-
-    def encode_queue(self) -> None:
-        """Encode all views in the queue."""
-        if not self._queue:
-            return
-        start = time.perf_counter()
-        batch = torch.from_numpy(np.concatenate([pixels for _, pixels in self._queue]))
-        vectors = pack_features("images", self._encoder.encode_images(batch))[:, 0]
+    def add_batch(self, batch: Sequence[_ViewMessage], vectors: Float16Array) -> None:
+        """Add the vectors of all views of a batch."""
         new_arrays: dict[str, Float16Array] = {}
-        for message, pixels in self._queue:
-            image_vectors, vectors = vectors[: len(pixels)], vectors[len(pixels) :]
+        for message in batch:
+            n_views = 0 if message.pixels is None else len(message.pixels)
+            image_vectors, vectors = vectors[:n_views], vectors[n_views:]
             self._incomplete[message.key].append(image_vectors)
             if message.is_last:
                 arrays = self._incomplete.pop(message.key)
                 new_arrays[message.key] = np.concatenate(arrays)
-        self._queue = []
-        self._model_seconds += time.perf_counter() - start
+                self.n_done += len(self._tasks[message.key].rows)
         self._arrays |= new_arrays
         self._new_features.add(new_arrays)
+
+    def _batches(
+        self, messages: Iterator[_ViewMessage], batch_size: int
+    ) -> Iterator[list[_ViewMessage]]:
+        """Yield lists of messages with at least ``batch_size`` views, except the last list."""
+        batch: list[_ViewMessage] = []
+        n_views = 0
+        for message in messages:
+            self._decode_seconds += message.seconds
+            if message.pixels is None:
+                rows = self._tasks[message.key].rows
+                self._unreadable |= dict.fromkeys(rows, message.reason)
+                self.n_done += len(rows)
+                continue
+            batch.append(message)
+            n_views += len(message.pixels)
+            if n_views >= batch_size:
+                yield batch
+                batch, n_views = [], 0
+        if batch:
+            yield batch
+
+    def _encode_batch(self, batch: Sequence[_ViewMessage]) -> tuple[Float16Array, float]:
+        """Return the packed vectors of all views of a batch, and the time in seconds."""
+        start = time.perf_counter()
+        views = [message.pixels for message in batch if message.pixels is not None]
+        features = self._encoder.encode_images(torch.from_numpy(np.concatenate(views)))
+        return pack_features("images", features)[:, 0], time.perf_counter() - start
 
     def write_to_cache(self) -> None:
         """Write the new view features to the cache."""
