@@ -1,10 +1,12 @@
 import gc
+import io
 import json
 import math
 import os
 import shutil
 import signal
 import sys
+import tarfile
 import tempfile
 from functools import cache
 from types import SimpleNamespace
@@ -187,6 +189,16 @@ DECODING, PASS = 10, 1000  # seconds of an image, and of a batch, on the clock o
 
 
 @pytest.fixture
+def set_threads():
+    """Set the number of threads of PyTorch, until the test ends."""
+    import torch
+
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
 def timed(monkeypatch):
     """Return a function that gives an encoder exact times on a clock that nothing else moves."""
     now = [0]
@@ -211,3 +223,45 @@ def timed(monkeypatch):
             return act(*arguments, **more)
 
     return Timed
+
+
+@pytest.fixture(scope="session")
+def object_store():
+    """Start a server with the interface of S3, and return a client of it with a bucket ``photos``.
+
+    Only the environment of this process names the server, and it stays until the process ends.
+    """
+    import boto3
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    address = "http://{}:{}".format(*server.get_host_and_port())
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (
+            ("AWS_ENDPOINT_URL", address),
+            ("AWS_ACCESS_KEY_ID", "name"),
+            ("AWS_SECRET_ACCESS_KEY", "secret"),
+            ("AWS_REGION", "us-east-1"),
+        ):
+            patch.setenv(name, value)
+        client = boto3.client("s3", region_name="us-east-1")
+        client.create_bucket(Bucket="photos")
+        yield client
+        client.close()
+    server.stop()
+
+
+@pytest.fixture
+def tar_archive():
+    """Return a function that writes a tar archive with the given members."""
+
+    def write(path, members):
+        with tarfile.open(path, "w") as archive:
+            for name, content in members:
+                entry = tarfile.TarInfo(name)
+                entry.size = len(content)
+                archive.addfile(entry, io.BytesIO(content))
+        return str(path)
+
+    return write

@@ -31,7 +31,7 @@ def test_an_array_of_numbers_is_vectors_without_labels():
     assert found.paths == ["row 0", "row 1", "row 2", "row 3"]
 
 
-@pytest.mark.parametrize("name", ["train.csv", "train.JSONL", "coco.json", "train.parquet"])
+@pytest.mark.parametrize("name", ["train.csv", "train.JSONL", "coco.json"])
 def test_a_file_of_labels_must_be_read_first(name):
     for source in (name, Path(name)):
         with pytest.raises(InputError, match=rf"got {name}\. Give surelabel.read_labels\('{name}'"):

@@ -7,6 +7,7 @@ from typing import TypeVar
 import click
 
 from surelabel.errors import DataError
+from surelabel.storage.image_paths import split_container_path
 
 Sources = TypeVar("Sources", Sequence[str], str | None)
 
@@ -16,8 +17,9 @@ def validate_terminal_input_paths(
 ) -> Sources:
     """Check that sources exist, at the start of a command and before torch is imported.
 
-    A source with a colon, such as ``scenes-80:test`` or ``xmp:FOLDER``, and standard input are
-    checked later.
+    A member of a tar archive and a cell of a Parquet table exist if the archive or table does.
+    A source with a colon, such as ``scenes-80:test``, ``xmp:FOLDER`` or ``s3://bucket/folder``,
+    and standard input are checked later.
 
     Returns:
         The argument.
@@ -26,7 +28,8 @@ def validate_terminal_input_paths(
         DataError: If a source does not exist, or is a collection without a split.
     """
     for source in [sources] if isinstance(sources, str) else sources or ():
-        if source.strip() not in ("", "-") and ":" not in source and not os.path.lexists(source):
+        is_path = source.strip() not in ("", "-") and ":" not in source
+        if is_path and not os.path.lexists(source) and split_container_path(source) is None:
             _raise_missing_input_path(source)
     return sources
 

@@ -10,6 +10,7 @@ from surelabel.cli.caption_retrieval import caption_retrieval_as_json, caption_r
 from surelabel.cli.input_options import load_pairs_from_input_options
 from surelabel.cli.terminal import Command, Terminal
 from surelabel.cli.terminal_text import format_terminal_table
+from surelabel.storage.image_paths import is_container_path
 
 if TYPE_CHECKING:
     from surelabel.evaluation import PairEvaluation, RelevanceFileMetrics
@@ -47,7 +48,7 @@ def is_pair_evaluation(dataset: str, *, captions: bool, relevance_files: Sequenc
 
     if captions or relevance_files:
         return True
-    if not os.path.isfile(dataset):
+    if not os.path.isfile(dataset) or is_container_path(dataset):
         return False
     if dataset.endswith(".npz"):
         return is_pair_archive(dataset)

@@ -1,21 +1,32 @@
-"""Image paths from folders, files, lists and standard input."""
+"""Image paths from folders, archives, tables, object stores, lists and standard input."""
 
 import os
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from surelabel.counts import format_count
+from surelabel.data.container_images import (
+    ARCHIVE_LINK,
+    collect_images,
+    is_image_container_source,
+    list_images_of_container,
+    list_images_of_objects,
+)
 from surelabel.data.image_extras import IMAGE_EXTRAS, RAW
-from surelabel.data.images import COMMON_SUFFIXES, IMAGE_SUFFIXES
+from surelabel.data.images import COMMON_SUFFIXES
 from surelabel.data.text_lists import read_text_list, read_text_list_from_stdin
 from surelabel.errors import DataError
 from surelabel.file_readers import contains_url
+from surelabel.storage.image_paths import (
+    absolute_image_path,
+    is_object_url,
+)
+from surelabel.storage.stored_images import is_stored_image_missing
 
 FOLDER_LINK = "symbolic link"  # key of the number of links to folders that are not followed
 MAX_NAMED_SUFFIXES = 4  # in a message
-SIDECAR_SUFFIX = ".xmp"  # of metadata of an image, which are not counted as ignored files
 
 
 def find_images(sources: Sequence[str | Path]) -> list[str]:
@@ -29,6 +40,12 @@ def find_images(sources: Sequence[str | Path]) -> list[str]:
       and are not followed.
     - A RAW image and another image of the same folder can have the same name without suffix. Both
       are returned, with a warning.
+    - A tar archive is searched like a folder: ``shard.tar/0001.jpg`` is the path of a member. Of a
+      Parquet table with one column of image bytes, ``table.parquet/image/17`` is row 17, counted
+      from 0. Give ``table.parquet/COLUMN`` if there are several such columns. Archives and tables
+      in folders are searched too.
+    - A URL of an object store, ``s3://bucket/folder/``, is searched like a folder. URLs of other
+      schemes than ``s3``, ``gs`` and ``hdfs`` are refused.
     - A ``.txt`` file is a list with one path per line. A path is relative to the folder of the
       list if a file exists there, and otherwise to the working directory.
     - The source ``-`` is a list of paths on standard input.
@@ -37,13 +54,15 @@ def find_images(sources: Sequence[str | Path]) -> list[str]:
     Images are not opened, so damaged files and special files, such as named pipes, are included.
 
     Args:
-        sources: Paths of folders, image files and lists, or ``-`` for standard input.
+        sources: Paths of folders, image files, archives, tables and lists, URLs of object stores,
+            or ``-`` for standard input.
 
     Returns:
         The image paths; a path is absolute if the source or the line in the list is absolute.
 
     Raises:
-        DataError: If a source does not exist, if a list cannot be read, or if there are no images.
+        DataError: If a source does not exist, if a list, an archive, a table or an object store
+            cannot be read, or if there are no images.
     """
     paths: dict[str, str] = {}
     ignored_files: Counter[str] = Counter()
@@ -55,7 +74,8 @@ def find_images(sources: Sequence[str | Path]) -> list[str]:
         counts.append(f"{format_count(len(images), 'image')} among {files} in {source}")
         ignored_files += ignored_in_source
         for image in images:
-            paths.setdefault(os.path.abspath(image), image)
+            absolute = absolute_image_path(image)
+            paths.setdefault(image if absolute == image else absolute, image)  # one text, not two
     description = describe_ignored_files(ignored_files)
     if not paths:
         summary = "; ".join(counts) if counts else "no source"
@@ -63,7 +83,7 @@ def find_images(sources: Sequence[str | Path]) -> list[str]:
         raise DataError(
             f"Expected images ({suffixes}, HEIC, RAW); got {summary}. "
             f"{description}{' ' if description else ''}"
-            "Give a folder of images, image files, or a .txt list of images."
+            "Give a folder of images, image files, tar archives, or a .txt list of images."
         )
     if description:
         warnings.warn(description, stacklevel=2)
@@ -77,36 +97,38 @@ def _list_images_of_source(source: str) -> tuple[list[str], Counter[str]]:
     if not source.strip():
         raise DataError("The path of images must not be empty; give a folder or an image file.")
     if source == "-":
-        return _parse_image_list(read_text_list_from_stdin(), Path()), Counter()
+        return _expand_image_list(_parse_image_list(read_text_list_from_stdin(), Path()))
     if os.path.isdir(source):
         return _list_images_of_folder(source)
+    if is_object_url(source):
+        return list_images_of_objects(source)
     if contains_url(source):
         raise DataError(
             f"{source}: URLs are not downloaded. Download the images, and give their folder."
         )
-    if is_missing_image(source):
+    if is_image_container_source(source):
+        return list_images_of_container(source)
+    if is_stored_image_missing(source):
         raise DataError(f"{source}: no such file or folder. Check the path.")
     if source.lower().endswith(".txt"):
-        return _parse_image_list(read_text_list(source), Path(source).parent), Counter()
+        return _expand_image_list(_parse_image_list(read_text_list(source), Path(source).parent))
     return [source], Counter()
 
 
 def _list_images_of_folder(folder: str) -> tuple[list[str], Counter[str]]:
     """Return the paths of the images in a folder, and the number of ignored files by suffix."""
-    missing = [extra.suffixes for extra in IMAGE_EXTRAS if not extra.is_installed]
-    readable_suffixes = IMAGE_SUFFIXES.difference(*missing)
-    images: list[str] = []
-    ignored_files: Counter[str] = Counter()
+    links: Counter[str] = Counter()
+    images, ignored_files = collect_images(_walk_files(folder, links))
+    return images, ignored_files + links
+
+
+def _walk_files(folder: str, links: Counter[str]) -> Iterator[str]:
+    """Yield the paths of the files in a folder in sorted order, and count links to folders."""
     for parent, folders, files in os.walk(folder, onerror=_warn_unreadable_folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        ignored_files[FOLDER_LINK] += sum(os.path.islink(os.path.join(parent, f)) for f in folders)
+        links[FOLDER_LINK] += sum(os.path.islink(os.path.join(parent, f)) for f in folders)
         for file in sorted(name for name in files if not name.startswith(".")):
-            suffix = os.path.splitext(file)[1].lower()
-            if suffix in readable_suffixes:
-                images.append(os.path.join(parent, file))
-            elif suffix != SIDECAR_SUFFIX:
-                ignored_files[suffix] += 1
-    return images, +ignored_files
+            yield os.path.join(parent, file)
 
 
 def describe_ignored_files(counts: Mapping[str, int]) -> str:
@@ -114,7 +136,7 @@ def describe_ignored_files(counts: Mapping[str, int]) -> str:
 
     Args:
         counts: Number of files by suffix, in lower case with a dot. The key ``FOLDER_LINK`` counts
-            symbolic links to folders.
+            symbolic links to folders, and ``ARCHIVE_LINK`` links and devices in archives.
 
     Returns:
         The description, or an empty text if there are no such files.
@@ -124,7 +146,7 @@ def describe_ignored_files(counts: Mapping[str, int]) -> str:
         '4 files without an image suffix are ignored: 2 .xmp, 1 without suffix, 1 .mp4.'
     """
     others = Counter(counts)
-    n_links = others.pop(FOLDER_LINK, 0)
+    n_links, n_archive_links = others.pop(FOLDER_LINK, 0), others.pop(ARCHIVE_LINK, 0)
     sentences = []
     for extra in IMAGE_EXTRAS:
         n_images = sum(others.pop(suffix, 0) for suffix in extra.suffixes)
@@ -145,6 +167,12 @@ def describe_ignored_files(counts: Mapping[str, int]) -> str:
     if n_links:
         links = "link to a folder is" if n_links == 1 else "links to folders are"
         sentences.append(f"{n_links} symbolic {links} not followed.")
+    if n_archive_links:
+        members = "member" if n_archive_links == 1 else "members"
+        sentences.append(
+            f"{n_archive_links} {members} of archives, such as links, devices or sparse files, "
+            f"{'is' if n_archive_links == 1 else 'are'} ignored."
+        )
     return " ".join(sentences)
 
 
@@ -179,19 +207,24 @@ def _warn_unreadable_folder(error: OSError) -> None:
 
 def _parse_image_list(lines: Sequence[str], folder: Path) -> list[str]:
     """Return the paths of a list; a path is relative to ``folder`` if a file exists there."""
-    candidates = ((line, str(folder / line)) for line in lines if line)
-    return [line if is_missing_image(path) else path for line, path in candidates]
+    candidates = (
+        (line, line if is_object_url(line) else str(folder / line)) for line in lines if line
+    )
+    return [
+        line if path != line and is_stored_image_missing(path) else path
+        for line, path in candidates
+    ]
 
 
-def is_missing_image(path: str) -> bool:
-    """Return True if there is no file at a path, and False if the file cannot be examined.
-
-    Such a file, for example a symbolic link to itself, is skipped with its reason when it is read.
-    """
-    try:
-        os.stat(path)
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return True
-    except OSError:
-        return False
-    return False
+def _expand_image_list(paths: Sequence[str]) -> tuple[list[str], Counter[str]]:
+    """Return the images of a list, in which an archive or a table stands for its images."""
+    images: list[str] = []
+    ignored: Counter[str] = Counter()
+    for path in paths:
+        if is_image_container_source(path):
+            members, ignored_members = list_images_of_container(path)
+            images += members
+            ignored += ignored_members
+        else:
+            images.append(path)
+    return images, ignored

@@ -23,7 +23,7 @@ from surelabel.data.image_extras import IMAGE_EXTRAS
 from surelabel.data.image_memory import check_image_memory
 from surelabel.data.raw_images import is_raw_image, open_raw_preview
 from surelabel.errors import DataError, InputError
-from surelabel.file_readers import open_regular_file
+from surelabel.storage.stored_images import open_stored_image
 
 PIXELS_PER_BAND = 2**16  # of an image that is converted by horizontal bands
 IMAGE_FORMATS = ("JPEG", "PNG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "AVIF", "JPEG2000", "PPM")
@@ -140,14 +140,15 @@ def open_image_file(path: str | Path) -> Iterator[BinaryIO]:
     """Open an image file for reading bytes, without waiting for a named pipe or a device.
 
     Args:
-        path: Path of the file, or of a symbolic link to the file.
+        path: Path of the file, of a link to the file, of a member of a tar archive or of a cell of
+            a Parquet table, or URL of an object.
 
     Raises:
         DataError: If the file cannot be opened or read, or is not a regular file. The message is
             ``PATH: reason``.
     """
     try:
-        with open_regular_file(path, remedy="") as stream:
+        with open_stored_image(path, remedy="") as stream:
             yield stream
     except DataError as error:
         prefix = f"{path} cannot be read: "

@@ -17,13 +17,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from surelabel.data.prediction_runs import hash_image_paths
 from surelabel.data.prediction_writing import write_predictions
 from surelabel.data.predictions import read_predictions
 from surelabel.errors import DataError
 from surelabel.file_locks import lock_path
 from surelabel.file_readers import read_json
-from surelabel.files import atomic_file, escape_non_utf8_file_path
+from surelabel.files import atomic_file
 from surelabel.records import Predictions, SkippedImage
+from surelabel.storage.stored_images import stored_image_statuses
 
 RUN_FILE = "run.json"
 
@@ -114,7 +116,7 @@ def open_partial_predictions(
         "options": dict(options),
         "block_size": block_size,
         "n_images": len(images),
-        "images": _hash_of_partial_prediction_paths(images),
+        "images": hash_image_paths(images),
     }
     with suppress(OSError):  # writing the run file raises the error
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -153,21 +155,9 @@ def _write_or_check_partial_run(folder: Path, run: Mapping[str, Any]) -> None:
         )
 
 
-def _hash_of_partial_prediction_paths(images: Sequence[str]) -> str:
-    """Return a hash of the paths of all images."""
-    digest = hashlib.blake2b(digest_size=16)
-    for path in images:
-        digest.update(escape_non_utf8_file_path(path).encode() + b"\0")
-    return digest.hexdigest()
-
-
 def _hash_of_partial_prediction_files(images: Sequence[str]) -> str:
     """Return a hash of the sizes and modification times of image files; missing files have none."""
     digest = hashlib.blake2b(digest_size=8)
-    for path in images:
-        state = None
-        with suppress(OSError):
-            status = os.stat(path)
-            state = (status.st_size, status.st_mtime_ns)
-        digest.update(repr(state).encode())
+    for status in stored_image_statuses(images):
+        digest.update(repr(status and tuple(status)).encode())
     return digest.hexdigest()

@@ -8,6 +8,12 @@ import numpy as np
 
 from surelabel.arrays import Array
 from surelabel.records import LabelledFeatures, LabelledImages
+from surelabel.storage.image_paths import (
+    absolute_image_path,
+    is_container_path,
+    is_object_url,
+    split_container_path,
+)
 
 _BITS = 53  # of a float64 in [0, 1)
 
@@ -47,6 +53,8 @@ def permanent_random_numbers(identifiers: Sequence[str], key: str) -> Array:
 def row_identifiers(source: LabelledImages | LabelledFeatures) -> list[str]:
     """Return the folder name and the file name of each image, or the name of each other row.
 
+    Of an image in an archive or a table, the path in it follows the name of the archive or table.
+
     The identifiers do not change if a folder with the images is moved.
 
     Args:
@@ -58,4 +66,13 @@ def row_identifiers(source: LabelledImages | LabelledFeatures) -> list[str]:
     """
     if not isinstance(source, LabelledImages):
         return [str(path) for path in source.paths]
-    return ["/".join(os.path.abspath(path).split(os.sep)[-2:]) for path in source.paths]
+    return [_identifier_of_image(absolute_image_path(path)) for path in source.paths]
+
+
+def _identifier_of_image(path: str) -> str:
+    """Return folder and name of a file, or the name of an archive or table and the path in it."""
+    is_file = is_container_path if is_object_url(path) else os.path.isfile
+    container = split_container_path(path, is_file=is_file)
+    if container is not None:
+        return "/".join([os.path.basename(container[0]), container[1]])
+    return "/".join(path.replace(os.sep, "/").split("/")[-2:])

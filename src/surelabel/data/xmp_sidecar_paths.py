@@ -14,6 +14,7 @@ from surelabel.data.images import IMAGE_SUFFIXES
 from surelabel.data.xmp_packets import PHOTOSHOP, XmpPacket, parse_xmp_packet
 from surelabel.errors import DataError, InputError
 from surelabel.file_readers import open_regular_file
+from surelabel.storage.image_paths import is_object_url, split_container_path
 
 SIDECAR_NAMINGS = ("stem", "full")
 MAX_SIDECAR_BYTES = 64 * 2**20
@@ -80,8 +81,15 @@ def check_sidecars(images: Sequence[str], naming: str) -> None:
 
     Raises:
         InputError: If ``naming`` is unknown.
-        DataError: If several images would share a sidecar, such as a RAW and a JPEG image.
+        DataError: If several images would share a sidecar, such as a RAW and a JPEG image, or if
+            an image is no file in a folder.
     """
+    for image in images:
+        if is_object_url(image) or split_container_path(image) is not None:
+            raise DataError(
+                f"A sidecar is a file beside an image file; got {image}, which is in an archive, a "
+                "table or an object store. Write --out instead."
+            )
     paths = {image: sidecar_path(image, naming) for image in images}
     shared = images_of_stem(images)
     for image, names in shared.items() if naming == "stem" else ():

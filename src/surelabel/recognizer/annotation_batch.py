@@ -1,7 +1,6 @@
 """Batch of rows to annotate next, as a table, as tasks of Label Studio, or as a list."""
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from surelabel.data.labels import csv
 from surelabel.files import atomic_new_file, check_is_new_file, check_writable_file_paths
 from surelabel.recognizer.inputs import LabelledInput
 from surelabel.records import LabelledFeatures, LabelledImages, Predictions
+from surelabel.storage.image_paths import absolute_image_path, is_object_url
 from surelabel.summaries import Summary
 
 LOCAL_FILES = "/data/local-files/?d="  # of a Label Studio server that serves local files
@@ -146,10 +146,12 @@ class AnnotationBatch:
         row_of_prediction = {path: number for number, path in enumerate(predicted)}
         tasks = []
         for row in self.rows:
-            absolute = os.path.abspath(self.table.paths[row])
+            absolute = absolute_image_path(self.table.paths[row])
             probability = float(selection.inclusion_probability[row])
             data: dict[str, Any] = {
-                "image": LOCAL_FILES + quote(absolute.lstrip("/")),
+                "image": absolute
+                if is_object_url(absolute)
+                else LOCAL_FILES + quote(absolute.lstrip("/")),
                 "path": absolute,
                 "chosen_by": selection.chosen_by[row],
                 "inclusion_probability": None if np.isnan(probability) else probability,

@@ -22,6 +22,7 @@ from surelabel.records import (
     LabelledScores,
     RowSelection,
 )
+from surelabel.storage.image_paths import is_object_url
 
 
 def annotation_pool(
@@ -73,6 +74,11 @@ def _with_labels(rows: LabelledInput, labels: Sequence[str]) -> LabelledInput:
     return replace(rows, names=labels, targets=aligned.targets, known=aligned.known)
 
 
+def _real_image_path(path: str) -> str:
+    """Return the path of an image without symbolic links; a URL remains unchanged."""
+    return path if is_object_url(path) else os.path.realpath(path)
+
+
 def _with_pool(table: LabelledImages, pool: RecognizerInput | None) -> LabelledImages:
     """Return annotated images, followed by the images of a pool that are not among them."""
     if pool is None:
@@ -82,8 +88,8 @@ def _with_pool(table: LabelledImages, pool: RecognizerInput | None) -> LabelledI
         raise InputError(
             f"A pool must be images; got {type(given).__name__}. Give paths or a folder of images."
         )
-    in_table = {os.path.realpath(path) for path in table.paths}
-    paths = [str(path) for path in given.paths if os.path.realpath(path) not in in_table]
+    in_table = {_real_image_path(path) for path in table.paths}
+    paths = [str(path) for path in given.paths if _real_image_path(path) not in in_table]
     shape = (len(paths), len(table.names))
     selection = table.row_selection
     if selection is not None:

@@ -8,6 +8,7 @@ from surelabel.config import Run
 from surelabel.encoders import Encoder
 from surelabel.features import SentenceFeatures
 from surelabel.links import Link
+from surelabel.mapped_arrays import row_blocks
 from surelabel.methods import Method, UsesFitLabels
 from surelabel.migration import choice_before_migration, weights_before_migration
 from surelabel.recognizer.calibration_record import CalibrationRecord
@@ -55,7 +56,8 @@ def run_fingerprint(
         return f"{run.method.name} on {data.fingerprint()}, {digest.hexdigest()[:16]}"
     digest = hashlib.sha256(repr((run, names_with_aliases, data.paths)).encode())
     for tensor in (data.targets, data.known, data.features.pooled):
-        digest.update(tensor.numpy().tobytes())
+        for rows in row_blocks(tensor.numpy()):
+            digest.update(tensor[rows].numpy().tobytes())
     unit = "texts" if isinstance(data.features, SentenceFeatures) else "images"
     return f"{run.method.name} on {len(data.paths)} {unit}, {digest.hexdigest()[:16]}"
 

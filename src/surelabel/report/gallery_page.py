@@ -13,6 +13,11 @@ from surelabel.report.gallery_images import GalleryImage, GalleryLabel
 from surelabel.report.image_paths import common_image_folder, render_image_path
 from surelabel.report.page_layout import render_page_layout
 from surelabel.report.thumbnails import load_thumbnail, thumbnail_jpeg_data_uri
+from surelabel.storage.image_paths import (
+    absolute_image_path,
+    is_object_url,
+    split_container_path,
+)
 
 MAX_GALLERY_IMAGES = 1000  # on a page; limits its size to about 15 MB
 MAX_GALLERY_LABELS = 10  # of an image
@@ -62,7 +67,7 @@ def render_gallery_page(
 ) -> str:
     """Return the HTML page of :func:`write_gallery_page`."""
     shown = images[:MAX_GALLERY_IMAGES]
-    folder = common_image_folder(os.path.abspath(image.path) for image in shown)
+    folder = common_image_folder(absolute_image_path(image.path) for image in shown)
     gallery = render_gallery_cards(shown, folder, progress=progress)
     paragraphs = [
         _gallery_count(len(shown), len(images) if n_images is None else n_images, folder),
@@ -111,7 +116,7 @@ def _gallery_card(image: GalleryImage, folder: str) -> Markup:
         children.append(markup_element("ul", *labels, class_="tags terms"))
     elif not image.title and not image.reason:
         children.append(markup_element("p", "no label", class_="soft"))
-    children.append(render_image_path(os.path.abspath(image.path), folder))
+    children.append(render_image_path(absolute_image_path(image.path), folder))
     return markup_element("div", *children, class_="card")
 
 
@@ -131,19 +136,18 @@ def _gallery_alternative_text(image: GalleryImage) -> str:
 
 
 def _gallery_thumbnail(image: GalleryImage) -> Markup:
-    """Return the thumbnail as a link to the image, or a frame if the image cannot be read."""
+    """Return the thumbnail as a link to the image file, or a frame if the image cannot be read."""
     thumbnail = None if image.reason else load_thumbnail(image.path, side=GALLERY_SIDE)
     if thumbnail is None:
         reason = f": {image.reason}" if image.reason else ""
         return markup_element("div", f"This image cannot be read{reason}.", class_="unreadable")
-    return markup_element(
-        "a",
-        markup_element(
-            "img",
-            src=thumbnail_jpeg_data_uri(thumbnail),
-            alt=_gallery_alternative_text(image),
-            class_="image",
-            loading="lazy",
-        ),
-        href=Path(os.path.abspath(image.path)).as_uri(),
+    element = markup_element(
+        "img",
+        src=thumbnail_jpeg_data_uri(thumbnail),
+        alt=_gallery_alternative_text(image),
+        class_="image",
+        loading="lazy",
     )
+    path = os.path.abspath(image.path)
+    is_file = not is_object_url(image.path) and split_container_path(path) is None
+    return markup_element("a", element, href=Path(path).as_uri()) if is_file else element

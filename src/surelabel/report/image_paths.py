@@ -4,10 +4,13 @@ import os
 from collections.abc import Iterable
 
 from surelabel.markup import Markup, markup_element
+from surelabel.storage.image_paths import is_object_url
 
 
 def common_image_folder(paths: Iterable[str]) -> str:
     """Return the folder that contains all images, or an empty text if there is none.
+
+    Images in an object store have no such folder.
 
     Args:
         paths: Paths of images.
@@ -17,6 +20,8 @@ def common_image_folder(paths: Iterable[str]) -> str:
         'photos'
     """
     folders = {os.path.dirname(path) for path in paths}
+    if any(map(is_object_url, folders)):
+        return ""
     try:
         return os.path.commonpath(folders) if folders else ""
     except ValueError:  # folders on several drives, or absolute and relative paths

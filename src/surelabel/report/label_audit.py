@@ -1,7 +1,6 @@
 """Report of a label audit: an HTML page, Markdown, a CSV file to correct, and a JSON file."""
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from surelabel.report.json_values import strict_json_value
 from surelabel.report.markdown_page import markdown_of_page
 from surelabel.report.metric_descriptions import format_described_probability
 from surelabel.report.page_layout import render_page_layout, render_page_section
+from surelabel.storage.image_paths import absolute_image_path
 
 PAGE, MARKDOWN, CORRECTIONS, AUDIT = "index.html", "report.md", "corrections.csv", "audit.json"
 FORMAT = "surelabel-audit-1"
@@ -94,7 +94,7 @@ def check_audit_folder(folder: str | Path) -> None:
 def _correction_row(
     error: SuspectedError, *, has_images: bool
 ) -> tuple[str, str, int, float, float]:
-    path = os.path.abspath(error.path) if has_images else error.path
+    path = absolute_image_path(error.path) if has_images else error.path
     target = 0 if error.kind == MISSING_POSITIVE else 1
     return path, error.label, target, error.probability, error.error_probability
 
@@ -169,7 +169,7 @@ def _render_audit_images(
     errors: Sequence[SuspectedError], annotated: str, progress: Progress | None
 ) -> Markup:
     """Return cards with the image, the label and the probabilities of each target."""
-    folder = common_image_folder(os.path.abspath(error.path) for error in errors)
+    folder = common_image_folder(absolute_image_path(error.path) for error in errors)
     images = [
         GalleryImage(
             error.path,

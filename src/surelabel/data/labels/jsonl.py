@@ -2,33 +2,20 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from surelabel.data.label_names import has_control_character
-from surelabel.data.labels.resolution.image_resolution import (
-    quote_first_unresolved,
-    resolve_label_columns,
-    resolve_labelled_images,
-    unresolved_image_path,
+from surelabel.data.labels.resolution.image_entries import (
+    ImageEntry,
+    image_entry,
+    is_image_entry,
+    resolve_image_entries,
 )
+from surelabel.data.labels.resolution.image_resolution import unresolved_image_path
 from surelabel.errors import DataError, InputError
-from surelabel.file_readers import open_lines, parse_json, quote_of_file
+from surelabel.file_readers import open_lines, parse_json
 from surelabel.files import atomic_file
 from surelabel.records import LabelledImages
-
-
-@dataclass(frozen=True)
-class _ImageLine:
-    """A parsed line; if the line has no key ``absent``, this attribute is None."""
-
-    path: str
-    labels: list[str]
-    absent: list[str] | None
 
 
 def read(
@@ -56,19 +43,7 @@ def read(
     """
     path = Path(path)
     lines = _read_jsonl_lines(path)
-    labels = {label for line in lines for label in (*line.labels, *(line.absent or ()))}
-    columns = resolve_label_columns(path, labels, names)
-    column_of = {label: column for column, label in enumerate(columns)}
-    targets = np.zeros((len(lines), len(columns)))
-    for row, line in zip(targets, lines, strict=True):
-        if line.absent is not None:
-            row[:] = np.nan
-            row[[column_of[label] for label in line.absent]] = 0.0
-        row[[column_of[label] for label in line.labels]] = 1.0
-    images = [line.path for line in lines]
-    return resolve_labelled_images(
-        path, images, columns, targets, images_root=images_root, names=names
-    )
+    return resolve_image_entries(path, lines, images_root=images_root, names=names)
 
 
 def write(labelled: LabelledImages, path: str | Path) -> None:
@@ -105,13 +80,13 @@ def write(labelled: LabelledImages, path: str | Path) -> None:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
-def _read_jsonl_lines(path: Path) -> list[_ImageLine]:
+def _read_jsonl_lines(path: Path) -> list[ImageEntry]:
     with open_lines(path) as texts:
         lines = enumerate(texts, start=1)
         return [_parse_jsonl_line(path, number, text) for number, text in lines if text.strip()]
 
 
-def _parse_jsonl_line(path: Path, number: int, text: str) -> _ImageLine:
+def _parse_jsonl_line(path: Path, number: int, text: str) -> ImageEntry:
     try:
         entry = parse_json(text)
     except ValueError as error:
@@ -119,34 +94,9 @@ def _parse_jsonl_line(path: Path, number: int, text: str) -> _ImageLine:
             f"{path}, line {number}: expected one JSON object; got {text.strip()[:40]!r} "
             f"({error}). Correct that line."
         ) from error
-    if not _is_jsonl_image_entry(entry):
+    if not is_image_entry(entry):
         raise DataError(
             f'{path}, line {number}: expected {{"path": "…", "labels": ["…"], "absent": ["…"]}}, '
             f"where absent is optional; got {text.strip()[:60]!r}. Correct that line."
         )
-    line = _ImageLine(entry["path"], entry["labels"], entry.get("absent"))
-    labels = (*line.labels, *(line.absent or ()))
-    if invalid := next((label for label in labels if has_control_character(label)), None):
-        raise DataError(
-            f"{path}, line {number}: a label must not contain a line break, a tab or another "
-            f"control character; got {quote_of_file(invalid)}. Correct that line."
-        )
-    if both := sorted(set(line.labels) & set(line.absent or ())):
-        raise DataError(
-            f"{path}, line {number}: a label must be either in labels or in absent; got "
-            f"{quote_first_unresolved(both)} in both lists. Correct that line."
-        )
-    return line
-
-
-def _is_jsonl_image_entry(entry: Any) -> bool:
-    def is_label_list(value: Any) -> bool:
-        return isinstance(value, list) and all(isinstance(name, str) and name for name in value)
-
-    return (
-        isinstance(entry, dict)
-        and isinstance(entry.get("path"), str)
-        and bool(entry["path"])
-        and is_label_list(entry.get("labels"))
-        and (entry.get("absent") is None or is_label_list(entry["absent"]))
-    )
+    return image_entry(f"{path}, line {number}", entry, remedy="Correct that line.")

@@ -45,8 +45,10 @@ def test_entries_have_the_image_names_of_a_table_and_paths_relative_to_a_folder(
     assert read_label_entries(folder / "x.json", images_root=folder).paths == ["a.jpg"]
 
 
-def test_the_table_has_the_five_formats():
-    assert sorted(FORMATS) == ["coco", "csv", "jsonl", "voc", "xmp"]
+def test_the_table_has_the_eight_formats():
+    assert sorted(FORMATS) == [
+        *("coco", "csv", "imagefolder", "jsonl", "parquet", "voc", "webdataset", "xmp")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -63,9 +65,7 @@ def test_another_format_is_refused(folder, name, data, message):
         read_labels(folder / name)
 
 
-@pytest.mark.parametrize(
-    ("name", "function"), [("t.parquet", "read_parquet"), ("t.CSV.gz", "read_csv")]
-)
+@pytest.mark.parametrize(("name", "function"), [("t.CSV.gz", "read_csv")])
 def test_a_table_that_only_pandas_opens_is_refused_with_the_function(folder, name, function):
     (folder / name).write_bytes(b"PAR1\xff\x00")
     message = rf"Convert it to CSV, or .*read_labels: read_labels\(pandas\.{function}\('.*{name}'\)"

@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from surelabel.data.image_sources import is_missing_image
 from surelabel.data.labels.resolution.image_resolution import resolve_image_paths
 from surelabel.data.text_lists import LINE_LIMIT
 from surelabel.errors import DataError
 from surelabel.file_readers import quote_of_file
 from surelabel.records import Captions
+from surelabel.storage.stored_images import missing_stored_images
 
 _NO_TEXT = re.compile(r"[\0\ud800-\udfff]")
 
@@ -111,7 +111,8 @@ def check_captioned_images_exist(paths: Iterable[str]) -> None:
         DataError: If an image does not exist; the message has the number of missing images and the
             first of them.
     """
-    if missing := [path for path in paths if is_missing_image(path)]:
+    paths = list(paths)
+    if missing := [paths[row] for row in missing_stored_images(paths)]:
         raise DataError(
             f"All images of the captions must exist; {len(missing)} do not, such as "
             f"{missing[0]!r}. Correct the paths, or give another images_root."

@@ -58,7 +58,11 @@ TableInMemory = ArrowStream | RowDataset
 
 
 def label_table_in_memory(
-    source: TableInMemory, options: TableOptions, *, images_root: str | Path | None
+    source: TableInMemory,
+    options: TableOptions,
+    *,
+    images_root: str | Path | None,
+    name: str | None = None,
 ) -> LabelTable:
     """Return the columns of a DataFrame, of a table of Arrow, or of a dataset of Hugging Face.
 
@@ -66,13 +70,14 @@ def label_table_in_memory(
         source: Table with one row per image.
         options: Options of the table.
         images_root: Folder to which images are written that are stored inside the table.
+        name: Name of the table in messages. If None, the type of the table.
 
     Raises:
         DataError: If a column cannot be converted, if an image path is missing, or if images are
             inside the table and ``images_root`` is None.
         InputError: If an option names a column that does not exist.
     """
-    name = type(source).__name__
+    name = type(source).__name__ if name is None else name
     if isinstance(source, RowDataset):
         columns = assign_table_columns(name, source.column_names, options, first_row=(), place="")
         numbers = [columns.image, *columns.selection, *columns.labels]
@@ -123,7 +128,7 @@ def _dataset_columns(source: RowDataset, names: list[str]) -> pa.Table:
     for name in names:
         classes = _class_names(source.features[name])
         if classes is not None:
-            column = _name_classes(name, table.column(name), classes)
+            column = name_table_classes(name, table.column(name), classes)
             table = table.set_column(table.column_names.index(name), name, column)
     return table.select(names)
 
@@ -137,8 +142,19 @@ def _class_names(feature: Any) -> list[str] | None:
     return list(feature.names) if isinstance(feature, ClassLabel) else None
 
 
-def _name_classes(name: str, column: pa.ChunkedArray, classes: Sequence[str]) -> pa.ChunkedArray:
-    """Return the classes of each row as a list of names; as texts if the classes are targets."""
+def name_table_classes(
+    name: str, column: pa.ChunkedArray, classes: Sequence[str]
+) -> pa.ChunkedArray:
+    """Return the classes of each row as a list of names; as texts if the classes are targets.
+
+    Args:
+        name: Name of the column, for messages.
+        column: Numbers of classes, or lists of them, length n.
+        classes: Names of the classes.
+
+    Raises:
+        DataError: If a row has no class.
+    """
     is_list = is_list_type(column.type)
     rows = [row if is_list else [row] for row in column.to_pylist()]
     invalid = next((row for row, numbers in enumerate(rows) if not _are_classes(numbers)), None)

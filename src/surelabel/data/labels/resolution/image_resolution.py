@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from surelabel.arrays import Array
-from surelabel.data.image_sources import is_missing_image
 from surelabel.data.label_names import has_control_character
 from surelabel.data.labels.resolution.image_suffixes import complete_image_suffixes
 from surelabel.errors import DataError
 from surelabel.file_readers import contains_url, quote_of_file
 from surelabel.label_aliases import LiteralLabel
 from surelabel.records import LabelledImages, RowSelection
+from surelabel.storage.image_paths import is_object_url, join_image_path
+from surelabel.storage.stored_images import missing_stored_images
 
 _INTEGER = re.compile(r"(0|[1-9]\d*)(\.0)?", re.ASCII)  # as pandas writes it, without leading zeros
 
@@ -56,10 +57,10 @@ def resolve_labelled_images(
     if not len(images):
         raise DataError(f"{source} must have at least one image with labels; got none.")
     _check_resolved_labels(source, columns)
-    root = Path(images_root) if images_root is not None else source.parent
+    root = images_root if images_root is not None else source.parent
     _check_resolved_images_unique(source, images)
     paths = resolve_image_paths(source, images, images_root)
-    if missing := [row for row, path in enumerate(paths) if is_missing_image(path)]:
+    if missing := missing_stored_images(paths):
         complete_image_suffixes(source, paths, missing)
         _check_resolved_images_exist(source, [paths[row] for row in missing], len(paths), root)
         _check_resolved_images_unique(source, paths)
@@ -87,7 +88,7 @@ def resolve_image_paths(
             used.
     """
     root = os.fspath(images_root if images_root is not None else source.parent)
-    return [os.path.join(root, image) for image in images]
+    return [join_image_path(root, image) for image in images]
 
 
 def resolve_label_columns(source: Path, labels: set[str], names: Sequence[str] | None) -> list[str]:
@@ -127,6 +128,8 @@ def quote_first_unresolved(items: Sequence[str]) -> str:
 
 def unresolved_image_path(path: str, folder: Path) -> str:
     """Return the path of an image relative to ``folder``, or its absolute path if it is outside."""
+    if is_object_url(path):
+        return path
     absolute, root = os.path.abspath(path), os.path.abspath(folder)
     is_inside = os.path.commonpath([absolute, root]) == root
     return Path(os.path.relpath(absolute, root) if is_inside else absolute).as_posix()
@@ -152,9 +155,9 @@ def _check_resolved_labels(source: Path, columns: Sequence[str]) -> None:
 
 
 def _check_resolved_images_exist(
-    source: Path, paths: Sequence[str], n_images: int, root: Path
+    source: Path, paths: Sequence[str], n_images: int, root: str | Path
 ) -> None:
-    if missing := [path for path in paths if is_missing_image(path)]:
+    if missing := [paths[row] for row in missing_stored_images(paths)]:
         n_integers = sum(_INTEGER.fullmatch(os.path.basename(path)) is not None for path in missing)
         cause = ""
         if len(missing) == n_images and 2 * n_integers > n_images:

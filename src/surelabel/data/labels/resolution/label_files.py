@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from surelabel.data.labels import coco, csv, jsonl, voc, xmp
+from surelabel.data.labels import coco, csv, imagefolder, jsonl, parquet, voc, webdataset, xmp
 from surelabel.data.labels.resolution.arrow_tables import (
     ArrowStream,
     RowDataset,
@@ -49,12 +49,23 @@ FORMATS: dict[str, LabelFormat] = {
     "coco": coco,
     "voc": voc,
     "xmp": xmp,
+    "imagefolder": imagefolder,
+    "parquet": parquet,
+    "webdataset": webdataset,
 }
+_TABLE_FORMATS: dict[str, Any] = {"csv": csv, "imagefolder": imagefolder, "parquet": parquet}
 XMP_PREFIX = "xmp:"  # of a folder whose XMP sidecars are read
 
-_SUFFIXES = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-_PANDAS_READERS = {".parquet": "read_parquet", ".csv.gz": "read_csv"}  # of other tables
-_LABEL_FILE_SUFFIXES = (*_SUFFIXES, *_PANDAS_READERS, ".json")
+_SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".tar": "webdataset",
+}
+_PANDAS_READERS = {".csv.gz": "read_csv"}  # of other tables
+_LABEL_FILE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", *_PANDAS_READERS)
 
 
 def has_label_file_suffix(path: str | Path) -> bool:
@@ -81,10 +92,11 @@ def read_labels(
     (``ClassLabel``).
 
     Args:
-        source: Path of CSV, JSON lines or COCO instances, whose suffix or first line determines the
-            format; path of a folder of VOC XML; ``xmp:FOLDER`` for the keywords in the XMP sidecars
-            of images; a DataFrame of pandas or polars, a table of Arrow; or a ``Dataset`` of
-            Hugging Face ``datasets``.
+        source: Path of CSV, JSON lines, COCO instances, Parquet or tar shards of WebDataset, whose
+            suffix or first line determines the format; path of a folder of VOC XML, of tar shards,
+            or of images in the layout ``imagefolder`` of Hugging Face; ``xmp:FOLDER`` for the
+            keywords in the XMP sidecars of images; a DataFrame of pandas or polars, a table of
+            Arrow; or a ``Dataset`` of Hugging Face ``datasets``.
         images_root: Folder to which image paths are relative. If None, the default folder of the
             format is used, or the working directory for a table in memory. The images that a
             dataset contains are written to this folder.
@@ -132,8 +144,10 @@ def read_labels(
         )
     path = Path(source)
     kind = _detect_label_file_format(path, options)
-    if kind == "csv":
-        return csv.read(path, images_root=images_root, names=names, **vars(options))
+    if kind in _TABLE_FORMATS:
+        read = _TABLE_FORMATS[kind].read
+        labelled: LabelledImages = read(path, images_root=images_root, names=names, **vars(options))
+        return labelled
     _check_no_table_options(options, path, kind)
     return FORMATS[kind].read(path, images_root=images_root, names=names)
 
@@ -163,8 +177,12 @@ def read_label_entries(
             return label_entries_of_table(table, table_options)
         path = Path(str(source))
         is_file = not str(source).startswith(XMP_PREFIX) and path.is_file()
-        if is_file and _detect_label_file_format(path, table_options) == "csv":
+        kind = _detect_label_file_format(path, table_options) if is_file else ""
+        if kind == "csv":
             return label_entries_of_table(csv.read_csv_table(path, table_options), table_options)
+        if kind == "parquet":
+            table = parquet.read_parquet_table(path, table_options)
+            return label_entries_of_table(table, table_options)
     labelled = read_labels(source, images_root=images_root, **options)
     folder = Path(str(source).removeprefix(XMP_PREFIX))
     root = Path(images_root) if images_root else folder if folder.is_dir() else folder.parent
@@ -197,7 +215,7 @@ def _label_source_error(source: Any) -> InputError:
 
 def _detect_label_file_format(path: Path, options: TableOptions) -> str:
     if path.is_dir():
-        return "voc"
+        return detect_label_folder_format(path) or "voc"
     if not path.exists():
         raise DataError(f"{path}: no such file or folder. Give a file with labels.")
     if path.suffix.lower() in _SUFFIXES:
@@ -213,6 +231,22 @@ def _detect_label_file_format(path: Path, options: TableOptions) -> str:
         f"instances, or be a folder of VOC XML; got {first_line[:40]!r}. Convert the file to one "
         "of these formats; a table needs the suffix .csv."
     )
+
+
+def detect_label_folder_format(folder: Path) -> str | None:
+    """Return the format of a folder with labels, or None if the folder has none.
+
+    A folder of class folders is a dataset, but a folder with images or other folders may be one
+    without labels, too: then the caller decides.
+
+    Args:
+        folder: Path of a folder.
+    """
+    if (folder / "Annotations").is_dir() or next(folder.glob("*.xml"), None) is not None:
+        return "voc"
+    if webdataset.tar_shards_of_folder(folder):
+        return "webdataset"
+    return "imagefolder" if imagefolder.is_image_folder(folder) else None
 
 
 def _check_not_table_of_pandas(path: Path) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from surelabel.errors import InputError
 from surelabel.label_aliases import LiteralLabel, comparable_spelling, split_label_aliases
+from surelabel.mapped_arrays import mapped_zeros
 from surelabel.records import LabelledImages
 
 
@@ -50,8 +51,8 @@ def align_to_vocabulary(
     for column, spellings in enumerate(_spellings_of_columns(labelled.names, spellings_of)):
         for spelling in spellings:
             columns_of.setdefault(spelling, []).append(column)
-    targets = np.zeros((len(labelled), len(names)))
-    known = np.zeros(targets.shape, dtype=bool)
+    targets = mapped_zeros((len(labelled), len(names)), np.float64)
+    known = mapped_zeros(targets.shape, bool)
     name_of: dict[int, str] = {}
     for index, name in enumerate(names):
         columns = sorted({column for s in spellings_of[index] for column in columns_of.get(s, ())})
